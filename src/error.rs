@@ -1,0 +1,99 @@
+//! The one public error: a kind that says what to do, and a message with the values that decided.
+
+use std::fmt;
+
+/// What the caller can do about an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The request itself is wrong; sending it again cannot help.
+    Invalid,
+    /// What was named does not exist.
+    NotFound,
+    /// Somebody else changed what the request was based on: read again and decide again.
+    Conflict,
+    /// A bound on work in flight is reached: slow down, then try again.
+    Overloaded,
+    /// Nothing was written, or what was written is harmless; the cluster could not serve it in time.
+    Unavailable,
+    /// A write was sent and no answer came: it may have happened. Sending it again is safe.
+    Unknown,
+    /// The server's or the client's configuration forbids it; the message says what to change.
+    Misconfigured,
+    /// A broken promise: ours, the server's, or of stored data.
+    Internal,
+}
+
+impl ErrorKind {
+    /// Whether the same request may succeed when it is sent again later.
+    pub fn is_retryable(self) -> bool {
+        matches!(self, Self::Conflict | Self::Overloaded | Self::Unavailable | Self::Unknown)
+    }
+}
+
+/// Every fallible call of this crate returns this; one pointer wide.
+pub struct Error(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of `kind`; `message` names the values that decided.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, message: message.into() }))
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unavailable, message)
+    }
+
+    pub(crate) fn misconfigured(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Misconfigured, message)
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, message)
+    }
+
+    /// What the caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The same error with `what` was being done in front.
+    #[must_use]
+    pub fn context(mut self, what: impl fmt::Display) -> Self {
+        self.0.message = format!("{what}: {}", self.0.message);
+        self
+    }
+}
+
+impl Clone for Error {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.0.kind, self.0.message)
+    }
+}
+
+impl std::error::Error for Error {}
