@@ -1,8 +1,33 @@
 //! Talking to a Redis Cluster.
 //!
 //! Here live the connections, the slot map, the router and the fence. What commands *mean* lives above:
-//! nothing here knows a key or a function. Only `wire` names the Redis client crate.
+//! nothing here knows a function, or a key but the fence's. Only `wire` names the Redis client crate.
+//!
+//! Invariants kept here: a command is repeated alone, never with its pipeline; what touches undeclared keys never
+//! goes with ASKING; commands of an ordered group never overtake each other; every wait ends at a deadline.
 
+mod batch;
+mod epoch;
+mod facts;
+mod fence;
+mod library;
+mod load;
+mod meters;
+mod node;
+mod refresh;
+mod router;
+mod run;
+mod settings;
+mod topology;
+mod verdict;
+mod view;
 pub(crate) mod wire;
 
-pub use wire::{Command, NodeAddr, Reply};
+pub use batch::{Answer, Batch, Request};
+pub use epoch::Epoch;
+pub use facts::{Finding, ListpackLimits, Severity, Version};
+pub use fence::Touched;
+pub use library::Library;
+pub use router::Router;
+pub use settings::{Replicas, RouterSettings};
+pub use wire::{Command, NodeAddr, Reply, TlsFiles, ToArg};

@@ -270,8 +270,9 @@ impl Pipeline {
         self.0.add_command(command.0);
     }
 
-    pub(crate) fn commands(&self) -> impl Iterator<Item = Command> {
-        self.0.cmd_iter().map(|c| Command(c.clone()))
+    /// A copy of one of its commands, to be sent again.
+    pub(crate) fn command(&self, index: usize) -> Command {
+        Command(self.0.cmd_iter().nth(index).cloned().unwrap_or_default())
     }
 }
 
@@ -419,6 +420,18 @@ impl Reply {
 
     fn unlike(&self, wanted: &str) -> Error {
         Error::internal(format!("the server answered {self:?} where {wanted} was expected"))
+    }
+}
+
+#[cfg(test)]
+impl Reply {
+    pub(crate) fn server_error(line: &str) -> Self {
+        let parsed = redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
+        Self(parsed.expect("an error line"))
+    }
+
+    pub(crate) fn text_of(text: &str) -> Self {
+        Self(Value::BulkString(text.into()))
     }
 }
 

@@ -1,0 +1,212 @@
+//! The fence: before the old way is taken away, what replaces it must be on a replica.
+//!
+//! A fence covers replies: those that a server gave under one epoch, before the fence began. It writes a tiny key
+//! to that server, waits until all its replicas have it (and so everything before it), and looks whether the
+//! epoch is still the same. One round serves all who wait for the same server.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::future::join_all;
+use tokio::sync::Mutex;
+
+use super::batch::Answer;
+use super::epoch::Epoch;
+use super::facts::Info;
+use super::meters;
+use super::node::Node;
+use super::router::Router;
+use super::settings::Replicas;
+use super::verdict::{Verdict, judge};
+use super::wire::{Command, WireError};
+use crate::error::{Error, ErrorKind, Result};
+use crate::keys;
+
+/// Slots of a node that a round tries, should the first ones be moving away.
+const SLOTS_TRIED: usize = 4;
+
+/// The servers that a step has touched, each with the epoch it was in: what must be fenced before the next step.
+#[derive(Debug, Clone, Default)]
+pub struct Touched(Vec<Epoch>);
+
+impl Touched {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the server that gave this answer.
+    pub fn add(&mut self, answer: &Answer) {
+        self.add_epoch(&answer.epoch);
+    }
+
+    /// Adds a server by its epoch.
+    pub fn add_epoch(&mut self, epoch: &Epoch) {
+        if !self.0.contains(epoch) {
+            self.0.push(epoch.clone());
+        }
+    }
+
+    /// Adds all that another step has touched.
+    pub fn extend(&mut self, other: &Touched) {
+        other.0.iter().for_each(|e| self.add_epoch(e));
+    }
+}
+
+/// The rounds of one node: at most one runs, and everybody who came before it began shares its outcome.
+#[derive(Debug, Default)]
+pub(crate) struct FenceRound {
+    started: AtomicU64,
+    finished: Mutex<Option<(u64, Result<Epoch>)>>,
+}
+
+impl FenceRound {
+    async fn join(&self, round: impl AsyncFnOnce() -> Result<Epoch>) -> Result<Epoch> {
+        // A round with a higher number than this begins after now, so it covers what the caller has seen.
+        let before = self.started.load(Ordering::SeqCst);
+        let mut finished = self.finished.lock().await;
+        if let Some((number, outcome)) = &*finished
+            && *number > before
+        {
+            return outcome.clone();
+        }
+        let number = self.started.fetch_add(1, Ordering::SeqCst) + 1;
+        let outcome = round().await;
+        *finished = Some((number, outcome.clone()));
+        outcome
+    }
+}
+
+impl Router {
+    /// Returns when everything that `touched` servers acknowledged is on all their replicas.
+    ///
+    /// [`ErrorKind::Conflict`]: a server failed over or restarted since; run the step again, then fence again.
+    /// [`ErrorKind::Unavailable`]: its replicas did not answer in time.
+    pub async fn fence(&self, touched: &Touched) -> Result<()> {
+        if self.settings().replicas == Replicas::Absent {
+            return Ok(());
+        }
+        let rounds = touched.0.iter().map(|epoch| self.fence_one(epoch));
+        join_all(rounds).await.into_iter().collect()
+    }
+
+    async fn fence_one(&self, epoch: &Epoch) -> Result<()> {
+        let Some(node) = self.node(epoch.node()) else {
+            return Err(conflict(epoch, "is no longer part of the cluster"));
+        };
+        let now = node.fence.join(async || self.fence_round(&node).await).await?;
+        if now != *epoch {
+            meters::fence_round("epoch_changed");
+            return Err(conflict(epoch, "restarted or failed over since it acknowledged the step"));
+        }
+        Ok(())
+    }
+
+    async fn fence_round(&self, node: &Node) -> Result<Epoch> {
+        let outcome = self.fence_write(node).await;
+        meters::fence_round(match &outcome {
+            Ok((_, true)) => "replicated",
+            Ok((_, false)) => "without_replicas",
+            Err(_) => "failed",
+        });
+        outcome.map(|(epoch, _)| epoch)
+    }
+
+    /// Writes and waits; also tells whether there was a replica to wait for.
+    async fn fence_write(&self, node: &Node) -> Result<(Epoch, bool)> {
+        let settings = self.settings();
+        let (slots, replicas) = self.fence_targets(node, SLOTS_TRIED);
+        if replicas == 0 && settings.replicas == Replicas::Required {
+            return Err(Error::unavailable(format!(
+                "fence at {}: it has no replica, and the setting `replicas = required` says to hold",
+                node.addr
+            )));
+        }
+        let failed = |e: WireError| Error::unavailable(format!("fence at {}: {e}", node.addr));
+        for slot in slots {
+            let write = Command::new("SET").arg(&keys::fence(self.prefix(), slot)).arg("1");
+            let timeout_ms = u64::try_from(settings.fence_timeout.as_millis()).unwrap_or(u64::MAX);
+            let wait = Command::new("WAIT").arg(replicas).arg(timeout_ms);
+            let replies = node.ask_on(&node.fence_lane, [write, wait, Info::command()]).await.map_err(failed)?;
+            let [written, acked, info] = replies.as_slice() else {
+                return Err(Error::internal("a pipeline of three commands gave another number of replies"));
+            };
+            match judge(written, &node.addr) {
+                Verdict::Done => {}
+                Verdict::Moved(..) | Verdict::Ask(_) => continue,
+                Verdict::Wait(cause) => {
+                    return Err(Error::unavailable(format!("fence at {}: {}", node.addr, cause.label())));
+                }
+            }
+            if let Some((code, rest)) = written.error() {
+                return Err(Error::unavailable(format!("fence at {}: {code} {rest}", node.addr)));
+            }
+            let acked = acked.count()?;
+            if acked < replicas as u64 {
+                return Err(Error::unavailable(format!(
+                    "fence at {}: {acked} of {replicas} replicas answered within {timeout_ms} ms",
+                    node.addr
+                )));
+            }
+            let (info, epoch) = node.observe(info)?;
+            if !info.is_primary {
+                return Err(conflict(&epoch, "is no longer a primary"));
+            }
+            return Ok((epoch, replicas > 0));
+        }
+        self.suspect();
+        Err(Error::unavailable(format!("fence at {}: found no slot there that is not moving", node.addr)))
+    }
+}
+
+fn conflict(epoch: &Epoch, why: &str) -> Error {
+    Error::new(ErrorKind::Conflict, format!("fence: {} {why}; run the step again", epoch.node()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::epoch::EpochCell;
+    use super::super::wire::NodeAddr;
+    use super::*;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn who_arrives_during_a_round_shares_the_next_one() {
+        let epoch = EpochCell::default().observe(&NodeAddr::new("h", 1), "run", "repl");
+        let (rounds, ran) = (Arc::new(FenceRound::default()), Arc::new(AtomicU64::new(0)));
+        let join = |rounds: Arc<FenceRound>| {
+            let (epoch, ran) = (epoch.clone(), ran.clone());
+            async move {
+                let round = async || {
+                    ran.fetch_add(1, Ordering::SeqCst);
+                    tokio::time::sleep(Duration::from_millis(30)).await;
+                    Ok(epoch)
+                };
+                rounds.join(round).await
+            }
+        };
+        let first = tokio::spawn(join(rounds.clone()));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let later: Vec<_> = (0..10).map(|_| tokio::spawn(join(rounds.clone()))).collect();
+        first.await.unwrap().unwrap();
+        for waiter in later {
+            waiter.await.unwrap().unwrap();
+        }
+        // The round under way may have been sent before the ten came: it must not serve them, one more does.
+        assert_eq!(ran.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_round_leaves_nobody_waiting() {
+        let epoch = EpochCell::default().observe(&NodeAddr::new("h", 1), "run", "repl");
+        let rounds = Arc::new(FenceRound::default());
+        let stuck = rounds.clone();
+        let cancelled = tokio::spawn(async move { stuck.join(async || std::future::pending().await).await });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let waiting = rounds.clone();
+        let waiter = tokio::spawn(async move { waiting.join(async || Ok(epoch)).await });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        cancelled.abort();
+        assert!(waiter.await.unwrap().is_ok());
+    }
+}

@@ -1,0 +1,54 @@
+//! The router's metrics: every name in one place. docs/metrics.md lists them with their units.
+
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+
+use super::verdict::Cause;
+use super::wire::NodeAddr;
+
+/// Handles of one node's metrics, made once: looking them up for each pipeline would cost more than sending it.
+pub(crate) struct NodeMeters {
+    pub(crate) commands: Counter,
+    pub(crate) batches: Counter,
+    pub(crate) batch_seconds: Histogram,
+    pub(crate) in_flight: Gauge,
+    pub(crate) connects: Counter,
+    pub(crate) connect_failures: Counter,
+    retries: [Counter; Cause::ALL.len()],
+}
+
+impl NodeMeters {
+    pub(crate) fn new(addr: &NodeAddr) -> Self {
+        let node = addr.to_string();
+        Self {
+            commands: counter!("tideline_redis_commands_total", "node" => node.clone()),
+            batches: counter!("tideline_redis_batches_total", "node" => node.clone()),
+            batch_seconds: histogram!("tideline_redis_batch_seconds", "node" => node.clone()),
+            in_flight: gauge!("tideline_redis_in_flight_commands", "node" => node.clone()),
+            connects: counter!("tideline_redis_connects_total", "node" => node.clone()),
+            connect_failures: counter!("tideline_redis_connect_failures_total", "node" => node.clone()),
+            retries: Cause::ALL.map(
+                |c| counter!("tideline_redis_retries_total", "node" => node.clone(), "cause" => c.label()),
+            ),
+        }
+    }
+
+    /// Commands that one try left unfinished; redirects are the causes `moved` and `ask`.
+    pub(crate) fn retry(&self, cause: Cause) {
+        self.retries[cause as usize].increment(1);
+    }
+}
+
+/// How a look at the slot map ended.
+pub(crate) fn refresh(outcome: &'static str) {
+    counter!("tideline_slot_map_refreshes_total", "outcome" => outcome).increment(1);
+}
+
+/// How a fence's round at one node ended.
+pub(crate) fn fence_round(outcome: &'static str) {
+    counter!("tideline_fence_rounds_total", "outcome" => outcome).increment(1);
+}
+
+/// How far a node's clock is from the median of the primaries' clocks.
+pub(crate) fn clock_skew(addr: &NodeAddr, seconds: f64) {
+    gauge!("tideline_redis_clock_skew_seconds", "node" => addr.to_string()).set(seconds);
+}

@@ -1,0 +1,240 @@
+//! One server of the cluster: its connections, its epoch, and the bound on what is under way at it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwapOption;
+use tokio::sync::{Mutex, Notify, Semaphore};
+
+use super::epoch::{Epoch, EpochCell};
+use super::facts::Info;
+use super::fence::FenceRound;
+use super::library::Library;
+use super::meters::NodeMeters;
+use super::settings::RouterSettings;
+use super::wire::{Command, Dialer, NodeAddr, Pipeline, Reply, Wire, WireError};
+
+/// After a failed attempt to connect, others fail at once for this long instead of dialing again.
+const REDIAL_PAUSE: Duration = Duration::from_millis(50);
+
+/// What all nodes of one router share.
+#[derive(Debug)]
+pub(crate) struct Common {
+    pub(crate) dialer: Dialer,
+    pub(crate) settings: RouterSettings,
+    pub(crate) library: Option<Library>,
+}
+
+pub(crate) struct Node {
+    pub(crate) addr: NodeAddr,
+    common: Arc<Common>,
+    /// Carry the commands of batches.
+    lanes: Box<[Lane]>,
+    next_lane: AtomicUsize,
+    /// Questions about the node and the cluster: never behind a full pipeline, never behind a WAIT.
+    control: Lane,
+    /// WAIT blocks its connection: fences have one of their own.
+    pub(crate) fence_lane: Lane,
+    pub(crate) fence: FenceRound,
+    epoch: EpochCell,
+    /// One permit for each command under way.
+    pub(crate) permits: Semaphore,
+    pub(crate) meters: NodeMeters,
+    /// Rings when the node stops being a primary.
+    pub(crate) demoted: Notify,
+    /// The node's clock less ours, in microseconds, as last probed; `i64::MIN` before that.
+    clock_offset_us: AtomicI64,
+    probing: Mutex<()>,
+    loading: Mutex<()>,
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Node").field("addr", &self.addr).field("epoch", &self.epoch.get()).finish_non_exhaustive()
+    }
+}
+
+/// A connection that is opened when first needed, and again after it broke; only one caller dials at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    open: ArcSwapOption<Wire>,
+    dialing: Mutex<Option<(Instant, WireError)>>,
+}
+
+impl Node {
+    pub(crate) fn new(addr: NodeAddr, common: Arc<Common>) -> Self {
+        let settings = &common.settings;
+        Self {
+            meters: NodeMeters::new(&addr),
+            lanes: (0..settings.connections_per_node).map(|_| Lane::default()).collect(),
+            next_lane: AtomicUsize::new(0),
+            control: Lane::default(),
+            fence_lane: Lane::default(),
+            fence: FenceRound::default(),
+            epoch: EpochCell::default(),
+            permits: Semaphore::new(settings.in_flight_per_node),
+            demoted: Notify::new(),
+            clock_offset_us: AtomicI64::new(i64::MIN),
+            probing: Mutex::default(),
+            loading: Mutex::default(),
+            addr,
+            common,
+        }
+    }
+
+    /// The last epoch that the node was seen in.
+    pub(crate) fn epoch(&self) -> Option<Epoch> {
+        self.epoch.get()
+    }
+
+    /// Sends one pipeline of `commands` commands; the epoch is one in which the node was before it ran any.
+    pub(crate) async fn send(&self, pipeline: &Pipeline, commands: usize) -> Result<(Vec<Reply>, Epoch), WireError> {
+        let lane = &self.lanes[self.next_lane.fetch_add(1, Ordering::Relaxed) % self.lanes.len()];
+        let wire = self.open(lane).await?;
+        let Some(epoch) = self.epoch() else {
+            return Err(WireError::NotSent("the node's epoch is unknown".into()));
+        };
+        self.meters.commands.increment(commands as u64);
+        self.meters.batches.increment(1);
+        let _in_flight = InFlight::enter(self, commands);
+        let started = Instant::now();
+        let replies = wire.send(pipeline).await;
+        self.meters.batch_seconds.record(started.elapsed());
+        match replies {
+            Ok(replies) => Ok((replies, epoch)),
+            Err(e) => {
+                // After a timeout too: a connection that lost its other end may never notice by itself.
+                lane.discard(&wire);
+                Err(e)
+            }
+        }
+    }
+
+    /// Sends a few commands outside of all batches.
+    pub(crate) async fn ask<const N: usize>(&self, commands: [Command; N]) -> Result<Vec<Reply>, WireError> {
+        self.ask_on(&self.control, commands).await
+    }
+
+    pub(crate) async fn ask_on<const N: usize>(
+        &self,
+        lane: &Lane,
+        commands: [Command; N],
+    ) -> Result<Vec<Reply>, WireError> {
+        let wire = self.open(lane).await?;
+        let mut pipeline = Pipeline::with_capacity(N);
+        commands.into_iter().for_each(|c| pipeline.push(c));
+        let replies = wire.send(&pipeline).await;
+        if replies.is_err() {
+            lane.discard(&wire);
+        }
+        replies
+    }
+
+    async fn open(&self, lane: &Lane) -> Result<Arc<Wire>, WireError> {
+        if let Some(wire) = lane.open.load_full() {
+            return Ok(wire);
+        }
+        let mut failure = lane.dialing.lock().await;
+        if let Some(wire) = lane.open.load_full() {
+            return Ok(wire);
+        }
+        if let Some((at, why)) = &*failure
+            && at.elapsed() < REDIAL_PAUSE
+        {
+            return Err(why.clone());
+        }
+        match self.dial().await {
+            Ok(wire) => {
+                let wire = Arc::new(wire);
+                lane.open.store(Some(wire.clone()));
+                *failure = None;
+                self.meters.connects.increment(1);
+                Ok(wire)
+            }
+            Err(why) => {
+                *failure = Some((Instant::now(), why.clone()));
+                self.meters.connect_failures.increment(1);
+                Err(why)
+            }
+        }
+    }
+
+    async fn dial(&self) -> Result<Wire, WireError> {
+        let wire = self.common.dialer.dial(&self.addr).await?;
+        let reply = wire.call(Info::command()).await.map_err(|e| WireError::NotSent(e.to_string()))?;
+        self.observe(&reply).map_err(|e| WireError::NotSent(e.to_string()))?;
+        Ok(wire)
+    }
+
+    /// Notes the epoch that an `INFO` reply tells.
+    pub(crate) fn observe(&self, info: &Reply) -> crate::Result<(Info, Epoch)> {
+        let info = Info::parse(info)?;
+        let epoch = self.epoch.observe(&self.addr, &info.run_id, &info.replication_id);
+        Ok((info, epoch))
+    }
+
+    /// Looks at the node's epoch and clock; does nothing while another look is under way.
+    pub(crate) async fn probe(&self) {
+        let Ok(_only) = self.probing.try_lock() else { return };
+        let before = unix_us();
+        let Ok(replies) = self.ask([Command::new("TIME"), Info::command()]).await else { return };
+        let after = unix_us();
+        if let [time, info] = replies.as_slice() {
+            if let Some(node_us) = parse_time(time) {
+                self.clock_offset_us.store(node_us - (before + after) / 2, Ordering::Relaxed);
+            }
+            // A reply that we cannot read leaves the old epoch, which at worst makes a fence fail.
+            drop(self.observe(info));
+        }
+    }
+
+    /// The node's clock less ours, in microseconds.
+    pub(crate) fn clock_offset_us(&self) -> Option<i64> {
+        Some(self.clock_offset_us.load(Ordering::Relaxed)).filter(|us| *us != i64::MIN)
+    }
+
+    /// Makes sure that the node has the function library; callers at the same time share one look.
+    pub(crate) async fn load_library(&self) -> crate::Result<()> {
+        let Some(library) = &self.common.library else { return Ok(()) };
+        let _only = self.loading.lock().await;
+        library.ensure(self).await
+    }
+}
+
+/// Counts commands as under way for as long as it lives, also if the caller goes away.
+struct InFlight<'a>(&'a Node, usize);
+
+impl<'a> InFlight<'a> {
+    #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+    fn enter(node: &'a Node, commands: usize) -> Self {
+        node.meters.in_flight.increment(commands as f64);
+        Self(node, commands)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+    fn drop(&mut self) {
+        self.0.meters.in_flight.decrement(self.1 as f64);
+    }
+}
+
+impl Lane {
+    fn discard(&self, wire: &Arc<Wire>) {
+        // Only if it is still the one that failed: somebody may have opened another one meanwhile.
+        self.open.compare_and_swap(&Some(wire.clone()), None);
+    }
+}
+
+/// Our clock, in microseconds since 1970.
+pub(crate) fn unix_us() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn parse_time(reply: &Reply) -> Option<i64> {
+    let parts = reply.clone().into_array().ok()?;
+    let [seconds, micros] = parts.as_slice() else { return None };
+    Some(seconds.int().ok()? * 1_000_000 + micros.int().ok()?)
+}

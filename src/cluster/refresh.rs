@@ -1,0 +1,223 @@
+//! Keeping the slot map: one task looks at it periodically, and soon when something hints that it is old.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::join_all;
+use futures::stream::FuturesUnordered;
+use rand::seq::SliceRandom;
+use tokio::sync::Notify;
+
+use super::facts::{Config, Finding, Info, Severity, judge};
+use super::meters;
+use super::node::Node;
+use super::router::{Health, Inner};
+use super::topology::{Member, Topology};
+use super::view::{View, merge, parse_nodes};
+use super::wire::{Command, NodeAddr, WireError};
+use crate::error::{Error, Result};
+
+/// Nodes asked in one look: a stale one among them is outvoted by configuration epochs.
+const ASKED: usize = 3;
+/// How long a look waits for its first answer, and after that for the others.
+const FIRST_ANSWER: Duration = Duration::from_millis(400);
+const OTHER_ANSWERS: Duration = Duration::from_millis(40);
+/// Shortest time between two looks, however many hints come.
+const GAP: Duration = Duration::from_millis(50);
+/// Clock differences above this are reported.
+const SKEW_US: i64 = 1_000_000;
+
+/// The first look, by the seeds alone; says why if none of them can tell.
+pub(crate) async fn first(inner: &Arc<Inner>) -> Result<()> {
+    let seeds: Vec<_> = inner.seeds.iter().map(|a| inner.node_at(a)).collect();
+    let mut views = Vec::new();
+    let mut reasons = Vec::new();
+    for (node, outcome) in seeds.iter().zip(join_all(seeds.iter().map(|n| look(inner, n))).await) {
+        match outcome {
+            Ok(view) => views.push(view),
+            Err(Look::Refused(why)) => return Err(Error::misconfigured(format!("{}: {why}", node.addr))),
+            Err(Look::Failed(why)) => reasons.push(format!("{}: {why}", node.addr)),
+        }
+    }
+    if views.is_empty() {
+        return Err(Error::unavailable(format!("no seed answered: {}", reasons.join("; "))));
+    }
+    let view = merge(views);
+    if view.primaries.is_empty() {
+        return Err(Error::misconfigured(
+            "the seeds answer, but no slot is assigned: create the cluster first (`tideline cluster up`, or \
+             redis-cli --cluster create)",
+        ));
+    }
+    install(inner, view);
+    Ok(())
+}
+
+/// Runs until the last router is gone.
+pub(crate) async fn keep(inner: Weak<Inner>, hint: Arc<Notify>) {
+    loop {
+        let Some(period) = inner.upgrade().map(|i| i.common.settings.refresh_period) else { return };
+        tokio::select! {
+            () = hint.notified() => {}
+            () = tokio::time::sleep(period) => {}
+        }
+        let Some(inner) = inner.upgrade() else { return };
+        again(&inner).await;
+        drop(inner);
+        tokio::time::sleep(GAP).await;
+    }
+}
+
+async fn again(inner: &Arc<Inner>) {
+    let views = ask_some(inner).await;
+    let view = merge(views);
+    if view.primaries.is_empty() {
+        meters::refresh("no_answer");
+        tracing::warn!("no node could tell who serves which slot; keeping the old map");
+        return;
+    }
+    let changed = install(inner, view);
+    meters::refresh(if changed { "changed" } else { "same" });
+    if changed {
+        let inner = inner.clone();
+        // Beside the looks: a dead primary must not hold them up.
+        tokio::spawn(async move {
+            if let Err(e) = check_primaries(&inner).await {
+                tracing::warn!("{e}");
+            }
+            for finding in inner.health.load().findings.iter().filter(|f| f.severity == Severity::Refusal) {
+                tracing::error!("{finding}");
+            }
+        });
+    }
+    for member in &inner.topology.load().members {
+        let node = member.node.clone();
+        tokio::spawn(async move { node.probe().await });
+    }
+    report_skew(inner);
+}
+
+/// Asks a few nodes at random; returns soon after the first has answered.
+async fn ask_some(inner: &Arc<Inner>) -> Vec<View> {
+    let mut known: HashSet<NodeAddr> = inner.seeds.iter().cloned().collect();
+    for member in &inner.topology.load().members {
+        known.insert(member.node.addr.clone());
+        known.extend(member.replicas.iter().cloned());
+    }
+    let mut known: Vec<_> = known.into_iter().collect();
+    known.shuffle(&mut rand::rng());
+    let nodes: Vec<_> = known.iter().take(ASKED).map(|a| inner.node_at(a)).collect();
+    let mut looks: FuturesUnordered<_> = nodes.iter().map(|n| look(inner, n)).collect();
+    let mut views = Vec::new();
+    let mut until = tokio::time::Instant::now() + FIRST_ANSWER;
+    while let Ok(Some(outcome)) = tokio::time::timeout_at(until, looks.next()).await {
+        match outcome {
+            Ok(view) => {
+                views.push(view);
+                until = until.min(tokio::time::Instant::now() + OTHER_ANSWERS);
+            }
+            Err(Look::Failed(why) | Look::Refused(why)) => tracing::debug!("asking for the slot map: {why}"),
+        }
+    }
+    views
+}
+
+enum Look {
+    Refused(String),
+    Failed(String),
+}
+
+async fn look(inner: &Inner, node: &Node) -> Result<View, Look> {
+    let replies = node.ask([Command::new("CLUSTER").arg("NODES")]).await.map_err(|e| match e {
+        WireError::Refused(_) => Look::Refused(e.to_string()),
+        other => Look::Failed(other.to_string()),
+    })?;
+    let reply = replies.into_iter().next().ok_or_else(|| Look::Failed("no reply".into()))?;
+    match reply.error() {
+        Some((_, rest)) if rest.contains("cluster support disabled") => {
+            return Err(Look::Refused("it runs without cluster mode; set cluster-enabled yes".into()));
+        }
+        Some((code @ ("NOPERM" | "NOAUTH"), rest)) => {
+            return Err(Look::Refused(format!("{code} {rest}; the user needs `+cluster|nodes +info +time`")));
+        }
+        Some((code, rest)) => return Err(Look::Failed(format!("{code} {rest}"))),
+        None => {}
+    }
+    let text = reply.text().map_err(|e| Look::Failed(e.to_string()))?;
+    parse_nodes(text, &node.addr, inner.common.dialer.is_tls()).map_err(Look::Failed)
+}
+
+/// Replaces the snapshot; true if slots changed hands or primaries came or went.
+fn install(inner: &Inner, view: View) -> bool {
+    let member = |p: super::view::Primary| Member { node: inner.node_at(&p.addr), replicas: p.replicas, slots: p.slots };
+    let new = Arc::new(Topology::new(view.primaries.into_values().map(member).collect()));
+    let old = inner.topology.swap(new.clone());
+    let serves = |t: &Topology| t.members.iter().map(|m| (m.node.addr.clone(), m.slots.clone())).collect::<Vec<_>>();
+    let changed = serves(&old) != serves(&new);
+    if changed {
+        tracing::info!(primaries = new.members.len(), unserved = new.unserved(), "slot map changed");
+    }
+    for demoted in old.members.iter().filter(|m| new.member(&m.node.addr).is_none()) {
+        // Who waits for its replies would wait in vain.
+        demoted.node.demoted.notify_waiters();
+    }
+    let mut kept: HashSet<&NodeAddr> = inner.seeds.iter().collect();
+    kept.extend(new.members.iter().flat_map(|m| m.replicas.iter().chain([&m.node.addr])));
+    inner.nodes().retain(|addr, _| kept.contains(addr));
+    changed
+}
+
+/// Loads the functions on every primary and reads its settings; fails if a living one refuses the functions.
+pub(crate) async fn check_primaries(inner: &Inner) -> Result<()> {
+    let topology = inner.topology.load_full();
+    let looks = join_all(topology.members.iter().map(|m| check(&m.node))).await;
+    let mut facts = Vec::new();
+    let mut findings = Vec::new();
+    let mut refused = Ok(());
+    for (member, look) in topology.members.iter().zip(looks) {
+        match look {
+            Ok(fact) => facts.push(fact),
+            Err(e) if e.kind() == crate::ErrorKind::Misconfigured => refused = Err(e),
+            // A dead primary must not keep us from serving the others.
+            Err(e) => findings.push(Finding {
+                node: member.node.addr.clone(),
+                severity: Severity::Warning,
+                text: format!("could not be checked: {e}"),
+            }),
+        }
+    }
+    let (limits, judged) = judge(&facts);
+    findings.extend(judged);
+    for finding in &findings {
+        tracing::warn!("{finding}");
+    }
+    inner.health.store(Arc::new(Health { limits, findings }));
+    refused
+}
+
+async fn check(node: &Node) -> Result<(NodeAddr, super::facts::Version, Config)> {
+    let failed = |e: WireError| Error::unavailable(e.to_string());
+    let replies = node.ask([Info::command(), Config::command()]).await.map_err(failed)?;
+    let [info, config] = <[_; 2]>::try_from(replies).map_err(|_| Error::internal("two commands, other replies"))?;
+    let (info, _) = node.observe(&info)?;
+    node.probe().await;
+    if info.version.is_supported() {
+        node.load_library().await?;
+    }
+    Ok((node.addr.clone(), info.version, Config::parse(config)))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge")]
+fn report_skew(inner: &Inner) {
+    let topology = inner.topology.load();
+    let Some(median) = topology.median_offset_us() else { return };
+    for node in topology.members.iter().map(|m| &m.node) {
+        let Some(skew) = node.clock_offset_us().map(|us| us - median) else { continue };
+        meters::clock_skew(&node.addr, skew as f64 / 1e6);
+        if skew.abs() > SKEW_US {
+            tracing::warn!(node = %node.addr, skew_us = skew, "its clock is off; run a time daemon on every node");
+        }
+    }
+}

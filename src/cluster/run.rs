@@ -1,0 +1,223 @@
+//! Running a batch: split by node, one pipeline each, every unfinished command followed until it is done.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::{BoxFuture, FutureExt, join_all};
+use tokio::time::timeout_at;
+
+use super::batch::{Answer, Batch, Request};
+use super::load::{Load, Open, Outcome, Placed, Ticket, Unit};
+use super::node::Node;
+use super::router::Router;
+use super::verdict::{Cause, Trail, cause_of, pause};
+use super::wire::{Reply, WireError};
+use crate::error::{Error, ErrorKind, Result};
+
+/// So many redirects are followed at once; more of them mean that the cluster is rearranging itself.
+const REDIRECTS_AT_ONCE: u32 = 3;
+
+/// What some commands of a batch have been through.
+#[derive(Clone)]
+struct Journey {
+    started: Instant,
+    trail: Trail,
+    rounds: u32,
+}
+
+/// How sending one load ended.
+enum Sent {
+    Replies(Vec<Reply>, super::epoch::Epoch),
+    Failed(WireError),
+    Overloaded,
+}
+
+impl Router {
+    /// Sends all requests and returns their answers in the same order.
+    ///
+    /// A request ends with an error when its deadline has passed: [`ErrorKind::Unknown`] for a write that may have
+    /// run, else [`ErrorKind::Unavailable`], or [`ErrorKind::Overloaded`] when too much was under way. Dropping
+    /// the future gives up waiting; commands already sent may still run.
+    pub async fn run(&self, batch: Batch) -> Vec<Result<Answer>> {
+        let mut answers: Vec<Option<Result<Answer>>> = Vec::new();
+        answers.resize_with(batch.requests.len(), || None);
+        let open = (0u32..).zip(batch.requests).map(|(place, Request { command, slot, traits })| Open {
+            ticket: Ticket { place, slot, traits },
+            command,
+        });
+        let journey = Journey { started: Instant::now(), trail: Trail::default(), rounds: 0 };
+        for (place, answer) in self.deliver(open, journey).await {
+            answers[place as usize] = Some(answer);
+        }
+        answers.into_iter().map(|a| a.unwrap_or_else(|| Err(Error::internal("a request without an answer")))).collect()
+    }
+
+    /// Splits commands into loads by the node that serves them now, and carries all loads at once.
+    async fn deliver(&self, commands: impl Iterator<Item = Open>, journey: Journey) -> Placed {
+        let (mut loads, unserved) = self.split(commands);
+        if loads.len() == 1 && unserved.is_empty() {
+            let (node, load) = loads.remove(0);
+            return self.carry(node, load, journey).await;
+        }
+        let carried = loads.into_iter().map(|(node, load)| self.carry(node, load, journey.clone()));
+        let mut parts = join_all(carried).await;
+        if !unserved.is_empty() {
+            let mut journey = journey;
+            let outcome = Outcome::unserved(unserved, &mut journey.trail);
+            parts.push(self.follow(outcome, journey).await);
+        }
+        parts.concat_placed()
+    }
+
+    fn split(&self, commands: impl Iterator<Item = Open>) -> (Vec<(Arc<Node>, Load)>, Vec<Open>) {
+        let topology = self.topology();
+        let longest = self.settings().pipeline_length;
+        let expected = commands.size_hint().0.min(longest);
+        let mut unserved = Vec::new();
+        let mut full: Vec<(Arc<Node>, Load)> = Vec::new();
+        let mut filling: Vec<(u16, Load)> = Vec::with_capacity(topology.members.len());
+        for open in commands {
+            let index = topology.owner_index(open.ticket.slot);
+            let Some(node) = topology.owner(open.ticket.slot) else {
+                unserved.push(open);
+                continue;
+            };
+            let at = filling.iter().position(|(i, _)| *i == index).unwrap_or_else(|| {
+                filling.push((index, Load::with_capacity(expected)));
+                filling.len() - 1
+            });
+            let load = &mut filling[at].1;
+            // A group is never cut: its commands must leave on one connection.
+            if load.tickets.len() >= longest && !open.ticket.traits.chained {
+                full.push((node.clone(), std::mem::replace(load, Load::with_capacity(expected))));
+            }
+            load.push(open);
+        }
+        full.extend(filling.into_iter().map(|(i, load)| (topology.members[usize::from(i)].node.clone(), load)));
+        (full, unserved)
+    }
+
+    /// Sends one load and follows up what it leaves unfinished.
+    fn carry(&self, node: Arc<Node>, load: Load, mut journey: Journey) -> BoxFuture<'_, Placed> {
+        async move {
+            let outcome = match self.send(&node, &load, &journey).await {
+                Sent::Replies(replies, epoch) => load.read(replies, &epoch, &node.addr, &mut journey.trail),
+                Sent::Overloaded => {
+                    return load.tickets.iter().map(|t| (t.place, Err(self.overloaded(&node)))).collect();
+                }
+                Sent::Failed(e) => {
+                    let cause = cause_of(&e);
+                    journey.trail.note(cause, &node.addr, &e);
+                    load.failed(cause, &journey.trail)
+                }
+            };
+            if outcome.units.is_empty() && outcome.causes.is_empty() {
+                return outcome.done;
+            }
+            outcome.causes.iter().for_each(|c| node.meters.retry(*c));
+            outcome.moved.iter().for_each(|(slot, addr)| self.learn(*slot, addr));
+            if outcome.causes.contains(&Cause::NoFunction)
+                && let Err(e) = node.load_library().await
+                && e.kind() == ErrorKind::Misconfigured
+            {
+                return outcome.give_up(&e);
+            }
+            self.follow(outcome, journey).await
+        }
+        .boxed()
+    }
+
+    async fn send(&self, node: &Node, load: &Load, journey: &Journey) -> Sent {
+        let commands = load.tickets.len();
+        // A group may be longer than the bound; it then waits until it is alone.
+        let permits = u32::try_from(commands.min(self.settings().in_flight_per_node)).unwrap_or(u32::MAX);
+        let until = tokio::time::Instant::from_std(journey.started + self.settings().deadline);
+        let _permit = match node.permits.try_acquire_many(permits) {
+            Ok(permit) => permit,
+            Err(_) => match timeout_at(until, node.permits.acquire_many(permits)).await {
+                Ok(Ok(permit)) => permit,
+                _ => return Sent::Overloaded,
+            },
+        };
+        let sent = tokio::select! {
+            biased;
+            sent = node.send(&load.pipeline, commands) => sent,
+            () = node.demoted.notified() => Err(WireError::Dropped("the node is no longer a primary".into())),
+        };
+        match sent {
+            Ok((replies, epoch)) => Sent::Replies(replies, epoch),
+            Err(e) => Sent::Failed(e),
+        }
+    }
+
+    /// After a pause, if one is due, sends again what a try left unfinished; or gives it up at the deadline.
+    fn follow(&self, outcome: Outcome, journey: Journey) -> BoxFuture<'_, Placed> {
+        self.follow_now(outcome, journey).boxed()
+    }
+
+    async fn follow_now(&self, mut outcome: Outcome, mut journey: Journey) -> Placed {
+        let settings = self.settings();
+        if outcome.causes.iter().any(|c| c.is_suspect()) {
+            self.suspect();
+        }
+        journey.rounds += 1;
+        // A redirect tells where to go; only when redirects go on does waiting help.
+        let is_directed = outcome.causes.iter().all(|c| c.is_directed()) && journey.rounds <= REDIRECTS_AT_ONCE;
+        let wait = match is_directed {
+            true => Duration::ZERO,
+            false => pause(journey.rounds, settings.backoff, rand::random()),
+        };
+        if journey.started.elapsed() + wait >= settings.deadline {
+            return outcome.expire(&journey.trail, journey.started.elapsed());
+        }
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        let done = std::mem::take(&mut outcome.done);
+        let (asked, plain): (Vec<Unit>, Vec<Unit>) = outcome.units.into_iter().partition(|u| u.ask.is_some());
+        let plain = self.deliver(plain.into_iter().flat_map(Unit::into_open), journey.clone());
+        let asked = join_all(asked.into_iter().map(|unit| self.ask_elsewhere(unit, journey.clone())));
+        let (plain, mut parts) = futures::join!(plain, asked);
+        parts.extend([done, plain]);
+        parts.concat_placed()
+    }
+
+    /// In a moving slot: the first command of the unit goes where ASK said, then the rest of its group follows
+    /// the usual way.
+    async fn ask_elsewhere(&self, unit: Unit, journey: Journey) -> Placed {
+        let Some(addr) = unit.ask.clone() else { return Vec::new() };
+        let mut open = unit.into_open();
+        let Some(first) = open.next() else { return Vec::new() };
+        let mut answers = self.carry(self.inner.node_at(&addr), Load::asking(first), journey.clone()).await;
+        let failure = answers.iter().find_map(|(_, answer)| answer.as_ref().err().cloned());
+        if let Some(why) = failure {
+            let why = why.context("an earlier command of its group failed");
+            answers.extend(open.map(|o| (o.ticket.place, Err(why.clone()))));
+            return answers;
+        }
+        let rest = Unit { open: open.collect(), ask: None };
+        answers.append(&mut self.deliver(rest.into_open(), journey).await);
+        answers
+    }
+
+    fn overloaded(&self, node: &Node) -> Error {
+        let bound = self.settings().in_flight_per_node;
+        Error::new(
+            ErrorKind::Overloaded,
+            format!("{}: {bound} commands are under way there, and none came free before the deadline", node.addr),
+        )
+    }
+}
+
+trait ConcatPlaced {
+    fn concat_placed(self) -> Placed;
+}
+
+impl ConcatPlaced for Vec<Placed> {
+    fn concat_placed(self) -> Placed {
+        let mut parts = self.into_iter();
+        let mut all = parts.next().unwrap_or_default();
+        parts.for_each(|mut part| all.append(&mut part));
+        all
+    }
+}

@@ -1,0 +1,164 @@
+//! Ids of accounts and posts.
+//!
+//! A post's id says when it was written and where it lives; ids order posts by time everywhere. They don't fit a
+//! double, so an id is never a score. Pure: no I/O, no clock; `Sequencer` hands ids out.
+
+use std::fmt;
+
+use crate::bucket::{Bucket, Buckets};
+use crate::error::{Error, Result};
+
+/// Bits below the milliseconds: the author's bucket, then a sequence.
+const LOW_BITS: u32 = 16;
+/// Ids stay below 2^63, so milliseconds stay below this.
+pub const MS_MAX: u64 = (1 << (63 - LOW_BITS)) - 1;
+
+/// An account's id: any number from 1 to 2^63 - 1, the caller's own or allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccountId(u64);
+
+impl AccountId {
+    /// Refuses 0 and what does not fit 63 bits.
+    pub fn new(id: u64) -> Result<Self> {
+        if id == 0 || id > i64::MAX.unsigned_abs() {
+            return Err(Error::invalid(format!("account id {id}: ids run from 1 to 2^63 - 1")));
+        }
+        Ok(Self(id))
+    }
+
+    /// The number.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    /// As stored in sets and lists: 8 bytes, big-endian, so that byte order is number order.
+    pub fn to_bytes(self) -> [u8; 8] {
+        self.0.to_be_bytes()
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let bytes: [u8; 8] = bytes
+            .try_into()
+            .map_err(|_| Error::internal(format!("an account id has 8 bytes, not {}", bytes.len())))?;
+        Self::new(u64::from_be_bytes(bytes))
+    }
+}
+
+impl fmt::Display for AccountId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A post's id: `unix_ms << 16 | bucket | sequence`, compatible with Mastodon's snowflakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PostId(u64);
+
+impl PostId {
+    /// Puts an id together. `sequence` must be below [`sequences`].
+    pub fn new(buckets: Buckets, bucket: Bucket, unix_ms: u64, sequence: u64) -> Result<Self> {
+        if unix_ms > MS_MAX || sequence >= sequences(buckets) || bucket.index() >= buckets.count() {
+            return Err(Error::invalid(format!(
+                "no post id for ms {unix_ms}, bucket {bucket}, sequence {sequence} with {} buckets",
+                buckets.count()
+            )));
+        }
+        let low = u64::from(bucket.index()) << (LOW_BITS - buckets.bits()) | sequence;
+        Ok(Self(unix_ms << LOW_BITS | low))
+    }
+
+    /// An id that came from outside; refuses what no allocation could have given.
+    pub fn from_u64(id: u64) -> Result<Self> {
+        if id > i64::MAX.unsigned_abs() {
+            return Err(Error::invalid(format!("post id {id}: ids are below 2^63")));
+        }
+        Ok(Self(id))
+    }
+
+    /// The number.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    /// When it was allocated, in milliseconds since 1970.
+    pub fn unix_ms(self) -> u64 {
+        self.0 >> LOW_BITS
+    }
+
+    /// Where its author lives.
+    #[allow(clippy::cast_possible_truncation, reason = "16 bits, then shifted right")]
+    pub fn bucket(self, buckets: Buckets) -> Bucket {
+        Bucket((self.0 as u16) >> (LOW_BITS - buckets.bits()))
+    }
+
+    /// Its place among the ids of its millisecond and bucket.
+    pub fn sequence(self, buckets: Buckets) -> u64 {
+        self.0 & (sequences(buckets) - 1)
+    }
+}
+
+impl fmt::Display for PostId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Ids that a bucket can give in one millisecond.
+pub fn sequences(buckets: Buckets) -> u64 {
+    1 << (LOW_BITS - buckets.bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parts() -> impl Strategy<Value = (u32, u16, u64, u64)> {
+        (4u32..=14).prop_flat_map(|bits| {
+            (Just(bits), 0..(1_u16 << bits), 0..=MS_MAX, 0..(1_u64 << (LOW_BITS - bits)))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_id_gives_back_its_parts((bits, bucket, ms, sequence) in parts()) {
+            let buckets = Buckets::new(1 << bits).unwrap();
+            let id = PostId::new(buckets, Bucket(bucket), ms, sequence).unwrap();
+            prop_assert_eq!(id.unix_ms(), ms);
+            prop_assert_eq!(id.bucket(buckets), Bucket(bucket));
+            prop_assert_eq!(id.sequence(buckets), sequence);
+            prop_assert_eq!(PostId::from_u64(id.get()).unwrap(), id);
+        }
+
+        #[test]
+        fn ids_of_one_bucket_order_by_time_then_sequence(
+            (bits, bucket, ms, sequence) in parts(), other_ms in 0..=MS_MAX, other_sequence: u64
+        ) {
+            let buckets = Buckets::new(1 << bits).unwrap();
+            let other_sequence = other_sequence % sequences(buckets);
+            let id = PostId::new(buckets, Bucket(bucket), ms, sequence).unwrap();
+            let other = PostId::new(buckets, Bucket(bucket), other_ms, other_sequence).unwrap();
+            prop_assert_eq!(id.cmp(&other), (ms, sequence).cmp(&(other_ms, other_sequence)));
+        }
+
+        #[test]
+        fn account_ids_survive_their_bytes_and_keep_their_order(a in 1..=i64::MAX as u64, b in 1..=i64::MAX as u64) {
+            let (a, b) = (AccountId::new(a).unwrap(), AccountId::new(b).unwrap());
+            prop_assert_eq!(AccountId::from_bytes(&a.to_bytes()).unwrap(), a);
+            prop_assert_eq!(a.to_bytes().cmp(&b.to_bytes()), a.cmp(&b));
+        }
+    }
+
+    #[test]
+    fn refuses_what_does_not_fit() {
+        let buckets = Buckets::default();
+        assert!(AccountId::new(0).is_err());
+        assert!(AccountId::new(1 << 63).is_err());
+        assert!(AccountId::from_bytes(b"short").is_err());
+        assert!(PostId::from_u64(1 << 63).is_err());
+        assert!(PostId::new(buckets, Bucket(0), MS_MAX + 1, 0).is_err());
+        assert!(PostId::new(buckets, Bucket(0), 0, 64).is_err());
+        assert!(PostId::new(buckets, Bucket(1024), 0, 0).is_err());
+    }
+}

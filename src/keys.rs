@@ -1,0 +1,159 @@
+//! Every Redis key that Tideline uses, and nothing else. docs/keys.md lists them with type, bound and writer.
+//!
+//! A key is `prefix{tag}` of its bucket, one letter that says what it is, and a name. The letter comes before
+//! anything that a caller chose, so no name can collide with another kind of key.
+
+use std::sync::Arc;
+
+use crate::bucket::{Bucket, Buckets, slot_of, tag_of_slot};
+use crate::error::{Error, Result};
+
+/// Longest key prefix of a tenant.
+pub const PREFIX_LEN_MAX: usize = 32;
+
+/// The keys of one tenant in one cluster: a prefix and a number of buckets.
+#[derive(Debug, Clone)]
+pub struct Keyspace {
+    buckets: Buckets,
+    prefix: Arc<str>,
+    /// `prefix{tag}` of every bucket.
+    heads: Arc<[String]>,
+}
+
+/// Where a local set's keys lie: a set of its own, or one bucket's part of a spread set.
+///
+/// Both may lie in one bucket under one name (the bucket in which a spread set began), so their letters differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    Whole,
+    Part,
+}
+
+impl Keyspace {
+    /// The keys that begin with `prefix`: at most 32 bytes, no braces (they would be the hash tag), no control
+    /// characters.
+    pub fn new(prefix: &str, buckets: Buckets) -> Result<Self> {
+        check_prefix(prefix)?;
+        let heads = buckets.all().map(|b| format!("{prefix}{{{}}}", buckets.tag(b))).collect();
+        Ok(Self { buckets, prefix: prefix.into(), heads })
+    }
+
+    /// How the keys are spread.
+    pub fn buckets(&self) -> Buckets {
+        self.buckets
+    }
+
+    /// What every key begins with.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    fn key(&self, bucket: Bucket, letter: char, name: &[u8]) -> Vec<u8> {
+        let head = &self.heads[usize::from(bucket.index())];
+        let mut key = Vec::with_capacity(head.len() + 1 + name.len());
+        key.extend_from_slice(head.as_bytes());
+        key.push(letter as u8);
+        key.extend_from_slice(name);
+        key
+    }
+
+    /// How this tenant was initialized: number of buckets, format. Always in slot 0, whatever that number is.
+    pub(crate) fn charter(&self) -> Vec<u8> {
+        self.key(Bucket(0), 'i', b"")
+    }
+
+    /// The last id and the last stamp that a bucket gave.
+    pub(crate) fn clock(&self, bucket: Bucket) -> Vec<u8> {
+        self.key(bucket, 'c', b"")
+    }
+
+    /// A local set: all of a small one, the tree of one with pieces.
+    pub(crate) fn set(&self, place: Place, bucket: Bucket, name: &[u8]) -> Vec<u8> {
+        self.key(bucket, if place == Place::Whole { 's' } else { 't' }, name)
+    }
+
+    /// A piece of a local set that has pieces.
+    pub(crate) fn piece(&self, place: Place, bucket: Bucket, name: &[u8], piece: u32) -> Vec<u8> {
+        let mut key = self.key(bucket, if place == Place::Whole { 'p' } else { 'q' }, b"");
+        key.extend_from_slice(format!("{piece:x}:").as_bytes());
+        key.extend_from_slice(name);
+        key
+    }
+
+    /// While a set is being spread: who may copy into this bucket.
+    pub(crate) fn guard(&self, bucket: Bucket, name: &[u8]) -> Vec<u8> {
+        self.key(bucket, 'g', name)
+    }
+}
+
+/// What a fence writes before it waits for the replicas: any slot of the node will do, also one without a bucket.
+pub(crate) fn fence(prefix: &str, slot: u16) -> Vec<u8> {
+    format!("{prefix}{{{}}}f", tag_of_slot(slot)).into_bytes()
+}
+
+/// Refuses a prefix with braces (they would be the hash tag), of control characters, or over the length.
+pub(crate) fn check_prefix(prefix: &str) -> Result<()> {
+    if prefix.len() > PREFIX_LEN_MAX || prefix.contains(['{', '}']) || prefix.contains(char::is_control) {
+        return Err(Error::invalid(format!(
+            "key prefix `{}`: at most {PREFIX_LEN_MAX} bytes, no braces, no control characters",
+            prefix.escape_default()
+        )));
+    }
+    Ok(())
+}
+
+/// The slot of a whole key, by its hash tag if it has one.
+pub fn slot_of_key(key: &[u8]) -> u16 {
+    let tag = key.iter().position(|b| *b == b'{').and_then(|open| {
+        let rest = &key[open + 1..];
+        let close = rest.iter().position(|b| *b == b'}')?;
+        (close > 0).then(|| &rest[..close])
+    });
+    slot_of(tag.unwrap_or(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn refuses_prefixes_that_would_move_keys() {
+        for prefix in ["a{b", "}", "line\nbreak", &"x".repeat(PREFIX_LEN_MAX + 1)] {
+            assert!(Keyspace::new(prefix, Buckets::default()).is_err(), "{prefix:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_lies_in_its_buckets_slot_whatever_the_name(
+            name in proptest::collection::vec(any::<u8>(), 0..80), bits in 4u32..=14, bucket: u16, piece: u32
+        ) {
+            let buckets = Buckets::new(1 << bits).unwrap();
+            let keys = Keyspace::new("tenant:", buckets).unwrap();
+            let bucket = Bucket(bucket % buckets.count());
+            let all = [
+                keys.clock(bucket), fence("tenant:", buckets.slot(bucket)), keys.guard(bucket, &name),
+                keys.set(Place::Whole, bucket, &name), keys.set(Place::Part, bucket, &name),
+                keys.piece(Place::Whole, bucket, &name, piece), keys.piece(Place::Part, bucket, &name, piece),
+            ];
+            for key in &all {
+                prop_assert_eq!(slot_of_key(key), buckets.slot(bucket));
+            }
+            prop_assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
+            prop_assert_eq!(slot_of_key(&keys.charter()), 0);
+        }
+
+        #[test]
+        fn keys_of_two_names_never_meet(
+            a in "[0-9a-f:]{1,6}", b in "[0-9a-f:]{1,6}", piece_a in 0u32..300, piece_b in 0u32..300
+        ) {
+            prop_assume!((&a, piece_a) != (&b, piece_b));
+            let keys = Keyspace::new("", Buckets::default()).unwrap();
+            let of = |name: &str, piece| keys.piece(Place::Part, Bucket(3), name.as_bytes(), piece);
+            prop_assert_ne!(of(&a, piece_a), of(&b, piece_b));
+            prop_assert_ne!(of(&a, piece_a), keys.set(Place::Part, Bucket(3), b.as_bytes()));
+        }
+    }
+}
