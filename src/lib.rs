@@ -1,9 +1,21 @@
-//! Tideline: sharded sorted sets and hybrid push/pull home timelines on Redis Cluster.
+//! Tideline keeps home timelines on a Redis Cluster.
+//!
+//! This release has the ground floor: a router for batches of commands ([`cluster`]), ids and buckets that spread
+//! data evenly over the slots ([`ids`], [`bucket`]), and sorted sets of any size, sharded over the cluster
+//! ([`sharded`]). [`Store`] brings them together. [`local_cluster`] starts a Redis Cluster on this machine.
+//!
+//! Dependencies between modules point one way: error, bucket, ids, keys <- cluster <- functions <- sharded <- store.
 
 pub mod bucket;
 pub mod cluster;
 pub mod error;
+pub mod functions;
 pub mod ids;
 pub mod keys;
 pub mod local_cluster;
+pub mod sharded;
+mod store;
+
 pub use error::{Error, ErrorKind, Result};
+pub use ids::{AccountId, PostId};
+pub use store::{FORMAT, Store, StoreOptions};

@@ -148,10 +148,6 @@ impl Trail {
         self.last = format!("{node}: {detail}");
     }
 
-    pub(crate) fn tries(&self) -> u32 {
-        self.tries
-    }
-
     /// Whether some try may have had its effect.
     pub(crate) fn is_unknown(&self) -> bool {
         Cause::ALL.iter().any(|c| c.is_unknown() && self.counts[*c as usize] > 0)

@@ -1,0 +1,72 @@
+# `make` alone lists the targets. Each first installs what it needs and the machine lacks (scripts/install-tools.sh).
+
+# Recipes are lines for a POSIX shell, and a failing part fails the target.
+SHELL := /bin/sh
+.SHELLFLAGS := -eu -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+# What `make test-servers` runs; `system` is TIDELINE_REDIS_SERVER or the server on the PATH.
+SERVERS ?= system redis-8.2 valkey-9.1
+# The further server that `make test` runs the cluster tests with; empty for none.
+ALSO ?= valkey-9.1
+# For the demonstration and the benchmarks: make run ARGS="--help".
+ARGS ?=
+
+INSTALL := scripts/install-tools.sh
+SCRIPTS := scripts/*.sh deploy/*.sh .ci/run
+
+.PHONY: help run test test-servers check check-rust check-scripts bench tools clean
+
+help: ## List the targets
+	@echo "Tideline: sharded sorted sets and hybrid push/pull home timelines on Redis Cluster"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  make test-servers SERVERS=\"system redis-8.2\"   selects servers (system, redis-8.2, valkey-9.1)"
+	@echo "  make test ALSO=                               only with this machine's server"
+	@echo "  TIDELINE_REDIS_SERVER=/path/to/server         uses that server everywhere, and installs none"
+
+run: ## Start a cluster and watch a follower set grow, spread and be walked
+	@$(INSTALL) cargo compiler server
+	$(CARGO) run --release --locked -- demo $(ARGS)
+
+test: ## All tests, then the cluster tests with a further server (ALSO)
+	@$(INSTALL) cargo compiler server client
+	scripts/no-strays.sh $(CARGO) test --workspace --locked
+	@if [ -n "$(ALSO)" ]; then CARGO="$(CARGO)" scripts/test-servers.sh --skip-unavailable $(ALSO); fi
+
+test-servers: ## The cluster tests with each of SERVERS
+	@$(INSTALL) cargo compiler server client
+	@CARGO="$(CARGO)" scripts/test-servers.sh $(SERVERS)
+
+check: check-rust check-scripts ## Formatting, lints, documentation, scripts, compose file; changes nothing
+
+check-rust:
+	@$(INSTALL) cargo compiler
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
+	$(CARGO) check --package tideline --no-default-features --locked
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --workspace --locked
+
+check-scripts:
+	@if command -v shellcheck >/dev/null 2>&1; then \
+		echo shellcheck $(SCRIPTS); shellcheck $(SCRIPTS); \
+	else \
+		echo "shellcheck is not installed, the scripts are not checked (make tools installs it)"; \
+	fi
+	@scripts/test-install-tools.sh
+	@scripts/check-compose.sh
+
+bench: ## Benchmarks, with redis-benchmark as the ceiling
+	@$(INSTALL) cargo compiler server client benchmark
+	scripts/no-strays.sh $(CARGO) bench --locked $(if $(ARGS),-- $(ARGS))
+
+tools: ## Install all that the targets need
+	@$(INSTALL)
+	@echo "all tools are here"
+
+clean: ## Remove what was built and fetched; the data of `tideline cluster up` stays
+	$(CARGO) clean
+	rm -rf .tideline/servers

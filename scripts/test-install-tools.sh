@@ -1,0 +1,182 @@
+#!/bin/sh
+# Runs install-tools.sh with stand-ins for the package managers, sudo and the servers, and compares the commands it issues.
+# Nothing is installed. `make check` runs it.
+#
+# What stands in single quotes is for the stand-ins to expand:
+# shellcheck disable=SC2016
+set -eu
+
+cd "$(dirname "$0")"
+script=$PWD/install-tools.sh
+sandbox=$(mktemp -d)
+trap 'rm -rf "$sandbox"' EXIT
+failed=0 passed=0
+
+# The programs that the script itself uses; everything else is missing.
+for program in sh env awk cat rm chmod tee uname; do
+    mkdir -p "$sandbox/base"
+    ln -s "$(command -v "$program")" "$sandbox/base/$program"
+done
+
+# stub NAME [BODY]: a program that writes down how it was called, then does BODY.
+stub() {
+    printf '#!/bin/sh\necho "%s $*" >>"%s/log"\n%s\n' "$1" "$sandbox" "${2:-}" >"$sandbox/bin/$1"
+    chmod 755 "$sandbox/bin/$1"
+}
+
+# A package manager whose packages bring what they bring in real life: put NAME VERSION-LINE.
+put='put() { printf "#!/bin/sh\necho \"%s\"\n" "$2" >"'$sandbox'/bin/$1"; chmod 755 "'$sandbox'/bin/$1"; }'
+redis7='put redis-server "Redis server v=7.0.15 sha=0:0"; put redis-cli x'
+valkey8='put valkey-server "Valkey server v=8.1.0 sha=0:0"; put valkey-cli x'
+manager_body="$put"'
+case " $* " in
+*" redis-server "* | *" redis "*) '"$redis7"' ;;
+*" valkey-server "* | *" valkey "*) '"$valkey8"' ;;
+*" gcc "*) put cc x ;;
+esac'
+
+# begin USER-ID: an empty machine.
+begin() {
+    rm -rf "${sandbox:?}/bin" "$sandbox/log" "$sandbox/policy"
+    mkdir -p "$sandbox/bin"
+    : >"$sandbox/log"
+    printf '#!/bin/sh\necho %s\n' "$1" >"$sandbox/bin/id"
+    chmod 755 "$sandbox/bin/id"
+}
+
+# run ARGS: sets `status`, `output` and `log` (without apt-cache: only looking).
+run() {
+    status=0
+    output=$(PATH="$sandbox/bin:$sandbox/base" POLICY_RC_D="$sandbox/policy" HOME="$sandbox" CARGO_HOME="$sandbox/cargo" \
+        TIDELINE_REDIS_SERVER="${server:-}" sh "$script" "$@" 2>&1 </dev/null) || status=$?
+    log=$(grep -v '^apt-cache' "$sandbox/log" || true)
+}
+
+# expect NAME STATUS LOG WORDS: WORDS must be in the output.
+expect() {
+    if [ "$status" = "$2" ] && [ "$log" = "$3" ] && case $output in *"$4"*) ;; *) false ;; esac; then
+        passed=$((passed + 1))
+        return 0
+    fi
+    failed=$((failed + 1))
+    printf 'FAILED: %s\n  status %s, expected %s\n  commands:\n%s\n  expected:\n%s\n  said: %s\n  expected in it: %s\n' \
+        "$1" "$status" "$2" "$log" "$3" "$output" "$4"
+}
+
+apt_stubs() {
+    stub apt-cache "echo \"  Candidate: $1\""
+    stub apt-get "$manager_body"
+}
+sudo_stub() { stub sudo '[ "$1" = -n ] && shift
+[ "$1" = true ] && exit 0
+exec "$@"'; }
+
+begin 0
+apt_stubs 5:7.0.15-1~deb12u6
+run server client
+expect "apt-get, as root" 0 "apt-get update -q
+apt-get install -q -y --no-install-recommends redis-server" "installing redis-server with apt-get"
+if [ -e "$sandbox/policy" ]; then echo "FAILED: policy-rc.d was left behind"; failed=$((failed + 1)); fi
+: >"$sandbox/log"
+run server client
+expect "the second run does nothing" 0 "" ""
+
+begin 1000
+apt_stubs 5:7.0.15-1~deb12u6
+sudo_stub
+run server
+expect "apt-get, by sudo" 0 "sudo -n true
+sudo apt-get update -q
+apt-get update -q
+sudo -n true
+sudo tee $sandbox/policy
+sudo -n true
+sudo chmod 755 $sandbox/policy
+sudo -n true
+sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends redis-server
+apt-get install -q -y --no-install-recommends redis-server
+sudo -n true
+sudo rm -f $sandbox/policy" "installing redis-server"
+
+begin 1000
+apt_stubs 5:7.0.15-1~deb12u6
+run server
+expect "no sudo" 1 "" "As root, run: apt-get update"
+
+begin 1000
+apt_stubs 5:7.0.15-1~deb12u6
+stub sudo 'exit 1'
+run server
+expect "sudo with a password, no terminal" 1 "sudo -n true" "sudo asks for a password"
+
+begin 0
+apt_stubs 5:6.0.16-1ubuntu1
+run server
+expect "the distribution's packages are too old" 1 "apt-get update -q" "scripts/fetch-servers.sh"
+
+begin 0
+stub dnf "$manager_body"
+run server client
+expect "dnf" 0 "dnf install -y -q valkey" ""
+
+begin 0
+stub apk "$manager_body"
+run server client
+expect "apk" 0 "apk add --no-cache --quiet redis" ""
+
+begin 1000
+stub pacman "$manager_body"
+stub doas 'exec "$@"'
+run server compiler
+expect "pacman, by doas" 0 "doas pacman -S --noconfirm --needed valkey
+pacman -S --noconfirm --needed valkey
+doas pacman -S --noconfirm --needed gcc
+pacman -S --noconfirm --needed gcc" ""
+
+begin 1000
+stub brew "$manager_body"
+sudo_stub
+run server client
+expect "brew, never by sudo" 0 "brew install --quiet redis" ""
+
+begin 0
+stub apk 'exit 1'
+run server
+expect "the network is away" 1 "apk add --no-cache --quiet redis
+apk add --no-cache --quiet valkey" "Is the network there?"
+
+begin 0
+run server
+expect "no package manager" 1 "" "no package manager"
+
+begin 0
+apt_stubs 5:7.0.15-1
+printf '#!/bin/sh\necho "Redis server v=6.2.1 sha=0:0"\n' >"$sandbox/bin/redis-server"
+chmod 755 "$sandbox/bin/redis-server"
+run server
+expect "an old server is not replaced" 1 "" "redis-server is redis 6.2.1; Tideline needs Redis 7.0"
+printf '#!/bin/sh\necho "Valkey server v=8.1.0 sha=0:0"\n' >"$sandbox/bin/valkey-server"
+chmod 755 "$sandbox/bin/valkey-server"
+run server
+expect "an old server before a newer one" 1 "" "set TIDELINE_REDIS_SERVER=$sandbox/bin/valkey-server"
+
+begin 0
+apt_stubs 5:7.0.15-1
+printf '#!/bin/sh\necho "Valkey server v=10.0.1 sha=0:0"\n' >"$sandbox/other"
+chmod 755 "$sandbox/other"
+server=$sandbox/other
+run server client
+expect "TIDELINE_REDIS_SERVER: nothing is installed" 0 "" ""
+server=$sandbox/nowhere
+run server
+expect "TIDELINE_REDIS_SERVER names nothing" 1 "" "TIDELINE_REDIS_SERVER"
+server=
+
+begin 0
+run cargo
+expect "no cargo" 1 "" "https://rustup.rs"
+run nonsense
+expect "an unknown tool" 1 "" "unknown tool"
+
+echo "install-tools.sh: $passed cases as expected, $failed not"
+[ "$failed" = 0 ]

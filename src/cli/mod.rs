@@ -1,0 +1,33 @@
+//! The commands of the `tideline` program: what can be typed, and who does it.
+//!
+//! Here live arguments, output for people and exit codes. What a command does lives in the library.
+
+mod cluster;
+mod cluster_status;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Home timelines on Redis Cluster.
+#[derive(Debug, Parser)]
+#[command(name = "tideline", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Starts, shows and stops a Redis Cluster on this machine.
+    #[command(subcommand)]
+    Cluster(cluster::Action),
+}
+
+/// Does what was typed.
+pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    match cli.command {
+        Command::Cluster(action) => cluster::run(action).await,
+    }
+}

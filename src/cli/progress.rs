@@ -1,0 +1,42 @@
+//! Progress of a start: a moving line on a terminal, one line per stage elsewhere.
+
+use std::io::IsTerminal as _;
+use std::mem::{Discriminant, discriminant};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tideline::local_cluster::Progress;
+
+/// Shows progress on standard error.
+pub(crate) struct Meter {
+    bar: ProgressBar,
+    /// The stage of the last line, where there is no terminal.
+    stage: Mutex<Option<Discriminant<Progress>>>,
+    is_terminal: bool,
+}
+
+impl Meter {
+    pub(crate) fn new() -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        let bar = if is_terminal { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        if is_terminal {
+            bar.set_style(ProgressStyle::default_spinner());
+            bar.enable_steady_tick(Duration::from_millis(100));
+        }
+        Self { bar, stage: Mutex::default(), is_terminal }
+    }
+
+    pub(crate) fn show(&self, progress: Progress) {
+        self.bar.set_message(progress.to_string());
+        let stage = discriminant(&progress);
+        let last = self.stage.lock().ok().and_then(|mut last| last.replace(stage));
+        if !self.is_terminal && last != Some(stage) {
+            eprintln!("{progress}");
+        }
+    }
+
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

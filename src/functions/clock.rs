@@ -1,0 +1,69 @@
+//! Ids and stamps of a bucket.
+
+use super::{fcall};
+use crate::bucket::Bucket;
+use crate::cluster::{Batch, Request, Router};
+use crate::error::{Error, Result};
+use crate::ids::{PostId, sequences};
+use crate::keys::Keyspace;
+
+/// Most ids or stamps that one call takes.
+const TAKE_MAX: u32 = 10_000;
+
+/// Hands out post ids and stamps, each strictly above the last of its bucket, whoever asks and whatever clocks do.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    router: Router,
+    keys: Keyspace,
+}
+
+impl Clock {
+    /// The clocks of that keyspace's buckets.
+    pub fn new(router: Router, keys: Keyspace) -> Self {
+        Self { router, keys }
+    }
+
+    /// Takes `count` ids of a bucket, ascending. A reply that got lost leaves a gap, never a double.
+    pub async fn post_ids(&self, bucket: Bucket, count: u32) -> Result<Vec<PostId>> {
+        self.post_ids_at(bucket, count, self.router.now_ms()).await
+    }
+
+    /// The same by another clock than ours. The lower of it and the node's counts, and never less than before.
+    pub async fn post_ids_at(&self, bucket: Bucket, count: u32, unix_ms: u64) -> Result<Vec<PostId>> {
+        let buckets = self.keys.buckets();
+        let per_ms = sequences(buckets);
+        let command = fcall("clock_ids", &[self.keys.clock(bucket)]).arg(unix_ms).arg(per_ms).arg(check(count)?);
+        let reply = self.router.call(Request::write(buckets.slot(bucket), command)).await?;
+        let first = reply.into_array()?;
+        let [ms, sequence] = first.as_slice() else {
+            return Err(Error::internal("clock_ids answered something else than two numbers"));
+        };
+        let (ms, sequence) = (ms.count()?, sequence.count()?);
+        let nth = |n: u64| PostId::new(buckets, bucket, ms + (sequence + n) / per_ms, (sequence + n) % per_ms);
+        (0..u64::from(count)).map(nth).collect()
+    }
+
+    /// Takes `count` stamps of a bucket, ascending: milliseconds below 2^53, fit to be scores.
+    pub async fn stamps(&self, bucket: Bucket, count: u32) -> Result<Vec<u64>> {
+        let first = self.router.call(self.stamps_request(bucket, count)?).await?.count()?;
+        Ok((first..).take(count as usize).collect())
+    }
+
+    /// One stamp of each bucket, all in one batch.
+    pub async fn stamp_each(&self, buckets: &[Bucket]) -> Result<Vec<u64>> {
+        let batch: Batch = buckets.iter().map(|b| self.stamps_request(*b, 1)).collect::<Result<_>>()?;
+        self.router.run(batch).await.into_iter().map(|answer| answer?.ok()?.count()).collect()
+    }
+
+    fn stamps_request(&self, bucket: Bucket, count: u32) -> Result<Request> {
+        let command = fcall("clock_stamps", &[self.keys.clock(bucket)]).arg(check(count)?);
+        Ok(Request::write(self.keys.buckets().slot(bucket), command))
+    }
+}
+
+fn check(count: u32) -> Result<u32> {
+    if count == 0 || count > TAKE_MAX {
+        return Err(Error::invalid(format!("{count} at once: take from 1 to {TAKE_MAX}")));
+    }
+    Ok(count)
+}

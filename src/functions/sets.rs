@@ -1,0 +1,189 @@
+//! Adding to and removing from local sets, and spreading them.
+
+use super::{fcall, fcall_ro};
+use crate::cluster::{Command, Reply};
+use crate::error::{Error, Result};
+
+/// Adds members that belong to one piece of a local set.
+#[derive(Debug)]
+pub(crate) struct SetAdd<'a> {
+    /// The set; unless it is small, the piece. With a split: the piece (0 of a small set) and its partner.
+    pub(crate) keys: Vec<Vec<u8>>,
+    /// Piece and depth; `None` for a small set.
+    pub(crate) leaf: Option<(u32, u32)>,
+    pub(crate) piece_limit: u32,
+    pub(crate) option: &'static str,
+    /// Key and value of a guard that must hold.
+    pub(crate) guard: Option<(Vec<u8>, &'a [u8])>,
+    pub(crate) may_split: bool,
+}
+
+/// What became of a [`SetAdd`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Added {
+    /// So many pairs are done, from the first on; so many were new; so many members are in the set.
+    Done { pairs: usize, new: u64, total: u64 },
+    /// The same, but the piece is full: send the rest with a split allowed.
+    Full { pairs: usize, new: u64, total: u64 },
+    /// The same, but the piece was full and has been split.
+    Split { pairs: usize, new: u64, total: u64, tree: Vec<u8> },
+    /// The caller's copy of the tree is old; empty: the set is small.
+    Tree(Vec<u8>),
+    /// The guard has another value.
+    Guarded,
+}
+
+impl SetAdd<'_> {
+    pub(crate) fn command<'m>(mut self, pairs: impl IntoIterator<Item = (f64, &'m [u8])>) -> Command {
+        let guard = self.guard.take().map(|(key, value)| {
+            self.keys.push(key);
+            value
+        });
+        let mut command = leaf_args(fcall("set_add", &self.keys), self.leaf)
+            .arg(self.piece_limit)
+            .arg(self.option)
+            .arg(guard.unwrap_or_default())
+            .arg(if self.may_split { "1" } else { "" });
+        for (score, member) in pairs {
+            push_score(&mut command, score);
+            command.push(member);
+        }
+        command
+    }
+}
+
+impl Added {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        let reply = reply.into_array()?;
+        let answer = match reply.as_slice() {
+            [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
+            [word] if word.bytes()? == b"guard" => Self::Guarded,
+            [word, pairs, new, total, tree @ ..] => {
+                let pairs = usize::try_from(pairs.count()?).map_err(|e| Error::internal(e.to_string()))?;
+                let (new, total) = (new.count()?, total.count()?);
+                match (word.bytes()?, tree) {
+                    (b"ok", []) => Self::Done { pairs, new, total },
+                    (b"full", []) => Self::Full { pairs, new, total },
+                    (b"split", [tree]) => Self::Split { pairs, new, total, tree: tree.bytes()?.to_vec() },
+                    _ => return Err(unexpected("set_add", &reply)),
+                }
+            }
+            _ => return Err(unexpected("set_add", &reply)),
+        };
+        Ok(answer)
+    }
+}
+
+/// Removes members of one piece of a local set.
+#[derive(Debug)]
+pub(crate) struct SetRemove {
+    /// The set; unless it is small, the piece.
+    pub(crate) keys: Vec<Vec<u8>>,
+    /// Piece and depth; `None` for a small set.
+    pub(crate) leaf: Option<(u32, u32)>,
+}
+
+/// What became of a [`SetRemove`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Removed {
+    Done { removed: u64 },
+    Tree(Vec<u8>),
+}
+
+impl SetRemove {
+    /// Each member goes only if its score is below the one given, or always.
+    pub(crate) fn command<'m>(self, members: impl IntoIterator<Item = (Option<f64>, &'m [u8])>) -> Command {
+        let mut command = leaf_args(fcall("set_remove", &self.keys), self.leaf);
+        for (below, member) in members {
+            match below {
+                Some(below) => push_score(&mut command, below),
+                None => drop(command.push("")),
+            }
+            command.push(member);
+        }
+        command
+    }
+}
+
+impl Removed {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        let reply = reply.into_array()?;
+        match reply.as_slice() {
+            [word, removed, _total] if word.bytes()? == b"ok" => Ok(Self::Done { removed: removed.count()? }),
+            [word, tree] if word.bytes()? == b"tree" => Ok(Self::Tree(tree.bytes()?.to_vec())),
+            _ => Err(unexpected("set_remove", &reply)),
+        }
+    }
+}
+
+/// How many members the local set at `key` has.
+pub(crate) fn count(key: Vec<u8>) -> Command {
+    fcall_ro("set_count", &[key])
+}
+
+/// Members, and whether the set has been spread.
+pub(crate) fn parse_count(reply: Reply) -> Result<(u64, u8)> {
+    let reply = reply.into_array()?;
+    let [members, state] = reply.as_slice() else { return Err(unexpected("set_count", &reply)) };
+    Ok((members.count()?, u8::try_from(state.count()?).unwrap_or_default()))
+}
+
+/// What became of a step of spreading.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Spread {
+    Done,
+    /// The set is in another state; empty: small.
+    Tree(Vec<u8>),
+}
+
+impl Spread {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        let reply = reply.into_array()?;
+        match reply.as_slice() {
+            [word] if word.bytes()? == b"ok" => Ok(Self::Done),
+            [word, tree] if word.bytes()? == b"tree" => Ok(Self::Tree(tree.bytes()?.to_vec())),
+            _ => Err(unexpected("spread", &reply)),
+        }
+    }
+}
+
+/// Freezes the set; `before` is who was spreading it until now, empty if nobody.
+pub(crate) fn spread_begin(set: Vec<u8>, piece0: Vec<u8>, before: &[u8], nonce: &[u8]) -> Command {
+    fcall("spread_begin", &[set, piece0]).arg(before).arg(nonce)
+}
+
+/// The parts are the set from now on.
+pub(crate) fn spread_end(set: Vec<u8>, nonce: &[u8]) -> Command {
+    fcall("spread_end", &[set]).arg(nonce)
+}
+
+/// The tree forgets its pieces, which are gone.
+pub(crate) fn spread_forget(set: Vec<u8>) -> Command {
+    fcall("spread_forget", &[set])
+}
+
+/// Removes the guard if it still has this value.
+pub(crate) fn guard_close(guard: Vec<u8>, nonce: &[u8]) -> Command {
+    fcall("guard_close", &[guard]).arg(nonce)
+}
+
+fn leaf_args(command: Command, leaf: Option<(u32, u32)>) -> Command {
+    match leaf {
+        Some((piece, depth)) => command.arg(piece).arg(depth),
+        None => command.arg("-1").arg("0"),
+    }
+}
+
+/// Scores as Redis reads them back exactly: shortest digits that round-trip.
+pub(crate) fn push_score(command: &mut Command, score: f64) {
+    #[expect(clippy::cast_possible_truncation, reason = "checked to be a whole number of 53 bits")]
+    if score.fract() == 0.0 && score.abs() < 9_007_199_254_740_992.0 {
+        command.push(score as i64);
+    } else {
+        command.push(format!("{score:e}"));
+    }
+}
+
+fn unexpected(function: &str, reply: &[Reply]) -> Error {
+    Error::internal(format!("{function} answered {reply:?}, which this release does not know"))
+}

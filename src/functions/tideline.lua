@@ -1,0 +1,269 @@
+-- Tideline's server-side functions. Each touches the keys of one hash tag only, validates everything before it
+-- writes, and writes in an order in which every prefix is harmless. docs/functions.md lists them.
+--
+-- A local set (docs/sets.md) is one sorted set while it is small. When that is full, its key becomes a *tree*, a
+-- string, and its members move to pieces:
+--   byte 0      state: L local, G being spread, S spread
+--   bytes 1-7   number of members
+--   bytes 8-15  who is spreading it
+--   then one bit for each node of the binary trie, node 2^depth + piece: has it been split?
+-- Piece i of depth d holds the members whose hash ends in the d bits of i; a split moves those with the next bit
+-- set to piece i + 2^d. So a member only ever moves to a higher piece.
+
+local HEADER_BITS = 128
+local DEPTH_MAX = 20
+local LOCAL = 76 -- 'L'
+
+-- The same hash as `tree::hash` in Rust. All products stay below 2^53, where doubles are exact.
+local function hash(member)
+  local h = 7
+  for i = 1, #member do
+    h = (h * 1000003 + string.byte(member, i)) % 2147483647
+  end
+  return (h * 2097143 + 11) % 2147483647
+end
+
+-- Whether (piece, depth) is a leaf of the tree at `key`: true, or nil and the answer for a caller whose copy of
+-- the tree is old.
+local function check_leaf(key, piece, depth)
+  local node = 2 ^ depth + piece
+  local parent = depth > 0 and 2 ^ (depth - 1) + piece % 2 ^ (depth - 1) or 0
+  local bits = redis.pcall('BITFIELD', key, 'GET', 'u8', 0, 'GET', 'u1', HEADER_BITS + node,
+    'GET', 'u1', HEADER_BITS + parent)
+  if bits.err or bits[1] == 0 then return nil, { 'tree', '' } end
+  if bits[1] ~= LOCAL or bits[2] == 1 or (depth > 0 and bits[3] == 0) then
+    return nil, { 'tree', redis.call('GET', key) }
+  end
+  return true
+end
+
+-- Whether the set at `key` still is one sorted set (or nothing), as the caller believes.
+local function check_small(key)
+  if redis.call('TYPE', key).ok == 'string' then return nil, { 'tree', redis.call('GET', key) } end
+  return true
+end
+
+local function check_place(key, piece, depth)
+  if piece < 0 then return check_small(key) end
+  return check_leaf(key, piece, depth)
+end
+
+-- Splits a full piece. Its partner is deleted first: a split that broke off may have left copies there.
+local function split(key, from, to, piece, depth)
+  redis.call('DEL', to)
+  local all = redis.call('ZRANGE', from, 0, -1, 'WITHSCORES')
+  local scored, moved = {}, {}
+  for i = 1, #all, 2 do
+    if math.floor(hash(all[i]) / 2 ^ depth) % 2 == 1 then
+      scored[#scored + 1] = all[i + 1]
+      scored[#scored + 1] = all[i]
+      moved[#moved + 1] = all[i]
+    end
+  end
+  for i = 1, #scored, 500 do redis.call('ZADD', to, unpack(scored, i, math.min(i + 499, #scored))) end
+  redis.call('BITFIELD', key, 'SET', 'u1', HEADER_BITS + 2 ^ depth + piece, 1)
+  for i = 1, #moved, 500 do redis.call('ZREM', from, unpack(moved, i, math.min(i + 499, #moved))) end
+end
+
+-- Makes a tree of a set that was one sorted set: the members go to piece 0.
+local function plant(key, piece0, state, nonce)
+  local count = redis.call('ZCARD', key)
+  if count > 0 then redis.call('RENAME', key, piece0) end
+  redis.call('SET', key, state .. struct.pack('>I7', count) .. nonce)
+end
+
+-- set_add: adds members that belong to one piece of a local set.
+-- KEYS  set; unless it is small: the piece; if a split is allowed: the piece (0 of a small set) and its partner;
+--       if a guard is asked for: the guard, last
+-- ARGV  piece (-1: small), depth, most members of a piece, option of ZADD ('' for none), guard's value ('' for
+--       none), '1' if a split is allowed, then score, member, ...
+-- Reply {'ok', pairs done, members new, members in all}
+--       {'full', ...} the same: the piece is full, call again with a split allowed
+--       {'split', ..., tree}: it was full and has been split, call again by the new tree
+--       {'tree', tree}: the caller's copy is old ('' for a small set);  {'guard'}: somebody else is copying now
+local function set_add(keys, args)
+  local piece, depth, most = tonumber(args[1]), tonumber(args[2]), tonumber(args[3])
+  local option, guard, may_split = args[4], args[5], args[6] == '1'
+  if guard ~= '' and redis.call('GET', keys[#keys]) ~= guard then return { 'guard' } end
+  local key, place = keys[1], keys[piece < 0 and 1 or 2]
+  local ok, answer = check_place(key, piece, depth)
+  if not ok then return answer end
+  local first, last = 7, #args
+  local card = redis.call('ZCARD', place)
+  local new, outcome = 0, 'ok'
+  local function zadd(from, to)
+    if option == '' then return redis.call('ZADD', place, unpack(args, from, to)) end
+    return redis.call('ZADD', place, option, unpack(args, from, to))
+  end
+  if card + (last - first + 1) / 2 <= most or depth >= DEPTH_MAX then
+    new = zadd(first, last)
+    first = last + 1
+  else
+    while first < last do
+      if card + new >= most and not redis.call('ZSCORE', place, args[first + 1]) then
+        outcome = may_split and 'split' or 'full'
+        break
+      end
+      new = new + zadd(first, first + 1)
+      first = first + 2
+    end
+  end
+  local total
+  if piece < 0 then
+    total = card + new
+  else
+    total = redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, new)[1]
+  end
+  local done = (first - 7) / 2
+  if outcome ~= 'split' then return { outcome, done, new, total } end
+  if piece < 0 then
+    plant(key, keys[2], 'L', string.rep('\0', 8))
+    piece, depth = 0, 0
+  end
+  split(key, keys[2], keys[3], piece, depth)
+  return { 'split', done, new, total, redis.call('GET', key) }
+end
+
+-- set_remove: removes members of one piece of a local set.
+-- KEYS  set; unless it is small: the piece
+-- ARGV  piece (-1: small), depth, then for each member: remove only if its score is below this ('' always), member
+-- Reply {'ok', members removed, members in all} or {'tree', tree}
+local function set_remove(keys, args)
+  local piece, depth = tonumber(args[1]), tonumber(args[2])
+  local key, place = keys[1], keys[piece < 0 and 1 or 2]
+  local ok, answer = check_place(key, piece, depth)
+  if not ok then return answer end
+  local removed = 0
+  for i = 3, #args, 2 do
+    local below = args[i]
+    local score = below == '' or redis.call('ZSCORE', place, args[i + 1])
+    if below == '' or (score and tonumber(score) < tonumber(below)) then
+      removed = removed + redis.call('ZREM', place, args[i + 1])
+    end
+  end
+  if piece < 0 then return { 'ok', removed, redis.call('ZCARD', key) } end
+  return { 'ok', removed, redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, 0 - removed)[1] }
+end
+
+-- set_count: how many members a local set has.
+-- KEYS  set
+-- Reply {members, state}
+local function set_count(keys)
+  local kind = redis.call('TYPE', keys[1]).ok
+  if kind == 'zset' then return { redis.call('ZCARD', keys[1]), LOCAL } end
+  if kind ~= 'string' then return { 0, LOCAL } end
+  local bits = redis.call('BITFIELD_RO', keys[1], 'GET', 'u56', 8, 'GET', 'u8', 0)
+  return { bits[1], bits[2] }
+end
+
+-- spread_begin: from now on the local set is frozen, and `nonce` copies it.
+-- KEYS  set, its piece 0
+-- ARGV  '' if it must be local, else who is spreading it until now; nonce
+-- Reply {'ok'} or {'tree', tree}
+local function spread_begin(keys, args)
+  local key, before, nonce = keys[1], args[1], args[2]
+  if redis.call('TYPE', key).ok ~= 'string' then
+    if before ~= '' then return { 'tree', '' } end
+    plant(key, keys[2], 'G', nonce)
+    return { 'ok' }
+  end
+  local tree = redis.call('GET', key)
+  local state = string.sub(tree, 1, 1)
+  if not ((state == 'L' and before == '') or (state == 'G' and string.sub(tree, 9, 16) == before)) then
+    return { 'tree', tree }
+  end
+  redis.call('SETRANGE', key, 8, nonce)
+  redis.call('SETRANGE', key, 0, 'G')
+  return { 'ok' }
+end
+
+-- spread_end: the parts hold everything; from now on they are the set.
+-- KEYS  set
+-- ARGV  nonce
+-- Reply {'ok'} or {'tree', tree}
+local function spread_end(keys, args)
+  local tree = redis.call('TYPE', keys[1]).ok == 'string' and redis.call('GET', keys[1]) or ''
+  if string.sub(tree, 1, 1) ~= 'G' or string.sub(tree, 9, 16) ~= args[1] then return { 'tree', tree } end
+  redis.call('SETRANGE', keys[1], 0, 'S')
+  return { 'ok' }
+end
+
+-- spread_forget: the pieces of a set that was spread are gone; its tree may forget them.
+-- KEYS  set
+-- Reply 1 or 0
+local function spread_forget(keys)
+  if redis.call('TYPE', keys[1]).ok ~= 'string' then return 0 end
+  local header = redis.call('GETRANGE', keys[1], 0, 15)
+  if string.sub(header, 1, 1) ~= 'S' then return 0 end
+  redis.call('SET', keys[1], header)
+  return 1
+end
+
+-- guard_close: whoever holds this guard copies no more.
+-- KEYS  guard
+-- ARGV  its value
+-- Reply 1 or 0
+local function guard_close(keys, args)
+  if redis.call('GET', keys[1]) ~= args[1] then return 0 end
+  return redis.call('DEL', keys[1])
+end
+
+-- A bucket's clock is one string: milliseconds and sequence of its last id, its last stamp.
+local function read_clock(key)
+  local text = redis.call('GET', key)
+  if not text then return 0, -1, 0 end
+  local ms, sequence, stamp = string.match(text, '^(%d+) (%-?%d+) (%d+)$')
+  return tonumber(ms), tonumber(sequence), tonumber(stamp)
+end
+
+local function write_clock(key, ms, sequence, stamp)
+  redis.call('SET', key, string.format('%.0f %.0f %.0f', ms, sequence, stamp))
+end
+
+local function node_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- clock_ids: takes ids of a bucket, always above all before.
+-- KEYS  clock
+-- ARGV  the caller's milliseconds, ids per millisecond, how many
+-- Reply {milliseconds, sequence} of the first; the others follow it, over into the next millisecond if need be
+local function clock_ids(keys, args)
+  local per_ms, count = tonumber(args[2]), tonumber(args[3])
+  local last_ms, last_sequence, stamp = read_clock(keys[1])
+  -- The lower of two clocks: one that runs ahead can't lift posts above everybody's.
+  local ms, sequence = math.min(node_ms(), tonumber(args[1])), 0
+  if ms <= last_ms then
+    ms, sequence = last_ms, last_sequence + 1
+    if sequence >= per_ms then ms, sequence = ms + 1, 0 end
+  end
+  local end_sequence = sequence + count - 1
+  write_clock(keys[1], ms + math.floor(end_sequence / per_ms), end_sequence % per_ms, stamp)
+  return { ms, sequence }
+end
+
+-- clock_stamps: takes stamps of a bucket: milliseconds, strictly increasing.
+-- KEYS  clock
+-- ARGV  how many
+-- Reply the first; the others follow it
+local function clock_stamps(keys, args)
+  local ms, sequence, stamp = read_clock(keys[1])
+  stamp = math.max(stamp + 1, node_ms())
+  write_clock(keys[1], ms, sequence, stamp + tonumber(args[1]) - 1)
+  return stamp
+end
+
+local function register(name, callback, flags)
+  redis.register_function { function_name = '@LIBRARY@_' .. name, callback = callback, flags = flags }
+end
+
+register('set_add', set_add, {})
+register('set_remove', set_remove, { 'allow-oom' })
+register('set_count', set_count, { 'no-writes' })
+register('spread_begin', spread_begin, {})
+register('spread_end', spread_end, {})
+register('spread_forget', spread_forget, { 'allow-oom' })
+register('guard_close', guard_close, { 'allow-oom' })
+register('clock_ids', clock_ids, {})
+register('clock_stamps', clock_stamps, {})

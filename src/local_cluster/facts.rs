@@ -1,0 +1,59 @@
+//! What was found out about a node, once.
+
+use std::collections::HashMap;
+
+use super::view::View;
+
+/// What was found out about a node.
+pub(super) enum Facts {
+    /// Its process does not run.
+    Stopped,
+    /// It runs and does not answer, for this reason.
+    Silent(String),
+    /// It reads its data.
+    Loading,
+    /// It answers.
+    Live(Box<Live>),
+}
+
+/// What an answering node tells.
+pub(super) struct Live {
+    /// `cluster_state:ok`.
+    pub(super) is_ok: bool,
+    pub(super) view: View,
+    /// INFO's sections server, persistence, replication and memory.
+    pub(super) info: HashMap<String, String>,
+}
+
+impl Facts {
+    pub(super) fn live(&self) -> Option<&Live> {
+        match self {
+            Self::Live(live) => Some(live),
+            _ => None,
+        }
+    }
+}
+
+impl Live {
+    pub(super) fn field(&self, name: &str) -> &str {
+        self.info.get(name).map_or("", String::as_str)
+    }
+
+    /// Whether this node shares the slots, in its own eyes.
+    pub(super) fn is_primary(&self) -> bool {
+        self.view.me.is_primary
+    }
+
+    /// For a replica: whether it holds its primary's data and follows it.
+    pub(super) fn is_in_sync(&self) -> bool {
+        self.field("master_link_status") == "up" && self.field("master_sync_in_progress") == "0"
+    }
+
+    /// For a primary: whether the replica with that port is being fed.
+    pub(super) fn feeds(&self, port: u16) -> bool {
+        let port = format!("port={port},");
+        self.info.iter().any(|(key, line)| {
+            key.starts_with("slave") && line.contains(&port) && line.contains("state=online")
+        })
+    }
+}

@@ -1,0 +1,35 @@
+# Ends the servers below directory $1 and removes it, once standard input ends. Only the process that started
+# the cluster holds the other end of that pipe, so this happens however that process ends.
+trap '' HUP INT TERM
+while read -r _; do :; done
+
+# A server is told by what nobody else has: it works in a node's directory and writes that node's log.
+# No pid is remembered, so none can have been given to another process meanwhile.
+end_servers() {
+    if [ -d /proc/self/fd ]; then
+        for home in "$1"/node-*; do
+            for process in /proc/[0-9]*; do
+                if [ "$process/cwd" -ef "$home" ] && [ "$process/fd/1" -ef "$home/server.log" ]; then
+                    kill -KILL "${process#/proc/}"
+                fi
+            done
+        done
+    else
+        ps -axww -o pid=,command= | while read -r pid command; do
+            case $command in
+            *redis*"$1"/node-* | *valkey*"$1"/node-*) kill -KILL "$pid" ;;
+            esac
+        done
+    fi
+}
+
+# Again until the directory is gone: a server may have been on its way into existence.
+rounds=0
+while [ "$rounds" -lt 100 ]; do
+    end_servers "$1"
+    rm -rf "$1"
+    [ -e "$1" ] || exit 0
+    rounds=$((rounds + 1))
+    sleep 0.1
+done
+exit 1

@@ -1,0 +1,116 @@
+//! Moving slots and roles on purpose, whole or step by step.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::cluster::{LocalCluster, POLL};
+use super::facts::{Facts, Live};
+use crate::cluster::wire::{Command, NodeAddr};
+use crate::error::{Error, Result};
+
+/// Keys that move with one MIGRATE.
+const KEYS_PER_MOVE: usize = 100;
+/// How long one MIGRATE may take between the two servers.
+const MIGRATE_TIMEOUT_MS: u32 = 5_000;
+/// A failover takes milliseconds, unless the primary is overloaded.
+const FAILOVER_DEADLINE: Duration = Duration::from_secs(10);
+
+impl LocalCluster {
+    /// Moves a slot with its keys to the primary at `to`, while clients go on.
+    pub async fn migrate_slot(&self, slot: u16, to: &NodeAddr) -> Result<()> {
+        let from = self.owner_of(slot).await?;
+        if from == *to {
+            return Ok(());
+        }
+        self.begin_migration(slot, &from, to).await?;
+        while self.migrate_keys(slot, &from, to, KEYS_PER_MOVE).await? > 0 {}
+        self.end_migration(slot, to).await
+    }
+
+    /// The address of the primary that claims `slot` for itself.
+    pub async fn owner_of(&self, slot: u16) -> Result<NodeAddr> {
+        let facts = self.facts().await;
+        let owns = |facts: &Facts| facts.live().is_some_and(|live| live.view.me.slots.contains(slot));
+        let owner = self.nodes.iter().zip(&facts).find(|(_, facts)| owns(facts));
+        owner
+            .map(|(node, _)| node.addr())
+            .ok_or_else(|| Error::unavailable(format!("no node claims slot {slot}")))
+    }
+
+    /// Opens a slot for moving: from here on `from` answers ASK for the keys that it has not.
+    pub async fn begin_migration(&self, slot: u16, from: &NodeAddr, to: &NodeAddr) -> Result<()> {
+        let (source, target) = (self.id_of(from).await?, self.id_of(to).await?);
+        // The target first: it must be ready when the first ASK sends a client there.
+        self.admin.act(to, set_slot(slot, "IMPORTING").arg(&source)).await?;
+        self.admin.act(from, set_slot(slot, "MIGRATING").arg(&target)).await?;
+        Ok(())
+    }
+
+    /// Moves up to `max_keys` keys of an open slot; returns how many, 0 when none is left.
+    pub async fn migrate_keys(
+        &self,
+        slot: u16,
+        from: &NodeAddr,
+        to: &NodeAddr,
+        max_keys: usize,
+    ) -> Result<usize> {
+        let question = Command::new("CLUSTER").arg("GETKEYSINSLOT").arg(slot).arg(max_keys);
+        let keys = self.admin.act(from, question).await?.into_array()?;
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        let mut migrate =
+            Command::new("MIGRATE").arg(&*to.host).arg(to.port).arg("").arg(0u32).arg(MIGRATE_TIMEOUT_MS);
+        if let Some(password) = &self.spec.password {
+            migrate.push("AUTH").push(password);
+        }
+        migrate.push("KEYS");
+        for key in &keys {
+            migrate.push(key.bytes()?);
+        }
+        self.admin.act(from, migrate).await?;
+        Ok(keys.len())
+    }
+
+    /// Makes the primary at `to` the owner of an open slot, in the eyes of all primaries.
+    pub async fn end_migration(&self, slot: u16, to: &NodeAddr) -> Result<()> {
+        let target = self.id_of(to).await?;
+        let command = || set_slot(slot, "NODE").arg(&target);
+        // The target first: between source and target nobody would serve the slot.
+        self.admin.act(to, command()).await?;
+        for node in self.primaries().await {
+            if node.addr() != *to {
+                self.admin.act(&node.addr(), command()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the replica at that address the primary, its primary agreeing, and waits until it is.
+    ///
+    /// # Errors
+    /// `Internal` if it is no replica, `Unavailable` if nothing came of it within ten seconds.
+    pub async fn failover(&self, replica: &NodeAddr) -> Result<()> {
+        let deadline = Instant::now() + FAILOVER_DEADLINE;
+        self.admin.act(replica, Command::new("CLUSTER").arg("FAILOVER")).await?;
+        while !self.admin.facts(replica).await.live().is_some_and(Live::is_primary) {
+            if Instant::now() >= deadline {
+                return Err(Error::unavailable(format!(
+                    "{replica} is still a replica {FAILOVER_DEADLINE:?} after FAILOVER"
+                )));
+            }
+            sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    async fn id_of(&self, addr: &NodeAddr) -> Result<String> {
+        let id = self.admin.act(addr, Command::new("CLUSTER").arg("MYID")).await?;
+        Ok(id.text()?.to_owned())
+    }
+}
+
+fn set_slot(slot: u16, word: &str) -> Command {
+    Command::new("CLUSTER").arg("SETSLOT").arg(slot).arg(word)
+}

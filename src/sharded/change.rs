@@ -1,0 +1,265 @@
+//! Adding and removing: many members of many local sets at once, each call one piece.
+
+use std::collections::HashSet;
+
+use super::Sets;
+use super::local::{LocalKey, Spot};
+use super::tree::{DEPTH_MAX, Nonce, State, hash};
+use crate::cluster::{Reply, Request, Touched};
+use crate::error::{Error, ErrorKind, Result};
+use crate::functions::{Added, Removed, SetAdd, SetRemove};
+use crate::keys::Place;
+
+/// Members in one call: a function goes through all of them at once.
+const CALL_MAX: usize = 64;
+
+/// What a change did.
+#[derive(Debug, Clone, Default)]
+pub struct Change {
+    /// Members that were added, or removed. Of a change that was sent twice only what the last sending did.
+    pub members: u64,
+    /// The servers that acknowledged it: fence them to have it on their replicas too.
+    pub touched: Touched,
+}
+
+/// One member to add or to remove, in stored form.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    /// Which of the sets.
+    pub(crate) set: usize,
+    pub(crate) member: Vec<u8>,
+    pub(crate) hash: u32,
+    /// Its score; of a removal: only if its score is below.
+    pub(crate) score: Option<f64>,
+}
+
+impl Item {
+    pub(crate) fn new(set: usize, member: &[u8], score: Option<f64>) -> Self {
+        Self { set, member: member.into(), hash: hash(member), score }
+    }
+}
+
+/// How to add.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct AddHow<'a> {
+    /// An option of ZADD, or nothing.
+    pub(crate) option: &'static str,
+    /// A guard in each bucket that must have this value.
+    pub(crate) guard: Option<&'a Nonce>,
+}
+
+/// Why a whole set took no change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It is frozen while somebody copies it.
+    Spreading,
+    /// It is spread: its members are elsewhere.
+    Spread,
+    /// Somebody else is copying now.
+    Guarded,
+}
+
+/// What is still to be done, and what came of the rest.
+struct Progress {
+    open: Vec<Item>,
+    /// Pieces that are full: the next call to them may split.
+    full: HashSet<(usize, Spot)>,
+    members: u64,
+    largest: u64,
+    refused: Option<Refused>,
+}
+
+impl Progress {
+    fn new(open: Vec<Item>) -> Self {
+        Self { open, full: HashSet::new(), members: 0, largest: 0, refused: None }
+    }
+}
+
+impl Sets {
+    /// Adds all items. Also tells how many members the largest of the changed sets has.
+    pub(crate) async fn add_items(
+        &self,
+        sets: &[LocalKey],
+        items: Vec<Item>,
+        how: AddHow<'_>,
+        touched: &mut Touched,
+    ) -> Result<Result<(u64, u64), Refused>> {
+        let mut progress = Progress::new(items);
+        self.rounds(
+            sets,
+            &mut progress,
+            touched,
+            |spot, items, may_split| Ok(self.add_request(sets, spot, items, how, may_split)),
+            |progress, spot, items, reply| self.read_added(sets, progress, spot, items, reply),
+        )
+        .await?;
+        Ok(progress.refused.map_or(Ok((progress.members, progress.largest)), Err))
+    }
+
+    /// Removes all items whose score is below the one they name, or that name none.
+    pub(crate) async fn remove_items(
+        &self,
+        sets: &[LocalKey],
+        items: Vec<Item>,
+        touched: &mut Touched,
+    ) -> Result<Result<u64, Refused>> {
+        let mut progress = Progress::new(items);
+        self.rounds(
+            sets,
+            &mut progress,
+            touched,
+            |spot, items, _| Ok(self.remove_request(sets, spot, items)),
+            |progress, _, items, reply| match Removed::parse(reply)? {
+                Removed::Done { removed } => {
+                    progress.members += removed;
+                    Ok(())
+                }
+                Removed::Tree(tree) => self.relearn(sets, progress, items, &tree),
+            },
+        )
+        .await?;
+        Ok(progress.refused.map_or(Ok(progress.members), Err))
+    }
+
+    /// Groups what is open by piece, sends a call for each, reads what came of it; until nothing is open.
+    async fn rounds(
+        &self,
+        sets: &[LocalKey],
+        progress: &mut Progress,
+        touched: &mut Touched,
+        request: impl Fn(Spot, &[Item], bool) -> Result<Request>,
+        mut read: impl FnMut(&mut Progress, Spot, Vec<Item>, Reply) -> Result<()>,
+    ) -> Result<()> {
+        for _ in 0..super::local::ROUNDS_MAX {
+            if progress.open.is_empty() || progress.refused.is_some() {
+                return Ok(());
+            }
+            let calls = self.calls(sets, std::mem::take(&mut progress.open));
+            let requests = calls.iter().map(|(spot, items)| {
+                let may_split = progress.full.contains(&(items[0].set, *spot));
+                request(*spot, items, may_split)
+            });
+            let answers = self.router().run(requests.collect::<Result<_>>()?).await;
+            progress.full.clear();
+            let mut failure = None;
+            for ((spot, items), answer) in calls.into_iter().zip(answers) {
+                let read = answer.and_then(|answer| {
+                    touched.add(&answer);
+                    read(progress, spot, items, answer.ok()?)
+                });
+                // The others are still read: what they tell of their trees is of use to the next caller.
+                failure = failure.or(read.err());
+            }
+            if let Some(e) = failure {
+                return Err(e);
+            }
+        }
+        Err(super::local::overtaken())
+    }
+
+    fn calls(&self, sets: &[LocalKey], open: Vec<Item>) -> Vec<(Spot, Vec<Item>)> {
+        let mut placed: Vec<(Spot, Item)> =
+            open.into_iter().map(|item| (self.spot_of(&sets[item.set], item.hash), item)).collect();
+        // Stable: members keep their order inside a piece.
+        placed.sort_by_key(|(spot, item)| (item.set, *spot));
+        let mut calls: Vec<(Spot, Vec<Item>)> = Vec::new();
+        for (spot, item) in placed {
+            match calls.last_mut() {
+                Some((s, items)) if *s == spot && items[0].set == item.set && items.len() < CALL_MAX => items.push(item),
+                _ => calls.push((spot, vec![item])),
+            }
+        }
+        calls
+    }
+
+    fn add_request(&self, sets: &[LocalKey], spot: Spot, items: &[Item], how: AddHow<'_>, may_split: bool) -> Request {
+        let set = &sets[items[0].set];
+        let may_split = may_split && spot.leaf().depth < DEPTH_MAX;
+        let piece = |piece| self.keys().piece(set.place, set.bucket, &set.name, piece);
+        let mut keys = vec![self.key(set)];
+        if may_split {
+            keys.extend([piece(spot.leaf().piece), piece(spot.leaf().partner())]);
+        } else if spot != Spot::Small {
+            keys.push(piece(spot.leaf().piece));
+        }
+        let guard = how.guard.map(|nonce| (self.keys().guard(set.bucket, &set.name), nonce.as_slice()));
+        let add = SetAdd {
+            keys,
+            leaf: spot.numbers(),
+            piece_limit: self.piece_limit(),
+            option: how.option,
+            guard,
+            may_split,
+        };
+        let pairs = items.iter().map(|item| (item.score.unwrap_or_default(), item.member.as_slice()));
+        Request::write(self.slot(set), add.command(pairs))
+    }
+
+    fn read_added(
+        &self,
+        sets: &[LocalKey],
+        progress: &mut Progress,
+        spot: Spot,
+        mut items: Vec<Item>,
+        reply: Reply,
+    ) -> Result<()> {
+        let set = items[0].set;
+        let mut done = |progress: &mut Progress, pairs: usize, new, total: u64| {
+            progress.members += new;
+            progress.largest = progress.largest.max(total);
+            let rest = items.split_off(pairs.min(items.len()));
+            progress.open.extend(rest);
+        };
+        match Added::parse(reply)? {
+            Added::Done { pairs, new, total } => done(progress, pairs, new, total),
+            Added::Full { pairs, new, total } => {
+                done(progress, pairs, new, total);
+                progress.full.insert((set, spot));
+            }
+            Added::Split { pairs, new, total, tree } => {
+                done(progress, pairs, new, total);
+                self.learn(&sets[set], &tree)?;
+            }
+            Added::Guarded => progress.refused = Some(Refused::Guarded),
+            Added::Tree(tree) => self.relearn(sets, progress, items, &tree)?,
+        }
+        Ok(())
+    }
+
+    /// Our copy of a tree was old: the items start over by the new one, unless the set takes no changes now.
+    fn relearn(&self, sets: &[LocalKey], progress: &mut Progress, items: Vec<Item>, tree: &[u8]) -> Result<()> {
+        let set = &sets[items[0].set];
+        self.learn(set, tree)?;
+        match self.tree(set).map(|tree| tree.state) {
+            None | Some(State::Local) => progress.open.extend(items),
+            Some(_) if set.place == Place::Part => {
+                return Err(Error::internal(format!("a part of a spread set is itself being spread: {set:?}")));
+            }
+            Some(State::Spreading) => progress.refused = Some(Refused::Spreading),
+            Some(State::Spread) => progress.refused = Some(Refused::Spread),
+        }
+        Ok(())
+    }
+
+    fn remove_request(&self, sets: &[LocalKey], spot: Spot, items: &[Item]) -> Request {
+        let set = &sets[items[0].set];
+        let mut keys = vec![self.key(set)];
+        if spot != Spot::Small {
+            keys.push(self.key_at(set, spot));
+        }
+        let remove = SetRemove { keys, leaf: spot.numbers() };
+        let members = items.iter().map(|item| (item.score, item.member.as_slice()));
+        Request::write(self.slot(set), remove.command(members))
+    }
+}
+
+/// An error for a set that a change could not reach within the deadline.
+pub(crate) fn still_spreading(set: &LocalKey) -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        format!(
+            "set {} is being spread and takes no changes until that is finished; try again",
+            set.name.escape_ascii()
+        ),
+    )
+}

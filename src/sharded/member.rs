@@ -1,0 +1,80 @@
+//! Members of sharded sets: accounts, or short names. Both say in which bucket they lie.
+
+use std::fmt;
+
+use crate::bucket::{Bucket, Buckets};
+use crate::error::{Error, Result};
+use crate::ids::AccountId;
+
+/// Longest member, in bytes: what sorted sets keep in their compact form (`zset-max-listpack-value`).
+pub const MEMBER_LEN_MAX: usize = 64;
+
+/// What can be a member of a sharded set: bytes, and the bucket that they belong to.
+pub trait Member: Clone + Eq + Ord + std::hash::Hash + fmt::Debug + Send + Sync + 'static {
+    /// Its stored form.
+    type Bytes: AsRef<[u8]>;
+    /// Gives the stored form: 1 to 64 bytes.
+    fn to_bytes(&self) -> Self::Bytes;
+    /// Reads the stored form back.
+    fn from_bytes(bytes: &[u8]) -> Result<Self>;
+    /// The bucket in which its edge lies once the set is spread.
+    fn bucket(&self, buckets: Buckets) -> Bucket;
+}
+
+impl Member for AccountId {
+    type Bytes = [u8; 8];
+
+    fn to_bytes(&self) -> [u8; 8] {
+        AccountId::to_bytes(*self)
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        AccountId::from_bytes(bytes)
+    }
+
+    fn bucket(&self, buckets: Buckets) -> Bucket {
+        buckets.of_account(self.get())
+    }
+}
+
+/// A member that is not an account: 1 to 64 bytes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Box<[u8]>);
+
+impl Name {
+    /// Refuses empty names and names over 64 bytes.
+    pub fn new(bytes: impl AsRef<[u8]>) -> Result<Self> {
+        let bytes = bytes.as_ref();
+        if bytes.is_empty() || bytes.len() > MEMBER_LEN_MAX {
+            return Err(Error::invalid(format!("a member has 1 to {MEMBER_LEN_MAX} bytes, not {}", bytes.len())));
+        }
+        Ok(Self(bytes.into()))
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
+}
+
+impl Member for Name {
+    type Bytes = Box<[u8]>;
+
+    fn to_bytes(&self) -> Box<[u8]> {
+        self.0.clone()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::new(bytes)
+    }
+
+    fn bucket(&self, buckets: Buckets) -> Bucket {
+        buckets.of_bytes(&self.0)
+    }
+}

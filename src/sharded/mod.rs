@@ -1,0 +1,149 @@
+//! Sharded sorted sets: large sorted sets kept as many small ones, each in its compact form.
+//!
+//! A **local set** lies in one slot, as pieces that split when they are full. A **spread set** has a local set in
+//! every bucket, each member in its own bucket. A [`SortedSet`] starts local and becomes spread, once and for
+//! good, when it passes a threshold. docs/sets.md tells how; [`SortedSet`] is what users hold.
+//!
+//! Invariants kept here: a member is in one place at any time; a set that is being spread is frozen until all its
+//! members are copied and on replicas; an acknowledged change is never undone by a late copy.
+
+mod change;
+mod local;
+mod member;
+mod page;
+mod set;
+pub(crate) mod spread;
+mod tree;
+mod walk;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quick_cache::sync::Cache;
+
+pub use change::Change;
+pub use member::{MEMBER_LEN_MAX, Member, Name};
+pub use page::{Order, PAGE_MAX, ScoreRange};
+pub use set::{Common, Layout, Page, SortedSet};
+pub use walk::{Checkpoint, Walk};
+
+use crate::bucket::Bucket;
+use crate::cluster::Router;
+use crate::error::{Error, Result};
+use crate::ids::AccountId;
+use crate::keys::Keyspace;
+use local::LocalKey;
+use tree::Tree;
+
+/// Longest name of a set.
+pub const SET_NAME_LEN_MAX: usize = 64;
+/// Most members of a piece, whatever the servers allow: functions go through a whole piece at once.
+const PIECE_LIMIT_MAX: u32 = 128;
+/// Fewest members of a piece, whatever the servers keep compact: smaller ones cost more keys than they save.
+const PIECE_LIMIT_MIN: u32 = 16;
+
+/// How sets behave, with the one place where each default stands.
+#[derive(Debug, Clone)]
+pub struct SetSettings {
+    /// Most members of a piece; `None`: as many as every primary keeps compact, at most 128.
+    pub piece_limit: Option<u32>,
+    /// Members from which a set is spread; `None`: 16 for each bucket. Lower: more keys with few members. Higher:
+    /// one slot carries more.
+    pub spread_at: Option<u64>,
+    /// Trees remembered, about 100 bytes each. A set whose tree is forgotten costs one round trip more.
+    pub trees_cached: usize,
+}
+
+impl Default for SetSettings {
+    fn default() -> Self {
+        Self { piece_limit: None, spread_at: None, trees_cached: 200_000 }
+    }
+}
+
+/// The sharded sets of one keyspace. Copies are cheap and share what they know.
+#[derive(Debug, Clone)]
+pub struct Sets {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    router: Router,
+    keys: Keyspace,
+    settings: SetSettings,
+    /// What we know of sets that are not small: a hint, except that "spread" is for ever.
+    trees: Cache<LocalKey, Arc<Tree>>,
+    /// Sets that this process is spreading, or waits for: one task each.
+    spreading: Mutex<HashMap<LocalKey, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Sets {
+    /// The sets of `keys` on the cluster that `router` is connected to.
+    pub fn new(router: Router, keys: Keyspace, settings: SetSettings) -> Result<Self> {
+        let allowed = PIECE_LIMIT_MIN..=PIECE_LIMIT_MAX;
+        if settings.piece_limit.is_some_and(|n| !allowed.contains(&n)) {
+            return Err(Error::invalid(format!("piece_limit must be from {PIECE_LIMIT_MIN} to {PIECE_LIMIT_MAX}")));
+        }
+        if settings.spread_at == Some(0) || settings.trees_cached == 0 {
+            return Err(Error::invalid("spread_at and trees_cached must be above 0"));
+        }
+        let trees = Cache::new(settings.trees_cached);
+        Ok(Self { inner: Arc::new(Inner { router, keys, settings, trees, spreading: Mutex::default() }) })
+    }
+
+    /// A set that belongs to an account and lies in its bucket until it is spread: its followers, say.
+    pub fn of_account<M: Member>(&self, account: AccountId, what: &str) -> Result<SortedSet<M>> {
+        let name = format!("{what}:{account}");
+        self.set(self.keys().buckets().of_account(account.get()), &name)
+    }
+
+    /// A set with a name of its own, which also decides the bucket in which it begins.
+    pub fn named<M: Member>(&self, name: &str) -> Result<SortedSet<M>> {
+        self.set(self.keys().buckets().of_bytes(name.as_bytes()), name)
+    }
+
+    fn set<M: Member>(&self, home: Bucket, name: &str) -> Result<SortedSet<M>> {
+        if name.is_empty() || name.len() > SET_NAME_LEN_MAX || name.contains(char::is_control) {
+            return Err(Error::invalid(format!(
+                "set name `{}`: 1 to {SET_NAME_LEN_MAX} bytes, no control characters",
+                name.escape_default()
+            )));
+        }
+        Ok(SortedSet::new(self.clone(), home, name.as_bytes().into()))
+    }
+
+    /// The router that they use.
+    pub fn router(&self) -> &Router {
+        &self.inner.router
+    }
+
+    fn keys(&self) -> &Keyspace {
+        &self.inner.keys
+    }
+
+    /// Most members of a piece.
+    pub fn piece_limit(&self) -> u32 {
+        let limit = self.inner.settings.piece_limit.unwrap_or_else(|| self.router().limits().zset_entries);
+        limit.clamp(PIECE_LIMIT_MIN, PIECE_LIMIT_MAX)
+    }
+
+    /// Members from which a set is spread.
+    pub fn spread_at(&self) -> u64 {
+        self.inner.settings.spread_at.unwrap_or_else(|| 16 * u64::from(self.keys().buckets().count()))
+    }
+
+    fn trees(&self) -> &Cache<LocalKey, Arc<Tree>> {
+        &self.inner.trees
+    }
+
+    fn tree(&self, set: &LocalKey) -> Option<Arc<Tree>> {
+        self.inner.trees.get(set)
+    }
+
+    /// Held by whoever spreads that set in this process.
+    fn spreading(&self, set: &LocalKey) -> Arc<tokio::sync::Mutex<()>> {
+        let mut spreading = self.inner.spreading.lock().unwrap_or_else(PoisonError::into_inner);
+        spreading.retain(|_, lock| Arc::strong_count(lock) > 1);
+        spreading.entry(set.clone()).or_default().clone()
+    }
+}

@@ -1,0 +1,356 @@
+//! The set that users hold: local at first, spread later, the same operations on both.
+
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::change::{AddHow, Change, Item, Refused};
+use super::local::{LocalKey, Probe, Spot};
+use super::page::{Merged, Scored, Source, merge};
+use super::tree::hash;
+use super::walk::Checkpoint;
+use super::{MEMBER_LEN_MAX, Member, Order, PAGE_MAX, ScoreRange, Sets};
+use crate::bucket::Bucket;
+use crate::cluster::{Command, Reply, Request, Touched};
+use crate::error::{Error, Result};
+use crate::functions;
+use crate::keys::Place;
+
+/// Most members in one call.
+const MEMBERS_MAX: usize = 100_000;
+
+/// Where a set's members are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// All in one slot.
+    Local,
+    /// Each in its own bucket.
+    Spread,
+}
+
+/// One page of a set, by score.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page<M> {
+    /// Members with their scores, in page order.
+    pub entries: Vec<(M, f64)>,
+    /// Hand it to the next call; `None`: nothing follows.
+    pub next: Option<(M, f64)>,
+}
+
+/// Members that two sets have in common.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Common<M> {
+    /// Those found by this call, in no order.
+    pub members: Vec<M>,
+    /// Hand it to the next call; `None`: that was all.
+    pub next: Option<Checkpoint>,
+}
+
+/// A sorted set of members with scores, of any size.
+///
+/// Operations may run from any number of clients at once. Each change of one member is atomic. What one call does
+/// to several members is not: if it fails, some may be changed; calling it again is safe. Dropping a future gives
+/// up waiting; what was sent may still run.
+#[derive(Debug)]
+pub struct SortedSet<M> {
+    pub(super) sets: Sets,
+    pub(super) home: LocalKey,
+    is_pinned: bool,
+    member: PhantomData<fn() -> M>,
+}
+
+impl<M> Clone for SortedSet<M> {
+    fn clone(&self) -> Self {
+        let Self { sets, home, is_pinned, member } = self;
+        Self { sets: sets.clone(), home: home.clone(), is_pinned: *is_pinned, member: *member }
+    }
+}
+
+impl<M: Member> SortedSet<M> {
+    pub(super) fn new(sets: Sets, bucket: Bucket, name: Arc<[u8]>) -> Self {
+        Self { sets, home: LocalKey { place: Place::Whole, bucket, name }, is_pinned: false, member: PhantomData }
+    }
+
+    /// The same set, but it stays in its slot however large it grows.
+    #[must_use]
+    pub fn pinned(mut self) -> Self {
+        self.is_pinned = true;
+        self
+    }
+
+    /// Sets the scores of members, new or not. Of several pairs with the same member the last counts.
+    pub async fn add(&self, pairs: &[(M, f64)]) -> Result<Change> {
+        self.add_with(pairs, "", |_, new| new).await
+    }
+
+    /// The same, but a member never gets a lower score than it has.
+    pub async fn add_greater(&self, pairs: &[(M, f64)]) -> Result<Change> {
+        self.add_with(pairs, "GT", f64::max).await
+    }
+
+    async fn add_with(&self, pairs: &[(M, f64)], option: &'static str, both: fn(f64, f64) -> f64) -> Result<Change> {
+        if let Some((member, _)) = pairs.iter().find(|(_, score)| score.is_nan()) {
+            return Err(Error::invalid(format!("the score of {member:?} is not a number")));
+        }
+        let mut unique: HashMap<&M, f64> = HashMap::with_capacity(pairs.len());
+        for (member, score) in pairs {
+            unique.entry(member).and_modify(|s| *s = both(*s, *score)).or_insert(*score);
+        }
+        let pairs: Vec<(&M, Option<f64>)> = unique.into_iter().map(|(m, s)| (m, Some(s))).collect();
+        check_count(pairs.len())?;
+        let mut touched = Touched::new();
+        let how = AddHow { option, guard: None };
+        let (members, largest) = loop {
+            let (sets, items) = self.items(&pairs)?;
+            match self.sets.add_items(&sets, items, how, &mut touched).await? {
+                Ok(added) => break added,
+                Err(refused) => self.settle(refused).await?,
+            }
+        };
+        if !self.is_pinned && self.layout_known() == Layout::Local && largest >= self.sets.spread_at() {
+            // The members are added: a spread that fails is tried again by the next add.
+            if let Err(e) = self.spread().await {
+                tracing::warn!(set = %self.home.name.escape_ascii(), "spreading failed: {e}");
+            }
+        }
+        Ok(Change { members, touched })
+    }
+
+    /// Removes members.
+    pub async fn remove(&self, members: &[M]) -> Result<Change> {
+        self.remove_with(&members.iter().map(|m| (m, None)).collect::<Vec<_>>()).await
+    }
+
+    /// Removes each member only if its score is below the one given with it.
+    pub async fn remove_below(&self, members: &[(M, f64)]) -> Result<Change> {
+        if let Some((member, _)) = members.iter().find(|(_, score)| score.is_nan()) {
+            return Err(Error::invalid(format!("the bound of {member:?} is not a number")));
+        }
+        self.remove_with(&members.iter().map(|(m, s)| (m, Some(*s))).collect::<Vec<_>>()).await
+    }
+
+    async fn remove_with(&self, members: &[(&M, Option<f64>)]) -> Result<Change> {
+        check_count(members.len())?;
+        let mut touched = Touched::new();
+        loop {
+            let (sets, items) = self.items(members)?;
+            match self.sets.remove_items(&sets, items, &mut touched).await? {
+                Ok(members) => return Ok(Change { members, touched }),
+                Err(refused) => self.settle(refused).await?,
+            }
+        }
+    }
+
+    /// The score of a member, if it is in the set.
+    pub async fn score(&self, member: &M) -> Result<Option<f64>> {
+        Ok(self.scores(std::slice::from_ref(member)).await?.first().copied().flatten())
+    }
+
+    /// The scores of members, in their order.
+    pub async fn scores(&self, members: &[M]) -> Result<Vec<Option<f64>>> {
+        check_count(members.len())?;
+        let pairs: Vec<_> = members.iter().map(|m| (m, None)).collect();
+        loop {
+            let (sets, items) = self.items(&pairs)?;
+            let hashes: Vec<_> = items.iter().map(|item| (item.set, item.hash)).collect();
+            let command = |key: &[u8], of: usize| Command::new("ZSCORE").arg(key).arg(&items[of].member);
+            let replies = self.sets.read_each(&sets, &hashes, command).await?;
+            let is_overtaken = sets.iter().any(|set| set.place == Place::Whole && self.sets.is_spread(set));
+            if !is_overtaken {
+                let score = |reply: Option<Reply>| reply.filter(|r| !r.is_nil()).map(|r| r.double()).transpose();
+                return replies.into_iter().map(score).collect();
+            }
+        }
+    }
+
+    /// How many members it has.
+    pub async fn len(&self) -> Result<u64> {
+        let router = self.sets.router();
+        let request = |set: &LocalKey| Request::read(self.sets.slot(set), functions::count(self.sets.key(set)));
+        if self.layout_known() == Layout::Local {
+            let (members, state) = functions::parse_count(router.call(request(&self.home)).await?)?;
+            if state != b'S' {
+                return Ok(members);
+            }
+            self.sets.look(&[&self.home]).await?;
+        }
+        let answers = router.run(self.parts().iter().map(request).collect()).await;
+        answers.into_iter().map(|answer| Ok(functions::parse_count(answer?.ok()?)?.0)).sum()
+    }
+
+    /// Whether it has none.
+    pub async fn is_empty(&self) -> Result<bool> {
+        Ok(self.len().await? == 0)
+    }
+
+    /// How many members have a score in `range`.
+    pub async fn count(&self, range: impl RangeBounds<f64>) -> Result<u64> {
+        let range = ScoreRange::from(range);
+        range.check()?;
+        let (min, max) = range.spelled();
+        let replies = self.read_everywhere(|key| Command::new("ZCOUNT").arg(key).arg(&min).arg(&max)).await?;
+        replies.iter().map(|(_, reply)| reply.count()).sum()
+    }
+
+    /// Up to `limit` members with scores in `range`, after `after`, in order.
+    ///
+    /// Members that come and go meanwhile may or may not be on it; those that stay are, exactly once over all
+    /// pages. It asks every piece of the set: for walking through all of a large set use [`walk`](Self::walk).
+    pub async fn page(
+        &self,
+        range: impl RangeBounds<f64>,
+        after: Option<&(M, f64)>,
+        limit: usize,
+        order: Order,
+    ) -> Result<Page<M>> {
+        let range = ScoreRange::from(range);
+        range.check()?;
+        if limit == 0 || limit > PAGE_MAX {
+            return Err(Error::invalid(format!("a page of {limit}: from 1 to {PAGE_MAX}")));
+        }
+        let after = after.map(|(m, score)| Scored { score: *score, member: m.to_bytes().as_ref().into() });
+        let entries = self.merged(range, after.as_ref(), limit, order).await?;
+        let decode = |e: &Scored| Ok((M::from_bytes(&e.member)?, e.score));
+        let next = entries.get(limit - 1).map(decode).transpose()?;
+        Ok(Page { entries: entries.iter().map(decode).collect::<Result<_>>()?, next })
+    }
+
+    async fn merged(
+        &self,
+        range: ScoreRange,
+        after: Option<&Scored>,
+        limit: usize,
+        order: Order,
+    ) -> Result<Vec<Scored>> {
+        let range = after.map_or(range, |after| range.after(after.score, order));
+        let pieces = self.pieces_known();
+        // A fair share of each piece at first; who turns out to have more is read deeper.
+        let mut depth = (2 * limit / pieces + 2).min(limit + 1);
+        loop {
+            let command = |key: &[u8]| range_command(key, range, depth, order);
+            let read = self.read_everywhere(command).await?;
+            let sources = read.into_iter().map(|(probe, reply)| read_source(probe.spot, reply, depth));
+            match merge(&sources.collect::<Result<Vec<_>>>()?, after, limit, order) {
+                Merged::Page(page) => return Ok(page),
+                Merged::Deepen(_) => depth *= 4,
+            }
+        }
+    }
+
+    /// Reads something at every piece, wherever they are.
+    async fn read_everywhere(&self, command: impl Fn(&[u8]) -> Command) -> Result<Vec<(Probe, Reply)>> {
+        loop {
+            let sets = match self.layout_known() {
+                Layout::Local => vec![self.home.clone()],
+                Layout::Spread => self.parts(),
+            };
+            if let Some(read) = self.sets.read_all(&sets, &command).await? {
+                return Ok(read);
+            }
+        }
+    }
+
+    /// Members that are in both sets: some of them and a checkpoint, until there is none. It walks this set and
+    /// asks the other, so call it on the smaller one.
+    pub async fn common(&self, other: &SortedSet<M>, from: Checkpoint) -> Result<Common<M>> {
+        let walked = self.walk(from).await?;
+        let members: Vec<M> = walked.entries.into_iter().map(|(m, _)| m).collect();
+        let scores = other.scores(&members).await?;
+        let both = members.into_iter().zip(scores).filter_map(|(m, score)| score.map(|_| m));
+        Ok(Common { members: both.collect(), next: walked.next })
+    }
+
+    /// Where its members are now.
+    pub async fn layout(&self) -> Result<Layout> {
+        if self.layout_known() == Layout::Local {
+            self.sets.look(&[&self.home]).await?;
+        }
+        Ok(self.layout_known())
+    }
+
+    /// Where its members are, as far as this process knows: "spread" is for ever, "local" may be old.
+    pub(super) fn layout_known(&self) -> Layout {
+        if self.sets.is_spread(&self.home) { Layout::Spread } else { Layout::Local }
+    }
+
+    /// Its part in each bucket.
+    pub(super) fn parts(&self) -> Vec<LocalKey> {
+        self.sets.keys().buckets().all().map(|b| self.part(b)).collect()
+    }
+
+    pub(super) fn part(&self, bucket: Bucket) -> LocalKey {
+        LocalKey { place: Place::Part, bucket, name: self.home.name.clone() }
+    }
+
+    fn pieces_known(&self) -> usize {
+        match self.layout_known() {
+            Layout::Local => self.sets.spots_from(&self.home, 0).len().max(1),
+            Layout::Spread => usize::from(self.sets.keys().buckets().count()),
+        }
+    }
+
+    /// The sets that these members are in, by what is known of the layout, and an item for each member.
+    fn items(&self, members: &[(&M, Option<f64>)]) -> Result<(Vec<LocalKey>, Vec<Item>)> {
+        let buckets = self.sets.keys().buckets();
+        let is_spread = self.layout_known() == Layout::Spread;
+        let mut sets = Vec::new();
+        let mut numbers: HashMap<Bucket, usize> = HashMap::new();
+        let mut items = Vec::with_capacity(members.len());
+        for (member, score) in members {
+            let bytes = member.to_bytes();
+            let bytes = bytes.as_ref();
+            if bytes.is_empty() || bytes.len() > MEMBER_LEN_MAX {
+                let len = bytes.len();
+                return Err(Error::invalid(format!("{member:?} has {len} bytes; members have 1 to {MEMBER_LEN_MAX}")));
+            }
+            let bucket = if is_spread { member.bucket(buckets) } else { self.home.bucket };
+            let number = *numbers.entry(bucket).or_insert_with(|| {
+                sets.push(if is_spread { self.part(bucket) } else { self.home.clone() });
+                sets.len() - 1
+            });
+            items.push(Item::new(number, bytes, *score));
+        }
+        Ok((sets, items))
+    }
+
+    /// A change was refused: waits until the set takes changes again, wherever that is.
+    async fn settle(&self, refused: Refused) -> Result<()> {
+        match refused {
+            Refused::Spread => Ok(()),
+            Refused::Spreading => self.await_spread(Instant::now() + self.sets.router().settings().deadline).await,
+            Refused::Guarded => Err(Error::internal("a change without a guard was refused by one")),
+        }
+    }
+}
+
+fn range_command(key: &[u8], range: ScoreRange, limit: usize, order: Order) -> Command {
+    let (min, max) = range.spelled();
+    let command = match order {
+        Order::Ascending => Command::new("ZRANGEBYSCORE").arg(key).arg(min).arg(max),
+        Order::Descending => Command::new("ZREVRANGEBYSCORE").arg(key).arg(max).arg(min),
+    };
+    command.arg("WITHSCORES").arg("LIMIT").arg("0").arg(limit)
+}
+
+fn read_source(spot: Spot, reply: Reply, limit: usize) -> Result<Source> {
+    let entries = read_scored(reply)?;
+    let is_complete = entries.len() < limit;
+    // A split that broke off may have left copies of members that live elsewhere.
+    let lives_here = |e: &Scored| spot.leaf().holds(hash(&e.member));
+    Ok(Source { entries: entries.into_iter().filter(lives_here).collect(), is_complete })
+}
+
+/// Members with scores, as `WITHSCORES` answers.
+pub(super) fn read_scored(reply: Reply) -> Result<Vec<Scored>> {
+    let flat = reply.into_array()?;
+    flat.chunks_exact(2).map(|p| Ok(Scored { member: p[0].bytes()?.into(), score: p[1].double()? })).collect()
+}
+
+fn check_count(members: usize) -> Result<()> {
+    if members > MEMBERS_MAX {
+        return Err(Error::invalid(format!("{members} members in one call: at most {MEMBERS_MAX}")));
+    }
+    Ok(())
+}

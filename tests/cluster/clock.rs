@@ -1,0 +1,80 @@
+//! Ids and stamps only ever go up.
+
+use std::collections::HashSet;
+
+use futures::future::join_all;
+use tideline::PostId;
+
+use super::harness::{options, shared, store};
+use tideline::Store;
+
+const HOUR_MS: u64 = 3_600_000;
+
+#[tokio::test]
+async fn ids_of_many_concurrent_callers_never_meet_and_each_sees_its_own_go_up() {
+    let store = store().await;
+    let buckets = store.keys().buckets();
+    let bucket = buckets.of_account(1);
+    let caller = async || {
+        let mut seen = Vec::new();
+        for n in 0..40u32 {
+            seen.extend(store.clock().post_ids(bucket, n % 3 + 1).await.unwrap());
+        }
+        assert!(seen.is_sorted_by(|a, b| a < b));
+        seen
+    };
+    let all = join_all((0..32).map(|_| caller())).await.concat();
+    assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
+    assert!(all.iter().all(|id| id.bucket(buckets) == bucket));
+    let age = i128::from(store.router().now_ms()) - i128::from(all[0].unix_ms());
+    assert!((-5_000..120_000).contains(&age), "an id's time is the time: {age} ms old");
+}
+
+#[tokio::test]
+async fn a_callers_clock_that_jumps_by_an_hour_neither_repeats_nor_lifts_ids() {
+    let store = store().await;
+    let bucket = store.keys().buckets().of_account(2);
+    let now = store.router().now_ms();
+    let mut last = PostId::from_u64(0).unwrap();
+    for ms in [now, now + HOUR_MS, now - HOUR_MS, now + 2 * HOUR_MS, now - 2 * HOUR_MS, now] {
+        let id = store.clock().post_ids_at(bucket, 1, ms).await.unwrap()[0];
+        assert!(id > last, "{id:?} after {last:?} by a clock at {ms}");
+        assert!(id.unix_ms() < now + HOUR_MS / 2, "a clock that runs ahead lifted {id:?}");
+        last = id;
+    }
+}
+
+#[tokio::test]
+async fn a_full_millisecond_goes_over_into_the_next() {
+    // 16,384 buckets leave four ids a millisecond.
+    let mut options = options(shared());
+    options.buckets = Some(16_384);
+    let store = Store::open(options).await.unwrap();
+    let buckets = store.keys().buckets();
+    let bucket = buckets.of_account(3);
+    let ids = store.clock().post_ids(bucket, 1_000).await.unwrap();
+    let more = store.clock().post_ids(bucket, 1_000).await.unwrap();
+    let all = [ids, more].concat();
+    assert!(all.is_sorted_by(|a, b| a < b));
+    assert!(all.iter().all(|id| id.bucket(buckets) == bucket && id.sequence(buckets) < 4));
+    assert!(store.clock().post_ids(bucket, 0).await.is_err());
+}
+
+#[tokio::test]
+async fn stamps_go_up_and_leave_ids_alone() {
+    let store = store().await;
+    let bucket = store.keys().buckets().of_account(4);
+    let mut last = 0;
+    let mut last_id = None;
+    for count in [1, 100, 1, 10_000, 1] {
+        let stamps = store.clock().stamps(bucket, count).await.unwrap();
+        assert!(stamps[0] > last && stamps.is_sorted_by(|a, b| a < b));
+        last = stamps[stamps.len() - 1];
+        assert!(last < 1 << 53);
+        let id = store.clock().post_ids(bucket, 1).await.unwrap().pop();
+        assert!(id > last_id);
+        last_id = id;
+    }
+    let all: Vec<_> = store.keys().buckets().all().collect();
+    assert_eq!(store.clock().stamp_each(&all).await.unwrap().len(), 16);
+}

@@ -1,0 +1,10 @@
+//! Tests against a real Redis Cluster, which they start themselves on free loopback ports.
+//!
+//! One binary, so that most tests share one cluster: each has a key prefix of its own. Those that break a cluster
+//! start their own. `TIDELINE_REDIS_SERVER` names another server binary than the one on the path.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod harness;
+mod clock;
+mod sets;

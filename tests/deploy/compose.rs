@@ -1,0 +1,206 @@
+//! docker-compose.cluster.yml as data. Keys that are unknown here are refused, so that a misspelt one is found.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::repository;
+use crate::settings::{bytes, written};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Compose {
+    #[serde(rename = "name")]
+    _name: String,
+    #[serde(rename = "x-redis")]
+    _template: IgnoredAny,
+    services: BTreeMap<String, Service>,
+    networks: BTreeMap<String, Option<IgnoredAny>>,
+    volumes: BTreeMap<String, Option<IgnoredAny>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Service {
+    image: String,
+    build: Option<String>,
+    command: Vec<String>,
+    #[serde(default)]
+    environment: BTreeMap<String, String>,
+    #[serde(default)]
+    volumes: Vec<String>,
+    #[serde(default)]
+    depends_on: BTreeMap<String, Dependency>,
+    #[serde(default)]
+    profiles: Vec<String>,
+    networks: Vec<String>,
+    restart: String,
+    healthcheck: Option<HealthCheck>,
+    mem_limit: Option<String>,
+    stop_grace_period: Option<String>,
+    #[serde(rename = "ulimits")]
+    _ulimits: Option<BTreeMap<String, u64>>,
+    #[serde(rename = "sysctls")]
+    _sysctls: Option<BTreeMap<String, u64>>,
+    #[serde(rename = "init")]
+    _init: Option<bool>,
+    #[serde(rename = "read_only")]
+    _read_only: Option<bool>,
+    #[serde(rename = "cap_drop")]
+    _cap_drop: Option<Vec<String>>,
+    #[serde(rename = "security_opt")]
+    _security_opt: Option<Vec<String>>,
+    #[serde(rename = "logging")]
+    _logging: Logging,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dependency {
+    condition: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HealthCheck {
+    test: Vec<String>,
+    #[serde(rename = "interval")]
+    _interval: String,
+    #[serde(rename = "timeout")]
+    _timeout: String,
+    #[serde(rename = "retries")]
+    _retries: u32,
+    #[serde(rename = "start_period")]
+    _start_period: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Logging {
+    #[serde(rename = "driver")]
+    _driver: String,
+    #[serde(rename = "options")]
+    _options: BTreeMap<String, String>,
+}
+
+fn compose() -> Compose {
+    let text = fs::read_to_string(repository().join("docker-compose.cluster.yml")).unwrap();
+    serde_saphyr::from_str(&text).unwrap_or_else(|e| panic!("docker-compose.cluster.yml: {e}"))
+}
+
+fn servers(compose: &Compose) -> BTreeMap<&str, &Service> {
+    compose
+        .services
+        .iter()
+        .filter(|(name, _)| name.starts_with("redis-"))
+        .map(|(n, s)| (n.as_str(), s))
+        .collect()
+}
+
+fn addresses(compose: &Compose) -> BTreeSet<String> {
+    servers(compose).keys().map(|name| format!("{name}:6379")).collect()
+}
+
+/// `source:target[:mode]`
+fn mounts(service: &Service) -> impl Iterator<Item = (&str, &str)> {
+    service.volumes.iter().map(|mount| {
+        let mut parts = mount.split(':');
+        (parts.next().unwrap(), parts.next().unwrap())
+    })
+}
+
+#[test]
+fn six_servers_run_alike_each_on_a_volume_of_its_own() {
+    let compose = compose();
+    let servers = servers(&compose);
+    assert_eq!(servers.len(), 6);
+    for (name, server) in &servers {
+        assert_eq!(server.command, ["valkey-server", "/etc/tideline/redis.conf"], "{name}");
+        let mounts: BTreeMap<_, _> = mounts(server).collect();
+        assert_eq!(mounts.get("./deploy/redis.conf"), Some(&"/etc/tideline/redis.conf"), "{name}");
+        assert_eq!(mounts.get(name), Some(&"/data"), "{name}");
+        assert!(compose.volumes.contains_key(*name), "{name} is declared");
+        let health = server.healthcheck.as_ref().unwrap_or_else(|| panic!("{name} has no health check"));
+        assert!(health.test.concat().contains("ping"), "{name}");
+        assert_eq!(server.restart, "unless-stopped", "{name}");
+    }
+    assert_eq!(compose.volumes.len(), 6, "no volume without a server");
+}
+
+#[test]
+fn the_job_waits_for_all_servers_and_joins_all() {
+    let compose = compose();
+    let job = &compose.services["cluster-create"];
+    let awaited: BTreeSet<_> = job.depends_on.keys().map(|name| format!("{name}:6379")).collect();
+    assert_eq!(awaited, addresses(&compose));
+    assert!(job.depends_on.values().all(|d| d.condition == "service_healthy"));
+    let joined: BTreeSet<_> = job.environment["NODES"].split(' ').map(str::to_owned).collect();
+    assert_eq!(joined, addresses(&compose));
+    assert_eq!(job.environment["REPLICAS"], "1");
+    assert_eq!(mounts(job).next(), Some(("./deploy/create-cluster.sh", job.command[1].as_str())));
+    assert_eq!(job.restart, "no");
+    assert!(job.profiles.is_empty(), "a plain `up` makes the cluster");
+}
+
+#[test]
+fn tideline_waits_for_the_cluster_and_knows_every_node() {
+    let compose = compose();
+    let tideline = &compose.services["tideline"];
+    assert_eq!(tideline.depends_on["cluster-create"].condition, "service_completed_successfully");
+    let seeds = tideline.command.iter().find_map(|word| word.strip_prefix("redis://")).unwrap();
+    assert_eq!(seeds.split(',').map(str::to_owned).collect::<BTreeSet<_>>(), addresses(&compose));
+    assert_eq!(tideline.build.as_deref(), Some("."));
+}
+
+#[test]
+fn every_service_is_on_a_declared_network() {
+    let compose = compose();
+    for (name, service) in &compose.services {
+        assert!(!service.networks.is_empty(), "{name}");
+        assert!(service.networks.iter().all(|network| compose.networks.contains_key(network)), "{name}");
+    }
+}
+
+#[test]
+fn a_server_has_room_and_time_for_what_its_settings_promise() {
+    let (compose, settings) = (compose(), written());
+    let maxmemory = bytes(&settings["maxmemory"]).unwrap();
+    let shutdown_s: u64 = settings["shutdown-timeout"].parse().unwrap();
+    for (name, server) in servers(&compose) {
+        let limit = bytes(server.mem_limit.as_ref().unwrap()).unwrap();
+        assert!(limit >= 2 * maxmemory, "{name}: a rewrite of the file may copy all pages");
+        let grace = server.stop_grace_period.as_ref().unwrap().strip_suffix('s').unwrap();
+        assert!(
+            grace.parse::<u64>().unwrap() > shutdown_s,
+            "{name} is killed while it waits for its replicas"
+        );
+    }
+}
+
+#[test]
+fn images_are_pinned() {
+    let compose = compose();
+    let dockerfile = fs::read_to_string(repository().join("Dockerfile")).unwrap();
+    let bases = dockerfile.lines().filter_map(|line| line.strip_prefix("FROM ")?.split(' ').next());
+    let pulled = compose.services.values().filter(|s| s.build.is_none()).map(|s| s.image.as_str());
+    for image in bases.chain(pulled) {
+        let tag = image.rsplit_once(':').map_or("", |(_, tag)| tag);
+        let is_release = tag.starts_with(|c: char| c.is_ascii_digit()) || tag == "bookworm-slim";
+        assert!(is_release, "{image} may be another one tomorrow");
+    }
+}
+
+#[test]
+fn everything_that_is_mounted_or_built_exists() {
+    let compose = compose();
+    for (name, service) in &compose.services {
+        for (source, _) in mounts(service).filter(|(source, _)| source.starts_with("./")) {
+            assert!(repository().join(source).is_file(), "{name} mounts {source}");
+        }
+        if let Some(folder) = &service.build {
+            assert!(repository().join(folder).join("Dockerfile").is_file(), "{name} is built from {folder}");
+        }
+    }
+}
