@@ -121,7 +121,7 @@ fn print_table(rows: &[Row]) {
     let ceiling = rows[2].us().0;
     let client = rows[3].us().0;
     let mut table = Table::new();
-    table.set_style(ASCII_MARKDOWN);
+    table.load_style(ASCII_MARKDOWN);
     table.set_header(["small ZADDs", "ops/s", "server us", "client us", "CPU us (range)", "ops per CPU-second", "against redis-benchmark", "against cluster client"]);
     for row in rows {
         let of = |f: fn(&Cost) -> Duration| median(&row.costs.iter().map(|c| us_each(f(c), row.operations)).collect::<Vec<_>>()).0;

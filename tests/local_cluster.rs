@@ -425,8 +425,14 @@ async fn a_cluster_speaks_tls_and_only_tls() {
         eprintln!("not tested: no `openssl` here to make certificates");
         return;
     };
-    let cluster =
-        LocalCluster::up(ClusterSpec::ephemeral().primaries(2).replicas(1).tls(files)).await.unwrap();
+    let spec = ClusterSpec::ephemeral().primaries(2).replicas(1).tls(files);
+    let cluster = match LocalCluster::up(spec).await {
+        Err(e) if e.to_string().contains("Failed finding TLS support") => {
+            eprintln!("not tested: this server was built without TLS");
+            return;
+        }
+        result => result.unwrap(),
+    };
     assert!(cluster.urls().iter().all(|url| url.starts_with("rediss://127.0.0.1:")));
     let (from, to) = (cluster.nodes()[0].addr(), cluster.nodes()[1].addr());
     cluster.migrate_slot(0, &to).await.unwrap();

@@ -11,7 +11,10 @@ const COLUMNS: [&str; 8] = ["address", "role", "pid", "slots", "replica of", "li
 /// The table, and below it what is wrong and what to do.
 pub(crate) fn render(status: &ClusterStatus) -> String {
     let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic).set_header(COLUMNS);
+    table
+        .load_style(UTF8_FULL_CONDENSED)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(COLUMNS);
     table.add_rows(status.nodes.iter().map(row));
     let mut lines = vec![table.to_string()];
     lines.extend(status.problems.iter().map(|problem| format!("problem: {problem}")));
@@ -23,7 +26,8 @@ pub(crate) fn render(status: &ClusterStatus) -> String {
 }
 
 fn row(node: &NodeStatus) -> [String; 8] {
-    let slots: Vec<String> = node.slots.iter().map(|range| format!("{}-{}", range.start(), range.end())).collect();
+    let slots: Vec<String> =
+        node.slots.iter().map(|range| format!("{}-{}", range.start(), range.end())).collect();
     [
         node.addr.to_string(),
         node.role.to_owned(),

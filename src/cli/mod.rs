@@ -4,6 +4,7 @@
 
 mod cluster;
 mod cluster_status;
+mod demo;
 mod progress;
 
 use std::process::ExitCode;
@@ -23,11 +24,14 @@ enum Command {
     /// Starts, shows and stops a Redis Cluster on this machine.
     #[command(subcommand)]
     Cluster(cluster::Action),
+    /// Shows a follower set growing, spreading over a cluster and being walked under writes.
+    Demo(demo::Demo),
 }
 
 /// Does what was typed.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Cluster(action) => cluster::run(action).await,
+        Command::Demo(demo) => demo::run(demo).await,
     }
 }

@@ -115,11 +115,6 @@ impl Dialer {
         Ok((Self { username, password, tls, connect_timeout, response_timeout }, seeds))
     }
 
-    /// A dialer without credentials or TLS.
-    pub(crate) fn plain(connect_timeout: Duration, response_timeout: Duration) -> Self {
-        Self { username: None, password: None, tls: None, connect_timeout, response_timeout }
-    }
-
     pub(crate) fn is_tls(&self) -> bool {
         self.tls.is_some()
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::cluster::LocalCluster;
 use super::facts::Live;
@@ -14,6 +14,8 @@ use crate::error::{Error, Result};
 const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(20);
 /// How long after SIGTERM a server is killed.
 const TERM_DEADLINE: Duration = Duration::from_secs(5);
+/// Between two looks whether a server has ended.
+const SHUTDOWN_POLL: Duration = Duration::from_millis(5);
 
 impl LocalCluster {
     /// Stops all servers. An ephemeral cluster is gone then; another keeps its data for the next `up`.
@@ -60,20 +62,26 @@ impl LocalCluster {
 
     /// Ends one server: asks, then insists, then kills.
     pub(super) async fn stop(&self, node: &LocalNode) -> Result<()> {
-        if node.is_running() && self.admin.shut_down(&node.addr()).await.is_ok() {
-            wait_gone(node, SHUTDOWN_DEADLINE).await;
+        let deadline = Instant::now() + SHUTDOWN_DEADLINE;
+        while let Some(pid) = node.pid().filter(|_| Instant::now() < deadline) {
+            // Somebody else's server may listen at this port. Ours may still start, or refuse while it writes
+            // its first append-only file: then it is asked again.
+            let is_ours = self.admin.process_id(&node.addr()).await == Some(pid);
+            if is_ours && self.admin.shut_down(&node.addr()).await {
+                wait_gone(node, deadline).await;
+            }
+            sleep(SHUTDOWN_POLL).await;
         }
         if node.is_running() {
             node.terminate()?;
-            wait_gone(node, TERM_DEADLINE).await;
+            wait_gone(node, Instant::now() + TERM_DEADLINE).await;
         }
         if node.is_running() { node.kill() } else { Ok(()) }
     }
 }
 
-async fn wait_gone(node: &LocalNode, patience: Duration) {
-    let deadline = Instant::now() + patience;
+async fn wait_gone(node: &LocalNode, deadline: Instant) {
     while node.is_running() && Instant::now() < deadline {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        sleep(SHUTDOWN_POLL).await;
     }
 }

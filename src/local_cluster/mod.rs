@@ -5,7 +5,7 @@
 //!
 //! Three rules hold in this folder:
 //! - A signal goes only to a process that was just seen to be the server of the node's own directory.
-//! - What to do next is decided by [`plan`] and [`health`] from gathered facts, without I/O; the same
+//! - What to do next is decided by `plan` and `health` from gathered facts, without I/O; the same
 //!   decisions form a new cluster and mend a broken one.
 //! - Nothing of a cluster without a directory of its own survives the process that started it, however that ends.
 //!

@@ -27,6 +27,12 @@ pub use page::{Order, PAGE_MAX, ScoreRange};
 pub use set::{Common, Layout, Page, SortedSet};
 pub use walk::{Checkpoint, Walk};
 
+/// What benchmarks measure by itself; no part of the API.
+#[doc(hidden)]
+pub mod internals {
+    pub use super::page::{Merged, Scored, Source, merge};
+}
+
 use crate::bucket::Bucket;
 use crate::cluster::Router;
 use crate::error::{Error, Result};

@@ -85,9 +85,11 @@ impl ScoreRange {
 
 /// A member in stored form with its score; orders as Redis does: by score, then by bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Scored {
-    pub(crate) score: f64,
-    pub(crate) member: Vec<u8>,
+pub struct Scored {
+    /// Its score.
+    pub score: f64,
+    /// Its bytes.
+    pub member: Vec<u8>,
 }
 
 impl Scored {
@@ -99,15 +101,19 @@ impl Scored {
 
 /// What one piece gave: its first entries in page order, and whether there may be more behind them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Source {
-    pub(crate) entries: Vec<Scored>,
-    pub(crate) is_complete: bool,
+pub struct Source {
+    /// In page order.
+    pub entries: Vec<Scored>,
+    /// Whether these are all.
+    pub is_complete: bool,
 }
 
 /// A page, or which sources must be read deeper before it can be told.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Merged {
+pub enum Merged {
+    /// The page.
     Page(Vec<Scored>),
+    /// Sources to be read deeper.
     Deepen(Vec<usize>),
 }
 
@@ -115,7 +121,7 @@ pub(crate) enum Merged {
 ///
 /// An incomplete source answers only for what comes up to its last entry; what lies beyond the nearest such bound
 /// is not known yet.
-pub(crate) fn merge(sources: &[Source], after: Option<&Scored>, limit: usize, order: Order) -> Merged {
+pub fn merge(sources: &[Source], after: Option<&Scored>, limit: usize, order: Order) -> Merged {
     let is_before = |a: &Scored, b: &Scored| a.compare(b, order) == Ordering::Less;
     let mut bound: Option<&Scored> = None;
     for source in sources.iter().filter(|s| !s.is_complete) {
