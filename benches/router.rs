@@ -16,27 +16,38 @@ use tideline::cluster::{Batch, Command, Request, Router, RouterSettings};
 use tideline::local_cluster::LocalCluster;
 
 const OPERATIONS: usize = 1_000_000;
-const KEYS: u64 = 100_000;
+/// Keys in each slot: redis-benchmark goes through all slots, with so many keys in each. So do we.
+const KEYS_PER_SLOT: u64 = 20;
 const ROUNDS: usize = 5;
 /// The cluster client is so much slower that a part of the work tells as much.
 const CLIENT_OPERATIONS: usize = 200_000;
 const CLIENT_CALLERS: usize = 256;
 
-fn key(n: u64) -> (u16, String) {
-    let slot = (tideline::bucket::mix64(n) % u64::from(SLOTS)) as u16;
-    (slot, format!("k:{{{}}}:{:012}", tag_of_slot(slot), n % KEYS))
+/// Slot and key of everything that is written, made beforehand: making keys is not the router's work.
+struct Keys(Vec<(u16, Vec<u8>)>);
+
+impl Keys {
+    fn new() -> Self {
+        let key = |slot, n| (slot, format!("k:{{{}}}:{n:012}", tag_of_slot(slot)).into_bytes());
+        Self((0..SLOTS).flat_map(|slot| (0..KEYS_PER_SLOT).map(move |n| key(slot, n))).collect())
+    }
+
+    fn at(&self, n: usize) -> &(u16, Vec<u8>) {
+        let drawn = tideline::bucket::mix64(n as u64) % self.0.len() as u64;
+        &self.0[usize::try_from(drawn).expect("below the length")]
+    }
 }
 
-async fn through_router(router: &Router, callers: usize, batch: usize) {
+async fn through_router(router: &Router, keys: &Keys, callers: usize, batch: usize) {
     let per_caller = OPERATIONS / callers;
     let caller = |c: usize| async move {
-        let mut n = (c * per_caller) as u64;
+        let mut n = c * per_caller;
         for _ in 0..per_caller / batch {
             let mut requests = Batch::with_capacity(batch);
             for _ in 0..batch {
                 n += 1;
-                let (slot, key) = key(n);
-                requests.push(Request::write(slot, Command::new("ZADD").arg(&key).arg("1").arg("m")));
+                let (slot, key) = keys.at(n);
+                requests.push(Request::write(*slot, Command::new("ZADD").arg(key).arg("1").arg("m")));
             }
             for answer in router.run(requests).await {
                 answer.expect("an answer").ok().expect("no error");
@@ -46,13 +57,13 @@ async fn through_router(router: &Router, callers: usize, batch: usize) {
     (0..callers).map(caller).collect::<FuturesUnordered<_>>().collect::<()>().await;
 }
 
-async fn through_cluster_client(connection: redis::cluster_async::ClusterConnection) {
+async fn through_cluster_client(connection: &redis::cluster_async::ClusterConnection, keys: &Keys) {
     let caller = |c: usize| {
         let mut connection = connection.clone();
         async move {
             for i in 0..CLIENT_OPERATIONS / CLIENT_CALLERS {
-                let (_, key) = key((c * CLIENT_OPERATIONS + i) as u64);
-                redis::cmd("ZADD").arg(&key).arg("1").arg("m").query_async::<i64>(&mut connection).await.expect("ZADD");
+                let (_, key) = keys.at(c * CLIENT_OPERATIONS + i);
+                redis::cmd("ZADD").arg(key).arg("1").arg("m").query_async::<i64>(&mut connection).await.expect("ZADD");
             }
         }
     };
@@ -63,7 +74,7 @@ async fn redis_benchmark(cluster: &LocalCluster) {
     let port = cluster.nodes()[0].addr().port.to_string();
     let status = tokio::process::Command::new("redis-benchmark")
         .args(["--cluster", "-p", &port, "-c", "12", "-P", "500", "-q", "-n", &OPERATIONS.to_string()])
-        .args(["-r", &KEYS.to_string(), "ZADD", "k:{tag}:__rand_int__", "1", "m"])
+        .args(["-r", &KEYS_PER_SLOT.to_string(), "ZADD", "k:{tag}:__rand_int__", "1", "m"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
@@ -93,6 +104,7 @@ async fn main() {
     let client = redis::cluster::ClusterClient::new(cluster.urls()).expect("a client");
     let connection = client.get_async_connection().await.expect("a connection");
     let own = support::own_cpu;
+    let keys = Keys::new();
     let row = |name, operations| Row { name, operations, costs: Vec::new() };
     let mut rows = [
         row("router, 4 callers, batches of 1,500", OPERATIONS),
@@ -100,12 +112,19 @@ async fn main() {
         row("redis-benchmark -c 12 -P 500", OPERATIONS),
         row("redis crate's cluster client, 256 callers, single commands", CLIENT_OPERATIONS),
     ];
+    if std::env::args().any(|arg| arg == "--profile") {
+        // For a profiler: nothing but the router's work.
+        for _ in 0..ROUNDS {
+            through_router(&router, &keys, 4, 1_500).await;
+        }
+        return;
+    }
     for round in 0..=ROUNDS {
         let costs = [
-            measure(&cluster, own, through_router(&router, 4, 1_500)).await.0,
-            measure(&cluster, own, through_router(&router, 64, 30)).await.0,
+            measure(&cluster, own, through_router(&router, &keys, 4, 1_500)).await.0,
+            measure(&cluster, own, through_router(&router, &keys, 64, 30)).await.0,
             measure(&cluster, support::children_cpu, redis_benchmark(&cluster)).await.0,
-            measure(&cluster, own, through_cluster_client(connection.clone())).await.0,
+            measure(&cluster, own, through_cluster_client(&connection, &keys)).await.0,
         ];
         // The first round warms up: keys are new in it.
         if round > 0 {

@@ -116,23 +116,30 @@ pub fn mix64(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The first string, by length and then by alphabet, that Redis hashes to `slot`. Stored data depends on it.
-pub fn tag_of_slot(slot: u16) -> &'static str {
-    static TAGS: OnceLock<Vec<String>> = OnceLock::new();
-    &TAGS.get_or_init(find_tags)[usize::from(slot)]
+/// A hash tag: up to three ASCII characters, kept in one place so that a look-up touches one cache line.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tag {
+    len: u8,
+    text: [u8; TAG_LEN_MAX],
 }
 
-fn find_tags() -> Vec<String> {
-    let mut tags = vec![String::new(); usize::from(SLOTS)];
+/// The first string, by length and then by alphabet, that Redis hashes to `slot`. Stored data depends on it.
+pub fn tag_of_slot(slot: u16) -> &'static str {
+    static TAGS: OnceLock<Vec<Tag>> = OnceLock::new();
+    let tag = &TAGS.get_or_init(find_tags)[usize::from(slot)];
+    str::from_utf8(&tag.text[..usize::from(tag.len)]).unwrap_or_default()
+}
+
+fn find_tags() -> Vec<Tag> {
+    let mut tags = vec![Tag::default(); usize::from(SLOTS)];
     let mut missing = tags.len();
-    let mut shorter = vec![Vec::new()];
+    let mut shorter = vec![Tag::default()];
     for _ in 0..TAG_LEN_MAX {
-        let longer: Vec<Vec<u8>> =
-            shorter.iter().flat_map(|s| TAG_ALPHABET.iter().map(|c| [s.as_slice(), &[*c]].concat())).collect();
+        let longer: Vec<Tag> = shorter.iter().flat_map(|tag| TAG_ALPHABET.iter().map(|c| tag.and(*c))).collect();
         for tag in &longer {
-            let found = &mut tags[usize::from(slot_of(tag))];
-            if found.is_empty() {
-                *found = tag.iter().map(|b| char::from(*b)).collect();
+            let found = &mut tags[usize::from(slot_of(&tag.text[..usize::from(tag.len)]))];
+            if found.len == 0 {
+                *found = *tag;
                 missing -= 1;
             }
         }
@@ -143,6 +150,14 @@ fn find_tags() -> Vec<String> {
     }
     assert_eq!(missing, 0, "every slot has a tag of at most {TAG_LEN_MAX} characters");
     tags
+}
+
+impl Tag {
+    fn and(mut self, character: u8) -> Self {
+        self.text[usize::from(self.len)] = character;
+        self.len += 1;
+        self
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One pipeline's worth of commands, and what became of each after one try. Pure: replies in, outcome out.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::batch::{Answer, Traits};
@@ -8,8 +9,36 @@ use super::verdict::{Cause, Trail, Verdict, judge};
 use super::wire::{Command, NodeAddr, Pipeline, Reply};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Answers with their places in the batch.
-pub(crate) type Placed = Vec<(u32, Result<Answer>)>;
+/// The answers of a batch, each put in its place as it comes; loads of several nodes share it.
+#[derive(Debug)]
+pub(crate) struct Answers(Mutex<Vec<Option<Result<Answer>>>>);
+
+impl Answers {
+    pub(crate) fn new(count: usize) -> Self {
+        let mut places = Vec::new();
+        places.resize_with(count, || None);
+        Self(Mutex::new(places))
+    }
+
+    fn places(&self) -> MutexGuard<'_, Vec<Option<Result<Answer>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn put(&self, ticket: &Ticket, answer: Result<Answer>) {
+        self.places()[ticket.place as usize] = Some(answer);
+    }
+
+    /// The error that ended the command in that place.
+    pub(crate) fn error_at(&self, place: u32) -> Option<Error> {
+        self.places()[place as usize].as_ref()?.as_ref().err().cloned()
+    }
+
+    pub(crate) fn into_all(self) -> Vec<Result<Answer>> {
+        let missing = || Err(Error::internal("a request without an answer"));
+        let places = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        places.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect()
+    }
+}
 
 /// Where in the batch a command came from, and how it may be repeated.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +74,6 @@ pub(crate) struct Unit {
 /// What one try came to.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    pub(crate) done: Placed,
     pub(crate) units: Vec<Unit>,
     /// Why units are left, one for each command that a reply or a failure left.
     pub(crate) causes: Vec<Cause>,
@@ -76,11 +104,19 @@ impl Load {
     }
 
     /// Reads all replies; commands that are left go into units, each group from its first unfinished command on.
-    pub(crate) fn read(self, mut replies: Vec<Reply>, epoch: &Epoch, from: &NodeAddr, trail: &mut Trail) -> Outcome {
+    pub(crate) fn read(
+        self,
+        mut replies: Vec<Reply>,
+        epoch: &Epoch,
+        from: &NodeAddr,
+        trail: &mut Trail,
+        answers: &Answers,
+    ) -> Outcome {
         if self.asking {
             replies.remove(0);
         }
-        let mut outcome = Outcome { done: Vec::with_capacity(replies.len()), ..Outcome::default() };
+        let mut outcome = Outcome::default();
+        let mut places = answers.places();
         let mut is_group_broken = false;
         for (i, (reply, ticket)) in replies.into_iter().zip(&self.tickets).enumerate() {
             is_group_broken &= ticket.traits.chained;
@@ -90,7 +126,7 @@ impl Load {
             }
             let (cause, ask) = match judge(&reply, from) {
                 Verdict::Done => {
-                    outcome.done.push((ticket.place, Ok(Answer { reply, epoch: epoch.clone() })));
+                    places[ticket.place as usize] = Some(Ok(Answer { reply, epoch: epoch.clone() }));
                     continue;
                 }
                 Verdict::Moved(slot, addr) => {
@@ -112,12 +148,12 @@ impl Load {
     }
 
     /// No reply came at all. Where a second sending is forbidden and the first may run, that is the answer.
-    pub(crate) fn failed(self, cause: Cause, trail: &Trail) -> Outcome {
+    pub(crate) fn failed(self, cause: Cause, trail: &Trail, answers: &Answers) -> Outcome {
         let mut outcome = Outcome { causes: vec![cause], ..Outcome::default() };
         for (i, ticket) in self.tickets.iter().enumerate() {
             if ticket.traits.once && cause.is_unknown() {
                 let text = format!("slot {}: {trail}; it may have run: send another one", ticket.slot);
-                outcome.done.push((ticket.place, Err(Error::new(ErrorKind::Unknown, text))));
+                answers.put(ticket, Err(Error::new(ErrorKind::Unknown, text)));
             } else if ticket.traits.chained && !outcome.units.is_empty() {
                 outcome.leave_after(self.open(i));
             } else {
@@ -164,19 +200,19 @@ impl Outcome {
         }
     }
 
+    fn left(self) -> impl Iterator<Item = Open> {
+        self.units.into_iter().flat_map(|unit| unit.open)
+    }
+
     /// Ends everything that is left with the same error.
-    pub(crate) fn give_up(self, why: &Error) -> Placed {
-        let mut answers = self.done;
-        let left = self.units.into_iter().flat_map(|u| u.open);
-        answers.extend(left.map(|o| (o.ticket.place, Err(why.clone()))));
-        answers
+    pub(crate) fn give_up(self, why: &Error, answers: &Answers) {
+        self.left().for_each(|open| answers.put(&open.ticket, Err(why.clone())));
     }
 
     /// Ends everything that is left: its time is over.
-    pub(crate) fn expire(self, trail: &Trail, after: Duration) -> Placed {
+    pub(crate) fn expire(self, trail: &Trail, after: Duration, answers: &Answers) {
         let is_refused = self.causes.contains(&Cause::Refused);
-        let mut answers = self.done;
-        for open in self.units.into_iter().flat_map(|u| u.open) {
+        for open in self.left() {
             let kind = match open.ticket.traits.read {
                 _ if is_refused => ErrorKind::Misconfigured,
                 false if trail.is_unknown() => ErrorKind::Unknown,
@@ -188,9 +224,8 @@ impl Outcome {
                 open.ticket.slot,
                 after.as_millis()
             );
-            answers.push((open.ticket.place, Err(Error::new(kind, text))));
+            answers.put(&open.ticket, Err(Error::new(kind, text)));
         }
-        answers
     }
 }
 
@@ -212,15 +247,21 @@ mod tests {
         load
     }
 
-    fn read(load: Load, replies: &[&str]) -> Outcome {
+    /// What one try came to, and the answers so far.
+    fn read(load: Load, replies: &[&str]) -> (Outcome, Answers) {
         let epoch = EpochCell::default().observe(&addr(), "run", "repl");
         let reply = |r: &&str| r.strip_prefix('-').map_or_else(|| Reply::text_of(r), Reply::server_error);
-        load.read(replies.iter().map(reply).collect(), &epoch, &addr(), &mut Trail::default())
+        let answers = Answers::new(8);
+        let outcome =
+            load.read(replies.iter().map(reply).collect(), &epoch, &addr(), &mut Trail::default(), &answers);
+        (outcome, answers)
     }
 
-    fn places(outcome: &Outcome) -> (Vec<u32>, Vec<Vec<u32>>) {
+    /// Places that have an answer, and those that each unit holds.
+    fn places((outcome, answers): &(Outcome, Answers)) -> (Vec<u32>, Vec<Vec<u32>>) {
         let unit = |u: &Unit| u.open.iter().map(|o| o.ticket.place).collect();
-        (outcome.done.iter().map(|(p, _)| *p).collect(), outcome.units.iter().map(unit).collect())
+        let done = (0..).zip(answers.places().iter()).filter(|(_, a)| a.is_some()).map(|(i, _)| i).collect();
+        (done, outcome.units.iter().map(unit).collect())
     }
 
     const ALONE: Traits = Traits { read: false, undeclared: false, once: false, chained: false };
@@ -230,33 +271,36 @@ mod tests {
     fn a_group_starts_over_from_its_first_unfinished_command_also_where_later_ones_ran() {
         let outcome = read(load(&[ALONE, NEXT, NEXT, ALONE]), &["1", "-TRYAGAIN x", "1", "1"]);
         assert_eq!(places(&outcome), (vec![0, 3], vec![vec![1, 2]]));
-        assert_eq!(outcome.causes, [Cause::TryAgain]);
+        assert_eq!(outcome.0.causes, [Cause::TryAgain]);
     }
 
     #[test]
     fn only_what_declares_its_keys_follows_ask() {
         let undeclared = Traits { undeclared: true, ..ALONE };
         let outcome = read(load(&[ALONE, undeclared]), &["-ASK 7 h:2", "-ASK 7 h:2"]);
-        assert_eq!(outcome.units[0].ask, Some(NodeAddr::new("h", 2)));
-        assert_eq!(outcome.units[1].ask, None);
-        assert_eq!(outcome.causes, [Cause::Ask, Cause::TryAgain]);
+        assert_eq!(outcome.0.units[0].ask, Some(NodeAddr::new("h", 2)));
+        assert_eq!(outcome.0.units[1].ask, None);
+        assert_eq!(outcome.0.causes, [Cause::Ask, Cause::TryAgain]);
     }
 
     #[test]
     fn a_moved_group_moves_as_a_whole_and_an_error_of_the_command_is_its_answer() {
         let outcome = read(load(&[ALONE, NEXT, ALONE]), &["-MOVED 7 h:2", "-MOVED 7 h:2", "-WRONGTYPE x"]);
         assert_eq!(places(&outcome), (vec![2], vec![vec![0, 1]]));
-        assert_eq!(outcome.moved, [(7, NodeAddr::new("h", 2))]);
+        assert_eq!(outcome.0.moved, [(7, NodeAddr::new("h", 2))]);
     }
 
     #[test]
     fn a_write_that_must_not_be_repeated_ends_as_unknown_but_only_if_it_may_have_run() {
         let once = Traits { once: true, ..ALONE };
-        let lost = load(&[once, ALONE]).failed(Cause::Timeout, &Trail::default());
+        let fail = |cause| {
+            let answers = Answers::new(2);
+            (load(&[once, ALONE]).failed(cause, &Trail::default(), &answers), answers)
+        };
+        let lost = fail(Cause::Timeout);
         assert_eq!(places(&lost), (vec![0], vec![vec![1]]));
-        assert_eq!(lost.done[0].1.as_ref().unwrap_err().kind(), ErrorKind::Unknown);
-        let unsent = load(&[once, ALONE]).failed(Cause::NotSent, &Trail::default());
-        assert_eq!(places(&unsent), (vec![], vec![vec![0], vec![1]]));
+        assert_eq!(lost.1.error_at(0).unwrap().kind(), ErrorKind::Unknown);
+        assert_eq!(places(&fail(Cause::NotSent)), (vec![], vec![vec![0], vec![1]]));
     }
 
     #[test]
@@ -264,11 +308,12 @@ mod tests {
         let mut trail = Trail::default();
         trail.note(Cause::Timeout, &addr(), &"no answer");
         let read = Traits { read: true, ..ALONE };
-        let outcome = load(&[ALONE, read]).failed(Cause::NotSent, &trail);
-        let ended = outcome.expire(&trail, Duration::from_secs(1));
-        let kinds: Vec<_> = ended.iter().map(|(_, a)| a.as_ref().unwrap_err().kind()).collect();
+        let answers = Answers::new(2);
+        let outcome = load(&[ALONE, read]).failed(Cause::NotSent, &trail, &answers);
+        outcome.expire(&trail, Duration::from_secs(1), &answers);
+        let kinds: Vec<_> = [0, 1].map(|place| answers.error_at(place).unwrap().kind()).into();
         assert_eq!(kinds, [ErrorKind::Unknown, ErrorKind::Unavailable]);
-        let text = ended[0].1.as_ref().unwrap_err().to_string();
+        let text = answers.error_at(0).unwrap().to_string();
         assert_eq!(text, "SET in slot 7: not done within 1000 ms: 1 tries (1 x timeout); last: h:1: no answer");
     }
 
@@ -277,6 +322,6 @@ mod tests {
         let open = Open { ticket: Ticket { place: 4, slot: 7, traits: ALONE }, command: Command::new("GET").arg("k") };
         let outcome = read(Load::asking(open), &["OK", "-TRYAGAIN x"]);
         assert_eq!(places(&outcome), (vec![], vec![vec![4]]));
-        assert_eq!(format!("{:?}", outcome.units[0].open[0].command), "GET k");
+        assert_eq!(format!("{:?}", outcome.0.units[0].open[0].command), "GET k");
     }
 }

@@ -7,7 +7,7 @@ use futures::future::{BoxFuture, FutureExt, join_all};
 use tokio::time::timeout_at;
 
 use super::batch::{Answer, Batch, Request};
-use super::load::{Load, Open, Outcome, Placed, Ticket, Unit};
+use super::load::{Answers, Load, Open, Outcome, Ticket, Unit};
 use super::node::Node;
 use super::router::Router;
 use super::verdict::{Cause, Trail, cause_of, pause};
@@ -39,34 +39,31 @@ impl Router {
     /// run, else [`ErrorKind::Unavailable`], or [`ErrorKind::Overloaded`] when too much was under way. Dropping
     /// the future gives up waiting; commands already sent may still run.
     pub async fn run(&self, batch: Batch) -> Vec<Result<Answer>> {
-        let mut answers: Vec<Option<Result<Answer>>> = Vec::new();
-        answers.resize_with(batch.requests.len(), || None);
+        let answers = Answers::new(batch.requests.len());
         let open = (0u32..).zip(batch.requests).map(|(place, Request { command, slot, traits })| Open {
             ticket: Ticket { place, slot, traits },
             command,
         });
         let journey = Journey { started: Instant::now(), trail: Trail::default(), rounds: 0 };
-        for (place, answer) in self.deliver(open, journey).await {
-            answers[place as usize] = Some(answer);
-        }
-        answers.into_iter().map(|a| a.unwrap_or_else(|| Err(Error::internal("a request without an answer")))).collect()
+        self.deliver(open, journey, &answers).await;
+        answers.into_all()
     }
 
     /// Splits commands into loads by the node that serves them now, and carries all loads at once.
-    async fn deliver(&self, commands: impl Iterator<Item = Open>, journey: Journey) -> Placed {
+    async fn deliver(&self, commands: impl Iterator<Item = Open>, mut journey: Journey, answers: &Answers) {
         let (mut loads, unserved) = self.split(commands);
         if loads.len() == 1 && unserved.is_empty() {
             let (node, load) = loads.remove(0);
-            return self.carry(node, load, journey).await;
+            return self.carry(node, load, journey, answers).await;
         }
-        let carried = loads.into_iter().map(|(node, load)| self.carry(node, load, journey.clone()));
-        let mut parts = join_all(carried).await;
-        if !unserved.is_empty() {
-            let mut journey = journey;
-            let outcome = Outcome::unserved(unserved, &mut journey.trail);
-            parts.push(self.follow(outcome, journey).await);
+        let carried = loads.into_iter().map(|(node, load)| self.carry(node, load, journey.clone(), answers));
+        let carried = join_all(carried.collect::<Vec<_>>());
+        if unserved.is_empty() {
+            carried.await;
+            return;
         }
-        parts.concat_placed()
+        let outcome = Outcome::unserved(unserved, &mut journey.trail);
+        futures::join!(carried, self.follow(outcome, journey, answers));
     }
 
     fn split(&self, commands: impl Iterator<Item = Open>) -> (Vec<(Arc<Node>, Load)>, Vec<Open>) {
@@ -98,21 +95,27 @@ impl Router {
     }
 
     /// Sends one load and follows up what it leaves unfinished.
-    fn carry(&self, node: Arc<Node>, load: Load, mut journey: Journey) -> BoxFuture<'_, Placed> {
+    fn carry<'a>(
+        &'a self,
+        node: Arc<Node>,
+        load: Load,
+        mut journey: Journey,
+        answers: &'a Answers,
+    ) -> BoxFuture<'a, ()> {
         async move {
             let outcome = match self.send(&node, &load, &journey).await {
-                Sent::Replies(replies, epoch) => load.read(replies, &epoch, &node.addr, &mut journey.trail),
+                Sent::Replies(replies, epoch) => load.read(replies, &epoch, &node.addr, &mut journey.trail, answers),
                 Sent::Overloaded => {
-                    return load.tickets.iter().map(|t| (t.place, Err(self.overloaded(&node)))).collect();
+                    return load.tickets.iter().for_each(|t| answers.put(t, Err(self.overloaded(&node))));
                 }
                 Sent::Failed(e) => {
                     let cause = cause_of(&e);
                     journey.trail.note(cause, &node.addr, &e);
-                    load.failed(cause, &journey.trail)
+                    load.failed(cause, &journey.trail, answers)
                 }
             };
-            if outcome.units.is_empty() && outcome.causes.is_empty() {
-                return outcome.done;
+            if outcome.causes.is_empty() {
+                return;
             }
             outcome.causes.iter().for_each(|c| node.meters.retry(*c));
             outcome.moved.iter().for_each(|(slot, addr)| self.learn(*slot, addr));
@@ -120,9 +123,9 @@ impl Router {
                 && let Err(e) = node.load_library().await
                 && e.kind() == ErrorKind::Misconfigured
             {
-                return outcome.give_up(&e);
+                return outcome.give_up(&e, answers);
             }
-            self.follow(outcome, journey).await
+            self.follow(outcome, journey, answers).await;
         }
         .boxed()
     }
@@ -151,14 +154,17 @@ impl Router {
     }
 
     /// After a pause, if one is due, sends again what a try left unfinished; or gives it up at the deadline.
-    fn follow(&self, outcome: Outcome, journey: Journey) -> BoxFuture<'_, Placed> {
-        self.follow_now(outcome, journey).boxed()
+    fn follow<'a>(&'a self, outcome: Outcome, journey: Journey, answers: &'a Answers) -> BoxFuture<'a, ()> {
+        self.follow_now(outcome, journey, answers).boxed()
     }
 
-    async fn follow_now(&self, mut outcome: Outcome, mut journey: Journey) -> Placed {
+    async fn follow_now(&self, outcome: Outcome, mut journey: Journey, answers: &Answers) {
         let settings = self.settings();
         if outcome.causes.iter().any(|c| c.is_suspect()) {
             self.suspect();
+        }
+        if outcome.units.is_empty() {
+            return;
         }
         journey.rounds += 1;
         // A redirect tells where to go; only when redirects go on does waiting help.
@@ -168,36 +174,31 @@ impl Router {
             false => pause(journey.rounds, settings.backoff, rand::random()),
         };
         if journey.started.elapsed() + wait >= settings.deadline {
-            return outcome.expire(&journey.trail, journey.started.elapsed());
+            return outcome.expire(&journey.trail, journey.started.elapsed(), answers);
         }
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
-        let done = std::mem::take(&mut outcome.done);
         let (asked, plain): (Vec<Unit>, Vec<Unit>) = outcome.units.into_iter().partition(|u| u.ask.is_some());
-        let plain = self.deliver(plain.into_iter().flat_map(Unit::into_open), journey.clone());
-        let asked = join_all(asked.into_iter().map(|unit| self.ask_elsewhere(unit, journey.clone())));
-        let (plain, mut parts) = futures::join!(plain, asked);
-        parts.extend([done, plain]);
-        parts.concat_placed()
+        let plain = self.deliver(plain.into_iter().flat_map(Unit::into_open), journey.clone(), answers);
+        let asked = asked.into_iter().map(|unit| self.ask_elsewhere(unit, journey.clone(), answers));
+        futures::join!(plain, join_all(asked.collect::<Vec<_>>()));
     }
 
     /// In a moving slot: the first command of the unit goes where ASK said, then the rest of its group follows
     /// the usual way.
-    async fn ask_elsewhere(&self, unit: Unit, journey: Journey) -> Placed {
-        let Some(addr) = unit.ask.clone() else { return Vec::new() };
+    async fn ask_elsewhere(&self, unit: Unit, journey: Journey, answers: &Answers) {
+        let Some(addr) = unit.ask.clone() else { return };
         let mut open = unit.into_open();
-        let Some(first) = open.next() else { return Vec::new() };
-        let mut answers = self.carry(self.inner.node_at(&addr), Load::asking(first), journey.clone()).await;
-        let failure = answers.iter().find_map(|(_, answer)| answer.as_ref().err().cloned());
-        if let Some(why) = failure {
+        let Some(first) = open.next() else { return };
+        let place = first.ticket.place;
+        self.carry(self.inner.node_at(&addr), Load::asking(first), journey.clone(), answers).await;
+        if let Some(why) = answers.error_at(place) {
             let why = why.context("an earlier command of its group failed");
-            answers.extend(open.map(|o| (o.ticket.place, Err(why.clone()))));
-            return answers;
+            return open.for_each(|o| answers.put(&o.ticket, Err(why.clone())));
         }
         let rest = Unit { open: open.collect(), ask: None };
-        answers.append(&mut self.deliver(rest.into_open(), journey).await);
-        answers
+        self.deliver(rest.into_open(), journey, answers).await;
     }
 
     fn overloaded(&self, node: &Node) -> Error {
@@ -206,18 +207,5 @@ impl Router {
             ErrorKind::Overloaded,
             format!("{}: {bound} commands are under way there, and none came free before the deadline", node.addr),
         )
-    }
-}
-
-trait ConcatPlaced {
-    fn concat_placed(self) -> Placed;
-}
-
-impl ConcatPlaced for Vec<Placed> {
-    fn concat_placed(self) -> Placed {
-        let mut parts = self.into_iter();
-        let mut all = parts.next().unwrap_or_default();
-        parts.for_each(|mut part| all.append(&mut part));
-        all
     }
 }
