@@ -1,7 +1,7 @@
 //! A tenant's data on a cluster: the router, the keys, the clocks and the sets that belong together.
 
 use crate::bucket::Buckets;
-use crate::cluster::{Batch, Command, Request, Router, RouterSettings};
+use crate::cluster::{Batch, Command, Request, Router, RouterSettings, Touched};
 use crate::error::{Error, Result};
 use crate::functions::{self, Clock};
 use crate::keys::Keyspace;
@@ -105,7 +105,16 @@ async fn charter(router: &Router, prefix: &str, wanted: Option<Buckets>) -> Resu
     batch.push_ordered([set("format", FORMAT), set("buckets", wanted_or_default), get]);
     let mut answers = router.run(batch).await;
     let charter = answers.pop().unwrap_or_else(|| Err(Error::internal("no charter")))?.ok()?.into_array()?;
-    answers.into_iter().try_for_each(|answer| answer?.ok().map(drop))?;
+    let (mut touched, mut is_new) = (Touched::new(), false);
+    for answer in answers {
+        let answer = answer?;
+        touched.add(&answer);
+        is_new |= answer.ok()?.int()? == 1;
+    }
+    if is_new {
+        // What all data will hang on must not get lost in a failover.
+        router.fence(&touched).await?;
+    }
     let [format, buckets] = charter.as_slice() else { return Err(Error::internal("a charter has two fields")) };
     let (format, buckets) = (format.count()?, buckets.count()?);
     if format != u64::from(FORMAT) {

@@ -27,11 +27,13 @@ pub(crate) struct Traits {
 
 impl Request {
     /// A command that changes something; it must have the same effect when it runs twice.
+    #[inline]
     pub fn write(slot: u16, command: Command) -> Self {
         Self { command, slot, traits: Traits::default() }
     }
 
     /// A command that changes nothing.
+    #[inline]
     pub fn read(slot: u16, command: Command) -> Self {
         Self { command, slot, traits: Traits { read: true, ..Traits::default() } }
     }
@@ -73,6 +75,7 @@ impl Batch {
     }
 
     /// Adds a request and returns its place among the answers.
+    #[inline]
     pub fn push(&mut self, request: Request) -> usize {
         self.requests.push(request);
         self.requests.len() - 1
@@ -124,16 +127,21 @@ pub struct Answer {
 
 impl Answer {
     /// The reply, unless it is an error.
+    #[inline]
     pub fn ok(self) -> Result<Reply> {
         match self.reply.error() {
             None => Ok(self.reply),
-            Some((code, rest)) => Err(Error::new(kind_of(code), format!("{} answered {code} {rest}", self.epoch))),
+            Some((code, rest)) => {
+                Err(Error::new(kind_of(code, rest), format!("{} answered {code} {rest}", self.epoch)))
+            }
         }
     }
 }
 
-fn kind_of(code: &str) -> ErrorKind {
+fn kind_of(code: &str, rest: &str) -> ErrorKind {
     match code {
+        // A right that is missing inside a function.
+        "ERR" if rest.contains("user executing the script can't") => ErrorKind::Misconfigured,
         "OOM" | "MISCONF" => ErrorKind::Unavailable,
         "NOPERM" | "NOAUTH" | "WRONGPASS" => ErrorKind::Misconfigured,
         _ => ErrorKind::Internal,

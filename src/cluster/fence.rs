@@ -17,12 +17,14 @@ use super::node::Node;
 use super::router::Router;
 use super::settings::Replicas;
 use super::verdict::{Verdict, judge};
-use super::wire::{Command, WireError};
+use super::wire::{Command, Reply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys;
 
 /// Slots of a node that a round tries, should the first ones be moving away.
 const SLOTS_TRIED: usize = 4;
+/// A fence's key goes by itself when nobody fences any more.
+const KEY_TTL_S: u32 = 7 * 24 * 60 * 60;
 
 /// The servers that a step has touched, each with the epoch it was in: what must be fenced before the next step.
 #[derive(Debug, Clone, Default)]
@@ -115,37 +117,39 @@ impl Router {
     async fn fence_write(&self, node: &Node) -> Result<(Epoch, bool)> {
         let settings = self.settings();
         let (slots, replicas) = self.fence_targets(node, SLOTS_TRIED);
-        if replicas == 0 && settings.replicas == Replicas::Required {
-            return Err(Error::unavailable(format!(
-                "fence at {}: it has no replica, and the setting `replicas = required` says to hold",
-                node.addr
-            )));
+        if let (true, Some(epoch)) = (slots.is_empty(), node.epoch()) {
+            // Deposed, most likely: what it said is not where its slots are now, however often one asks.
+            return Err(conflict(&epoch, "serves no slot any more"));
         }
-        let failed = |e: WireError| Error::unavailable(format!("fence at {}: {e}", node.addr));
+        let unavailable = |why: String| Error::unavailable(format!("fence at {}: {why}", node.addr));
+        let Some(replicas) = replicas else {
+            self.suspect();
+            return Err(unavailable("it is new, its replicas are not known yet".into()));
+        };
+        if replicas == 0 && settings.replicas == Replicas::Required {
+            return Err(unavailable("it has no replica, and the setting `replicas = required` says to hold".into()));
+        }
+        let mut has_moved = false;
         for slot in slots {
-            let write = Command::new("SET").arg(&keys::fence(self.prefix(), slot)).arg("1");
-            let timeout_ms = u64::try_from(settings.fence_timeout.as_millis()).unwrap_or(u64::MAX);
-            let wait = Command::new("WAIT").arg(replicas).arg(timeout_ms);
-            let replies = node.ask_on(&node.fence_lane, [write, wait, Info::command()]).await.map_err(failed)?;
-            let [written, acked, info] = replies.as_slice() else {
-                return Err(Error::internal("a pipeline of three commands gave another number of replies"));
+            let replies = self.fence_round_trip(node, slot, replicas).await?;
+            let [_, written, acked, info] = replies.as_slice() else {
+                return Err(Error::internal("a pipeline of four commands gave another number of replies"));
             };
             match judge(written, &node.addr) {
-                Verdict::Done => {}
-                Verdict::Moved(..) | Verdict::Ask(_) => continue,
-                Verdict::Wait(cause) => {
-                    return Err(Error::unavailable(format!("fence at {}: {}", node.addr, cause.label())));
+                Verdict::Done if written.int().is_ok_and(|n| n == 1) => {}
+                Verdict::Done => return Err(unavailable(format!("its write was answered with {written:?}"))),
+                Verdict::Moved(slot, to) => {
+                    self.learn(slot, &to);
+                    has_moved = true;
+                    continue;
                 }
-            }
-            if let Some((code, rest)) = written.error() {
-                return Err(Error::unavailable(format!("fence at {}: {code} {rest}", node.addr)));
+                Verdict::Ask(_) => continue,
+                Verdict::Wait(cause) => return Err(unavailable(cause.label().into())),
             }
             let acked = acked.count()?;
             if acked < replicas as u64 {
-                return Err(Error::unavailable(format!(
-                    "fence at {}: {acked} of {replicas} replicas answered within {timeout_ms} ms",
-                    node.addr
-                )));
+                let waited = settings.fence_timeout.as_millis();
+                return Err(unavailable(format!("{acked} of {replicas} replicas answered within {waited} ms")));
             }
             let (info, epoch) = node.observe(info)?;
             if !info.is_primary {
@@ -154,7 +158,21 @@ impl Router {
             return Ok((epoch, replicas > 0));
         }
         self.suspect();
-        Err(Error::unavailable(format!("fence at {}: found no slot there that is not moving", node.addr)))
+        match node.epoch().filter(|_| has_moved) {
+            Some(epoch) => Err(conflict(&epoch, "has handed its slots over")),
+            None => Err(unavailable("found no slot there that is not moving".into())),
+        }
+    }
+
+    /// SET, so that the key exists; EXPIRE, which is a write that a server out of memory takes too; WAIT; INFO.
+    async fn fence_round_trip(&self, node: &Node, slot: u16, replicas: usize) -> Result<Vec<Reply>> {
+        let key = keys::fence(self.prefix(), slot);
+        let timeout_ms = u64::try_from(self.settings().fence_timeout.as_millis()).unwrap_or(u64::MAX);
+        let set = Command::new("SET").arg(&key).arg("1").arg("EX").arg(KEY_TTL_S);
+        let write = Command::new("EXPIRE").arg(&key).arg(KEY_TTL_S);
+        let wait = Command::new("WAIT").arg(replicas).arg(timeout_ms);
+        let sent = node.ask_on(&node.fence_lane, [set, write, wait, Info::command()]).await;
+        sent.map_err(|e| Error::unavailable(format!("fence at {}: {e}", node.addr)))
     }
 }
 

@@ -93,14 +93,14 @@ impl Load {
     /// One command, to be asked for at the target of its slot's move.
     pub(crate) fn asking(open: Open) -> Self {
         let mut load = Self { asking: true, ..Self::with_capacity(2) };
-        load.pipeline.push(Command::new("ASKING"));
+        load.pipeline.push(&Command::new("ASKING"));
         load.push(open);
         load
     }
 
     pub(crate) fn push(&mut self, open: Open) {
         self.tickets.push(open.ticket);
-        self.pipeline.push(open.command);
+        self.pipeline.push(&open.command);
     }
 
     /// Reads all replies; commands that are left go into units, each group from its first unfinished command on.
@@ -138,8 +138,11 @@ impl Load {
                 Verdict::Ask(addr) => (Cause::Ask, Some(addr)),
                 Verdict::Wait(cause) => (cause, None),
             };
-            let detail = reply.error().map_or_else(String::new, |(code, rest)| format!("{code} {rest}"));
-            trail.note(cause, from, &detail);
+            // One try, however many commands of the pipeline it left for the same reason.
+            if !outcome.causes.contains(&cause) {
+                let detail = reply.error().map_or_else(String::new, |(code, rest)| format!("{code} {rest}"));
+                trail.note(cause, from, &detail);
+            }
             outcome.causes.push(cause);
             outcome.units.push(Unit { open: vec![self.open(i)], ask });
             is_group_broken = true;
@@ -150,10 +153,16 @@ impl Load {
     /// No reply came at all. Where a second sending is forbidden and the first may run, that is the answer.
     pub(crate) fn failed(self, cause: Cause, trail: &Trail, answers: &Answers) -> Outcome {
         let mut outcome = Outcome { causes: vec![cause], ..Outcome::default() };
+        // Why the group that we are in has ended.
+        let mut ended: Option<Error> = None;
         for (i, ticket) in self.tickets.iter().enumerate() {
-            if ticket.traits.once && cause.is_unknown() {
+            ended = ended.filter(|_| ticket.traits.chained);
+            if let Some(why) = &ended {
+                answers.put(ticket, Err(why.clone().context("an earlier command of its group failed")));
+            } else if ticket.traits.once && cause.is_unknown() {
                 let text = format!("slot {}: {trail}; it may have run: send another one", ticket.slot);
-                answers.put(ticket, Err(Error::new(ErrorKind::Unknown, text)));
+                let why = ended.insert(Error::new(ErrorKind::Unknown, text));
+                answers.put(ticket, Err(why.clone()));
             } else if ticket.traits.chained && !outcome.units.is_empty() {
                 outcome.leave_after(self.open(i));
             } else {
@@ -214,8 +223,8 @@ impl Outcome {
         let is_refused = self.causes.contains(&Cause::Refused);
         for open in self.left() {
             let kind = match open.ticket.traits.read {
-                _ if is_refused => ErrorKind::Misconfigured,
                 false if trail.is_unknown() => ErrorKind::Unknown,
+                _ if is_refused => ErrorKind::Misconfigured,
                 _ => ErrorKind::Unavailable,
             };
             let text = format!(

@@ -32,7 +32,7 @@ impl NodeMeters {
         }
     }
 
-    /// Commands that one try left unfinished; redirects are the causes `moved` and `ask`.
+    /// Commands that a reply left unfinished, and pipelines that got none; redirects are `moved` and `ask`.
     pub(crate) fn retry(&self, cause: Cause) {
         self.retries[cause as usize].increment(1);
     }

@@ -14,6 +14,7 @@ use super::library::Library;
 use super::meters::NodeMeters;
 use super::settings::RouterSettings;
 use super::wire::{Command, Dialer, NodeAddr, Pipeline, Reply, Wire, WireError};
+use crate::error::ErrorKind;
 
 /// After a failed attempt to connect, others fail at once for this long instead of dialing again.
 const REDIAL_PAUSE: Duration = Duration::from_millis(50);
@@ -123,7 +124,7 @@ impl Node {
     ) -> Result<Vec<Reply>, WireError> {
         let wire = self.open(lane).await?;
         let mut pipeline = Pipeline::with_capacity(N);
-        commands.into_iter().for_each(|c| pipeline.push(c));
+        commands.iter().for_each(|c| pipeline.push(c));
         let replies = wire.send(&pipeline).await;
         if replies.is_err() {
             lane.discard(&wire);
@@ -162,8 +163,11 @@ impl Node {
 
     async fn dial(&self) -> Result<Wire, WireError> {
         let wire = self.common.dialer.dial(&self.addr).await?;
-        let reply = wire.call(Info::command()).await.map_err(|e| WireError::NotSent(e.to_string()))?;
-        self.observe(&reply).map_err(|e| WireError::NotSent(e.to_string()))?;
+        let reply = wire.call(&Info::command()).await.map_err(|e| WireError::NotSent(e.to_string()))?;
+        self.observe(&reply).map_err(|e| match e.kind() {
+            ErrorKind::Misconfigured => WireError::Refused(e.to_string()),
+            _ => WireError::NotSent(e.to_string()),
+        })?;
         Ok(wire)
     }
 

@@ -14,6 +14,7 @@ use super::facts::{Config, Finding, Info, Severity, judge};
 use super::meters;
 use super::node::Node;
 use super::router::{Health, Inner};
+use super::settings::RouterSettings;
 use super::topology::{Member, Topology};
 use super::view::{View, merge, parse_nodes};
 use super::wire::{Command, NodeAddr, WireError};
@@ -26,23 +27,21 @@ const FIRST_ANSWER: Duration = Duration::from_millis(400);
 const OTHER_ANSWERS: Duration = Duration::from_millis(40);
 /// Shortest time between two looks, however many hints come.
 const GAP: Duration = Duration::from_millis(50);
+/// Between two looks while a hint is fresh.
+const LOOKS_AFTER_HINT: Duration = Duration::from_millis(100);
 /// Clock differences above this are reported.
 const SKEW_US: i64 = 1_000_000;
 
 /// The first look, by the seeds alone; says why if none of them can tell.
 pub(crate) async fn first(inner: &Arc<Inner>) -> Result<()> {
     let seeds: Vec<_> = inner.seeds.iter().map(|a| inner.node_at(a)).collect();
-    let mut views = Vec::new();
-    let mut reasons = Vec::new();
-    for (node, outcome) in seeds.iter().zip(join_all(seeds.iter().map(|n| look(inner, n))).await) {
-        match outcome {
-            Ok(view) => views.push(view),
-            Err(Look::Refused(why)) => return Err(Error::misconfigured(format!("{}: {why}", node.addr))),
-            Err(Look::Failed(why)) => reasons.push(format!("{}: {why}", node.addr)),
-        }
-    }
+    let patience = inner.common.settings.connect_timeout + inner.common.settings.response_timeout;
+    let (views, failures) = ask(inner, &seeds, patience).await;
     if views.is_empty() {
-        return Err(Error::unavailable(format!("no seed answered: {}", reasons.join("; "))));
+        let reasons: Vec<String> = failures.iter().map(|f| f.why.clone()).collect();
+        let text = format!("no seed answered: {}", reasons.join("; "));
+        let is_refused = failures.iter().any(|f| f.is_refused);
+        return Err(if is_refused { Error::misconfigured(text) } else { Error::unavailable(text) });
     }
     let view = merge(views);
     if view.primaries.is_empty() {
@@ -57,17 +56,26 @@ pub(crate) async fn first(inner: &Arc<Inner>) -> Result<()> {
 
 /// Runs until the last router is gone.
 pub(crate) async fn keep(inner: Weak<Inner>, hint: Arc<Notify>) {
+    let mut watched_until = tokio::time::Instant::now();
     loop {
-        let Some(period) = inner.upgrade().map(|i| i.common.settings.refresh_period) else { return };
+        let Some((period, watch)) = inner.upgrade().map(|i| periods(&i.common.settings)) else { return };
+        let is_watched = tokio::time::Instant::now() < watched_until;
         tokio::select! {
-            () = hint.notified() => {}
-            () = tokio::time::sleep(period) => {}
+            () = hint.notified() => watched_until = tokio::time::Instant::now() + watch,
+            () = tokio::time::sleep(if is_watched { period.min(LOOKS_AFTER_HINT) } else { period }) => {}
         }
         let Some(inner) = inner.upgrade() else { return };
         again(&inner).await;
         drop(inner);
         tokio::time::sleep(GAP).await;
     }
+}
+
+/// How often to look without a hint, and for how long a hint makes us look often.
+///
+/// Callers of a frozen node hint only when their wait is over: a promotion in between must not wait for them.
+fn periods(settings: &RouterSettings) -> (Duration, Duration) {
+    (settings.refresh_period, settings.connect_timeout + settings.response_timeout * 2)
 }
 
 async fn again(inner: &Arc<Inner>) {
@@ -104,54 +112,66 @@ async fn ask_some(inner: &Arc<Inner>) -> Vec<View> {
     let mut known: HashSet<NodeAddr> = inner.seeds.iter().cloned().collect();
     for member in &inner.topology.load().members {
         known.insert(member.node.addr.clone());
-        known.extend(member.replicas.iter().cloned());
+        known.extend(member.replicas.iter().flatten().cloned());
     }
     let mut known: Vec<_> = known.into_iter().collect();
     known.shuffle(&mut rand::rng());
     let nodes: Vec<_> = known.iter().take(ASKED).map(|a| inner.node_at(a)).collect();
+    let (views, failures) = ask(inner, &nodes, FIRST_ANSWER).await;
+    failures.iter().for_each(|f| tracing::debug!("asking for the slot map: {}", f.why));
+    views
+}
+
+/// Asks all of `nodes` at once; returns soon after the first has answered.
+async fn ask(inner: &Inner, nodes: &[Arc<Node>], patience: Duration) -> (Vec<View>, Vec<Failure>) {
     let mut looks: FuturesUnordered<_> = nodes.iter().map(|n| look(inner, n)).collect();
-    let mut views = Vec::new();
-    let mut until = tokio::time::Instant::now() + FIRST_ANSWER;
+    let (mut views, mut failures) = (Vec::new(), Vec::new());
+    let mut until = tokio::time::Instant::now() + patience;
     while let Ok(Some(outcome)) = tokio::time::timeout_at(until, looks.next()).await {
         match outcome {
             Ok(view) => {
                 views.push(view);
                 until = until.min(tokio::time::Instant::now() + OTHER_ANSWERS);
             }
-            Err(Look::Failed(why) | Look::Refused(why)) => tracing::debug!("asking for the slot map: {why}"),
+            Err(failure) => failures.push(failure),
         }
     }
-    views
+    if views.is_empty() && failures.len() < nodes.len() {
+        let silent = nodes.len() - failures.len();
+        failures.push(Failure { is_refused: false, why: format!("{silent} more gave no answer in time") });
+    }
+    (views, failures)
 }
 
-enum Look {
-    Refused(String),
-    Failed(String),
+/// Why a node could not tell.
+struct Failure {
+    /// The server is there and turns us away: another configuration is needed, not patience.
+    is_refused: bool,
+    why: String,
 }
 
-async fn look(inner: &Inner, node: &Node) -> Result<View, Look> {
-    let replies = node.ask([Command::new("CLUSTER").arg("NODES")]).await.map_err(|e| match e {
-        WireError::Refused(_) => Look::Refused(e.to_string()),
-        other => Look::Failed(other.to_string()),
-    })?;
-    let reply = replies.into_iter().next().ok_or_else(|| Look::Failed("no reply".into()))?;
+async fn look(inner: &Inner, node: &Node) -> Result<View, Failure> {
+    let failure = |is_refused, why: String| Failure { is_refused, why: format!("{}: {why}", node.addr) };
+    let replies = node.ask([Command::new("CLUSTER").arg("NODES")]).await;
+    let replies = replies.map_err(|e| failure(matches!(e, WireError::Refused(_)), e.to_string()))?;
+    let reply = replies.into_iter().next().ok_or_else(|| failure(false, "no reply".into()))?;
     match reply.error() {
         Some((_, rest)) if rest.contains("cluster support disabled") => {
-            return Err(Look::Refused("it runs without cluster mode; set cluster-enabled yes".into()));
+            return Err(failure(true, "it runs without cluster mode; set cluster-enabled yes".into()));
         }
         Some((code @ ("NOPERM" | "NOAUTH"), rest)) => {
-            return Err(Look::Refused(format!("{code} {rest}; the user needs `+cluster|nodes +info +time`")));
+            return Err(failure(true, format!("{code} {rest}; the user needs `+cluster|nodes +info +time`")));
         }
-        Some((code, rest)) => return Err(Look::Failed(format!("{code} {rest}"))),
+        Some((code, rest)) => return Err(failure(false, format!("{code} {rest}"))),
         None => {}
     }
-    let text = reply.text().map_err(|e| Look::Failed(e.to_string()))?;
-    parse_nodes(text, &node.addr, inner.common.dialer.is_tls()).map_err(Look::Failed)
+    let text = reply.text().map_err(|e| failure(false, e.to_string()))?;
+    parse_nodes(text, &node.addr, inner.common.dialer.is_tls()).map_err(|e| failure(false, e))
 }
 
 /// Replaces the snapshot; true if slots changed hands or primaries came or went.
 fn install(inner: &Inner, view: View) -> bool {
-    let member = |p: super::view::Primary| Member { node: inner.node_at(&p.addr), replicas: p.replicas, slots: p.slots };
+    let member = |p: super::view::Primary| Member { node: inner.node_at(&p.addr), replicas: Some(p.replicas), slots: p.slots };
     let new = Arc::new(Topology::new(view.primaries.into_values().map(member).collect()));
     let old = inner.topology.swap(new.clone());
     let serves = |t: &Topology| t.members.iter().map(|m| (m.node.addr.clone(), m.slots.clone())).collect::<Vec<_>>();
@@ -164,7 +184,7 @@ fn install(inner: &Inner, view: View) -> bool {
         demoted.node.demoted.notify_waiters();
     }
     let mut kept: HashSet<&NodeAddr> = inner.seeds.iter().collect();
-    kept.extend(new.members.iter().flat_map(|m| m.replicas.iter().chain([&m.node.addr])));
+    kept.extend(new.members.iter().flat_map(|m| m.replicas.iter().flatten().chain([&m.node.addr])));
     inner.nodes().retain(|addr, _| kept.contains(addr));
     changed
 }

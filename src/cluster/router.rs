@@ -159,10 +159,10 @@ impl Router {
         self.inner.nodes().get(addr).cloned()
     }
 
-    /// Some slots of that node, and how many replicas it has.
-    pub(crate) fn fence_targets(&self, node: &Node, most: usize) -> (Vec<u16>, usize) {
+    /// Some slots of that node, and how many replicas it has, if that is known.
+    pub(crate) fn fence_targets(&self, node: &Node, most: usize) -> (Vec<u16>, Option<usize>) {
         let topology = self.topology();
-        let replicas = topology.member(&node.addr).map_or(0, |m| m.replicas.len());
+        let replicas = topology.member(&node.addr).and_then(|m| m.replicas.as_ref()).map(Vec::len);
         (topology.some_slots(&node.addr, most), replicas)
     }
 
@@ -187,7 +187,7 @@ impl Inner {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The node at that address; there is never a second one while somebody holds the first.
+    /// The node at that address: one for all while it is part of the map.
     pub(crate) fn node_at(&self, addr: &NodeAddr) -> Arc<Node> {
         let new = || Arc::new(Node::new(addr.clone(), self.common.clone()));
         self.nodes().entry(addr.clone()).or_insert_with(new).clone()

@@ -106,7 +106,8 @@ impl Router {
             let outcome = match self.send(&node, &load, &journey).await {
                 Sent::Replies(replies, epoch) => load.read(replies, &epoch, &node.addr, &mut journey.trail, answers),
                 Sent::Overloaded => {
-                    return load.tickets.iter().for_each(|t| answers.put(t, Err(self.overloaded(&node))));
+                    let why = |t| self.overloaded(&node, t, &journey.trail);
+                    return load.tickets.iter().for_each(|t| answers.put(t, Err(why(t))));
                 }
                 Sent::Failed(e) => {
                     let cause = cause_of(&e);
@@ -137,9 +138,16 @@ impl Router {
         let until = tokio::time::Instant::from_std(journey.started + self.settings().deadline);
         let _permit = match node.permits.try_acquire_many(permits) {
             Ok(permit) => permit,
-            Err(_) => match timeout_at(until, node.permits.acquire_many(permits)).await {
-                Ok(Ok(permit)) => permit,
-                _ => return Sent::Overloaded,
+            Err(_) => tokio::select! {
+                // First, for it also ends the commands under way, whose permits would otherwise let us go there.
+                biased;
+                () = node.demoted.notified() => {
+                    return Sent::Failed(WireError::NotSent("the node is no longer a primary".into()));
+                }
+                acquired = timeout_at(until, node.permits.acquire_many(permits)) => match acquired {
+                    Ok(Ok(permit)) => permit,
+                    _ => return Sent::Overloaded,
+                },
             },
         };
         let sent = tokio::select! {
@@ -198,14 +206,18 @@ impl Router {
             return open.for_each(|o| answers.put(&o.ticket, Err(why.clone())));
         }
         let rest = Unit { open: open.collect(), ask: None };
+        // The next one may have moved too: following that is progress, not another try at the same.
+        let journey = Journey { rounds: 0, ..journey };
         self.deliver(rest.into_open(), journey, answers).await;
     }
 
-    fn overloaded(&self, node: &Node) -> Error {
+    fn overloaded(&self, node: &Node, ticket: &Ticket, trail: &Trail) -> Error {
         let bound = self.settings().in_flight_per_node;
-        Error::new(
-            ErrorKind::Overloaded,
-            format!("{}: {bound} commands are under way there, and none came free before the deadline", node.addr),
-        )
+        let text = format!("{}: {bound} commands are under way there, and none came free before the deadline", node.addr);
+        // "Overloaded" promises that nothing was written.
+        match trail.is_unknown() && !ticket.traits.read {
+            true => Error::new(ErrorKind::Unknown, format!("slot {}: {text}; before that {trail}", ticket.slot)),
+            false => Error::new(ErrorKind::Overloaded, text),
+        }
     }
 }

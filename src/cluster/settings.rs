@@ -30,8 +30,9 @@ pub struct RouterSettings {
     /// Longest wait for the replies of one pipeline. Lower: a frozen node is noticed sooner. Higher: a node that
     /// pauses (fork, swap) is not mistaken for a dead one.
     pub response_timeout: Duration,
-    /// Longest time a batch may take with all its retries. It should outlast a failover: the cluster's
-    /// `cluster-node-timeout` (15 s by default, 5 s here) and an election of a second or two.
+    /// After this long no new try is made; one under way may last a connection's and a response's timeout more.
+    /// It should outlast a failover: the cluster's `cluster-node-timeout` (the servers' default is 15 s) and an
+    /// election of a second or two.
     pub deadline: Duration,
     /// Commands in one pipeline. Redis reads 16 KiB at a time: longer ones gain nothing.
     pub pipeline_length: usize,
@@ -54,7 +55,7 @@ impl Default for RouterSettings {
             connections_per_node: 1,
             connect_timeout: Duration::from_millis(1_000),
             response_timeout: Duration::from_millis(1_000),
-            deadline: Duration::from_secs(15),
+            deadline: Duration::from_secs(20),
             pipeline_length: 500,
             in_flight_per_node: 20_000,
             backoff: (Duration::from_millis(2), Duration::from_millis(200)),

@@ -19,7 +19,8 @@ pub(crate) struct Topology {
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
     pub(crate) node: Arc<Node>,
-    pub(crate) replicas: Vec<NodeAddr>,
+    /// `None`: learned from a redirect, not from a look at the map; nobody may take that for "none".
+    pub(crate) replicas: Option<Vec<NodeAddr>>,
     pub(crate) slots: Vec<(u16, u16)>,
 }
 
@@ -47,7 +48,7 @@ impl Topology {
         self.members.iter().find(|m| m.node.addr == *addr)
     }
 
-    /// The first slots of that node, a few from each of its ranges.
+    /// The first slots of that node.
     pub(crate) fn some_slots(&self, addr: &NodeAddr, most: usize) -> Vec<u16> {
         let Some(index) = self.members.iter().position(|m| m.node.addr == *addr) else { return Vec::new() };
         (0..SLOTS).filter(|s| usize::from(self.owner_index(*s)) == index).take(most).collect()
@@ -57,7 +58,7 @@ impl Topology {
     pub(crate) fn with_slot_at(&self, slot: u16, node: Arc<Node>) -> Self {
         let mut members = self.members.clone();
         let index = members.iter().position(|m| m.node.addr == node.addr).unwrap_or_else(|| {
-            members.push(Member { node, replicas: Vec::new(), slots: Vec::new() });
+            members.push(Member { node, replicas: None, slots: Vec::new() });
             members.len() - 1
         });
         let mut owners = self.owners.clone();

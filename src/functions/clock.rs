@@ -1,6 +1,6 @@
 //! Ids and stamps of a bucket.
 
-use super::{fcall};
+use super::fcall;
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Request, Router};
 use crate::error::{Error, Result};

@@ -8,7 +8,8 @@ mod sets;
 
 pub use clock::Clock;
 pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
-pub(crate) use sets::{count, guard_close, parse_count, spread_begin, spread_end, spread_forget};
+pub(crate) use sets::{count, guard_close, parse_count};
+pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
 
 use crate::cluster::{Command, Library};
 

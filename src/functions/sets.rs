@@ -97,7 +97,9 @@ impl SetRemove {
         for (below, member) in members {
             match below {
                 Some(below) => push_score(&mut command, below),
-                None => drop(command.push("")),
+                None => {
+                    command.push("");
+                }
             }
             command.push(member);
         }
@@ -152,9 +154,25 @@ pub(crate) fn spread_begin(set: Vec<u8>, piece0: Vec<u8>, before: &[u8], nonce: 
     fcall("spread_begin", &[set, piece0]).arg(before).arg(nonce)
 }
 
+/// Whoever copies the set with this nonce is alive.
+pub(crate) fn spread_beat(set: Vec<u8>, nonce: &[u8], bit: u32) -> Command {
+    fcall("spread_beat", &[set]).arg(nonce).arg(bit)
+}
+
+/// All copies are made, and on replicas.
+pub(crate) fn spread_copied(set: Vec<u8>, nonce: &[u8]) -> Command {
+    fcall("spread_copied", &[set]).arg(nonce)
+}
+
 /// The parts are the set from now on.
 pub(crate) fn spread_end(set: Vec<u8>, nonce: &[u8]) -> Command {
     fcall("spread_end", &[set]).arg(nonce)
+}
+
+/// Drops some pieces of a set that was spread.
+pub(crate) fn spread_drop(set: &[u8], pieces: impl Iterator<Item = Vec<u8>>) -> Command {
+    let keys: Vec<Vec<u8>> = std::iter::once(set.to_vec()).chain(pieces).collect();
+    fcall("spread_drop", &keys)
 }
 
 /// The tree forgets its pieces, which are gone.

@@ -3,7 +3,7 @@
 --
 -- A local set (docs/sets.md) is one sorted set while it is small. When that is full, its key becomes a *tree*, a
 -- string, and its members move to pieces:
---   byte 0      state: L local, G being spread, S spread
+--   byte 0      state: L local, G being spread, C copied (and nobody may begin again), S spread
 --   bytes 1-7   number of members
 --   bytes 8-15  who is spreading it
 --   then one bit for each node of the binary trie, node 2^depth + piece: has it been split?
@@ -169,7 +169,9 @@ local function spread_begin(keys, args)
   end
   local tree = redis.call('GET', key)
   local state = string.sub(tree, 1, 1)
-  if not ((state == 'L' and before == '') or (state == 'G' and string.sub(tree, 9, 16) == before)) then
+  local owner = string.sub(tree, 9, 16)
+  -- Our own nonce stands there when the reply to a first sending was lost.
+  if not ((state == 'L' and before == '') or (state == 'G' and (owner == before or owner == nonce))) then
     return { 'tree', tree }
   end
   redis.call('SETRANGE', key, 8, nonce)
@@ -177,15 +179,46 @@ local function spread_begin(keys, args)
   return { 'ok' }
 end
 
--- spread_end: the parts hold everything; from now on they are the set.
+-- Goes from state `from`, or stays in state `to`, if it is still `nonce` who spreads the set.
+local function advance(key, nonce, from, to)
+  local tree = redis.call('TYPE', key).ok == 'string' and redis.call('GET', key) or ''
+  local state = string.sub(tree, 1, 1)
+  if (state ~= from and state ~= to) or string.sub(tree, 9, 16) ~= nonce then return { 'tree', tree } end
+  redis.call('SETRANGE', key, 0, to)
+  return { 'ok' }
+end
+
+-- spread_beat: a sign of life of who copies the set: a bit that means nothing else.
+-- KEYS  set
+-- ARGV  nonce, bit
+-- Reply 1, or 0 if somebody else copies, or nobody
+local function spread_beat(keys, args)
+  if redis.call('TYPE', keys[1]).ok ~= 'string' then return 0 end
+  local header = redis.call('GETRANGE', keys[1], 0, 15)
+  if string.sub(header, 1, 1) ~= 'G' or string.sub(header, 9, 16) ~= args[1] then return 0 end
+  redis.call('SETBIT', keys[1], HEADER_BITS, args[2])
+  return 1
+end
+
+-- spread_copied: the parts hold everything, on replicas too; nobody copies again.
 -- KEYS  set
 -- ARGV  nonce
 -- Reply {'ok'} or {'tree', tree}
-local function spread_end(keys, args)
-  local tree = redis.call('TYPE', keys[1]).ok == 'string' and redis.call('GET', keys[1]) or ''
-  if string.sub(tree, 1, 1) ~= 'G' or string.sub(tree, 9, 16) ~= args[1] then return { 'tree', tree } end
-  redis.call('SETRANGE', keys[1], 0, 'S')
-  return { 'ok' }
+local function spread_copied(keys, args) return advance(keys[1], args[1], 'G', 'C') end
+
+-- spread_end: from now on the parts are the set.
+-- KEYS  set
+-- ARGV  nonce
+-- Reply {'ok'} or {'tree', tree}
+local function spread_end(keys, args) return advance(keys[1], args[1], 'C', 'S') end
+
+-- spread_drop: what was local of a set that was spread may go.
+-- KEYS  set, pieces
+-- Reply 1, or 0 if the set is not spread
+local function spread_drop(keys)
+  if redis.call('TYPE', keys[1]).ok ~= 'string' or redis.call('GETRANGE', keys[1], 0, 0) ~= 'S' then return 0 end
+  redis.call('UNLINK', unpack(keys, 2))
+  return 1
 end
 
 -- spread_forget: the pieces of a set that was spread are gone; its tree may forget them.
@@ -262,7 +295,11 @@ register('set_add', set_add, {})
 register('set_remove', set_remove, { 'allow-oom' })
 register('set_count', set_count, { 'no-writes' })
 register('spread_begin', spread_begin, {})
-register('spread_end', spread_end, {})
+-- They overwrite what is there: a server out of memory takes them, so no set stays frozen for want of it.
+register('spread_beat', spread_beat, { 'allow-oom' })
+register('spread_copied', spread_copied, { 'allow-oom' })
+register('spread_end', spread_end, { 'allow-oom' })
+register('spread_drop', spread_drop, { 'allow-oom' })
 register('spread_forget', spread_forget, { 'allow-oom' })
 register('guard_close', guard_close, { 'allow-oom' })
 register('clock_ids', clock_ids, {})

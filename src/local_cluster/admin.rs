@@ -40,7 +40,7 @@ impl Admin {
     /// Sends a command; an error reply is an error.
     pub(super) async fn act(&self, addr: &NodeAddr, command: Command) -> Result<Reply> {
         let shown = format!("{} at {addr}", describe(&command));
-        let reply = async { self.act.dial(addr).await?.call(command).await };
+        let reply = async { self.act.dial(addr).await?.call(&command).await };
         let reply = reply.await.map_err(|e| Error::unavailable(format!("{shown}: {e}")))?;
         match reply.error() {
             Some((code, rest)) => Err(Error::internal(format!("{shown} was answered with: {code} {rest}"))),
@@ -51,7 +51,7 @@ impl Admin {
     /// Asks the server to end; whether it does. An answer is a refusal: it ends without one.
     pub(super) async fn shut_down(&self, addr: &NodeAddr) -> bool {
         let Ok(wire) = self.act.dial(addr).await else { return false };
-        matches!(wire.call(Command::new("SHUTDOWN")).await, Err(WireError::Dropped(_)))
+        matches!(wire.call(&Command::new("SHUTDOWN")).await, Err(WireError::Dropped(_)))
     }
 
     /// What the node tells of itself and of the cluster.
@@ -62,9 +62,9 @@ impl Admin {
     async fn try_facts(&self, addr: &NodeAddr) -> Result<Facts> {
         let mut questions = Pipeline::with_capacity(3);
         let info = ["server", "persistence", "replication", "memory"];
-        questions.push(info.iter().fold(Command::new("INFO"), |command, section| command.arg(*section)));
-        questions.push(Command::new("CLUSTER").arg("INFO"));
-        questions.push(Command::new("CLUSTER").arg("NODES"));
+        questions.push(&info.iter().fold(Command::new("INFO"), |command, section| command.arg(*section)));
+        questions.push(&Command::new("CLUSTER").arg("INFO"));
+        questions.push(&Command::new("CLUSTER").arg("NODES"));
         let replies = async { self.ask.dial(addr).await?.send(&questions).await };
         let replies = replies.await.map_err(|e| Error::unavailable(e.to_string()))?;
         let [info, state, nodes] = replies.as_slice() else {
@@ -80,7 +80,7 @@ impl Admin {
 
     /// The process id of the server at `addr`, if one answers; it may be anybody's.
     pub(super) async fn process_id(&self, addr: &NodeAddr) -> Option<u32> {
-        let reply = self.ask.dial(addr).await.ok()?.call(Command::new("INFO").arg("server")).await.ok()?;
+        let reply = self.ask.dial(addr).await.ok()?.call(&Command::new("INFO").arg("server")).await.ok()?;
         parse_info(reply.text().ok()?).get("process_id")?.parse().ok()
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::Sets;
-use super::local::{LocalKey, Spot};
+use super::local::{LocalKey, Spot, Trees};
 use super::tree::{DEPTH_MAX, Nonce, State, hash};
 use crate::cluster::{Reply, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
@@ -61,6 +61,7 @@ pub(crate) enum Refused {
 
 /// What is still to be done, and what came of the rest.
 struct Progress {
+    trees: Trees,
     open: Vec<Item>,
     /// Pieces that are full: the next call to them may split.
     full: HashSet<(usize, Spot)>,
@@ -70,8 +71,8 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(open: Vec<Item>) -> Self {
-        Self { open, full: HashSet::new(), members: 0, largest: 0, refused: None }
+    fn new(trees: Trees, open: Vec<Item>) -> Self {
+        Self { trees, open, full: HashSet::new(), members: 0, largest: 0, refused: None }
     }
 }
 
@@ -84,9 +85,8 @@ impl Sets {
         how: AddHow<'_>,
         touched: &mut Touched,
     ) -> Result<Result<(u64, u64), Refused>> {
-        let mut progress = Progress::new(items);
+        let mut progress = Progress::new(self.trees_of(sets), items);
         self.rounds(
-            sets,
             &mut progress,
             touched,
             |spot, items, may_split| Ok(self.add_request(sets, spot, items, how, may_split)),
@@ -103,9 +103,8 @@ impl Sets {
         items: Vec<Item>,
         touched: &mut Touched,
     ) -> Result<Result<u64, Refused>> {
-        let mut progress = Progress::new(items);
+        let mut progress = Progress::new(self.trees_of(sets), items);
         self.rounds(
-            sets,
             &mut progress,
             touched,
             |spot, items, _| Ok(self.remove_request(sets, spot, items)),
@@ -124,7 +123,6 @@ impl Sets {
     /// Groups what is open by piece, sends a call for each, reads what came of it; until nothing is open.
     async fn rounds(
         &self,
-        sets: &[LocalKey],
         progress: &mut Progress,
         touched: &mut Touched,
         request: impl Fn(Spot, &[Item], bool) -> Result<Request>,
@@ -134,7 +132,7 @@ impl Sets {
             if progress.open.is_empty() || progress.refused.is_some() {
                 return Ok(());
             }
-            let calls = self.calls(sets, std::mem::take(&mut progress.open));
+            let calls = calls(&progress.trees, std::mem::take(&mut progress.open));
             let requests = calls.iter().map(|(spot, items)| {
                 let may_split = progress.full.contains(&(items[0].set, *spot));
                 request(*spot, items, may_split)
@@ -155,21 +153,6 @@ impl Sets {
             }
         }
         Err(super::local::overtaken())
-    }
-
-    fn calls(&self, sets: &[LocalKey], open: Vec<Item>) -> Vec<(Spot, Vec<Item>)> {
-        let mut placed: Vec<(Spot, Item)> =
-            open.into_iter().map(|item| (self.spot_of(&sets[item.set], item.hash), item)).collect();
-        // Stable: members keep their order inside a piece.
-        placed.sort_by_key(|(spot, item)| (item.set, *spot));
-        let mut calls: Vec<(Spot, Vec<Item>)> = Vec::new();
-        for (spot, item) in placed {
-            match calls.last_mut() {
-                Some((s, items)) if *s == spot && items[0].set == item.set && items.len() < CALL_MAX => items.push(item),
-                _ => calls.push((spot, vec![item])),
-            }
-        }
-        calls
     }
 
     fn add_request(&self, sets: &[LocalKey], spot: Spot, items: &[Item], how: AddHow<'_>, may_split: bool) -> Request {
@@ -218,7 +201,7 @@ impl Sets {
             }
             Added::Split { pairs, new, total, tree } => {
                 done(progress, pairs, new, total);
-                self.learn(&sets[set], &tree)?;
+                progress.trees[set] = self.learn(&sets[set], &tree)?;
             }
             Added::Guarded => progress.refused = Some(Refused::Guarded),
             Added::Tree(tree) => self.relearn(sets, progress, items, &tree)?,
@@ -228,14 +211,15 @@ impl Sets {
 
     /// Our copy of a tree was old: the items start over by the new one, unless the set takes no changes now.
     fn relearn(&self, sets: &[LocalKey], progress: &mut Progress, items: Vec<Item>, tree: &[u8]) -> Result<()> {
-        let set = &sets[items[0].set];
-        self.learn(set, tree)?;
-        match self.tree(set).map(|tree| tree.state) {
+        let number = items[0].set;
+        let set = &sets[number];
+        progress.trees[number] = self.learn(set, tree)?;
+        match progress.trees[number].as_deref().map(|tree| tree.state) {
             None | Some(State::Local) => progress.open.extend(items),
             Some(_) if set.place == Place::Part => {
                 return Err(Error::internal(format!("a part of a spread set is itself being spread: {set:?}")));
             }
-            Some(State::Spreading) => progress.refused = Some(Refused::Spreading),
+            Some(State::Spreading | State::Copied) => progress.refused = Some(Refused::Spreading),
             Some(State::Spread) => progress.refused = Some(Refused::Spread),
         }
         Ok(())
@@ -251,6 +235,22 @@ impl Sets {
         let members = items.iter().map(|item| (item.score, item.member.as_slice()));
         Request::write(self.slot(set), remove.command(members))
     }
+}
+
+/// Groups items by the piece that they belong to, a call's worth at most.
+fn calls(trees: &Trees, open: Vec<Item>) -> Vec<(Spot, Vec<Item>)> {
+    let spot = |item: &Item| Spot::of(trees[item.set].as_deref(), item.hash);
+    let mut placed: Vec<(Spot, Item)> = open.into_iter().map(|item| (spot(&item), item)).collect();
+    // Stable: members keep their order inside a piece.
+    placed.sort_by_key(|(spot, item)| (item.set, *spot));
+    let mut calls: Vec<(Spot, Vec<Item>)> = Vec::new();
+    for (spot, item) in placed {
+        match calls.last_mut() {
+            Some((s, items)) if *s == spot && items[0].set == item.set && items.len() < CALL_MAX => items.push(item),
+            _ => calls.push((spot, vec![item])),
+        }
+    }
+    calls
 }
 
 /// An error for a set that a change could not reach within the deadline.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::Sets;
-use super::tree::{Leaf, State, Tree};
+use super::tree::{Leaf, Tree};
 use crate::bucket::Bucket;
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
 use crate::error::{Error, Result};
@@ -50,6 +50,10 @@ impl Spot {
     }
 }
 
+/// What one operation knows of the trees of its sets, in their order; `None`: small. It is the operation's own: what
+/// others learn or forget meanwhile doesn't disturb it.
+pub(crate) type Trees = Vec<Option<Arc<Tree>>>;
+
 /// One thing to read: of set number `set`, at a spot, for whatever the caller numbers `of`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Probe {
@@ -75,52 +79,49 @@ impl Sets {
         }
     }
 
-    /// Where members with this hash are, as far as we know.
-    pub(crate) fn spot_of(&self, set: &LocalKey, hash: u32) -> Spot {
-        self.tree(set).map_or(Spot::Small, |tree| Spot::Leaf(tree.leaf_of(hash)))
-    }
-
-    /// All spots from piece `piece` on, ascending.
-    pub(crate) fn spots_from(&self, set: &LocalKey, piece: u32) -> Vec<Spot> {
-        match self.tree(set) {
-            None if piece == 0 => vec![Spot::Small],
-            None => Vec::new(),
-            Some(tree) => tree.leaves().into_iter().filter(|l| l.piece >= piece).map(Spot::Leaf).collect(),
-        }
+    /// What is known of the trees of these sets.
+    pub(crate) fn trees_of(&self, sets: &[LocalKey]) -> Trees {
+        sets.iter().map(|set| self.tree(set)).collect()
     }
 
     /// Notes a tree as a server told it; empty: the set is small.
-    pub(crate) fn learn(&self, set: &LocalKey, stored: &[u8]) -> Result<()> {
+    pub(crate) fn learn(&self, set: &LocalKey, stored: &[u8]) -> Result<Option<Arc<Tree>>> {
         if stored.is_empty() {
             self.trees().remove(set);
-            return Ok(());
+            return Ok(None);
         }
-        let tree = Tree::parse(stored).map_err(|e| e.context(format!("{set:?}")))?;
-        self.trees().insert(set.clone(), Arc::new(tree));
-        Ok(())
+        let tree = Arc::new(Tree::parse(stored).map_err(|e| e.context(format!("{set:?}")))?);
+        self.trees().insert(set.clone(), tree.clone());
+        Ok(Some(tree))
     }
 
     /// Reads the trees of these sets anew.
-    pub(crate) async fn look(&self, sets: &[&LocalKey]) -> Result<()> {
+    pub(crate) async fn look(&self, sets: &[&LocalKey]) -> Result<Trees> {
         let gets = sets.iter().map(|s| Request::read(self.slot(s), Command::new("GET").arg(&self.key(s))));
         let answers = self.router().run(gets.collect()).await;
-        for (set, answer) in sets.iter().zip(answers) {
-            let reply = answer?.reply;
-            match reply.error() {
-                Some(("WRONGTYPE", _)) => self.learn(set, b"")?,
-                None if reply.is_nil() => self.learn(set, b"")?,
-                None => self.learn(set, reply.bytes()?)?,
-                Some((code, rest)) => return Err(Error::internal(format!("tree of {set:?}: {code} {rest}"))),
+        let read = sets.iter().zip(answers).map(|(set, answer)| {
+            let answer = answer?;
+            match answer.reply.error() {
+                Some(("WRONGTYPE", _)) => self.learn(set, b""),
+                None if answer.reply.is_nil() => self.learn(set, b""),
+                None => self.learn(set, answer.reply.bytes()?),
+                Some(_) => Err(answer.ok().err().unwrap_or_else(overtaken).context(format!("tree of {set:?}"))),
             }
-        }
-        Ok(())
+        });
+        read.collect()
     }
 
-    /// Reads at every probe. `None`: the copy of that set's tree was old; it is a new one now, or the set is
-    /// spread. Probes of one set should stand together.
+    /// Reads the tree of one set anew.
+    pub(crate) async fn look_at(&self, set: &LocalKey) -> Result<Option<Arc<Tree>>> {
+        Ok(self.look(&[set]).await?.pop().flatten())
+    }
+
+    /// Reads at every probe. `None`: the tree of that set in `trees` was old; it is a new one now. Probes of one
+    /// set should stand together.
     pub(crate) async fn probe(
         &self,
         sets: &[LocalKey],
+        trees: &mut Trees,
         probes: &[Probe],
         command: impl Fn(&[u8], usize) -> Command,
     ) -> Result<Vec<Option<Reply>>> {
@@ -142,22 +143,24 @@ impl Sets {
         let mut old = Vec::new();
         for group in groups {
             let read: Vec<Answer> = answers.by_ref().take(group.len()).collect::<Result<_>>()?;
-            let set = &sets[group[0].set];
             let fresh = if group[0].spot == Spot::Small {
-                vec![!matches!(read[0].reply.error(), Some(("WRONGTYPE", _)))]
+                vec![!is_wrong_type(&read[0].reply)]
             } else {
                 let check = answers.next().unwrap_or_else(|| Err(Error::internal("no look at the tree")))?;
-                still_leaves(&check.reply, group)
+                still_leaves(check, group)?
             };
             if fresh.contains(&false) {
-                old.push(set);
+                old.push(group[0].set);
             }
             for (answer, is_fresh) in read.into_iter().zip(fresh) {
                 replies.push(if is_fresh { Some(answer.ok()?) } else { None });
             }
         }
         if !old.is_empty() {
-            self.look(&old).await?;
+            let keys: Vec<&LocalKey> = old.iter().map(|set| &sets[*set]).collect();
+            for (set, tree) in old.into_iter().zip(self.look(&keys).await?) {
+                trees[set] = tree;
+            }
         }
         Ok(replies)
     }
@@ -171,60 +174,65 @@ impl Sets {
         })
     }
 
-    /// Reads something of each of `hashes`, each of a set: in rounds, until no split has overtaken any.
+    /// Reads something of each of `hashes`, each of a set: in rounds, until no split has overtaken any. `None`: a
+    /// set turns out to be spread.
     pub(crate) async fn read_each(
         &self,
         sets: &[LocalKey],
         hashes: &[(usize, u32)],
         command: impl Fn(&[u8], usize) -> Command,
-    ) -> Result<Vec<Option<Reply>>> {
-        let mut replies = vec![None; hashes.len()];
+    ) -> Result<Option<Vec<Reply>>> {
+        let mut trees = self.trees_of(sets);
+        let mut replies: Vec<Option<Reply>> = vec![None; hashes.len()];
         let mut open: Vec<usize> = (0..hashes.len()).collect();
         for _ in 0..ROUNDS_MAX {
-            let probe = |i: &usize| Probe {
-                set: hashes[*i].0,
-                spot: self.spot_of(&sets[hashes[*i].0], hashes[*i].1),
-                of: *i,
+            let probe = |of: &usize| {
+                let (set, hash) = hashes[*of];
+                Probe { set, spot: Spot::of(trees[set].as_deref(), hash), of: *of }
             };
             let mut probes: Vec<Probe> = open.iter().map(probe).collect();
             probes.sort_by_key(|p| (p.set, p.spot));
-            let read = self.probe(sets, &probes, &command).await?;
+            let read = self.probe(sets, &mut trees, &probes, &command).await?;
+            if trees.iter().flatten().any(|tree| tree.is_spread()) {
+                return Ok(None);
+            }
             open.clear();
             for (probe, reply) in probes.iter().zip(read) {
                 match reply {
-                    None if self.is_spread(&sets[probe.set]) => {}
                     None => open.push(probe.of),
                     some => replies[probe.of] = some,
                 }
             }
             if open.is_empty() {
-                return Ok(replies);
+                return Ok(replies.into_iter().collect());
             }
         }
         Err(overtaken())
     }
 
-    /// Reads something of every spot of these sets, and of what becomes of a spot meanwhile. A set that turns out
-    /// to be spread ends it with `None`.
+    /// Reads something of every spot of these sets, and of what becomes of a spot meanwhile. `None`: a set turns
+    /// out to be spread.
     pub(crate) async fn read_all(
         &self,
         sets: &[LocalKey],
         command: impl Fn(&[u8]) -> Command,
     ) -> Result<Option<Vec<(Probe, Reply)>>> {
-        let spots = |set: usize| {
-            let all = self.spots_from(&sets[set], 0).into_iter();
-            all.map(move |spot| Probe { set, spot, of: 0 }).collect::<Vec<_>>()
+        let mut trees = self.trees_of(sets);
+        let all = |(set, tree): (usize, &Option<Arc<Tree>>)| {
+            Spot::all_from(tree.as_deref(), 0).into_iter().map(move |spot| Probe { set, spot, of: 0 })
         };
-        let mut done = Vec::new();
-        let mut open: Vec<Probe> = (0..sets.len()).flat_map(spots).collect();
+        let mut open: Vec<Probe> = trees.iter().enumerate().flat_map(all).collect();
+        let mut done = Vec::with_capacity(open.len());
         for _ in 0..ROUNDS_MAX {
-            let read = self.probe(sets, &open, |key, _| command(key)).await?;
+            let read = self.probe(sets, &mut trees, &open, |key, _| command(key)).await?;
+            if trees.iter().flatten().any(|tree| tree.is_spread()) {
+                return Ok(None);
+            }
             let mut again = Vec::new();
             for (probe, reply) in open.into_iter().zip(read) {
                 match reply {
                     Some(reply) => done.push((probe, reply)),
-                    None if self.is_spread(&sets[probe.set]) => return Ok(None),
-                    None => again.extend(self.heirs(&sets[probe.set], probe)),
+                    None => again.extend(probe.heirs(trees[probe.set].as_deref())),
                 }
             }
             if again.is_empty() {
@@ -234,33 +242,53 @@ impl Sets {
         }
         Err(overtaken())
     }
+}
 
-    /// The probes that take the place of one whose leaf has been split.
-    pub(crate) fn heirs(&self, set: &LocalKey, probe: Probe) -> Vec<Probe> {
-        match self.tree(set) {
-            None => vec![Probe { spot: Spot::Small, ..probe }],
-            Some(tree) => {
-                let heirs = tree.heirs(probe.spot.leaf()).into_iter();
-                heirs.map(|leaf| Probe { spot: Spot::Leaf(leaf), ..probe }).collect()
-            }
-        }
+impl Spot {
+    /// Where members with this hash are.
+    pub(crate) fn of(tree: Option<&Tree>, hash: u32) -> Self {
+        tree.map_or(Self::Small, |tree| Self::Leaf(tree.leaf_of(hash)))
     }
 
-    pub(crate) fn is_spread(&self, set: &LocalKey) -> bool {
-        self.tree(set).is_some_and(|tree| tree.state == State::Spread)
+    /// All spots from piece `piece` on, ascending.
+    pub(crate) fn all_from(tree: Option<&Tree>, piece: u32) -> Vec<Self> {
+        match tree {
+            None if piece == 0 => vec![Self::Small],
+            None => Vec::new(),
+            Some(tree) => tree.leaves().into_iter().filter(|l| l.piece >= piece).map(Self::Leaf).collect(),
+        }
     }
 }
 
-fn still_leaves(check: &Reply, group: &[Probe]) -> Vec<bool> {
+impl Probe {
+    /// The probes that take its place when its leaf has been split.
+    fn heirs(self, tree: Option<&Tree>) -> Vec<Self> {
+        match tree {
+            None => vec![Self { spot: Spot::Small, ..self }],
+            Some(tree) => {
+                tree.heirs(self.spot.leaf()).into_iter().map(|leaf| Self { spot: Spot::Leaf(leaf), ..self }).collect()
+            }
+        }
+    }
+}
+
+fn is_wrong_type(reply: &Reply) -> bool {
+    matches!(reply.error(), Some(("WRONGTYPE", _)))
+}
+
+/// Which leaves of a group are leaves still, by what the tree answered.
+fn still_leaves(check: Answer, group: &[Probe]) -> Result<Vec<bool>> {
     let none = vec![false; group.len()];
-    let Ok(bits) = check.clone().into_array() else { return none };
-    let bits: Vec<i64> = bits.iter().filter_map(|b| b.int().ok()).collect();
-    let Some((state, bits)) = bits.split_first() else { return none };
+    if is_wrong_type(&check.reply) {
+        return Ok(none);
+    }
+    let bits: Vec<i64> = check.ok()?.into_array()?.iter().map(Reply::int).collect::<Result<_>>()?;
+    let Some((state, bits)) = bits.split_first() else { return Ok(none) };
     if bits.len() != group.len() * 2 || !matches!(u8::try_from(*state), Ok(b'L' | b'G')) {
-        return none;
+        return Ok(none);
     }
     let holds = |(probe, bits): (&Probe, &[i64])| bits[0] == 0 && (probe.spot.leaf().depth == 0 || bits[1] == 1);
-    group.iter().zip(bits.chunks_exact(2)).map(holds).collect()
+    Ok(group.iter().zip(bits.chunks_exact(2)).map(holds).collect())
 }
 
 pub(super) fn overtaken() -> Error {

@@ -25,6 +25,8 @@ pub use change::Change;
 pub use member::{MEMBER_LEN_MAX, Member, Name};
 pub use page::{Order, PAGE_MAX, ScoreRange};
 pub use set::{Common, Layout, Page, SortedSet};
+#[doc(hidden)]
+pub use spread::Step;
 pub use walk::{Checkpoint, Walk};
 
 /// What benchmarks measure by itself; no part of the API.
@@ -99,12 +101,16 @@ impl Sets {
 
     /// A set that belongs to an account and lies in its bucket until it is spread: its followers, say.
     pub fn of_account<M: Member>(&self, account: AccountId, what: &str) -> Result<SortedSet<M>> {
-        let name = format!("{what}:{account}");
+        // Names of accounts' sets begin with a sign that no other name may begin with.
+        let name = format!("@{what}:{account}");
         self.set(self.keys().buckets().of_account(account.get()), &name)
     }
 
     /// A set with a name of its own, which also decides the bucket in which it begins.
     pub fn named<M: Member>(&self, name: &str) -> Result<SortedSet<M>> {
+        if name.starts_with('@') {
+            return Err(Error::invalid(format!("set name `{name}`: names with @ in front are those of accounts' sets")));
+        }
         self.set(self.keys().buckets().of_bytes(name.as_bytes()), name)
     }
 

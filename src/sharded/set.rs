@@ -102,14 +102,15 @@ impl<M: Member> SortedSet<M> {
         check_count(pairs.len())?;
         let mut touched = Touched::new();
         let how = AddHow { option, guard: None };
-        let (members, largest) = loop {
-            let (sets, items) = self.items(&pairs)?;
+        let (members, largest, layout) = loop {
+            let layout = self.layout_for_change().await?;
+            let (sets, items) = self.items(&pairs, layout)?;
             match self.sets.add_items(&sets, items, how, &mut touched).await? {
-                Ok(added) => break added,
+                Ok((members, largest)) => break (members, largest, layout),
                 Err(refused) => self.settle(refused).await?,
             }
         };
-        if !self.is_pinned && self.layout_known() == Layout::Local && largest >= self.sets.spread_at() {
+        if !self.is_pinned && layout == Layout::Local && largest >= self.sets.spread_at() {
             // The members are added: a spread that fails is tried again by the next add.
             if let Err(e) = self.spread().await {
                 tracing::warn!(set = %self.home.name.escape_ascii(), "spreading failed: {e}");
@@ -135,7 +136,8 @@ impl<M: Member> SortedSet<M> {
         check_count(members.len())?;
         let mut touched = Touched::new();
         loop {
-            let (sets, items) = self.items(members)?;
+            let layout = self.layout_for_change().await?;
+            let (sets, items) = self.items(members, layout)?;
             match self.sets.remove_items(&sets, items, &mut touched).await? {
                 Ok(members) => return Ok(Change { members, touched }),
                 Err(refused) => self.settle(refused).await?,
@@ -153,14 +155,12 @@ impl<M: Member> SortedSet<M> {
         check_count(members.len())?;
         let pairs: Vec<_> = members.iter().map(|m| (m, None)).collect();
         loop {
-            let (sets, items) = self.items(&pairs)?;
+            let (sets, items) = self.items(&pairs, self.layout_known())?;
             let hashes: Vec<_> = items.iter().map(|item| (item.set, item.hash)).collect();
             let command = |key: &[u8], of: usize| Command::new("ZSCORE").arg(key).arg(&items[of].member);
-            let replies = self.sets.read_each(&sets, &hashes, command).await?;
-            let is_overtaken = sets.iter().any(|set| set.place == Place::Whole && self.sets.is_spread(set));
-            if !is_overtaken {
-                let score = |reply: Option<Reply>| reply.filter(|r| !r.is_nil()).map(|r| r.double()).transpose();
-                return replies.into_iter().map(score).collect();
+            if let Some(replies) = self.sets.read_each(&sets, &hashes, command).await? {
+                let score = |reply: &Reply| if reply.is_nil() { Ok(None) } else { reply.double().map(Some) };
+                return replies.iter().map(score).collect();
             }
         }
     }
@@ -171,7 +171,7 @@ impl<M: Member> SortedSet<M> {
         let request = |set: &LocalKey| Request::read(self.sets.slot(set), functions::count(self.sets.key(set)));
         if self.layout_known() == Layout::Local {
             let (members, state) = functions::parse_count(router.call(request(&self.home)).await?)?;
-            if state != b'S' {
+            if !matches!(state, b'C' | b'S') {
                 return Ok(members);
             }
             self.sets.look(&[&self.home]).await?;
@@ -272,7 +272,10 @@ impl<M: Member> SortedSet<M> {
 
     /// Where its members are, as far as this process knows: "spread" is for ever, "local" may be old.
     pub(super) fn layout_known(&self) -> Layout {
-        if self.sets.is_spread(&self.home) { Layout::Spread } else { Layout::Local }
+        match self.sets.tree(&self.home) {
+            Some(tree) if tree.is_spread() => Layout::Spread,
+            _ => Layout::Local,
+        }
     }
 
     /// Its part in each bucket.
@@ -286,15 +289,15 @@ impl<M: Member> SortedSet<M> {
 
     fn pieces_known(&self) -> usize {
         match self.layout_known() {
-            Layout::Local => self.sets.spots_from(&self.home, 0).len().max(1),
+            Layout::Local => Spot::all_from(self.sets.tree(&self.home).as_deref(), 0).len(),
             Layout::Spread => usize::from(self.sets.keys().buckets().count()),
         }
     }
 
-    /// The sets that these members are in, by what is known of the layout, and an item for each member.
-    fn items(&self, members: &[(&M, Option<f64>)]) -> Result<(Vec<LocalKey>, Vec<Item>)> {
+    /// The sets that these members are in, and an item for each member.
+    fn items(&self, members: &[(&M, Option<f64>)], layout: Layout) -> Result<(Vec<LocalKey>, Vec<Item>)> {
         let buckets = self.sets.keys().buckets();
-        let is_spread = self.layout_known() == Layout::Spread;
+        let is_spread = layout == Layout::Spread;
         let mut sets = Vec::new();
         let mut numbers: HashMap<Bucket, usize> = HashMap::new();
         let mut items = Vec::with_capacity(members.len());
@@ -318,7 +321,8 @@ impl<M: Member> SortedSet<M> {
     /// A change was refused: waits until the set takes changes again, wherever that is.
     async fn settle(&self, refused: Refused) -> Result<()> {
         match refused {
-            Refused::Spread => Ok(()),
+            // Who should have dropped the pieces may be dead.
+            Refused::Spread => self.drop_pieces(&|_| false).await,
             Refused::Spreading => self.await_spread(Instant::now() + self.sets.router().settings().deadline).await,
             Refused::Guarded => Err(Error::internal("a change without a guard was refused by one")),
         }

@@ -1,8 +1,12 @@
 //! Spreading: moving a set from one slot to all buckets, once, under reads and writes.
 //!
-//! The record freezes the set; its members are copied; when all copies are on replicas the record says "spread",
-//! and the parts are the set. Reads never wait: until the record changes, the frozen set is the whole truth.
-//! Changes to this one set wait. Whoever meets a set whose spreading has come to a halt finishes it.
+//! The record freezes the set; its members are copied; when all copies are on replicas the record says "copied",
+//! and when that is on replicas "spread": the parts are the set. Reads never wait: until the record changes, the
+//! frozen set is the whole truth. Changes to this one set wait. Whoever meets a set whose spreading has come to a
+//! halt finishes it.
+//!
+//! Why two records: with the first change of a part the frozen set is old. A failover that loses "spread" leaves
+//! "copied" behind, from which nobody copies again; "spreading" would bring removed members back.
 //!
 //! A copier that was frozen itself, and wakes when another has finished, must not bring back a member that was
 //! removed since. So every copy carries the copier's nonce, and counts only while a guard in its bucket has it.
@@ -13,7 +17,7 @@ use tokio::time::timeout_at;
 
 use super::change::{AddHow, Item, Refused, still_spreading};
 use super::local::LocalKey;
-use super::tree::{BEAT_BIT, Leaf, Nonce, State, Tree};
+use super::tree::{Leaf, Nonce, State, Tree};
 use super::walk::Checkpoint;
 use super::{Layout, Member, SortedSet};
 use crate::cluster::{Command, Request, Touched};
@@ -24,6 +28,8 @@ use crate::functions::{self, Spread};
 const GRACE: Duration = Duration::from_millis(1_500);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Attempts of one call; each begins anew after a failover or another copier came between.
+/// Pieces dropped in one call.
+const DROP_MAX: usize = 64;
 const ATTEMPTS_MAX: usize = 8;
 /// A guard that nobody closed goes by itself: far longer than any copying takes.
 const GUARD_TTL_MS: u64 = 24 * 60 * 60 * 1000;
@@ -39,11 +45,15 @@ enum Attempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Step {
-    Guarded,
     Begun,
+    Guarded,
+    /// A page is read and not copied yet.
+    Walked,
     CopiedSome,
     Copied,
     Closed,
+    /// The record says that all is copied.
+    Proven,
     Ended,
     Dropped,
 }
@@ -62,17 +72,25 @@ impl<M: Member> SortedSet<M> {
     pub async fn spread_until(&self, dies: impl Fn(Step) -> bool) -> Result<()> {
         let lock = self.sets.spreading(&self.home);
         let _only = lock.lock().await;
-        for _ in 0..ATTEMPTS_MAX {
-            self.sets.look(&[&self.home]).await?;
-            let tree = self.sets.tree(&self.home);
-            let before = match tree {
+        let until = Instant::now() + self.sets.router().settings().deadline;
+        let mut attempts = 0;
+        while attempts < ATTEMPTS_MAX {
+            let before = match self.sets.look_at(&self.home).await? {
                 Some(tree) if tree.state == State::Spread => return self.drop_pieces(&dies).await,
+                Some(tree) if tree.state == State::Copied => match self.finish(&tree.nonce, &dies).await? {
+                    Attempt::Finished => return Ok(()),
+                    Attempt::Superseded if Instant::now() < until => continue,
+                    Attempt::Superseded => break,
+                },
                 Some(tree) if tree.state == State::Spreading => match self.has_halted(&tree).await? {
                     true => Some(tree.nonce),
-                    false => continue,
+                    // Each sign of life of another copier is one look; they are no attempts of ours.
+                    false if Instant::now() < until => continue,
+                    false => break,
                 },
                 _ => None,
             };
+            attempts += 1;
             match self.attempt(before, &dies).await {
                 Ok(Attempt::Finished) => return Ok(()),
                 Ok(Attempt::Superseded) => {}
@@ -88,10 +106,9 @@ impl<M: Member> SortedSet<M> {
     pub(super) async fn await_spread(&self, until: Instant) -> Result<()> {
         let finish = async {
             loop {
-                self.sets.look(&[&self.home]).await?;
-                match self.sets.tree(&self.home) {
-                    Some(tree) if tree.state == State::Spreading => {
-                        if self.has_halted(&tree).await? {
+                match self.sets.look_at(&self.home).await? {
+                    Some(tree) if matches!(tree.state, State::Spreading | State::Copied) => {
+                        if tree.state == State::Copied || self.has_halted(&tree).await? {
                             self.spread().await?;
                         }
                     }
@@ -107,8 +124,7 @@ impl<M: Member> SortedSet<M> {
         let since = Instant::now();
         while since.elapsed() < GRACE {
             tokio::time::sleep(LOOK_AGAIN).await;
-            self.sets.look(&[&self.home]).await?;
-            if self.sets.tree(&self.home).is_none_or(|tree| *tree != *seen) {
+            if self.sets.look_at(&self.home).await?.is_none_or(|tree| *tree != *seen) {
                 return Ok(false);
             }
         }
@@ -118,8 +134,6 @@ impl<M: Member> SortedSet<M> {
     async fn attempt(&self, before: Option<Nonce>, dies: &impl Fn(Step) -> bool) -> Result<Attempt> {
         let nonce: Nonce = rand::random();
         let mut touched = Touched::new();
-        self.open_guards(&nonce, &mut touched).await?;
-        live(dies, Step::Guarded)?;
         let set = self.sets.key(&self.home);
         let piece0 = self.sets.keys().piece(self.home.place, self.home.bucket, &self.home.name, 0);
         let before = before.as_ref().map_or(&[][..], |n| n.as_slice());
@@ -127,6 +141,9 @@ impl<M: Member> SortedSet<M> {
             return Ok(Attempt::Superseded);
         }
         live(dies, Step::Begun)?;
+        // Only who has the record: of several who take over at once the losers must not touch the winner's guards.
+        self.open_guards(&nonce, &mut touched).await?;
+        live(dies, Step::Guarded)?;
         // A frozen set that thaws again in a failover would take removals that the copies don't know.
         self.sets.router().fence(&touched).await?;
         if let Err(Refused::Guarded | Refused::Spread | Refused::Spreading) =
@@ -138,13 +155,25 @@ impl<M: Member> SortedSet<M> {
         self.close_guards(&nonce, &mut touched).await?;
         live(dies, Step::Closed)?;
         self.sets.router().fence(&touched).await?;
+        self.finish(&nonce, dies).await
+    }
+
+    /// All copies are on replicas: says so in the record, first that nobody copies again, then that it is done.
+    async fn finish(&self, nonce: &Nonce, dies: &impl Fn(Step) -> bool) -> Result<Attempt> {
+        let set = self.sets.key(&self.home);
+        let mut copied = Touched::new();
+        if !self.step(functions::spread_copied(set.clone(), nonce), &mut copied).await? {
+            return Ok(Attempt::Superseded);
+        }
+        live(dies, Step::Proven)?;
+        self.sets.router().fence(&copied).await?;
         let mut ended = Touched::new();
-        if !self.step(functions::spread_end(set, &nonce), &mut ended).await? {
+        if !self.step(functions::spread_end(set, nonce), &mut ended).await? {
             return Ok(Attempt::Superseded);
         }
         live(dies, Step::Ended)?;
         self.sets.router().fence(&ended).await?;
-        self.sets.look(&[&self.home]).await?;
+        self.sets.look_at(&self.home).await?;
         self.drop_pieces(dies).await?;
         Ok(Attempt::Finished)
     }
@@ -192,52 +221,78 @@ impl<M: Member> SortedSet<M> {
     ) -> Result<Result<(), Refused>> {
         let buckets = self.sets.keys().buckets();
         let parts = self.parts();
-        let how = AddHow { option: "NX", guard: Some(nonce) };
+        let how = AddHow { option: "", guard: Some(nonce) };
+        let count = self.sets.router().call(Request::read(self.sets.slot(&self.home), functions::count(self.sets.key(&self.home))));
+        let (wanted, _) = functions::parse_count(count.await?)?;
+        let mut copied = 0;
         let mut next = Some(Checkpoint::START);
-        self.sets.look(&[&self.home]).await?;
+        self.sets.look_at(&self.home).await?;
         let mut pages = 0u32;
         while let Some(from) = next {
-            self.beat(pages).await?;
+            if !self.beat(nonce, pages).await? {
+                return Ok(Err(Refused::Guarded));
+            }
             pages += 1;
             let walked = self.walk(from).await?;
             if self.layout_known() == Layout::Spread {
                 return Ok(Err(Refused::Spread));
             }
+            live(dies, Step::Walked)?;
             let item = |(m, score): &(M, f64)| {
                 Item::new(usize::from(m.bucket(buckets).index()), m.to_bytes().as_ref(), Some(*score))
             };
             let items = walked.entries.iter().map(item).collect();
+            copied += walked.entries.len() as u64;
             if let Err(refused) = self.sets.add_items(&parts, items, how, touched).await? {
                 return Ok(Err(refused));
             }
             live(dies, Step::CopiedSome)?;
             next = walked.next;
         }
+        if copied < wanted {
+            // The set is frozen, so this would be our own mistake; its members must not pay for it.
+            let text = format!("only {copied} of {wanted} members of {} were met", self.home.name.escape_ascii());
+            return Err(Error::internal(text));
+        }
         Ok(Ok(()))
     }
 
-    /// A sign of life for those who wait: a bit of the tree that means nothing else changes with each page.
-    async fn beat(&self, pages: u32) -> Result<()> {
-        let beat = Command::new("SETBIT").arg(&self.sets.key(&self.home)).arg(BEAT_BIT).arg(pages % 2);
-        self.sets.router().call(Request::write(self.sets.slot(&self.home), beat)).await.map(drop)
+    /// A sign of life for those who wait, with each page. False: somebody else copies by now.
+    async fn beat(&self, nonce: &Nonce, pages: u32) -> Result<bool> {
+        let beat = functions::spread_beat(self.sets.key(&self.home), nonce, pages % 2);
+        let reply = self.sets.router().call(Request::write(self.sets.slot(&self.home), beat)).await?;
+        Ok(reply.count()? == 1)
+    }
+
+    /// Where changes go; waits while the record says "copied" but not yet "spread".
+    pub(super) async fn layout_for_change(&self) -> Result<Layout> {
+        loop {
+            match self.sets.tree(&self.home).map(|tree| tree.state) {
+                Some(State::Spread) => return Ok(Layout::Spread),
+                Some(State::Copied) => {
+                    self.await_spread(Instant::now() + self.sets.router().settings().deadline).await?;
+                }
+                Some(State::Local | State::Spreading) | None => return Ok(Layout::Local),
+            }
+        }
     }
 
     /// The set is spread: what was local may go.
-    async fn drop_pieces(&self, dies: &impl Fn(Step) -> bool) -> Result<()> {
-        let Some(tree) = self.sets.tree(&self.home) else { return Ok(()) };
+    pub(super) async fn drop_pieces(&self, dies: &impl Fn(Step) -> bool) -> Result<()> {
+        let Some(tree) = self.sets.tree(&self.home).filter(|tree| tree.has_pieces()) else { return Ok(()) };
         let LocalKey { place, bucket, name } = &self.home;
-        let slot = self.sets.slot(&self.home);
-        let unlink = |leaf: Leaf| {
-            let key = self.sets.keys().piece(*place, *bucket, name, leaf.piece);
-            Request::write(slot, Command::new("UNLINK").arg(&key))
-        };
-        for answer in self.sets.router().run(tree.leaves().into_iter().map(unlink).collect()).await {
-            answer?.ok()?;
+        let piece = |leaf: &Leaf| self.sets.keys().piece(*place, *bucket, name, leaf.piece);
+        let (set, slot) = (self.sets.key(&self.home), self.sets.slot(&self.home));
+        for leaves in tree.leaves().chunks(DROP_MAX) {
+            // Only the function may drop: it looks whether the record really says "spread".
+            let drop = functions::spread_drop(&set, leaves.iter().map(piece));
+            if self.sets.router().call(Request::write(slot, drop)).await?.count()? == 0 {
+                return Ok(());
+            }
         }
         live(dies, Step::Dropped)?;
-        let forget = functions::spread_forget(self.sets.key(&self.home));
-        self.sets.router().call(Request::write(slot, forget)).await?;
-        self.sets.look(&[&self.home]).await
+        self.sets.router().call(Request::write(slot, functions::spread_forget(set))).await?;
+        self.sets.look_at(&self.home).await.map(drop)
     }
 }
 

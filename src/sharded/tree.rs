@@ -6,8 +6,6 @@
 use crate::error::{Error, Result};
 
 const HEADER_LEN: usize = 16;
-/// The place of node 0, which no tree has: who copies the set changes it to show that it is alive.
-pub(crate) const BEAT_BIT: usize = HEADER_LEN * 8;
 /// A piece at this depth is never split again, however full: hashes are 31 bits, and a tree stays below 128 kB.
 pub(crate) const DEPTH_MAX: u32 = 20;
 
@@ -25,6 +23,8 @@ pub(crate) enum State {
     Local,
     /// All members are here, and nothing changes until they are copied.
     Spreading,
+    /// All members are in the parts too, and on replicas, and nothing changes until the record says so.
+    Copied,
     /// The members are in the parts.
     Spread,
 }
@@ -83,6 +83,7 @@ impl Tree {
         let state = match header[0] {
             b'L' => State::Local,
             b'G' => State::Spreading,
+            b'C' => State::Copied,
             b'S' => State::Spread,
             _ => return Err(broken()),
         };
@@ -93,6 +94,16 @@ impl Tree {
     fn is_split(&self, leaf: Leaf) -> bool {
         let node = leaf.node();
         self.bits.get(node / 8).is_some_and(|byte| byte >> (7 - node % 8) & 1 == 1)
+    }
+
+    /// Whether it knows of pieces; that of a set which was spread forgets them when they are gone.
+    pub(crate) fn has_pieces(&self) -> bool {
+        self.state != State::Spread || !self.bits.is_empty()
+    }
+
+    /// Whether the parts hold everything: reads go there. Changes wait for the record to say that they may.
+    pub(crate) fn is_spread(&self) -> bool {
+        matches!(self.state, State::Copied | State::Spread)
     }
 
     /// The leaf that holds members with this hash.
@@ -165,8 +176,8 @@ mod tests {
             let leaves = tree.leaves();
             prop_assert!(leaves.is_sorted());
             for hash in hashes {
-                let holding: Vec<_> = leaves.iter().filter(|l| l.holds(hash)).collect();
-                prop_assert_eq!(holding, vec![&tree.leaf_of(hash)]);
+                let holding: Vec<Leaf> = leaves.iter().copied().filter(|l| l.holds(hash)).collect();
+                prop_assert_eq!(holding, vec![tree.leaf_of(hash)]);
             }
         }
 

@@ -1,12 +1,12 @@
 //! Walking through a whole set, resumable: pieces in ascending order, and bucket after bucket once it is spread.
 //!
 //! A member that stays throughout is met at least once, whatever is split or spread meanwhile: members only move
-//! to higher pieces, and each page names the next piece by the tree as it was after the page was read.
+//! to higher pieces, and a piece counts as read only if it was a leaf of the tree still after it was read.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::local::{LocalKey, Probe, Spot};
+use super::local::{LocalKey, Probe, Spot, Trees};
 use super::set::read_scored;
 use super::tree::hash;
 use super::{Layout, Member, SortedSet};
@@ -26,6 +26,11 @@ pub struct Checkpoint(Place);
 enum Place {
     Local { piece: u32 },
     Spread { bucket: u16, piece: u32 },
+}
+
+impl Place {
+    /// Where the walk through the parts begins.
+    const SPREAD: Self = Self::Spread { bucket: 0, piece: 0 };
 }
 
 impl Checkpoint {
@@ -77,15 +82,25 @@ pub struct Walk<M> {
 impl<M: Member> SortedSet<M> {
     /// The next page of a walk, a few thousand members at most.
     pub async fn walk(&self, from: Checkpoint) -> Result<Walk<M>> {
-        let mut place = from.0;
+        let buckets = self.sets.keys().buckets();
+        if let Place::Spread { bucket, .. } = from.0
+            && buckets.get(bucket).is_none()
+        {
+            return Err(Error::invalid(format!("checkpoint {from}: there are only {} buckets", buckets.count())));
+        }
+        let mut place = match (from.0, self.layout_known()) {
+            (Place::Local { .. }, Layout::Spread) => Place::SPREAD,
+            (place, _) => place,
+        };
+        let (mut sets, mut trees) = self.sets_from(place).await?;
         for _ in 0..TRIES_MAX {
-            if let (Place::Local { .. }, Layout::Spread) = (place, self.layout_known()) {
-                place = Place::Spread { bucket: 0, piece: 0 };
-            }
-            let (sets, probes) = self.plan(place);
-            let read = self.sets.probe(&sets, &probes, |key, _| walk_command(key)).await?;
+            let probes = plan(&trees, place);
+            let read = self.sets.probe(&sets, &mut trees, &probes, |key, _| walk_command(key)).await?;
             // Only once all that was local is read may the record say that there is nothing else.
-            if let (Place::Local { .. }, Layout::Spread) = (place, self.layout_known()) {
+            let is_spread = trees[0].as_ref().is_some_and(|tree| tree.is_spread());
+            if is_spread && matches!(place, Place::Local { .. }) {
+                place = Place::SPREAD;
+                (sets, trees) = self.sets_from(place).await?;
                 continue;
             }
             let done = read.iter().take_while(|reply| reply.is_some()).count();
@@ -93,8 +108,8 @@ impl<M: Member> SortedSet<M> {
                 continue;
             }
             let next = match probes.get(done) {
-                Some(probe) => Some(self.place_of(&sets[probe.set], probe.spot.leaf().piece)),
-                None => self.place_after(place, &sets, probes.last()),
+                Some(probe) => Some(place_of(&sets[probe.set], probe.spot.leaf().piece)),
+                None => self.place_after(place, &sets, &trees, probes.last()),
             };
             let entries = probes.iter().zip(read).take(done).map(|(probe, reply)| read_piece(probe.spot, reply));
             let entries = entries.collect::<Result<Vec<_>>>()?.concat();
@@ -103,8 +118,8 @@ impl<M: Member> SortedSet<M> {
         Err(super::local::overtaken())
     }
 
-    /// The next pieces to read.
-    fn plan(&self, place: Place) -> (Vec<LocalKey>, Vec<Probe>) {
+    /// The sets that a page from `place` on may need, and what is known of their trees.
+    async fn sets_from(&self, place: Place) -> Result<(Vec<LocalKey>, Trees)> {
         let (sets, piece): (Vec<LocalKey>, u32) = match place {
             Place::Local { piece } => (vec![self.home.clone()], piece),
             Place::Spread { bucket, piece } => {
@@ -112,38 +127,50 @@ impl<M: Member> SortedSet<M> {
                 (buckets.take(PIECES_MAX).map(|b| self.part(b)).collect(), piece)
             }
         };
-        let mut probes = Vec::new();
-        for (set, key) in sets.iter().enumerate() {
-            let spots = self.sets.spots_from(key, if set == 0 { piece } else { 0 });
-            probes.extend(spots.into_iter().map(|spot| Probe { set, spot, of: 0 }));
-            if probes.len() >= PIECES_MAX {
-                probes.truncate(PIECES_MAX);
-                break;
-            }
+        let mut trees = self.sets.trees_of(&sets);
+        if piece > 0 && trees[0].is_none() {
+            // A checkpoint of another process, or a tree that was forgotten: it is not small, we just don't know it.
+            trees[0] = self.sets.look_at(&sets[0]).await?;
         }
-        (sets, probes)
+        Ok((sets, trees))
     }
 
-    fn place_of(&self, set: &LocalKey, piece: u32) -> Place {
-        match set.place {
-            crate::keys::Place::Whole => Place::Local { piece },
-            crate::keys::Place::Part => Place::Spread { bucket: set.bucket.index(), piece },
-        }
-    }
-
-    /// What follows when everything planned was read, by the trees as they are now.
-    fn place_after(&self, place: Place, sets: &[LocalKey], last: Option<&Probe>) -> Option<Place> {
+    /// What follows when everything planned was read, by the trees as they were when it was planned: what has been
+    /// split since is told by the next page.
+    fn place_after(&self, place: Place, sets: &[LocalKey], trees: &Trees, last: Option<&Probe>) -> Option<Place> {
         // No probe at all: the checkpoint lay behind the last piece of its set.
-        let (set, piece) = last.map_or((&sets[0], u32::MAX), |p| (&sets[p.set], p.spot.leaf().piece));
-        let behind = piece.checked_add(1).and_then(|piece| self.sets.tree(set)?.leaf_from(piece));
+        let (set, piece) = last.map_or((0, u32::MAX), |p| (p.set, p.spot.leaf().piece));
+        let behind = piece.checked_add(1).and_then(|piece| trees[set].as_ref()?.leaf_from(piece));
         match (behind, place) {
-            (Some(leaf), _) => Some(self.place_of(set, leaf.piece)),
+            (Some(leaf), _) => Some(place_of(&sets[set], leaf.piece)),
             (None, Place::Local { .. }) => None,
             (None, Place::Spread { .. }) => {
-                let bucket = set.bucket.index() + 1;
+                let bucket = sets[set].bucket.index() + 1;
                 (bucket < self.sets.keys().buckets().count()).then_some(Place::Spread { bucket, piece: 0 })
             }
         }
+    }
+}
+
+/// The next pieces to read.
+fn plan(trees: &Trees, place: Place) -> Vec<Probe> {
+    let (Place::Local { piece } | Place::Spread { piece, .. }) = place;
+    let mut probes = Vec::new();
+    for (set, tree) in trees.iter().enumerate() {
+        let spots = Spot::all_from(tree.as_deref(), if set == 0 { piece } else { 0 });
+        probes.extend(spots.into_iter().map(|spot| Probe { set, spot, of: 0 }));
+        if probes.len() >= PIECES_MAX {
+            break;
+        }
+    }
+    probes.truncate(PIECES_MAX);
+    probes
+}
+
+fn place_of(set: &LocalKey, piece: u32) -> Place {
+    match set.place {
+        crate::keys::Place::Whole => Place::Local { piece },
+        crate::keys::Place::Part => Place::Spread { bucket: set.bucket.index(), piece },
     }
 }
 
