@@ -1,5 +1,8 @@
 //! What needs no server: slots, buckets and the merge of many sources into a page.
 
+#![allow(missing_docs, reason = "a benchmark")]
+#![allow(clippy::cast_precision_loss, reason = "scores")]
+
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};

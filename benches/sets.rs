@@ -1,5 +1,8 @@
 //! Follower sets of four sizes, sharded against one plain sorted set: memory, and CPU time of adds, pages and walks.
 
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::too_many_lines, reason = "figures for people")]
+#![allow(missing_docs, reason = "a benchmark")]
+
 mod support;
 
 use comfy_table::Table;
@@ -12,7 +15,7 @@ use tideline::local_cluster::LocalCluster;
 use tideline::sharded::{Checkpoint, Layout, Order, SortedSet};
 use tideline::{AccountId, Store, StoreOptions};
 
-const SIZES: [u64; 6] = [20, 200, 2_000, 20_000, 100_000, 1_000_000];
+const SIZES: [u64; 9] = [20, 100, 200, 2_000, 16_000, 16_384, 32_768, 100_000, 1_000_000];
 /// Small sets are made many times, so that what is measured is large enough.
 const MEMBERS_AT_LEAST: u64 = 200_000;
 const CALL: usize = 500;

@@ -19,3 +19,16 @@ mod store;
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{AccountId, PostId};
 pub use store::{FORMAT, Store, StoreOptions};
+
+/// The examples in the pages for users are compiled with the tests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/sets.md")]
+    struct Sets;
+    #[doc = include_str!("../docs/router.md")]
+    struct Router;
+    #[doc = include_str!("../docs/local-cluster.md")]
+    struct LocalCluster;
+}

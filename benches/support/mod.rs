@@ -1,5 +1,8 @@
 //! What the cluster benchmarks share: a cluster, CPU time of servers and client, and tables.
 
+#![allow(dead_code, unreachable_pub, reason = "each benchmark uses a part of it")]
+#![allow(clippy::cast_precision_loss, reason = "figures for people")]
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 

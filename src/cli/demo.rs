@@ -189,7 +189,7 @@ async fn print_summary(
     table.add_row(["longest call of 250 adds".to_owned(), format!("{:.0} ms", of(&seen.longest_add_us) as f64 / 1e3)]);
     table.add_row(["walks meanwhile".to_owned(), format!("{}, over {} members", of(&seen.walks), of(&seen.walked))]);
     table.add_row(["members that a walk missed".to_owned(), of(&seen.missed).to_string()]);
-    table.add_row(["memory on the primaries".to_owned(), format!("{:.1} bytes a member", memory as f64 / members as f64)]);
+    table.add_row(["memory on the primaries".to_owned(), format!("{:.1} bytes a member, the servers' buffers included", memory as f64 / members as f64)]);
     table.add_row(["newest three".to_owned(), newest.join(", ")]);
     println!("{table}");
     Ok(())

@@ -190,7 +190,7 @@ impl<M: Member> SortedSet<M> {
         let range = ScoreRange::from(range);
         range.check()?;
         let (min, max) = range.spelled();
-        let replies = self.read_everywhere(|key| Command::new("ZCOUNT").arg(key).arg(&min).arg(&max)).await?;
+        let (_, replies) = self.read_everywhere(|key| Command::new("ZCOUNT").arg(key).arg(&min).arg(&max)).await?;
         replies.iter().map(|(_, reply)| reply.count()).sum()
     }
 
@@ -225,29 +225,46 @@ impl<M: Member> SortedSet<M> {
         order: Order,
     ) -> Result<Vec<Scored>> {
         let range = after.map_or(range, |after| range.after(after.score, order));
-        let pieces = self.pieces_known();
         // A fair share of each piece at first; who turns out to have more is read deeper.
-        let mut depth = (2 * limit / pieces + 2).min(limit + 1);
-        loop {
-            let command = |key: &[u8]| range_command(key, range, depth, order);
-            let read = self.read_everywhere(command).await?;
-            let sources = read.into_iter().map(|(probe, reply)| read_source(probe.spot, reply, depth));
-            match merge(&sources.collect::<Result<Vec<_>>>()?, after, limit, order) {
-                Merged::Page(page) => return Ok(page),
-                Merged::Deepen(_) => depth *= 4,
+        let share = (2 * limit / self.pieces_known() + 2).min(limit + 1);
+        'anew: loop {
+            let command = |key: &[u8]| range_command(key, range, share, order);
+            let (sets, read) = self.read_everywhere(command).await?;
+            let mut trees = self.sets.trees_of(&sets);
+            let (probes, replies): (Vec<Probe>, Vec<Reply>) = read.into_iter().unzip();
+            let mut depths = vec![share; probes.len()];
+            let sources = probes.iter().zip(replies).map(|(probe, reply)| read_source(probe.spot, reply, share));
+            let mut sources = sources.collect::<Result<Vec<_>>>()?;
+            loop {
+                let deeper = match merge(&sources, after, limit, order) {
+                    Merged::Page(page) => return Ok(page),
+                    Merged::Deepen(deeper) => deeper,
+                };
+                deeper.iter().for_each(|i| depths[*i] *= 4);
+                let again: Vec<Probe> = deeper.iter().map(|i| Probe { of: *i, ..probes[*i] }).collect();
+                let command = |key: &[u8], of: usize| range_command(key, range, depths[of], order);
+                let read = self.sets.probe(&sets, &mut trees, &again, command).await?;
+                for (i, reply) in deeper.into_iter().zip(read) {
+                    // Split or spread meanwhile: the other pieces may hold what has left this one.
+                    let Some(reply) = reply else { continue 'anew };
+                    sources[i] = read_source(probes[i].spot, reply, depths[i])?;
+                }
             }
         }
     }
 
     /// Reads something at every piece, wherever they are.
-    async fn read_everywhere(&self, command: impl Fn(&[u8]) -> Command) -> Result<Vec<(Probe, Reply)>> {
+    async fn read_everywhere(
+        &self,
+        command: impl Fn(&[u8]) -> Command,
+    ) -> Result<(Vec<LocalKey>, Vec<(Probe, Reply)>)> {
         loop {
             let sets = match self.layout_known() {
                 Layout::Local => vec![self.home.clone()],
                 Layout::Spread => self.parts(),
             };
             if let Some(read) = self.sets.read_all(&sets, &command).await? {
-                return Ok(read);
+                return Ok((sets, read));
             }
         }
     }

@@ -77,10 +77,11 @@ impl<M: Member> SortedSet<M> {
         while attempts < ATTEMPTS_MAX {
             let before = match self.sets.look_at(&self.home).await? {
                 Some(tree) if tree.state == State::Spread => return self.drop_pieces(&dies).await,
-                Some(tree) if tree.state == State::Copied => match self.finish(&tree.nonce, &dies).await? {
-                    Attempt::Finished => return Ok(()),
-                    Attempt::Superseded if Instant::now() < until => continue,
-                    Attempt::Superseded => break,
+                Some(tree) if tree.state == State::Copied => match self.finish(&tree.nonce, &dies).await {
+                    Ok(Attempt::Finished) => return Ok(()),
+                    Err(e) if e.kind() != ErrorKind::Conflict => return Err(e),
+                    _ if Instant::now() < until => continue,
+                    _ => break,
                 },
                 Some(tree) if tree.state == State::Spreading => match self.has_halted(&tree).await? {
                     true => Some(tree.nonce),

@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn the_hash_spreads_ids_of_every_shape_over_all_its_low_bits() {
-        let shapes: [(&str, fn(u64) -> Vec<u8>); 5] = [
+        type Shape = (&'static str, fn(u64) -> Vec<u8>);
+        let shapes: [Shape; 5] = [
             ("sequential", |i| i.to_be_bytes().into()),
             ("snowflakes", |i| ((1_700_000_000_000 + i * 977) << 16).to_be_bytes().into()),
             ("mixed", |i| crate::bucket::mix64(i).to_be_bytes().into()),

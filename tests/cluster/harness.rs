@@ -1,13 +1,25 @@
 //! What the tests share: a cluster, stores with prefixes of their own, seeded randomness.
 
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use tideline::cluster::{Command, NodeAddr, Request, RouterSettings};
 use tideline::local_cluster::{ClusterSpec, LocalCluster};
-use tideline::sharded::SetSettings;
+use tideline::sharded::{Checkpoint, SetSettings, SortedSet};
 use tideline::{AccountId, Store, StoreOptions};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// What a set must hold.
+pub(crate) type Model = BTreeMap<AccountId, f64>;
+
+/// Longest wait for anything that must happen in the end.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The seeds of a cluster of three primaries that lives as long as the test binary.
 pub(crate) fn shared() -> Vec<String> {
@@ -15,7 +27,8 @@ pub(crate) fn shared() -> Vec<String> {
     let start = || {
         // A runtime and a thread of its own: the first test's runtime ends with that test.
         let start = || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
             let cluster = runtime.block_on(LocalCluster::up(ClusterSpec::ephemeral())).unwrap();
             (cluster.urls(), cluster, runtime)
         };
@@ -49,4 +62,115 @@ pub(crate) fn seeded(test: &str) -> StdRng {
 
 pub(crate) fn account(id: u64) -> AccountId {
     AccountId::new(id).unwrap()
+}
+
+/// A cluster that one test may break.
+pub(crate) struct Own {
+    cluster: LocalCluster,
+    _permit: SemaphorePermit<'static>,
+}
+
+impl Deref for Own {
+    type Target = LocalCluster;
+
+    fn deref(&self) -> &LocalCluster {
+        &self.cluster
+    }
+}
+
+impl DerefMut for Own {
+    fn deref_mut(&mut self) -> &mut LocalCluster {
+        &mut self.cluster
+    }
+}
+
+/// Starts a cluster for this test alone; waits while three others have one.
+pub(crate) async fn own(spec: ClusterSpec) -> Own {
+    static OWN: Semaphore = Semaphore::const_new(3);
+    let permit = OWN.acquire().await.unwrap();
+    Own { cluster: LocalCluster::up(spec).await.unwrap(), _permit: permit }
+}
+
+/// Three primaries with a replica each, that notice a dead node sooner than by default.
+pub(crate) fn replicated() -> ClusterSpec {
+    ClusterSpec::ephemeral().replicas(1).node_timeout(Duration::from_millis(1_500))
+}
+
+/// Settings that notice a silent node sooner than the defaults.
+pub(crate) fn impatient() -> RouterSettings {
+    RouterSettings {
+        response_timeout: Duration::from_millis(500),
+        connect_timeout: Duration::from_millis(500),
+        fence_timeout: Duration::from_millis(250),
+        refresh_period: Duration::from_millis(500),
+        ..RouterSettings::default()
+    }
+}
+
+/// A store on `cluster`, with settings that notice faults soon.
+pub(crate) async fn store_on(cluster: &LocalCluster) -> Store {
+    let options = StoreOptions { router: impatient(), ..options(cluster.urls()) };
+    Store::open(options).await.unwrap()
+}
+
+/// Everything in the set, by a walk whose checkpoints are stored and read back.
+pub(crate) async fn walk_all(set: &SortedSet<AccountId>) -> Model {
+    let mut met = Model::new();
+    let mut next = Some(Checkpoint::START);
+    while let Some(from) = next {
+        let walk = set.walk(from.to_string().parse().unwrap()).await.unwrap();
+        met.extend(walk.entries);
+        next = walk.next;
+    }
+    met
+}
+
+/// Says an inline command to a server, beside all clients, and gives back what it answers; empty if it is silent.
+pub(crate) async fn tell(addr: &NodeAddr, command: &str) -> String {
+    let answer = async {
+        let mut stream = tokio::net::TcpStream::connect((&*addr.host, addr.port)).await.ok()?;
+        stream.write_all(format!("{command}\r\n").as_bytes()).await.ok()?;
+        let mut answer = vec![0; 64 * 1024];
+        let length = stream.read(&mut answer).await.ok()?;
+        Some(String::from_utf8_lossy(&answer[..length]).into_owned())
+    };
+    tokio::time::timeout(Duration::from_millis(500), answer).await.ok().flatten().unwrap_or_default()
+}
+
+/// Waits until `is_so`.
+pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so().await {
+        assert!(since.elapsed() < PATIENCE, "never happened: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A key of a store's own in the bucket with that number, and its slot.
+pub(crate) fn raw_key(store: &Store, bucket: u16, name: &str) -> (String, u16) {
+    let buckets = store.keys().buckets();
+    let bucket = buckets.get(bucket).unwrap();
+    (format!("{}{{{}}}-{name}", store.keys().prefix(), buckets.tag(bucket)), buckets.slot(bucket))
+}
+
+pub(crate) fn set_raw((key, slot): &(String, u16), value: u64) -> Request {
+    Request::write(*slot, Command::new("SET").arg(key).arg(value))
+}
+
+pub(crate) fn get_raw((key, slot): &(String, u16)) -> Request {
+    Request::read(*slot, Command::new("GET").arg(key))
+}
+
+pub(crate) fn incr_raw((key, slot): &(String, u16)) -> Request {
+    Request::write(*slot, Command::new("INCR").arg(key))
+}
+
+/// Makes a map of pairs: from the first id on, each with its id as score.
+pub(crate) fn members(ids: impl IntoIterator<Item = u64>) -> Model {
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    ids.into_iter().map(|id| (account(id), id as f64)).collect()
+}
+
+pub(crate) fn pairs(model: &Model) -> Vec<(AccountId, f64)> {
+    model.iter().map(|(m, s)| (*m, *s)).collect()
 }

@@ -6,5 +6,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod harness;
+
+mod access;
 mod clock;
+mod faults;
+mod fences;
+mod moves;
+mod router;
 mod sets;
+mod spreading;

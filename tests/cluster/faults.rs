@@ -1,0 +1,499 @@
+//! Servers that die, freeze and wake in the middle of work.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tideline::cluster::{NodeAddr, RouterSettings, Touched};
+use tideline::local_cluster::{ClusterSpec, LocalCluster, LocalNode};
+use tideline::sharded::SortedSet;
+use tideline::{AccountId, ErrorKind, PostId, Store, StoreOptions};
+
+use super::harness::{
+    Model, PATIENCE, eventually, get_raw, impatient, incr_raw, members, options, own, pairs, raw_key,
+    replicated, seeded, set_raw, store_on, tell, walk_all,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Kill,
+    Freeze,
+}
+
+impl Fault {
+    fn strike(self, node: &LocalNode) {
+        match self {
+            Self::Kill => node.kill(),
+            Self::Freeze => node.freeze(),
+        }
+        .unwrap();
+    }
+
+    async fn undo(self, cluster: &LocalCluster, node: &LocalNode) {
+        match self {
+            Self::Kill => cluster.restart(node.index).await.unwrap(),
+            Self::Freeze => node.thaw().unwrap(),
+        }
+    }
+}
+
+/// When a server began to call itself a primary.
+async fn promoted_at(replica: &NodeAddr) -> Instant {
+    let since = Instant::now();
+    while !tell(replica, "ROLE").await.contains("master") {
+        assert!(since.elapsed() < PATIENCE, "{replica} was never promoted");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Instant::now()
+}
+
+/// What one fault did to the slots, as a client saw it.
+#[derive(Debug)]
+struct Healing {
+    /// From the fault to the promotion of the replica.
+    promotion: Duration,
+    /// From the promotion until the last of the failed server's slots had answered.
+    heal: Duration,
+    /// The longest time that any other slot left a caller without an answer.
+    stall: Duration,
+}
+
+/// One caller for each bucket writes all the time, while a primary fails.
+async fn measure(cluster: &LocalCluster, store: &Store, victim: &LocalNode, fault: Fault) -> Healing {
+    let replica = cluster.replica_of(&victim.addr()).await.unwrap().addr();
+    let is_over = Cell::new(false);
+    let struck = Cell::new(None);
+    let healed: RefCell<Vec<Instant>> = RefCell::default();
+    let longest = Cell::new(Duration::ZERO);
+    let caller = async |bucket: u16| {
+        let key = raw_key(store, bucket, "measured");
+        let is_hit = store.router().owner(key.1) == Some(victim.addr());
+        let mut number = 0;
+        let mut has_healed = false;
+        while !is_over.get() {
+            let since = Instant::now();
+            number += 1;
+            store.router().call(set_raw(&key, number)).await.unwrap();
+            let was_struck = struck.get().is_some_and(|at| since > at);
+            if is_hit && was_struck && !has_healed {
+                has_healed = true;
+                healed.borrow_mut().push(Instant::now());
+            }
+            if !is_hit {
+                longest.set(longest.get().max(since.elapsed()));
+            }
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+        is_hit
+    };
+    let script = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        fault.strike(victim);
+        struck.set(Some(Instant::now()));
+        let promoted = promoted_at(&replica).await;
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        is_over.set(true);
+        promoted
+    };
+    let (promoted, hit) = futures::join!(script, join_all((0..16).map(caller)));
+    let healed = healed.into_inner();
+    assert_eq!(healed.len(), hit.into_iter().filter(|h| *h).count(), "some slot never answered again");
+    let last = healed.into_iter().max().unwrap();
+    Healing {
+        promotion: promoted - struck.get().unwrap(),
+        heal: last.saturating_duration_since(promoted),
+        stall: longest.get(),
+    }
+}
+
+#[tokio::test]
+async fn slots_of_a_failed_primary_answer_soon_after_the_promotion_and_the_others_hardly_notice() {
+    // The timeout that clusters have here by default, and the settings that clients have.
+    let cluster = own(ClusterSpec::ephemeral().replicas(1)).await;
+    let store = Store::open(options(cluster.urls())).await.unwrap();
+    for fault in [Fault::Kill, Fault::Freeze] {
+        cluster.wait_healthy(PATIENCE).await.unwrap();
+        eventually("the map is whole", async || store.router().primaries().len() == 3).await;
+        let owner = store.router().owner(raw_key(&store, 7, "").1).unwrap();
+        let victim = cluster.node(&owner).unwrap();
+        let healing = measure(&cluster, &store, victim, fault).await;
+        println!(
+            "{fault:?}, node timeout 5 s: promoted after {:?}, all its slots answered {:?} later; other slots stalled {:?}",
+            healing.promotion, healing.heal, healing.stall
+        );
+        assert!(healing.heal < Duration::from_secs(5), "{healing:?}");
+        assert!(healing.stall < Duration::from_secs(2), "{healing:?}");
+        fault.undo(&cluster, victim).await;
+    }
+}
+
+/// Does `step` and fences it, again and again until a fence has covered it.
+async fn durably(store: &Store, mut step: impl AsyncFnMut() -> tideline::Result<Touched>) {
+    let since = Instant::now();
+    loop {
+        let fenced = match step().await {
+            Ok(touched) => store.router().fence(&touched).await,
+            Err(e) => Err(e),
+        };
+        match fenced {
+            Ok(()) => return,
+            Err(e) => assert!(e.kind().is_retryable() && since.elapsed() < PATIENCE, "{e:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Changes members of its own in a local and in a spread set, each change fenced; what must be there in the end.
+async fn durable_work(options: StoreOptions, number: u64, seed: u64, until: impl Fn() -> bool) -> [Model; 2] {
+    let store = Store::open(options).await.unwrap();
+    let sets: [SortedSet<AccountId>; 2] =
+        [store.sets().named("local").unwrap().pinned(), store.sets().named("spread").unwrap()];
+    let mut random = StdRng::seed_from_u64(seed + number);
+    let mut models = [Model::new(), Model::new()];
+    while !until() {
+        let which = random.random_range(0..2);
+        let (set, model) = (&sets[which], &mut models[which]);
+        let some = members((0..5).map(|_| random.random_range(0..100) * 4 + number + 1).collect::<Vec<_>>());
+        if random.random_bool(0.7) {
+            durably(&store, async || Ok(set.add(&pairs(&some)).await?.touched)).await;
+            model.extend(some);
+        } else {
+            let gone: Vec<_> = some.keys().copied().collect();
+            durably(&store, async || Ok(set.remove(&gone).await?.touched)).await;
+            model.retain(|m, _| !some.contains_key(m));
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    models
+}
+
+/// Fenced work goes on through `faults`; afterwards every set holds exactly what was acknowledged.
+async fn nothing_fenced_is_lost(
+    cluster: &LocalCluster,
+    random: &mut StdRng,
+    faults: impl AsyncFnOnce(&Store),
+) {
+    let options = StoreOptions { router: impatient(), ..options(cluster.urls()) };
+    let store = Store::open(options.clone()).await.unwrap();
+    let spread: SortedSet<AccountId> = store.sets().named("spread").unwrap();
+    spread.spread().await.unwrap();
+    let seed = random.random();
+    let is_over = Cell::new(false);
+    let script = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        faults(&store).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        is_over.set(true);
+    };
+    let workers = (0..4).map(|number| durable_work(options.clone(), number, seed, || is_over.get()));
+    let (models, ()) = futures::join!(join_all(workers), script);
+    for (which, name) in ["local", "spread"].into_iter().enumerate() {
+        let wanted: Model = models.iter().flat_map(|m| m[which].clone()).collect();
+        assert!(wanted.len() > 20, "little was done");
+        let set: SortedSet<AccountId> = store.sets().named(name).unwrap();
+        let met = walk_all(&set).await;
+        let lost: Vec<_> = wanted.iter().filter(|(m, s)| met.get(*m) != Some(*s)).collect();
+        let back: Vec<_> = met.keys().filter(|m| !wanted.contains_key(*m)).collect();
+        assert!(lost.is_empty() && back.is_empty(), "{name}: lost {lost:?}, came back {back:?}");
+        assert_eq!(set.len().await.unwrap(), wanted.len() as u64);
+    }
+}
+
+#[tokio::test]
+async fn no_member_that_a_fence_covered_is_lost_when_primaries_are_killed() {
+    let mut random = seeded("primaries_are_killed");
+    let cluster = own(replicated()).await;
+    let number = random.random_range(0..16);
+    nothing_fenced_is_lost(&cluster, &mut random, async |store| {
+        for _ in 0..2 {
+            let owner = store.router().owner(raw_key(store, number, "").1).unwrap();
+            let replica = cluster.replica_of(&owner).await.unwrap().addr();
+            let victim = cluster.node(&owner).unwrap();
+            victim.kill().unwrap();
+            promoted_at(&replica).await;
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            cluster.restart(victim.index).await.unwrap();
+            cluster.wait_healthy(PATIENCE).await.unwrap();
+            eventually("the map follows", async || {
+                store.router().owner(raw_key(store, number, "").1) == Some(replica.clone())
+            })
+            .await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn no_member_that_a_fence_covered_is_lost_when_a_primary_freezes_and_wakes() {
+    let mut random = seeded("a_primary_freezes_and_wakes");
+    let cluster = own(replicated()).await;
+    let number = random.random_range(0..16);
+    nothing_fenced_is_lost(&cluster, &mut random, async |store| {
+        for _ in 0..2 {
+            let owner = store.router().owner(raw_key(store, number, "").1).unwrap();
+            let replica = cluster.replica_of(&owner).await.unwrap().addr();
+            let victim = cluster.node(&owner).unwrap();
+            victim.freeze().unwrap();
+            promoted_at(&replica).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            // It wakes with sockets full of old commands, and believes itself a primary for a moment.
+            victim.thaw().unwrap();
+            cluster.wait_healthy(PATIENCE).await.unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_short_freeze_without_failover_brings_no_old_change_back() {
+    // Longer than clients wait for an answer, shorter than the cluster waits for a node: every change under way
+    // is sent again, and the first sending runs when the server wakes.
+    let mut random = seeded("a_short_freeze");
+    let cluster = own(ClusterSpec::ephemeral().replicas(1)).await;
+    let mut pauses = StdRng::seed_from_u64(random.random());
+    nothing_fenced_is_lost(&cluster, &mut random, async |_| {
+        for _ in 0..3 {
+            let primaries = cluster.primaries().await;
+            let victim = primaries[pauses.random_range(0..primaries.len())];
+            victim.freeze().unwrap();
+            tokio::time::sleep(Duration::from_millis(pauses.random_range(700..1_500))).await;
+            victim.thaw().unwrap();
+            tokio::time::sleep(Duration::from_millis(400)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deposed_primary_that_wakes_is_not_believed() {
+    let cluster = own(replicated()).await;
+    // Looks at the map all the time, so that a stale view has every chance.
+    let router = RouterSettings { refresh_period: Duration::from_millis(20), ..impatient() };
+    let store =
+        Store::open(StoreOptions { router: router.clone(), ..options(cluster.urls()) }).await.unwrap();
+    let key = raw_key(&store, 3, "register");
+    store.router().call(set_raw(&key, 1)).await.unwrap();
+    let old = store.router().owner(key.1).unwrap();
+    let replica = cluster.replica_of(&old).await.unwrap().addr();
+    cluster.node(&old).unwrap().freeze().unwrap();
+    promoted_at(&replica).await;
+    store.router().call(set_raw(&key, 2)).await.unwrap();
+    cluster.node(&old).unwrap().thaw().unwrap();
+    let woken = Instant::now();
+    // A client that starts just now, and knows nobody but the one that slept.
+    let newcomer = async {
+        let seeds = vec![format!("redis://{old}")];
+        let store =
+            Store::open(StoreOptions { router, prefix: store.keys().prefix().into(), ..options(seeds) })
+                .await;
+        let store = store.unwrap();
+        let mut last_stale = None;
+        while woken.elapsed() < Duration::from_secs(3) {
+            let read = store.router().call(get_raw(&key)).await.unwrap();
+            if read.text().unwrap() != "2" {
+                last_stale = Some(woken.elapsed());
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        last_stale
+    };
+    let settled = async {
+        let mut believed = 0;
+        while woken.elapsed() < Duration::from_secs(3) {
+            believed += u32::from(store.router().owner(key.1).as_ref() == Some(&old));
+            let read = store.router().call(get_raw(&key)).await.unwrap();
+            assert_eq!(read.text().unwrap(), "2", "read from the past after {:?}", woken.elapsed());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        believed
+    };
+    let (last_stale, believed) = futures::join!(newcomer, settled);
+    println!(
+        "a newcomer read old values until {last_stale:?} after the wake; the map turned back {believed} times"
+    );
+    assert_eq!(believed, 0, "the map turned back to the deposed primary");
+    assert!(last_stale.is_none_or(|at| at < Duration::from_secs(2)), "{last_stale:?}");
+}
+
+#[tokio::test]
+async fn callers_queued_before_a_frozen_primary_leave_with_its_deposition() {
+    // The queue for the bound on commands under way was not woken: each of the queued still tried the deposed
+    // server, one response timeout after the other.
+    let cluster = own(replicated()).await;
+    let router = RouterSettings { in_flight_per_node: 4, pipeline_length: 4, ..RouterSettings::default() };
+    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let key = raw_key(&store, 5, "queued");
+    store.router().call(set_raw(&key, 0)).await.unwrap();
+    let old = store.router().owner(key.1).unwrap();
+    let replica = cluster.replica_of(&old).await.unwrap().addr();
+    cluster.node(&old).unwrap().freeze().unwrap();
+    let callers = (0..120).map(|i| {
+        let key = raw_key(&store, 5, &format!("queued{i}"));
+        let store = &store;
+        async move {
+            store.router().call(set_raw(&key, 1)).await.unwrap();
+            Instant::now()
+        }
+    });
+    let (ended, promoted) = futures::join!(join_all(callers), promoted_at(&replica));
+    let after = ended.into_iter().max().unwrap().saturating_duration_since(promoted);
+    println!("120 queued callers had their answers {after:?} after the promotion");
+    assert!(after < Duration::from_secs(2), "{after:?}");
+    cluster.node(&old).unwrap().thaw().unwrap();
+}
+
+#[tokio::test]
+async fn ids_keep_going_up_across_failovers_that_lose_nothing() {
+    let cluster = own(replicated()).await;
+    let store = store_on(&cluster).await;
+    let buckets = store.keys().buckets();
+    let bucket = buckets.get(4).unwrap();
+    let is_over = Cell::new(false);
+    let caller = async || {
+        let mut seen: Vec<PostId> = Vec::new();
+        while !is_over.get() {
+            match store.clock().post_ids(bucket, 3).await {
+                Ok(ids) => seen.extend(ids),
+                Err(e) => assert!(e.kind().is_retryable(), "{e:?}"),
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(seen.is_sorted_by(|a, b| a < b));
+        seen
+    };
+    let script = async {
+        for _ in 0..3 {
+            cluster.wait_healthy(PATIENCE).await.unwrap();
+            let owner = cluster.owner_of(buckets.slot(bucket)).await.unwrap();
+            let replica = cluster.replica_of(&owner).await.unwrap().addr();
+            let answer = store.router().ask(incr_raw(&raw_key(&store, 4, "fenced"))).await.unwrap();
+            let mut touched = Touched::new();
+            touched.add(&answer);
+            store.router().fence(&touched).await.unwrap();
+            // Callers go on: a failover that the primary agrees to loses nothing at all.
+            cluster.failover(&replica).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        is_over.set(true);
+    };
+    let (ids, ()) = futures::join!(join_all((0..6).map(|_| caller())), script);
+    let all = ids.concat();
+    println!("{} ids across three failovers", all.len());
+    assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len(), "an id came twice");
+    let last = all.iter().max().unwrap();
+    assert!(store.clock().post_ids(bucket, 1).await.unwrap()[0] > *last);
+}
+
+/// Preloaded into a server, this adds the seconds in a file to its clock. libfaketime does the same, but hangs in
+/// servers with jemalloc.
+const SKEWED_CLOCK: &str = r#"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    int before = errno;
+    char text[32] = "0";
+    const char *path = getenv("CLOCK_SKEW_FILE");
+    int file = path ? open(path, O_RDONLY) : -1;
+    if (file >= 0) {
+        if (read(file, text, sizeof text - 1) < 0) text[0] = '0';
+        close(file);
+    }
+    struct timespec real;
+    syscall(SYS_clock_gettime, CLOCK_REALTIME, &real);
+    now->tv_sec = real.tv_sec + strtol(text, NULL, 10);
+    now->tv_usec = real.tv_nsec / 1000;
+    errno = before;
+    return 0;
+}
+"#;
+
+/// Compiles it with the compiler that links Rust programs too; `None` where that cannot be.
+fn skewed_clock(dir: &std::path::Path) -> Option<String> {
+    let (source, library) = (dir.join("clock.c"), dir.join("clock.so"));
+    std::fs::write(&source, SKEWED_CLOCK).unwrap();
+    let mut compiler = std::process::Command::new("cc");
+    let compiled =
+        compiler.args(["-shared", "-fPIC", "-O1", "-D_GNU_SOURCE", "-o"]).arg(&library).arg(&source).output();
+    let is_compiled = cfg!(target_os = "linux") && compiled.is_ok_and(|output| output.status.success());
+    is_compiled.then(|| library.to_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_server_whose_clock_is_an_hour_off_neither_lifts_ids_nor_turns_them_back() {
+    const HOUR: i64 = 3_600;
+    let dir = tempfile::tempdir().unwrap();
+    let Some(library) = skewed_clock(dir.path()) else {
+        println!(
+            "NOT CHECKED: `cc` cannot build a library that skews a server's clock here (Debian: apt-get install gcc)"
+        );
+        return;
+    };
+    let skew = dir.path().join("skew");
+    std::fs::write(&skew, "0").unwrap();
+    let spec = ClusterSpec::ephemeral().node_env(1, "LD_PRELOAD", library);
+    let cluster = own(spec.node_env(1, "CLOCK_SKEW_FILE", skew.to_str().unwrap())).await;
+    let store = store_on(&cluster).await;
+    let node = cluster.nodes()[1].addr();
+    let buckets = store.keys().buckets();
+    let at_node =
+        |b: &tideline::bucket::Bucket| store.router().owner(buckets.slot(*b)).as_ref() == Some(&node);
+    let bucket = buckets.all().find(at_node).unwrap();
+    let real_s = || i64::try_from(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap();
+    let mut last: Option<PostId> = None;
+    let mut last_stamp = 0;
+    for hours in [0, 1, 0, -1, 0, 2, -2, 1] {
+        std::fs::write(&skew, format!("{}", hours * HOUR)).unwrap();
+        eventually("the server's clock is off", async || {
+            let time = tell(&node, "TIME").await;
+            let seconds = time.lines().nth(2).and_then(|line| line.parse::<i64>().ok());
+            seconds.is_some_and(|s| (s - real_s() - hours * HOUR).abs() < 5)
+        })
+        .await;
+        // So that the router has looked at the clocks again: the median of three stays right.
+        tokio::time::sleep(Duration::from_millis(800)).await;
+        for _ in 0..20 {
+            let id = store.clock().post_ids(bucket, 2).await.unwrap()[0];
+            assert!(last.is_none_or(|last| id > last), "{id:?} after {last:?}, the clock {hours} hours off");
+            let lift = i64::try_from(id.unix_ms() / 1_000).unwrap() - real_s();
+            assert!(lift < 3, "with a clock {hours} hours off an id is {lift} s ahead");
+            last = Some(id);
+            let stamp = store.clock().stamps(bucket, 1).await.unwrap()[0];
+            assert!(stamp > last_stamp, "a stamp went back, the clock {hours} hours off");
+            last_stamp = stamp;
+        }
+    }
+    let ours = i64::try_from(store.router().now_ms() / 1_000).unwrap() - real_s();
+    assert!(ours.abs() < 3, "the median clock is {ours} s off");
+}
+
+#[tokio::test]
+async fn a_failed_request_in_a_failover_says_unknown_only_where_it_may_have_run() {
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let router = RouterSettings { deadline: Duration::from_secs(2), ..impatient() };
+    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let key = raw_key(&store, 9, "doubt");
+    let node = cluster.node(&store.router().owner(key.1).unwrap()).unwrap();
+    store.router().call(set_raw(&key, 1)).await.unwrap();
+    node.freeze().unwrap();
+    let (write, read) =
+        futures::join!(store.router().call(set_raw(&key, 2)), store.router().call(get_raw(&key)));
+    assert_eq!(write.unwrap_err().kind(), ErrorKind::Unknown, "it lies in the frozen server's socket");
+    assert_eq!(read.unwrap_err().kind(), ErrorKind::Unavailable);
+    node.thaw().unwrap();
+    node.kill().unwrap();
+    // Everybody knows by now that nobody listens there: nothing is sent.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let refused = store.router().call(set_raw(&key, 3)).await.unwrap_err();
+    let again = store.router().call(set_raw(&key, 3)).await.unwrap_err();
+    println!("{refused}\n{again}");
+    assert_eq!(again.kind(), ErrorKind::Unavailable, "nothing was sent: {again}");
+}

@@ -1,0 +1,151 @@
+//! The fence: what it says "yes" to is on replicas, and what it cannot vouch for it refuses.
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use tideline::cluster::{NodeAddr, Replicas, RouterSettings, Touched};
+use tideline::local_cluster::{ClusterSpec, LocalCluster};
+use tideline::{Error, ErrorKind, Store, StoreOptions};
+
+use super::harness::{
+    eventually, impatient, incr_raw, options, own, raw_key, replicated, set_raw, store_on, tell,
+};
+
+/// Writes something in the first bucket; tells what to fence, and which server that is.
+async fn write(store: &Store) -> (Touched, NodeAddr) {
+    let answer = store.router().ask(set_raw(&raw_key(store, 0, "fenced"), 1)).await.unwrap();
+    let mut touched = Touched::new();
+    touched.add(&answer);
+    (touched, answer.epoch.node().clone())
+}
+
+/// The first answer of a fence that is not "later".
+async fn settled(store: &Store, touched: &Touched) -> Result<(), Error> {
+    let since = Instant::now();
+    loop {
+        match store.router().fence(touched).await {
+            Err(e) if matches!(e.kind(), ErrorKind::Unavailable | ErrorKind::Unknown) => {
+                assert!(since.elapsed() < super::harness::PATIENCE, "{e}");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+async fn with_replicas(cluster: &LocalCluster, replicas: Replicas) -> Store {
+    let router = RouterSettings { replicas, ..impatient() };
+    Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_primary_that_restarted_cannot_vouch_for_what_it_said_before() {
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let store = store_on(&cluster).await;
+    let (touched, addr) = write(&store).await;
+    store.router().fence(&touched).await.unwrap();
+    let node = cluster.node(&addr).unwrap();
+    node.kill().unwrap();
+    let refused = store.router().fence(&touched).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
+    cluster.restart(node.index).await.unwrap();
+    let refused = settled(&store, &touched).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    assert!(refused.to_string().contains(&addr.to_string()), "{refused}");
+    // What is written again can be vouched for again.
+    let (touched, _) = write(&store).await;
+    settled(&store, &touched).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_primary_that_was_deposed_cannot_vouch_and_says_so_for_good() {
+    // A fence of what a deposed primary had said answered "no slot there that is not moving", which means "try
+    // again", and so it did for ever; its caller had to be told to run the step again.
+    let cluster = own(replicated()).await;
+    let store = store_on(&cluster).await;
+    let (touched, addr) = write(&store).await;
+    store.router().fence(&touched).await.unwrap();
+    let replica = cluster.replica_of(&addr).await.unwrap().addr();
+    cluster.failover(&replica).await.unwrap();
+    let refused = settled(&store, &touched).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    eventually("the promoted server vouches for itself", async || {
+        let (touched, now_at) = write(&store).await;
+        now_at == replica && store.router().fence(&touched).await.is_ok()
+    })
+    .await;
+    // Also after it is primary again, with all its data: what lay between is unknown.
+    cluster.wait_healthy(super::harness::PATIENCE).await.unwrap();
+    cluster.failover(&addr).await.unwrap();
+    let refused = settled(&store, &touched).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+}
+
+#[tokio::test]
+async fn without_its_replica_a_fence_holds_or_goes_on_as_the_settings_say() {
+    let cluster = own(replicated()).await;
+    let required = with_replicas(&cluster, Replicas::Required).await;
+    let preferred = with_replicas(&cluster, Replicas::Preferred).await;
+    let absent = with_replicas(&cluster, Replicas::Absent).await;
+    let (touched, addr) = write(&required).await;
+    let (also_touched, _) = write(&preferred).await;
+    required.router().fence(&touched).await.unwrap();
+    let replica = cluster.replica_of(&addr).await.unwrap();
+    replica.kill().unwrap();
+    // Silent, but not yet known to be dead: nobody may go on.
+    for store in [&required, &preferred] {
+        let (touched, _) = write(store).await;
+        let refused = store.router().fence(&touched).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
+    }
+    absent.router().fence(&also_touched).await.unwrap();
+    settled(&preferred, &also_touched).await.unwrap();
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_millis(1_500) {
+        let refused = required.router().fence(&touched).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    cluster.restart(replica.index).await.unwrap();
+    settled(&required, &touched).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_frozen_replica_makes_a_fence_fail_until_it_wakes() {
+    // A node timeout far longer than the test: nobody is declared dead.
+    let cluster = own(ClusterSpec::ephemeral().replicas(1).node_timeout(Duration::from_secs(30))).await;
+    let store = store_on(&cluster).await;
+    let (touched, addr) = write(&store).await;
+    store.router().fence(&touched).await.unwrap();
+    let replica = cluster.replica_of(&addr).await.unwrap();
+    replica.freeze().unwrap();
+    let (touched, _) = write(&store).await;
+    for _ in 0..3 {
+        let refused = store.router().fence(&touched).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable);
+        assert!(refused.to_string().contains("0 of 1 replicas"), "{refused}");
+    }
+    replica.thaw().unwrap();
+    settled(&store, &touched).await.unwrap();
+}
+
+#[tokio::test]
+async fn fences_that_wait_at_the_same_time_share_their_rounds() {
+    let cluster = own(ClusterSpec::ephemeral().replicas(1)).await;
+    let store = store_on(&cluster).await;
+    let (mut touched, addr) = write(&store).await;
+    touched.add(&store.router().ask(incr_raw(&raw_key(&store, 15, "other"))).await.unwrap());
+    store.router().fence(&touched).await.unwrap();
+    tell(&addr, "CONFIG RESETSTAT").await;
+    for fenced in join_all((0..500).map(|_| store.router().fence(&touched))).await {
+        fenced.unwrap();
+    }
+    let stats = tell(&addr, "INFO commandstats").await;
+    let calls = |command: &str| -> u32 {
+        let line =
+            stats.lines().find_map(|l| l.strip_prefix(&format!("cmdstat_{command}:calls="))).unwrap_or("0,");
+        line.split(',').next().unwrap().parse().unwrap()
+    };
+    assert!((1..20).contains(&calls("wait")), "500 fences took {} rounds", calls("wait"));
+    assert_eq!(calls("set"), calls("wait"));
+}

@@ -1,0 +1,279 @@
+//! Slots that move while they are used.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tideline::cluster::{Batch, Command, NodeAddr, Request};
+use tideline::local_cluster::{ClusterSpec, LocalCluster};
+use tideline::sharded::{Order, SetSettings, SortedSet};
+use tideline::{AccountId, ErrorKind, Store, StoreOptions};
+
+use super::harness::{
+    Model, account, get_raw, impatient, incr_raw, members, options, own, pairs, raw_key, seeded, set_raw,
+    store_on, walk_all,
+};
+
+/// Moves the slots of random buckets, a few keys at a time, until `is_over`.
+async fn shuffle(cluster: &LocalCluster, store: &Store, random: &mut StdRng, is_over: &Cell<bool>) -> usize {
+    let nodes: Vec<NodeAddr> = cluster.nodes().iter().map(|n| n.addr()).collect();
+    let mut moves = 0;
+    while !is_over.get() {
+        let slot = raw_key(store, random.random_range(0..16), "").1;
+        // A node that is busy moving keys may be silent for a moment.
+        let Ok(from) = cluster.owner_of(slot).await else { continue };
+        let to = &nodes[random.random_range(0..nodes.len())];
+        if *to == from {
+            continue;
+        }
+        cluster.begin_migration(slot, &from, to).await.unwrap();
+        let portion = random.random_range(1..8);
+        while cluster.migrate_keys(slot, &from, to, portion).await.unwrap() > 0 {
+            tokio::time::sleep(Duration::from_millis(random.random_range(0..4))).await;
+        }
+        cluster.end_migration(slot, to).await.unwrap();
+        moves += 1;
+    }
+    moves
+}
+
+/// Runs `work` while slots move back and forth.
+async fn while_slots_move<T>(
+    cluster: &LocalCluster,
+    store: &Store,
+    random: &mut StdRng,
+    work: impl Future<Output = T>,
+) -> T {
+    let is_over = Cell::new(false);
+    let work = async {
+        let done = work.await;
+        is_over.set(true);
+        done
+    };
+    let (done, moves) = futures::join!(work, shuffle(cluster, store, random, &is_over));
+    println!("{moves} slots moved meanwhile");
+    assert!(moves > 0);
+    done
+}
+
+#[tokio::test]
+async fn a_redirect_repeats_its_own_command_and_no_other() {
+    // Sending a whole pipeline again because of one redirect in it makes other increments count twice.
+    let mut random = seeded("a_redirect_repeats_its_own_command");
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let store = store_on(&cluster).await;
+    let keys: Vec<_> = (0..480).map(|i| raw_key(&store, i % 16, &format!("counter{i}"))).collect();
+    let counted = async {
+        let until = Instant::now() + Duration::from_secs(6);
+        let mut rounds = 0u64;
+        while Instant::now() < until {
+            // Several clients' worth of batches at once, each on keys of its own; replies must be in order.
+            let run = async |part: &[(String, u16)]| {
+                let batch: Batch = part.iter().map(incr_raw).collect();
+                for (answer, key) in store.router().run(batch).await.into_iter().zip(part) {
+                    let count = answer.unwrap().ok().unwrap().count().unwrap();
+                    assert_eq!(count, rounds + 1, "{key:?}");
+                }
+            };
+            join_all(keys.chunks(120).map(run)).await;
+            rounds += 1;
+        }
+        rounds
+    };
+    let rounds = while_slots_move(&cluster, &store, &mut random, counted).await;
+    println!("{rounds} increments of each of {} keys", keys.len());
+    let batch: Batch = keys.iter().map(get_raw).collect();
+    for answer in store.router().run(batch).await {
+        assert_eq!(answer.unwrap().reply.text().unwrap(), rounds.to_string());
+    }
+}
+
+#[tokio::test]
+async fn ordered_groups_keep_their_order_while_their_slot_moves() {
+    let mut random = seeded("ordered_groups");
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let store = store_on(&cluster).await;
+    let work = async {
+        let until = Instant::now() + Duration::from_secs(5);
+        let mut round = 0;
+        while Instant::now() < until {
+            round += 1;
+            let mut batch = Batch::new();
+            for bucket in 0..16 {
+                // Two keys of one slot. While one has moved and the other not, MSET must wait, and the reads with it.
+                let (a, b) = (raw_key(&store, bucket, "a"), raw_key(&store, bucket, "b"));
+                let both = Command::new("MSET").arg(&a.0).arg(round).arg(&b.0).arg(round);
+                let again = set_raw(&a, round + 1);
+                batch.push_ordered([Request::write(a.1, both), get_raw(&a), get_raw(&b), again, get_raw(&a)]);
+                batch.push(set_raw(&raw_key(&store, bucket, "alone"), round));
+            }
+            let answers = store.router().run(batch).await;
+            for group in answers.chunks(6) {
+                let read = |i: usize| group[i].as_ref().unwrap().reply.text().unwrap().to_owned();
+                assert_eq!([read(1), read(2), read(4)], [round, round, round + 1].map(|n| n.to_string()));
+            }
+        }
+    };
+    while_slots_move(&cluster, &store, &mut random, work).await;
+}
+
+/// Pages through the set; refuses doubles.
+async fn page_all(set: &SortedSet<AccountId>) -> Model {
+    let (mut all, mut after) = (Model::new(), None);
+    loop {
+        let page = set.page(.., after.as_ref(), 50, Order::Descending).await.unwrap();
+        for (member, score) in page.entries {
+            assert!(all.insert(member, score).is_none(), "{member:?} twice");
+        }
+        after = page.next;
+        if after.is_none() {
+            return all;
+        }
+    }
+}
+
+#[tokio::test]
+async fn sets_lose_nothing_and_repeat_nothing_while_their_slots_move() {
+    let mut random = seeded("sets_while_slots_move");
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let options = StoreOptions { router: impatient(), ..options(cluster.urls()) };
+    let store = Store::open(options.clone()).await.unwrap();
+    let seed: u64 = random.random();
+    let until = Instant::now() + Duration::from_secs(8);
+    // One set stays local, one spreads meanwhile; every client has members of its own in both.
+    let writer = async |number: u64| {
+        let store = Store::open(options.clone()).await.unwrap();
+        let sets: [SortedSet<AccountId>; 2] =
+            [store.sets().named("local").unwrap().pinned(), store.sets().named("spreads").unwrap()];
+        let mut random = StdRng::seed_from_u64(seed + number);
+        let mut models = [Model::new(), Model::new()];
+        while Instant::now() < until {
+            let which = random.random_range(0..2);
+            let (set, model) = (&sets[which], &mut models[which]);
+            let some =
+                members((0..6).map(|_| random.random_range(0..80) * 4 + number + 1).collect::<Vec<_>>());
+            if random.random_bool(0.7) {
+                set.add(&pairs(&some)).await.unwrap();
+                model.extend(some);
+            } else {
+                set.remove(&some.keys().copied().collect::<Vec<_>>()).await.unwrap();
+                model.retain(|m, _| !some.contains_key(m));
+            }
+            store.clock().post_ids(store.keys().buckets().of_account(number + 1), 2).await.unwrap();
+        }
+        models
+    };
+    let reader = async {
+        let sets: [SortedSet<AccountId>; 2] =
+            [store.sets().named("local").unwrap().pinned(), store.sets().named("spreads").unwrap()];
+        let staying = members(90_000..90_040);
+        for set in &sets {
+            set.add(&pairs(&staying)).await.unwrap();
+        }
+        let mut looks = 0;
+        while Instant::now() < until {
+            for set in &sets {
+                let (walked, paged) = (walk_all(set).await, page_all(set).await);
+                for member in staying.keys() {
+                    assert!(
+                        walked.contains_key(member) && paged.contains_key(member),
+                        "{member:?} was missed"
+                    );
+                }
+            }
+            looks += 1;
+        }
+        println!("{looks} looks at both sets");
+        staying
+    };
+    let work = async { futures::join!(join_all((0..4).map(writer)), reader) };
+    let (models, staying) = while_slots_move(&cluster, &store, &mut random, work).await;
+    for (which, name) in ["local", "spreads"].into_iter().enumerate() {
+        let wanted: Model = models.iter().flat_map(|m| m[which].clone()).chain(staying.clone()).collect();
+        let set: SortedSet<AccountId> = store.sets().named(name).unwrap();
+        let set = if which == 0 { set.pinned() } else { set };
+        assert_eq!(walk_all(&set).await, wanted, "{name}");
+        assert_eq!(page_all(&set).await, wanted, "{name}");
+        assert_eq!(set.len().await.unwrap(), wanted.len() as u64, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_half_moved_set_is_read_key_by_key_and_changed_once_it_has_moved() {
+    // Reading a set of many pieces took a pause for each piece that had moved: following ASK counted as trying
+    // the same thing again, and pauses double. A walk of sixty pieces took ten seconds.
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let base = options(cluster.urls());
+    let sets = SetSettings { spread_at: Some(100_000), ..base.sets };
+    let store = Store::open(StoreOptions { router: impatient(), sets, ..base }).await.unwrap();
+    let set: SortedSet<AccountId> = store.sets().named("half").unwrap();
+    let mut model = members(1..=1_000);
+    set.add(&pairs(&model)).await.unwrap();
+    let slot = store.keys().buckets().slot(store.keys().buckets().of_bytes(b"half"));
+    let from = cluster.owner_of(slot).await.unwrap();
+    let to = cluster.nodes().iter().map(|n| n.addr()).find(|a| *a != from).unwrap();
+    cluster.begin_migration(slot, &from, &to).await.unwrap();
+    let mut moved = 0;
+    while moved < 60 {
+        moved += cluster.migrate_keys(slot, &from, &to, 5).await.unwrap();
+    }
+    let since = Instant::now();
+    assert_eq!(walk_all(&set).await, model);
+    assert_eq!(set.len().await.unwrap(), 1_000);
+    assert_eq!(set.count(..=100.0).await.unwrap(), 100);
+    let asked: Vec<_> = (1..200).map(account).collect();
+    assert!(set.scores(&asked).await.unwrap().iter().all(Option::is_some));
+    println!("read key by key in {:?}", since.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
+    // Changes are functions with several keys: they wait, and go on as soon as the slot has moved.
+    let finish = async {
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        while cluster.migrate_keys(slot, &from, &to, 10).await.unwrap() > 0 {}
+        cluster.end_migration(slot, &to).await.unwrap();
+        Instant::now()
+    };
+    let change = async {
+        let some = members(900..1_100);
+        set.add(&pairs(&some)).await.unwrap();
+        model.extend(some);
+        Instant::now()
+    };
+    let (moved_at, changed_at) = futures::join!(finish, change);
+    println!("changed {:?} after the slot had moved", changed_at.saturating_duration_since(moved_at));
+    assert_eq!(walk_all(&set).await, model);
+}
+
+#[tokio::test]
+async fn a_change_that_finds_no_end_of_a_move_says_so_and_has_changed_nothing() {
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let router = tideline::cluster::RouterSettings { deadline: Duration::from_secs(1), ..impatient() };
+    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let set: SortedSet<AccountId> = store.sets().named("stuck").unwrap();
+    let model = members(1..=100);
+    set.add(&pairs(&model)).await.unwrap();
+    let slot = store.keys().buckets().slot(store.keys().buckets().of_bytes(b"stuck"));
+    let from = cluster.owner_of(slot).await.unwrap();
+    let to = cluster.nodes().iter().map(|n| n.addr()).find(|a| *a != from).unwrap();
+    cluster.begin_migration(slot, &from, &to).await.unwrap();
+    // Half of the keys: the tree and a piece are never on the same side for all members.
+    for _ in 0..4 {
+        cluster.migrate_keys(slot, &from, &to, 1).await.unwrap();
+    }
+    let failed = set.remove(&model.keys().copied().collect::<Vec<_>>()).await.unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Unavailable, "{failed}");
+    assert!(
+        failed.to_string().contains("tryagain") && failed.to_string().contains(&format!("slot {slot}")),
+        "{failed}"
+    );
+    let left = walk_all(&set).await;
+    assert_eq!(set.len().await.unwrap(), left.len() as u64, "the count goes with the members");
+    assert!(!left.is_empty());
+    while cluster.migrate_keys(slot, &from, &to, 10).await.unwrap() > 0 {}
+    cluster.end_migration(slot, &to).await.unwrap();
+    set.remove(&model.keys().copied().collect::<Vec<_>>()).await.unwrap();
+    assert_eq!(walk_all(&set).await, BTreeMap::new());
+    assert_eq!(set.len().await.unwrap(), 0);
+}
