@@ -1,2 +1,54 @@
-//! placeholder
-fn main() {}
+//! Load tests for Tideline: what was typed, and who does it. loadtest/README.md documents commands and their JSON.
+
+mod arrivals;
+mod cpu;
+mod power_law;
+mod report;
+mod sets;
+mod tally;
+mod target;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+/// The test ran and found a difference.
+const EXIT_DIFFERENT: u8 = 1;
+/// The test could not be run, so it says nothing; also clap's code for arguments it refuses.
+const EXIT_NOT_RUN: u8 = 2;
+
+/// Load tests that check what they measure.
+#[derive(Debug, Parser)]
+#[command(name = "loadtest", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Follows, unfollows and reads on follower sets of very different sizes; at the end every set is compared.
+    Sets(sets::SetsArgs),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // RUST_LOG sets what is logged; standard output belongs to the tables.
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")))
+        .with_writer(std::io::stderr)
+        .init();
+    let outcome = match cli.command {
+        Command::Sets(args) => sets::run(args).await,
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(EXIT_DIFFERENT),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(EXIT_NOT_RUN)
+        }
+    }
+}

@@ -13,6 +13,8 @@ pub(crate) struct NodeMeters {
     pub(crate) in_flight: Gauge,
     pub(crate) connects: Counter,
     pub(crate) connect_failures: Counter,
+    /// Pipelines that found no room below the bound before their deadline.
+    pub(crate) overloads: Counter,
     retries: [Counter; Cause::ALL.len()],
 }
 
@@ -26,6 +28,7 @@ impl NodeMeters {
             in_flight: gauge!("tideline_redis_in_flight_commands", "node" => node.clone()),
             connects: counter!("tideline_redis_connects_total", "node" => node.clone()),
             connect_failures: counter!("tideline_redis_connect_failures_total", "node" => node.clone()),
+            overloads: counter!("tideline_redis_overloads_total", "node" => node.clone()),
             retries: Cause::ALL.map(
                 |c| counter!("tideline_redis_retries_total", "node" => node.clone(), "cause" => c.label()),
             ),
@@ -36,6 +39,12 @@ impl NodeMeters {
     pub(crate) fn retry(&self, cause: Cause) {
         self.retries[cause as usize].increment(1);
     }
+}
+
+/// Commands for whose slot the map names no node.
+pub(crate) fn unserved(commands: usize) {
+    counter!("tideline_redis_retries_total", "node" => "none", "cause" => Cause::Unserved.label())
+        .increment(commands as u64);
 }
 
 /// How a look at the slot map ended.

@@ -7,6 +7,7 @@ use futures::future::{BoxFuture, FutureExt, join_all};
 use tokio::time::timeout_at;
 
 use super::batch::{Answer, Batch, Request};
+use super::meters;
 use super::load::{Answers, Load, Open, Outcome, Ticket, Unit};
 use super::node::Node;
 use super::router::Router;
@@ -62,6 +63,7 @@ impl Router {
             carried.await;
             return;
         }
+        meters::unserved(unserved.len());
         let outcome = Outcome::unserved(unserved, &mut journey.trail);
         futures::join!(carried, self.follow(outcome, journey, answers));
     }
@@ -106,6 +108,7 @@ impl Router {
             let outcome = match self.send(&node, &load, &journey).await {
                 Sent::Replies(replies, epoch) => load.read(replies, &epoch, &node.addr, &mut journey.trail, answers),
                 Sent::Overloaded => {
+                    node.meters.overloads.increment(1);
                     let why = |t| self.overloaded(&node, t, &journey.trail);
                     return load.tickets.iter().for_each(|t| answers.put(t, Err(why(t))));
                 }

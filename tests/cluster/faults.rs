@@ -111,9 +111,11 @@ async fn measure(cluster: &LocalCluster, store: &Store, victim: &LocalNode, faul
 
 #[tokio::test]
 async fn slots_of_a_failed_primary_answer_soon_after_the_promotion_and_the_others_hardly_notice() {
-    // The timeout that clusters have here by default, and the settings that clients have.
+    // The timeout that clusters have here by default, and the settings that clients have, but for the periodic look
+    // at the slot map: the faults themselves must make the map suspect.
     let cluster = own(ClusterSpec::ephemeral().replicas(1)).await;
-    let store = Store::open(options(cluster.urls())).await.unwrap();
+    let router = RouterSettings { refresh_period: Duration::from_secs(60), ..RouterSettings::default() };
+    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
     for fault in [Fault::Kill, Fault::Freeze] {
         cluster.wait_healthy(PATIENCE).await.unwrap();
         eventually("the map is whole", async || store.router().primaries().len() == 3).await;

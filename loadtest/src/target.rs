@@ -1,0 +1,60 @@
+//! The cluster under load: one of our own, which goes with this value, or somebody else's.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tideline::local_cluster::{ClusterSpec, LocalCluster};
+
+use crate::cpu;
+
+const PRIMARIES: u16 = 3;
+const REPLICAS: u16 = 1;
+
+/// Where the load goes.
+#[derive(Debug)]
+pub(crate) enum Target {
+    /// Started here, removed at the end, and also when this process is killed.
+    Own(LocalCluster),
+    /// Only its addresses are known.
+    Foreign(Vec<String>),
+}
+
+impl Target {
+    /// Uses the cluster of these seeds; starts one if there are none.
+    pub(crate) async fn open(seeds: Vec<String>) -> anyhow::Result<Self> {
+        if !seeds.is_empty() {
+            return Ok(Self::Foreign(seeds));
+        }
+        eprintln!("Starting a cluster of {PRIMARIES} primaries with {REPLICAS} replica each.");
+        let spec = ClusterSpec::ephemeral().primaries(PRIMARIES).replicas(REPLICAS);
+        Ok(Self::Own(LocalCluster::up(spec).await.context("no local cluster could be started")?))
+    }
+
+    /// `redis://` or `rediss://` addresses.
+    pub(crate) fn seeds(&self) -> Vec<String> {
+        match self {
+            Self::Own(cluster) => cluster.urls(),
+            Self::Foreign(seeds) => seeds.clone(),
+        }
+    }
+
+    /// Whether it was started here.
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(self, Self::Own(_))
+    }
+
+    /// CPU time of all its servers, replicas included; `None` if it cannot be read here.
+    pub(crate) fn cpu(&self) -> Option<Duration> {
+        let Self::Own(cluster) = self else { return None };
+        let pids: Option<Vec<u32>> = cluster.nodes().iter().map(|node| node.pid()).collect();
+        cpu::of_processes(&pids?)
+    }
+
+    /// Removes it if it is ours.
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
+        if let Self::Own(cluster) = self {
+            cluster.down().await?;
+        }
+        Ok(())
+    }
+}
