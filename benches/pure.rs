@@ -12,7 +12,9 @@ use tideline::sharded::Order;
 use tideline::sharded::internals::{Scored, Source, merge};
 
 fn slots(c: &mut Criterion) {
-    c.bench_function("slot of a 20-byte key with a tag", |b| b.iter(|| slot_of_key(black_box(b"tenant:{4xk}s:123456"))));
+    c.bench_function("slot of a 20-byte key with a tag", |b| {
+        b.iter(|| slot_of_key(black_box(b"tenant:{4xk}s:123456")))
+    });
     c.bench_function("slot of 8 bytes", |b| b.iter(|| slot_of(black_box(&[1, 2, 3, 4, 5, 6, 7, 8]))));
     let buckets = Buckets::default();
     c.bench_function("bucket and tag of an account", |b| {

@@ -1,7 +1,12 @@
 //! Small ZADDs through the router, through the redis crate's cluster client, and by redis-benchmark as the ceiling:
 //! the same cluster, the same keys and arguments, rounds taking turns. What counts is CPU time.
 
-#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::too_many_lines, reason = "figures for people")]
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::too_many_lines,
+    reason = "figures for people"
+)]
 #![allow(missing_docs, reason = "a benchmark")]
 
 mod support;
@@ -36,7 +41,8 @@ struct Keys {
 impl Keys {
     fn new(router: &Router) -> Self {
         let first_slot = |node: NodeAddr| {
-            let slot = (0..SLOTS).find(|s| router.owner(*s).as_ref() == Some(&node)).expect("a slot of each node");
+            let slot =
+                (0..SLOTS).find(|s| router.owner(*s).as_ref() == Some(&node)).expect("a slot of each node");
             (node, tag_of_slot(slot))
         };
         let tags: Vec<_> = router.primaries().into_iter().map(first_slot).collect();
@@ -75,7 +81,13 @@ async fn through_cluster_client(connection: &redis::cluster_async::ClusterConnec
         async move {
             for i in 0..CLIENT_OPERATIONS / CLIENT_CALLERS {
                 let (_, key) = &keys.drawn[c * (CLIENT_OPERATIONS / CLIENT_CALLERS) + i];
-                redis::cmd("ZADD").arg(key).arg("1").arg("m").query_async::<i64>(&mut connection).await.expect("ZADD");
+                redis::cmd("ZADD")
+                    .arg(key)
+                    .arg("1")
+                    .arg("m")
+                    .query_async::<i64>(&mut connection)
+                    .await
+                    .expect("ZADD");
             }
         }
     };
@@ -156,9 +168,20 @@ fn print_table(rows: &[Row]) {
     let client = rows[3].us().0;
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN);
-    table.set_header(["small ZADDs", "ops/s", "server us", "client us", "CPU us (range)", "ops per CPU-second", "against redis-benchmark", "against cluster client"]);
+    table.set_header([
+        "small ZADDs",
+        "ops/s",
+        "server us",
+        "client us",
+        "CPU us (range)",
+        "ops per CPU-second",
+        "against redis-benchmark",
+        "against cluster client",
+    ]);
     for row in rows {
-        let of = |f: fn(&Cost) -> Duration| median(&row.costs.iter().map(|c| us_each(f(c), row.operations)).collect::<Vec<_>>()).0;
+        let of = |f: fn(&Cost) -> Duration| {
+            median(&row.costs.iter().map(|c| us_each(f(c), row.operations)).collect::<Vec<_>>()).0
+        };
         let (us, low, high) = row.us();
         table.add_row([
             row.name.to_owned(),

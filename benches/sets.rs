@@ -1,6 +1,11 @@
 //! Follower sets of four sizes, sharded against one plain sorted set: memory, and CPU time of adds, pages and walks.
 
-#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::too_many_lines, reason = "figures for people")]
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::too_many_lines,
+    reason = "figures for people"
+)]
 #![allow(missing_docs, reason = "a benchmark")]
 
 mod support;
@@ -45,7 +50,14 @@ async fn main() {
     let options = StoreOptions { router: settings, ..StoreOptions::new(cluster.urls()) };
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN);
-    table.set_header(["members", "kept as", "bytes an edge", "add, us", "page of 20, us", "walk, us a member"]);
+    table.set_header([
+        "members",
+        "kept as",
+        "bytes an edge",
+        "add, us",
+        "page of 20, us",
+        "walk, us a member",
+    ]);
     for size in SIZES {
         let sets = (MEMBERS_AT_LEAST / size).clamp(1, 2_000);
         let store = Store::open(options.clone()).await.expect("a store");
@@ -66,8 +78,16 @@ fn row(m: &Measured) -> [String; 6] {
     let both = |cost: &Cost, count| {
         format!("{:.1} + {:.1}", us_each(cost.server, count), us_each(cost.client, count))
     };
-    let walk = |cost: &Cost| format!("{:.2} + {:.2}", us_each(cost.server, members), us_each(cost.client, members));
-    [m.size.to_string(), m.layout.clone(), format!("{:.1}", m.bytes), both(&m.add, members), both(&m.page, m.pages), walk(&m.walk)]
+    let walk =
+        |cost: &Cost| format!("{:.2} + {:.2}", us_each(cost.server, members), us_each(cost.client, members));
+    [
+        m.size.to_string(),
+        m.layout.clone(),
+        format!("{:.1}", m.bytes),
+        both(&m.add, members),
+        both(&m.page, m.pages),
+        walk(&m.walk),
+    ]
 }
 
 async fn sharded(cluster: &LocalCluster, store: &Store, size: u64, sets: u64) -> Measured {

@@ -135,7 +135,8 @@ fn find_tags() -> Vec<Tag> {
     let mut missing = tags.len();
     let mut shorter = vec![Tag::default()];
     for _ in 0..TAG_LEN_MAX {
-        let longer: Vec<Tag> = shorter.iter().flat_map(|tag| TAG_ALPHABET.iter().map(|c| tag.and(*c))).collect();
+        let longer: Vec<Tag> =
+            shorter.iter().flat_map(|tag| TAG_ALPHABET.iter().map(|c| tag.and(*c))).collect();
         for tag in &longer {
             let found = &mut tags[usize::from(slot_of(&tag.text[..usize::from(tag.len)]))];
             if found.len == 0 {

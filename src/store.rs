@@ -115,7 +115,9 @@ async fn charter(router: &Router, prefix: &str, wanted: Option<Buckets>) -> Resu
         // What all data will hang on must not get lost in a failover.
         router.fence(&touched).await?;
     }
-    let [format, buckets] = charter.as_slice() else { return Err(Error::internal("a charter has two fields")) };
+    let [format, buckets] = charter.as_slice() else {
+        return Err(Error::internal("a charter has two fields"));
+    };
     let (format, buckets) = (format.count()?, buckets.count()?);
     if format != u64::from(FORMAT) {
         return Err(Error::misconfigured(format!(

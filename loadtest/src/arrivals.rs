@@ -18,7 +18,12 @@ impl Arrivals {
     /// `rate` a second on average, for `seconds`. The same seed gives the same points.
     pub(crate) fn new(rate: u32, seconds: u32, seed: u64) -> Self {
         assert!(rate > 0, "nothing would ever be due");
-        Self { random: StdRng::seed_from_u64(seed), gap_s: 1.0 / f64::from(rate), at_s: 0.0, end_s: seconds.into() }
+        Self {
+            random: StdRng::seed_from_u64(seed),
+            gap_s: 1.0 / f64::from(rate),
+            at_s: 0.0,
+            end_s: seconds.into(),
+        }
     }
 }
 

@@ -19,7 +19,7 @@ impl PowerLaw {
     pub(crate) fn new(accounts: u32, largest: u32) -> Self {
         assert!(accounts > 0 && largest > 0, "somebody must be followed by somebody");
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to `largest`")]
-        let size = |rank: u32| (f64::from(largest) / f64::from(rank).powf(EXPONENT)).max(1.0) as u64;
+        let size = |rank: u32| (f64::from(largest) / f64::from(rank).powf(EXPONENT)).round().max(1.0) as u64;
         let sizes: Vec<u64> = (1..=accounts).map(size).collect();
         let sums = sizes.iter().scan(0, |sum, size| {
             *sum += size;
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(law.sizes()[31], 125);
         assert!(law.sizes().is_sorted_by(|a, b| a >= b));
         assert_eq!(law.sizes()[9_999], 1);
-        assert_eq!(law.total(), law.sizes().iter().sum());
+        assert_eq!(law.total(), law.sizes().iter().sum::<u64>());
     }
 
     #[test]

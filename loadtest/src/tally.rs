@@ -38,6 +38,15 @@ impl Counts {
         self.errors.values().sum()
     }
 
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.succeeded += other.succeeded;
+        for (kind, count) in &other.errors {
+            *self.errors.entry(kind.clone()).or_default() += count;
+        }
+        self.dropped += other.dropped;
+        self.overlapping += other.overlapping;
+    }
+
     /// All that were due.
     pub(crate) fn scheduled(&self) -> u64 {
         self.succeeded + self.failed() + self.dropped + self.overlapping
@@ -58,7 +67,8 @@ pub(crate) struct Summary {
 
 impl Tally {
     pub(crate) fn new() -> Self {
-        let latency = Histogram::new_with_max(micros(LATENCY_MAX), 3).expect("bounds that the histogram allows");
+        let latency =
+            Histogram::new_with_max(micros(LATENCY_MAX), 3).expect("bounds that the histogram allows");
         Self(Mutex::new(Inner { latency, counts: Counts::default() }))
     }
 

@@ -14,7 +14,7 @@ const REPLICAS: u16 = 1;
 #[derive(Debug)]
 pub(crate) enum Target {
     /// Started here, removed at the end, and also when this process is killed.
-    Own(LocalCluster),
+    Own(Box<LocalCluster>),
     /// Only its addresses are known.
     Foreign(Vec<String>),
 }
@@ -27,7 +27,8 @@ impl Target {
         }
         eprintln!("Starting a cluster of {PRIMARIES} primaries with {REPLICAS} replica each.");
         let spec = ClusterSpec::ephemeral().primaries(PRIMARIES).replicas(REPLICAS);
-        Ok(Self::Own(LocalCluster::up(spec).await.context("no local cluster could be started")?))
+        let cluster = LocalCluster::up(spec).await.context("no local cluster could be started")?;
+        Ok(Self::Own(Box::new(cluster)))
     }
 
     /// `redis://` or `rediss://` addresses.

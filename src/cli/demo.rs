@@ -83,7 +83,8 @@ struct Seen {
 }
 
 async fn show(seeds: &[String], followers: u64) -> anyhow::Result<()> {
-    let options = StoreOptions { prefix: format!("demo-{:08x}:", rand::random::<u32>()), ..StoreOptions::new(seeds) };
+    let options =
+        StoreOptions { prefix: format!("demo-{:08x}:", rand::random::<u32>()), ..StoreOptions::new(seeds) };
     let store = Store::open(options).await?;
     for finding in store.router().findings() {
         println!("Note: {finding}");
@@ -114,7 +115,9 @@ async fn show(seeds: &[String], followers: u64) -> anyhow::Result<()> {
     let memory = used_memory(store.router()).await?.saturating_sub(memory_before);
     print_summary(&set, &seen, took, spread_after?, memory).await?;
     if seen.missed.load(Ordering::Relaxed) > 0 {
-        anyhow::bail!("a walk missed members that were there throughout: this must not happen, please report it");
+        anyhow::bail!(
+            "a walk missed members that were there throughout: this must not happen, please report it"
+        );
     }
     Ok(())
 }
@@ -186,10 +189,19 @@ async fn print_summary(
     table.add_row(["members".to_owned(), members.to_string()]);
     table.add_row(["layout".to_owned(), layout]);
     table.add_row(["added".to_owned(), format!("{:.0} a second", members as f64 / seconds)]);
-    table.add_row(["longest call of 250 adds".to_owned(), format!("{:.0} ms", of(&seen.longest_add_us) as f64 / 1e3)]);
-    table.add_row(["walks meanwhile".to_owned(), format!("{}, over {} members", of(&seen.walks), of(&seen.walked))]);
+    table.add_row([
+        "longest call of 250 adds".to_owned(),
+        format!("{:.0} ms", of(&seen.longest_add_us) as f64 / 1e3),
+    ]);
+    table.add_row([
+        "walks meanwhile".to_owned(),
+        format!("{}, over {} members", of(&seen.walks), of(&seen.walked)),
+    ]);
     table.add_row(["members that a walk missed".to_owned(), of(&seen.missed).to_string()]);
-    table.add_row(["memory on the primaries".to_owned(), format!("{:.1} bytes a member, the servers' buffers included", memory as f64 / members as f64)]);
+    table.add_row([
+        "memory on the primaries".to_owned(),
+        format!("{:.1} bytes a member, the servers' buffers included", memory as f64 / members as f64),
+    ]);
     table.add_row(["newest three".to_owned(), newest.join(", ")]);
     println!("{table}");
     Ok(())

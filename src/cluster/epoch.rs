@@ -42,7 +42,13 @@ impl fmt::Display for Epoch {
 impl fmt::Debug for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = |id: &str| id.chars().take(8).collect::<String>();
-        write!(f, "{} run {} replication {}", self.0.addr, short(&self.0.run_id), short(&self.0.replication_id))
+        write!(
+            f,
+            "{} run {} replication {}",
+            self.0.addr,
+            short(&self.0.run_id),
+            short(&self.0.replication_id)
+        )
     }
 }
 
@@ -62,7 +68,8 @@ impl EpochCell {
         match &*cell {
             Some(e) if e.0.run_id == run_id && e.0.replication_id == replication_id => e.clone(),
             _ => {
-                let life = Life { addr: addr.clone(), run_id: run_id.into(), replication_id: replication_id.into() };
+                let life =
+                    Life { addr: addr.clone(), run_id: run_id.into(), replication_id: replication_id.into() };
                 cell.insert(Epoch(Arc::new(life))).clone()
             }
         }

@@ -49,7 +49,8 @@ impl Info {
         let field = |name: &str| {
             text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':')).map(|v| v.trim().to_owned())
         };
-        let need = |name: &str| field(name).ok_or_else(|| Error::internal(format!("INFO has no field {name}")));
+        let need =
+            |name: &str| field(name).ok_or_else(|| Error::internal(format!("INFO has no field {name}")));
         let (product, number) = match field("valkey_version") {
             Some(number) => ("Valkey", number),
             None => ("Redis", need("redis_version")?),
@@ -156,9 +157,11 @@ pub(crate) fn judge(nodes: &[(NodeAddr, Version, Config)]) -> (ListpackLimits, V
     let limits = ListpackLimits {
         zset_entries: of(|c| c.zset_entries).unwrap_or(defaults.zset_entries),
         zset_value: of(|c| c.zset_value).unwrap_or(defaults.zset_value),
-        list_size: smallest_list_size(nodes.iter().filter_map(|(_, _, c)| c.list_size)).unwrap_or(defaults.list_size),
+        list_size: smallest_list_size(nodes.iter().filter_map(|(_, _, c)| c.list_size))
+            .unwrap_or(defaults.list_size),
     };
-    let findings = nodes.iter().flat_map(|(addr, version, config)| judge_one(addr, version, config)).collect();
+    let findings =
+        nodes.iter().flat_map(|(addr, version, config)| judge_one(addr, version, config)).collect();
     (limits, findings)
 }
 
@@ -171,7 +174,10 @@ fn judge_one(addr: &NodeAddr, version: &Version, config: &Config) -> Vec<Finding
     let mut findings = Vec::new();
     let mut find = |severity, text: String| findings.push(Finding { node: addr.clone(), severity, text });
     if !version.is_supported() {
-        find(Severity::Refusal, format!("{version} is too old: Redis 7.0 or Valkey 7.2 is needed (functions, listpacks)"));
+        find(
+            Severity::Refusal,
+            format!("{version} is too old: Redis 7.0 or Valkey 7.2 is needed (functions, listpacks)"),
+        );
     }
     if !config.readable {
         find(Severity::Warning, "CONFIG GET is forbidden here: assuming the servers' default limits".into());
@@ -179,11 +185,15 @@ fn judge_one(addr: &NodeAddr, version: &Version, config: &Config) -> Vec<Finding
     match config.eviction.as_deref() {
         Some(policy) if policy.starts_with("allkeys-") => find(
             Severity::Refusal,
-            format!("maxmemory-policy {policy} would evict edges and outboxes, which makes holes in timelines: set noeviction"),
+            format!(
+                "maxmemory-policy {policy} would evict edges and outboxes, which makes holes in timelines: set noeviction"
+            ),
         ),
         Some(policy) if policy != "noeviction" => find(
             Severity::Warning,
-            format!("maxmemory-policy {policy} evicts keys with a TTL: leases and tokens; noeviction is safer"),
+            format!(
+                "maxmemory-policy {policy} evicts keys with a TTL: leases and tokens; noeviction is safer"
+            ),
         ),
         _ => {}
     }
@@ -197,11 +207,16 @@ fn judge_one(addr: &NodeAddr, version: &Version, config: &Config) -> Vec<Finding
     if let Some(n) = config.zset_entries.filter(|n| *n < defaults.zset_entries) {
         find(
             Severity::Warning,
-            format!("zset-max-listpack-entries {n}: pieces of sets hold only {n} entries and cost more memory; set 128"),
+            format!(
+                "zset-max-listpack-entries {n}: pieces of sets hold only {n} entries and cost more memory; set 128"
+            ),
         );
     }
     if let Some(n) = config.zset_value.filter(|n| *n < defaults.zset_value) {
-        find(Severity::Warning, format!("zset-max-listpack-value {n}: longer members cost five times the memory; set 64"));
+        find(
+            Severity::Warning,
+            format!("zset-max-listpack-value {n}: longer members cost five times the memory; set 64"),
+        );
     }
     if let Some(n) = config.list_size.filter(|n| *n == -1 || (0..448).contains(n)) {
         find(
@@ -253,7 +268,8 @@ mod tests {
         let (addr, _, config) = node(defaults());
         let old = Version { product: "Redis", number: (6, 2) };
         assert_eq!(judge(&[(addr, old, config)]).1[0].severity, Severity::Refusal);
-        let volatile = Config { eviction: Some("volatile-ttl".into()), full_coverage: Some(true), ..defaults() };
+        let volatile =
+            Config { eviction: Some("volatile-ttl".into()), full_coverage: Some(true), ..defaults() };
         assert!(judge(&[node(volatile)]).1.iter().all(|f| f.severity == Severity::Warning));
     }
 

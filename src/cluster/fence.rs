@@ -127,7 +127,9 @@ impl Router {
             return Err(unavailable("it is new, its replicas are not known yet".into()));
         };
         if replicas == 0 && settings.replicas == Replicas::Required {
-            return Err(unavailable("it has no replica, and the setting `replicas = required` says to hold".into()));
+            return Err(unavailable(
+                "it has no replica, and the setting `replicas = required` says to hold".into(),
+            ));
         }
         let mut has_moved = false;
         for slot in slots {
@@ -149,7 +151,9 @@ impl Router {
             let acked = acked.count()?;
             if acked < replicas as u64 {
                 let waited = settings.fence_timeout.as_millis();
-                return Err(unavailable(format!("{acked} of {replicas} replicas answered within {waited} ms")));
+                return Err(unavailable(format!(
+                    "{acked} of {replicas} replicas answered within {waited} ms"
+                )));
             }
             let (info, epoch) = node.observe(info)?;
             if !info.is_primary {

@@ -60,9 +60,9 @@ impl Library {
             "NOPERM" => Error::misconfigured(format!(
                 "{said}. The user needs `+function|load +function|list +fcall +fcall_ro`"
             )),
-            "ERR" if rest.contains("unknown command") => {
-                Error::misconfigured(format!("{said}. Redis 7.0 or Valkey 7.2 with functions enabled is needed"))
-            }
+            "ERR" if rest.contains("unknown command") => Error::misconfigured(format!(
+                "{said}. Redis 7.0 or Valkey 7.2 with functions enabled is needed"
+            )),
             // A replica that we took for a primary, a server still loading: the caller tries again elsewhere.
             "READONLY" | "LOADING" | "MOVED" | "CLUSTERDOWN" | "OOM" | "BUSY" => Error::unavailable(said),
             _ => Error::internal(said),

@@ -323,12 +323,18 @@ mod tests {
         let kinds: Vec<_> = [0, 1].map(|place| answers.error_at(place).unwrap().kind()).into();
         assert_eq!(kinds, [ErrorKind::Unknown, ErrorKind::Unavailable]);
         let text = answers.error_at(0).unwrap().to_string();
-        assert_eq!(text, "SET in slot 7: not done within 1000 ms: 1 tries (1 x timeout); last: h:1: no answer");
+        assert_eq!(
+            text,
+            "SET in slot 7: not done within 1000 ms: 1 tries (1 x timeout); last: h:1: no answer"
+        );
     }
 
     #[test]
     fn asking_goes_before_the_command_and_its_reply_is_nobodys() {
-        let open = Open { ticket: Ticket { place: 4, slot: 7, traits: ALONE }, command: Command::new("GET").arg("k") };
+        let open = Open {
+            ticket: Ticket { place: 4, slot: 7, traits: ALONE },
+            command: Command::new("GET").arg("k"),
+        };
         let outcome = read(Load::asking(open), &["OK", "-TRYAGAIN x"]);
         assert_eq!(places(&outcome), (vec![], vec![vec![4]]));
         assert_eq!(format!("{:?}", outcome.0.units[0].open[0].command), "GET k");

@@ -52,7 +52,10 @@ pub(crate) struct Node {
 
 impl std::fmt::Debug for Node {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Node").field("addr", &self.addr).field("epoch", &self.epoch.get()).finish_non_exhaustive()
+        f.debug_struct("Node")
+            .field("addr", &self.addr)
+            .field("epoch", &self.epoch.get())
+            .finish_non_exhaustive()
     }
 }
 
@@ -90,7 +93,11 @@ impl Node {
     }
 
     /// Sends one pipeline of `commands` commands; the epoch is one in which the node was before it ran any.
-    pub(crate) async fn send(&self, pipeline: &Pipeline, commands: usize) -> Result<(Vec<Reply>, Epoch), WireError> {
+    pub(crate) async fn send(
+        &self,
+        pipeline: &Pipeline,
+        commands: usize,
+    ) -> Result<(Vec<Reply>, Epoch), WireError> {
         let lane = &self.lanes[self.next_lane.fetch_add(1, Ordering::Relaxed) % self.lanes.len()];
         let wire = self.open(lane).await?;
         let Some(epoch) = self.epoch() else {

@@ -171,10 +171,15 @@ async fn look(inner: &Inner, node: &Node) -> Result<View, Failure> {
 
 /// Replaces the snapshot; true if slots changed hands or primaries came or went.
 fn install(inner: &Inner, view: View) -> bool {
-    let member = |p: super::view::Primary| Member { node: inner.node_at(&p.addr), replicas: Some(p.replicas), slots: p.slots };
+    let member = |p: super::view::Primary| Member {
+        node: inner.node_at(&p.addr),
+        replicas: Some(p.replicas),
+        slots: p.slots,
+    };
     let new = Arc::new(Topology::new(view.primaries.into_values().map(member).collect()));
     let old = inner.topology.swap(new.clone());
-    let serves = |t: &Topology| t.members.iter().map(|m| (m.node.addr.clone(), m.slots.clone())).collect::<Vec<_>>();
+    let serves =
+        |t: &Topology| t.members.iter().map(|m| (m.node.addr.clone(), m.slots.clone())).collect::<Vec<_>>();
     let changed = serves(&old) != serves(&new);
     if changed {
         tracing::info!(primaries = new.members.len(), unserved = new.unserved(), "slot map changed");
@@ -220,7 +225,8 @@ pub(crate) async fn check_primaries(inner: &Inner) -> Result<()> {
 async fn check(node: &Node) -> Result<(NodeAddr, super::facts::Version, Config)> {
     let failed = |e: WireError| Error::unavailable(e.to_string());
     let replies = node.ask([Info::command(), Config::command()]).await.map_err(failed)?;
-    let [info, config] = <[_; 2]>::try_from(replies).map_err(|_| Error::internal("two commands, other replies"))?;
+    let [info, config] =
+        <[_; 2]>::try_from(replies).map_err(|_| Error::internal("two commands, other replies"))?;
     let (info, _) = node.observe(&info)?;
     node.probe().await;
     if info.version.is_supported() {

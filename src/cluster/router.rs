@@ -83,8 +83,12 @@ impl Router {
     async fn check_primaries(&self) -> Result<()> {
         refresh::check_primaries(&self.inner).await?;
         let health = self.inner.health.load();
-        let refused: Vec<String> =
-            health.findings.iter().filter(|f| f.severity == Severity::Refusal).map(ToString::to_string).collect();
+        let refused: Vec<String> = health
+            .findings
+            .iter()
+            .filter(|f| f.severity == Severity::Refusal)
+            .map(ToString::to_string)
+            .collect();
         if refused.is_empty() { Ok(()) } else { Err(Error::misconfigured(refused.join("; "))) }
     }
 

@@ -7,8 +7,8 @@ use futures::future::{BoxFuture, FutureExt, join_all};
 use tokio::time::timeout_at;
 
 use super::batch::{Answer, Batch, Request};
-use super::meters;
 use super::load::{Answers, Load, Open, Outcome, Ticket, Unit};
+use super::meters;
 use super::node::Node;
 use super::router::Router;
 use super::verdict::{Cause, Trail, cause_of, pause};
@@ -92,7 +92,9 @@ impl Router {
             }
             load.push(open);
         }
-        full.extend(filling.into_iter().map(|(i, load)| (topology.members[usize::from(i)].node.clone(), load)));
+        full.extend(
+            filling.into_iter().map(|(i, load)| (topology.members[usize::from(i)].node.clone(), load)),
+        );
         (full, unserved)
     }
 
@@ -106,7 +108,9 @@ impl Router {
     ) -> BoxFuture<'a, ()> {
         async move {
             let outcome = match self.send(&node, &load, &journey).await {
-                Sent::Replies(replies, epoch) => load.read(replies, &epoch, &node.addr, &mut journey.trail, answers),
+                Sent::Replies(replies, epoch) => {
+                    load.read(replies, &epoch, &node.addr, &mut journey.trail, answers)
+                }
                 Sent::Overloaded => {
                     node.meters.overloads.increment(1);
                     let why = |t| self.overloaded(&node, t, &journey.trail);
@@ -179,7 +183,8 @@ impl Router {
         }
         journey.rounds += 1;
         // A redirect tells where to go; only when redirects go on does waiting help.
-        let is_directed = outcome.causes.iter().all(|c| c.is_directed()) && journey.rounds <= REDIRECTS_AT_ONCE;
+        let is_directed =
+            outcome.causes.iter().all(|c| c.is_directed()) && journey.rounds <= REDIRECTS_AT_ONCE;
         let wait = match is_directed {
             true => Duration::ZERO,
             false => pause(journey.rounds, settings.backoff, rand::random()),
@@ -216,10 +221,15 @@ impl Router {
 
     fn overloaded(&self, node: &Node, ticket: &Ticket, trail: &Trail) -> Error {
         let bound = self.settings().in_flight_per_node;
-        let text = format!("{}: {bound} commands are under way there, and none came free before the deadline", node.addr);
+        let text = format!(
+            "{}: {bound} commands are under way there, and none came free before the deadline",
+            node.addr
+        );
         // "Overloaded" promises that nothing was written.
         match trail.is_unknown() && !ticket.traits.read {
-            true => Error::new(ErrorKind::Unknown, format!("slot {}: {text}; before that {trail}", ticket.slot)),
+            true => {
+                Error::new(ErrorKind::Unknown, format!("slot {}: {text}; before that {trail}", ticket.slot))
+            }
             false => Error::new(ErrorKind::Overloaded, text),
         }
     }

@@ -79,7 +79,10 @@ impl RouterSettings {
             (!self.connect_timeout.is_zero(), "connect_timeout must not be zero"),
             (!self.response_timeout.is_zero(), "response_timeout must not be zero"),
             (self.response_timeout < self.deadline, "deadline must be longer than response_timeout"),
-            (!self.backoff.0.is_zero() && self.backoff.0 <= self.backoff.1, "backoff must run from above 0 upwards"),
+            (
+                !self.backoff.0.is_zero() && self.backoff.0 <= self.backoff.1,
+                "backoff must run from above 0 upwards",
+            ),
             (self.backoff.1 < self.deadline, "the longest backoff must be below deadline"),
             (!self.refresh_period.is_zero(), "refresh_period must not be zero"),
             (

@@ -183,7 +183,10 @@ mod tests {
     #[test]
     fn redirects_say_where_to_go() {
         let to = NodeAddr::new("10.0.0.2", 7001);
-        assert_eq!(judge(&Reply::server_error("MOVED 12 10.0.0.2:7001"), &from()), Verdict::Moved(12, to.clone()));
+        assert_eq!(
+            judge(&Reply::server_error("MOVED 12 10.0.0.2:7001"), &from()),
+            Verdict::Moved(12, to.clone())
+        );
         assert_eq!(judge(&Reply::server_error("ASK 12 10.0.0.2:7001"), &from()), Verdict::Ask(to));
         let here = NodeAddr::new("10.0.0.1", 7001);
         assert_eq!(judge(&Reply::server_error("MOVED 12 :7001"), &from()), Verdict::Moved(12, here));
@@ -194,7 +197,9 @@ mod tests {
     #[test]
     fn what_cannot_be_read_or_served_waits_and_what_is_the_callers_is_done() {
         let wait = |line: &str| judge(&Reply::server_error(line), &from());
-        for line in ["MOVED", "MOVED 99999 h:1", "MOVED x h:1", "ASK 1 nowhere", "CLUSTERDOWN The cluster is down"] {
+        for line in
+            ["MOVED", "MOVED 99999 h:1", "MOVED x h:1", "ASK 1 nowhere", "CLUSTERDOWN The cluster is down"]
+        {
             assert_eq!(wait(line), Verdict::Wait(Cause::ClusterDown), "{line}");
         }
         assert_eq!(wait("TRYAGAIN Multiple keys"), Verdict::Wait(Cause::TryAgain));

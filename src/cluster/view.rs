@@ -48,7 +48,8 @@ pub(crate) fn parse_nodes(text: &str, asked: &NodeAddr, prefer_hostname: bool) -
             continue;
         }
         let config_epoch = epoch.parse().map_err(|_| format!("CLUSTER NODES: unreadable epoch {epoch}"))?;
-        let slots = slots.iter().filter(|s| !s.starts_with('[')).map(|s| parse_range(s)).collect::<Result<_, _>>()?;
+        let slots =
+            slots.iter().filter(|s| !s.starts_with('[')).map(|s| parse_range(s)).collect::<Result<_, _>>()?;
         view.primaries.insert((*id).into(), Primary { addr, config_epoch, replicas: Vec::new(), slots });
     }
     for (primary, mut addrs) in replicas {
@@ -144,7 +145,11 @@ ffff 127.0.0.1:7005@17005 handshake - 0 0 0 connected
 
     #[test]
     fn refuses_what_it_cannot_read() {
-        for text in ["aaaa 127.0.0.1:7000@17000 master", "a x@1 master - 0 0 1 connected", "a h:1@2 master - 0 0 1 connected 5-3"] {
+        for text in [
+            "aaaa 127.0.0.1:7000@17000 master",
+            "a x@1 master - 0 0 1 connected",
+            "a h:1@2 master - 0 0 1 connected 5-3",
+        ] {
             assert!(parse_nodes(text, &asked(), false).is_err(), "{text}");
         }
     }

@@ -32,14 +32,16 @@ impl Clock {
     pub async fn post_ids_at(&self, bucket: Bucket, count: u32, unix_ms: u64) -> Result<Vec<PostId>> {
         let buckets = self.keys.buckets();
         let per_ms = sequences(buckets);
-        let command = fcall("clock_ids", &[self.keys.clock(bucket)]).arg(unix_ms).arg(per_ms).arg(check(count)?);
+        let command =
+            fcall("clock_ids", &[self.keys.clock(bucket)]).arg(unix_ms).arg(per_ms).arg(check(count)?);
         let reply = self.router.call(Request::write(buckets.slot(bucket), command)).await?;
         let first = reply.into_array()?;
         let [ms, sequence] = first.as_slice() else {
             return Err(Error::internal("clock_ids answered something else than two numbers"));
         };
         let (ms, sequence) = (ms.count()?, sequence.count()?);
-        let nth = |n: u64| PostId::new(buckets, bucket, ms + (sequence + n) / per_ms, (sequence + n) % per_ms);
+        let nth =
+            |n: u64| PostId::new(buckets, bucket, ms + (sequence + n) / per_ms, (sequence + n) % per_ms);
         (0..u64::from(count)).map(nth).collect()
     }
 

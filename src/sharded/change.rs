@@ -155,7 +155,14 @@ impl Sets {
         Err(super::local::overtaken())
     }
 
-    fn add_request(&self, sets: &[LocalKey], spot: Spot, items: &[Item], how: AddHow<'_>, may_split: bool) -> Request {
+    fn add_request(
+        &self,
+        sets: &[LocalKey],
+        spot: Spot,
+        items: &[Item],
+        how: AddHow<'_>,
+        may_split: bool,
+    ) -> Request {
         let set = &sets[items[0].set];
         let may_split = may_split && spot.leaf().depth < DEPTH_MAX;
         let piece = |piece| self.keys().piece(set.place, set.bucket, &set.name, piece);
@@ -210,14 +217,22 @@ impl Sets {
     }
 
     /// Our copy of a tree was old: the items start over by the new one, unless the set takes no changes now.
-    fn relearn(&self, sets: &[LocalKey], progress: &mut Progress, items: Vec<Item>, tree: &[u8]) -> Result<()> {
+    fn relearn(
+        &self,
+        sets: &[LocalKey],
+        progress: &mut Progress,
+        items: Vec<Item>,
+        tree: &[u8],
+    ) -> Result<()> {
         let number = items[0].set;
         let set = &sets[number];
         progress.trees[number] = self.learn(set, tree)?;
         match progress.trees[number].as_deref().map(|tree| tree.state) {
             None | Some(State::Local) => progress.open.extend(items),
             Some(_) if set.place == Place::Part => {
-                return Err(Error::internal(format!("a part of a spread set is itself being spread: {set:?}")));
+                return Err(Error::internal(format!(
+                    "a part of a spread set is itself being spread: {set:?}"
+                )));
             }
             Some(State::Spreading | State::Copied) => progress.refused = Some(Refused::Spreading),
             Some(State::Spread) => progress.refused = Some(Refused::Spread),
@@ -246,7 +261,9 @@ fn calls(trees: &Trees, open: Vec<Item>) -> Vec<(Spot, Vec<Item>)> {
     let mut calls: Vec<(Spot, Vec<Item>)> = Vec::new();
     for (spot, item) in placed {
         match calls.last_mut() {
-            Some((s, items)) if *s == spot && items[0].set == item.set && items.len() < CALL_MAX => items.push(item),
+            Some((s, items)) if *s == spot && items[0].set == item.set && items.len() < CALL_MAX => {
+                items.push(item)
+            }
             _ => calls.push((spot, vec![item])),
         }
     }

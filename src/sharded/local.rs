@@ -105,7 +105,9 @@ impl Sets {
                 Some(("WRONGTYPE", _)) => self.learn(set, b""),
                 None if answer.reply.is_nil() => self.learn(set, b""),
                 None => self.learn(set, answer.reply.bytes()?),
-                Some(_) => Err(answer.ok().err().unwrap_or_else(overtaken).context(format!("tree of {set:?}"))),
+                Some(_) => {
+                    Err(answer.ok().err().unwrap_or_else(overtaken).context(format!("tree of {set:?}")))
+                }
             }
         });
         read.collect()
@@ -129,11 +131,14 @@ impl Sets {
         let mut groups = Vec::new();
         let mut rest = probes;
         while let Some(first) = rest.first() {
-            let same = rest.iter().take(GROUP_MAX).take_while(|p| p.set == first.set && first.spot != Spot::Small);
+            let same =
+                rest.iter().take(GROUP_MAX).take_while(|p| p.set == first.set && first.spot != Spot::Small);
             let (group, after) = rest.split_at(same.count().max(1));
             let set = &sets[first.set];
-            let reads = group.iter().map(|p| Request::read(self.slot(set), command(&self.key_at(set, p.spot), p.of)));
-            let check = (first.spot != Spot::Small).then(|| Request::read(self.slot(set), self.check(set, group)));
+            let reads =
+                group.iter().map(|p| Request::read(self.slot(set), command(&self.key_at(set, p.spot), p.of)));
+            let check =
+                (first.spot != Spot::Small).then(|| Request::read(self.slot(set), self.check(set, group)));
             batch.push_ordered(reads.chain(check));
             groups.push(group);
             rest = after;
@@ -265,9 +270,11 @@ impl Probe {
     fn heirs(self, tree: Option<&Tree>) -> Vec<Self> {
         match tree {
             None => vec![Self { spot: Spot::Small, ..self }],
-            Some(tree) => {
-                tree.heirs(self.spot.leaf()).into_iter().map(|leaf| Self { spot: Spot::Leaf(leaf), ..self }).collect()
-            }
+            Some(tree) => tree
+                .heirs(self.spot.leaf())
+                .into_iter()
+                .map(|leaf| Self { spot: Spot::Leaf(leaf), ..self })
+                .collect(),
         }
     }
 }
@@ -287,10 +294,13 @@ fn still_leaves(check: Answer, group: &[Probe]) -> Result<Vec<bool>> {
     if bits.len() != group.len() * 2 || !matches!(u8::try_from(*state), Ok(b'L' | b'G')) {
         return Ok(none);
     }
-    let holds = |(probe, bits): (&Probe, &[i64])| bits[0] == 0 && (probe.spot.leaf().depth == 0 || bits[1] == 1);
+    let holds =
+        |(probe, bits): (&Probe, &[i64])| bits[0] == 0 && (probe.spot.leaf().depth == 0 || bits[1] == 1);
     Ok(group.iter().zip(bits.chunks_exact(2)).map(holds).collect())
 }
 
 pub(super) fn overtaken() -> Error {
-    Error::unavailable(format!("pieces of the set were split {ROUNDS_MAX} times while it was looked at; try again"))
+    Error::unavailable(format!(
+        "pieces of the set were split {ROUNDS_MAX} times while it was looked at; try again"
+    ))
 }

@@ -46,7 +46,10 @@ impl Name {
     pub fn new(bytes: impl AsRef<[u8]>) -> Result<Self> {
         let bytes = bytes.as_ref();
         if bytes.is_empty() || bytes.len() > MEMBER_LEN_MAX {
-            return Err(Error::invalid(format!("a member has 1 to {MEMBER_LEN_MAX} bytes, not {}", bytes.len())));
+            return Err(Error::invalid(format!(
+                "a member has 1 to {MEMBER_LEN_MAX} bytes, not {}",
+                bytes.len()
+            )));
         }
         Ok(Self(bytes.into()))
     }

@@ -90,7 +90,9 @@ impl Sets {
     pub fn new(router: Router, keys: Keyspace, settings: SetSettings) -> Result<Self> {
         let allowed = PIECE_LIMIT_MIN..=PIECE_LIMIT_MAX;
         if settings.piece_limit.is_some_and(|n| !allowed.contains(&n)) {
-            return Err(Error::invalid(format!("piece_limit must be from {PIECE_LIMIT_MIN} to {PIECE_LIMIT_MAX}")));
+            return Err(Error::invalid(format!(
+                "piece_limit must be from {PIECE_LIMIT_MIN} to {PIECE_LIMIT_MAX}"
+            )));
         }
         if settings.spread_at == Some(0) || settings.trees_cached == 0 {
             return Err(Error::invalid("spread_at and trees_cached must be above 0"));
@@ -109,7 +111,9 @@ impl Sets {
     /// A set with a name of its own, which also decides the bucket in which it begins.
     pub fn named<M: Member>(&self, name: &str) -> Result<SortedSet<M>> {
         if name.starts_with('@') {
-            return Err(Error::invalid(format!("set name `{name}`: names with @ in front are those of accounts' sets")));
+            return Err(Error::invalid(format!(
+                "set name `{name}`: names with @ in front are those of accounts' sets"
+            )));
         }
         self.set(self.keys().buckets().of_bytes(name.as_bytes()), name)
     }

@@ -199,7 +199,8 @@ mod tests {
 
     /// Few scores, so that ties are common.
     fn pieces() -> impl Strategy<Value = Vec<Vec<Scored>>> {
-        let scored = (0u8..6, any::<u16>()).prop_map(|(s, m)| Scored { score: f64::from(s), member: m.to_be_bytes().into() });
+        let scored = (0u8..6, any::<u16>())
+            .prop_map(|(s, m)| Scored { score: f64::from(s), member: m.to_be_bytes().into() });
         proptest::collection::vec(proptest::collection::vec(scored, 0..20), 1..6)
     }
 

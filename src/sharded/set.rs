@@ -70,7 +70,12 @@ impl<M> Clone for SortedSet<M> {
 
 impl<M: Member> SortedSet<M> {
     pub(super) fn new(sets: Sets, bucket: Bucket, name: Arc<[u8]>) -> Self {
-        Self { sets, home: LocalKey { place: Place::Whole, bucket, name }, is_pinned: false, member: PhantomData }
+        Self {
+            sets,
+            home: LocalKey { place: Place::Whole, bucket, name },
+            is_pinned: false,
+            member: PhantomData,
+        }
     }
 
     /// The same set, but it stays in its slot however large it grows.
@@ -90,7 +95,12 @@ impl<M: Member> SortedSet<M> {
         self.add_with(pairs, "GT", f64::max).await
     }
 
-    async fn add_with(&self, pairs: &[(M, f64)], option: &'static str, both: fn(f64, f64) -> f64) -> Result<Change> {
+    async fn add_with(
+        &self,
+        pairs: &[(M, f64)],
+        option: &'static str,
+        both: fn(f64, f64) -> f64,
+    ) -> Result<Change> {
         if let Some((member, _)) = pairs.iter().find(|(_, score)| score.is_nan()) {
             return Err(Error::invalid(format!("the score of {member:?} is not a number")));
         }
@@ -168,7 +178,8 @@ impl<M: Member> SortedSet<M> {
     /// How many members it has.
     pub async fn len(&self) -> Result<u64> {
         let router = self.sets.router();
-        let request = |set: &LocalKey| Request::read(self.sets.slot(set), functions::count(self.sets.key(set)));
+        let request =
+            |set: &LocalKey| Request::read(self.sets.slot(set), functions::count(self.sets.key(set)));
         if self.layout_known() == Layout::Local {
             let (members, state) = functions::parse_count(router.call(request(&self.home)).await?)?;
             if !matches!(state, b'C' | b'S') {
@@ -190,7 +201,8 @@ impl<M: Member> SortedSet<M> {
         let range = ScoreRange::from(range);
         range.check()?;
         let (min, max) = range.spelled();
-        let (_, replies) = self.read_everywhere(|key| Command::new("ZCOUNT").arg(key).arg(&min).arg(&max)).await?;
+        let (_, replies) =
+            self.read_everywhere(|key| Command::new("ZCOUNT").arg(key).arg(&min).arg(&max)).await?;
         replies.iter().map(|(_, reply)| reply.count()).sum()
     }
 
@@ -233,7 +245,8 @@ impl<M: Member> SortedSet<M> {
             let mut trees = self.sets.trees_of(&sets);
             let (probes, replies): (Vec<Probe>, Vec<Reply>) = read.into_iter().unzip();
             let mut depths = vec![share; probes.len()];
-            let sources = probes.iter().zip(replies).map(|(probe, reply)| read_source(probe.spot, reply, share));
+            let sources =
+                probes.iter().zip(replies).map(|(probe, reply)| read_source(probe.spot, reply, share));
             let mut sources = sources.collect::<Result<Vec<_>>>()?;
             loop {
                 let deeper = match merge(&sources, after, limit, order) {
@@ -323,7 +336,9 @@ impl<M: Member> SortedSet<M> {
             let bytes = bytes.as_ref();
             if bytes.is_empty() || bytes.len() > MEMBER_LEN_MAX {
                 let len = bytes.len();
-                return Err(Error::invalid(format!("{member:?} has {len} bytes; members have 1 to {MEMBER_LEN_MAX}")));
+                return Err(Error::invalid(format!(
+                    "{member:?} has {len} bytes; members have 1 to {MEMBER_LEN_MAX}"
+                )));
             }
             let bucket = if is_spread { member.bucket(buckets) } else { self.home.bucket };
             let number = *numbers.entry(bucket).or_insert_with(|| {
@@ -340,7 +355,9 @@ impl<M: Member> SortedSet<M> {
         match refused {
             // Who should have dropped the pieces may be dead.
             Refused::Spread => self.drop_pieces(&|_| false).await,
-            Refused::Spreading => self.await_spread(Instant::now() + self.sets.router().settings().deadline).await,
+            Refused::Spreading => {
+                self.await_spread(Instant::now() + self.sets.router().settings().deadline).await
+            }
             Refused::Guarded => Err(Error::internal("a change without a guard was refused by one")),
         }
     }

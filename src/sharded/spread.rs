@@ -223,7 +223,10 @@ impl<M: Member> SortedSet<M> {
         let buckets = self.sets.keys().buckets();
         let parts = self.parts();
         let how = AddHow { option: "", guard: Some(nonce) };
-        let count = self.sets.router().call(Request::read(self.sets.slot(&self.home), functions::count(self.sets.key(&self.home))));
+        let count = self
+            .sets
+            .router()
+            .call(Request::read(self.sets.slot(&self.home), functions::count(self.sets.key(&self.home))));
         let (wanted, _) = functions::parse_count(count.await?)?;
         let mut copied = 0;
         let mut next = Some(Checkpoint::START);
@@ -252,7 +255,8 @@ impl<M: Member> SortedSet<M> {
         }
         if copied < wanted {
             // The set is frozen, so this would be our own mistake; its members must not pay for it.
-            let text = format!("only {copied} of {wanted} members of {} were met", self.home.name.escape_ascii());
+            let text =
+                format!("only {copied} of {wanted} members of {} were met", self.home.name.escape_ascii());
             return Err(Error::internal(text));
         }
         Ok(Ok(()))

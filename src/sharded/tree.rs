@@ -59,7 +59,8 @@ impl Leaf {
 
     /// Offsets in the stored string of the bits that say whether this node, and the one above, were split.
     pub(crate) fn bits(self) -> (usize, usize) {
-        let above = self.depth.checked_sub(1).map(|depth| Self { piece: self.piece & ((1 << depth) - 1), depth });
+        let above =
+            self.depth.checked_sub(1).map(|depth| Self { piece: self.piece & ((1 << depth) - 1), depth });
         let offset = |node: usize| HEADER_LEN * 8 + node;
         (offset(self.node()), offset(above.map_or(0, Self::node)))
     }
@@ -120,7 +121,11 @@ impl Tree {
     pub(crate) fn leaf_from(&self, piece: u32) -> Option<Leaf> {
         // No leaf is deeper than the bits reach, so no piece number is higher.
         let end = (u32::try_from(self.bits.len()).unwrap_or(u32::MAX).saturating_mul(8) * 2).max(1);
-        (piece..end).map(|p| self.leaf_of(p)).zip(piece..).find(|(leaf, p)| leaf.piece == *p).map(|(leaf, _)| leaf)
+        (piece..end)
+            .map(|p| self.leaf_of(p))
+            .zip(piece..)
+            .find(|(leaf, p)| leaf.piece == *p)
+            .map(|(leaf, _)| leaf)
     }
 
     /// All leaves, by ascending piece number.

@@ -66,7 +66,9 @@ impl FromStr for Checkpoint {
             },
             _ => None,
         };
-        place.map(Self).ok_or_else(|| Error::invalid(format!("`{}` is no checkpoint of a walk", text.escape_default())))
+        place
+            .map(Self)
+            .ok_or_else(|| Error::invalid(format!("`{}` is no checkpoint of a walk", text.escape_default())))
     }
 }
 
@@ -86,7 +88,10 @@ impl<M: Member> SortedSet<M> {
         if let Place::Spread { bucket, .. } = from.0
             && buckets.get(bucket).is_none()
         {
-            return Err(Error::invalid(format!("checkpoint {from}: there are only {} buckets", buckets.count())));
+            return Err(Error::invalid(format!(
+                "checkpoint {from}: there are only {} buckets",
+                buckets.count()
+            )));
         }
         let mut place = match (from.0, self.layout_known()) {
             (Place::Local { .. }, Layout::Spread) => Place::SPREAD,
@@ -111,7 +116,8 @@ impl<M: Member> SortedSet<M> {
                 Some(probe) => Some(place_of(&sets[probe.set], probe.spot.leaf().piece)),
                 None => self.place_after(place, &sets, &trees, probes.last()),
             };
-            let entries = probes.iter().zip(read).take(done).map(|(probe, reply)| read_piece(probe.spot, reply));
+            let entries =
+                probes.iter().zip(read).take(done).map(|(probe, reply)| read_piece(probe.spot, reply));
             let entries = entries.collect::<Result<Vec<_>>>()?.concat();
             return Ok(Walk { entries, next: next.map(Checkpoint) });
         }
@@ -137,7 +143,13 @@ impl<M: Member> SortedSet<M> {
 
     /// What follows when everything planned was read, by the trees as they were when it was planned: what has been
     /// split since is told by the next page.
-    fn place_after(&self, place: Place, sets: &[LocalKey], trees: &Trees, last: Option<&Probe>) -> Option<Place> {
+    fn place_after(
+        &self,
+        place: Place,
+        sets: &[LocalKey],
+        trees: &Trees,
+        last: Option<&Probe>,
+    ) -> Option<Place> {
         // No probe at all: the checkpoint lay behind the last piece of its set.
         let (set, piece) = last.map_or((0, u32::MAX), |p| (p.set, p.spot.leaf().piece));
         let behind = piece.checked_add(1).and_then(|piece| trees[set].as_ref()?.leaf_from(piece));

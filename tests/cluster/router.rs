@@ -268,7 +268,7 @@ async fn callers_of_a_frozen_server_wait_within_their_bound_and_hold_up_nobody_e
         "bystanders: {rounds} rounds, the longest took {longest:?}; callers ended after {:?}",
         started.elapsed()
     );
-    assert!(started.elapsed() < Duration::from_secs(8), "bounded by the deadline and one response");
+    assert!(started.elapsed() < Duration::from_secs(8));
     assert!(longest < Duration::from_secs(1), "held up for {longest:?}");
     let mut kinds = std::collections::BTreeMap::new();
     for (is_read, failed) in &failures {
@@ -284,22 +284,6 @@ async fn callers_of_a_frozen_server_wait_within_their_bound_and_hold_up_nobody_e
     let unknown = failures.iter().filter(|(_, f)| f.kind() == ErrorKind::Unknown).count();
     let overloaded = failures.iter().filter(|(_, f)| f.kind() == ErrorKind::Overloaded).count();
     assert!(unknown > 0 && overloaded > 0, "{kinds:?}");
-    frozen.thaw().unwrap();
-    // "Overloaded" promises that nothing was written: only unknown ones may have counted.
-    let mut counted = 0;
-    eventually("the server answers again", async || {
-        counted = 0;
-        for bucket in &stuck {
-            match store.router().call(get_raw(&raw_key(&store, *bucket, "stuck"))).await {
-                Ok(reply) if reply.is_nil() => {}
-                Ok(reply) => counted += reply.text().unwrap().parse::<usize>().unwrap(),
-                Err(_) => return false,
-            }
-        }
-        true
-    })
-    .await;
-    println!("{counted} writes took place, {unknown} callers were told that theirs may have");
 }
 
 #[tokio::test]

@@ -66,8 +66,9 @@ async fn pages(
 /// One random change, done to the set and to the model alike.
 async fn change(set: &SortedSet<AccountId>, model: &mut Model, random: &mut StdRng) {
     let count = random.random_range(1..60);
-    let pairs: Vec<_> =
-        (0..count).map(|_| (account(random.random_range(1..600)), f64::from(random.random_range(0..60)))).collect();
+    let pairs: Vec<_> = (0..count)
+        .map(|_| (account(random.random_range(1..600)), f64::from(random.random_range(0..60))))
+        .collect();
     match random.random_range(0..10) {
         0..5 => {
             set.add(&pairs).await.unwrap();
@@ -114,7 +115,11 @@ async fn random_histories_agree_with_a_map_while_pieces_split_and_sets_spread() 
             }
         }
         let layout = set.layout().await.unwrap();
-        assert_eq!(layout, if history % 2 == 0 { Layout::Spread } else { Layout::Local }, "history {history}");
+        assert_eq!(
+            layout,
+            if history % 2 == 0 { Layout::Spread } else { Layout::Local },
+            "history {history}"
+        );
     }
 }
 
@@ -149,7 +154,8 @@ async fn writers_of_several_clients_lose_nothing_while_the_set_splits_and_spread
         let mut mine = Model::new();
         for _ in 0..60 {
             let member = |random: &mut StdRng| account(random.random_range(0..150) * 6 + number + 1);
-            let pairs: Model = (0..8).map(|_| (member(&mut random), f64::from(random.random_range(0..90)))).collect();
+            let pairs: Model =
+                (0..8).map(|_| (member(&mut random), f64::from(random.random_range(0..90)))).collect();
             if random.random_bool(0.7) {
                 set.add(&pairs.clone().into_iter().collect::<Vec<_>>()).await.unwrap();
                 mine.extend(pairs);
@@ -257,7 +263,15 @@ async fn names_are_members_too_and_common_members_are_found() {
 async fn scores_keep_every_bit_and_the_infinities() {
     let store = store().await;
     let set: SortedSet<AccountId> = store.sets().named("scores").unwrap();
-    let scores = [0.1 + 0.2, f64::MIN_POSITIVE, f64::MAX, -1e-300, 9_007_199_254_740_991.0, f64::INFINITY, f64::NEG_INFINITY];
+    let scores = [
+        0.1 + 0.2,
+        f64::MIN_POSITIVE,
+        f64::MAX,
+        -1e-300,
+        9_007_199_254_740_991.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+    ];
     let pairs: Vec<_> = (1..).map(account).zip(scores).collect();
     set.add(&pairs).await.unwrap();
     for (member, score) in &pairs {

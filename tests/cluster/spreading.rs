@@ -36,7 +36,7 @@ async fn holds_exactly(set: &SortedSet<AccountId>, model: &Model) {
 
 /// How many keys of the tenant have this in their name, over all servers.
 async fn keys_named(store: &Store, name: &str) -> usize {
-    let question = tideline::cluster::Command::new("KEYS").arg(&format!("{}*{name}", store.keys().prefix()));
+    let question = tideline::cluster::Command::new("KEYS").arg(format!("{}*{name}", store.keys().prefix()));
     let replies = store.router().ask_primaries(&question).await;
     replies.into_iter().map(|(_, reply)| reply.unwrap().into_array().unwrap().len()).sum()
 }
@@ -221,7 +221,7 @@ async fn copiers_of_several_clients_at_once_make_one_spread_set() {
     // the guards before it tried to get the record; so who got the record was refused by the losers' guards,
     // halted in turn, and nobody ever finished.
     let options = patient_options();
-    let clients = join_all((0..5).map(|_| Store::open(options.clone()))).await;
+    let clients = join_all((0..12).map(|_| Store::open(options.clone()))).await;
     let sets: Vec<SortedSet<AccountId>> =
         clients.iter().map(|c| c.as_ref().unwrap().sets().named("all").unwrap()).collect();
     let mut model = members(1..=1_200);

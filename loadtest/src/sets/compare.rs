@@ -56,7 +56,8 @@ impl Differences {
             (Some(_), Some(_)) => self.altered += 1,
         }
         if self.examples.len() < EXAMPLES_MAX {
-            let tell = |score: Option<f64>| score.map_or("absent".to_owned(), |score| format!("score {score}"));
+            let tell =
+                |score: Option<f64>| score.map_or("absent".to_owned(), |score| format!("score {score}"));
             let (expected, found) = (tell(expected), tell(found));
             self.examples.push(format!("set {set}, member {member}: acknowledged {expected}, found {found}"));
         }

@@ -71,7 +71,13 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// `start` is how many followers each account has when the run begins: numbers 0 to there.
-    pub(crate) fn new(law: PowerLaw, start: Vec<u64>, writers_percent: u32, arrivals: Arrivals, seed: u64) -> Self {
+    pub(crate) fn new(
+        law: PowerLaw,
+        start: Vec<u64>,
+        writers_percent: u32,
+        arrivals: Arrivals,
+        seed: u64,
+    ) -> Self {
         Self { arrivals, random: StdRng::seed_from_u64(seed), law, writers_percent, unused: start, number: 0 }
     }
 
@@ -174,7 +180,8 @@ mod tests {
     fn sets_that_begin_short_of_it_pass_the_threshold() {
         let law = PowerLaw::new(200, 2_000);
         let start = start_sizes(&law, 512, 4_000);
-        let mut members: Vec<std::collections::HashSet<u64>> = start.iter().map(|n| (0..*n).collect()).collect();
+        let mut members: Vec<std::collections::HashSet<u64>> =
+            start.iter().map(|n| (0..*n).collect()).collect();
         for planned in Plan::new(law, start, 20, Arrivals::new(2_000, 10, 1), 1) {
             match planned.action {
                 Action::Follow => members[planned.account].insert(planned.member),
@@ -182,6 +189,11 @@ mod tests {
                 _ => false,
             };
         }
-        assert!(members[1].len() >= 512 && members[3].len() >= 512, "{} {}", members[1].len(), members[3].len());
+        assert!(
+            members[1].len() >= 512 && members[3].len() >= 512,
+            "{} {}",
+            members[1].len(),
+            members[3].len()
+        );
     }
 }

@@ -10,8 +10,10 @@ pub(crate) struct Known {
     pub(crate) score: Option<f64>,
     /// A change of it failed and may still have happened, or happen: nothing is expected of it any more.
     pub(crate) is_unsure: bool,
-    is_changing: bool,
-    changes: u64,
+    /// A change of it is under way.
+    pub(crate) is_changing: bool,
+    /// How many changes of it were begun.
+    pub(crate) changes: u64,
 }
 
 /// All members of all sets. Locks are held for moments only.

@@ -59,7 +59,10 @@ type Queue = Arc<Mutex<Option<VecDeque<Waiting>>>>;
 
 impl Wire {
     /// Takes over an open stream.
-    pub(super) fn new(stream: impl AsyncRead + AsyncWrite + Send + 'static, response_timeout: Duration) -> Self {
+    pub(super) fn new(
+        stream: impl AsyncRead + AsyncWrite + Send + 'static,
+        response_timeout: Duration,
+    ) -> Self {
         let (reader, writer) = tokio::io::split(stream);
         let (sender, receiver) = mpsc::channel(QUEUE_MAX);
         let queue: Queue = Arc::new(Mutex::new(Some(VecDeque::new())));
@@ -102,7 +105,9 @@ async fn write<S: AsyncWrite>(mut writer: WriteHalf<S>, mut messages: mpsc::Rece
                 let waiting = Waiting { replies: Vec::with_capacity(commands), commands, caller };
                 match lock(&queue).as_mut() {
                     Some(queue) => queue.push_back(waiting),
-                    None => drop(waiting.caller.send(Err(WireError::NotSent("the connection is closed".into())))),
+                    None => {
+                        drop(waiting.caller.send(Err(WireError::NotSent("the connection is closed".into()))))
+                    }
                 }
                 if buffer.is_empty() { buffer = encoded } else { buffer.extend_from_slice(&encoded) }
             }
@@ -218,7 +223,10 @@ mod tests {
         let (ours, mut other) = duplex(1_000);
         let garbled = Wire::new(ours, Duration::from_secs(5));
         other.write_all(b"HTTP/1.1 400 Bad Request\r\n").await.unwrap();
-        assert!(matches!(garbled.send(&pipeline(&["A"])).await, Err(WireError::Dropped(_) | WireError::NotSent(_))));
+        assert!(matches!(
+            garbled.send(&pipeline(&["A"])).await,
+            Err(WireError::Dropped(_) | WireError::NotSent(_))
+        ));
         theirs.write_all(b":1\r\n").await.unwrap();
     }
 }

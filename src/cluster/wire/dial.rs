@@ -75,7 +75,9 @@ impl Dialer {
             seeds.push(addr);
         }
         let Some((is_tls, credentials)) = common else {
-            return Err(Error::invalid("no seed given: name at least one node, as in redis://127.0.0.1:7000"));
+            return Err(Error::invalid(
+                "no seed given: name at least one node, as in redis://127.0.0.1:7000",
+            ));
         };
         let tls = is_tls.then(|| load_tls(files)).transpose()?;
         Ok((Self { credentials, tls, connect_timeout, response_timeout }, seeds))
@@ -123,14 +125,20 @@ impl Dialer {
 /// A certificate that doesn't fit never will; a connection that broke may work the next time.
 fn tls_failed(error: std::io::Error) -> WireError {
     let is_tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
-    if is_tls { WireError::Refused(format!("TLS: {error}")) } else { WireError::NotSent(format!("TLS: {error}")) }
+    if is_tls {
+        WireError::Refused(format!("TLS: {error}"))
+    } else {
+        WireError::NotSent(format!("TLS: {error}"))
+    }
 }
 
 fn parse_seed(url: &str) -> Result<(NodeAddr, bool, Credentials)> {
     // The URL may hold a password: error messages name only what follows it.
     let shown = url.rsplit('@').next().unwrap_or_default();
     let wrong = |why: &dyn fmt::Display| {
-        Error::invalid(format!("seed `{shown}`: {why}; expected redis://[user:password@]host:port or rediss://…"))
+        Error::invalid(format!(
+            "seed `{shown}`: {why}; expected redis://[user:password@]host:port or rediss://…"
+        ))
     };
     // The crate reads the rest; TLS is ours.
     let (is_tls, rest) = match url.split_once("://") {
@@ -154,7 +162,8 @@ fn parse_seed(url: &str) -> Result<(NodeAddr, bool, Credentials)> {
 fn load_tls(files: &TlsFiles) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let wrong = |e: rustls::Error| Error::misconfigured(format!("TLS: {e}"));
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(wrong)?;
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(wrong)?;
     let builder = builder.with_root_certificates(roots(files)?);
     let config = match (&files.certificate, &files.key) {
         (None, None) => builder.with_no_client_auth(),
@@ -163,7 +172,9 @@ fn load_tls(files: &TlsFiles) -> Result<Arc<ClientConfig>> {
             let key = PrivateKeyDer::from_pem_file(key).map_err(unreadable)?;
             builder.with_client_auth_cert(certificates(certificate)?, key).map_err(wrong)?
         }
-        _ => return Err(Error::invalid("TLS: a client certificate needs its key, and a key its certificate")),
+        _ => {
+            return Err(Error::invalid("TLS: a client certificate needs its key, and a key its certificate"));
+        }
     };
     Ok(Arc::new(config))
 }
@@ -212,7 +223,12 @@ mod tests {
 
     #[test]
     fn wrong_seeds_are_refused_without_telling_the_password() {
-        for urls in [&[][..], &["http://:secret@x"], &["redis://:secret@h:99999"], &["redis://:secret@a:1", "redis://b:1"]] {
+        for urls in [
+            &[][..],
+            &["http://:secret@x"],
+            &["redis://:secret@h:99999"],
+            &["redis://:secret@a:1", "redis://b:1"],
+        ] {
             let refused = from_urls(urls).unwrap_err();
             assert_eq!(refused.kind(), crate::ErrorKind::Invalid);
             assert!(!refused.to_string().contains("secret"), "{refused}");

@@ -63,7 +63,9 @@ impl Reply {
                 Some(length) => {
                     let mut items = Vec::with_capacity(length.min(buffer.len() / 4 + 1));
                     for _ in 0..length {
-                        let Some((item, used)) = Self::read_nested(&buffer[at..], depth + 1)? else { return Ok(None) };
+                        let Some((item, used)) = Self::read_nested(&buffer[at..], depth + 1)? else {
+                            return Ok(None);
+                        };
                         items.push(item);
                         at += used;
                     }
@@ -142,7 +144,9 @@ fn line_end(buffer: &[u8]) -> Result<Option<usize>, Garbled> {
     let searched = &buffer[..buffer.len().min(LINE_MAX)];
     match searched.iter().position(|b| *b == b'\r') {
         Some(0) => Err(Garbled("an empty line")),
-        Some(end) if buffer.len() > end + 1 && buffer[end + 1] != b'\n' => Err(Garbled("a line that does not end")),
+        Some(end) if buffer.len() > end + 1 && buffer[end + 1] != b'\n' => {
+            Err(Garbled("a line that does not end"))
+        }
         Some(end) if buffer.len() > end + 1 => Ok(Some(end)),
         None if searched.len() == LINE_MAX => Err(Garbled("a line that is too long")),
         _ => Ok(None),

@@ -1,0 +1,101 @@
+//! What all commands' reports have in common: tables for terminals, JSON for programs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
+
+use crate::tally::Summary;
+
+/// Writes a result to a file, readable for people too.
+pub(crate) fn write_json(file: &Path, result: &impl Serialize) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(result)?;
+    text.push('\n');
+    std::fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))
+}
+
+/// A row for each kind of operation.
+pub(crate) fn operations(rows: &[(&'static str, Summary)]) -> Table {
+    let mut table = new_table();
+    table.set_header([
+        "operation",
+        "succeeded",
+        "failed",
+        "not sent",
+        "p50 ms",
+        "p99 ms",
+        "p99.9 ms",
+        "max ms",
+    ]);
+    for (name, summary) in rows {
+        let counts = &summary.counts;
+        let mut cells = vec![(*name).to_owned(), counts.succeeded.to_string(), errors(&counts.errors)];
+        cells.push((counts.dropped + counts.overlapping).to_string());
+        cells.extend([summary.p50_us, summary.p99_us, summary.p999_us, summary.max_us].map(ms));
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// A table of names and values.
+pub(crate) fn facts<const N: usize>(rows: [(&str, String); N]) -> Table {
+    let mut table = new_table();
+    for (name, value) in rows {
+        table.add_row([name.to_owned(), value]);
+    }
+    table
+}
+
+/// Microseconds with one digit behind the point, or "unknown".
+pub(crate) fn micros_or_unknown(micros: Option<f64>) -> String {
+    micros.map_or_else(|| "unknown".to_owned(), |micros| format!("{micros:.1} us"))
+}
+
+fn new_table() -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED);
+    table
+}
+
+fn errors(errors: &BTreeMap<String, u64>) -> String {
+    if errors.is_empty() {
+        return "0".to_owned();
+    }
+    errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join("\n")
+}
+
+fn ms(micros: u64) -> String {
+    format!("{}.{:02}", micros / 1_000, micros % 1_000 / 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tally::Tally;
+    use std::time::Duration;
+
+    #[test]
+    fn the_table_names_errors_by_kind_and_hides_nothing() {
+        let tally = Tally::new();
+        tally.ended(Duration::from_micros(1_230), None);
+        tally.ended(Duration::from_micros(1_230), Some("unknown".into()));
+        tally.dropped();
+        tally.overlapping();
+        let table = operations(&[("follow", tally.summary())]).to_string();
+        let row = table.lines().find(|line| line.contains("follow")).unwrap();
+        let cells: Vec<&str> = row.split(['│', '┆']).map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        assert_eq!(cells, ["follow", "1", "1 unknown", "2", "1.23", "1.23", "1.23", "1.23"]);
+    }
+
+    #[test]
+    fn a_cost_that_nobody_could_measure_is_unknown_and_not_nothing() {
+        assert_eq!(micros_or_unknown(None), "unknown");
+        assert_eq!(micros_or_unknown(Some(12.34)), "12.3 us");
+    }
+}

@@ -1,0 +1,96 @@
+//! `loadtest sets`: follower sets of very different sizes under follows, unfollows and reads, then compared.
+//!
+//! `plan` decides what is done, `drive` when, `perform` does it; `record` holds what was acknowledged, `compare`
+//! holds the sets against it. Plan, record and comparison do no I/O.
+
+mod args;
+mod compare;
+mod drive;
+mod members;
+mod outcome;
+mod perform;
+mod plan;
+mod record;
+mod stock;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use tideline::{Store, StoreOptions};
+
+use crate::arrivals::Arrivals;
+use crate::cpu;
+use crate::power_law::PowerLaw;
+use crate::report;
+use crate::target::Target;
+pub(crate) use args::SetsArgs;
+use outcome::{CpuTime, Outcome};
+use perform::Performer;
+use plan::{Plan, start_sizes};
+
+/// Filling and comparing are given up after this long each.
+const STOCK_MAX: Duration = Duration::from_secs(600);
+
+/// Runs the test; true if nothing was wrong.
+pub(crate) async fn run(args: SetsArgs) -> anyhow::Result<bool> {
+    args.check()?;
+    let target = Target::open(args.cluster.clone()).await?;
+    let outcome = load(&args, &target).await;
+    // Also after a failure: what we started goes, and its end is not what the caller wants to hear of then.
+    let closed = target.close().await;
+    let outcome = outcome?;
+    closed?;
+    print!("{outcome}");
+    if let Some(file) = &args.json {
+        report::write_json(file, &outcome)?;
+    }
+    Ok(outcome.is_right())
+}
+
+async fn load(args: &SetsArgs, target: &Target) -> anyhow::Result<Outcome> {
+    let seed = args.seed.unwrap_or_else(rand::random);
+    // A prefix of its own: on a foreign cluster nothing that was there is touched.
+    let prefix = format!("loadtest-{:08x}:", rand::random::<u32>());
+    let options = StoreOptions {
+        prefix: prefix.clone(),
+        buckets: Some(args.buckets),
+        ..StoreOptions::new(target.seeds())
+    };
+    let store = Store::open(options).await?;
+    for finding in store.router().findings() {
+        eprintln!("Note: {finding}");
+    }
+    if !target.is_own() {
+        eprintln!("The keys of this run begin with `{prefix}`; they stay on the cluster.");
+    }
+    let law = PowerLaw::new(args.accounts, args.followers);
+    let changes = u64::from(args.rate) * u64::from(args.seconds) * u64::from(args.writers_percent) / 100;
+    let start = start_sizes(&law, store.sets().spread_at(), changes);
+    let performer = Arc::new(Performer::new(perform::open_sets(&store, start.len())?));
+
+    let members: u64 = start.iter().sum();
+    eprintln!("Filling {} sets with {members} followers; seed {seed}.", start.len());
+    tokio::time::timeout(STOCK_MAX, stock::fill(&performer, &start))
+        .await
+        .context("filling took too long")??;
+    let spread_before = stock::count_spread(&performer).await?;
+
+    eprintln!("Running {} operations a second for {} s.", args.rate, args.seconds);
+    let arrivals = Arrivals::new(args.rate, args.seconds, seed);
+    // Another stream of random numbers than the arrivals', of the same seed.
+    let plan = Plan::new(law, start, args.writers_percent, arrivals, seed ^ u64::MAX);
+    let (cpu_before, began) = (CpuTime { server: target.cpu(), client: cpu::own() }, Instant::now());
+    let length = Duration::from_secs(args.seconds.into());
+    let punctuality = drive::drive(&performer, plan, length, args.concurrency).await?;
+    let wall = began.elapsed();
+    let cpu = CpuTime { server: target.cpu(), client: cpu::own() }.since(&cpu_before);
+
+    eprintln!("Comparing every set with what was acknowledged.");
+    let differences = tokio::time::timeout(STOCK_MAX, stock::compare(&performer))
+        .await
+        .context("comparing took too long")??;
+    let spread_after = stock::count_spread(&performer).await?;
+    let spread = [spread_before, spread_after];
+    Outcome::new(args, seed, &performer, punctuality, (wall, cpu), spread, differences)
+}
