@@ -10,7 +10,7 @@ use tideline::local_cluster::{ClusterSpec, LocalCluster, TlsServerFiles};
 use tideline::sharded::{Order, SortedSet};
 use tideline::{AccountId, Error, ErrorKind, Store, StoreOptions};
 
-use super::harness::{Model, account, impatient, members, options, own, pairs, tell};
+use super::harness::{Model, account, impatient, members, options, own, pairs, tell, try_own};
 
 /// What a user needs, nothing else: docs/testing.md lists it with the reasons.
 const RIGHTS: &str = "+info +time +config|get +cluster|nodes +asking +wait +function|load +function|list +fcall \
@@ -177,7 +177,13 @@ fn certificates(dir: &Path, name: &str) -> TlsServerFiles {
 async fn a_cluster_that_speaks_tls_is_used_and_a_wrong_authority_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let files = certificates(dir.path(), "right");
-    let cluster = own(ClusterSpec::ephemeral().tls(files.clone()).password("secret")).await;
+    let cluster = match try_own(ClusterSpec::ephemeral().tls(files.clone()).password("secret")).await {
+        Err(e) if e.to_string().contains("Failed finding TLS support") => {
+            println!("NOT CHECKED: this server was built without TLS: {e}");
+            return;
+        }
+        cluster => cluster.unwrap(),
+    };
     let with = |tls: TlsFiles| StoreOptions {
         router: RouterSettings { tls, ..impatient() },
         ..options(cluster.urls())

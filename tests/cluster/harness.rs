@@ -86,9 +86,14 @@ impl DerefMut for Own {
 
 /// Starts a cluster for this test alone; waits while three others have one.
 pub(crate) async fn own(spec: ClusterSpec) -> Own {
+    try_own(spec).await.unwrap()
+}
+
+/// The same, for servers that may refuse the settings.
+pub(crate) async fn try_own(spec: ClusterSpec) -> tideline::Result<Own> {
     static OWN: Semaphore = Semaphore::const_new(3);
     let permit = OWN.acquire().await.unwrap();
-    Own { cluster: LocalCluster::up(spec).await.unwrap(), _permit: permit }
+    Ok(Own { cluster: LocalCluster::up(spec).await?, _permit: permit })
 }
 
 /// Three primaries with a replica each, that notice a dead node sooner than by default.
