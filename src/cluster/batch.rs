@@ -85,11 +85,16 @@ impl Batch {
     /// repeated, the later ones run again after it; if an earlier one fails for good, so do they.
     ///
     /// # Panics
-    /// If they are not all of one slot.
+    /// If they are not all of one slot, or if another than the first is [`once`](Request::once): what comes after a
+    /// command that is repeated is repeated with it.
     pub fn push_ordered(&mut self, group: impl IntoIterator<Item = Request>) -> std::ops::Range<usize> {
         let first = self.requests.len();
         for mut request in group {
             request.traits.chained = self.requests.len() > first;
+            assert!(
+                !(request.traits.chained && request.traits.once),
+                "only the first of an ordered group may be one that must not be repeated"
+            );
             assert!(
                 !request.traits.chained || request.slot == self.requests[first].slot,
                 "an ordered group lies in one slot"

@@ -47,7 +47,8 @@ pub(crate) struct Node {
     /// The node's clock less ours, in microseconds, as last probed; `i64::MIN` before that.
     clock_offset_us: AtomicI64,
     probing: Mutex<()>,
-    loading: Mutex<()>,
+    /// When the last look for the functions began, and how it ended.
+    loading: Mutex<Option<(Instant, crate::Result<()>)>>,
 }
 
 impl std::fmt::Debug for Node {
@@ -208,8 +209,17 @@ impl Node {
     /// Makes sure that the node has the function library; callers at the same time share one look.
     pub(crate) async fn load_library(&self) -> crate::Result<()> {
         let Some(library) = &self.common.library else { return Ok(()) };
-        let _only = self.loading.lock().await;
-        library.ensure(self).await
+        let arrived = Instant::now();
+        let mut last = self.loading.lock().await;
+        if let Some((began, outcome)) = &*last
+            && *began >= arrived
+        {
+            return outcome.clone();
+        }
+        let began = Instant::now();
+        let outcome = library.ensure(self).await;
+        *last = Some((began, outcome.clone()));
+        outcome
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::{BoxFuture, FutureExt, join_all};
+use futures::StreamExt;
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::FuturesUnordered;
 use tokio::time::timeout_at;
 
 use super::batch::{Answer, Batch, Request};
@@ -33,6 +35,16 @@ enum Sent {
     Overloaded,
 }
 
+/// What has ended: a try of one load, or a pause before the next one.
+enum Event {
+    /// `behind`: an asked command's place, and the rest of its group, which goes on after it.
+    Tried { outcome: Outcome, journey: Journey, behind: Option<(u32, Vec<Open>)> },
+    Rested { units: Vec<Unit>, journey: Journey },
+}
+
+/// What is under way for one batch. It is flat: however often commands are sent again, nothing nests.
+type UnderWay<'a> = FuturesUnordered<BoxFuture<'a, Event>>;
+
 impl Router {
     /// Sends all requests and returns their answers in the same order.
     ///
@@ -46,26 +58,137 @@ impl Router {
             command,
         });
         let journey = Journey { started: Instant::now(), trail: Trail::default(), rounds: 0 };
-        self.deliver(open, journey, &answers).await;
+        let mut under_way = UnderWay::new();
+        self.deliver(open, journey, &answers, &mut under_way);
+        while let Some(event) = under_way.next().await {
+            match event {
+                Event::Rested { units, journey } => self.set_out(units, journey, &answers, &mut under_way),
+                Event::Tried { outcome, journey, behind } => {
+                    let units = join_behind(outcome, behind, &answers);
+                    self.follow(units, journey, &answers, &mut under_way);
+                }
+            }
+        }
+        drop(under_way);
         answers.into_all()
     }
 
-    /// Splits commands into loads by the node that serves them now, and carries all loads at once.
-    async fn deliver(&self, commands: impl Iterator<Item = Open>, mut journey: Journey, answers: &Answers) {
-        let (mut loads, unserved) = self.split(commands);
-        if loads.len() == 1 && unserved.is_empty() {
-            let (node, load) = loads.remove(0);
-            return self.carry(node, load, journey, answers).await;
+    /// Splits commands into loads by the node that serves them now, and sends all loads at once.
+    fn deliver<'a>(
+        &'a self,
+        commands: impl Iterator<Item = Open>,
+        mut journey: Journey,
+        answers: &'a Answers,
+        under_way: &mut UnderWay<'a>,
+    ) {
+        let (loads, unserved) = self.split(commands);
+        for (node, load) in loads {
+            under_way.push(self.attempt(node, load, journey.clone(), None, answers).boxed());
         }
-        let carried = loads.into_iter().map(|(node, load)| self.carry(node, load, journey.clone(), answers));
-        let carried = join_all(carried.collect::<Vec<_>>());
-        if unserved.is_empty() {
-            carried.await;
+        if !unserved.is_empty() {
+            meters::unserved(unserved.len());
+            let outcome = Outcome::unserved(unserved, &mut journey.trail);
+            self.follow(outcome, journey, answers, under_way);
+        }
+    }
+
+    /// Sends units again: the usual way, or the first command of a unit to where ASK said.
+    fn set_out<'a>(
+        &'a self,
+        units: Vec<Unit>,
+        journey: Journey,
+        answers: &'a Answers,
+        under_way: &mut UnderWay<'a>,
+    ) {
+        let (asked, plain): (Vec<Unit>, Vec<Unit>) = units.into_iter().partition(|u| u.ask.is_some());
+        for unit in asked {
+            let Some(node) = unit.ask.as_ref().map(|addr| self.inner.node_at(addr)) else { continue };
+            let mut open = unit.into_open();
+            let Some(first) = open.next() else { continue };
+            let behind = Some((first.ticket.place, open.collect()));
+            let asking = Load::asking(first);
+            under_way.push(self.attempt(node, asking, journey.clone(), behind, answers).boxed());
+        }
+        if !plain.is_empty() {
+            self.deliver(plain.into_iter().flat_map(Unit::into_open), journey, answers, under_way);
+        }
+    }
+
+    /// After a pause, if one is due, sends again what a try left unfinished; or gives it up at the deadline.
+    fn follow<'a>(
+        &'a self,
+        outcome: Outcome,
+        mut journey: Journey,
+        answers: &'a Answers,
+        under_way: &mut UnderWay<'a>,
+    ) {
+        let settings = self.settings();
+        if outcome.causes.iter().any(|c| c.is_suspect()) {
+            self.suspect();
+        }
+        if outcome.units.is_empty() {
             return;
         }
-        meters::unserved(unserved.len());
-        let outcome = Outcome::unserved(unserved, &mut journey.trail);
-        futures::join!(carried, self.follow(outcome, journey, answers));
+        journey.rounds += 1;
+        // A redirect tells where to go; only when redirects go on does waiting help.
+        let is_directed = outcome.causes.iter().all(|c| c.is_directed()) && journey.rounds <= REDIRECTS_AT_ONCE;
+        let wait = match is_directed {
+            true => Duration::ZERO,
+            false => pause(journey.rounds, settings.backoff, rand::random()),
+        };
+        if journey.started.elapsed() + wait >= settings.deadline {
+            return outcome.expire(&journey.trail, journey.started.elapsed(), answers);
+        }
+        let units = outcome.units;
+        let rest = async move {
+            if !wait.is_zero() {
+                tokio::time::sleep(wait).await;
+            }
+            Event::Rested { units, journey }
+        };
+        under_way.push(rest.boxed());
+    }
+
+    /// Sends one load once.
+    async fn attempt(
+        &self,
+        node: Arc<Node>,
+        load: Load,
+        mut journey: Journey,
+        behind: Option<(u32, Vec<Open>)>,
+        answers: &Answers,
+    ) -> Event {
+        let outcome = match self.send(&node, &load, &journey).await {
+            Sent::Replies(replies, epoch) => load.read(replies, &epoch, &node.addr, &mut journey.trail, answers),
+            Sent::Overloaded => {
+                node.meters.overloads.increment(1);
+                for ticket in &load.tickets {
+                    answers.put(ticket, Err(self.overloaded(&node, ticket, &journey.trail)));
+                }
+                Outcome::default()
+            }
+            Sent::Failed(e) => {
+                let cause = cause_of(&e);
+                journey.trail.note(cause, &node.addr, &e);
+                load.failed(cause, &journey.trail, answers)
+            }
+        };
+        outcome.causes.iter().for_each(|c| node.meters.retry(*c));
+        outcome.moved.iter().for_each(|(slot, addr)| self.learn(*slot, addr));
+        if outcome.causes.contains(&Cause::NoFunction) {
+            let until = tokio::time::Instant::from_std(journey.started + self.settings().deadline);
+            if let Ok(Err(e)) = timeout_at(until, node.load_library()).await
+                && e.kind() == ErrorKind::Misconfigured
+            {
+                outcome.give_up(&e, answers);
+                return Event::Tried { outcome: Outcome::default(), journey, behind };
+            }
+        }
+        // The next one of a group may have moved too: following that is progress, not another try at the same.
+        if behind.is_some() && outcome.units.is_empty() {
+            journey.rounds = 0;
+        }
+        Event::Tried { outcome, journey, behind }
     }
 
     fn split(&self, commands: impl Iterator<Item = Open>) -> (Vec<(Arc<Node>, Load)>, Vec<Open>) {
@@ -98,46 +221,6 @@ impl Router {
         (full, unserved)
     }
 
-    /// Sends one load and follows up what it leaves unfinished.
-    fn carry<'a>(
-        &'a self,
-        node: Arc<Node>,
-        load: Load,
-        mut journey: Journey,
-        answers: &'a Answers,
-    ) -> BoxFuture<'a, ()> {
-        async move {
-            let outcome = match self.send(&node, &load, &journey).await {
-                Sent::Replies(replies, epoch) => {
-                    load.read(replies, &epoch, &node.addr, &mut journey.trail, answers)
-                }
-                Sent::Overloaded => {
-                    node.meters.overloads.increment(1);
-                    let why = |t| self.overloaded(&node, t, &journey.trail);
-                    return load.tickets.iter().for_each(|t| answers.put(t, Err(why(t))));
-                }
-                Sent::Failed(e) => {
-                    let cause = cause_of(&e);
-                    journey.trail.note(cause, &node.addr, &e);
-                    load.failed(cause, &journey.trail, answers)
-                }
-            };
-            if outcome.causes.is_empty() {
-                return;
-            }
-            outcome.causes.iter().for_each(|c| node.meters.retry(*c));
-            outcome.moved.iter().for_each(|(slot, addr)| self.learn(*slot, addr));
-            if outcome.causes.contains(&Cause::NoFunction)
-                && let Err(e) = node.load_library().await
-                && e.kind() == ErrorKind::Misconfigured
-            {
-                return outcome.give_up(&e, answers);
-            }
-            self.follow(outcome, journey, answers).await;
-        }
-        .boxed()
-    }
-
     async fn send(&self, node: &Node, load: &Load, journey: &Journey) -> Sent {
         let commands = load.tickets.len();
         // A group may be longer than the bound; it then waits until it is alone.
@@ -168,57 +251,6 @@ impl Router {
         }
     }
 
-    /// After a pause, if one is due, sends again what a try left unfinished; or gives it up at the deadline.
-    fn follow<'a>(&'a self, outcome: Outcome, journey: Journey, answers: &'a Answers) -> BoxFuture<'a, ()> {
-        self.follow_now(outcome, journey, answers).boxed()
-    }
-
-    async fn follow_now(&self, outcome: Outcome, mut journey: Journey, answers: &Answers) {
-        let settings = self.settings();
-        if outcome.causes.iter().any(|c| c.is_suspect()) {
-            self.suspect();
-        }
-        if outcome.units.is_empty() {
-            return;
-        }
-        journey.rounds += 1;
-        // A redirect tells where to go; only when redirects go on does waiting help.
-        let is_directed =
-            outcome.causes.iter().all(|c| c.is_directed()) && journey.rounds <= REDIRECTS_AT_ONCE;
-        let wait = match is_directed {
-            true => Duration::ZERO,
-            false => pause(journey.rounds, settings.backoff, rand::random()),
-        };
-        if journey.started.elapsed() + wait >= settings.deadline {
-            return outcome.expire(&journey.trail, journey.started.elapsed(), answers);
-        }
-        if !wait.is_zero() {
-            tokio::time::sleep(wait).await;
-        }
-        let (asked, plain): (Vec<Unit>, Vec<Unit>) = outcome.units.into_iter().partition(|u| u.ask.is_some());
-        let plain = self.deliver(plain.into_iter().flat_map(Unit::into_open), journey.clone(), answers);
-        let asked = asked.into_iter().map(|unit| self.ask_elsewhere(unit, journey.clone(), answers));
-        futures::join!(plain, join_all(asked.collect::<Vec<_>>()));
-    }
-
-    /// In a moving slot: the first command of the unit goes where ASK said, then the rest of its group follows
-    /// the usual way.
-    async fn ask_elsewhere(&self, unit: Unit, journey: Journey, answers: &Answers) {
-        let Some(addr) = unit.ask.clone() else { return };
-        let mut open = unit.into_open();
-        let Some(first) = open.next() else { return };
-        let place = first.ticket.place;
-        self.carry(self.inner.node_at(&addr), Load::asking(first), journey.clone(), answers).await;
-        if let Some(why) = answers.error_at(place) {
-            let why = why.context("an earlier command of its group failed");
-            return open.for_each(|o| answers.put(&o.ticket, Err(why.clone())));
-        }
-        let rest = Unit { open: open.collect(), ask: None };
-        // The next one may have moved too: following that is progress, not another try at the same.
-        let journey = Journey { rounds: 0, ..journey };
-        self.deliver(rest.into_open(), journey, answers).await;
-    }
-
     fn overloaded(&self, node: &Node, ticket: &Ticket, trail: &Trail) -> Error {
         let bound = self.settings().in_flight_per_node;
         let text = format!(
@@ -233,4 +265,19 @@ impl Router {
             false => Error::new(ErrorKind::Overloaded, text),
         }
     }
+}
+
+/// Puts what waits behind an asked command where it belongs: behind it again, or first now that it is done.
+fn join_behind(mut outcome: Outcome, behind: Option<(u32, Vec<Open>)>, answers: &Answers) -> Outcome {
+    let Some((place, mut rest)) = behind else { return outcome };
+    if let Some(unit) = outcome.units.first_mut() {
+        unit.open.append(&mut rest);
+    } else if let Some(why) = answers.error_at(place) {
+        let why = why.context("an earlier command of its group failed");
+        rest.iter().for_each(|open| answers.put(&open.ticket, Err(why.clone())));
+    } else if !rest.is_empty() {
+        outcome.causes.push(Cause::Ask);
+        outcome.units.push(Unit { open: rest, ask: None });
+    }
+    outcome
 }

@@ -32,7 +32,7 @@ pub(crate) fn parse_nodes(text: &str, asked: &NodeAddr, prefer_hostname: bool) -
     let mut replicas: HashMap<&str, Vec<NodeAddr>> = HashMap::new();
     for line in text.lines().filter(|l| !l.trim().is_empty()) {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let [id, addr, flags, primary, _, _, epoch, link, slots @ ..] = fields.as_slice() else {
+        let [id, addr, flags, primary, _, _, epoch, _, slots @ ..] = fields.as_slice() else {
             return Err(format!("CLUSTER NODES: a line with {} fields: {line}", fields.len()));
         };
         let has = |flag: &str| flags.split(',').any(|f| f == flag);
@@ -42,7 +42,8 @@ pub(crate) fn parse_nodes(text: &str, asked: &NodeAddr, prefer_hostname: bool) -
         let addr = parse_addr(addr, asked, prefer_hostname)
             .ok_or_else(|| format!("CLUSTER NODES: unreadable address {addr}"))?;
         if has("slave") {
-            if !has("fail") && *link == "connected" {
+            // Not by the link that the asked node has to it: its own primary's link is what counts, and a fence asks.
+            if !has("fail") {
                 replicas.entry(primary).or_default().push(addr);
             }
             continue;
@@ -94,8 +95,14 @@ pub(crate) fn merge(views: Vec<View>) -> View {
                     *claim = Some((primary.config_epoch, id.clone()));
                 }
             }
-            match merged.primaries.get(&id) {
-                Some(known) if known.config_epoch >= primary.config_epoch => {}
+            match merged.primaries.get_mut(&id) {
+                // A replica that only one of them knows must be waited for too.
+                Some(known) if known.config_epoch == primary.config_epoch => {
+                    known.replicas.extend(primary.replicas);
+                    known.replicas.sort_unstable();
+                    known.replicas.dedup();
+                }
+                Some(known) if known.config_epoch > primary.config_epoch => {}
                 _ => drop(merged.primaries.insert(id, primary)),
             }
         }

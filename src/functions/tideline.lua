@@ -30,6 +30,7 @@ local function check_leaf(key, piece, depth)
   local parent = depth > 0 and 2 ^ (depth - 1) + piece % 2 ^ (depth - 1) or 0
   local bits = redis.pcall('BITFIELD', key, 'GET', 'u8', 0, 'GET', 'u1', HEADER_BITS + node,
     'GET', 'u1', HEADER_BITS + parent)
+  if bits.err and string.sub(bits.err, 1, 9) ~= 'WRONGTYPE' then return nil, bits end
   if bits.err or bits[1] == 0 then return nil, { 'tree', '' } end
   if bits[1] ~= LOCAL or bits[2] == 1 or (depth > 0 and bits[3] == 0) then
     return nil, { 'tree', redis.call('GET', key) }

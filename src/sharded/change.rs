@@ -12,6 +12,8 @@ use crate::keys::Place;
 
 /// Members in one call: a function goes through all of them at once.
 const CALL_MAX: usize = 64;
+/// Members of one piece in one round: it has no more, and takes no more before it is split.
+const PIECE_ROUND_MAX: usize = 256;
 
 /// What a change did.
 #[derive(Debug, Clone, Default)]
@@ -132,7 +134,8 @@ impl Sets {
             if progress.open.is_empty() || progress.refused.is_some() {
                 return Ok(());
             }
-            let calls = calls(&progress.trees, std::mem::take(&mut progress.open));
+            let (calls, held) = calls(&progress.trees, std::mem::take(&mut progress.open));
+            progress.open = held;
             let requests = calls.iter().map(|(spot, items)| {
                 let may_split = progress.full.contains(&(items[0].set, *spot));
                 request(*spot, items, may_split)
@@ -252,14 +255,22 @@ impl Sets {
     }
 }
 
-/// Groups items by the piece that they belong to, a call's worth at most.
-fn calls(trees: &Trees, open: Vec<Item>) -> Vec<(Spot, Vec<Item>)> {
+/// Groups items by the piece that they belong to, a call's worth at most; and what a piece cannot take in one round.
+fn calls(trees: &Trees, open: Vec<Item>) -> (Vec<(Spot, Vec<Item>)>, Vec<Item>) {
     let spot = |item: &Item| Spot::of(trees[item.set].as_deref(), item.hash);
     let mut placed: Vec<(Spot, Item)> = open.into_iter().map(|item| (spot(&item), item)).collect();
     // Stable: members keep their order inside a piece.
     placed.sort_by_key(|(spot, item)| (item.set, *spot));
     let mut calls: Vec<(Spot, Vec<Item>)> = Vec::new();
+    let mut held = Vec::new();
+    let mut of_piece = 0;
     for (spot, item) in placed {
+        let is_same = calls.last().is_some_and(|(s, items)| *s == spot && items[0].set == item.set);
+        of_piece = if is_same { of_piece + 1 } else { 1 };
+        if of_piece > PIECE_ROUND_MAX {
+            held.push(item);
+            continue;
+        }
         match calls.last_mut() {
             Some((s, items)) if *s == spot && items[0].set == item.set && items.len() < CALL_MAX => {
                 items.push(item)
@@ -267,7 +278,7 @@ fn calls(trees: &Trees, open: Vec<Item>) -> Vec<(Spot, Vec<Item>)> {
             _ => calls.push((spot, vec![item])),
         }
     }
-    calls
+    (calls, held)
 }
 
 /// An error for a set that a change could not reach within the deadline.

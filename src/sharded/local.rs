@@ -223,10 +223,7 @@ impl Sets {
         command: impl Fn(&[u8]) -> Command,
     ) -> Result<Option<Vec<(Probe, Reply)>>> {
         let mut trees = self.trees_of(sets);
-        let all = |(set, tree): (usize, &Option<Arc<Tree>>)| {
-            Spot::all_from(tree.as_deref(), 0).into_iter().map(move |spot| Probe { set, spot, of: 0 })
-        };
-        let mut open: Vec<Probe> = trees.iter().enumerate().flat_map(all).collect();
+        let mut open = all_probes(&trees);
         let mut done = Vec::with_capacity(open.len());
         for _ in 0..ROUNDS_MAX {
             let read = self.probe(sets, &mut trees, &open, |key, _| command(key)).await?;
@@ -234,11 +231,22 @@ impl Sets {
                 return Ok(None);
             }
             let mut again = Vec::new();
+            let mut has_shrunk = false;
             for (probe, reply) in open.into_iter().zip(read) {
                 match reply {
                     Some(reply) => done.push((probe, reply)),
-                    None => again.extend(probe.heirs(trees[probe.set].as_deref())),
+                    None => {
+                        let heirs = probe.heirs(trees[probe.set].as_deref());
+                        has_shrunk |= heirs.is_empty();
+                        again.extend(heirs);
+                    }
                 }
+            }
+            if has_shrunk {
+                // What was read elsewhere may hold the same members again, or lack those that came back there.
+                done.clear();
+                open = all_probes(&trees);
+                continue;
             }
             if again.is_empty() {
                 return Ok(Some(done));
@@ -266,17 +274,23 @@ impl Spot {
 }
 
 impl Probe {
-    /// The probes that take its place when its leaf has been split.
+    /// The probes that take its place when its leaf has been split; none if the tree has lost that leaf.
     fn heirs(self, tree: Option<&Tree>) -> Vec<Self> {
-        match tree {
-            None => vec![Self { spot: Spot::Small, ..self }],
-            Some(tree) => tree
-                .heirs(self.spot.leaf())
-                .into_iter()
-                .map(|leaf| Self { spot: Spot::Leaf(leaf), ..self })
-                .collect(),
+        let at = |spot| Self { spot, ..self };
+        match (self.spot, tree) {
+            (Spot::Small, None) => vec![self],
+            (Spot::Leaf(_), None) => Vec::new(),
+            (spot, Some(tree)) => tree.heirs(spot.leaf()).into_iter().map(|leaf| at(Spot::Leaf(leaf))).collect(),
         }
     }
+}
+
+/// A probe for every spot of every set.
+fn all_probes(trees: &Trees) -> Vec<Probe> {
+    let of_set = |(set, tree): (usize, &Option<Arc<Tree>>)| {
+        Spot::all_from(tree.as_deref(), 0).into_iter().map(move |spot| Probe { set, spot, of: 0 })
+    };
+    trees.iter().enumerate().flat_map(of_set).collect()
 }
 
 fn is_wrong_type(reply: &Reply) -> bool {

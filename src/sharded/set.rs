@@ -222,6 +222,9 @@ impl<M: Member> SortedSet<M> {
         if limit == 0 || limit > PAGE_MAX {
             return Err(Error::invalid(format!("a page of {limit}: from 1 to {PAGE_MAX}")));
         }
+        if after.is_some_and(|(_, score)| score.is_nan()) {
+            return Err(Error::invalid("a page cannot go on after a score that is not a number"));
+        }
         let after = after.map(|(m, score)| Scored { score: *score, member: m.to_bytes().as_ref().into() });
         let entries = self.merged(range, after.as_ref(), limit, order).await?;
         let decode = |e: &Scored| Ok((M::from_bytes(&e.member)?, e.score));
@@ -354,7 +357,12 @@ impl<M: Member> SortedSet<M> {
     async fn settle(&self, refused: Refused) -> Result<()> {
         match refused {
             // Who should have dropped the pieces may be dead.
-            Refused::Spread => self.drop_pieces(&|_| false).await,
+            Refused::Spread => {
+                if let Err(e) = self.drop_pieces(&|_| false).await {
+                    tracing::info!("what was local could not be dropped yet: {e}");
+                }
+                Ok(())
+            }
             Refused::Spreading => {
                 self.await_spread(Instant::now() + self.sets.router().settings().deadline).await
             }

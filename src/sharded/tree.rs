@@ -1,7 +1,8 @@
 //! The tree of a local set that has pieces: which piece holds which members. Pure.
 //!
 //! The header of `tideline.lua` says how it is stored. A tree only grows while its set lives: a leaf of an old
-//! copy is a leaf still, or has been split into pieces with the same low bits.
+//! copy is a leaf still, or has been split into pieces with the same low bits. Only a failover that loses a split makes
+//! it shrink; then members are back in lower pieces, and who read by the old copy starts over.
 
 use crate::error::{Error, Result};
 
@@ -144,9 +145,15 @@ impl Tree {
         leaves
     }
 
-    /// What has become of a leaf of an older copy.
+    /// What has become of a leaf of an older copy: itself, or the leaves that it was split into. Empty: it never was
+    /// split off, as far as this tree knows; a failover that lost the split has brought its members back.
     pub(crate) fn heirs(&self, of: Leaf) -> Vec<Leaf> {
         self.leaves().into_iter().filter(|leaf| of.covers(*leaf)).collect()
+    }
+
+    /// Whether a walk that stands at `piece` finds there what it has not met: not if that piece is gone.
+    pub(crate) fn has_piece(&self, piece: u32) -> bool {
+        self.leaf_of(piece).piece == piece
     }
 }
 

@@ -168,8 +168,13 @@ impl<M: Member> SortedSet<M> {
 fn plan(trees: &Trees, place: Place) -> Vec<Probe> {
     let (Place::Local { piece } | Place::Spread { piece, .. }) = place;
     let mut probes = Vec::new();
+    // A failover that lost a split has brought members back into lower pieces: the set is walked from its beginning.
+    let from = match trees[0].as_deref() {
+        Some(tree) if tree.has_piece(piece) => piece,
+        _ => 0,
+    };
     for (set, tree) in trees.iter().enumerate() {
-        let spots = Spot::all_from(tree.as_deref(), if set == 0 { piece } else { 0 });
+        let spots = Spot::all_from(tree.as_deref(), if set == 0 { from } else { 0 });
         probes.extend(spots.into_iter().map(|spot| Probe { set, spot, of: 0 }));
         if probes.len() >= PIECES_MAX {
             break;

@@ -106,10 +106,15 @@ async fn write<S: AsyncWrite>(mut writer: WriteHalf<S>, mut messages: mpsc::Rece
                 match lock(&queue).as_mut() {
                     Some(queue) => queue.push_back(waiting),
                     None => {
-                        drop(waiting.caller.send(Err(WireError::NotSent("the connection is closed".into()))))
+                        drop(waiting.caller.send(Err(WireError::NotSent("the connection is closed".into()))));
+                        return;
                     }
                 }
-                if buffer.is_empty() { buffer = encoded } else { buffer.extend_from_slice(&encoded) }
+                if buffer.is_empty() {
+                    buffer = encoded;
+                } else {
+                    buffer.extend_from_slice(&encoded);
+                }
             }
             next = if buffer.len() < WRITE_AT_ONCE { messages.try_recv().ok() } else { None };
         }
