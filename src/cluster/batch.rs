@@ -146,7 +146,10 @@ impl Answer {
 fn kind_of(code: &str, rest: &str) -> ErrorKind {
     match code {
         // A right that is missing inside a function, in the words of Redis 7.0 and of later servers.
-        "ERR" if rest.contains("user executing the script can't") || rest.starts_with("ACL failure in script") => {
+        "ERR"
+            if rest.contains("user executing the script can't")
+                || rest.starts_with("ACL failure in script") =>
+        {
             ErrorKind::Misconfigured
         }
         "OOM" | "MISCONF" => ErrorKind::Unavailable,

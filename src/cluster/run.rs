@@ -1,11 +1,10 @@
 //! Running a batch: split by node, one pipeline each, every unfinished command followed until it is done.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use futures::StreamExt;
-use futures::future::{BoxFuture, FutureExt};
-use futures::stream::FuturesUnordered;
+use futures::future::{BoxFuture, FutureExt, poll_fn};
 use tokio::time::timeout_at;
 
 use super::batch::{Answer, Batch, Request};
@@ -38,12 +37,45 @@ enum Sent {
 /// What has ended: a try of one load, or a pause before the next one.
 enum Event {
     /// `behind`: an asked command's place, and the rest of its group, which goes on after it.
-    Tried { outcome: Outcome, journey: Journey, behind: Option<(u32, Vec<Open>)> },
-    Rested { units: Vec<Unit>, journey: Journey },
+    Tried {
+        outcome: Outcome,
+        journey: Journey,
+        behind: Option<(u32, Vec<Open>)>,
+    },
+    Rested {
+        units: Vec<Unit>,
+        journey: Journey,
+    },
 }
 
 /// What is under way for one batch. It is flat: however often commands are sent again, nothing nests.
-type UnderWay<'a> = FuturesUnordered<BoxFuture<'a, Event>>;
+///
+/// A few futures, one for each node and pipeline, all polled at each wake-up: a `FuturesUnordered` wakes its task once
+/// for each of them, which tore the batches of concurrent callers apart and cost twice the CPU time.
+#[derive(Default)]
+struct UnderWay<'a>(Vec<BoxFuture<'a, Event>>);
+
+impl<'a> UnderWay<'a> {
+    fn push(&mut self, future: impl Future<Output = Event> + Send + 'a) {
+        self.0.push(future.boxed());
+    }
+
+    /// What has ended since the last call, at least one event; nothing once nothing is under way.
+    async fn ended(&mut self) -> Vec<Event> {
+        poll_fn(|context| {
+            let mut ended = Vec::new();
+            self.0.retain_mut(|future| match future.poll_unpin(context) {
+                Poll::Ready(event) => {
+                    ended.push(event);
+                    false
+                }
+                Poll::Pending => true,
+            });
+            if ended.is_empty() && !self.0.is_empty() { Poll::Pending } else { Poll::Ready(ended) }
+        })
+        .await
+    }
+}
 
 impl Router {
     /// Sends all requests and returns their answers in the same order.
@@ -58,14 +90,18 @@ impl Router {
             command,
         });
         let journey = Journey { started: Instant::now(), trail: Trail::default(), rounds: 0 };
-        let mut under_way = UnderWay::new();
+        let mut under_way = UnderWay::default();
         self.deliver(open, journey, &answers, &mut under_way);
-        while let Some(event) = under_way.next().await {
-            match event {
-                Event::Rested { units, journey } => self.set_out(units, journey, &answers, &mut under_way),
-                Event::Tried { outcome, journey, behind } => {
-                    let units = join_behind(outcome, behind, &answers);
-                    self.follow(units, journey, &answers, &mut under_way);
+        while !under_way.0.is_empty() {
+            for event in under_way.ended().await {
+                match event {
+                    Event::Rested { units, journey } => {
+                        self.set_out(units, journey, &answers, &mut under_way)
+                    }
+                    Event::Tried { outcome, journey, behind } => {
+                        let units = join_behind(outcome, behind, &answers);
+                        self.follow(units, journey, &answers, &mut under_way);
+                    }
                 }
             }
         }
@@ -83,7 +119,7 @@ impl Router {
     ) {
         let (loads, unserved) = self.split(commands);
         for (node, load) in loads {
-            under_way.push(self.attempt(node, load, journey.clone(), None, answers).boxed());
+            under_way.push(self.attempt(node, load, journey.clone(), None, answers));
         }
         if !unserved.is_empty() {
             meters::unserved(unserved.len());
@@ -107,7 +143,7 @@ impl Router {
             let Some(first) = open.next() else { continue };
             let behind = Some((first.ticket.place, open.collect()));
             let asking = Load::asking(first);
-            under_way.push(self.attempt(node, asking, journey.clone(), behind, answers).boxed());
+            under_way.push(self.attempt(node, asking, journey.clone(), behind, answers));
         }
         if !plain.is_empty() {
             self.deliver(plain.into_iter().flat_map(Unit::into_open), journey, answers, under_way);
@@ -131,7 +167,8 @@ impl Router {
         }
         journey.rounds += 1;
         // A redirect tells where to go; only when redirects go on does waiting help.
-        let is_directed = outcome.causes.iter().all(|c| c.is_directed()) && journey.rounds <= REDIRECTS_AT_ONCE;
+        let is_directed =
+            outcome.causes.iter().all(|c| c.is_directed()) && journey.rounds <= REDIRECTS_AT_ONCE;
         let wait = match is_directed {
             true => Duration::ZERO,
             false => pause(journey.rounds, settings.backoff, rand::random()),
@@ -146,7 +183,7 @@ impl Router {
             }
             Event::Rested { units, journey }
         };
-        under_way.push(rest.boxed());
+        under_way.push(rest);
     }
 
     /// Sends one load once.
@@ -159,7 +196,9 @@ impl Router {
         answers: &Answers,
     ) -> Event {
         let outcome = match self.send(&node, &load, &journey).await {
-            Sent::Replies(replies, epoch) => load.read(replies, &epoch, &node.addr, &mut journey.trail, answers),
+            Sent::Replies(replies, epoch) => {
+                load.read(replies, &epoch, &node.addr, &mut journey.trail, answers)
+            }
             Sent::Overloaded => {
                 node.meters.overloads.increment(1);
                 for ticket in &load.tickets {

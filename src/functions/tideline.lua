@@ -296,7 +296,7 @@ register('set_add', set_add, {})
 register('set_remove', set_remove, { 'allow-oom' })
 register('set_count', set_count, { 'no-writes' })
 register('spread_begin', spread_begin, {})
--- They overwrite what is there: a server out of memory takes them, so no set stays frozen for want of it.
+-- They overwrite what is there, so a server that is out of memory takes them.
 register('spread_beat', spread_beat, { 'allow-oom' })
 register('spread_copied', spread_copied, { 'allow-oom' })
 register('spread_end', spread_end, { 'allow-oom' })

@@ -280,7 +280,9 @@ impl Probe {
         match (self.spot, tree) {
             (Spot::Small, None) => vec![self],
             (Spot::Leaf(_), None) => Vec::new(),
-            (spot, Some(tree)) => tree.heirs(spot.leaf()).into_iter().map(|leaf| at(Spot::Leaf(leaf))).collect(),
+            (spot, Some(tree)) => {
+                tree.heirs(spot.leaf()).into_iter().map(|leaf| at(Spot::Leaf(leaf))).collect()
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 //! good, when it passes a threshold. docs/sets.md tells how; [`SortedSet`] is what users hold.
 //!
 //! Invariants kept here: a member is in one place at any time; a set that is being spread is frozen until all its
-//! members are copied and on replicas; an acknowledged change is never undone by a late copy.
+//! members are copied and on replicas; an acknowledged change is never undone by a copier that comes late.
 
 mod change;
 mod local;

@@ -27,9 +27,9 @@ use crate::functions::{self, Spread};
 /// A copier that shows no sign of life for so long is taken over.
 const GRACE: Duration = Duration::from_millis(1_500);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Attempts of one call; each begins anew after a failover or another copier came between.
 /// Pieces dropped in one call.
 const DROP_MAX: usize = 64;
+/// Attempts of one call; each begins anew after a failover or another copier came between.
 const ATTEMPTS_MAX: usize = 8;
 /// A guard that nobody closed goes by itself: far longer than any copying takes.
 const GUARD_TTL_MS: u64 = 24 * 60 * 60 * 1000;

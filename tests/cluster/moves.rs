@@ -277,3 +277,25 @@ async fn a_change_that_finds_no_end_of_a_move_says_so_and_has_changed_nothing() 
     assert_eq!(walk_all(&set).await, BTreeMap::new());
     assert_eq!(set.len().await.unwrap(), 0);
 }
+
+#[tokio::test]
+async fn a_group_of_hundreds_follows_its_keys_one_by_one() {
+    // Each followed ASK used to be a future inside the one before: 500 of them overflowed the stack.
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let store = store_on(&cluster).await;
+    let keys: Vec<_> = (0..600).map(|n| raw_key(&store, 3, &format!("long {n}"))).collect();
+    let slot = keys[0].1;
+    for answer in store.router().run(keys.iter().map(|key| set_raw(key, 7)).collect()).await {
+        answer.unwrap().ok().unwrap();
+    }
+    let from = store.router().owner(slot).unwrap();
+    let to = store.router().primaries().into_iter().find(|node| *node != from).unwrap();
+    cluster.begin_migration(slot, &from, &to).await.unwrap();
+    while cluster.migrate_keys(slot, &from, &to, 200).await.unwrap() > 0 {}
+    let mut batch = Batch::new();
+    batch.push_ordered(keys.iter().map(get_raw));
+    for answer in store.router().run(batch).await {
+        assert_eq!(answer.unwrap().ok().unwrap().text().unwrap(), "7");
+    }
+    cluster.end_migration(slot, &to).await.unwrap();
+}

@@ -443,3 +443,19 @@ async fn a_command_of_its_own_is_answered_with_the_servers_error() {
     let answer = store.router().ask(incr_raw(&key)).await.unwrap();
     assert_eq!(answer.reply.error().map(|(code, _)| code), Some("ERR"));
 }
+
+#[tokio::test]
+async fn thousands_of_tries_of_one_batch_do_not_pile_up() {
+    // Each try used to be a future inside the one before: with pauses this short the stack overflowed.
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let router = RouterSettings {
+        backoff: (Duration::from_micros(200), Duration::from_micros(400)),
+        deadline: Duration::from_secs(4),
+        ..RouterSettings::default()
+    };
+    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let victim = store.router().owner(0).unwrap();
+    cluster.node(&victim).unwrap().kill().unwrap();
+    let refused = store.router().call(Request::read(0, Command::new("GET").arg("{06S}x"))).await.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::Unavailable), "{refused}");
+}

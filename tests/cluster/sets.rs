@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use tideline::cluster::{Command, Request};
 use tideline::sharded::{Checkpoint, Layout, Name, Order, SetSettings, Sets, SortedSet};
 use tideline::{AccountId, ErrorKind, Store};
 
@@ -234,6 +235,50 @@ async fn a_client_that_remembers_one_tree_reads_and_writes_like_any_other() {
         }
     }
     assert_eq!(set.layout().await.unwrap(), Layout::Spread);
+}
+
+#[tokio::test]
+async fn what_a_failover_shrinks_is_read_anew() {
+    // A primary that loses an unsynced split leaves clients with a tree that knows more pieces than there are.
+    // They used to count nothing where a piece was gone, and everything twice where the set was small again.
+    let store = store().await;
+    for (size, more) in [(12, 300), (100, 300), (600, 900)] {
+        let name = format!("shrunk {size}");
+        let set: SortedSet<AccountId> = store.sets().named::<AccountId>(&name).unwrap().pinned();
+        let pairs = |ids: std::ops::RangeInclusive<u64>| ids.map(|id| (account(id), 1.0)).collect::<Vec<_>>();
+        set.add(&pairs(1..=size)).await.unwrap();
+        let bucket = store.keys().buckets().of_bytes(name.as_bytes());
+        let slot = store.keys().buckets().slot(bucket);
+        let before = dump(&store, slot, &name).await;
+        set.add(&pairs(size + 1..=more)).await.unwrap();
+        for (key, _) in dump(&store, slot, &name).await {
+            store.router().call(Request::write(slot, Command::new("DEL").arg(&key))).await.unwrap();
+        }
+        for (key, value) in &before {
+            let restore = Command::new("RESTORE").arg(key).arg("0").arg(value);
+            store.router().call(Request::write(slot, restore)).await.unwrap();
+        }
+        // The client still has the larger tree.
+        assert_eq!(set.count(..).await.unwrap(), size, "{size}");
+        let page = set.page(.., None, 1_000, Order::Ascending).await.unwrap();
+        assert_eq!(page.entries.len() as u64, size, "{size}");
+        assert_eq!(walk_all(&set).await.len() as u64, size, "{size}");
+    }
+}
+
+/// All keys of a set, as `DUMP` gives them.
+async fn dump(store: &Store, slot: u16, name: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut dumped = Vec::new();
+    let pattern = format!("{}*{name}", store.keys().prefix());
+    for (_, keys) in store.router().ask_primaries(&Command::new("KEYS").arg(&pattern)).await {
+        for key in keys.unwrap().into_array().unwrap() {
+            let key = key.bytes().unwrap().to_vec();
+            let value =
+                store.router().call(Request::read(slot, Command::new("DUMP").arg(&key))).await.unwrap();
+            dumped.push((key, value.bytes().unwrap().to_vec()));
+        }
+    }
+    dumped
 }
 
 #[tokio::test]
