@@ -97,7 +97,7 @@ impl<M: Member> SortedSet<M> {
             (Place::Local { .. }, Layout::Spread) => Place::SPREAD,
             (place, _) => place,
         };
-        let (mut sets, mut trees) = self.sets_from(place).await?;
+        let (mut sets, mut trees) = self.sets_from(place);
         for _ in 0..TRIES_MAX {
             let probes = plan(&trees, place);
             let read = self.sets.probe(&sets, &mut trees, &probes, |key, _| walk_command(key)).await?;
@@ -105,7 +105,7 @@ impl<M: Member> SortedSet<M> {
             let is_spread = trees[0].as_ref().is_some_and(|tree| tree.is_spread());
             if is_spread && matches!(place, Place::Local { .. }) {
                 place = Place::SPREAD;
-                (sets, trees) = self.sets_from(place).await?;
+                (sets, trees) = self.sets_from(place);
                 continue;
             }
             let done = read.iter().take_while(|reply| reply.is_some()).count();
@@ -125,20 +125,16 @@ impl<M: Member> SortedSet<M> {
     }
 
     /// The sets that a page from `place` on may need, and what is known of their trees.
-    async fn sets_from(&self, place: Place) -> Result<(Vec<LocalKey>, Trees)> {
-        let (sets, piece): (Vec<LocalKey>, u32) = match place {
-            Place::Local { piece } => (vec![self.home.clone()], piece),
-            Place::Spread { bucket, piece } => {
+    fn sets_from(&self, place: Place) -> (Vec<LocalKey>, Trees) {
+        let sets: Vec<LocalKey> = match place {
+            Place::Local { .. } => vec![self.home.clone()],
+            Place::Spread { bucket, .. } => {
                 let buckets = self.sets.keys().buckets().all().skip(usize::from(bucket));
-                (buckets.take(PIECES_MAX).map(|b| self.part(b)).collect(), piece)
+                buckets.take(PIECES_MAX).map(|b| self.part(b)).collect()
             }
         };
-        let mut trees = self.sets.trees_of(&sets);
-        if piece > 0 && trees[0].is_none() {
-            // A checkpoint of another process, or a tree that was forgotten: it is not small, we just don't know it.
-            trees[0] = self.sets.look_at(&sets[0]).await?;
-        }
-        Ok((sets, trees))
+        let trees = self.sets.trees_of(&sets);
+        (sets, trees)
     }
 
     /// What follows when everything planned was read, by the trees as they were when it was planned: what has been
@@ -168,7 +164,8 @@ impl<M: Member> SortedSet<M> {
 fn plan(trees: &Trees, place: Place) -> Vec<Probe> {
     let (Place::Local { piece } | Place::Spread { piece, .. }) = place;
     let mut probes = Vec::new();
-    // A failover that lost a split has brought members back into lower pieces: the set is walked from its beginning.
+    // From its beginning where the tree is not known (it then turns out not to be small), and where a failover that
+    // lost a split has brought members back into lower pieces.
     let from = match trees[0].as_deref() {
         Some(tree) if tree.has_piece(piece) => piece,
         _ => 0,
