@@ -10,9 +10,7 @@ use tideline::cluster::{Command, Request};
 use tideline::sharded::{Checkpoint, Layout, Name, Order, SetSettings, Sets, SortedSet};
 use tideline::{AccountId, ErrorKind, Store};
 
-use super::harness::{account, options, seeded, shared, store};
-
-type Model = BTreeMap<AccountId, f64>;
+use super::harness::{Model, account, options, seeded, shared, store, walk_all};
 
 /// Everything that the set tells must be what the model tells.
 async fn compare(set: &SortedSet<AccountId>, model: &Model, random: &mut StdRng) {
@@ -33,18 +31,6 @@ async fn compare(set: &SortedSet<AccountId>, model: &Model, random: &mut StdRng)
         }
         assert_eq!(pages(set, range.clone(), random.random_range(1..40), order).await, wanted);
     }
-}
-
-async fn walk_all(set: &SortedSet<AccountId>) -> Model {
-    let mut met = Model::new();
-    let mut next = Some(Checkpoint::START);
-    while let Some(from) = next {
-        // A checkpoint may be stored and read back at any point.
-        let walk = set.walk(from.to_string().parse().unwrap()).await.unwrap();
-        met.extend(walk.entries);
-        next = walk.next;
-    }
-    met
 }
 
 async fn pages(
