@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets, slot_of, tag_of_slot};
 use crate::error::{Error, Result};
+use crate::ids::{AccountId, PostId};
 
 /// Longest key prefix of a tenant.
 pub const PREFIX_LEN_MAX: usize = 32;
@@ -80,6 +81,97 @@ impl Keyspace {
         key
     }
 
+    /// What every key of one letter in a bucket begins with; functions put 8 bytes of an id behind it.
+    fn head(&self, bucket: Bucket, letter: char) -> Vec<u8> {
+        self.key(bucket, letter, b"")
+    }
+
+    /// The bucket of an account, in which all of its own keys lie.
+    pub(crate) fn bucket_of(&self, account: AccountId) -> Bucket {
+        self.buckets.of_account(account.get())
+    }
+
+    /// The slot of an account's own keys.
+    pub(crate) fn slot_of(&self, account: AccountId) -> u16 {
+        self.buckets.slot(self.bucket_of(account))
+    }
+
+    fn of_account(&self, letter: char, account: AccountId) -> Vec<u8> {
+        self.key(self.bucket_of(account), letter, &account.to_bytes())
+    }
+
+    /// An account's record.
+    pub(crate) fn account(&self, account: AccountId) -> Vec<u8> {
+        self.of_account('a', account)
+    }
+
+    /// Whom an account pulls when it reads.
+    pub(crate) fn marks(&self, account: AccountId) -> Vec<u8> {
+        self.of_account('m', account)
+    }
+
+    /// An account's home timeline.
+    pub(crate) fn home(&self, account: AccountId) -> Vec<u8> {
+        self.of_account('h', account)
+    }
+
+    /// What the homes' keys of a bucket begin with.
+    pub(crate) fn home_head(&self, bucket: Bucket) -> Vec<u8> {
+        self.head(bucket, 'h')
+    }
+
+    /// An account's own posts.
+    pub(crate) fn outbox(&self, account: AccountId) -> Vec<u8> {
+        self.of_account('o', account)
+    }
+
+    /// Whom an account has asked to be followed.
+    pub(crate) fn requested(&self, account: AccountId) -> Vec<u8> {
+        self.of_account('r', account)
+    }
+
+    /// Whose requests an account has approved.
+    pub(crate) fn approved(&self, account: AccountId) -> Vec<u8> {
+        self.of_account('u', account)
+    }
+
+    /// Whose requests wait for an account's answer.
+    pub(crate) fn waiting(&self, account: AccountId) -> Vec<u8> {
+        self.of_account('l', account)
+    }
+
+    /// A token with which an account has published.
+    pub(crate) fn token(&self, account: AccountId, token: &str) -> Vec<u8> {
+        let mut key = self.of_account('k', account);
+        key.extend_from_slice(token.as_bytes());
+        key
+    }
+
+    /// A post.
+    pub(crate) fn post(&self, post: PostId) -> Vec<u8> {
+        self.key(post.bucket(self.buckets), 'w', &post.get().to_be_bytes())
+    }
+
+    /// What the posts' keys of a bucket begin with.
+    pub(crate) fn post_head(&self, bucket: Bucket) -> Vec<u8> {
+        self.head(bucket, 'w')
+    }
+
+    /// What is to be done in other buckets.
+    pub(crate) fn journal(&self, bucket: Bucket) -> Vec<u8> {
+        self.key(bucket, 'j', b"")
+    }
+
+    /// When the accounts of a bucket that have a home read last.
+    pub(crate) fn days(&self, bucket: Bucket) -> Vec<u8> {
+        self.key(bucket, 'd', b"")
+    }
+
+    /// The instances that are alive. In bucket 0.
+    pub(crate) fn living(&self) -> Vec<u8> {
+        self.key(Bucket(0), 'v', b"")
+    }
+
     /// While a set is being spread: who may copy into this bucket.
     pub(crate) fn guard(&self, bucket: Bucket, name: &[u8]) -> Vec<u8> {
         self.key(bucket, 'g', name)
@@ -137,12 +229,28 @@ mod tests {
                 keys.clock(bucket), fence("tenant:", buckets.slot(bucket)), keys.guard(bucket, &name),
                 keys.set(Place::Whole, bucket, &name), keys.set(Place::Part, bucket, &name),
                 keys.piece(Place::Whole, bucket, &name, piece), keys.piece(Place::Part, bucket, &name, piece),
+                keys.journal(bucket), keys.days(bucket), keys.home_head(bucket), keys.post_head(bucket),
             ];
             for key in &all {
                 prop_assert_eq!(slot_of_key(key), buckets.slot(bucket));
             }
             prop_assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
             prop_assert_eq!(slot_of_key(&keys.charter()), 0);
+        }
+
+        #[test]
+        fn an_accounts_keys_lie_in_its_bucket(id in 1..i64::MAX as u64, post in 0..i64::MAX as u64) {
+            let keys = Keyspace::new("tenant:", Buckets::new(64).unwrap()).unwrap();
+            let (account, post) = (AccountId::new(id).unwrap(), PostId::from_u64(post).unwrap());
+            let all = [
+                keys.account(account), keys.marks(account), keys.home(account), keys.outbox(account),
+                keys.requested(account), keys.approved(account), keys.waiting(account), keys.token(account, "t"),
+            ];
+            for key in &all {
+                prop_assert_eq!(slot_of_key(key), keys.slot_of(account));
+            }
+            prop_assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
+            prop_assert_eq!(slot_of_key(&keys.post(post)), keys.buckets().slot(post.bucket(keys.buckets())));
         }
 
         #[test]

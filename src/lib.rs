@@ -6,19 +6,34 @@
 //!
 //! Dependencies between modules point one way: error, bucket, ids, keys <- cluster <- functions <- sharded <- store.
 
+pub mod account;
 pub mod bucket;
 pub mod cluster;
+mod context;
+mod engine;
 pub mod error;
+mod fanout;
 pub mod functions;
+mod graph;
 pub mod ids;
 pub mod keys;
 pub mod local_cluster;
+mod meters;
+pub mod post;
+mod settings;
 pub mod sharded;
 mod store;
+mod timeline;
 
+pub use account::{Account, AccountKind, AccountState, AccountUpdate, Mode, NewAccount};
+pub use engine::{Engine, EngineBuilder, Health, PostAck, Published};
 pub use error::{Error, ErrorKind, Result};
+pub use fanout::{Delivery, DeliveryProgress};
+pub use graph::Followed;
 pub use ids::{AccountId, PostId};
+pub use settings::{Acknowledge, EngineSettings, PAGE_LEN_MAX};
 pub use store::{FORMAT, Store, StoreOptions};
+pub use timeline::{Cursor, FilterFacts, HomeStatus, Page, PagePost, PostFilter, Query, Range, Timeline};
 
 /// The examples in the pages for users are compiled with the tests.
 #[cfg(doctest)]

@@ -21,6 +21,8 @@ pub(crate) struct Traits {
     pub(crate) undeclared: bool,
     /// Carries random bytes that must not be written twice: after a lost reply the caller draws anew.
     pub(crate) once: bool,
+    /// Has another way in a moving slot: the caller gets TRYAGAIN as the answer at once.
+    pub(crate) unless_moving: bool,
     /// Runs after the request before it, on the same connection.
     pub(crate) chained: bool,
 }
@@ -43,6 +45,15 @@ impl Request {
     #[must_use]
     pub fn touching_undeclared_keys(mut self) -> Self {
         self.traits.undeclared = true;
+        self
+    }
+
+    /// Marks a function with undeclared keys for which the caller has another way while its slot moves: it gets
+    /// that reply as the answer ([`Answer::is_moving`]) at once. Some of its writes may have been done.
+    #[must_use]
+    pub fn unless_moving(mut self) -> Self {
+        self.traits.undeclared = true;
+        self.traits.unless_moving = true;
         self
     }
 
@@ -131,6 +142,14 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Whether it says that the slot is moving ([`Request::unless_moving`]).
+    pub fn is_moving(&self) -> bool {
+        match self.reply.error() {
+            Some((code, rest)) => matches!(code, "TRYAGAIN" | "ASK") || rest.contains("non local key"),
+            None => false,
+        }
+    }
+
     /// The reply, unless it is an error.
     #[inline]
     pub fn ok(self) -> Result<Reply> {

@@ -133,6 +133,10 @@ impl Load {
                     outcome.moved.push((slot, addr));
                     (Cause::Moved, None)
                 }
+                Verdict::Ask(_) | Verdict::Wait(Cause::TryAgain) if ticket.traits.unless_moving => {
+                    places[ticket.place as usize] = Some(Ok(Answer { reply, epoch: epoch.clone() }));
+                    continue;
+                }
                 // At the target a key that hasn't moved looks missing: what touches undeclared keys must wait.
                 Verdict::Ask(_) if ticket.traits.undeclared => (Cause::TryAgain, None),
                 Verdict::Ask(addr) => (Cause::Ask, Some(addr)),
@@ -273,7 +277,8 @@ mod tests {
         (done, outcome.units.iter().map(unit).collect())
     }
 
-    const ALONE: Traits = Traits { read: false, undeclared: false, once: false, chained: false };
+    const ALONE: Traits =
+        Traits { read: false, undeclared: false, unless_moving: false, once: false, chained: false };
     const NEXT: Traits = Traits { chained: true, ..ALONE };
 
     #[test]

@@ -109,6 +109,8 @@ pub(crate) fn judge(reply: &Reply, from: &NodeAddr) -> Verdict {
         "READONLY" | "UNBLOCKED" => Verdict::Wait(Cause::ReadOnly),
         "BUSY" => Verdict::Wait(Cause::Busy),
         "NOREPLICAS" => Verdict::Wait(Cause::NoReplicas),
+        // A function has met an undeclared key that has just moved; what it wrote before is harmless.
+        "ERR" if rest.contains("non local key") => Verdict::Wait(Cause::TryAgain),
         "ERR" if rest.starts_with("Function not found") => Verdict::Wait(Cause::NoFunction),
         _ => Verdict::Done,
     }

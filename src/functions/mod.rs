@@ -1,25 +1,52 @@
 //! The server-side functions, one typed wrapper each; only these files call them.
 //!
-//! The code is `tideline.lua`. Its library's name carries a version, so that two releases run side by side: raise
+//! The code is in `lua/`. Its library's name carries a version, so that two releases run side by side: raise
 //! [`VERSION`] with every released change of the code. The router loads it where it is missing.
 
+mod accounts;
 mod clock;
+mod homes;
+mod journal;
+mod posts;
 mod sets;
 
+pub(crate) use accounts::{
+    Changed, Edge, EdgeOp, GraphChange, Look, Mark, PairLook, Settle, Settled, account_bury, account_create,
+    account_read, account_set, author_look, field_drop, mark, parse_author_look,
+};
 pub use clock::Clock;
+pub(crate) use homes::{
+    Begun, Delivered, HomeFit, home_begin, home_deliver, home_drop, home_finish, home_sweep, home_tidy,
+};
+pub(crate) use journal::{
+    journal_add, journal_claim, journal_mark, journal_strike, lease_renew, parse_added,
+};
+pub(crate) use posts::{Deleted, Edited, Publish, Published, outbox_page, post_delete, post_edit};
 pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
-pub(crate) use sets::{count, guard_close, parse_count};
+pub(crate) use sets::{count, guard_close, parse_count, set_split};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
 
-use crate::cluster::{Command, Library};
+use crate::cluster::{Command, Library, Reply};
+use crate::error::Error;
 
 /// Version of the function library; part of every function's name.
 pub const VERSION: u32 = 1;
 
+/// In the order in which one part uses another.
+const CODE: &str = concat!(
+    include_str!("lua/prelude.lua"),
+    include_str!("lua/sets.lua"),
+    include_str!("lua/clock.lua"),
+    include_str!("lua/homes.lua"),
+    include_str!("lua/journal.lua"),
+    include_str!("lua/accounts.lua"),
+    include_str!("lua/posts.lua"),
+);
+
 /// The library, as a router takes it.
 pub fn library() -> Library {
     let name = library_name();
-    Library::new(&name, &include_str!("tideline.lua").replace("@LIBRARY@", &name))
+    Library::new(&name, &CODE.replace("@LIBRARY@", &name))
 }
 
 fn library_name() -> String {
@@ -39,4 +66,8 @@ fn fcall_ro(name: &str, keys: &[Vec<u8>]) -> Command {
 fn call(verb: &str, name: &str, keys: &[Vec<u8>]) -> Command {
     let command = Command::new(verb).arg(format!("{}_{name}", library_name())).arg(keys.len());
     keys.iter().fold(command, Command::arg)
+}
+
+fn unexpected(function: &str, reply: &[Reply]) -> Error {
+    Error::internal(format!("{function} answered {reply:?}, which this release does not know"))
 }

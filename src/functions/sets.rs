@@ -1,6 +1,6 @@
 //! Adding to and removing from local sets, and spreading them.
 
-use super::{fcall, fcall_ro};
+use super::{fcall, fcall_ro, unexpected};
 use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
 
@@ -118,6 +118,11 @@ impl Removed {
     }
 }
 
+/// Makes room in a full piece. Answers as a step of spreading does: with the tree as it is now.
+pub(crate) fn set_split(set: Vec<u8>, piece: Vec<u8>, partner: Vec<u8>, leaf: Option<(u32, u32)>) -> Command {
+    leaf_args(fcall("set_split", &[set, piece, partner]), leaf)
+}
+
 /// How many members the local set at `key` has.
 pub(crate) fn count(key: Vec<u8>) -> Command {
     fcall_ro("set_count", &[key])
@@ -185,7 +190,7 @@ pub(crate) fn guard_close(guard: Vec<u8>, nonce: &[u8]) -> Command {
     fcall("guard_close", &[guard]).arg(nonce)
 }
 
-fn leaf_args(command: Command, leaf: Option<(u32, u32)>) -> Command {
+pub(super) fn leaf_args(command: Command, leaf: Option<(u32, u32)>) -> Command {
     match leaf {
         Some((piece, depth)) => command.arg(piece).arg(depth),
         None => command.arg("-1").arg("0"),
@@ -200,8 +205,4 @@ pub(crate) fn push_score(command: &mut Command, score: f64) {
     } else {
         command.push(format!("{score:e}"));
     }
-}
-
-fn unexpected(function: &str, reply: &[Reply]) -> Error {
-    Error::internal(format!("{function} answered {reply:?}, which this release does not know"))
 }

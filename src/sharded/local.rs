@@ -236,9 +236,9 @@ impl Sets {
                 match reply {
                     Some(reply) => done.push((probe, reply)),
                     None => {
-                        let heirs = probe.heirs(trees[probe.set].as_deref());
+                        let heirs = probe.spot.heirs(trees[probe.set].as_deref());
                         has_shrunk |= heirs.is_empty();
-                        again.extend(heirs);
+                        again.extend(heirs.into_iter().map(|spot| Probe { spot, ..probe }));
                     }
                 }
             }
@@ -273,16 +273,13 @@ impl Spot {
     }
 }
 
-impl Probe {
-    /// The probes that take its place when its leaf has been split; none if the tree has lost that leaf.
-    fn heirs(self, tree: Option<&Tree>) -> Vec<Self> {
-        let at = |spot| Self { spot, ..self };
-        match (self.spot, tree) {
-            (Spot::Small, None) => vec![self],
-            (Spot::Leaf(_), None) => Vec::new(),
-            (spot, Some(tree)) => {
-                tree.heirs(spot.leaf()).into_iter().map(|leaf| at(Spot::Leaf(leaf))).collect()
-            }
+impl Spot {
+    /// What has taken its place when its leaf has been split; nothing if the tree has lost that leaf.
+    pub(crate) fn heirs(self, tree: Option<&Tree>) -> Vec<Self> {
+        match (self, tree) {
+            (Self::Small, None) => vec![self],
+            (Self::Leaf(_), None) => Vec::new(),
+            (spot, Some(tree)) => tree.heirs(spot.leaf()).into_iter().map(Self::Leaf).collect(),
         }
     }
 }

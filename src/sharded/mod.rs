@@ -11,6 +11,7 @@ mod change;
 mod local;
 mod member;
 mod page;
+mod pieces;
 mod set;
 pub(crate) mod spread;
 mod tree;
@@ -24,6 +25,7 @@ use quick_cache::sync::Cache;
 pub use change::Change;
 pub use member::{MEMBER_LEN_MAX, Member, Name};
 pub use page::{Order, PAGE_MAX, ScoreRange};
+pub(crate) use pieces::PieceAt;
 pub use set::{Common, Layout, Page, SortedSet};
 #[doc(hidden)]
 pub use spread::Step;

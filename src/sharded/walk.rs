@@ -36,6 +36,19 @@ impl Place {
 impl Checkpoint {
     /// Where every walk begins.
     pub const START: Self = Self(Place::Local { piece: 0 });
+
+    /// Where the walk through a bucket of a spread set begins.
+    pub(crate) fn at_bucket(bucket: u16) -> Self {
+        Self(Place::Spread { bucket, piece: 0 })
+    }
+
+    /// The bucket where it goes on, if the set was spread.
+    pub(crate) fn spread_bucket(self) -> Option<u16> {
+        match self.0 {
+            Place::Local { .. } => None,
+            Place::Spread { bucket, .. } => Some(bucket),
+        }
+    }
 }
 
 impl Default for Checkpoint {

@@ -9,6 +9,7 @@ mod harness;
 
 mod access;
 mod clock;
+mod engine;
 mod faults;
 mod fences;
 mod moves;

@@ -1,6 +1,3 @@
--- Tideline's server-side functions. Each touches the keys of one hash tag only, validates everything before it
--- writes, and writes in an order in which every prefix is harmless. docs/functions.md lists them.
---
 -- A local set (docs/sets.md) is one sorted set while it is small. When that is full, its key becomes a *tree*, a
 -- string, and its members move to pieces:
 --   byte 0      state: L local, G being spread, C copied (and nobody may begin again), S spread
@@ -125,6 +122,28 @@ local function set_add(keys, args)
   return { 'split', done, new, total, redis.call('GET', key) }
 end
 
+-- How many members the set at `key` has, small or not.
+local function set_total(key, piece)
+  if piece < 0 then return redis.call('ZCARD', key) end
+  return redis.call('BITFIELD_RO', key, 'GET', 'u56', 8)[1]
+end
+
+-- set_split: makes room in a full piece without adding anything.
+-- KEYS  set, the piece (0 of a small set), its partner
+-- ARGV  piece (-1: small), depth
+-- Reply {'tree', tree}: the set as it is now
+local function set_split(keys, args)
+  local piece, depth = tonumber(args[1]), tonumber(args[2])
+  local ok, answer = check_place(keys[1], piece, depth)
+  if not ok then return answer end
+  if piece < 0 then
+    plant(keys[1], keys[2], 'L', '\0\0\0\0\0\0\0\0')
+    piece, depth = 0, 0
+  end
+  if depth < DEPTH_MAX then split(keys[1], keys[2], keys[3], piece, depth) end
+  return { 'tree', redis.call('GET', keys[1]) }
+end
+
 -- set_remove: removes members of one piece of a local set.
 -- KEYS  set; unless it is small: the piece
 -- ARGV  piece (-1: small), depth, then for each member: remove only if its score is below this ('' always), member
@@ -242,57 +261,8 @@ local function guard_close(keys, args)
   return redis.call('DEL', keys[1])
 end
 
--- A bucket's clock is one string: milliseconds and sequence of its last id, its last stamp.
-local function read_clock(key)
-  local text = redis.call('GET', key)
-  if not text then return 0, -1, 0 end
-  local ms, sequence, stamp = string.match(text, '^(%d+) (%-?%d+) (%d+)$')
-  return tonumber(ms), tonumber(sequence), tonumber(stamp)
-end
-
-local function write_clock(key, ms, sequence, stamp)
-  redis.call('SET', key, string.format('%.0f %.0f %.0f', ms, sequence, stamp))
-end
-
-local function node_ms()
-  local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-
--- clock_ids: takes ids of a bucket, always above all before.
--- KEYS  clock
--- ARGV  the caller's milliseconds, ids per millisecond, how many
--- Reply {milliseconds, sequence} of the first; the others follow it, over into the next millisecond if need be
-local function clock_ids(keys, args)
-  local per_ms, count = tonumber(args[2]), tonumber(args[3])
-  local last_ms, last_sequence, stamp = read_clock(keys[1])
-  -- The lower of two clocks: one that runs ahead can't lift posts above everybody's.
-  local ms, sequence = math.min(node_ms(), tonumber(args[1])), 0
-  if ms <= last_ms then
-    ms, sequence = last_ms, last_sequence + 1
-    if sequence >= per_ms then ms, sequence = ms + 1, 0 end
-  end
-  local end_sequence = sequence + count - 1
-  write_clock(keys[1], ms + math.floor(end_sequence / per_ms), end_sequence % per_ms, stamp)
-  return { ms, sequence }
-end
-
--- clock_stamps: takes stamps of a bucket: milliseconds, strictly increasing.
--- KEYS  clock
--- ARGV  how many
--- Reply the first; the others follow it
-local function clock_stamps(keys, args)
-  local ms, sequence, stamp = read_clock(keys[1])
-  stamp = math.max(stamp + 1, node_ms())
-  write_clock(keys[1], ms, sequence, stamp + tonumber(args[1]) - 1)
-  return stamp
-end
-
-local function register(name, callback, flags)
-  redis.register_function { function_name = '@LIBRARY@_' .. name, callback = callback, flags = flags }
-end
-
 register('set_add', set_add, {})
+register('set_split', set_split, {})
 register('set_remove', set_remove, { 'allow-oom' })
 register('set_count', set_count, { 'no-writes' })
 register('spread_begin', spread_begin, {})
@@ -303,5 +273,3 @@ register('spread_end', spread_end, { 'allow-oom' })
 register('spread_drop', spread_drop, { 'allow-oom' })
 register('spread_forget', spread_forget, { 'allow-oom' })
 register('guard_close', guard_close, { 'allow-oom' })
-register('clock_ids', clock_ids, {})
-register('clock_stamps', clock_stamps, {})

@@ -1,0 +1,165 @@
+//! What the parts of an engine share: the store, the settings, who we are, and where everything of an account is.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::account::Account;
+use crate::bucket::Bucket;
+use crate::cluster::{Answer, Batch, Command, Epoch, Request, Router, Touched};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fanout::Tasks;
+use crate::functions::{self, HomeFit, Mark};
+use crate::graph::FillsSeen;
+use crate::ids::AccountId;
+use crate::keys::Keyspace;
+use crate::settings::{Acknowledge, EngineSettings};
+use crate::sharded::{Sets, SortedSet};
+use crate::store::Store;
+use crate::timeline::Caches;
+
+/// Bytes of a list node that hold a home, where the servers don't say (`list-max-listpack-size -2`).
+const NODE_BYTES: u32 = 8192;
+
+/// What the parts of an engine share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) store: Store,
+    pub(crate) settings: EngineSettings,
+    /// This instance, drawn at its start: one that restarts is another one, so what it left is claimed.
+    pub(crate) instance: Mark,
+    pub(crate) fit: HomeFit,
+    pub(crate) caches: Caches,
+    pub(crate) tasks: Tasks,
+    pub(crate) fills_seen: FillsSeen,
+}
+
+/// Random bytes for what is only compared for equality: drawn anew for every sending.
+pub(crate) fn draw() -> Mark {
+    rand::random()
+}
+
+impl Context {
+    pub(crate) fn new(store: Store, settings: EngineSettings) -> Arc<Self> {
+        let fit = HomeFit::new(settings.home_posts, NODE_BYTES);
+        let caches = Caches::new(&settings);
+        let tasks = Tasks::new(&settings);
+        let fills_seen = FillsSeen::new();
+        Arc::new(Self { store, settings, instance: draw(), fit, caches, tasks, fills_seen })
+    }
+
+    pub(crate) fn router(&self) -> &Router {
+        self.store.router()
+    }
+
+    pub(crate) fn keys(&self) -> &Keyspace {
+        self.store.keys()
+    }
+
+    pub(crate) fn sets(&self) -> &Sets {
+        self.store.sets()
+    }
+
+    pub(crate) fn slot(&self, account: AccountId) -> u16 {
+        self.keys().slot_of(account)
+    }
+
+    pub(crate) fn bucket(&self, account: AccountId) -> Bucket {
+        self.keys().bucket_of(account)
+    }
+
+    /// Whom an account follows. It stays local.
+    pub(crate) fn following(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
+        Ok(self.sets().of_account(account, "following")?.pinned())
+    }
+
+    /// Who follows an account. Spread once it is large.
+    pub(crate) fn followers(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
+        self.sets().of_account(account, "followers")
+    }
+
+    /// Whose posts an account doesn't want to see.
+    pub(crate) fn mutes(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
+        Ok(self.sets().of_account(account, "mutes")?.pinned())
+    }
+
+    /// Who neither follows an account nor sees its posts, nor the other way round.
+    pub(crate) fn blocks(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
+        Ok(self.sets().of_account(account, "blocks")?.pinned())
+    }
+
+    /// From whom an account hides its posts.
+    pub(crate) fn hides(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
+        Ok(self.sets().of_account(account, "hides")?.pinned())
+    }
+
+    /// An account's record, now.
+    pub(crate) async fn account(&self, id: AccountId) -> Result<Option<Account>> {
+        Account::parse(id, self.router().call(self.account_request(id)).await?)
+    }
+
+    /// An account that exists and isn't deleted.
+    pub(crate) async fn existing(&self, id: AccountId) -> Result<Account> {
+        let account = self.account(id).await?.filter(|a| a.state != crate::account::AccountState::Deleted);
+        account.ok_or_else(|| no_account(id))
+    }
+
+    pub(crate) fn account_request(&self, id: AccountId) -> Request {
+        let command = Command::new("HMGET").arg(&self.keys().account(id));
+        Request::read(self.slot(id), Account::FIELDS.iter().fold(command, |c, field| c.arg(*field)))
+    }
+
+    /// Whether `by` blocks `whom`, and whether it hides from it.
+    pub(crate) async fn restricts(&self, by: AccountId, whom: AccountId) -> Result<bool> {
+        let (blocks, hides) = (self.blocks(by)?, self.hides(by)?);
+        let (blocks, hides) = futures::future::try_join(blocks.score(&whom), hides.score(&whom)).await?;
+        Ok(blocks.is_some() || hides.is_some())
+    }
+
+    pub(crate) async fn is_blocked(&self, by: AccountId, whom: AccountId) -> Result<bool> {
+        Ok(self.blocks(by)?.score(&whom).await?.is_some())
+    }
+
+    /// Sends a function whose random bytes must not be written twice; if no reply comes, the caller draws anew.
+    pub(crate) async fn once(&self, slot: u16, command: Command) -> Result<Answer> {
+        self.router().ask(Request::write(slot, command).once()).await
+    }
+
+    /// Runs requests and gives back all their answers, or the first error.
+    pub(crate) async fn run_all(&self, batch: Batch) -> Result<Vec<Answer>> {
+        self.router().run(batch).await.into_iter().collect()
+    }
+
+    /// Waits for the replicas if the caller wants that.
+    pub(crate) async fn acknowledge(&self, how: Acknowledge, epochs: &[Epoch]) -> Result<()> {
+        if how == Acknowledge::Accepted {
+            return Ok(());
+        }
+        let mut touched = Touched::new();
+        epochs.iter().for_each(|epoch| touched.add_epoch(epoch));
+        // The write is done; only whether it will last is open. Sending it again is safe.
+        self.router().fence(&touched).await.map_err(|e| {
+            Error::new(ErrorKind::Unknown, format!("written, but not known to be replicated: {e}"))
+        })
+    }
+
+    /// Today, by the cluster's clocks: days since 1970.
+    pub(crate) fn today(&self) -> u32 {
+        u32::try_from(self.router().now_ms() / 86_400_000).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn read_noted(&self, account: AccountId, day: u32) -> Request {
+        let (record, days) = (self.keys().account(account), self.keys().days(self.bucket(account)));
+        Request::write(self.slot(account), functions::account_read(record, days, account, day))
+    }
+}
+
+pub(crate) fn no_account(id: AccountId) -> Error {
+    Error::new(ErrorKind::NotFound, format!("account {id} does not exist"))
+}
+
+/// Milliseconds since 1970, by this machine's clock: for measuring, not for ordering.
+pub(crate) fn unix_ms() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
+}

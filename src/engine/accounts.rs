@@ -1,0 +1,109 @@
+//! Accounts: creating, changing, deleting them.
+
+use super::Engine;
+use crate::account::{Account, AccountState, AccountUpdate, Mode, NewAccount};
+use crate::bucket::Bucket;
+use crate::cluster::Request;
+use crate::context::{draw, no_account};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fanout::{self, Task};
+use crate::functions::{account_create, account_set};
+use crate::ids::AccountId;
+
+impl Engine {
+    /// Creates an account, with the id given or a new one.
+    ///
+    /// [`ErrorKind::Conflict`]: there is one with that id.
+    pub async fn create_account(&self, new: NewAccount) -> Result<AccountId> {
+        let context = &self.context;
+        let id = match new.id {
+            Some(id) => id,
+            None => {
+                let bucket = rand::random::<u16>() % context.keys().buckets().count();
+                let ids = context.store.clock().post_ids(Bucket(bucket), 1).await?;
+                let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;
+                AccountId::new(id.get())?
+            }
+        };
+        let mut fields = vec![
+            ("s", vec![AccountState::Active.letter()]),
+            ("k", vec![new.kind.letter()]),
+            ("g", draw().to_vec()),
+            ("t", draw().to_vec()),
+        ];
+        if new.is_locked {
+            fields.push(("l", b"1".to_vec()));
+        }
+        if new.mode != Mode::Push {
+            fields.push(("m", new.mode.stored(draw())));
+        }
+        let graph = fields[2].1.clone();
+        let command = account_create(context.keys().account(id), fields);
+        let answer = context.router().ask(Request::write(context.slot(id), command)).await?;
+        let epoch = answer.epoch.clone();
+        if answer.ok()?.count()? == 0 && !self.has_stamp(id, &graph).await? {
+            return Err(Error::new(ErrorKind::Conflict, format!("there is an account {id} already")));
+        }
+        self.acknowledged(Some(epoch)).await?;
+        Ok(id)
+    }
+
+    /// Whether an account is the one that we have just created, when its creation was sent twice.
+    async fn has_stamp(&self, id: AccountId, graph: &[u8]) -> Result<bool> {
+        let command = crate::cluster::Command::new("HGET").arg(&self.context.keys().account(id)).arg("g");
+        let found = self.context.router().call(Request::read(self.context.slot(id), command)).await?;
+        Ok(found.bytes().is_ok_and(|stamp| stamp == graph))
+    }
+
+    /// An account's record; [`ErrorKind::NotFound`] if it doesn't exist, or is deleted.
+    pub async fn account(&self, id: AccountId) -> Result<Account> {
+        self.context.existing(id).await
+    }
+
+    /// Changes an account.
+    pub async fn update_account(&self, id: AccountId, update: &AccountUpdate) -> Result<()> {
+        if update.state == Some(AccountState::Deleted) {
+            return Err(Error::invalid(
+                "an account is deleted with `delete_account`, which takes its traces too",
+            ));
+        }
+        self.context.existing(id).await?;
+        let mut fields = Vec::new();
+        if let Some(kind) = update.kind {
+            fields.push(("k", vec![kind.letter()]));
+        }
+        if let Some(state) = update.state {
+            fields.push(("s", vec![state.letter()]));
+        }
+        if let Some(is_locked) = update.is_locked {
+            fields.push(("l", vec![if is_locked { b'1' } else { b'0' }]));
+        }
+        self.set_fields(id, fields).await
+    }
+
+    /// Deletes an account with all its traces. It is gone for everybody at once; its posts, edges and keys follow.
+    pub async fn delete_account(&self, id: AccountId) -> Result<()> {
+        self.context.existing(id).await?;
+        // The entry first: a state without it would leave the traces.
+        let task = Task::Bury { account: id };
+        let _place = fanout::reserve(&self.context)?;
+        let entry = fanout::Entry::new(self.context.bucket(id), self.context.instance, task);
+        fanout::note(&self.context, &entry).await?;
+        self.set_fields(id, vec![("s", vec![AccountState::Deleted.letter()])]).await?;
+        drop(fanout::accept(&self.context, entry));
+        Ok(())
+    }
+
+    async fn set_fields(&self, id: AccountId, fields: Vec<(&str, Vec<u8>)>) -> Result<()> {
+        if fields.is_empty() {
+            return Ok(());
+        }
+        let command = account_set(self.context.keys().account(id), fields);
+        let answer = self.context.router().ask(Request::write(self.context.slot(id), command)).await?;
+        let epoch = answer.epoch.clone();
+        if answer.ok()?.count()? == 0 {
+            return Err(no_account(id));
+        }
+        self.acknowledged(Some(epoch)).await
+    }
+}

@@ -1,0 +1,79 @@
+//! Setting an engine up.
+
+use std::sync::Arc;
+
+use super::Engine;
+use crate::cluster::RouterSettings;
+use crate::error::Result;
+use crate::settings::EngineSettings;
+use crate::sharded::SetSettings;
+use crate::store::{Store, StoreOptions};
+use crate::timeline::PostFilter;
+
+/// How an [`Engine`] is set up.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct EngineBuilder {
+    store: StoreOptions,
+    settings: EngineSettings,
+    filter: Option<Arc<dyn PostFilter>>,
+}
+
+impl EngineBuilder {
+    /// Some nodes of the cluster: `redis://` or `rediss://`, `[user[:password]@]host[:port]`. One living is enough.
+    pub fn seeds<S: Into<String>>(mut self, seeds: impl IntoIterator<Item = S>) -> Self {
+        self.store.seeds = seeds.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// What all keys of this tenant begin with.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.store.prefix = prefix.into();
+        self
+    }
+
+    /// How many buckets a new tenant has; fixed for good when it is first opened.
+    pub fn buckets(mut self, buckets: u16) -> Self {
+        self.store.buckets = Some(buckets);
+        self
+    }
+
+    /// How to talk to the cluster.
+    pub fn router(mut self, settings: RouterSettings) -> Self {
+        self.store.router = settings;
+        self
+    }
+
+    /// How sharded sets behave.
+    pub fn sets(mut self, settings: SetSettings) -> Self {
+        self.store.sets = settings;
+        self
+    }
+
+    /// Everything about the store at once.
+    pub fn store(mut self, options: StoreOptions) -> Self {
+        self.store = options;
+        self
+    }
+
+    /// How the engine behaves.
+    pub fn settings(mut self, settings: EngineSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// A filter of your own, asked about each post of each page.
+    pub fn filter(mut self, filter: impl PostFilter + 'static) -> Self {
+        self.filter = Some(Arc::new(filter));
+        self
+    }
+
+    /// Connects, and starts what runs beside: the lease, the search for work that others left, the sweep.
+    ///
+    /// Fails as [`Store::open`] does, and on settings that don't fit together. Must be called inside a tokio runtime.
+    pub async fn start(self) -> Result<Engine> {
+        self.settings.check()?;
+        let store = Store::open(self.store).await?;
+        Engine::start(store, self.settings, self.filter).await
+    }
+}

@@ -1,0 +1,134 @@
+//! Who follows, mutes, blocks whom.
+
+use super::Engine;
+use crate::error::Result;
+use crate::graph::{self, Followed, Toggle};
+use crate::ids::AccountId;
+use crate::sharded::{Checkpoint, Common, Order, Page as SetPage};
+
+impl Engine {
+    /// Follows, or asks to, if the account is locked. The next read shows the author's posts.
+    pub async fn follow(&self, reader: AccountId, author: AccountId) -> Result<Followed> {
+        let (followed, epoch) = graph::follow(&self.context, reader, author).await?;
+        self.acknowledged(epoch).await?;
+        Ok(followed)
+    }
+
+    /// Unfollows, or takes the request to follow back.
+    pub async fn unfollow(&self, reader: AccountId, author: AccountId) -> Result<()> {
+        let epoch = graph::unfollow(&self.context, reader, author).await?;
+        self.acknowledged(epoch).await
+    }
+
+    async fn toggle(&self, account: AccountId, other: AccountId, what: Toggle, on: bool) -> Result<()> {
+        let epoch = graph::toggle(&self.context, account, other, what, on).await?;
+        self.acknowledged(epoch).await
+    }
+
+    /// Hides another account's posts from one's own timelines.
+    pub async fn mute(&self, account: AccountId, other: AccountId) -> Result<()> {
+        self.toggle(account, other, Toggle::Mute, true).await
+    }
+
+    /// Takes a mute back.
+    pub async fn unmute(&self, account: AccountId, other: AccountId) -> Result<()> {
+        self.toggle(account, other, Toggle::Mute, false).await
+    }
+
+    /// Blocks: neither follows the other, nor sees its posts, from now on.
+    pub async fn block(&self, account: AccountId, other: AccountId) -> Result<()> {
+        self.toggle(account, other, Toggle::Block, true).await
+    }
+
+    /// Takes a block back. Follows that it ended stay ended.
+    pub async fn unblock(&self, account: AccountId, other: AccountId) -> Result<()> {
+        self.toggle(account, other, Toggle::Block, false).await
+    }
+
+    /// Doesn't show one's own posts to another account, which may go on following.
+    pub async fn hide_from(&self, account: AccountId, other: AccountId) -> Result<()> {
+        self.toggle(account, other, Toggle::Hide, true).await
+    }
+
+    /// Takes that back.
+    pub async fn show_to(&self, account: AccountId, other: AccountId) -> Result<()> {
+        self.toggle(account, other, Toggle::Hide, false).await
+    }
+
+    /// Who waits for a locked account's answer; up to a thousand, in no order.
+    pub async fn follow_requests(&self, account: AccountId) -> Result<Vec<AccountId>> {
+        graph::waiting(&self.context, account).await
+    }
+
+    /// Says yes to a request. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is none (any more).
+    pub async fn approve(&self, account: AccountId, requester: AccountId) -> Result<()> {
+        let epoch = graph::approve(&self.context, account, requester).await?;
+        self.acknowledged(epoch).await
+    }
+
+    /// Says no to a request.
+    pub async fn reject(&self, account: AccountId, requester: AccountId) -> Result<()> {
+        let epoch = graph::reject(&self.context, account, requester).await?;
+        self.acknowledged(epoch).await
+    }
+
+    /// Whether `reader` follows `author`.
+    pub async fn is_following(&self, reader: AccountId, author: AccountId) -> Result<bool> {
+        Ok(self.context.following(reader)?.score(&author).await?.is_some())
+    }
+
+    /// Whether each follows the other.
+    pub async fn is_mutual(&self, one: AccountId, other: AccountId) -> Result<bool> {
+        let both = (self.is_following(one, other), self.is_following(other, one));
+        let (a, b) = futures::future::try_join(both.0, both.1).await?;
+        Ok(a && b)
+    }
+
+    /// A page of whom an account follows, by the time of the follow.
+    pub async fn following(
+        &self,
+        account: AccountId,
+        after: Option<&(AccountId, f64)>,
+        limit: usize,
+        order: Order,
+    ) -> Result<SetPage<AccountId>> {
+        self.context.following(account)?.page(.., after, limit, order).await
+    }
+
+    /// A page of who follows an account, by the time of the follow.
+    pub async fn followers(
+        &self,
+        account: AccountId,
+        after: Option<&(AccountId, f64)>,
+        limit: usize,
+        order: Order,
+    ) -> Result<SetPage<AccountId>> {
+        self.context.followers(account)?.page(.., after, limit, order).await
+    }
+
+    /// How many an account follows, and how many follow it.
+    pub async fn counts(&self, account: AccountId) -> Result<(u64, u64)> {
+        let (following, followers) = (self.context.following(account)?, self.context.followers(account)?);
+        futures::future::try_join(following.len(), followers.len()).await
+    }
+
+    /// Whom both accounts follow.
+    pub async fn common_following(&self, one: AccountId, other: AccountId) -> Result<Vec<AccountId>> {
+        let sets = [self.context.following(one)?, self.context.following(other)?];
+        let members = self.context.sets().members_of(&[&sets[0], &sets[1]]).await?;
+        let mut both = members.into_iter();
+        let first: std::collections::HashSet<AccountId> = both.next().into_iter().flatten().collect();
+        Ok(both.next().into_iter().flatten().filter(|id| first.contains(id)).collect())
+    }
+
+    /// Who follows both accounts: some of them and a checkpoint, until there is none. Walks the followers of `one`,
+    /// which should be the one with fewer.
+    pub async fn common_followers(
+        &self,
+        one: AccountId,
+        other: AccountId,
+        from: Checkpoint,
+    ) -> Result<Common<AccountId>> {
+        self.context.followers(one)?.common(&self.context.followers(other)?, from).await
+    }
+}

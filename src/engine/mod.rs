@@ -1,0 +1,159 @@
+//! The engine: what users of the library hold. Each call is a few lines that bring the parts together.
+
+mod accounts;
+mod builder;
+mod edges;
+mod posts;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+pub use builder::EngineBuilder;
+pub use posts::{PostAck, Published};
+
+use crate::cluster::{Finding, Severity};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::fanout;
+use crate::ids::AccountId;
+use crate::settings::{Acknowledge, EngineSettings};
+use crate::store::Store;
+use crate::timeline::{self, Page, PostFilter, Query};
+
+/// A home-timeline engine on a Redis Cluster. Copies are cheap and share everything.
+///
+/// Any number of instances, in any number of processes, may work on the same tenant at once. What one has accepted and
+/// not finished when it dies, another one finishes.
+///
+/// ```no_run
+/// # async fn example() -> tideline::Result<()> {
+/// use tideline::post::Draft;
+/// use tideline::{Engine, NewAccount, Query};
+///
+/// let engine = Engine::builder().seeds(["redis://127.0.0.1:7000"]).start().await?;
+/// let ada = engine.create_account(NewAccount::default()).await?;
+/// let ben = engine.create_account(NewAccount::default()).await?;
+/// engine.follow(ben, ada).await?;
+/// engine.publish(ada, &Draft::text("Low tide at noon")).await?;
+/// let page = engine.read(ben, &Query::home().hydrated()).await?;
+/// assert_eq!(page.posts.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Engine {
+    context: Arc<Context>,
+    filter: Option<Arc<dyn PostFilter>>,
+}
+
+/// How an engine is.
+#[derive(Debug, Clone)]
+pub struct Health {
+    /// Whether it takes work, and nothing at the servers forbids that.
+    pub is_well: bool,
+    /// What does not fit at the servers, with what to do about it.
+    pub findings: Vec<Finding>,
+    /// Fan-outs and other journal entries that wait or are under way in this instance.
+    pub tasks: usize,
+    /// Entries in all journals, of all instances.
+    pub journal_entries: u64,
+}
+
+impl Engine {
+    /// Sets an engine up.
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder::default()
+    }
+
+    async fn start(
+        store: Store,
+        settings: EngineSettings,
+        filter: Option<Arc<dyn PostFilter>>,
+    ) -> Result<Self> {
+        settings.check()?;
+        let context = Context::new(store, settings);
+        // Before anything is accepted: without a lease others would take our work for left behind.
+        fanout::begin_lease(&context).await?;
+        tokio::spawn(fanout::keep_scanning(Arc::downgrade(&context)));
+        tokio::spawn(timeline::keep_sweeping(Arc::downgrade(&context)));
+        Ok(Self { context, filter })
+    }
+
+    /// The store that it works on.
+    pub fn store(&self) -> &Store {
+        &self.context.store
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &EngineSettings {
+        &self.context.settings
+    }
+
+    /// A page of a timeline, as `reader` may see it.
+    ///
+    /// The first read of a reader that has no home (a new one, or one that was away for long) is answered from the
+    /// outboxes of all it follows, and fills the home for the next one. Cancel-safe: it changes nothing else.
+    pub async fn read(&self, reader: AccountId, query: &Query) -> Result<Page> {
+        timeline::read(&self.context, self.filter.as_deref(), reader, query).await
+    }
+
+    /// Fills the home of an account that has none now, instead of at its next read.
+    pub async fn warm(&self, reader: AccountId) -> Result<bool> {
+        timeline::fill(&self.context, reader).await
+    }
+
+    /// Drops the homes of all who have not read for `days` days, and tells how many. It happens by itself, now and
+    /// then, with the setting `dormant_after_days`.
+    pub async fn sweep(&self, days: u32) -> Result<u64> {
+        timeline::sweep(&self.context, self.context.today().saturating_sub(days)).await
+    }
+
+    /// How it is. Asks all journals: for a page that is looked at now and then, not for each request.
+    pub async fn health(&self) -> Result<Health> {
+        let findings = self.context.router().findings();
+        let is_stopping = self.context.tasks.is_stopping();
+        Ok(Health {
+            is_well: !is_stopping && findings.iter().all(|f| f.severity != Severity::Refusal),
+            findings,
+            tasks: self.context.tasks.len(),
+            journal_entries: fanout::journal_depth(&self.context).await?,
+        })
+    }
+
+    /// Waits until no journal holds an entry: every accepted write has reached everybody.
+    pub async fn drained(&self, deadline: Duration) -> Result<()> {
+        let drained = async {
+            while fanout::journal_depth(&self.context).await? > 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Ok(())
+        };
+        timeout(deadline, drained).await.unwrap_or_else(|_| {
+            Err(Error::unavailable(format!("the journals were not empty within {} ms", deadline.as_millis())))
+        })
+    }
+
+    /// Stops: takes nothing new, finishes what is under way, and gives its lease back, so that others take over at
+    /// once what is left at the deadline. Tells how many tasks that are. Other copies of this engine stop too.
+    pub async fn shutdown(&self, deadline: Duration) -> Result<usize> {
+        self.context.tasks.stop();
+        let _ = timeout(deadline, self.context.tasks.ended()).await;
+        fanout::end_lease(&self.context).await?;
+        Ok(self.context.tasks.len())
+    }
+
+    async fn acknowledged(&self, epoch: Option<crate::cluster::Epoch>) -> Result<()> {
+        self.context.acknowledge(self.context.settings.acknowledge, epoch.as_slice()).await
+    }
+}
+
+impl From<Acknowledge> for PostAck {
+    fn from(how: Acknowledge) -> Self {
+        match how {
+            Acknowledge::Accepted => Self::Accepted,
+            Acknowledge::Replicated => Self::Replicated,
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Posts: publishing, editing, deleting them.
+
+use super::Engine;
+use crate::account::{AccountState, Mode};
+use crate::cluster::{Command, Epoch, Request};
+use crate::context::no_account;
+use crate::error::{Error, ErrorKind, Result};
+use crate::fanout::{self, Delivery, Entry, Reference, Task};
+use crate::functions::{self, Deleted, Edited, Publish};
+use crate::ids::{AccountId, PostId};
+use crate::meters;
+use crate::post::{Draft, Edit, Header, Post};
+
+/// Homes that have a post when it is acknowledged as "first".
+const FIRST_HOMES: u64 = 1_000;
+/// Tries of a publish whose reply is lost again and again.
+const TRIES_MAX: usize = 8;
+
+/// What has happened when a post is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PostAck {
+    /// A primary has it.
+    #[default]
+    Accepted,
+    /// Its replicas have it too: it survives a failover.
+    Replicated,
+    /// A thousand homes have it, or all if there are fewer.
+    First,
+    /// All homes have it.
+    Delivered,
+}
+
+/// A post that was accepted.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// Its id.
+    pub id: PostId,
+    /// Whether it was there already: published with the same token.
+    pub is_repeat: bool,
+    /// Its fan-out.
+    pub delivery: Delivery,
+}
+
+impl Engine {
+    /// Publishes a post. The author's next read shows it.
+    ///
+    /// With a token in the draft a repeated call gives the same post, whether or not the first one's reply was lost;
+    /// without one, [`ErrorKind::Unknown`] means that there may be a post. [`ErrorKind::Overloaded`]: too much is
+    /// waiting to be delivered; nothing was written.
+    pub async fn publish(&self, author: AccountId, draft: &Draft) -> Result<Published> {
+        self.publish_with(author, draft, self.context.settings.acknowledge.into()).await
+    }
+
+    /// The same, acknowledged at another moment than the settings say.
+    pub async fn publish_with(&self, author: AccountId, draft: &Draft, ack: PostAck) -> Result<Published> {
+        draft.check(self.context.settings.text_chars)?;
+        self.check_references(author, draft).await?;
+        let (mut published, epoch) = self.send(author, draft).await?;
+        meters::post(if draft.repost_of.is_some() { "repost" } else { "post" });
+        match ack {
+            PostAck::Accepted => {}
+            PostAck::Replicated => {
+                self.context.acknowledge(crate::settings::Acknowledge::Replicated, &[epoch]).await?;
+            }
+            PostAck::First => drop(published.delivery.first(FIRST_HOMES).await?),
+            PostAck::Delivered => drop(published.delivery.all().await?),
+        }
+        Ok(published)
+    }
+
+    /// What a post refers to must be there, be seen by its author, and be fit to be passed on.
+    async fn check_references(&self, author: AccountId, draft: &Draft) -> Result<()> {
+        for (what, target) in [("repost_of", draft.repost_of), ("reply_to", draft.reply_to)] {
+            let Some(target) = target else { continue };
+            let missing = || {
+                Error::new(
+                    ErrorKind::NotFound,
+                    format!("{what}: there is no post {} of account {}", target.id, target.author),
+                )
+            };
+            let post = self.stored(target.id).await?.ok_or_else(missing)?;
+            let header = *post.header();
+            if header.author != target.author {
+                return Err(missing());
+            }
+            if target.author != author {
+                let is_seen = post.admits(author) && !self.context.restricts(target.author, author).await?;
+                if !is_seen {
+                    return Err(missing());
+                }
+            }
+            if what == "repost_of" && !may_be_reposted(author, &header, &post) {
+                return Err(Error::invalid(format!(
+                    "post {} is {:?} and cannot be passed on to others",
+                    target.id, header.visibility
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    async fn stored(&self, id: PostId) -> Result<Option<Post>> {
+        let buckets = self.context.keys().buckets();
+        let command = Command::new("GET").arg(&self.context.keys().post(id));
+        let reply =
+            self.context.router().call(Request::read(buckets.slot(id.bucket(buckets)), command)).await?;
+        if reply.is_nil() { Ok(None) } else { Post::parse(reply.bytes()?).map(Some) }
+    }
+
+    async fn send(&self, author: AccountId, draft: &Draft) -> Result<(Published, Epoch)> {
+        let context = &self.context;
+        let post = Post::new(author, draft).encode();
+        let references = references(draft);
+        let mut lost = None;
+        for _ in 0..TRIES_MAX {
+            let _place = fanout::reserve(context)?;
+            let entry: functions::Mark = rand::random();
+            let publish = self.command(author, draft, &post, entry, &references);
+            let bucket = context.bucket(author);
+            let command = publish.command(context.keys().buckets(), bucket);
+            // It carries random bytes, and only a token makes it safe to send twice.
+            let request = Request::write(context.slot(author), command).touching_undeclared_keys().once();
+            let answer = match context.router().ask(request).await {
+                Err(e) if e.kind() == ErrorKind::Unknown && draft.token.is_some() => {
+                    lost = Some(e);
+                    continue;
+                }
+                answer => answer?,
+            };
+            let epoch = answer.epoch.clone();
+            return match functions::Published::parse(answer.ok()?)? {
+                functions::Published::New { id, mode, layout } => {
+                    let delivery = self.begin(author, id, entry, Mode::from_letter(mode), layout).await?;
+                    Ok((Published { id: PostId::from_u64(id)?, is_repeat: false, delivery }, epoch))
+                }
+                functions::Published::Again(id) => {
+                    let delivery = Delivery(None);
+                    Ok((Published { id: PostId::from_u64(id)?, is_repeat: true, delivery }, epoch))
+                }
+                functions::Published::NoAccount => Err(no_account(author)),
+                functions::Published::State(state) => {
+                    let state = AccountState::from_letter(state);
+                    Err(Error::invalid(format!("account {author} is {state:?}: it cannot post")))
+                }
+                functions::Published::JournalFull => Err(fanout::journal_full(context)),
+            };
+        }
+        Err(lost.unwrap_or_else(|| Error::internal("a publish was never sent")))
+    }
+
+    fn command<'a>(
+        &self,
+        author: AccountId,
+        draft: &Draft,
+        post: &'a [u8],
+        entry: functions::Mark,
+        references: &[Reference],
+    ) -> Publish<'a> {
+        let context = &self.context;
+        let keys = context.keys();
+        let bucket = context.bucket(author);
+        let ttl = u64::try_from(context.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
+        Publish {
+            keys: [
+                keys.clock(bucket),
+                keys.account(author),
+                keys.outbox(author),
+                keys.home(author),
+                keys.journal(bucket),
+                context
+                    .sets()
+                    .of_account::<AccountId>(author, "followers")
+                    .map_or_else(|_| Vec::new(), |f| f.root_key()),
+            ],
+            token: draft.token.as_deref().map(|token| (keys.token(author, token), ttl)),
+            post_head: keys.post_head(bucket),
+            now_ms: context.router().now_ms(),
+            post,
+            author,
+            journal_most: context.settings.journal_max,
+            outbox_most: context.settings.outbox_posts,
+            owner: context.instance,
+            entry,
+            fit: context.fit,
+            references: references.iter().map(|to| (rand::random(), to.stored())).collect(),
+        }
+    }
+
+    /// Runs what a publish has left in the journal.
+    async fn begin(
+        &self,
+        author: AccountId,
+        id: u64,
+        entry: functions::Mark,
+        mode: Mode,
+        layout: u8,
+    ) -> Result<Delivery> {
+        let context = &self.context;
+        if mode == Mode::Pull {
+            return Ok(Delivery(None));
+        }
+        let followers = context.followers(author)?;
+        if layout == b'S' && !followers.is_known_spread() {
+            followers.layout().await?;
+        }
+        let task = Task::Deliver { post: PostId::from_u64(id)?, author };
+        let entry = Entry { id: entry, ..Entry::new(context.bucket(author), context.instance, task) };
+        Ok(fanout::accept(context, entry))
+    }
+
+    /// Changes what a post says; never who may see it. Only its author may.
+    pub async fn edit(&self, author: AccountId, id: PostId, edit: &Edit) -> Result<()> {
+        let context = &self.context;
+        let buckets = context.keys().buckets();
+        for _ in 0..TRIES_MAX {
+            let Some(post) = self.stored(id).await? else { return Err(no_post(id)) };
+            if post.header().author != author {
+                return Err(no_post_of(id, author));
+            }
+            edit.check(&post, context.settings.text_chars)?;
+            let edited = post.edited(edit).encode();
+            let command =
+                functions::post_edit(context.keys().post(id), author, post.header().revision, &edited);
+            let request = Request::write(buckets.slot(id.bucket(buckets)), command);
+            let answer = context.router().ask(request).await?;
+            let epoch = answer.epoch.clone();
+            match Edited::parse(answer.ok()?)? {
+                Edited::Done => return self.acknowledged(Some(epoch)).await,
+                Edited::NoPost => return Err(no_post(id)),
+                Edited::Foreign => return Err(no_post_of(id, author)),
+                // Somebody else has edited it, or our own first sending has: edited again, it says the same.
+                Edited::Revision => {}
+            }
+        }
+        Err(Error::new(ErrorKind::Conflict, format!("post {id} is edited by others all the time; try again")))
+    }
+
+    /// Deletes a post, for good. Only its author may. What is deleted already is deleted.
+    pub async fn delete(&self, author: AccountId, id: PostId) -> Result<()> {
+        let context = &self.context;
+        let buckets = context.keys().buckets();
+        if id.bucket(buckets) != context.bucket(author) {
+            return Err(no_post_of(id, author));
+        }
+        let _place = fanout::reserve(context)?;
+        let Some(post) = self.stored(id).await? else { return Ok(()) };
+        let bucket = context.bucket(author);
+        let refer =
+            |to: Reference| Entry::new(bucket, context.instance, Task::Refer { post: id, author, to });
+        let entries: Vec<Entry> = references_of(post.header()).into_iter().map(refer).collect();
+        let keys = context.keys();
+        let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
+        let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
+        let command = functions::post_delete(&of, author, id.get(), context.settings.journal_max, &values);
+        let answer = context.router().ask(Request::write(context.slot(author), command)).await?;
+        let epoch = answer.epoch.clone();
+        match Deleted::parse(answer.ok()?)? {
+            Deleted::Done | Deleted::NoPost => {}
+            Deleted::Foreign => return Err(no_post_of(id, author)),
+            Deleted::JournalFull => return Err(fanout::journal_full(context)),
+        }
+        entries.into_iter().for_each(|entry| drop(fanout::accept(context, entry)));
+        self.acknowledged(Some(epoch)).await
+    }
+
+    /// A post, whoever may see it; `None`: there is none. For moderation and tests: a timeline shows only what its
+    /// reader may see.
+    pub async fn post(&self, id: PostId) -> Result<Option<Post>> {
+        self.stored(id).await
+    }
+}
+
+fn may_be_reposted(by: AccountId, header: &Header, post: &Post) -> bool {
+    use crate::post::{Audience, Visibility};
+    match header.visibility {
+        Visibility::Public | Visibility::Unlisted => post.audience() == Audience::Unnamed,
+        // Its own followers have seen it; nobody else will.
+        Visibility::Followers => header.author == by,
+        Visibility::Direct => false,
+    }
+}
+
+fn references(draft: &Draft) -> Vec<Reference> {
+    let repost =
+        draft.repost_of.map(|to| Reference { kind: Reference::REPOST, post: to.id, author: to.author });
+    let reply = draft.reply_to.map(|to| Reference { kind: Reference::REPLY, post: to.id, author: to.author });
+    repost.into_iter().chain(reply).collect()
+}
+
+fn references_of(header: &Header) -> Vec<Reference> {
+    let repost =
+        header.original.map(|to| Reference { kind: Reference::REPOST, post: to.id, author: to.author });
+    let reply =
+        header.reply_to.map(|to| Reference { kind: Reference::REPLY, post: to.id, author: to.author });
+    repost.into_iter().chain(reply).collect()
+}
+
+fn no_post(id: PostId) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no post {id}, or it was deleted"))
+}
+
+fn no_post_of(id: PostId, author: AccountId) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no post {id} of account {author}"))
+}

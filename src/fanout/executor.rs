@@ -1,0 +1,232 @@
+//! Carrying out journal entries: bounded, the small ones beside the large ones, again until they succeed.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore};
+
+use super::deliver;
+use super::entry::{Entry, Task};
+use super::progress::{Delivery, Reporter};
+use crate::bucket::Bucket;
+use crate::cluster::{Request, Touched};
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::functions::{self, Mark};
+use crate::{graph, meters};
+
+/// Fan-outs over all buckets at once; each of them keeps every node busy.
+const LARGE_AT_ONCE: usize = 4;
+/// First and longest pause before an entry that failed is tried again.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
+
+/// What this instance has to do.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    /// Entries that wait or are under way here.
+    known: Mutex<HashMap<(Bucket, Mark), Reporter>>,
+    most: usize,
+    small: Semaphore,
+    large: Semaphore,
+    /// Nothing new is begun any more.
+    is_stopping: AtomicBool,
+    has_ended: Notify,
+}
+
+/// A place among the tasks, taken before a write is accepted.
+#[derive(Debug)]
+pub(crate) struct Reserved;
+
+impl Tasks {
+    pub(crate) fn new(settings: &crate::settings::EngineSettings) -> Self {
+        Self {
+            known: Mutex::default(),
+            most: settings.tasks_max,
+            small: Semaphore::new(settings.tasks_at_once),
+            large: Semaphore::new(LARGE_AT_ONCE),
+            is_stopping: AtomicBool::new(false),
+            has_ended: Notify::new(),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<(Bucket, Mark), Reporter>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many wait or are under way.
+    pub(crate) fn len(&self) -> usize {
+        self.known().len()
+    }
+
+    pub(crate) fn knows(&self, bucket: Bucket, id: Mark) -> bool {
+        self.known().contains_key(&(bucket, id))
+    }
+
+    /// How far the entry is, if it is being run here.
+    pub(crate) fn delivery_of(&self, bucket: Bucket, id: Mark) -> Option<Delivery> {
+        self.known().get(&(bucket, id)).map(Reporter::follow)
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// From now on nothing new is begun, and what fails is left to others.
+    pub(crate) fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Release);
+        self.has_ended.notify_waiters();
+    }
+
+    /// Waits until nothing is under way.
+    pub(crate) async fn ended(&self) {
+        loop {
+            let ended = self.has_ended.notified();
+            if self.len() == 0 {
+                return;
+            }
+            // Another look now and then: a task that ended between the look and the wait has notified nobody.
+            let _ = tokio::time::timeout(Duration::from_millis(50), ended).await;
+        }
+    }
+}
+
+/// Makes sure that there is room for a task before a write that needs one is accepted.
+pub(crate) fn reserve(context: &Context) -> Result<Reserved> {
+    let tasks = &context.tasks;
+    if tasks.is_stopping() {
+        return Err(Error::unavailable("this instance is shutting down"));
+    }
+    let under_way = tasks.len();
+    if under_way >= tasks.most {
+        return Err(Error::new(
+            ErrorKind::Overloaded,
+            format!("{under_way} fan-outs and other tasks wait in this instance (tasks_max); slow down"),
+        ));
+    }
+    Ok(Reserved)
+}
+
+/// Writes an entry into its journal.
+pub(crate) async fn note(context: &Context, entry: &Entry) -> Result<()> {
+    let value = entry.stored();
+    let journal = context.keys().journal(entry.bucket);
+    let most = context.settings.journal_max;
+    let command = functions::journal_add(journal, most, [(entry.id.as_slice(), value.as_slice())]);
+    let slot = context.keys().buckets().slot(entry.bucket);
+    let reply = context.router().call(Request::write(slot, command)).await?;
+    if functions::parse_added(reply)? { Ok(()) } else { Err(journal_full(context)) }
+}
+
+/// The error for a write that found no room in the journal.
+pub(crate) fn journal_full(context: &Context) -> Error {
+    let most = context.settings.journal_max;
+    Error::new(
+        ErrorKind::Overloaded,
+        format!("{most} tasks of this bucket wait to be carried out; slow down"),
+    )
+}
+
+/// Has something looked at, by us or by whoever finishes what we leave.
+pub(crate) async fn add(context: &Arc<Context>, bucket: Bucket, task: Task) -> Result<Delivery> {
+    let _place = reserve(context)?;
+    let entry = Entry::new(bucket, context.instance, task);
+    note(context, &entry).await?;
+    Ok(accept(context, entry))
+}
+
+/// Runs an entry that stands in the journal.
+pub(crate) fn accept(context: &Arc<Context>, entry: Entry) -> Delivery {
+    let reporter = Reporter::new();
+    let delivery = reporter.follow();
+    if context.tasks.known().insert((entry.bucket, entry.id), reporter.clone()).is_some() {
+        // Somebody here runs it already.
+        return delivery;
+    }
+    let context = context.clone();
+    tokio::spawn(async move {
+        let key = (entry.bucket, entry.id);
+        run_until_done(&context, entry, &reporter).await;
+        context.tasks.known().remove(&key);
+        context.tasks.has_ended.notify_waiters();
+    });
+    delivery
+}
+
+async fn run_until_done(context: &Arc<Context>, mut entry: Entry, reporter: &Reporter) {
+    let mut wait = BACKOFF.0;
+    loop {
+        match run(context, &mut entry, reporter).await {
+            Ok(Ended::Done) => return reporter.done(),
+            Ok(Ended::Later) => {}
+            Err(e) if e.kind() == ErrorKind::Conflict => tracing::debug!("task {:?} again: {e}", entry.task),
+            Err(e) => tracing::warn!("task {:?} failed and will be tried again: {e}", entry.task),
+        }
+        meters::task_retried(entry.task.label());
+        if context.tasks.is_stopping() {
+            return;
+        }
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(BACKOFF.1);
+    }
+}
+
+/// How a run of a task ended.
+pub(crate) enum Ended {
+    /// It may be struck.
+    Done,
+    /// Not yet: something that it needs is not ready.
+    Later,
+}
+
+async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> Result<Ended> {
+    let is_large = match entry.task {
+        Task::Deliver { author, .. } => context.followers(author)?.is_known_spread(),
+        Task::Bury { .. } => true,
+        _ => false,
+    };
+    let permits = if is_large { &context.tasks.large } else { &context.tasks.small };
+    let _permit = permits.acquire().await.map_err(|e| Error::internal(e.to_string()))?;
+    let mut touched = Touched::new();
+    let mut facts: Vec<(&str, u64)> = Vec::new();
+    let ended = match entry.task {
+        Task::Deliver { post, author } => {
+            reporter.restart();
+            deliver::run(context, entry, post, author, reporter, &mut touched).await?;
+            let progress = reporter.progress();
+            // Followers as of now: the only cheap moment to count those of a spread set.
+            facts.extend([
+                ("nF", progress.delivered + progress.skipped),
+                ("fd", progress.delivered),
+                ("fs", progress.skipped),
+            ]);
+            Ended::Done
+        }
+        Task::Pair { reader, author, may_drop } => {
+            graph::settle_pair(context, reader, author, may_drop, &mut touched).await?
+        }
+        Task::Refer { post, author, to } => {
+            graph::settle_reference(context, post, author, to, &mut touched).await?
+        }
+        Task::Bury { account } => graph::bury(context, account, &mut touched).await?,
+    };
+    if let Ended::Later = ended {
+        return Ok(ended);
+    }
+    context.router().fence(&touched).await?;
+    strike(context, entry, &facts).await?;
+    Ok(Ended::Done)
+}
+
+/// Takes a finished entry out of its journal.
+async fn strike(context: &Context, entry: &Entry, facts: &[(&str, u64)]) -> Result<()> {
+    let record = match entry.task {
+        Task::Deliver { author, .. } => context.keys().account(author),
+        _ => Vec::new(),
+    };
+    let journal = context.keys().journal(entry.bucket);
+    let command = functions::journal_strike(journal, &entry.id, record, facts);
+    let slot = context.keys().buckets().slot(entry.bucket);
+    context.router().call(Request::write(slot, command)).await.map(drop)
+}

@@ -1,0 +1,19 @@
+//! What crosses buckets: the journal and who carries it out. A write that has consequences elsewhere leaves an entry
+//! in its bucket's journal; the instance that accepted it runs it at once, strikes it when what it did is on
+//! replicas, and any other instance finishes what it left.
+//!
+//! Invariants kept here: an entry is struck, and its checkpoint moves, only after a fence over all that was done for
+//! it; an executor rereads the truth, so one that is late or doubled does nothing wrong.
+
+mod deliver;
+mod entry;
+mod executor;
+mod lease;
+mod progress;
+mod scan;
+
+pub(crate) use entry::{Entry, Reference, Task};
+pub(crate) use executor::{Ended, Tasks, accept, add, journal_full, note, reserve};
+pub(crate) use lease::{begin as begin_lease, end as end_lease};
+pub use progress::{Delivery, DeliveryProgress};
+pub(crate) use scan::{journal_depth, keep_scanning};

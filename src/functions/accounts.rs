@@ -1,0 +1,314 @@
+//! Accounts: records, what they follow, their pull marks.
+
+use super::homes::HomeFit;
+use super::sets::leaf_args;
+use super::{fcall, fcall_ro, unexpected};
+use crate::cluster::{Command, Reply};
+use crate::error::{Error, Result};
+use crate::ids::AccountId;
+
+/// What is only compared for equality: stamps, marks, nonces.
+pub(crate) type Mark = [u8; 8];
+
+/// Creates an account's record; answers 1, or 0 if there is one.
+pub(crate) fn account_create<'f>(
+    record: Vec<u8>,
+    fields: impl IntoIterator<Item = (&'f str, Vec<u8>)>,
+) -> Command {
+    with_fields(fcall("account_create", &[record]), fields)
+}
+
+/// Changes fields of a record that exists; answers 1, or 0 if there is none.
+pub(crate) fn account_set<'f>(
+    record: Vec<u8>,
+    fields: impl IntoIterator<Item = (&'f str, Vec<u8>)>,
+) -> Command {
+    with_fields(fcall("account_set", &[record]), fields)
+}
+
+fn with_fields<'f>(command: Command, fields: impl IntoIterator<Item = (&'f str, Vec<u8>)>) -> Command {
+    fields.into_iter().fold(command, |command, (field, value)| command.arg(field).arg(&value))
+}
+
+/// Notes on which day an account has read.
+pub(crate) fn account_read(record: Vec<u8>, days: Vec<u8>, account: AccountId, day: u32) -> Command {
+    fcall("account_read", &[record, days]).arg(&account.to_bytes()).arg(day)
+}
+
+/// What happens to a set's member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EdgeOp {
+    Add,
+    Remove,
+}
+
+/// One set that a change touches.
+#[derive(Debug)]
+pub(crate) struct Edge {
+    pub(crate) op: EdgeOp,
+    /// The set, and its piece; the set again while it is small.
+    pub(crate) keys: [Vec<u8>; 2],
+    pub(crate) leaf: Option<(u32, u32)>,
+    pub(crate) piece_limit: u32,
+    pub(crate) set_limit: u32,
+    /// The record's field for the size of the set, or ''.
+    pub(crate) count_field: &'static str,
+    pub(crate) member: AccountId,
+}
+
+/// A change of what an account follows, mutes, blocks: all of it, if the graph stamp still is what the caller saw.
+#[derive(Debug)]
+pub(crate) struct GraphChange {
+    /// Record, marks, requests, journal, clock.
+    pub(crate) keys: [Vec<u8>; 5],
+    pub(crate) seen: Mark,
+    /// New graph stamp and marks stamp.
+    pub(crate) stamps: [Mark; 2],
+    pub(crate) journal_most: u32,
+    pub(crate) entries: Vec<(Mark, Vec<u8>)>,
+    /// Marks that are set, or taken away.
+    pub(crate) marks: Vec<(AccountId, Option<Mark>)>,
+    /// Whose request changes, what it must be now, and what it becomes.
+    pub(crate) request: Option<(AccountId, Option<Mark>, Option<Mark>)>,
+    pub(crate) edges: Vec<Edge>,
+}
+
+/// What became of a [`GraphChange`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// Done, with this stamp as score.
+    Done(u64),
+    /// Something else has changed: the graph stamp is this now.
+    Stamp(Mark),
+    NoAccount,
+    JournalFull,
+    /// The request is another one.
+    Request,
+    /// Of the edge with that number: our copy of the tree is old, its piece is full, its set is.
+    Tree(usize, Vec<u8>),
+    PieceFull(usize),
+    Limit(usize),
+}
+
+impl GraphChange {
+    pub(crate) fn command(self) -> Command {
+        let keys: Vec<Vec<u8>> =
+            self.keys.into_iter().chain(self.edges.iter().flat_map(|e| e.keys.clone())).collect();
+        let mut command = fcall("change", &keys)
+            .arg(&self.seen)
+            .arg(&self.stamps[0])
+            .arg(&self.stamps[1])
+            .arg(self.journal_most)
+            .arg(self.entries.len());
+        for (entry, value) in &self.entries {
+            command = command.arg(entry).arg(value);
+        }
+        command = command.arg(self.marks.len());
+        for (author, mark) in &self.marks {
+            command = command.arg(&author.to_bytes()).arg(or_empty(mark.as_ref()));
+        }
+        command = match &self.request {
+            None => command.arg("").arg("").arg(""),
+            Some((account, wanted, becomes)) => command
+                .arg(&account.to_bytes())
+                .arg(or_empty(wanted.as_ref()))
+                .arg(or_empty(becomes.as_ref())),
+        };
+        for edge in &self.edges {
+            let op = if edge.op == EdgeOp::Add { "+" } else { "-" };
+            command = leaf_args(command.arg(op), edge.leaf)
+                .arg(edge.piece_limit)
+                .arg(edge.set_limit)
+                .arg(edge.count_field)
+                .arg(&edge.member.to_bytes());
+        }
+        command
+    }
+}
+
+fn or_empty(mark: Option<&Mark>) -> &[u8] {
+    mark.map_or(&[], |mark| mark.as_slice())
+}
+
+impl Changed {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        let reply = reply.into_array()?;
+        let number = |n: &Reply| n.count().map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        Ok(match reply.as_slice() {
+            [word] => match word.bytes()? {
+                b"gone" => Self::NoAccount,
+                b"busy" => Self::JournalFull,
+                b"request" => Self::Request,
+                _ => return Err(unexpected("change", &reply)),
+            },
+            [word, value] => match word.bytes()? {
+                b"ok" => Self::Done(value.count()?),
+                b"stamp" => Self::Stamp(mark(value)?),
+                b"full" => Self::PieceFull(number(value)?),
+                b"limit" => Self::Limit(number(value)?),
+                _ => return Err(unexpected("change", &reply)),
+            },
+            [word, edge, tree] if word.bytes()? == b"tree" => {
+                Self::Tree(number(edge)?, tree.bytes()?.to_vec())
+            }
+            _ => return Err(unexpected("change", &reply)),
+        })
+    }
+}
+
+/// Reads 8 bytes.
+pub(crate) fn mark(reply: &Reply) -> Result<Mark> {
+    let bytes = reply.bytes()?;
+    bytes.try_into().map_err(|_| Error::internal(format!("a mark has 8 bytes, not {}", bytes.len())))
+}
+
+/// Whether one account follows another.
+#[derive(Debug)]
+pub(crate) struct PairLook {
+    /// Marks, home, clock, following, its piece (following again while it is small).
+    pub(crate) keys: [Vec<u8>; 5],
+    pub(crate) leaf: Option<(u32, u32)>,
+}
+
+/// What a [`PairLook`] saw.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Look {
+    /// Since when, the pull mark, and the floor of the home if it is whole.
+    Following {
+        since: f64,
+        mark: Option<Mark>,
+        floor: Option<u64>,
+    },
+    /// Not, and this stamp is above those of all follows there ever were.
+    Not(u64),
+    Tree(Vec<u8>),
+}
+
+impl PairLook {
+    pub(crate) fn command(self, author: AccountId) -> Command {
+        leaf_args(fcall("pair_look", &self.keys), self.leaf).arg(&author.to_bytes())
+    }
+}
+
+impl Look {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        let reply = reply.into_array()?;
+        Ok(match reply.as_slice() {
+            [word, since, of, floor] if word.bytes()? == b"following" => Self::Following {
+                since: since.double()?,
+                mark: (!of.bytes()?.is_empty()).then(|| mark(of)).transpose()?,
+                floor: (!floor.bytes()?.is_empty()).then(|| id(floor)).transpose()?,
+            },
+            [word, stamp] if word.bytes()? == b"not" => Self::Not(stamp.count()?),
+            [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
+            _ => return Err(unexpected("pair_look", &reply)),
+        })
+    }
+}
+
+fn id(reply: &Reply) -> Result<u64> {
+    Ok(u64::from_be_bytes(mark(reply)?))
+}
+
+/// An author's mode and newest posts, down to a floor.
+pub(crate) fn author_look(
+    record: Vec<u8>,
+    outbox: Vec<u8>,
+    followers: Vec<u8>,
+    floor: Option<u64>,
+    most: u32,
+) -> Command {
+    let floor = floor.map(u64::to_be_bytes);
+    fcall_ro("author_look", &[record, outbox, followers]).arg(or_empty(floor.as_ref())).arg(most)
+}
+
+/// Mode, state of the follower set, the id above which the ids are all, the ids (newest first).
+pub(crate) fn parse_author_look(reply: Reply) -> Result<(u8, u8, u64, Vec<u64>)> {
+    let reply = reply.into_array()?;
+    let [mode, layout, reach, ids @ ..] = reply.as_slice() else {
+        return Err(unexpected("author_look", &reply));
+    };
+    let mode = mode.bytes()?.first().copied().unwrap_or(b'P');
+    let layout = u8::try_from(layout.count()?).unwrap_or_default();
+    Ok((mode, layout, id(reach)?, ids.iter().map(id).collect::<Result<_>>()?))
+}
+
+/// The keys of a set's piece, and where it is.
+pub(crate) type SettleEdge = ([Vec<u8>; 2], Option<(u32, u32)>);
+
+/// Takes a pull mark away, if the home holds what it stood for.
+#[derive(Debug)]
+pub(crate) struct Settle {
+    /// Record, marks, home.
+    pub(crate) keys: [Vec<u8>; 3],
+    /// Of an author whose followers are spread: its followers in this bucket, the piece, and where that is.
+    pub(crate) edge: Option<SettleEdge>,
+    pub(crate) reader: AccountId,
+    pub(crate) author: AccountId,
+    pub(crate) mark: Mark,
+    pub(crate) new_stamp: Mark,
+    pub(crate) since: f64,
+    pub(crate) may_drop: bool,
+    pub(crate) reach: u64,
+    pub(crate) fit: HomeFit,
+}
+
+/// What became of a [`Settle`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// There is no such mark now.
+    Done,
+    /// It is another one.
+    Changed,
+    /// The edge is missing.
+    NoEdge,
+    /// The home is being filled, with this nonce.
+    Busy(Mark),
+    /// The ids don't reach: the mark stays.
+    Left,
+    Tree(Vec<u8>),
+}
+
+impl Settle {
+    /// `ids`: newest first.
+    pub(crate) fn command(self, ids: &[u64]) -> Command {
+        let (edge_keys, leaf) = self.edge.map_or((None, None), |(keys, leaf)| (Some(keys), leaf));
+        let keys: Vec<Vec<u8>> = self.keys.into_iter().chain(edge_keys.into_iter().flatten()).collect();
+        let mut command =
+            fcall("settle", &keys).arg(&self.author.to_bytes()).arg(&self.mark).arg(&self.new_stamp);
+        super::sets::push_score(&mut command, self.since);
+        let command = leaf_args(command, leaf)
+            .arg(if self.may_drop { "1" } else { "" })
+            .arg(&self.reach.to_be_bytes())
+            .arg(&self.reader.to_bytes());
+        ids.iter().fold(self.fit.push(command), |command, id| command.arg(&id.to_be_bytes()))
+    }
+}
+
+impl Settled {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        let reply = reply.into_array()?;
+        Ok(match reply.as_slice() {
+            [word] => match word.bytes()? {
+                b"ok" => Self::Done,
+                b"changed" => Self::Changed,
+                b"edge" => Self::NoEdge,
+                b"left" => Self::Left,
+                _ => return Err(unexpected("settle", &reply)),
+            },
+            [word, nonce] if word.bytes()? == b"busy" => Self::Busy(mark(nonce)?),
+            [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
+            _ => return Err(unexpected("settle", &reply)),
+        })
+    }
+}
+
+/// Drops a field of a hash if it still has that value.
+pub(crate) fn field_drop(hash: Vec<u8>, field: &[u8], value: &[u8]) -> Command {
+    fcall("field_drop", &[hash]).arg(field).arg(value)
+}
+
+/// Drops all keys of a deleted account; `keys`: its record first.
+pub(crate) fn account_bury(keys: &[Vec<u8>]) -> Command {
+    fcall("account_bury", keys)
+}

@@ -1,0 +1,170 @@
+//! Homes: delivering, tidying, filling, sweeping.
+
+use super::fcall;
+use crate::cluster::{Command, Reply};
+use crate::error::{Error, Result};
+
+/// A watermark follows about every so many records.
+const GROUP: u32 = 16;
+/// Bytes that a list node spends on a record, and on itself (a listpack's header and end, and what Redis leaves as
+/// a margin when it decides whether one more entry fits).
+const RECORD_BYTES: u32 = 18;
+const NODE_OVERHEAD: u32 = 31;
+
+/// How long homes are: what the functions need to keep them within their list node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HomeFit {
+    /// A home whose length leaves this remainder by 16 gets a watermark.
+    due: u32,
+    /// At this length the front is cut.
+    cut_at: u32,
+    /// So many records stay.
+    kept: u32,
+    /// More records than this don't fit into one node.
+    node_max: u32,
+}
+
+impl HomeFit {
+    /// Homes that guarantee `posts` posts, in list nodes of so many bytes.
+    pub(crate) fn new(posts: u32, node_bytes: u32) -> Self {
+        // Their watermarks, one more for a group that a fill or a cut left short, and the floor.
+        let kept = posts + posts.div_ceil(GROUP - 1) + 2;
+        let cut_at = kept + GROUP;
+        let fits = node_bytes.saturating_sub(NODE_OVERHEAD) / RECORD_BYTES;
+        let node_max = if cut_at < fits { fits } else { u32::MAX };
+        Self { due: (cut_at - 1) % GROUP, cut_at, kept, node_max }
+    }
+
+    /// Whether a home that was made so long is due for a watermark.
+    pub(crate) fn is_due(self, length: u64) -> bool {
+        length % u64::from(GROUP) == u64::from(self.due)
+    }
+
+    /// Whether homes stay within one list node.
+    pub(crate) fn is_one_node(self) -> bool {
+        self.node_max != u32::MAX
+    }
+
+    pub(super) fn push(self, command: Command) -> Command {
+        command.arg(self.due).arg(self.cut_at).arg(self.kept).arg(self.node_max)
+    }
+}
+
+/// Gives a home a watermark, and cuts it if it is too long.
+pub(crate) fn home_tidy(home: Vec<u8>, fit: HomeFit) -> Command {
+    fit.push(fcall("home_tidy", &[home]))
+}
+
+/// Delivers a record to the homes of all members of a piece. `leaf`: piece and depth; `None` for a small set.
+pub(crate) fn home_deliver(
+    set: Vec<u8>,
+    piece: Vec<u8>,
+    leaf: Option<(u32, u32)>,
+    home_head: &[u8],
+    record: &[u8; 16],
+    fit: HomeFit,
+) -> Command {
+    let command = super::sets::leaf_args(fcall("home_deliver", &[set, piece]), leaf);
+    fit.push(command.arg(home_head).arg(record))
+}
+
+/// What became of a [`home_deliver`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Delivered {
+    /// So many homes have it, of so many members.
+    Done { delivered: u64, members: u64 },
+    /// The caller's copy of the tree is old; empty: the set is small.
+    Tree(Vec<u8>),
+}
+
+impl Delivered {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        let reply = reply.into_array()?;
+        match reply.as_slice() {
+            [word, delivered, members] if word.bytes()? == b"ok" => {
+                Ok(Self::Done { delivered: delivered.count()?, members: members.count()? })
+            }
+            [word, tree] if word.bytes()? == b"tree" => Ok(Self::Tree(tree.bytes()?.to_vec())),
+            _ => Err(super::unexpected("home_deliver", &reply)),
+        }
+    }
+}
+
+/// What a home says when somebody wants to fill it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begun {
+    /// Fill it with this nonce, ours or that of who began.
+    Fill([u8; 8]),
+    Whole,
+    NoAccount,
+}
+
+/// Creates a home that is to be filled, or joins a fill that is under way.
+pub(crate) fn home_begin(
+    record: Vec<u8>,
+    home: Vec<u8>,
+    days: Vec<u8>,
+    nonce: &[u8; 8],
+    account: &[u8; 8],
+    day: u32,
+) -> Command {
+    fcall("home_begin", &[record, home, days]).arg(nonce).arg(account).arg(day)
+}
+
+impl Begun {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        let reply = reply.into_array()?;
+        match reply.as_slice() {
+            [word, nonce] if word.bytes()? == b"fill" => {
+                let nonce = nonce.bytes()?.try_into();
+                Ok(Self::Fill(nonce.map_err(|_| Error::internal("a nonce has 8 bytes"))?))
+            }
+            [word] if word.bytes()? == b"whole" => Ok(Self::Whole),
+            [word] if word.bytes()? == b"gone" => Ok(Self::NoAccount),
+            _ => Err(super::unexpected("home_begin", &reply)),
+        }
+    }
+}
+
+/// Writes the home that was being filled: everything above `floor` is among the records, which are sorted.
+pub(crate) fn home_finish(
+    home: Vec<u8>,
+    nonce: &[u8; 8],
+    floor: u64,
+    fit: HomeFit,
+    records: impl IntoIterator<Item = [u8; 16]>,
+) -> Command {
+    let command = fit.push(fcall("home_finish", &[home]).arg(nonce).arg(&floor.to_be_bytes()));
+    records.into_iter().fold(command, |command, record| command.arg(&record))
+}
+
+/// Drops a home if that fill is still under way.
+pub(crate) fn home_drop(home: Vec<u8>, nonce: &[u8; 8]) -> Command {
+    fcall("home_drop", &[home]).arg(nonce)
+}
+
+/// Drops the home of an account that has not read after `day`.
+pub(crate) fn home_sweep(days: Vec<u8>, home: Vec<u8>, account: &[u8; 8], day: u32) -> Command {
+    fcall("home_sweep", &[days, home]).arg(account).arg(day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homes_of_400_stay_within_one_node_of_8_kb_with_room_for_late_deliveries() {
+        let fit = HomeFit::new(400, 8192);
+        assert!(fit.is_one_node());
+        assert!(fit.node_max >= fit.cut_at + 8, "{fit:?}");
+        assert!(!HomeFit::new(1000, 8192).is_one_node());
+    }
+
+    #[test]
+    fn the_length_at_which_a_home_is_cut_is_due() {
+        for posts in 16..1200 {
+            let fit = HomeFit::new(posts, 8192);
+            assert!(fit.is_due(u64::from(fit.cut_at - 1)));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+-- An account's record is a hash: k kind, s state ('a' active), l locked, m mode and its random bytes, b last post
+-- before pushing began, p posts, g graph stamp, t marks stamp, d day of the last read, n.. sizes of its sets.
+-- What it follows, mutes, blocks are local sets; its pull marks a hash, author -> 8 random bytes.
+
+-- account_create: a new account.
+-- KEYS  record
+-- ARGV  field, value, ...
+-- Reply 1, or 0: there is one already
+local function account_create(keys, args)
+  if redis.call('EXISTS', keys[1]) == 1 then return 0 end
+  redis.call('HSET', keys[1], unpack(args))
+  return 1
+end
+
+-- account_set: changes fields of an account that exists.
+-- KEYS  record
+-- ARGV  field, value, ...
+-- Reply 1, or 0: there is none
+local function account_set(keys, args)
+  if redis.call('EXISTS', keys[1]) == 0 then return 0 end
+  redis.call('HSET', keys[1], unpack(args))
+  return 1
+end
+
+-- account_read: notes on which day an account has read, and that its home is alive.
+-- KEYS  record, bucket's days
+-- ARGV  account, day
+-- Reply 1, or 0: there is no such account
+local function account_read(keys, args)
+  if redis.call('EXISTS', keys[1]) == 0 then return 0 end
+  redis.call('HSET', keys[1], 'd', args[2])
+  redis.call('ZADD', keys[2], args[2], args[1])
+  return 1
+end
+
+-- change: changes what an account follows, mutes, blocks, if nothing has changed since the caller looked.
+-- KEYS  record, marks, requests, journal, clock, then for each set: the set, its piece (the set while it is small)
+-- ARGV  graph stamp that the caller saw, new graph stamp, new marks stamp,
+--       most entries of the journal, how many are new, entry, value, ...,
+--       how many marks change, author, mark (or '' to take it away), ...,
+--       '' or the account whose request changes, what its request must be now ('' anything), what it becomes ('' none)
+--       then for each set: '+' or '-', piece (-1: small), depth, most of a piece, most of the set, the record's field
+--       for its size, member
+-- Reply {'ok', stamp}; {'stamp', graph stamp}: something has changed; {'gone'}: no such account; {'busy'}: the journal
+--       is full; {'request'}: the request is another one; and of set number n: {'tree', n, tree}, {'full', n},
+--       {'limit', n}
+local function change(keys, args)
+  local stamp = redis.call('HGET', keys[1], 'g')
+  if not stamp then return { 'gone' } end
+  if stamp ~= args[1] then return { 'stamp', stamp } end
+  local at = 5
+  local entries = tonumber(args[at])
+  local first_entry = at + 1
+  at = first_entry + 2 * entries
+  if entries > 0 and journal_full(keys[4], tonumber(args[4]), entries) then return { 'busy' } end
+  local marks = tonumber(args[at])
+  local first_mark = at + 1
+  at = first_mark + 2 * marks
+  local asked, wanted, becomes = args[at], args[at + 1], args[at + 2]
+  if wanted ~= '' and redis.call('HGET', keys[3], asked) ~= wanted then return { 'request' } end
+  local first_set = at + 3
+  for n = 0, (#keys - 5) / 2 - 1 do
+    local a, key, place = first_set + 7 * n, keys[6 + 2 * n], keys[7 + 2 * n]
+    local piece, depth = tonumber(args[a + 1]), tonumber(args[a + 2])
+    local ok, answer = check_place(key, piece, depth)
+    if not ok then return answer.err and answer or { 'tree', n, answer[2] } end
+    if args[a] == '+' and not redis.call('ZSCORE', place, args[a + 6]) then
+      if set_total(key, piece) >= tonumber(args[a + 4]) then return { 'limit', n } end
+      if redis.call('ZCARD', place) >= tonumber(args[a + 3]) and depth < DEPTH_MAX then return { 'full', n } end
+    end
+  end
+  local score = take_stamps(keys[5], 1)
+  redis.call('HSET', keys[1], 'g', args[2], 't', args[3])
+  if entries > 0 then redis.call('HSET', keys[4], unpack(args, first_entry, first_entry + 2 * entries - 1)) end
+  if asked ~= '' and becomes ~= '' then redis.call('HSET', keys[3], asked, becomes) end
+  for i = first_mark, first_mark + 2 * marks - 1, 2 do
+    if args[i + 1] ~= '' then redis.call('HSET', keys[2], args[i], args[i + 1]) end
+  end
+  for n = 0, (#keys - 5) / 2 - 1 do
+    local a, key, place = first_set + 7 * n, keys[6 + 2 * n], keys[7 + 2 * n]
+    local piece, member = tonumber(args[a + 1]), args[a + 6]
+    local by = 0
+    if args[a] == '+' then
+      by = redis.call('ZADD', place, string.format('%.0f', score), member)
+    else
+      by = 0 - redis.call('ZREM', place, member)
+    end
+    if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
+    if args[a + 5] ~= '' then redis.call('HSET', keys[1], args[a + 5], set_total(key, piece)) end
+  end
+  for i = first_mark, first_mark + 2 * marks - 1, 2 do
+    if args[i + 1] == '' then redis.call('HDEL', keys[2], args[i]) end
+  end
+  if asked ~= '' and becomes == '' then redis.call('HDEL', keys[3], asked) end
+  return { 'ok', score }
+end
+
+-- The floor of a home that is whole.
+local function floor_of(home)
+  local first = redis.call('LINDEX', home, 0)
+  if first and string.sub(first, 9) == WHOLE then return string.sub(first, 1, 8) end
+  return ''
+end
+
+-- pair_look: whether an account follows another; if not, with a stamp that is above all its follows of the past.
+-- KEYS  marks, home, clock, following, its piece (following while it is small)
+-- ARGV  piece (-1: small), depth, the other account
+-- Reply {'following', since, mark or '', the home's floor or ''}, {'not', stamp} or {'tree', tree}
+local function pair_look(keys, args)
+  local ok, answer = check_place(keys[4], tonumber(args[1]), tonumber(args[2]))
+  if not ok then return answer end
+  local since = redis.call('ZSCORE', keys[5], args[3])
+  if not since then return { 'not', take_stamps(keys[3], 1) } end
+  return { 'following', since, redis.call('HGET', keys[1], args[3]) or '', floor_of(keys[2]) }
+end
+
+-- author_look: how an author's posts are delivered, and its newest ones down to a floor.
+-- KEYS  record, outbox, followers
+-- ARGV  floor ('' for none), most ids
+-- Reply {mode, state of the follower set (76 'L' ...), down to where the ids are all (exclusive), id, ...}
+local function author_look(keys, args)
+  local mode = string.sub(redis.call('HGET', keys[1], 'm') or 'P', 1, 1)
+  local layout = LOCAL
+  if redis.call('TYPE', keys[3]).ok == 'string' then
+    layout = string.byte(redis.call('GETRANGE', keys[3], 0, 0))
+  end
+  local floor, most = args[1], tonumber(args[2])
+  local least = floor == '' and 0 or order_of(floor)
+  local newest = redis.call('LRANGE', keys[2], 0 - most - 1, -1)
+  local reply = { mode, layout, floor == '' and '\0\0\0\0\0\0\0\0' or floor }
+  for i = #newest, 1, -1 do
+    local id = newest[i]
+    if #id ~= 8 then break end
+    local live = string.byte(id) < 128
+    if not live then id = string.char(string.byte(id) - 128) .. string.sub(id, 2) end
+    if order_of(id) <= least then break end
+    if i == #newest - most then
+      reply[3] = id
+      break
+    end
+    if live then reply[#reply + 1] = id end
+  end
+  return reply
+end
+
+-- settle: takes a pull mark away, if the home holds all that it stood for.
+-- KEYS  record, marks, home; if the author's followers are spread: its followers in this bucket, the piece
+-- ARGV  author, mark, new marks stamp, since, piece (-1: small), depth, '1' if the home may be dropped,
+--       down to where the ids are all (exclusive), account, fit, id, ... (newest first)
+-- Reply {'ok'}: there is no such mark now; {'changed'}: it is another one; {'edge'}: the edge is missing;
+--       {'busy', nonce}: the home is being filled; {'left'}: the ids don't reach; {'tree', tree}
+local function settle(keys, args)
+  local author, mark = args[1], args[2]
+  local now = redis.call('HGET', keys[2], author)
+  if not now then return { 'ok' } end
+  if now ~= mark then return { 'changed' } end
+  if #keys > 3 then
+    local ok, answer = check_place(keys[4], tonumber(args[5]), tonumber(args[6]))
+    if not ok then return answer end
+    local score = redis.call('ZSCORE', keys[5], args[9])
+    if not score or tonumber(score) < tonumber(args[4]) then return { 'edge' } end
+  end
+  local home = keys[3]
+  local first = redis.call('LINDEX', home, 0)
+  local append, drop, fit = {}, false, fit_of(args, 10)
+  if first then
+    local nonce = string.sub(first, 9)
+    if nonce ~= WHOLE then return { 'busy', nonce } end
+    local floor = order_of(first)
+    for i = #args, 14, -1 do
+      if order_of(args[i]) > floor then append[#append + 1] = args[i] .. author end
+    end
+    local room = fit.cut_at + GROUP - redis.call('LLEN', home)
+    if order_of(args[8]) > floor or #append + math.ceil(#append / (GROUP - 1)) > math.max(room, 2 * GROUP) then
+      if args[7] ~= '1' then return { 'left' } end
+      append, drop = {}, true
+    end
+  end
+  redis.call('HSET', keys[1], 't', args[3])
+  for i = 1, #append do
+    if redis.call('RPUSH', home, append[i]) % GROUP == fit.due then tidy(home, fit) end
+  end
+  if drop then redis.call('DEL', home) end
+  redis.call('HDEL', keys[2], author)
+  return { 'ok' }
+end
+
+-- field_drop: drops a field of a hash if it still has that value.
+-- KEYS  hash
+-- ARGV  field, value
+-- Reply 1 or 0
+local function field_drop(keys, args)
+  if redis.call('HGET', keys[1], args[1]) ~= args[2] then return 0 end
+  return redis.call('HDEL', keys[1], args[1])
+end
+
+-- account_bury: nothing is left of an account but that there was one.
+-- KEYS  record, then keys that go
+-- Reply 1, or 0: it is not deleted
+local function account_bury(keys)
+  if redis.call('HGET', keys[1], 's') ~= 'd' then return 0 end
+  redis.call('UNLINK', unpack(keys, 2))
+  local fields = redis.call('HKEYS', keys[1])
+  for i = 1, #fields do
+    if fields[i] ~= 's' then redis.call('HDEL', keys[1], fields[i]) end
+  end
+  return 1
+end
+
+register('field_drop', field_drop, { 'allow-oom' })
+register('account_bury', account_bury, { 'allow-oom' })
+register('account_create', account_create, {})
+register('account_set', account_set, {})
+register('account_read', account_read, {})
+register('change', change, {})
+register('pair_look', pair_look, {})
+register('author_look', author_look, { 'no-writes' })
+register('settle', settle, {})

@@ -1,0 +1,57 @@
+-- A bucket's clock is one string: milliseconds and sequence of its last id, its last stamp.
+local function read_clock(key)
+  local text = redis.call('GET', key)
+  if not text then return 0, -1, 0 end
+  local ms, sequence, stamp = string.match(text, '^(%d+) (%-?%d+) (%d+)$')
+  return tonumber(ms), tonumber(sequence), tonumber(stamp)
+end
+
+local function write_clock(key, ms, sequence, stamp)
+  redis.call('SET', key, string.format('%.0f %.0f %.0f', ms, sequence, stamp))
+end
+
+local function node_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- The next id of a bucket, not taken yet. The lower of two clocks: one that runs ahead can't lift posts above
+-- everybody's.
+local function next_id(key, caller_ms, per_ms)
+  local last_ms, last_sequence, stamp = read_clock(key)
+  local ms, sequence = math.min(node_ms(), caller_ms), 0
+  if ms <= last_ms then
+    ms, sequence = last_ms, last_sequence + 1
+    if sequence >= per_ms then ms, sequence = ms + 1, 0 end
+  end
+  return ms, sequence, stamp
+end
+
+-- clock_ids: takes ids of a bucket, always above all before.
+-- KEYS  clock
+-- ARGV  the caller's milliseconds, ids per millisecond, how many
+-- Reply {milliseconds, sequence} of the first; the others follow it, over into the next millisecond if need be
+local function clock_ids(keys, args)
+  local per_ms, count = tonumber(args[2]), tonumber(args[3])
+  local ms, sequence, stamp = next_id(keys[1], tonumber(args[1]), per_ms)
+  local end_sequence = sequence + count - 1
+  write_clock(keys[1], ms + math.floor(end_sequence / per_ms), end_sequence % per_ms, stamp)
+  return { ms, sequence }
+end
+
+-- Takes stamps of a bucket; gives the first.
+local function take_stamps(key, count)
+  local ms, sequence, stamp = read_clock(key)
+  stamp = math.max(stamp + 1, node_ms())
+  write_clock(key, ms, sequence, stamp + count - 1)
+  return stamp
+end
+
+-- clock_stamps: takes stamps of a bucket: milliseconds, strictly increasing.
+-- KEYS  clock
+-- ARGV  how many
+-- Reply the first; the others follow it
+local function clock_stamps(keys, args) return take_stamps(keys[1], tonumber(args[1])) end
+
+register('clock_ids', clock_ids, {})
+register('clock_stamps', clock_stamps, {})

@@ -1,0 +1,174 @@
+-- A home is a list of 16-byte records, (post id, author), in order of arrival. A record whose author has its top bit
+-- set is a *watermark*: every record before it has an id <= its own. The first record always is one, the floor:
+-- whatever belongs here and is above it, is here. All ones in its author: it counts. Else the author is the nonce of
+-- the fill that is under way, and nothing is claimed.
+-- Arguments `fit` of a home are four: due, cut_at, kept, node_max (`HomeFit` in Rust says what they mean).
+
+local GROUP = 16
+local WHOLE = '\255\255\255\255\255\255\255\255'
+
+-- Ids as numbers that order like them: doubles of the same bits. Strings compare by locale, and 64 bits don't fit.
+local function order_of(id) return (struct.unpack('>d', id)) end
+
+local function is_watermark(record) return string.byte(record, 9) >= 128 end
+
+local function fit_of(args, first)
+  return {
+    due = tonumber(args[first]), cut_at = tonumber(args[first + 1]),
+    kept = tonumber(args[first + 2]), node_max = tonumber(args[first + 3]),
+  }
+end
+
+local function push_all(key, records)
+  for i = 1, #records, 500 do redis.call('RPUSH', key, unpack(records, i, math.min(i + 499, #records))) end
+end
+
+-- Cuts the front off, up to a watermark that stands there: it becomes the floor, true by itself.
+local function cut(key, length, fit)
+  if length < fit.cut_at then return end
+  local front = redis.call('LRANGE', key, 0, length - fit.kept)
+  for i = #front, 2, -1 do
+    if is_watermark(front[i]) then
+      redis.call('LTRIM', key, i - 1, -1)
+      break
+    end
+  end
+  if length > fit.node_max then
+    -- It took a second list node, which would stay for many cuts: written anew it fits into one.
+    local all = redis.call('LRANGE', key, 0, -1)
+    redis.call('DEL', key)
+    push_all(key, all)
+  end
+end
+
+-- Appends a watermark with the highest id of all records from the last watermark on, that one included. Late, lost
+-- and doubled calls do no harm, so it asks nothing about lengths.
+local function tidy(key, fit)
+  local records = redis.call('LRANGE', key, -GROUP, -1)
+  local highest, watermark = nil, nil
+  repeat
+    local best = -1
+    for i = #records, 1, -1 do
+      local record = records[i]
+      local order = struct.unpack('>d', record)
+      if order > best then best, highest = order, record end
+      if string.byte(record, 9) >= 128 then
+        watermark = record
+        break
+      end
+    end
+    if watermark or #records == 0 then break end
+    -- Deliveries came between: the last watermark stands further back; at the latest it is the first record.
+    records = redis.call('LRANGE', key, 0, -1)
+  until false
+  if not watermark then return end
+  cut(key, redis.call('RPUSH', key, string.sub(highest, 1, 8) .. string.sub(watermark, 9)), fit)
+end
+
+-- home_tidy: for whoever made a home's length one that is due.
+-- KEYS  home
+-- ARGV  fit
+-- Reply 1
+local function home_tidy(keys, args)
+  tidy(keys[1], fit_of(args, 1))
+  return 1
+end
+
+-- home_deliver: delivers a record to the homes of all members of one piece. A missing home is a dormant reader's.
+-- KEYS  the set, its piece (again the set while it is small); the homes lie in the same slot, undeclared
+-- ARGV  piece (-1: small), depth, what homes' keys begin with, record, fit
+-- Reply {'ok', delivered, members} or {'tree', tree}: the caller's copy is old, nothing was delivered
+local function home_deliver(keys, args)
+  local ok, answer = check_place(keys[1], tonumber(args[1]), tonumber(args[2]))
+  if not ok then return answer end
+  local members = redis.call('ZRANGE', keys[2], 0, -1)
+  local head, record, fit = args[3], args[4], fit_of(args, 5)
+  local call, due, delivered = redis.call, fit.due, 0
+  for i = 1, #members do
+    local home = head .. members[i]
+    local length = call('RPUSHX', home, record)
+    if length > 0 then
+      delivered = delivered + 1
+      if length % GROUP == due then tidy(home, fit) end
+    end
+  end
+  return { 'ok', delivered, #members }
+end
+
+-- home_begin: a home that is to be filled, by us or by who has begun already.
+-- KEYS  account's record, home, bucket's days
+-- ARGV  nonce (top bit set, not all ones), account, day
+-- Reply {'fill', nonce}; {'whole'}: there is nothing to fill; {'gone'}: there is no such account
+local function home_begin(keys, args)
+  if redis.call('EXISTS', keys[1]) == 0 then return { 'gone' } end
+  local first = redis.call('LINDEX', keys[2], 0)
+  if not first then
+    redis.call('ZADD', keys[3], args[3], args[2])
+    redis.call('HSET', keys[1], 'd', args[3])
+    redis.call('RPUSH', keys[2], '\0\0\0\0\0\0\0\0' .. args[1])
+    return { 'fill', args[1] }
+  end
+  local nonce = string.sub(first, 9)
+  if nonce == WHOLE then return { 'whole' } end
+  return { 'fill', nonce }
+end
+
+-- home_finish: writes a home that was being filled: what was pulled, then what has arrived meanwhile.
+-- KEYS  home
+-- ARGV  nonce, floor (down to where everything was pulled), fit, records by id
+-- Reply 1, or 0: it is somebody else's fill by now, or none
+local function home_finish(keys, args)
+  local arrived = redis.call('LRANGE', keys[1], 0, -1)
+  if #arrived == 0 or string.sub(arrived[1], 9) ~= args[1] then return 0 end
+  local fit = fit_of(args, 3)
+  local floor = args[2]
+  if order_of(arrived[1]) > order_of(floor) then floor = string.sub(arrived[1], 1, 8) end
+  local least = order_of(floor)
+  local highest, best = floor, least
+  local records = { floor .. WHOLE }
+  local function add(record)
+    records[#records + 1] = record
+    local order = order_of(record)
+    if order > best then highest, best = string.sub(record, 1, 8), order end
+    if #records % GROUP == fit.due then records[#records + 1] = highest .. WHOLE end
+  end
+  for i = 7, #args do
+    if order_of(args[i]) > least then add(args[i]) end
+  end
+  for i = 2, #arrived do
+    if not is_watermark(arrived[i]) then add(arrived[i]) end
+  end
+  redis.call('DEL', keys[1])
+  push_all(keys[1], records)
+  cut(keys[1], #records, fit)
+  return 1
+end
+
+-- home_drop: drops a home whose fill has come to a halt; the next read fills it.
+-- KEYS  home
+-- ARGV  the fill's nonce
+-- Reply 1 or 0
+local function home_drop(keys, args)
+  local first = redis.call('LINDEX', keys[1], 0)
+  if not first or string.sub(first, 9) ~= args[1] then return 0 end
+  return redis.call('DEL', keys[1])
+end
+
+-- home_sweep: drops the home of an account that hasn't read since `day`.
+-- KEYS  bucket's days, home
+-- ARGV  account, day
+-- Reply 1, or 0: it has read
+local function home_sweep(keys, args)
+  local last = redis.call('ZSCORE', keys[1], args[1])
+  if last and tonumber(last) > tonumber(args[2]) then return 0 end
+  redis.call('DEL', keys[2])
+  redis.call('ZREM', keys[1], args[1])
+  return 1
+end
+
+register('home_tidy', home_tidy, {})
+register('home_deliver', home_deliver, {})
+register('home_begin', home_begin, {})
+register('home_finish', home_finish, {})
+register('home_drop', home_drop, { 'allow-oom' })
+register('home_sweep', home_sweep, { 'allow-oom' })

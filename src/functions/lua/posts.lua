@@ -1,0 +1,154 @@
+-- A post is one string (`src/post` says how); its author stands at bytes 8-15, its revision at 4-7, its counters at
+-- 64-79. An outbox is a list of post ids, 8 bytes each, ascending; the top bit of a deleted post's id is set. Its first
+-- element is 'F' and the id up to which posts were cut off.
+
+local PULL = 'L'
+local OUTBOX_SLACK = 512 -- an outbox is cut by so many at once
+
+local function live_id(id)
+  if string.byte(id) < 128 then return id end
+  return string.char(string.byte(id) - 128) .. string.sub(id, 2)
+end
+
+local function outbox_order(element) return order_of(live_id(element)) end
+
+-- Index of the first id in an outbox that is not below `id`. It gallops from the end, where most searches lead.
+local function outbox_place(key, id, length)
+  local wanted = order_of(id)
+  local high, step = length, 1
+  local low = length - 1
+  while low > 0 and outbox_order(redis.call('LINDEX', key, low)) >= wanted do
+    high = low
+    low = math.max(low - step, 0)
+    step = step * 2
+  end
+  -- low is below (or the floor), high isn't (or the end).
+  while high - low > 1 do
+    local middle = math.floor((low + high) / 2)
+    if outbox_order(redis.call('LINDEX', key, middle)) >= wanted then high = middle else low = middle end
+  end
+  return math.max(high, math.min(length, 1))
+end
+
+-- Takes the next id of a bucket that no post has. Touching the post's key, which can't be declared, fails in a slot
+-- that moves, before anything is written.
+local function take_post_id(clock, head, caller_ms, per_ms, low)
+  local ms, sequence, stamp = next_id(clock, caller_ms, per_ms)
+  while true do
+    local id = struct.pack('>I6I2', ms, low + sequence)
+    if redis.call('EXISTS', head .. id) == 0 then
+      write_clock(clock, ms, sequence, stamp)
+      return id
+    end
+    sequence = sequence + 1
+    if sequence >= per_ms then ms, sequence = ms + 1, 0 end
+  end
+end
+
+-- post_publish: a new post: its id, its string, its author's outbox and home, the journal.
+-- KEYS  clock, author's record, outbox, author's home, journal, author's followers; the token, if there is one
+-- ARGV  what posts' keys begin with, the caller's milliseconds, ids per millisecond, the bucket's low bits, post,
+--       author, most entries of the journal, most ids of the outbox, owner, entry of the delivery, fit,
+--       token's TTL in ms, then for each reference: entry, what follows post and author in it
+-- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used;
+--       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full
+local function post_publish(keys, args)
+  local record = redis.call('HMGET', keys[2], 's', 'm')
+  if not record[1] then return { 'gone' } end
+  if #keys > 6 then
+    local before = redis.call('GET', keys[7])
+    if before then return { 'again', before } end
+  end
+  -- Active, or limited: who may see its posts is the readers' affair.
+  if record[1] ~= 'a' and record[1] ~= 'l' then return { 'state', record[1] } end
+  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 15) / 2) then return { 'busy' } end
+  local mode = string.sub(record[2] or 'P', 1, 1)
+  local layout = LOCAL
+  if redis.call('TYPE', keys[6]).ok == 'string' then
+    layout = string.byte(redis.call('GETRANGE', keys[6], 0, 0))
+  end
+  local author, fit, most = args[6], fit_of(args, 11), tonumber(args[8])
+  local id = take_post_id(keys[1], args[1], tonumber(args[2]), tonumber(args[3]), tonumber(args[4]))
+  redis.call('SET', args[1] .. id, args[5])
+  local length = redis.call('RPUSH', keys[3], id)
+  if length == 1 then
+    redis.call('LPUSH', keys[3], 'F\0\0\0\0\0\0\0\0')
+  elseif length > most + OUTBOX_SLACK then
+    redis.call('LTRIM', keys[3], length - 1 - most, -1)
+    redis.call('LSET', keys[3], 0, 'F' .. live_id(redis.call('LINDEX', keys[3], 0)))
+  end
+  redis.call('HINCRBY', keys[2], 'p', 1)
+  length = redis.call('RPUSHX', keys[4], id .. author)
+  if length > 0 and length % GROUP == fit.due then tidy(keys[4], fit) end
+  local entries = {}
+  if mode ~= PULL then entries = { args[10], args[9] .. 'D' .. id .. author } end
+  for i = 16, #args, 2 do
+    entries[#entries + 1] = args[i]
+    entries[#entries + 1] = args[9] .. 'R' .. id .. author .. args[i + 1]
+  end
+  if #entries > 0 then redis.call('HSET', keys[5], unpack(entries)) end
+  if #keys > 6 then redis.call('SET', keys[7], id, 'PX', args[15]) end
+  return { 'ok', id, mode, layout }
+end
+
+-- post_edit: writes another text; counters stay as they are by now.
+-- KEYS  post
+-- ARGV  author, revision that was edited (4 bytes), post
+-- Reply {'ok'}, {'gone'}, {'foreign'}, {'revision'}: somebody else has edited it
+local function post_edit(keys, args)
+  local header = redis.call('GETRANGE', keys[1], 0, 79)
+  if #header < 80 then return { 'gone' } end
+  if string.sub(header, 9, 16) ~= args[1] then return { 'foreign' } end
+  if string.sub(header, 5, 8) ~= args[2] then return { 'revision' } end
+  redis.call('SET', keys[1], string.sub(args[3], 1, 64) .. string.sub(header, 65, 80) .. string.sub(args[3], 81))
+  return { 'ok' }
+end
+
+-- post_delete: takes a post away, for good: its outbox remembers.
+-- KEYS  post, outbox, author's record, journal
+-- ARGV  author, id, most entries of the journal, then entry, value, ...
+-- Reply {'ok'}; {'gone'}: there is no such post (any more), {'foreign'}, {'busy'}
+local function post_delete(keys, args)
+  local author = redis.call('GETRANGE', keys[1], 8, 15)
+  if author == '' then return { 'gone' } end
+  if author ~= args[1] then return { 'foreign' } end
+  local entries = (#args - 3) / 2
+  if entries > 0 and journal_full(keys[4], tonumber(args[3]), entries) then return { 'busy' } end
+  if entries > 0 then redis.call('HSET', keys[4], unpack(args, 4)) end
+  redis.call('DEL', keys[1])
+  local length = redis.call('LLEN', keys[2])
+  local place = outbox_place(keys[2], args[2], length)
+  if place < length and redis.call('LINDEX', keys[2], place) == args[2] then
+    redis.call('LSET', keys[2], place, string.char(string.byte(args[2]) + 128) .. string.sub(args[2], 2))
+    if redis.call('EXISTS', keys[3]) == 1 then redis.call('HINCRBY', keys[3], 'p', -1) end
+  end
+  return { 'ok' }
+end
+
+-- outbox_page: ids of an outbox below or above one.
+-- KEYS  outbox
+-- ARGV  '<' or '>', id, how many
+-- Reply {1 if that is all there is on that side, element, ... ascending}
+local function outbox_page(keys, args)
+  local length, most = redis.call('LLEN', keys[1]), tonumber(args[3])
+  if length == 0 then return { 1 } end
+  local place = outbox_place(keys[1], args[2], length)
+  local reply, found
+  if args[1] == '<' then
+    local first = math.max(place - most, 0)
+    reply = { first == 0 and 1 or 0 }
+    if place == 0 then return { 1 } end
+    found = redis.call('LRANGE', keys[1], first, place - 1)
+  else
+    if place < length and live_id(redis.call('LINDEX', keys[1], place)) == args[2] then place = place + 1 end
+    reply = { place + most >= length and 1 or 0 }
+    found = redis.call('LRANGE', keys[1], place, place + most - 1)
+  end
+  for i = 1, #found do reply[i + 1] = found[i] end
+  return reply
+end
+
+register('post_publish', post_publish, {})
+register('post_edit', post_edit, {})
+register('post_delete', post_delete, { 'allow-oom' })
+register('outbox_page', outbox_page, { 'no-writes' })

@@ -1,0 +1,154 @@
+//! Applying a change to an account's sets: read, decide, compare-and-set; again if something came between.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::cluster::Epoch;
+use crate::cluster::{Command, Request};
+use crate::context::{Context, draw, no_account};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fanout::{Entry, Task, accept, journal_full};
+use crate::functions::{Changed, Edge, EdgeOp, GraphChange, Mark, mark};
+use crate::ids::AccountId;
+use crate::sharded::{PieceAt, SortedSet};
+
+/// Tries of one change; each begins anew after another change of the same account, or a split, came between.
+const TRIES_MAX: usize = 64;
+
+/// One edge that is to change.
+pub(super) struct Wanted {
+    pub(super) set: SortedSet<AccountId>,
+    pub(super) op: EdgeOp,
+    pub(super) member: AccountId,
+    /// Most members of the set.
+    pub(super) limit: u32,
+    /// Where the record keeps the size of the set, or ''.
+    pub(super) count_field: &'static str,
+    /// For messages.
+    pub(super) what: &'static str,
+}
+
+/// What one change is to do, all at once.
+#[derive(Default)]
+pub(super) struct Intent {
+    pub(super) edges: Vec<Wanted>,
+    /// Accounts that get a new pull mark.
+    pub(super) marked: Vec<AccountId>,
+    /// Accounts whose pull mark goes.
+    pub(super) unmarked: Vec<AccountId>,
+    /// Whose request changes, what it must be now, and what it becomes.
+    pub(super) request: Option<(AccountId, Option<Mark>, Option<Mark>)>,
+    /// What is to be looked at afterwards.
+    pub(super) tasks: Vec<Task>,
+}
+
+/// Applies what `decide` wants of `account`, unless it wants nothing any more. Tells who acknowledged it.
+pub(super) async fn apply<'a>(
+    context: &Arc<Context>,
+    account: AccountId,
+    decide: impl Fn() -> BoxFuture<'a, Result<Option<Intent>>> + Send,
+) -> Result<Option<Epoch>> {
+    let mut last = None;
+    for _ in 0..TRIES_MAX {
+        // First the stamp, then what the decision is based on.
+        let seen = graph_stamp(context, account).await?;
+        let Some(intent) = decide().await? else { return Ok(None) };
+        match attempt(context, account, seen, intent).await {
+            Ok(Some(epoch)) => return Ok(Some(epoch)),
+            Ok(None) => {}
+            // It may have run: the next look at the truth tells.
+            Err(e) if e.kind() == ErrorKind::Unknown => last = Some(e),
+            Err(e) => return Err(e),
+        }
+    }
+    Err(last.unwrap_or_else(|| {
+        Error::new(
+            ErrorKind::Conflict,
+            format!("account {account} is changed by others all the time; try again"),
+        )
+    }))
+}
+
+async fn graph_stamp(context: &Context, account: AccountId) -> Result<Mark> {
+    let command = Command::new("HGET").arg(&context.keys().account(account)).arg("g");
+    let stamp = context.router().call(Request::read(context.slot(account), command)).await?;
+    if stamp.is_nil() { Err(no_account(account)) } else { mark(&stamp) }
+}
+
+/// One try. `None`: what it was based on has changed.
+async fn attempt(
+    context: &Arc<Context>,
+    account: AccountId,
+    seen: Mark,
+    intent: Intent,
+) -> Result<Option<Epoch>> {
+    let bucket = context.bucket(account);
+    let entries: Vec<Entry> =
+        intent.tasks.iter().map(|task| Entry::new(bucket, context.instance, *task)).collect();
+    let pieces: Vec<PieceAt> = intent.edges.iter().map(|w| w.set.piece_of(&w.member)).collect();
+    let command = graph_change(context, account, seen, &intent, &entries, &pieces).command();
+    let answer = context.once(context.slot(account), command).await?;
+    let epoch = answer.epoch.clone();
+    match Changed::parse(answer.ok()?)? {
+        Changed::Done(_) => {
+            entries.into_iter().for_each(|entry| drop(accept(context, entry)));
+            return Ok(Some(epoch));
+        }
+        Changed::Stamp(_) | Changed::Request => {}
+        Changed::Tree(n, tree) => drop(context.sets().piece_heirs(nth(&pieces, n)?, &tree)?),
+        Changed::PieceFull(n) => context.sets().split_piece(nth(&pieces, n)?).await?,
+        Changed::NoAccount => return Err(no_account(account)),
+        Changed::Limit(n) => {
+            let wanted = nth(&intent.edges, n)?;
+            return Err(Error::invalid(format!(
+                "account {account} {} {} already",
+                wanted.what, wanted.limit
+            )));
+        }
+        Changed::JournalFull => return Err(journal_full(context)),
+    }
+    Ok(None)
+}
+
+fn nth<T>(items: &[T], n: usize) -> Result<&T> {
+    items.get(n).ok_or_else(|| Error::internal(format!("a change has no edge number {n}")))
+}
+
+fn graph_change(
+    context: &Context,
+    account: AccountId,
+    seen: Mark,
+    intent: &Intent,
+    entries: &[Entry],
+    pieces: &[PieceAt],
+) -> GraphChange {
+    let keys = context.keys();
+    let bucket = context.bucket(account);
+    let edge = |(wanted, piece): (&Wanted, &PieceAt)| Edge {
+        op: wanted.op,
+        keys: context.sets().piece_keys(piece),
+        leaf: piece.leaf(),
+        piece_limit: context.sets().piece_limit(),
+        set_limit: wanted.limit,
+        count_field: wanted.count_field,
+        member: wanted.member,
+    };
+    let marked = intent.marked.iter().map(|author| (*author, Some(draw())));
+    GraphChange {
+        keys: [
+            keys.account(account),
+            keys.marks(account),
+            keys.requested(account),
+            keys.journal(bucket),
+            keys.clock(bucket),
+        ],
+        seen,
+        stamps: [draw(), draw()],
+        journal_most: context.settings.journal_max,
+        entries: entries.iter().map(|entry| (entry.id, entry.stored())).collect(),
+        marks: marked.chain(intent.unmarked.iter().map(|author| (*author, None))).collect(),
+        request: intent.request,
+        edges: intent.edges.iter().zip(pieces).map(edge).collect(),
+    }
+}

@@ -1,0 +1,21 @@
+//! The social graph: who follows, mutes, blocks, hides from whom, and what follows from that in other buckets.
+//!
+//! Truth lies with the account that acts: what it follows, mutes, blocks, hides, has requested, has approved. Its
+//! followers' lists, and whether it must pull somebody, are derived: `pair` brings them in line.
+//!
+//! Invariants kept here: a change compares the graph stamp that its decision was based on; an edge is removed only
+//! below a stamp of the follower's own bucket; a pull mark goes only when the home holds all that it stood for.
+
+mod bury;
+mod change;
+mod pair;
+mod reference;
+mod request;
+mod toggles;
+
+pub(crate) use bury::bury;
+pub(crate) use pair::{FillsSeen, settle_pair};
+pub(crate) use reference::settle_reference;
+pub(crate) use request::{approve, reject, waiting};
+pub use toggles::Followed;
+pub(crate) use toggles::{Toggle, follow, toggle, unfollow};

@@ -1,0 +1,235 @@
+//! Follow, unfollow, mute, block, hide: what an account switches on and off.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::change::{Intent, Wanted, apply};
+use crate::cluster::{Command, Epoch, Request};
+use crate::context::{Context, draw};
+use crate::error::{Error, Result};
+use crate::fanout::{Task, reserve};
+use crate::functions::{EdgeOp, Mark, mark};
+use crate::ids::AccountId;
+use crate::meters;
+
+/// What came of a follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Followed {
+    /// It follows now, or did already.
+    Following,
+    /// The account is locked: it waits for its approval.
+    Requested,
+}
+
+/// What an account can switch on and off about another, besides following it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Toggle {
+    Mute,
+    Block,
+    Hide,
+}
+
+impl Toggle {
+    pub(crate) fn label(self, on: bool) -> &'static str {
+        match (self, on) {
+            (Self::Mute, true) => "mute",
+            (Self::Mute, false) => "unmute",
+            (Self::Block, true) => "block",
+            (Self::Block, false) => "unblock",
+            (Self::Hide, true) => "hide",
+            (Self::Hide, false) => "unhide",
+        }
+    }
+}
+
+fn distinct(a: AccountId, b: AccountId) -> Result<()> {
+    if a == b {
+        return Err(Error::invalid(format!("account {a} cannot follow, mute, block or hide from itself")));
+    }
+    Ok(())
+}
+
+pub(super) fn following_edge(
+    context: &Context,
+    reader: AccountId,
+    author: AccountId,
+    op: EdgeOp,
+) -> Result<Wanted> {
+    Ok(Wanted {
+        set: context.following(reader)?,
+        op,
+        member: author,
+        limit: context.settings.following_max,
+        count_field: "nf",
+        what: "follows",
+    })
+}
+
+/// The intent of a follow that may be made.
+pub(super) fn follow_intent(context: &Context, reader: AccountId, author: AccountId) -> Result<Intent> {
+    Ok(Intent {
+        edges: vec![following_edge(context, reader, author, EdgeOp::Add)?],
+        marked: vec![author],
+        request: Some((author, None, None)),
+        tasks: vec![Task::Pair { reader, author, may_drop: true }],
+        ..Intent::default()
+    })
+}
+
+pub(super) fn unfollow_intent(context: &Context, reader: AccountId, author: AccountId) -> Result<Intent> {
+    Ok(Intent {
+        edges: vec![following_edge(context, reader, author, EdgeOp::Remove)?],
+        unmarked: vec![author],
+        request: Some((author, None, None)),
+        tasks: vec![Task::Pair { reader, author, may_drop: false }],
+        ..Intent::default()
+    })
+}
+
+/// Follows, or asks to.
+pub(crate) async fn follow(
+    context: &Arc<Context>,
+    reader: AccountId,
+    author: AccountId,
+) -> Result<(Followed, Option<Epoch>)> {
+    distinct(reader, author)?;
+    let _place = reserve(context)?;
+    let card = context.existing(author).await?;
+    if !card.is_active() {
+        return Err(Error::invalid(format!("account {author} is {:?}: it cannot be followed", card.state)));
+    }
+    if card.blocks > 0 && context.is_blocked(author, reader).await? {
+        return Err(Error::invalid(format!("account {author} blocks account {reader}")));
+    }
+    if context.is_blocked(reader, author).await? {
+        return Err(Error::invalid(format!("account {reader} blocks account {author}: unblock it first")));
+    }
+    let following = context.following(reader)?;
+    let is_requested = AtomicBool::new(false);
+    let epoch = apply(context, reader, || {
+        Box::pin(async {
+            if following.score(&author).await?.is_some() {
+                is_requested.store(false, Ordering::Relaxed);
+                return Ok(None);
+            }
+            if !card.is_locked {
+                return follow_intent(context, reader, author).map(Some);
+            }
+            is_requested.store(true, Ordering::Relaxed);
+            if requested(context, reader, author).await?.is_some() {
+                return Ok(None);
+            }
+            Ok(Some(Intent {
+                request: Some((author, None, Some(draw()))),
+                tasks: vec![Task::Pair { reader, author, may_drop: true }],
+                ..Intent::default()
+            }))
+        })
+    })
+    .await?;
+    meters::graph_change("follow");
+    let followed = if is_requested.into_inner() { Followed::Requested } else { Followed::Following };
+    Ok((followed, epoch))
+}
+
+/// What `reader`'s request to follow `author` is, if there is one.
+pub(super) async fn requested(
+    context: &Context,
+    reader: AccountId,
+    author: AccountId,
+) -> Result<Option<Mark>> {
+    let command = Command::new("HGET").arg(&context.keys().requested(reader)).arg(&author.to_bytes());
+    let reply = context.router().call(Request::read(context.slot(reader), command)).await?;
+    if reply.is_nil() { Ok(None) } else { mark(&reply).map(Some) }
+}
+
+/// Unfollows, or takes a request back.
+pub(crate) async fn unfollow(
+    context: &Arc<Context>,
+    reader: AccountId,
+    author: AccountId,
+) -> Result<Option<Epoch>> {
+    distinct(reader, author)?;
+    let _place = reserve(context)?;
+    let following = context.following(reader)?;
+    meters::graph_change("unfollow");
+    apply(context, reader, || {
+        Box::pin(async {
+            if following.score(&author).await?.is_none()
+                && requested(context, reader, author).await?.is_none()
+            {
+                return Ok(None);
+            }
+            unfollow_intent(context, reader, author).map(Some)
+        })
+    })
+    .await
+}
+
+/// Unfollows if the follow is still the one with this score.
+pub(super) async fn unfollow_since(
+    context: &Arc<Context>,
+    reader: AccountId,
+    author: AccountId,
+    since: f64,
+) -> Result<Option<Epoch>> {
+    let following = context.following(reader)?;
+    apply(context, reader, || {
+        Box::pin(async {
+            let now = following.score(&author).await?;
+            if now.is_none_or(|now| now.to_bits() != since.to_bits()) {
+                return Ok(None);
+            }
+            unfollow_intent(context, reader, author).map(Some)
+        })
+    })
+    .await
+}
+
+/// Switches a mute, block or hide on or off.
+pub(crate) async fn toggle(
+    context: &Arc<Context>,
+    account: AccountId,
+    other: AccountId,
+    what: Toggle,
+    on: bool,
+) -> Result<Option<Epoch>> {
+    distinct(account, other)?;
+    let _place = reserve(context)?;
+    if on {
+        context.existing(other).await?;
+    }
+    let (set, count_field) = match what {
+        Toggle::Mute => (context.mutes(account)?, ""),
+        Toggle::Block => (context.blocks(account)?, "nb"),
+        Toggle::Hide => (context.hides(account)?, "nh"),
+    };
+    let op = if on { EdgeOp::Add } else { EdgeOp::Remove };
+    meters::graph_change(what.label(on));
+    apply(context, account, || {
+        Box::pin(async {
+            if set.score(&other).await?.is_some() == on {
+                return Ok(None);
+            }
+            let limit = context.settings.restrictions_max;
+            let what_limit = match what {
+                Toggle::Mute => "mutes",
+                Toggle::Block => "blocks",
+                Toggle::Hide => "hides from",
+            };
+            let edge = Wanted { set: set.clone(), op, member: other, limit, count_field, what: what_limit };
+            let mut intent = Intent { edges: vec![edge], ..Intent::default() };
+            if what == Toggle::Block && on {
+                intent.edges.push(following_edge(context, account, other, EdgeOp::Remove)?);
+                intent.unmarked.push(other);
+                intent.request = Some((other, None, None));
+                intent.tasks = vec![
+                    Task::Pair { reader: account, author: other, may_drop: false },
+                    Task::Pair { reader: other, author: account, may_drop: false },
+                ];
+            }
+            Ok(Some(intent))
+        })
+    })
+    .await
+}

@@ -1,0 +1,63 @@
+//! Metrics of the engine; docs/metrics.md lists them all.
+
+use std::time::Duration;
+
+use metrics::{counter, gauge, histogram};
+
+use crate::context::unix_ms;
+
+pub(crate) fn task_retried(kind: &'static str) {
+    counter!("tideline_tasks_retried_total", "kind" => kind).increment(1);
+}
+
+pub(crate) fn task_recovered(how: &'static str) {
+    counter!("tideline_tasks_recovered_total", "how" => how).increment(1);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge")]
+pub(crate) fn journal_depth(entries: u64) {
+    gauge!("tideline_journal_entries").set(entries as f64);
+}
+
+/// A fan-out has made its last delivery.
+pub(crate) fn fanout(took: Duration, posted_ms: u64, delivered: u64, skipped: u64) {
+    counter!("tideline_deliveries_total", "outcome" => "pushed").increment(delivered);
+    counter!("tideline_deliveries_total", "outcome" => "dormant").increment(skipped);
+    histogram!("tideline_fanout_seconds").record(took.as_secs_f64());
+    let lag = Duration::from_millis(unix_ms().saturating_sub(posted_ms));
+    histogram!("tideline_fanout_lag_seconds").record(lag.as_secs_f64());
+}
+
+pub(crate) fn post(kind: &'static str) {
+    counter!("tideline_posts_total", "kind" => kind).increment(1);
+}
+
+pub(crate) fn read(kind: &'static str) {
+    counter!("tideline_reads_total", "kind" => kind).increment(1);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a small number")]
+pub(crate) fn merge_width(sources: usize) {
+    histogram!("tideline_merge_sources").record(sources as f64);
+}
+
+pub(crate) fn cache(name: &'static str, hits: usize, misses: usize) {
+    counter!("tideline_cache_lookups_total", "cache" => name, "outcome" => "hit").increment(hits as u64);
+    counter!("tideline_cache_lookups_total", "cache" => name, "outcome" => "miss").increment(misses as u64);
+}
+
+pub(crate) fn fill(outcome: &'static str) {
+    counter!("tideline_fills_total", "outcome" => outcome).increment(1);
+}
+
+pub(crate) fn completion(outcome: &'static str) {
+    counter!("tideline_completions_total", "outcome" => outcome).increment(1);
+}
+
+pub(crate) fn graph_change(kind: &'static str) {
+    counter!("tideline_graph_changes_total", "kind" => kind).increment(1);
+}
+
+pub(crate) fn swept(homes: u64) {
+    counter!("tideline_homes_swept_total").increment(homes);
+}

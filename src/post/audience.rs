@@ -1,0 +1,62 @@
+//! Who may read a post.
+
+use crate::error::{Error, Result};
+use crate::ids::AccountId;
+
+/// How far a post goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Visibility {
+    /// Everybody, and it may be listed where strangers look.
+    #[default]
+    Public,
+    /// Everybody who has the link, and followers' home timelines.
+    Unlisted,
+    /// Followers only.
+    Followers,
+    /// Only the accounts that it names.
+    Direct,
+}
+
+impl Visibility {
+    pub(super) fn to_byte(self) -> u8 {
+        match self {
+            Self::Public => 0,
+            Self::Unlisted => 1,
+            Self::Followers => 2,
+            Self::Direct => 3,
+        }
+    }
+
+    pub(super) fn from_byte(byte: u8) -> Result<Self> {
+        match byte {
+            0 => Ok(Self::Public),
+            1 => Ok(Self::Unlisted),
+            2 => Ok(Self::Followers),
+            3 => Ok(Self::Direct),
+            // Never guessed: a wrong guess shows a post to people it was not meant for.
+            _ => Err(Error::internal(format!("visibility {byte} is none of 0 to 3"))),
+        }
+    }
+}
+
+/// Which accounts a post names to narrow its visibility.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience<'a> {
+    /// None: the visibility alone decides.
+    Unnamed,
+    /// Only these may read it, if the visibility lets them; always so for a direct post.
+    Only(&'a [AccountId]),
+    /// These may not.
+    Not(&'a [AccountId]),
+}
+
+impl Audience<'_> {
+    /// Whether the list lets `account` in; it knows neither the author nor followers.
+    pub fn admits(self, account: AccountId) -> bool {
+        match self {
+            Self::Unnamed => true,
+            Self::Only(accounts) => accounts.contains(&account),
+            Self::Not(accounts) => !accounts.contains(&account),
+        }
+    }
+}

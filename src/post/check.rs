@@ -1,0 +1,142 @@
+//! What is refused before it is stored.
+
+use std::collections::HashSet;
+use std::fmt::{Debug, Display};
+use std::hash::Hash;
+
+use super::{
+    ATTACHMENTS_MAX, AUDIENCE_MAX, Content, Draft, FIELD_KEY_LEN_MAX, FIELDS_MAX, HASHTAG_LEN_MAX,
+    HASHTAGS_MAX, LANGUAGE_LEN_MAX, LOCATION_MAX, MENTIONS_MAX, TEXT_BYTES_MAX, TOKEN_LEN_MAX, Visibility,
+    sections,
+};
+use crate::error::{Error, Result};
+use crate::ids::PostId;
+
+impl Draft {
+    /// Refuses, as `Invalid`, what cannot be stored or could not be meant; the message has the values.
+    ///
+    /// `text_max_chars` bounds text and content warning together. Each also has at most
+    /// [`TEXT_BYTES_MAX`] bytes, however high `text_max_chars` is.
+    pub fn check(&self, text_max_chars: usize) -> Result<()> {
+        self.check_audience()?;
+        self.check_references()?;
+        if let Some(language) = &self.language {
+            check_language(language)?;
+        }
+        if let Some(token) = &self.token {
+            check_len("token", token.len(), 1, TOKEN_LEN_MAX)?;
+        }
+        self.content.check(text_max_chars, self.repost_of.is_some())
+    }
+
+    fn check_audience(&self) -> Result<()> {
+        check_list("only_to", &self.only_to, AUDIENCE_MAX)?;
+        check_list("not_to", &self.not_to, AUDIENCE_MAX)?;
+        let (only, not) = (self.readers().len(), self.not_to.len());
+        if self.visibility == Visibility::Direct && only == 0 {
+            return Err(Error::invalid(
+                "a direct post names its readers in only_to or mentions, and both are empty",
+            ));
+        }
+        if only > 0 && not > 0 {
+            return Err(Error::invalid(format!(
+                "a post goes only to {only} accounts, or not to {not} accounts; it cannot say both"
+            )));
+        }
+        Ok(())
+    }
+
+    /// An id of 0 means "none" where it is stored.
+    fn check_references(&self) -> Result<()> {
+        let named = [
+            ("repost_of", self.repost_of.map(|post| post.id)),
+            ("reply_to", self.reply_to.map(|post| post.id)),
+            ("conversation", self.conversation),
+        ];
+        match named.iter().find(|(_, id)| id.map(PostId::get) == Some(0)) {
+            Some((what, _)) => {
+                Err(Error::invalid(format!("{what} is post 0, and there is none with that id")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Content {
+    pub(super) fn check(&self, text_max_chars: usize, is_repost: bool) -> Result<()> {
+        self.check_text(text_max_chars)?;
+        if self.text.trim().is_empty() && self.attachments.is_empty() && !is_repost {
+            return Err(Error::invalid("a post has a text or attachments or is a repost; this one is empty"));
+        }
+        check_list("mentions", &self.mentions, MENTIONS_MAX)?;
+        for (i, hashtag) in self.hashtags.iter().enumerate() {
+            check_len(format_args!("hashtag {}", i + 1), hashtag.len(), 1, HASHTAG_LEN_MAX)?;
+        }
+        check_list("hashtags", &self.hashtags, HASHTAGS_MAX)?;
+        check_len("attachments", self.attachments.len(), 0, ATTACHMENTS_MAX)?;
+        check_len("location", self.location.len(), 0, LOCATION_MAX)?;
+        self.check_fields()
+    }
+
+    fn check_text(&self, max_chars: usize) -> Result<()> {
+        let warning = self.content_warning.as_deref();
+        check_len("text", self.text.len(), 0, TEXT_BYTES_MAX)?;
+        if let Some(warning) = warning {
+            check_len("content warning", warning.len(), 1, TEXT_BYTES_MAX)?;
+        }
+        let chars = self.text.chars().count() + warning.map_or(0, |warning| warning.chars().count());
+        if chars > max_chars {
+            return Err(Error::invalid(format!(
+                "text and content warning have {chars} characters, at most {max_chars} are allowed"
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_fields(&self) -> Result<()> {
+        // The whole first: it bounds the work that follows, and the messages.
+        check_len("fields with their lengths", sections::fields_len(&self.fields), 0, FIELDS_MAX)?;
+        for (key, _) in &self.fields {
+            check_len(format_args!("field key {key:?}"), key.len(), 1, FIELD_KEY_LEN_MAX)?;
+        }
+        check_distinct("fields", self.fields.iter().map(|(key, _)| key))
+    }
+}
+
+pub(super) fn check_language(language: &str) -> Result<()> {
+    check_len("language", language.len(), 1, LANGUAGE_LEN_MAX)?;
+    if is_language(language.as_bytes()) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("language {language:?}: only ASCII letters, digits and hyphens are allowed")))
+}
+
+pub(super) fn is_language(bytes: &[u8]) -> bool {
+    (1..=LANGUAGE_LEN_MAX).contains(&bytes.len())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+}
+
+fn check_len(what: impl Display, len: usize, min: usize, max: usize) -> Result<()> {
+    if (min..=max).contains(&len) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{what}: {len} bytes, allowed are {min} to {max}")))
+}
+
+fn check_list<T: Debug + Eq + Hash>(what: &str, list: &[T], max: usize) -> Result<()> {
+    if list.len() > max {
+        return Err(Error::invalid(format!("{what}: {} entries, at most {max} are allowed", list.len())));
+    }
+    check_distinct(what, list)
+}
+
+fn check_distinct<'a, T: Debug + Eq + Hash + 'a>(
+    what: &str,
+    list: impl IntoIterator<Item = &'a T>,
+) -> Result<()> {
+    let mut seen = HashSet::new();
+    match list.into_iter().find(|entry| !seen.insert(*entry)) {
+        Some(entry) => Err(Error::invalid(format!("{what}: {entry:?} stands there twice"))),
+        None => Ok(()),
+    }
+}

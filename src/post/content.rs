@@ -1,0 +1,23 @@
+//! The part of a post that can be edited and is not in the header.
+
+use crate::ids::AccountId;
+
+/// What a post says: its text and what belongs to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Content {
+    /// The text; empty for a plain repost.
+    pub text: String,
+    /// What to show before the text; never an empty string.
+    pub content_warning: Option<String>,
+    /// Accounts that the text names, at most [`MENTIONS_MAX`](super::MENTIONS_MAX).
+    pub mentions: Vec<AccountId>,
+    /// Hashtags as the caller wants them compared, at most [`HASHTAGS_MAX`](super::HASHTAGS_MAX).
+    pub hashtags: Vec<String>,
+    /// The caller's description of attachments, at most [`ATTACHMENTS_MAX`](super::ATTACHMENTS_MAX) bytes; never
+    /// looked into.
+    pub attachments: Vec<u8>,
+    /// The caller's location, at most [`LOCATION_MAX`](super::LOCATION_MAX) bytes; never looked into.
+    pub location: Vec<u8>,
+    /// The caller's own fields in their order, each key once, all within [`FIELDS_MAX`](super::FIELDS_MAX) bytes.
+    pub fields: Vec<(String, Vec<u8>)>,
+}

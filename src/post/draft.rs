@@ -1,0 +1,136 @@
+//! What a caller publishes.
+
+use super::{Content, PostRef, Visibility};
+use crate::ids::{AccountId, PostId};
+
+/// A post before it has an author, an id or counters.
+///
+/// Nothing is refused while it is put together; [`check`](Self::check) does, and must come before
+/// [`Post::new`](super::Post::new).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Draft {
+    /// What it says.
+    pub content: Content,
+    /// Whether to hide the attachments at first.
+    pub sensitive: bool,
+    /// The text's language: 1 to 8 ASCII letters, digits or hyphens.
+    pub language: Option<String>,
+    /// How far it goes.
+    pub visibility: Visibility,
+    /// If not empty, only these accounts may read it; excludes `not_to`.
+    pub only_to: Vec<AccountId>,
+    /// These accounts may not read it; excludes `only_to`.
+    pub not_to: Vec<AccountId>,
+    /// The post that this passes on; with a text of its own it is a quote.
+    pub repost_of: Option<PostRef>,
+    /// The post that this answers.
+    pub reply_to: Option<PostRef>,
+    /// The first post of the conversation.
+    pub conversation: Option<PostId>,
+    /// 1 to 64 bytes by which publishing twice is recognized; not stored in the post.
+    pub token: Option<String>,
+}
+
+impl Draft {
+    /// A public post with this text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: Content { text: text.into(), ..Content::default() }, ..Self::default() }
+    }
+
+    /// A public post that passes another one on, with no text of its own.
+    pub fn repost(original: PostRef) -> Self {
+        Self { repost_of: Some(original), ..Self::default() }
+    }
+
+    /// Shows `warning` before the text.
+    pub fn content_warning(mut self, warning: impl Into<String>) -> Self {
+        self.content.content_warning = Some(warning.into());
+        self
+    }
+
+    /// Hides the attachments at first.
+    pub fn sensitive(self) -> Self {
+        Self { sensitive: true, ..self }
+    }
+
+    /// Says which language the text is in.
+    pub fn language(self, language: impl Into<String>) -> Self {
+        Self { language: Some(language.into()), ..self }
+    }
+
+    /// Says how far it goes.
+    pub fn visibility(self, visibility: Visibility) -> Self {
+        Self { visibility, ..self }
+    }
+
+    /// Lets only these accounts read it.
+    pub fn only_to(self, accounts: impl IntoIterator<Item = AccountId>) -> Self {
+        Self { only_to: accounts.into_iter().collect(), ..self }
+    }
+
+    /// Keeps these accounts from reading it.
+    pub fn not_to(self, accounts: impl IntoIterator<Item = AccountId>) -> Self {
+        Self { not_to: accounts.into_iter().collect(), ..self }
+    }
+
+    /// Names the accounts that the text mentions; they are a direct post's readers if `only_to` names none.
+    pub fn mentions(mut self, accounts: impl IntoIterator<Item = AccountId>) -> Self {
+        self.content.mentions = accounts.into_iter().collect();
+        self
+    }
+
+    /// Gives it hashtags.
+    pub fn hashtags<S: Into<String>>(mut self, hashtags: impl IntoIterator<Item = S>) -> Self {
+        self.content.hashtags = hashtags.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Gives it attachments, described in the caller's own way.
+    pub fn attachments(mut self, attachments: impl Into<Vec<u8>>) -> Self {
+        self.content.attachments = attachments.into();
+        self
+    }
+
+    /// Gives it a location, in the caller's own way.
+    pub fn location(mut self, location: impl Into<Vec<u8>>) -> Self {
+        self.content.location = location.into();
+        self
+    }
+
+    /// Adds one of the caller's own fields.
+    pub fn field(mut self, key: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
+        self.content.fields.push((key.into(), value.into()));
+        self
+    }
+
+    /// Makes it a quote of `original`.
+    pub fn quoting(self, original: PostRef) -> Self {
+        Self { repost_of: Some(original), ..self }
+    }
+
+    /// Makes it an answer to `parent`.
+    pub fn reply_to(self, parent: PostRef) -> Self {
+        Self { reply_to: Some(parent), ..self }
+    }
+
+    /// Says which post began the conversation.
+    pub fn conversation(self, root: PostId) -> Self {
+        Self { conversation: Some(root), ..self }
+    }
+
+    /// Makes publishing it twice the same as once.
+    pub fn token(self, token: impl Into<String>) -> Self {
+        Self { token: Some(token.into()), ..self }
+    }
+
+    /// The accounts that become the stored only-to list. The mentions of a direct post are written down as its
+    /// audience, because an edit may change the mentions and must not change who reads.
+    pub(super) fn readers(&self) -> &[AccountId] {
+        if self.visibility == Visibility::Direct && self.only_to.is_empty() {
+            &self.content.mentions
+        } else {
+            &self.only_to
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What can be changed later.
+
+use super::check::check_language;
+use super::{Content, Post};
+use crate::error::Result;
+use crate::ids::AccountId;
+
+/// A change of a post; what is `None` stays as it is.
+///
+/// There is no field for the visibility, only-to, not-to, the original or the parent: they cannot change, because
+/// copies of the post's id already lie in timelines that were chosen by them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Edit {
+    /// Another text.
+    pub text: Option<String>,
+    /// Another content warning; `Some(None)` takes it away.
+    pub content_warning: Option<Option<String>>,
+    /// Whether to hide the attachments at first.
+    pub sensitive: Option<bool>,
+    /// Another language; `Some(None)` takes it away.
+    pub language: Option<Option<String>>,
+    /// Other mentions. Those of a direct post don't change who reads it.
+    pub mentions: Option<Vec<AccountId>>,
+    /// Other hashtags.
+    pub hashtags: Option<Vec<String>>,
+    /// Other attachments.
+    pub attachments: Option<Vec<u8>>,
+    /// Another location; an empty one takes it away.
+    pub location: Option<Vec<u8>>,
+    /// Other free fields, all of them.
+    pub fields: Option<Vec<(String, Vec<u8>)>>,
+}
+
+impl Edit {
+    /// Refuses, as `Invalid`, an edit that would make of `post` what a draft may not be.
+    pub fn check(&self, post: &Post, text_max_chars: usize) -> Result<()> {
+        if let Some(Some(language)) = &self.language {
+            check_language(language)?;
+        }
+        self.applied(post.content()).check(text_max_chars, post.header().is_repost())
+    }
+
+    pub(super) fn applied(&self, before: &Content) -> Content {
+        Content {
+            text: newer(&self.text, &before.text),
+            content_warning: newer(&self.content_warning, &before.content_warning),
+            mentions: newer(&self.mentions, &before.mentions),
+            hashtags: newer(&self.hashtags, &before.hashtags),
+            attachments: newer(&self.attachments, &before.attachments),
+            location: newer(&self.location, &before.location),
+            fields: newer(&self.fields, &before.fields),
+        }
+    }
+}
+
+fn newer<T: Clone>(new: &Option<T>, old: &T) -> T {
+    new.as_ref().unwrap_or(old).clone()
+}

@@ -1,0 +1,169 @@
+//! A post as it is stored.
+
+use super::layout::{
+    HEADER_LEN, TAG_ATTACHMENTS, TAG_CONTENT_WARNING, TAG_FIELDS, TAG_HASHTAGS, TAG_LOCATION, TAG_MENTIONS,
+    TAG_NOT_TO, TAG_ONLY_TO, TAG_TEXT,
+};
+use super::sections::{self, Sections};
+use super::{Audience, Content, Draft, Edit, Header};
+use crate::error::{Error, Result};
+use crate::ids::AccountId;
+
+/// A whole post: its header, what it says, and who may read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Post {
+    header: Header,
+    content: Content,
+    /// Not empty exactly if the header's flag says so, which it always does for a direct post; the same for `not_to`.
+    /// Never both.
+    only_to: Vec<AccountId>,
+    not_to: Vec<AccountId>,
+    /// Sections of a newer release, by tag, in the order in which they were found.
+    unknown: Vec<(u8, Vec<u8>)>,
+}
+
+impl Post {
+    /// A new post of `author`, with revision 0 and nothing counted.
+    ///
+    /// The mentions of a direct post that names nobody in `only_to` become its only-to list.
+    ///
+    /// # Panics
+    ///
+    /// If `draft` would not pass [`Draft::check`] with any limit of the text.
+    pub fn new(author: AccountId, draft: &Draft) -> Self {
+        if let Err(error) = draft.check(usize::MAX) {
+            panic!("a draft is checked before it becomes a post: {error}");
+        }
+        Self {
+            header: Header::new(author, draft),
+            content: draft.content.clone(),
+            only_to: draft.readers().to_vec(),
+            not_to: draft.not_to.clone(),
+            unknown: Vec::new(),
+        }
+    }
+
+    /// The post after `edit`, one revision later; audience, references, counters and what this release doesn't know
+    /// stay. Counters are those that were read: whoever stores the result keeps the ones that are there by then.
+    ///
+    /// # Panics
+    ///
+    /// If `edit` would not pass [`Edit::check`] with any limit of the text.
+    #[must_use]
+    pub fn edited(&self, edit: &Edit) -> Self {
+        if let Err(error) = edit.check(self, usize::MAX) {
+            panic!("an edit is checked before it is applied: {error}");
+        }
+        let mut header = self.header;
+        header.revision = header.revision.saturating_add(1);
+        if let Some(sensitive) = edit.sensitive {
+            header.set_sensitive(sensitive);
+        }
+        if let Some(language) = &edit.language {
+            header.set_language(language.as_deref());
+        }
+        Self { header, content: edit.applied(&self.content), ..self.clone() }
+    }
+
+    /// The bytes to store.
+    pub fn encode(&self) -> Vec<u8> {
+        let content = &self.content;
+        let mut out = Vec::with_capacity(HEADER_LEN + 3 + content.text.len());
+        out.extend_from_slice(&self.header.to_bytes());
+        sections::put(&mut out, TAG_TEXT, content.text.as_bytes());
+        let warning = content.content_warning.as_deref().unwrap_or_default();
+        sections::put(&mut out, TAG_CONTENT_WARNING, warning.as_bytes());
+        sections::put_accounts(&mut out, TAG_ONLY_TO, &self.only_to);
+        sections::put_accounts(&mut out, TAG_NOT_TO, &self.not_to);
+        sections::put_accounts(&mut out, TAG_MENTIONS, &content.mentions);
+        sections::put_strings(&mut out, TAG_HASHTAGS, &content.hashtags);
+        sections::put(&mut out, TAG_ATTACHMENTS, &content.attachments);
+        sections::put(&mut out, TAG_LOCATION, &content.location);
+        sections::put_fields(&mut out, TAG_FIELDS, &content.fields);
+        for (tag, bytes) in &self.unknown {
+            sections::put_verbatim(&mut out, *tag, bytes);
+        }
+        out
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote, here or in a newer release with the same format version.
+    ///
+    /// `Internal` for everything else, saying what is wrong; never panics.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let header = Header::parse(bytes)?;
+        let mut post = Self {
+            header,
+            content: Content::default(),
+            only_to: Vec::new(),
+            not_to: Vec::new(),
+            unknown: Vec::new(),
+        };
+        let what = || format!("stored post of account {}, {} bytes", header.author, bytes.len());
+        let mut rest = Sections::new(&bytes[HEADER_LEN..]);
+        while let Some((tag, section)) = rest.next().map_err(|error| error.context(what()))? {
+            post.take(tag, section)
+                .map_err(|error| error.context(format_args!("{}: section {tag}", what())))?;
+        }
+        if header.has_only_to() == post.only_to.is_empty() || header.has_not_to() == post.not_to.is_empty() {
+            return Err(Error::internal(format!(
+                "{}: flags say only-to {} and not-to {}, sections name {} and {} accounts",
+                what(),
+                header.has_only_to(),
+                header.has_not_to(),
+                post.only_to.len(),
+                post.not_to.len()
+            )));
+        }
+        Ok(post)
+    }
+
+    fn take(&mut self, tag: u8, bytes: &[u8]) -> Result<()> {
+        let content = &mut self.content;
+        match tag {
+            TAG_TEXT => content.text = sections::text(bytes)?,
+            TAG_CONTENT_WARNING => content.content_warning = Some(sections::text(bytes)?),
+            TAG_ONLY_TO => self.only_to = sections::accounts(bytes)?,
+            TAG_NOT_TO => self.not_to = sections::accounts(bytes)?,
+            TAG_MENTIONS => content.mentions = sections::accounts(bytes)?,
+            TAG_HASHTAGS => content.hashtags = sections::strings(bytes)?,
+            TAG_ATTACHMENTS => content.attachments = bytes.to_vec(),
+            TAG_LOCATION => content.location = bytes.to_vec(),
+            TAG_FIELDS => content.fields = sections::fields(bytes)?,
+            _ => self.unknown.push((tag, bytes.to_vec())),
+        }
+        Ok(())
+    }
+
+    /// Its fixed part.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What it says.
+    pub fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// The accounts that it names to narrow its visibility.
+    pub fn audience(&self) -> Audience<'_> {
+        if !self.only_to.is_empty() {
+            Audience::Only(&self.only_to)
+        } else if !self.not_to.is_empty() {
+            Audience::Not(&self.not_to)
+        } else {
+            Audience::Unnamed
+        }
+    }
+
+    /// Whether it passes another post on and says nothing itself.
+    pub fn is_plain_repost(&self) -> bool {
+        let content = self.content();
+        self.header().is_repost() && content.text.is_empty() && content.attachments.is_empty()
+    }
+
+    /// Whether the list lets `account` read it; its author always may. Whether a post for followers goes to
+    /// `account` is not known here.
+    pub fn admits(&self, account: AccountId) -> bool {
+        account == self.header.author || self.audience().admits(account)
+    }
+}

@@ -1,0 +1,163 @@
+//! How an engine behaves, with the one place where each default stands.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// Longest page of a timeline.
+pub const PAGE_LEN_MAX: usize = 100;
+
+/// What has happened when a write is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Acknowledge {
+    /// A primary has it. An unsynced failover may lose it, as with any Redis.
+    #[default]
+    Accepted,
+    /// Its replicas have it too: it survives a failover.
+    Replicated,
+}
+
+/// Settings of an [`Engine`](crate::Engine). Every duration and bound has its reason beside it.
+#[derive(Debug, Clone)]
+pub struct EngineSettings {
+    /// What others did shows after this long at the latest; 0 turns the caches off. Lower: more reads of posts,
+    /// accounts and outboxes. Your own actions always show at once.
+    pub visible_within: Duration,
+    /// Posts that a home holds for sure. 400 fit one list node of 8 kB; more cost a second one and more to read.
+    pub home_posts: u32,
+    /// Records of a home read at first; more are read if a page needs them.
+    pub home_window: u32,
+    /// Posts on a page if the query doesn't say.
+    pub page_length: usize,
+    /// Posts that an account's outbox holds; older ones are no longer shown.
+    pub outbox_posts: u32,
+    /// Longest text of a post, in characters.
+    pub text_chars: usize,
+    /// How many an account may follow.
+    pub following_max: u32,
+    /// How many it may mute, block, and hide from, each.
+    pub restrictions_max: u32,
+    /// Entries of a bucket's journal; beyond it writes are refused as overloaded.
+    pub journal_max: u32,
+    /// Whether replies to accounts that the reader doesn't follow show at home.
+    pub shows_replies_to_strangers: bool,
+    /// A home that was not read for so many days is dropped; the next read fills it. `None`: never.
+    pub dormant_after_days: Option<u32>,
+    /// How long a publish with the same token gives the same post.
+    pub token_ttl: Duration,
+    /// When a write is acknowledged, unless the call says otherwise.
+    pub acknowledge: Acknowledge,
+    /// An instance that is silent for so long is taken for dead.
+    pub lease_ttl: Duration,
+    /// How often an instance says that it lives.
+    pub lease_renewal: Duration,
+    /// How often the journal is searched for work that somebody left.
+    pub scan_period: Duration,
+    /// Fan-outs and other journal entries under way at once in this instance.
+    pub tasks_at_once: usize,
+    /// Journal entries of this instance that wait or are under way; beyond it writes are refused as overloaded.
+    pub tasks_max: usize,
+    /// Deliveries of one fan-out under way at once. Lower: small posts pass a large one sooner.
+    pub fanout_chunk: usize,
+    /// States of readers remembered, about 8 bytes for each account that a reader follows.
+    pub states_cached: usize,
+    /// Posts remembered.
+    pub posts_cached: usize,
+    /// Accounts remembered.
+    pub accounts_cached: usize,
+    /// Outboxes of pulled authors remembered.
+    pub outboxes_cached: usize,
+}
+
+impl Default for EngineSettings {
+    fn default() -> Self {
+        Self {
+            visible_within: Duration::from_secs(1),
+            home_posts: 400,
+            home_window: 40,
+            page_length: 20,
+            outbox_posts: 200_000,
+            text_chars: crate::post::TEXT_CHARS_DEFAULT,
+            following_max: 2_000,
+            restrictions_max: 10_000,
+            journal_max: 10_000,
+            shows_replies_to_strangers: false,
+            dormant_after_days: Some(30),
+            token_ttl: Duration::from_secs(24 * 60 * 60),
+            acknowledge: Acknowledge::default(),
+            lease_ttl: Duration::from_secs(10),
+            lease_renewal: Duration::from_secs(3),
+            scan_period: Duration::from_secs(2),
+            tasks_at_once: 64,
+            tasks_max: 10_000,
+            fanout_chunk: 4_000,
+            states_cached: 50_000,
+            posts_cached: 100_000,
+            accounts_cached: 100_000,
+            outboxes_cached: 20_000,
+        }
+    }
+}
+
+impl EngineSettings {
+    /// Checks every bound, and those that must fit together.
+    pub(crate) fn check(&self) -> Result<()> {
+        let rules = [
+            ((16..=10_000).contains(&self.home_posts), "home_posts must be 16 to 10,000"),
+            ((8..=1_000).contains(&self.home_window), "home_window must be 8 to 1,000"),
+            ((1..=PAGE_LEN_MAX).contains(&self.page_length), "page_length must be 1 to 100"),
+            ((100..=10_000_000).contains(&self.outbox_posts), "outbox_posts must be 100 to 10,000,000"),
+            ((1..=16_000).contains(&self.text_chars), "text_chars must be 1 to 16,000"),
+            ((1..=20_000).contains(&self.following_max), "following_max must be 1 to 20,000"),
+            ((1..=100_000).contains(&self.restrictions_max), "restrictions_max must be 1 to 100,000"),
+            ((100..=1_000_000).contains(&self.journal_max), "journal_max must be 100 to 1,000,000"),
+            (self.dormant_after_days != Some(0), "dormant_after_days must not be 0"),
+            (!self.token_ttl.is_zero(), "token_ttl must not be zero"),
+            (
+                !self.lease_renewal.is_zero() && self.lease_renewal * 2 < self.lease_ttl,
+                "lease_ttl must be more than twice lease_renewal, or one lost renewal ends an instance's work",
+            ),
+            (!self.scan_period.is_zero(), "scan_period must not be zero"),
+            ((1..=10_000).contains(&self.tasks_at_once), "tasks_at_once must be 1 to 10,000"),
+            (
+                self.tasks_max >= self.tasks_at_once && self.tasks_max <= 1_000_000,
+                "tasks_max must be at least tasks_at_once, and at most 1,000,000",
+            ),
+            ((128..=1_000_000).contains(&self.fanout_chunk), "fanout_chunk must be 128 to 1,000,000"),
+            (
+                [self.states_cached, self.posts_cached, self.accounts_cached, self.outboxes_cached]
+                    .iter()
+                    .all(|n| (1..=100_000_000).contains(n)),
+                "caches must hold 1 to 100,000,000",
+            ),
+        ];
+        match rules.iter().find(|(holds, _)| !holds) {
+            Some((_, rule)) => Err(Error::invalid(format!("engine settings: {rule}; they are {self:?}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_fit_together() {
+        EngineSettings::default().check().unwrap();
+    }
+
+    #[test]
+    fn refuses_settings_that_do_not_fit_together() {
+        let base = EngineSettings::default;
+        let wrong = [
+            EngineSettings { home_posts: 0, ..base() },
+            EngineSettings { lease_ttl: Duration::from_secs(3), ..base() },
+            EngineSettings { tasks_max: 1, ..base() },
+            EngineSettings { posts_cached: 0, ..base() },
+        ];
+        for settings in wrong {
+            assert_eq!(settings.check().unwrap_err().kind(), crate::ErrorKind::Invalid);
+        }
+    }
+}

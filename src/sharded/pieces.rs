@@ -1,0 +1,140 @@
+//! Where a set's pieces are, for functions of others that work on them: who changes an edge together with something
+//! else in its slot, or delivers to all members of a piece. Such a function compares the tree itself; if our copy was
+//! old it answers with the tree as it is.
+
+use super::local::{LocalKey, Probe, Spot};
+use super::set::read_scored;
+use super::tree::{DEPTH_MAX, hash};
+use super::{Layout, Member, Sets, SortedSet};
+use crate::bucket::Bucket;
+use crate::cluster::{Command, Request};
+use crate::error::{Error, Result};
+use crate::functions;
+
+/// One piece of a local set, as far as is known: it may have been split since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PieceAt {
+    set: LocalKey,
+    spot: Spot,
+}
+
+impl PieceAt {
+    /// Piece and depth, as functions take them; `None`: the set is small.
+    pub(crate) fn leaf(&self) -> Option<(u32, u32)> {
+        self.spot.numbers()
+    }
+
+    /// The bucket in which it lies.
+    pub(crate) fn bucket(&self) -> Bucket {
+        self.set.bucket
+    }
+}
+
+impl Sets {
+    /// The keys of a piece: its set, and itself (the set again while that is small).
+    pub(crate) fn piece_keys(&self, piece: &PieceAt) -> [Vec<u8>; 2] {
+        [self.key(&piece.set), self.key_at(&piece.set, piece.spot)]
+    }
+
+    /// A function has answered with another tree: the pieces in place of this one. `None`: pieces have come back
+    /// that were split (a failover), so all of the set must be gone through again.
+    pub(crate) fn piece_heirs(&self, piece: &PieceAt, tree: &[u8]) -> Result<Option<Vec<PieceAt>>> {
+        let tree = self.learn(&piece.set, tree)?;
+        let heirs = piece.spot.heirs(tree.as_deref());
+        let at = |spot| PieceAt { set: piece.set.clone(), spot };
+        Ok((!heirs.is_empty()).then(|| heirs.into_iter().map(at).collect()))
+    }
+
+    /// Splits a piece that a function found full.
+    pub(crate) async fn split_piece(&self, piece: &PieceAt) -> Result<()> {
+        let leaf = piece.spot.leaf();
+        if leaf.depth >= DEPTH_MAX {
+            return Ok(());
+        }
+        let key = |piece_number| {
+            self.keys().piece(piece.set.place, piece.set.bucket, &piece.set.name, piece_number)
+        };
+        let (of, partner) = (key(leaf.piece), key(leaf.partner()));
+        let command = functions::set_split(self.key(&piece.set), of, partner, piece.leaf());
+        let reply = self.router().call(Request::write(self.slot(&piece.set), command)).await?;
+        match functions::Spread::parse(reply)? {
+            functions::Spread::Tree(tree) => self.learn(&piece.set, &tree).map(drop),
+            functions::Spread::Done => Err(Error::internal("set_split gave no tree")),
+        }
+    }
+
+    /// All members of several sets that stay local, in one go.
+    pub(crate) async fn members_of<M: Member>(&self, sets: &[&SortedSet<M>]) -> Result<Vec<Vec<M>>> {
+        self.members_at(&sets.iter().map(|set| set.home.clone()).collect::<Vec<_>>()).await
+    }
+
+    async fn members_at<M: Member>(&self, sets: &[LocalKey]) -> Result<Vec<Vec<M>>> {
+        let command = |key: &[u8]| Command::new("ZRANGE").arg(key).arg("0").arg("-1").arg("WITHSCORES");
+        let read = self
+            .read_all(sets, command)
+            .await?
+            .ok_or_else(|| Error::internal("a set that must stay local was spread"))?;
+        let mut members: Vec<Vec<M>> = sets.iter().map(|_| Vec::new()).collect();
+        for (Probe { set, spot, .. }, reply) in read {
+            for entry in read_scored(reply)? {
+                // A split that broke off may have left copies of members that live elsewhere.
+                if spot.leaf().holds(hash(&entry.member)) {
+                    members[set].push(M::from_bytes(&entry.member)?);
+                }
+            }
+        }
+        Ok(members)
+    }
+}
+
+impl<M: Member> SortedSet<M> {
+    /// Where a member is while the set is local.
+    pub(crate) fn piece_of(&self, member: &M) -> PieceAt {
+        self.piece_in(self.home.clone(), member)
+    }
+
+    /// Where a member is once the set is spread.
+    pub(crate) fn part_piece_of(&self, member: &M) -> PieceAt {
+        self.piece_in(self.part(member.bucket(self.sets.keys().buckets())), member)
+    }
+
+    fn piece_in(&self, set: LocalKey, member: &M) -> PieceAt {
+        let spot = Spot::of(self.sets.tree(&set).as_deref(), hash(member.to_bytes().as_ref()));
+        PieceAt { set, spot }
+    }
+
+    /// All pieces in a bucket of the set, which is spread.
+    pub(crate) fn part_pieces(&self, bucket: Bucket) -> Vec<PieceAt> {
+        let set = self.part(bucket);
+        let spots = Spot::all_from(self.sets.tree(&set).as_deref(), 0);
+        spots.into_iter().map(|spot| PieceAt { set: set.clone(), spot }).collect()
+    }
+
+    /// All members in a bucket of the set, which is spread: key by key, for slots that move.
+    pub(crate) async fn part_members(&self, bucket: Bucket) -> Result<Vec<M>> {
+        Ok(self.sets.members_at(&[self.part(bucket)]).await?.pop().unwrap_or_default())
+    }
+
+    /// Every key that the set has in its own slot, as far as is known: for dropping it when it is needed no more.
+    pub(crate) async fn keys_at_home(&self) -> Result<Vec<Vec<u8>>> {
+        let tree = self.sets.look_at(&self.home).await?;
+        let spots =
+            Spot::all_from(tree.as_deref(), 0).into_iter().map(|spot| self.sets.key_at(&self.home, spot));
+        Ok(std::iter::once(self.root_key()).chain(spots).collect())
+    }
+
+    /// The key that says whether the set is spread, as functions take it.
+    pub(crate) fn root_key(&self) -> Vec<u8> {
+        self.sets.key(&self.home)
+    }
+
+    /// The same key of its part in a bucket.
+    pub(crate) fn part_root_key(&self, bucket: Bucket) -> Vec<u8> {
+        self.sets.key(&self.part(bucket))
+    }
+
+    /// Whether this process knows that the set is spread, which is for ever.
+    pub(crate) fn is_known_spread(&self) -> bool {
+        self.layout_known() == Layout::Spread
+    }
+}

@@ -1,0 +1,180 @@
+//! Filling a home that is not there: a reader comes back, or its home was dropped because that was simpler.
+//!
+//! The home is created first, under a nonce that claims nothing; then everything is pulled, uncached; then the list is
+//! written anew with what arrived meanwhile. Who comes later joins; whoever finishes first, finishes.
+
+use std::sync::Arc;
+
+use super::home::record_of;
+use super::merge::Entry;
+use super::outbox::{self, Part};
+use super::state::load_state;
+use crate::cluster::{Command, Request};
+use crate::context::{Context, no_account};
+use crate::error::{ErrorKind, Result};
+use crate::functions::{self, Begun, Mark};
+use crate::ids::AccountId;
+use crate::meters;
+
+/// Posts pulled of each outbox at first.
+const DEPTH_FIRST: usize = 8;
+/// Rounds in which outboxes are read deeper, each time twice as deep.
+const ROUNDS_MAX: usize = 6;
+/// Outboxes read in one batch.
+const OUTBOXES_AT_ONCE: usize = 2_000;
+
+/// A nonce of a fill: the top bit says so, and all ones would say "whole".
+fn draw_nonce() -> Mark {
+    let mut nonce: Mark = rand::random();
+    nonce[0] = 0x80 | (nonce[0] & 0x7e);
+    nonce
+}
+
+/// Fills the home of an account, if it has none. Tells whether it did.
+pub(crate) async fn fill(context: &Arc<Context>, reader: AccountId) -> Result<bool> {
+    let Some(nonce) = begin(context, reader).await? else { return Ok(false) };
+    meters::fill("begun");
+    // From here on whatever is published arrives in the home; what was published before is pulled.
+    let state = load_state(context, reader, None).await?;
+    let followed = state.following.iter().filter_map(|id| AccountId::new(*id).ok());
+    let authors: Vec<AccountId> = followed.chain([reader]).collect();
+    let wanted = context.settings.home_posts as usize;
+    let pulled = pull(context, &authors, wanted).await?;
+    let (floor, posts) = newest(pulled, wanted);
+    let records = posts.iter().map(|entry| record_of(entry.id, entry.author));
+    let command = functions::home_finish(context.keys().home(reader), &nonce, floor, context.fit, records);
+    let finished = context.router().call(Request::write(context.slot(reader), command)).await?.count()? == 1;
+    meters::fill(if finished { "finished" } else { "superseded" });
+    Ok(finished)
+}
+
+/// Creates the home, or joins who is filling it; `None`: it is there.
+async fn begin(context: &Context, reader: AccountId) -> Result<Option<Mark>> {
+    let keys = context.keys();
+    loop {
+        let command = functions::home_begin(
+            keys.account(reader),
+            keys.home(reader),
+            keys.days(context.bucket(reader)),
+            &draw_nonce(),
+            &reader.to_bytes(),
+            context.today(),
+        );
+        match context.once(context.slot(reader), command).await {
+            Err(e) if e.kind() == ErrorKind::Unknown => {}
+            Err(e) => return Err(e),
+            Ok(answer) => {
+                return match Begun::parse(answer.ok()?)? {
+                    Begun::Fill(nonce) => Ok(Some(nonce)),
+                    Begun::Whole => Ok(None),
+                    Begun::NoAccount => Err(no_account(reader)),
+                };
+            }
+        }
+    }
+}
+
+/// One outbox, as far as it was read.
+struct Pulled {
+    author: AccountId,
+    depth: usize,
+    part: Part,
+}
+
+/// Reads outboxes, those that are cut highest deeper, until enough posts lie above all cuts.
+async fn pull(context: &Context, authors: &[AccountId], wanted: usize) -> Result<Vec<Pulled>> {
+    let mut pulled: Vec<Pulled> = authors
+        .iter()
+        .map(|author| {
+            let nothing = Part { ids: Vec::new(), bound: u64::MAX };
+            Pulled { author: *author, depth: DEPTH_FIRST / 2, part: nothing }
+        })
+        .collect();
+    for _ in 0..ROUNDS_MAX {
+        let least = place_of(&pulled, wanted);
+        let deepen: Vec<usize> = (0..pulled.len()).filter(|i| pulled[*i].part.bound > least.max(1)).collect();
+        if deepen.is_empty() {
+            break;
+        }
+        for chunk in deepen.chunks(OUTBOXES_AT_ONCE) {
+            let request = |i: &usize| {
+                let Pulled { author, depth, .. } = &pulled[*i];
+                let last = -1 - i64::try_from(depth * 2).unwrap_or(i64::MAX - 1);
+                let outbox = context.keys().outbox(*author);
+                let command = Command::new("LRANGE").arg(&outbox).arg(last).arg("-1");
+                Request::read(context.slot(*author), command)
+            };
+            let answers = context.run_all(chunk.iter().map(request).collect()).await?;
+            for (i, answer) in chunk.iter().zip(answers) {
+                let pulled = &mut pulled[*i];
+                pulled.depth *= 2;
+                pulled.part = outbox::read_end(answer.ok()?, pulled.depth)?;
+            }
+        }
+    }
+    Ok(pulled)
+}
+
+/// The id of the `nth` newest post that is known; 0 if there are fewer.
+fn place_of(pulled: &[Pulled], nth: usize) -> u64 {
+    let mut ids: Vec<u64> = pulled.iter().flat_map(|p| p.part.ids.iter().copied()).collect();
+    if ids.len() < nth {
+        return 0;
+    }
+    *ids.select_nth_unstable_by(nth - 1, |a, b| b.cmp(a)).1
+}
+
+/// The floor down to which everything was pulled (exclusive), and the posts above it, ascending, `most` of them.
+fn newest(pulled: Vec<Pulled>, most: usize) -> (u64, Vec<Entry>) {
+    // An outbox whose bound is b is complete from b on; all of them together, above the highest b - 1.
+    let mut floor = pulled.iter().map(|p| p.part.bound.saturating_sub(1)).max().unwrap_or(0);
+    let entry = |p: &Pulled| {
+        let author = p.author.get();
+        p.part.ids.iter().map(move |id| Entry { id: *id, author }).collect::<Vec<_>>()
+    };
+    let mut posts: Vec<Entry> = pulled.iter().flat_map(entry).filter(|e| e.id > floor).collect();
+    posts.sort_unstable();
+    if let Some(cut) = posts.len().checked_sub(most + 1) {
+        // Everything up to the newest one that is left out goes, also others with its id.
+        floor = posts[cut].id;
+        posts.retain(|entry| entry.id > floor);
+    }
+    (floor, posts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn everything_above_the_floor_is_among_the_posts(
+            outboxes in proptest::collection::vec((proptest::collection::btree_set(1u64..500, 0..40), 0usize..40), 1..8),
+            most in 1usize..50
+        ) {
+            let mut all = Vec::new();
+            let mut pulled = Vec::new();
+            for (number, (ids, read)) in (1..).zip(&outboxes) {
+                let author = AccountId::new(number).unwrap();
+                all.extend(ids.iter().map(|id| Entry { id: *id, author: number }));
+                let ids: Vec<u64> = ids.iter().copied().skip(ids.len().saturating_sub(*read)).collect();
+                let is_all = ids.len() == outboxes[usize::try_from(number).unwrap() - 1].0.len();
+                let bound = if is_all { 0 } else { ids.first().copied().unwrap_or(u64::MAX) };
+                pulled.push(Pulled { author, depth: 0, part: Part { ids, bound } });
+            }
+            let (floor, posts) = newest(pulled, most);
+            let mut wanted: Vec<Entry> = all.into_iter().filter(|e| e.id > floor).collect();
+            wanted.sort_unstable();
+            prop_assert_eq!(posts, wanted);
+        }
+    }
+
+    #[test]
+    fn nonces_claim_nothing() {
+        for _ in 0..1_000 {
+            let nonce = draw_nonce();
+            assert!(nonce[0] & 0x80 != 0 && nonce != [0xff; 8]);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Homes as they are stored: records in order of arrival, and the watermarks that say what they prove. Pure, but for
+//! the commands that read them.
+
+use super::merge::Entry;
+use crate::cluster::Reply;
+use crate::error::{Error, Result};
+
+const RECORD_LEN: usize = 16;
+/// The author of a watermark that counts.
+const WHOLE: u64 = u64::MAX;
+/// The top bit of the author says that a record is a watermark.
+const WATERMARK: u64 = 1 << 63;
+
+/// A post in a home, as stored: id and author, so that whoever reads it knows where to look for both.
+pub(crate) fn record_of(id: u64, author: u64) -> [u8; RECORD_LEN] {
+    let mut record = [0; RECORD_LEN];
+    record[..8].copy_from_slice(&id.to_be_bytes());
+    record[8..].copy_from_slice(&author.to_be_bytes());
+    record
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Record {
+    Post(Entry),
+    /// All records before it have ids up to this.
+    Watermark(u64),
+    /// The same, in a home that is being filled: nothing is claimed.
+    Filling(u64),
+}
+
+impl Record {
+    fn parse(bytes: &[u8]) -> Result<Self> {
+        let (Some((id, rest)), RECORD_LEN) = (bytes.split_first_chunk::<8>(), bytes.len()) else {
+            return Err(Error::internal(format!("a home's record has 16 bytes, not {}", bytes.len())));
+        };
+        let id = u64::from_be_bytes(*id);
+        let author = rest.try_into().map_or(WHOLE, u64::from_be_bytes);
+        Ok(match author {
+            WHOLE => Self::Watermark(id),
+            nonce if nonce & WATERMARK != 0 => Self::Filling(id),
+            author => Self::Post(Entry { id, author }),
+        })
+    }
+}
+
+pub(super) fn parse(reply: Reply) -> Result<Vec<Record>> {
+    reply.into_array()?.iter().map(|record| Record::parse(record.bytes()?)).collect()
+}
+
+/// In which state a home is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HomeStatus {
+    /// There is none: its reader is dormant.
+    Missing,
+    /// Somebody is filling it.
+    Filling,
+    /// It holds everything above this id that belongs there.
+    Whole {
+        /// The floor.
+        floor: u64,
+    },
+}
+
+/// The state of a home, by its first record.
+pub(crate) fn home_status(first: &Reply) -> Result<HomeStatus> {
+    let first = match first.bytes() {
+        Ok(bytes) => Some(Record::parse(bytes)?),
+        Err(_) => None,
+    };
+    Ok(status(first))
+}
+
+pub(super) fn status(first: Option<Record>) -> HomeStatus {
+    match first {
+        None => HomeStatus::Missing,
+        Some(Record::Watermark(floor)) => HomeStatus::Whole { floor },
+        Some(Record::Filling(_)) => HomeStatus::Filling,
+        // The first record always is a watermark; if it isn't, nothing is proven.
+        Some(Record::Post(_)) => HomeStatus::Filling,
+    }
+}
+
+/// Posts of a home, and from which id on they are all. `u64::MAX`: nothing is proven.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) posts: Vec<Entry>,
+    pub(super) bound: u64,
+}
+
+/// What the last records of a home prove: everything above the first watermark among them.
+pub(super) fn window(records: &[Record]) -> Window {
+    let mark = records.iter().find(|record| !matches!(record, Record::Post(_)));
+    let bound = match mark {
+        Some(Record::Watermark(highest)) => highest.saturating_add(1),
+        _ => u64::MAX,
+    };
+    let post = |record: &Record| if let Record::Post(entry) = record { Some(*entry) } else { None };
+    Window { posts: records.iter().filter_map(post).collect(), bound }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn post(id: u64) -> Record {
+        Record::Post(Entry { id, author: 7 })
+    }
+
+    #[test]
+    fn a_window_is_complete_above_its_first_watermark_only() {
+        // A late old entry stands at the window's beginning, a newer one before it: its oldest id proves nothing.
+        let late = [post(3), post(9), Record::Watermark(9), post(12)];
+        assert_eq!(window(&late).bound, 10);
+        assert_eq!(window(&late[..2]).bound, u64::MAX);
+    }
+
+    #[test]
+    fn a_home_that_is_being_filled_claims_nothing() {
+        let filling = [post(90), Record::Filling(90), post(95), Record::Watermark(95)];
+        assert_eq!(window(&filling).bound, u64::MAX);
+        assert_eq!(status(Some(filling[1])), HomeStatus::Filling);
+    }
+
+    #[test]
+    fn records_give_back_their_parts() {
+        let record = record_of(77, 5);
+        assert_eq!(Record::parse(&record).unwrap(), Record::Post(Entry { id: 77, author: 5 }));
+        assert_eq!(Record::parse(&record_of(77, u64::MAX)).unwrap(), Record::Watermark(77));
+        assert_eq!(Record::parse(&record_of(77, 1 << 63)).unwrap(), Record::Filling(77));
+        assert!(Record::parse(b"short").is_err());
+    }
+}

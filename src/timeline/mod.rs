@@ -1,0 +1,33 @@
+//! Timelines: a page is merged from sources, each with a bound: the reader's home, outboxes of whom it pulls, and past
+//! the home's end the outboxes of all it follows.
+//!
+//! Pure parts: what homes and outboxes hold (`home`, `outbox`), merging (`merge`), where pages go on (`cursor`), who
+//! may see what (`filter`). Around them: the reader's state under its stamps (`state`), reading (`read`), loading
+//! posts and accounts (`load`), filling a home that was dropped (`fill`), dropping it (`sweep`).
+//!
+//! Invariants kept here: stamps are fetched before the home that is read under them; an entry shows only if every
+//! source is complete down to it; what a cache gives is at most `visible_within` old, and never one's own.
+
+mod caches;
+mod cursor;
+mod fill;
+mod filter;
+mod home;
+mod load;
+mod merge;
+mod outbox;
+mod page;
+mod read;
+mod sources;
+mod state;
+mod sweep;
+
+pub(crate) use caches::Caches;
+pub use cursor::{Cursor, Range};
+pub(crate) use fill::fill;
+pub use filter::{FilterFacts, PostFilter};
+pub use home::HomeStatus;
+pub(crate) use home::record_of;
+pub use page::{Page, PagePost, Query, Timeline};
+pub(crate) use read::read;
+pub(crate) use sweep::{keep_sweeping, sweep};

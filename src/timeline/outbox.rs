@@ -1,0 +1,110 @@
+//! Outboxes: an account's own posts, by id; read from their end, or further back by a search inside the server.
+
+use super::merge::{Direction, Entry};
+use crate::account::Mode;
+use crate::cluster::{Command, Reply, Request};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::functions;
+use crate::ids::AccountId;
+
+/// Top bit of the id of a post that was deleted.
+const DELETED: u64 = 1 << 63;
+
+/// Some ids of an outbox, and how far they are all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Of posts that are not deleted, ascending.
+    pub(crate) ids: Vec<u64>,
+    /// Down: complete for ids >= this, 0 if there is nothing more. Up: for ids <= this.
+    pub(crate) bound: u64,
+}
+
+impl Part {
+    pub(crate) fn entries(&self, author: AccountId) -> impl Iterator<Item = Entry> + '_ {
+        self.ids.iter().rev().map(move |id| Entry { id: *id, author: author.get() })
+    }
+}
+
+/// An author's newest posts, and how they are delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Newest {
+    pub(crate) mode: Mode,
+    /// The last post before pushing began.
+    pub(crate) pushed_since: u64,
+    pub(crate) part: Part,
+}
+
+/// Asks for the newest posts of an author, and how they are delivered: two commands that stand together.
+pub(crate) fn newest_requests(context: &Context, author: AccountId, most: usize) -> [Request; 2] {
+    let slot = context.slot(author);
+    let mode = Command::new("HMGET").arg(&context.keys().account(author)).arg("m").arg("b");
+    let last = -1 - i64::try_from(most).unwrap_or(i64::MAX - 1);
+    let ids = Command::new("LRANGE").arg(&context.keys().outbox(author)).arg(last).arg("-1");
+    [Request::read(slot, mode), Request::read(slot, ids)]
+}
+
+/// Reads what [`newest_requests`] were answered.
+pub(crate) fn read_newest(mode: Reply, ids: Reply, most: usize) -> Result<Newest> {
+    let mode = mode.into_array()?;
+    let [mode, since] = mode.as_slice() else { return Err(Error::internal("two fields were asked for")) };
+    let letter = mode.bytes().ok().and_then(|b| b.first().copied()).unwrap_or(b'P');
+    let since = since.bytes().ok().and_then(|b| b.try_into().ok()).map_or(0, u64::from_be_bytes);
+    Ok(Newest { mode: Mode::from_letter(letter), pushed_since: since, part: read_end(ids, most)? })
+}
+
+/// Reads the last `most + 1` elements of an outbox: one more than wanted tells whether there is more.
+pub(crate) fn read_end(ids: Reply, most: usize) -> Result<Part> {
+    let elements = ids.into_array()?;
+    let is_all = elements.len() <= most;
+    parse(&elements, is_all, Direction::Down)
+}
+
+/// Asks for posts on one side of an id.
+pub(crate) fn page_request(
+    context: &Context,
+    author: AccountId,
+    direction: Direction,
+    from: u64,
+    most: usize,
+) -> Request {
+    // Ids are below 2^63; beyond that the search has no order.
+    let from = from.min(i64::MAX.unsigned_abs());
+    let outbox = context.keys().outbox(author);
+    let command = functions::outbox_page(outbox, direction == Direction::Down, from, most);
+    Request::read(context.slot(author), command)
+}
+
+/// Reads what [`page_request`] was answered.
+pub(crate) fn read_page(reply: Reply, direction: Direction) -> Result<Part> {
+    let reply = reply.into_array()?;
+    let (is_all, elements) = reply.split_first().ok_or_else(|| Error::internal("an empty answer"))?;
+    parse(elements, is_all.count()? == 1, direction)
+}
+
+fn parse(elements: &[Reply], is_all: bool, direction: Direction) -> Result<Part> {
+    let mut ids = Vec::with_capacity(elements.len());
+    let mut is_all = is_all;
+    let mut ends = (u64::MAX, 0);
+    for element in elements {
+        let bytes = element.bytes()?;
+        let Ok(bytes) = <[u8; 8]>::try_from(bytes) else {
+            // The first element: up to where posts were cut off. They are no longer part of any timeline.
+            is_all |= direction == Direction::Down;
+            continue;
+        };
+        let id = u64::from_be_bytes(bytes);
+        let live = id & !DELETED;
+        ends = (ends.0.min(live), ends.1.max(live));
+        if id & DELETED == 0 {
+            ids.push(id);
+        }
+    }
+    let bound = match (direction, is_all) {
+        (Direction::Down, true) => 0,
+        (Direction::Up, true) => u64::MAX,
+        (Direction::Down, false) => ends.0,
+        (Direction::Up, false) => ends.1,
+    };
+    Ok(Part { ids, bound })
+}

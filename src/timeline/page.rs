@@ -1,0 +1,110 @@
+//! What a reader asks for, and gets.
+
+use std::sync::Arc;
+
+use super::cursor::{Cursor, Range};
+use crate::account::Account;
+use crate::ids::{AccountId, PostId};
+use crate::post::Post;
+
+/// Which timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Timeline {
+    /// The posts of all that the reader follows, and its own.
+    #[default]
+    Home,
+    /// The posts of one account, as the reader may see them.
+    Profile {
+        /// Whose.
+        account: AccountId,
+        /// Whether its replies to others show.
+        replies: bool,
+        /// Whether its reposts show.
+        reposts: bool,
+    },
+}
+
+/// Which page of which timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Query {
+    /// Which timeline.
+    pub timeline: Timeline,
+    /// Which part of it, in Mastodon's words.
+    pub range: Range,
+    /// On from where another page ended.
+    pub cursor: Option<Cursor>,
+    /// Posts on the page: 1 to 100; `None`: 20, or what the settings say.
+    pub limit: Option<usize>,
+    /// Whether the page carries posts, authors and originals, or only ids.
+    pub hydrate: bool,
+}
+
+impl Query {
+    /// The newest page of the reader's home.
+    pub fn home() -> Self {
+        Self::default()
+    }
+
+    /// The newest page of an account's own posts.
+    pub fn profile(account: AccountId) -> Self {
+        Self { timeline: Timeline::Profile { account, replies: true, reposts: true }, ..Self::default() }
+    }
+
+    /// With so many posts.
+    #[must_use]
+    pub fn limit(self, posts: usize) -> Self {
+        Self { limit: Some(posts), ..self }
+    }
+
+    /// On from where another page ended.
+    #[must_use]
+    pub fn after(self, cursor: Cursor) -> Self {
+        Self { cursor: Some(cursor), ..self }
+    }
+
+    /// Only that part.
+    #[must_use]
+    pub fn range(self, range: Range) -> Self {
+        Self { range, ..self }
+    }
+
+    /// With posts, authors and originals.
+    #[must_use]
+    pub fn hydrated(self) -> Self {
+        Self { hydrate: true, ..self }
+    }
+}
+
+/// A post on a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PagePost {
+    /// Its id.
+    pub id: PostId,
+    /// Who wrote it.
+    pub author: AccountId,
+    /// The post, on a hydrated page.
+    pub post: Option<Arc<Post>>,
+    /// Its author, on a hydrated page.
+    pub account: Option<Arc<Account>>,
+    /// What it reposts or quotes, and who wrote that, on a hydrated page.
+    pub original: Option<(PostId, Arc<Post>, Arc<Account>)>,
+}
+
+/// A page of a timeline, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// The posts. A page may be shorter than asked for, even empty, and still have a next one.
+    pub posts: Vec<PagePost>,
+    /// The next older page; `None`: that was the end.
+    pub next: Option<Cursor>,
+    /// Hand it over as `min_id` to go on with newer posts.
+    pub newer: Option<PostId>,
+}
+
+impl Page {
+    /// Its posts' ids.
+    pub fn ids(&self) -> Vec<PostId> {
+        self.posts.iter().map(|post| post.id).collect()
+    }
+}

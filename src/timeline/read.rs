@@ -1,0 +1,426 @@
+//! Reading a page: stamps and home in one trip with the outboxes that are pulled, then posts and authors in another;
+//! more of both as long as the page isn't full.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::cursor::Cursor;
+use super::filter::{FilterFacts, PostFilter, Rules, shows_at_home, shows_on_profile};
+use super::home::{self, HomeStatus};
+use super::load::{Loaded, named};
+use super::merge::Direction;
+use super::outbox::{self, Newest};
+use super::page::{Page, PagePost, Query, Timeline};
+use super::sources::{Source, Sources};
+use super::state::{ReaderState, Stamps, load_state, read_stamps, stamps_request};
+use crate::cluster::{Answer, Batch, Command, Request};
+use crate::context::{Context, no_account};
+use crate::error::{Error, Result};
+use crate::fanout::Task;
+use crate::ids::{AccountId, PostId};
+use crate::meters;
+use crate::settings::PAGE_LEN_MAX;
+
+/// Tries of one read; each begins anew because the reader's state has changed.
+const TRIES_MAX: usize = 8;
+/// Rounds in which sources are asked for more; then the page ends early, with a cursor that has moved.
+const ROUNDS_MAX: usize = 24;
+/// A page that goes on from another one reads so many times more of the home at once.
+const WINDOW_LATER: usize = 4;
+
+/// What a try came to.
+enum Try {
+    Page(Page),
+    /// The reader's state has changed meanwhile.
+    Again,
+}
+
+/// Reads a page.
+pub(crate) async fn read(
+    context: &Arc<Context>,
+    filter: Option<&dyn PostFilter>,
+    reader: AccountId,
+    query: &Query,
+) -> Result<Page> {
+    let limit = query.limit.unwrap_or(context.settings.page_length);
+    if limit == 0 || limit > PAGE_LEN_MAX {
+        return Err(Error::invalid(format!("a page of {limit} posts: from 1 to {PAGE_LEN_MAX}")));
+    }
+    for _ in 0..TRIES_MAX {
+        let mut reading = Reading::new(context, filter, reader, query, limit);
+        let tried = match query.timeline {
+            Timeline::Home => reading.home().await?,
+            Timeline::Profile { account, .. } => reading.profile(account).await?,
+        };
+        if let Try::Page(page) = tried {
+            return Ok(page);
+        }
+    }
+    Err(Error::unavailable(format!(
+        "what account {reader} follows, mutes or blocks changed {TRIES_MAX} times while a page was read; try again"
+    )))
+}
+
+/// One try of reading one page.
+struct Reading<'a> {
+    context: &'a Arc<Context>,
+    filter: Option<&'a dyn PostFilter>,
+    reader: AccountId,
+    query: &'a Query,
+    limit: usize,
+    direction: Direction,
+    from: u64,
+    sources: Sources,
+    loaded: Loaded,
+    shown: Vec<(PostId, AccountId)>,
+    /// Originals whose repost is on the page already.
+    reposted: HashSet<PostId>,
+    /// Where the last post that was taken stands.
+    last: Option<u64>,
+}
+
+/// What the first trip of a home page brought.
+struct FirstTrip {
+    stamps: Stamps,
+    first: Option<home::Record>,
+    records: Vec<home::Record>,
+    newest: Vec<(AccountId, Arc<Newest>)>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(
+        context: &'a Arc<Context>,
+        filter: Option<&'a dyn PostFilter>,
+        reader: AccountId,
+        query: &'a Query,
+        limit: usize,
+    ) -> Self {
+        let (direction, from, until) = query.range.window(query.cursor);
+        Self {
+            context,
+            filter,
+            reader,
+            query,
+            limit,
+            direction,
+            from,
+            sources: Sources::new(direction, from, until),
+            loaded: Loaded::default(),
+            shown: Vec::with_capacity(limit),
+            reposted: HashSet::new(),
+            last: None,
+        }
+    }
+
+    fn is_newest(&self) -> bool {
+        self.direction == Direction::Down && self.from == u64::MAX
+    }
+
+    async fn home(&mut self) -> Result<Try> {
+        let known = self.context.caches.states.get(&self.reader);
+        let whole = self.direction == Direction::Up;
+        let Some(trip) = self.first_trip(known.as_deref(), whole).await? else { return Ok(Try::Again) };
+        let Some(state) = known.filter(|state| state.is_of(&trip.stamps)) else {
+            let known = self.context.caches.states.get(&self.reader);
+            let state = load_state(self.context, self.reader, known.as_deref()).await?;
+            self.context.caches.states.insert(self.reader, state);
+            return Ok(Try::Again);
+        };
+        self.note_read(&trip.stamps);
+        self.feed_first(&trip, &state, whole);
+        let mut deepest = "window";
+        for _ in 0..ROUNDS_MAX {
+            self.show(&state).await?;
+            if self.shown.len() >= self.limit || self.sources.merge.is_exhausted() {
+                break;
+            }
+            match self.sources.wanting_home() {
+                Some((number, Source::Window)) => {
+                    deepest = "whole";
+                    // A second look at the home needs the stamps again, before it.
+                    let Some(records) = self.whole_home(&trip.stamps).await? else { return Ok(Try::Again) };
+                    self.sources.set_kind(number, Source::Home);
+                    if let HomeStatus::Whole { floor } = home::status(records.first().copied()) {
+                        let posts = home::window(&records).posts;
+                        let posts = posts.into_iter().filter(|e| is_wanted(&state, self.reader, e.author));
+                        self.sources.merge.feed(number, posts, floor.saturating_add(1));
+                    } else {
+                        self.sources.replace_home(number, &state, self.reader);
+                    }
+                }
+                Some((number, _)) => {
+                    deepest = "deep";
+                    self.sources.replace_home(number, &state, self.reader);
+                }
+                None => {}
+            }
+            self.sources.ask_outboxes(self.context, self.limit - self.shown.len()).await?;
+        }
+        meters::read(deepest);
+        meters::merge_width(self.sources.len());
+        Ok(Try::Page(self.page()))
+    }
+
+    /// Stamps first, then the home, on one connection; and beside it the outboxes that the reader pulls, as far as is
+    /// known. `None`: the replies came from two lives of a server.
+    async fn first_trip(&self, known: Option<&ReaderState>, whole: bool) -> Result<Option<FirstTrip>> {
+        let context = self.context;
+        let home = context.keys().home(self.reader);
+        let slot = context.slot(self.reader);
+        let window = context.settings.home_window as usize * if self.is_newest() { 1 } else { WINDOW_LATER };
+        let from = if whole { 0 } else { -i64::try_from(window).unwrap_or(i64::MAX) };
+        let range =
+            |from: i64, to: i64| Request::read(slot, Command::new("LRANGE").arg(&home).arg(from).arg(to));
+        let mut batch = Batch::new();
+        batch.push_ordered([stamps_request(context, self.reader), range(0, 0), range(from, -1)]);
+        let depth = self.limit + 1;
+        let (mut newest, mut asked) = (Vec::new(), Vec::new());
+        if self.is_newest() {
+            for author in known.into_iter().flat_map(ReaderState::to_pull) {
+                match context.caches.outboxes.get(&author) {
+                    Some(cached) if cached.part.ids.len() >= self.limit || cached.part.bound == 0 => {
+                        newest.push((author, cached));
+                    }
+                    _ => {
+                        batch.push_ordered(outbox::newest_requests(context, author, depth));
+                        asked.push(author);
+                    }
+                }
+            }
+            context.caches.outboxes.count(newest.len(), asked.len());
+        }
+        let sent = Instant::now();
+        let mut answers = context.run_all(batch).await?.into_iter();
+        let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
+        let (stamps, first, records): (Answer, Answer, Answer) = (next()?, next()?, next()?);
+        if stamps.epoch != first.epoch || stamps.epoch != records.epoch {
+            return Ok(None);
+        }
+        for author in asked {
+            let (mode, ids) = (next()?.ok()?, next()?.ok()?);
+            let read = Arc::new(outbox::read_newest(mode, ids, depth)?);
+            context.caches.outboxes.put(author, sent, read.clone());
+            newest.push((author, read));
+        }
+        Ok(Some(FirstTrip {
+            stamps: read_stamps(self.reader, stamps.ok()?)?,
+            first: home::parse(first.ok()?)?.first().copied(),
+            records: home::parse(records.ok()?)?,
+            newest,
+        }))
+    }
+
+    fn feed_first(&mut self, trip: &FirstTrip, state: &Arc<ReaderState>, whole: bool) {
+        let status = home::status(trip.first);
+        let read = home::window(&trip.records);
+        let posts = read.posts.into_iter().filter(|e| is_wanted(state, self.reader, e.author));
+        for (author, newest) in &trip.newest {
+            self.sources.feed_newest(*author, &newest.part, self.limit + 1);
+            self.look_at_mark(*author, newest, status);
+        }
+        for author in state.to_pull() {
+            self.sources.add_outbox(author, None);
+        }
+        match (status, whole) {
+            (HomeStatus::Whole { floor }, true) if floor <= self.from => {
+                // Everything above `from` that belongs here is here.
+                self.sources.add_home(Source::Home, posts, u64::MAX);
+            }
+            (HomeStatus::Whole { .. }, false) => {
+                self.sources.add_home(Source::Window, posts, read.bound.min(self.from));
+            }
+            _ => self.sources.pull_all(None, state, self.reader),
+        }
+        if !matches!(status, HomeStatus::Whole { .. }) {
+            self.begin_fill();
+        }
+    }
+
+    /// All of the home, if the stamps are still the same.
+    async fn whole_home(&self, stamps: &Stamps) -> Result<Option<Vec<home::Record>>> {
+        let context = self.context;
+        let command = Command::new("LRANGE").arg(&context.keys().home(self.reader)).arg("0").arg("-1");
+        let home = Request::read(context.slot(self.reader), command);
+        let mut batch = Batch::new();
+        batch.push_ordered([stamps_request(context, self.reader), home]);
+        let mut answers = context.run_all(batch).await?.into_iter();
+        let (Some(again), Some(home)) = (answers.next(), answers.next()) else {
+            return Err(Error::internal("an answer is missing"));
+        };
+        let is_same_life = again.epoch == home.epoch;
+        let again = read_stamps(self.reader, again.ok()?)?;
+        if !is_same_life || (again.graph, again.marks) != (stamps.graph, stamps.marks) {
+            return Ok(None);
+        }
+        home::parse(home.ok()?).map(Some)
+    }
+
+    async fn profile(&mut self, account: AccountId) -> Result<Try> {
+        let context = self.context;
+        if context.account(account).await?.is_none() {
+            return Err(no_account(account));
+        }
+        // A profile needs no home, but the same state: whom the reader follows and blocks.
+        let answer = context.router().call(stamps_request(context, self.reader)).await?;
+        let stamps = read_stamps(self.reader, answer)?;
+        let known = context.caches.states.get(&self.reader);
+        let state = match known.filter(|state| state.is_of(&stamps)) {
+            Some(state) => state,
+            None => {
+                let state = load_state(context, self.reader, None).await?;
+                context.caches.states.insert(self.reader, state.clone());
+                state
+            }
+        };
+        self.sources.add_outbox(account, None);
+        for _ in 0..ROUNDS_MAX {
+            self.sources.ask_outboxes(context, self.limit).await?;
+            self.show(&state).await?;
+            if self.shown.len() >= self.limit || self.sources.merge.is_exhausted() {
+                break;
+            }
+        }
+        meters::read("profile");
+        Ok(Try::Page(self.page()))
+    }
+
+    /// Takes what is safe to show, loads it, and keeps what the reader may see.
+    async fn show(&mut self, state: &ReaderState) -> Result<()> {
+        while self.shown.len() < self.limit {
+            let taken = self.sources.merge.take(self.limit - self.shown.len());
+            if taken.is_empty() {
+                return Ok(());
+            }
+            let entries = named(&taken);
+            self.loaded.entries(self.context, self.reader, &entries).await?;
+            for (id, author) in entries {
+                self.last = Some(id.get());
+                if self.is_shown(state, id, author) {
+                    self.shown.push((id, author));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_shown(&mut self, state: &ReaderState, id: PostId, author: AccountId) -> bool {
+        let Some(met) = self.loaded.met(id, author) else { return false };
+        let header = met.post.header();
+        let original = header.original.and_then(|o| self.loaded.met(o.id, o.author));
+        let shows = match self.query.timeline {
+            Timeline::Home => {
+                let rules = Rules { replies_to_strangers: self.context.settings.shows_replies_to_strangers };
+                shows_at_home(rules, self.reader, state, met, original)
+            }
+            Timeline::Profile { replies, reposts, .. } => {
+                let is_answer = header.reply_to.is_some_and(|parent| parent.author != author);
+                (replies || !is_answer)
+                    && (reposts || !met.post.is_plain_repost())
+                    && shows_on_profile(self.reader, state, met, original)
+            }
+        };
+        let facts = FilterFacts {
+            reader: self.reader,
+            post: met.post,
+            author: met.author,
+            original: original.map(|o| o.post),
+        };
+        if !shows || self.filter.is_some_and(|filter| !filter.shows(&facts)) {
+            return false;
+        }
+        // Several reposts of one original show once on a page, at the first that is met.
+        match header.original.filter(|_| met.post.is_plain_repost()) {
+            Some(original) => self.reposted.insert(original.id),
+            None => true,
+        }
+    }
+
+    fn page(&mut self) -> Page {
+        let is_full = self.shown.len() >= self.limit;
+        let reached = match self.last.filter(|_| is_full) {
+            // The page is full: it goes on right behind the last post that was looked at.
+            Some(last) => last,
+            None => self.sources.merge.reached(),
+        };
+        let is_over = self.sources.merge.is_exhausted();
+        let entries = std::mem::take(&mut self.shown);
+        let mut posts: Vec<PagePost> =
+            entries.iter().map(|(id, author)| self.page_post(*id, *author)).collect();
+        if self.direction == Direction::Up {
+            posts.reverse();
+        }
+        let newest = posts.first().map(|post| post.id);
+        let (next, newer) = match self.direction {
+            Direction::Down => ((!is_over).then(|| Cursor::below(reached)), newest),
+            Direction::Up => (
+                // Older than what this page began above is not its affair, but there is no other way to ask.
+                posts.last().map(|post| Cursor::below(post.id.get())),
+                if is_over { newest } else { PostId::from_u64(reached).ok().or(newest) },
+            ),
+        };
+        Page { posts, next, newer }
+    }
+
+    fn page_post(&self, id: PostId, author: AccountId) -> PagePost {
+        let bare = PagePost { id, author, post: None, account: None, original: None };
+        if !self.query.hydrate {
+            return bare;
+        }
+        let post = self.loaded.post(id, author).cloned();
+        let original = post.as_ref().and_then(|post| {
+            let original = post.header().original?;
+            let account = self.loaded.account(original.author)?.clone();
+            Some((original.id, self.loaded.post(original.id, original.author)?.clone(), account))
+        });
+        PagePost { post, account: self.loaded.account(author).cloned(), original, ..bare }
+    }
+
+    /// Notes, once a day, that the reader has read: its home stays.
+    fn note_read(&self, stamps: &Stamps) {
+        let today = self.context.today();
+        if stamps.day.is_some_and(|day| day >= today) {
+            return;
+        }
+        let (context, reader) = (self.context.clone(), self.reader);
+        tokio::spawn(async move {
+            if let Err(e) = context.router().call(context.read_noted(reader, today)).await {
+                tracing::debug!("a read of account {reader} could not be noted: {e}");
+            }
+        });
+    }
+
+    fn begin_fill(&self) {
+        let (context, reader) = (self.context.clone(), self.reader);
+        tokio::spawn(async move {
+            if let Err(e) = super::fill(&context, reader).await {
+                tracing::debug!("the home of account {reader} could not be filled: {e}");
+                meters::fill("failed");
+            }
+        });
+    }
+
+    /// A mark that stands although the author is pushed again, and the home's floor has passed the last post that
+    /// was not pushed: it can go.
+    fn look_at_mark(&self, author: AccountId, newest: &Newest, status: HomeStatus) {
+        let HomeStatus::Whole { floor } = status else { return };
+        let key = (self.reader, author);
+        let is_due = newest.mode == crate::account::Mode::Push && floor >= newest.pushed_since;
+        if !is_due || self.context.caches.asked.get(&key).is_some() {
+            return;
+        }
+        self.context.caches.asked.put(key, Instant::now(), ());
+        let (context, reader) = (self.context.clone(), self.reader);
+        tokio::spawn(async move {
+            let task = Task::Pair { reader, author, may_drop: true };
+            if let Err(e) = crate::fanout::add(&context, context.bucket(reader), task).await {
+                tracing::debug!("the mark of {author} at {reader} stays for now: {e}");
+            }
+        });
+    }
+}
+
+/// Whether entries of that author belong into the reader's home at all.
+fn is_wanted(state: &ReaderState, reader: AccountId, author: u64) -> bool {
+    author == reader.get() || state.follows(author)
+}

@@ -1,0 +1,134 @@
+//! The sources of one page, and asking them for more.
+
+use std::collections::HashSet;
+
+use super::merge::{Direction, Entry, Merge};
+use super::outbox::{self, Part};
+use super::state::ReaderState;
+use crate::context::Context;
+use crate::error::Result;
+use crate::ids::AccountId;
+
+/// Posts asked of an outbox at first, and at most, in one round.
+const DEPTH: (usize, usize) = (8, 128);
+/// Outboxes asked in one batch.
+const OUTBOXES_AT_ONCE: usize = 2_000;
+
+/// What a source of a page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The last records of the reader's home.
+    Window,
+    /// All of it.
+    Home,
+    /// The posts of one account; so many were asked for last time.
+    Outbox(AccountId, usize),
+}
+
+/// A merge, and what its sources are.
+#[derive(Debug)]
+pub(super) struct Sources {
+    pub(super) merge: Merge,
+    direction: Direction,
+    kinds: Vec<Source>,
+    pulled: HashSet<AccountId>,
+}
+
+impl Sources {
+    pub(super) fn new(direction: Direction, from: u64, until: u64) -> Self {
+        Self {
+            merge: Merge::new(direction, from, until),
+            direction,
+            kinds: Vec::new(),
+            pulled: HashSet::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// Adds the reader's home.
+    pub(super) fn add_home(
+        &mut self,
+        kind: Source,
+        entries: impl IntoIterator<Item = Entry>,
+        bound: u64,
+    ) -> usize {
+        let number = self.merge.open();
+        self.kinds.push(kind);
+        self.merge.feed(number, entries, bound);
+        number
+    }
+
+    /// Adds an outbox of which nothing was asked yet, at the place that others have come to.
+    pub(super) fn add_outbox(&mut self, author: AccountId, at: Option<u64>) {
+        if self.pulled.insert(author) {
+            let number = match at {
+                Some(bound) => self.merge.open_at(bound),
+                None => self.merge.open(),
+            };
+            debug_assert_eq!(number, self.kinds.len());
+            self.kinds.push(Source::Outbox(author, 0));
+        }
+    }
+
+    /// The newest posts of an account.
+    pub(super) fn feed_newest(&mut self, author: AccountId, part: &Part, asked: usize) {
+        self.add_outbox(author, None);
+        let number = self.kinds.iter().position(|k| matches!(k, Source::Outbox(a, _) if *a == author));
+        if let Some(number) = number {
+            self.kinds[number] = Source::Outbox(author, asked);
+            self.merge.feed(number, part.entries(author), part.bound);
+        }
+    }
+
+    /// The home's end: all that the reader follows, and itself, take its place there.
+    pub(super) fn replace_home(&mut self, home: usize, state: &ReaderState, reader: AccountId) {
+        let floor = self.merge.retire(home);
+        self.pull_all(Some(floor), state, reader);
+    }
+
+    /// Everybody's outbox.
+    pub(super) fn pull_all(&mut self, at: Option<u64>, state: &ReaderState, reader: AccountId) {
+        let followed = state.following.iter().filter_map(|id| AccountId::new(*id).ok());
+        for author in followed.chain([reader]) {
+            self.add_outbox(author, at);
+        }
+    }
+
+    /// The home among the sources that hold everything up, if it does.
+    pub(super) fn wanting_home(&self) -> Option<(usize, Source)> {
+        let wanting = self.merge.wanting();
+        let home = wanting.into_iter().find(|n| !matches!(self.kinds[*n], Source::Outbox(..)));
+        home.map(|number| (number, self.kinds[number]))
+    }
+
+    pub(super) fn set_kind(&mut self, number: usize, kind: Source) {
+        self.kinds[number] = kind;
+    }
+
+    /// Asks the outboxes that hold up the next `missing` posts for more.
+    pub(super) async fn ask_outboxes(&mut self, context: &Context, missing: usize) -> Result<()> {
+        let mut asked = Vec::new();
+        for number in self.merge.wanting_for(missing) {
+            if let Source::Outbox(author, depth) = self.kinds[number] {
+                let depth = (depth * 2).clamp(DEPTH.0, DEPTH.1);
+                self.kinds[number] = Source::Outbox(author, depth);
+                asked.push((number, author, depth));
+            }
+        }
+        for chunk in asked.chunks(OUTBOXES_AT_ONCE) {
+            let request = |(number, author, depth): &(usize, AccountId, usize)| {
+                let from = self.merge.bound_of(*number);
+                outbox::page_request(context, *author, self.direction, from, *depth)
+            };
+            let answers = context.run_all(chunk.iter().map(request).collect()).await?;
+            for ((number, author, _), answer) in chunk.iter().zip(answers) {
+                let part = outbox::read_page(answer.ok()?, self.direction)?;
+                self.merge.feed(*number, part.entries(*author), part.bound);
+            }
+        }
+        Ok(())
+    }
+}

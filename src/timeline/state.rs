@@ -1,0 +1,129 @@
+//! What a page depends on besides posts: whom the reader follows, mutes, blocks, and whom it must pull. Kept under
+//! two random stamps that every change renews: while both are the same, nothing has changed.
+
+use std::sync::Arc;
+
+use crate::cluster::{Answer, Command, Epoch, Reply, Request};
+use crate::context::{Context, no_account};
+use crate::error::{Error, Result};
+use crate::functions::{Mark, mark};
+use crate::ids::AccountId;
+
+/// Tries to read a state between two changes of it.
+const TRIES_MAX: usize = 16;
+
+/// The stamps of a reader, and what else its record tells a read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stamps {
+    pub(crate) graph: Mark,
+    pub(crate) marks: Mark,
+    /// Day of the last read that was noted.
+    pub(crate) day: Option<u32>,
+}
+
+/// Asks for a reader's stamps.
+pub(crate) fn stamps_request(context: &Context, reader: AccountId) -> Request {
+    let command = Command::new("HMGET").arg(&context.keys().account(reader)).arg("g").arg("t").arg("d");
+    Request::read(context.slot(reader), command)
+}
+
+/// Reads what [`stamps_request`] was answered.
+pub(crate) fn read_stamps(reader: AccountId, reply: Reply) -> Result<Stamps> {
+    let fields = reply.into_array()?;
+    let [graph, marks, day] = fields.as_slice() else {
+        return Err(Error::internal("three fields were asked for"));
+    };
+    if graph.is_nil() || marks.is_nil() {
+        return Err(no_account(reader));
+    }
+    let day = day.int().ok().and_then(|day| u32::try_from(day).ok());
+    Ok(Stamps { graph: mark(graph)?, marks: mark(marks)?, day })
+}
+
+/// What a reader follows, mutes, blocks and pulls, as of its stamps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReaderState {
+    graph: Mark,
+    marks: Mark,
+    /// Each sorted.
+    pub(crate) following: Arc<[u64]>,
+    pub(crate) mutes: Arc<[u64]>,
+    pub(crate) blocks: Arc<[u64]>,
+    /// Authors with a pull mark.
+    pub(crate) pulled: Arc<[u64]>,
+}
+
+impl ReaderState {
+    pub(crate) fn is_of(&self, stamps: &Stamps) -> bool {
+        self.graph == stamps.graph && self.marks == stamps.marks
+    }
+
+    pub(crate) fn follows(&self, account: u64) -> bool {
+        self.following.binary_search(&account).is_ok()
+    }
+
+    pub(crate) fn mutes(&self, account: u64) -> bool {
+        self.mutes.binary_search(&account).is_ok()
+    }
+
+    pub(crate) fn blocks(&self, account: u64) -> bool {
+        self.blocks.binary_search(&account).is_ok()
+    }
+
+    /// Whom a read of the home pulls.
+    pub(crate) fn to_pull(&self) -> impl Iterator<Item = AccountId> + '_ {
+        self.pulled.iter().filter(|a| self.follows(**a)).filter_map(|a| AccountId::new(*a).ok())
+    }
+}
+
+/// Reads a reader's state anew; what `known` has under the same graph stamp is kept.
+pub(crate) async fn load_state(
+    context: &Context,
+    reader: AccountId,
+    known: Option<&ReaderState>,
+) -> Result<Arc<ReaderState>> {
+    for _ in 0..TRIES_MAX {
+        let (before, epoch) = stamps(context, reader).await?;
+        let command = Command::new("HKEYS").arg(&context.keys().marks(reader));
+        let pulled = context.router().call(Request::read(context.slot(reader), command)).await?;
+        let mut pulled = pulled
+            .into_array()?
+            .iter()
+            .map(|id| Ok(AccountId::from_bytes(id.bytes()?)?.get()))
+            .collect::<Result<Vec<_>>>()?;
+        pulled.sort_unstable();
+        let [following, mutes, blocks] = match known {
+            Some(known) if known.graph == before.graph => {
+                [known.following.clone(), known.mutes.clone(), known.blocks.clone()]
+            }
+            _ => graph(context, reader).await?,
+        };
+        // Equal stamps before and after, from the same life of the same server: nothing changed between.
+        let (after, epoch_after) = stamps(context, reader).await?;
+        if epoch == epoch_after && (before.graph, before.marks) == (after.graph, after.marks) {
+            let (graph, marks) = (before.graph, before.marks);
+            let state = ReaderState { graph, marks, following, mutes, blocks, pulled: pulled.into() };
+            return Ok(Arc::new(state));
+        }
+    }
+    Err(Error::unavailable(format!("account {reader} changes all the time; try again")))
+}
+
+async fn stamps(context: &Context, reader: AccountId) -> Result<(Stamps, Epoch)> {
+    let answer: Answer = context.router().ask(stamps_request(context, reader)).await?;
+    let epoch = answer.epoch.clone();
+    Ok((read_stamps(reader, answer.ok()?)?, epoch))
+}
+
+async fn graph(context: &Context, reader: AccountId) -> Result<[Arc<[u64]>; 3]> {
+    let sets = [context.following(reader)?, context.mutes(reader)?, context.blocks(reader)?];
+    let members = context.sets().members_of(&[&sets[0], &sets[1], &sets[2]]).await?;
+    let mut sorted = members.into_iter().map(|ids| {
+        let mut ids: Vec<u64> = ids.into_iter().map(AccountId::get).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        Arc::from(ids)
+    });
+    let mut next = || sorted.next().unwrap_or_default();
+    Ok([next(), next(), next()])
+}

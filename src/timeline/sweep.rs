@@ -1,0 +1,68 @@
+//! Dropping the homes of those who don't read: what is delivered to nobody costs nothing.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use crate::bucket::Bucket;
+use crate::cluster::{Batch, Command, Request};
+use crate::context::Context;
+use crate::error::Result;
+use crate::functions;
+use crate::ids::AccountId;
+use crate::meters;
+
+/// How often homes are looked at, and how many of a bucket at once.
+const PERIOD: Duration = Duration::from_secs(60 * 60);
+const BATCH: u32 = 500;
+
+/// Sweeps now and then, until the engine is gone or stopped. Several instances may: each home goes once.
+pub(crate) async fn keep_sweeping(context: Weak<Context>) {
+    loop {
+        // Not all instances at once.
+        tokio::time::sleep(PERIOD.mul_f64(0.5 + rand::random::<f64>())).await;
+        let Some(context) = context.upgrade() else { return };
+        if context.tasks.is_stopping() {
+            return;
+        }
+        let Some(days) = context.settings.dormant_after_days else { return };
+        if let Err(e) = sweep(&context, context.today().saturating_sub(days)).await {
+            tracing::warn!("dormant homes could not be dropped: {e}");
+        }
+    }
+}
+
+/// Drops the homes of all who have not read after `day`. Tells how many.
+pub(crate) async fn sweep(context: &Context, day: u32) -> Result<u64> {
+    let mut swept = 0;
+    for bucket in context.keys().buckets().all() {
+        loop {
+            let dropped = sweep_some(context, bucket, day).await?;
+            swept += dropped;
+            if dropped < u64::from(BATCH) {
+                break;
+            }
+        }
+    }
+    meters::swept(swept);
+    Ok(swept)
+}
+
+async fn sweep_some(context: &Context, bucket: Bucket, day: u32) -> Result<u64> {
+    let days = context.keys().days(bucket);
+    let slot = context.keys().buckets().slot(bucket);
+    let range = Command::new("ZRANGEBYSCORE").arg(&days).arg("-inf").arg(day);
+    let range = range.arg("LIMIT").arg("0").arg(BATCH);
+    let dormant = context.router().call(Request::read(slot, range)).await?.into_array()?;
+    let mut batch = Batch::with_capacity(dormant.len());
+    for id in dormant {
+        let account = AccountId::from_bytes(id.bytes()?)?;
+        let home = context.keys().home(account);
+        let command = functions::home_sweep(days.clone(), home, &account.to_bytes(), day);
+        batch.push(Request::write(slot, command));
+    }
+    let mut dropped = 0;
+    for answer in context.router().run(batch).await {
+        dropped += answer?.ok()?.count()?;
+    }
+    Ok(dropped)
+}

@@ -1,0 +1,64 @@
+//! The engine on a real cluster.
+
+mod basics;
+
+use std::time::Duration;
+
+use tideline::sharded::SetSettings;
+use tideline::{AccountId, Engine, EngineSettings, NewAccount, PostId, Query, StoreOptions};
+
+use super::harness::{PATIENCE, options, shared};
+
+/// Settings under which small histories meet every rule: small homes, no caches.
+pub(crate) fn small() -> EngineSettings {
+    EngineSettings {
+        visible_within: Duration::ZERO,
+        home_posts: 16,
+        home_window: 8,
+        scan_period: Duration::from_millis(200),
+        lease_ttl: Duration::from_millis(1_500),
+        lease_renewal: Duration::from_millis(300),
+        ..EngineSettings::default()
+    }
+}
+
+/// Options of a tenant of its own whose follower sets are spread soon.
+pub(crate) fn tenant(spread_at: u64) -> StoreOptions {
+    let sets = SetSettings { piece_limit: Some(16), spread_at: Some(spread_at), ..SetSettings::default() };
+    StoreOptions { sets, ..options(shared()) }
+}
+
+pub(crate) async fn engine_with(options: StoreOptions, settings: EngineSettings) -> Engine {
+    Engine::builder().store(options).settings(settings).start().await.unwrap()
+}
+
+pub(crate) async fn engine() -> Engine {
+    engine_with(tenant(40), small()).await
+}
+
+pub(crate) async fn accounts(engine: &Engine, count: usize) -> Vec<AccountId> {
+    let mut ids = Vec::new();
+    for _ in 0..count {
+        ids.push(engine.create_account(NewAccount::default()).await.unwrap());
+    }
+    ids
+}
+
+/// All ids of a reader's home, page by page.
+pub(crate) async fn walk_home(engine: &Engine, reader: AccountId, limit: usize) -> Vec<PostId> {
+    let mut ids = Vec::new();
+    let mut query = Query::home().limit(limit);
+    for _ in 0..10_000 {
+        let page = engine.read(reader, &query).await.unwrap();
+        ids.extend(page.ids());
+        match page.next {
+            Some(next) => query = query.after(next),
+            None => return ids,
+        }
+    }
+    panic!("the walk does not end; so far {ids:?}");
+}
+
+pub(crate) async fn drained(engine: &Engine) {
+    engine.drained(PATIENCE).await.unwrap();
+}
