@@ -17,9 +17,6 @@ use crate::sharded::{Sets, SortedSet};
 use crate::store::Store;
 use crate::timeline::Caches;
 
-/// Bytes of a list node that hold a home, where the servers don't say (`list-max-listpack-size -2`).
-const NODE_BYTES: u32 = 8192;
-
 /// What the parts of an engine share.
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -40,7 +37,14 @@ pub(crate) fn draw() -> Mark {
 
 impl Context {
     pub(crate) fn new(store: Store, settings: EngineSettings) -> Arc<Self> {
-        let fit = HomeFit::new(settings.home_posts, NODE_BYTES);
+        let fit = HomeFit::new(settings.home_posts, store.router().limits().list_size);
+        if !fit.is_one_node() {
+            let (posts, size) = (settings.home_posts, store.router().limits().list_size);
+            tracing::warn!(
+                "homes of {posts} posts take several list nodes with `list-max-listpack-size {size}`: they cost more \
+                 to read; 400 fit with -2, the servers' default"
+            );
+        }
         let caches = Caches::new(&settings);
         let tasks = Tasks::new(&settings);
         let fills_seen = FillsSeen::new();

@@ -28,7 +28,7 @@ mod timeline;
 pub use account::{Account, AccountKind, AccountState, AccountUpdate, Mode, NewAccount};
 pub use engine::{Engine, EngineBuilder, Health, PostAck, Published};
 pub use error::{Error, ErrorKind, Result};
-pub use fanout::{Delivery, DeliveryProgress};
+pub use fanout::{Delivery, DeliveryProgress, FanoutState};
 pub use graph::Followed;
 pub use ids::{AccountId, PostId};
 pub use settings::{Acknowledge, EngineSettings, PAGE_LEN_MAX};

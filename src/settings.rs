@@ -25,8 +25,9 @@ pub struct EngineSettings {
     pub visible_within: Duration,
     /// Posts that a home holds for sure. 400 fit one list node of 8 kB; more cost a second one and more to read.
     pub home_posts: u32,
-    /// Records of a home read at first; more are read if a page needs them.
-    pub home_window: u32,
+    /// Records of a home read beyond the length of the page: a watermark must be among them, one follows about every
+    /// 16. Lower: more pages need a second look. Higher: each read costs more.
+    pub home_margin: u32,
     /// Posts on a page if the query doesn't say.
     pub page_length: usize,
     /// Posts that an account's outbox holds; older ones are no longer shown.
@@ -74,7 +75,7 @@ impl Default for EngineSettings {
         Self {
             visible_within: Duration::from_secs(1),
             home_posts: 400,
-            home_window: 40,
+            home_margin: 20,
             page_length: 20,
             outbox_posts: 200_000,
             text_chars: crate::post::TEXT_CHARS_DEFAULT,
@@ -104,7 +105,7 @@ impl EngineSettings {
     pub(crate) fn check(&self) -> Result<()> {
         let rules = [
             ((16..=10_000).contains(&self.home_posts), "home_posts must be 16 to 10,000"),
-            ((8..=1_000).contains(&self.home_window), "home_window must be 8 to 1,000"),
+            ((1..=1_000).contains(&self.home_margin), "home_margin must be 1 to 1,000"),
             ((1..=PAGE_LEN_MAX).contains(&self.page_length), "page_length must be 1 to 100"),
             ((100..=10_000_000).contains(&self.outbox_posts), "outbox_posts must be 100 to 10,000,000"),
             ((1..=16_000).contains(&self.text_chars), "text_chars must be 1 to 16,000"),

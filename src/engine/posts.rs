@@ -5,7 +5,7 @@ use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Request};
 use crate::context::no_account;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{self, Delivery, Entry, Reference, Task};
+use crate::fanout::{self, Delivery, Entry, FanoutState, Reference, Task};
 use crate::functions::{self, Deleted, Edited, Publish};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
@@ -261,6 +261,11 @@ impl Engine {
         }
         entries.into_iter().for_each(|entry| drop(fanout::accept(context, entry)));
         self.acknowledged(Some(epoch)).await
+    }
+
+    /// Where the fan-out of a post is, whichever instance accepted it.
+    pub async fn fanout(&self, id: PostId) -> Result<FanoutState> {
+        fanout::state(&self.context, id).await
     }
 
     /// A post, whoever may see it; `None`: there is none. For moderation and tests: a timeline shows only what its

@@ -1,6 +1,7 @@
 //! Carrying out journal entries: bounded, the small ones beside the large ones, again until they succeed.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use crate::cluster::{Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Mark};
+use crate::ids::PostId;
 use crate::{graph, meters};
 
 /// Fan-outs over all buckets at once; each of them keeps every node busy.
@@ -26,7 +28,7 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from
 #[derive(Debug)]
 pub(crate) struct Tasks {
     /// Entries that wait or are under way here.
-    known: Mutex<HashMap<(Bucket, Mark), Reporter>>,
+    known: Mutex<HashMap<(Bucket, Mark), (Task, Reporter)>>,
     most: usize,
     small: Semaphore,
     large: Semaphore,
@@ -51,7 +53,7 @@ impl Tasks {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<(Bucket, Mark), Reporter>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<(Bucket, Mark), (Task, Reporter)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -64,9 +66,10 @@ impl Tasks {
         self.known().contains_key(&(bucket, id))
     }
 
-    /// How far the entry is, if it is being run here.
-    pub(crate) fn delivery_of(&self, bucket: Bucket, id: Mark) -> Option<Delivery> {
-        self.known().get(&(bucket, id)).map(Reporter::follow)
+    /// The fan-out of a post, if it is being run here.
+    fn delivery_of(&self, post: PostId) -> Option<Delivery> {
+        let is_it = |task: &Task| matches!(task, Task::Deliver { post: id, .. } if *id == post);
+        self.known().values().find(|(task, _)| is_it(task)).map(|(_, reporter)| reporter.follow())
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -136,13 +139,35 @@ pub(crate) async fn add(context: &Arc<Context>, bucket: Bucket, task: Task) -> R
     Ok(accept(context, entry))
 }
 
+/// Where the fan-out of a post is.
+#[derive(Debug, Clone)]
+pub enum FanoutState {
+    /// This instance runs it.
+    Here(Delivery),
+    /// Another instance does, or will when it finds it.
+    Elsewhere,
+    /// There is none (any more): all homes have it, or nobody was to.
+    Done,
+}
+
+/// Where the fan-out of a post is.
+pub(crate) async fn state(context: &Context, post: PostId) -> Result<FanoutState> {
+    if let Some(delivery) = context.tasks.delivery_of(post) {
+        return Ok(FanoutState::Here(delivery));
+    }
+    let entries = super::scan::entries(context, post.bucket(context.keys().buckets())).await?;
+    let is_open = entries.iter().any(|e| matches!(e.task, Task::Deliver { post: id, .. } if id == post));
+    Ok(if is_open { FanoutState::Elsewhere } else { FanoutState::Done })
+}
+
 /// Runs an entry that stands in the journal.
 pub(crate) fn accept(context: &Arc<Context>, entry: Entry) -> Delivery {
     let reporter = Reporter::new();
     let delivery = reporter.follow();
-    if context.tasks.known().insert((entry.bucket, entry.id), reporter.clone()).is_some() {
+    match context.tasks.known().entry((entry.bucket, entry.id)) {
         // Somebody here runs it already.
-        return delivery;
+        Occupied(known) => return known.get().1.follow(),
+        Vacant(place) => drop(place.insert((entry.task, reporter.clone()))),
     }
     let context = context.clone();
     tokio::spawn(async move {

@@ -13,7 +13,8 @@ mod progress;
 mod scan;
 
 pub(crate) use entry::{Entry, Reference, Task};
-pub(crate) use executor::{Ended, Tasks, accept, add, journal_full, note, reserve};
+pub use executor::FanoutState;
+pub(crate) use executor::{Ended, Tasks, accept, add, journal_full, note, reserve, state};
 pub(crate) use lease::{begin as begin_lease, end as end_lease};
 pub use progress::{Delivery, DeliveryProgress};
 pub(crate) use scan::{journal_depth, keep_scanning};

@@ -25,12 +25,16 @@ pub(crate) struct HomeFit {
 }
 
 impl HomeFit {
-    /// Homes that guarantee `posts` posts, in list nodes of so many bytes.
-    pub(crate) fn new(posts: u32, node_bytes: u32) -> Self {
+    /// Homes that guarantee `posts` posts, on servers with this `list-max-listpack-size`.
+    pub(crate) fn new(posts: u32, list_size: i64) -> Self {
         // Their watermarks, one more for a group that a fill or a cut left short, and the floor.
         let kept = posts + posts.div_ceil(GROUP - 1) + 2;
         let cut_at = kept + GROUP;
-        let fits = node_bytes.saturating_sub(NODE_OVERHEAD) / RECORD_BYTES;
+        let fits = match u32::try_from(list_size) {
+            Ok(records) => records,
+            // -1 to -5: 4 kB, doubled with each step.
+            Err(_) => ((2048 << list_size.unsigned_abs().min(5)) - NODE_OVERHEAD) / RECORD_BYTES,
+        };
         let node_max = if cut_at < fits { fits } else { u32::MAX };
         Self { due: (cut_at - 1) % GROUP, cut_at, kept, node_max }
     }
@@ -154,16 +158,18 @@ mod tests {
 
     #[test]
     fn homes_of_400_stay_within_one_node_of_8_kb_with_room_for_late_deliveries() {
-        let fit = HomeFit::new(400, 8192);
+        let fit = HomeFit::new(400, -2);
         assert!(fit.is_one_node());
         assert!(fit.node_max >= fit.cut_at + 8, "{fit:?}");
-        assert!(!HomeFit::new(1000, 8192).is_one_node());
+        assert!(!HomeFit::new(1000, -2).is_one_node());
+        assert!(HomeFit::new(1000, -4).is_one_node());
+        assert!(!HomeFit::new(400, 128).is_one_node());
     }
 
     #[test]
     fn the_length_at_which_a_home_is_cut_is_due() {
         for posts in 16..1200 {
-            let fit = HomeFit::new(posts, 8192);
+            let fit = HomeFit::new(posts, -2);
             assert!(fit.is_due(u64::from(fit.cut_at - 1)));
         }
     }

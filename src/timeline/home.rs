@@ -61,41 +61,45 @@ pub enum HomeStatus {
     },
 }
 
-/// The state of a home, by its first record.
-pub(crate) fn home_status(first: &Reply) -> Result<HomeStatus> {
-    let first = match first.bytes() {
-        Ok(bytes) => Some(Record::parse(bytes)?),
-        Err(_) => None,
-    };
-    Ok(status(first))
-}
-
-pub(super) fn status(first: Option<Record>) -> HomeStatus {
-    match first {
+/// The state of a home, by all of its records.
+pub(super) fn status(records: &[Record]) -> HomeStatus {
+    match records.first() {
         None => HomeStatus::Missing,
-        Some(Record::Watermark(floor)) => HomeStatus::Whole { floor },
-        Some(Record::Filling(_)) => HomeStatus::Filling,
+        Some(Record::Watermark(floor)) => HomeStatus::Whole { floor: *floor },
         // The first record always is a watermark; if it isn't, nothing is proven.
-        Some(Record::Post(_)) => HomeStatus::Filling,
+        Some(Record::Filling(_) | Record::Post(_)) => HomeStatus::Filling,
     }
 }
 
-/// Posts of a home, and from which id on they are all. `u64::MAX`: nothing is proven.
+/// The last records of a home, and what they prove.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) posts: Vec<Entry>,
-    pub(super) bound: u64,
+    pub(super) proof: Proof,
+}
+
+/// What a window proves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// Everything from this id on is in the window.
+    From(u64),
+    /// No watermark stands in it: a look at the whole home tells.
+    Nothing,
+    /// There is no home, or it is being filled (every one of its watermarks says so).
+    NotWhole,
 }
 
 /// What the last records of a home prove: everything above the first watermark among them.
 pub(super) fn window(records: &[Record]) -> Window {
     let mark = records.iter().find(|record| !matches!(record, Record::Post(_)));
-    let bound = match mark {
-        Some(Record::Watermark(highest)) => highest.saturating_add(1),
-        _ => u64::MAX,
+    let proof = match mark {
+        Some(Record::Watermark(highest)) => Proof::From(highest.saturating_add(1)),
+        Some(_) => Proof::NotWhole,
+        None if records.is_empty() => Proof::NotWhole,
+        None => Proof::Nothing,
     };
     let post = |record: &Record| if let Record::Post(entry) = record { Some(*entry) } else { None };
-    Window { posts: records.iter().filter_map(post).collect(), bound }
+    Window { posts: records.iter().filter_map(post).collect(), proof }
 }
 
 #[cfg(test)]
@@ -110,15 +114,16 @@ mod tests {
     fn a_window_is_complete_above_its_first_watermark_only() {
         // A late old entry stands at the window's beginning, a newer one before it: its oldest id proves nothing.
         let late = [post(3), post(9), Record::Watermark(9), post(12)];
-        assert_eq!(window(&late).bound, 10);
-        assert_eq!(window(&late[..2]).bound, u64::MAX);
+        assert_eq!(window(&late).proof, Proof::From(10));
+        assert_eq!(window(&late[..2]).proof, Proof::Nothing);
     }
 
     #[test]
     fn a_home_that_is_being_filled_claims_nothing() {
         let filling = [post(90), Record::Filling(90), post(95), Record::Watermark(95)];
-        assert_eq!(window(&filling).bound, u64::MAX);
-        assert_eq!(status(Some(filling[1])), HomeStatus::Filling);
+        assert_eq!(window(&filling).proof, Proof::NotWhole);
+        assert_eq!(status(&filling[1..]), HomeStatus::Filling);
+        assert_eq!((window(&[]).proof, status(&[])), (Proof::NotWhole, HomeStatus::Missing));
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod read;
 mod sources;
 mod state;
 mod sweep;
+mod unmark;
 
 pub(crate) use caches::Caches;
 pub use cursor::{Cursor, Range};

@@ -7,17 +7,17 @@ use std::time::Instant;
 
 use super::cursor::Cursor;
 use super::filter::{FilterFacts, PostFilter, Rules, shows_at_home, shows_on_profile};
-use super::home::{self, HomeStatus};
+use super::home::{self, HomeStatus, Proof};
 use super::load::{Loaded, named};
 use super::merge::Direction;
 use super::outbox::{self, Newest};
 use super::page::{Page, PagePost, Query, Timeline};
 use super::sources::{Source, Sources};
 use super::state::{ReaderState, Stamps, load_state, read_stamps, stamps_request};
+use crate::account::Mode;
 use crate::cluster::{Answer, Batch, Command, Request};
 use crate::context::{Context, no_account};
 use crate::error::{Error, Result};
-use crate::fanout::Task;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::settings::PAGE_LEN_MAX;
@@ -83,7 +83,6 @@ struct Reading<'a> {
 /// What the first trip of a home page brought.
 struct FirstTrip {
     stamps: Stamps,
-    first: Option<home::Record>,
     records: Vec<home::Record>,
     newest: Vec<(AccountId, Arc<Newest>)>,
 }
@@ -141,7 +140,7 @@ impl<'a> Reading<'a> {
                     // A second look at the home needs the stamps again, before it.
                     let Some(records) = self.whole_home(&trip.stamps).await? else { return Ok(Try::Again) };
                     self.sources.set_kind(number, Source::Home);
-                    if let HomeStatus::Whole { floor } = home::status(records.first().copied()) {
+                    if let HomeStatus::Whole { floor } = home::status(&records) {
                         let posts = home::window(&records).posts;
                         let posts = posts.into_iter().filter(|e| is_wanted(&state, self.reader, e.author));
                         self.sources.merge.feed(number, posts, floor.saturating_add(1));
@@ -168,12 +167,12 @@ impl<'a> Reading<'a> {
         let context = self.context;
         let home = context.keys().home(self.reader);
         let slot = context.slot(self.reader);
-        let window = context.settings.home_window as usize * if self.is_newest() { 1 } else { WINDOW_LATER };
+        let later = if self.is_newest() { 1 } else { WINDOW_LATER };
+        let window = (self.limit + context.settings.home_margin as usize) * later;
         let from = if whole { 0 } else { -i64::try_from(window).unwrap_or(i64::MAX) };
-        let range =
-            |from: i64, to: i64| Request::read(slot, Command::new("LRANGE").arg(&home).arg(from).arg(to));
+        let range = Command::new("LRANGE").arg(&home).arg(from).arg("-1");
         let mut batch = Batch::new();
-        batch.push_ordered([stamps_request(context, self.reader), range(0, 0), range(from, -1)]);
+        batch.push_ordered([stamps_request(context, self.reader), Request::read(slot, range)]);
         let depth = self.limit + 1;
         let (mut newest, mut asked) = (Vec::new(), Vec::new());
         if self.is_newest() {
@@ -193,8 +192,8 @@ impl<'a> Reading<'a> {
         let sent = Instant::now();
         let mut answers = context.run_all(batch).await?.into_iter();
         let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
-        let (stamps, first, records): (Answer, Answer, Answer) = (next()?, next()?, next()?);
-        if stamps.epoch != first.epoch || stamps.epoch != records.epoch {
+        let (stamps, records): (Answer, Answer) = (next()?, next()?);
+        if stamps.epoch != records.epoch {
             return Ok(None);
         }
         for author in asked {
@@ -205,35 +204,38 @@ impl<'a> Reading<'a> {
         }
         Ok(Some(FirstTrip {
             stamps: read_stamps(self.reader, stamps.ok()?)?,
-            first: home::parse(first.ok()?)?.first().copied(),
             records: home::parse(records.ok()?)?,
             newest,
         }))
     }
 
     fn feed_first(&mut self, trip: &FirstTrip, state: &Arc<ReaderState>, whole: bool) {
-        let status = home::status(trip.first);
-        let read = home::window(&trip.records);
-        let posts = read.posts.into_iter().filter(|e| is_wanted(state, self.reader, e.author));
         for (author, newest) in &trip.newest {
             self.sources.feed_newest(*author, &newest.part, self.limit + 1);
-            self.look_at_mark(*author, newest, status);
+            self.look_at_mark(*author, newest);
         }
         for author in state.to_pull() {
             self.sources.add_outbox(author, None);
         }
-        match (status, whole) {
-            (HomeStatus::Whole { floor }, true) if floor <= self.from => {
-                // Everything above `from` that belongs here is here.
+        let read = home::window(&trip.records);
+        let posts = read.posts.into_iter().filter(|e| is_wanted(state, self.reader, e.author));
+        let status = home::status(&trip.records);
+        match (read.proof, status) {
+            (Proof::NotWhole, _) => {
+                self.sources.pull_all(None, state, self.reader);
+                self.begin_fill();
+            }
+            // Everything above `from` that belongs here is here.
+            (_, HomeStatus::Whole { floor }) if whole && floor <= self.from => {
                 self.sources.add_home(Source::Home, posts, u64::MAX);
             }
-            (HomeStatus::Whole { .. }, false) => {
-                self.sources.add_home(Source::Window, posts, read.bound.min(self.from));
+            _ if whole => self.sources.pull_all(None, state, self.reader),
+            (Proof::From(bound), _) => {
+                self.sources.add_home(Source::Window, posts, bound.min(self.from));
             }
-            _ => self.sources.pull_all(None, state, self.reader),
-        }
-        if !matches!(status, HomeStatus::Whole { .. }) {
-            self.begin_fill();
+            (Proof::Nothing, _) => {
+                self.sources.add_home(Source::Window, posts, self.from);
+            }
         }
     }
 
@@ -402,18 +404,15 @@ impl<'a> Reading<'a> {
 
     /// A mark that stands although the author is pushed again, and the home's floor has passed the last post that
     /// was not pushed: it can go.
-    fn look_at_mark(&self, author: AccountId, newest: &Newest, status: HomeStatus) {
-        let HomeStatus::Whole { floor } = status else { return };
+    fn look_at_mark(&self, author: AccountId, newest: &Newest) {
         let key = (self.reader, author);
-        let is_due = newest.mode == crate::account::Mode::Push && floor >= newest.pushed_since;
-        if !is_due || self.context.caches.asked.get(&key).is_some() {
+        if newest.mode != Mode::Push || self.context.caches.asked.get(&key).is_some() {
             return;
         }
         self.context.caches.asked.put(key, Instant::now(), ());
-        let (context, reader) = (self.context.clone(), self.reader);
+        let (context, reader, pushed_since) = (self.context.clone(), self.reader, newest.pushed_since);
         tokio::spawn(async move {
-            let task = Task::Pair { reader, author, may_drop: true };
-            if let Err(e) = crate::fanout::add(&context, context.bucket(reader), task).await {
+            if let Err(e) = super::unmark::unmark(&context, reader, author, pushed_since).await {
                 tracing::debug!("the mark of {author} at {reader} stays for now: {e}");
             }
         });

@@ -14,7 +14,7 @@ pub(crate) fn small() -> EngineSettings {
     EngineSettings {
         visible_within: Duration::ZERO,
         home_posts: 16,
-        home_window: 8,
+        home_margin: 4,
         scan_period: Duration::from_millis(200),
         lease_ttl: Duration::from_millis(1_500),
         lease_renewal: Duration::from_millis(300),

@@ -1,0 +1,29 @@
+//! A pull mark that stays although its author is pushed again: a reader that meets it has it looked at.
+
+use std::sync::Arc;
+
+use super::home::{self, HomeStatus};
+use crate::cluster::{Command, Request};
+use crate::context::Context;
+use crate::error::Result;
+use crate::fanout::{self, Task};
+use crate::ids::AccountId;
+
+/// Journals that a mark may go, if the home's floor has passed the last post that was not pushed: only then need the
+/// home not be dropped for it.
+pub(super) async fn unmark(
+    context: &Arc<Context>,
+    reader: AccountId,
+    author: AccountId,
+    pushed_since: u64,
+) -> Result<()> {
+    let first = Command::new("LRANGE").arg(&context.keys().home(reader)).arg("0").arg("0");
+    let first = context.router().call(Request::read(context.slot(reader), first)).await?;
+    match home::status(&home::parse(first)?) {
+        HomeStatus::Whole { floor } if floor >= pushed_since => {
+            let task = Task::Pair { reader, author, may_drop: true };
+            fanout::add(context, context.bucket(reader), task).await.map(drop)
+        }
+        _ => Ok(()),
+    }
+}
