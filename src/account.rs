@@ -1,6 +1,7 @@
 //! Accounts: as little as a timeline needs to know about them.
 
 use crate::cluster::Reply;
+use crate::context::draw;
 use crate::error::{Error, Result};
 use crate::functions::Mark;
 use crate::ids::AccountId;
@@ -181,6 +182,25 @@ pub struct NewAccount {
     pub is_locked: bool,
     /// How its posts are delivered from the first one on.
     pub mode: Mode,
+}
+
+impl NewAccount {
+    /// The fields of its record, with its first graph stamp.
+    pub(crate) fn fields(&self, graph: Mark) -> Vec<(&'static str, Vec<u8>)> {
+        let mut fields = vec![
+            ("s", vec![AccountState::Active.letter()]),
+            ("k", vec![self.kind.letter()]),
+            ("g", graph.to_vec()),
+            ("t", draw().to_vec()),
+        ];
+        if self.is_locked {
+            fields.push(("l", b"1".to_vec()));
+        }
+        if self.mode != Mode::Push {
+            fields.push(("m", self.mode.stored(draw())));
+        }
+        fields
+    }
 }
 
 /// What changes about an account; `None` stays as it is.

@@ -26,7 +26,7 @@ mod store;
 mod timeline;
 
 pub use account::{Account, AccountKind, AccountState, AccountUpdate, Mode, NewAccount};
-pub use engine::{Engine, EngineBuilder, Health, PostAck, Published};
+pub use engine::{Engine, EngineBuilder, Health, ImportedEdge, ImportedPost, Importer, PostAck, Published};
 pub use error::{Error, ErrorKind, Result};
 pub use fanout::{Delivery, DeliveryProgress, FanoutState};
 pub use graph::Followed;

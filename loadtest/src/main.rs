@@ -2,6 +2,8 @@
 
 mod arrivals;
 mod cpu;
+mod fanout;
+mod members;
 mod power_law;
 mod report;
 mod sets;
@@ -30,6 +32,8 @@ struct Cli {
 enum Command {
     /// Follows, unfollows and reads on follower sets of very different sizes; at the end every set is compared.
     Sets(sets::SetsArgs),
+    /// Posts to many followers, and what a delivery costs, beside other ways to do the same.
+    Fanout(fanout::FanoutArgs),
 }
 
 #[tokio::main]
@@ -42,6 +46,7 @@ async fn main() -> ExitCode {
         .init();
     let outcome = match cli.command {
         Command::Sets(args) => sets::run(args).await,
+        Command::Fanout(args) => fanout::run(args).await,
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -37,9 +37,7 @@ pub(crate) fn operations(rows: &[(&'static str, Summary)]) -> Table {
         cells.extend([summary.p50_us, summary.p99_us, summary.p999_us, summary.max_us].map(ms));
         table.add_row(cells);
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    align_figures(&mut table);
     table
 }
 
@@ -57,7 +55,20 @@ pub(crate) fn micros_or_unknown(micros: Option<f64>) -> String {
     micros.map_or_else(|| "unknown".to_owned(), |micros| format!("{micros:.1} us"))
 }
 
-fn new_table() -> Table {
+/// Names in the first column, figures in all others.
+pub(crate) fn align_figures(table: &mut Table) {
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+/// A count as a number to reckon with.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+pub(crate) fn count(n: u64) -> f64 {
+    n as f64
+}
+
+pub(crate) fn new_table() -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED);
     table

@@ -5,10 +5,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tideline::local_cluster::{ClusterSpec, LocalCluster};
 
-use crate::cpu;
+use crate::cpu::{self, CpuTime};
 
 const PRIMARIES: u16 = 3;
-const REPLICAS: u16 = 1;
 
 /// Where the load goes.
 #[derive(Debug)]
@@ -20,13 +19,13 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Uses the cluster of these seeds; starts one if there are none.
-    pub(crate) async fn open(seeds: Vec<String>) -> anyhow::Result<Self> {
+    /// Uses the cluster of these seeds; starts one if there are none, with so many replicas for each primary.
+    pub(crate) async fn open(seeds: Vec<String>, replicas: u16) -> anyhow::Result<Self> {
         if !seeds.is_empty() {
             return Ok(Self::Foreign(seeds));
         }
-        eprintln!("Starting a cluster of {PRIMARIES} primaries with {REPLICAS} replica each.");
-        let spec = ClusterSpec::ephemeral().primaries(PRIMARIES).replicas(REPLICAS);
+        eprintln!("Starting a cluster of {PRIMARIES} primaries with {replicas} replicas each.");
+        let spec = ClusterSpec::ephemeral().primaries(PRIMARIES).replicas(replicas);
         let cluster = LocalCluster::up(spec).await.context("no local cluster could be started")?;
         Ok(Self::Own(Box::new(cluster)))
     }
@@ -44,8 +43,13 @@ impl Target {
         matches!(self, Self::Own(_))
     }
 
-    /// CPU time of all its servers, replicas included; `None` if it cannot be read here.
-    pub(crate) fn cpu(&self) -> Option<Duration> {
+    /// CPU time of all its servers, replicas included, and of this process.
+    pub(crate) fn cpu_time(&self) -> CpuTime {
+        CpuTime { server: self.servers_cpu(), client: cpu::own() }
+    }
+
+    /// `None` if it cannot be read here.
+    fn servers_cpu(&self) -> Option<Duration> {
         let Self::Own(cluster) = self else { return None };
         let pids: Option<Vec<u32>> = cluster.nodes().iter().map(|node| node.pid()).collect();
         cpu::of_processes(&pids?)

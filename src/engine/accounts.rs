@@ -1,7 +1,7 @@
 //! Accounts: creating, changing, deleting them.
 
 use super::Engine;
-use crate::account::{Account, AccountState, AccountUpdate, Mode, NewAccount};
+use crate::account::{Account, AccountState, AccountUpdate, NewAccount};
 use crate::bucket::Bucket;
 use crate::cluster::Request;
 use crate::context::{draw, no_account};
@@ -25,20 +25,8 @@ impl Engine {
                 AccountId::new(id.get())?
             }
         };
-        let mut fields = vec![
-            ("s", vec![AccountState::Active.letter()]),
-            ("k", vec![new.kind.letter()]),
-            ("g", draw().to_vec()),
-            ("t", draw().to_vec()),
-        ];
-        if new.is_locked {
-            fields.push(("l", b"1".to_vec()));
-        }
-        if new.mode != Mode::Push {
-            fields.push(("m", new.mode.stored(draw())));
-        }
-        let graph = fields[2].1.clone();
-        let command = account_create(context.keys().account(id), fields);
+        let graph = draw();
+        let command = account_create(context.keys().account(id), new.fields(graph));
         let answer = context.router().ask(Request::write(context.slot(id), command)).await?;
         let epoch = answer.epoch.clone();
         if answer.ok()?.count()? == 0 && !self.has_stamp(id, &graph).await? {

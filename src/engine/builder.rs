@@ -68,6 +68,10 @@ impl EngineBuilder {
         self
     }
 
+    pub(super) fn parts(self) -> (StoreOptions, EngineSettings) {
+        (self.store, self.settings)
+    }
+
     /// Connects, and starts what runs beside: the lease, the search for work that others left, the sweep.
     ///
     /// Fails as [`Store::open`] does, and on settings that don't fit together. Must be called inside a tokio runtime.

@@ -3,7 +3,9 @@
 mod accounts;
 mod builder;
 mod edges;
+mod import;
 mod posts;
+mod stock;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +13,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 pub use builder::EngineBuilder;
+pub use import::{ImportedEdge, ImportedPost, Importer};
 pub use posts::{PostAck, Published};
 
 use crate::cluster::{Finding, Severity};

@@ -110,7 +110,7 @@ impl Engine {
     async fn send(&self, author: AccountId, draft: &Draft) -> Result<(Published, Epoch)> {
         let context = &self.context;
         let post = Post::new(author, draft).encode();
-        let references = references(draft);
+        let references = Reference::all(draft.repost_of, draft.reply_to);
         let mut lost = None;
         for _ in 0..TRIES_MAX {
             let _place = fanout::reserve(context)?;
@@ -247,7 +247,8 @@ impl Engine {
         let bucket = context.bucket(author);
         let refer =
             |to: Reference| Entry::new(bucket, context.instance, Task::Refer { post: id, author, to });
-        let entries: Vec<Entry> = references_of(post.header()).into_iter().map(refer).collect();
+        let references = Reference::all(post.header().original, post.header().reply_to);
+        let entries: Vec<Entry> = references.into_iter().map(refer).collect();
         let keys = context.keys();
         let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
         let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
@@ -283,21 +284,6 @@ fn may_be_reposted(by: AccountId, header: &Header, post: &Post) -> bool {
         Visibility::Followers => header.author == by,
         Visibility::Direct => false,
     }
-}
-
-fn references(draft: &Draft) -> Vec<Reference> {
-    let repost =
-        draft.repost_of.map(|to| Reference { kind: Reference::REPOST, post: to.id, author: to.author });
-    let reply = draft.reply_to.map(|to| Reference { kind: Reference::REPLY, post: to.id, author: to.author });
-    repost.into_iter().chain(reply).collect()
-}
-
-fn references_of(header: &Header) -> Vec<Reference> {
-    let repost =
-        header.original.map(|to| Reference { kind: Reference::REPOST, post: to.id, author: to.author });
-    let reply =
-        header.reply_to.map(|to| Reference { kind: Reference::REPLY, post: to.id, author: to.author });
-    repost.into_iter().chain(reply).collect()
 }
 
 fn no_post(id: PostId) -> Error {

@@ -4,6 +4,7 @@ use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::functions::Mark;
 use crate::ids::{AccountId, PostId};
+use crate::post::PostRef;
 
 /// Something to be looked at again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,12 @@ pub(crate) struct Reference {
 impl Reference {
     pub(crate) const REPLY: u8 = b'r';
     pub(crate) const REPOST: u8 = b'o';
+
+    /// What a post refers to: what it reposts, what it answers.
+    pub(crate) fn all(original: Option<PostRef>, parent: Option<PostRef>) -> Vec<Self> {
+        let of = |kind| move |to: PostRef| Self { kind, post: to.id, author: to.author };
+        original.map(of(Self::REPOST)).into_iter().chain(parent.map(of(Self::REPLY))).collect()
+    }
 
     /// What stands behind the post and its author in an entry.
     pub(crate) fn stored(self) -> Vec<u8> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use crate::bucket::Bucket;
 use crate::cluster::Request;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Mark, mark};
 
 /// Renews this instance's lease until the engine is gone or stopped.
@@ -50,9 +50,38 @@ async fn ask(context: &Context, name: &[u8], ttl_ms: u64) -> Result<HashSet<Mark
     names.iter().map(mark).collect()
 }
 
+/// The name under which an import holds the tenant: engines don't start while it lives, nor it while they do.
+const IMPORT: &[u8; 8] = b"(import)";
+
+/// Holds the tenant for an import, or renews that. Refused while engines serve it.
+pub(crate) async fn hold_for_import(context: &Context) -> Result<()> {
+    let ttl = u64::try_from(context.settings.lease_ttl.as_millis()).unwrap_or(u64::MAX);
+    let others = ask(context, IMPORT, ttl).await?.into_iter().filter(|name| name != IMPORT).count();
+    if others == 0 {
+        return Ok(());
+    }
+    end_import(context).await?;
+    Err(Error::new(
+        ErrorKind::Conflict,
+        format!("{others} instances serve this tenant: an import needs it for itself; stop them first"),
+    ))
+}
+
+/// The import is over.
+pub(crate) async fn end_import(context: &Context) -> Result<()> {
+    ask(context, IMPORT, 0).await.map(drop)
+}
+
 /// Starts keeping the lease; the first one stands before anything is accepted.
 pub(crate) async fn begin(context: &Arc<Context>) -> Result<()> {
     renew(context).await?;
+    if living(context).await?.contains(IMPORT) {
+        end(context).await?;
+        return Err(Error::new(
+            ErrorKind::Conflict,
+            "an import is filling this tenant: start again when it has finished (a killed one ends by itself soon)",
+        ));
+    }
     tokio::spawn(keep_lease(Arc::downgrade(context)));
     Ok(())
 }

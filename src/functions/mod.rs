@@ -21,7 +21,9 @@ pub(crate) use homes::{
 pub(crate) use journal::{
     journal_add, journal_claim, journal_mark, journal_strike, lease_renew, parse_added,
 };
-pub(crate) use posts::{Deleted, Edited, Publish, Published, outbox_page, post_delete, post_edit};
+pub(crate) use posts::{
+    Deleted, Edited, Publish, Published, outbox_import, outbox_page, post_delete, post_edit,
+};
 pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
 pub(crate) use sets::{count, guard_close, parse_count, set_split};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};

@@ -158,3 +158,9 @@ impl Deleted {
 pub(crate) fn outbox_page(outbox: Vec<u8>, is_below: bool, id: u64, most: usize) -> Command {
     fcall_ro("outbox_page", &[outbox]).arg(if is_below { "<" } else { ">" }).arg(&id.to_be_bytes()).arg(most)
 }
+
+/// Appends ids to an outbox: answers 1, 0 if there is no such account, -1 if they are not above those that are there.
+pub(crate) fn outbox_import(record: Vec<u8>, outbox: Vec<u8>, ids: &[u64]) -> Command {
+    let command = fcall("outbox_import", &[record, outbox]);
+    ids.iter().fold(command, |command, id| command.arg(&id.to_be_bytes()))
+}

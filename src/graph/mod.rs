@@ -15,7 +15,7 @@ mod toggles;
 
 pub(crate) use bury::bury;
 pub(crate) use pair::{FillsSeen, settle_pair};
-pub(crate) use reference::settle_reference;
+pub(crate) use reference::{list_references, settle_reference};
 pub(crate) use request::{approve, reject, waiting};
 pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, toggle, unfollow};

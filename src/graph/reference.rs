@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::fanout::{Ended, Reference};
 use crate::ids::{AccountId, PostId};
+use crate::post::Draft;
 use crate::sharded::SortedSet;
 
 /// Looks at whether the post is there, and brings the list in line with that.
@@ -33,6 +34,19 @@ pub(crate) async fn settle_reference(
     };
     touched.extend(&change.touched);
     Ok(Ended::Done)
+}
+
+/// Brings an imported post onto the lists of what it refers to.
+pub(crate) async fn list_references(
+    context: &Context,
+    post: PostId,
+    author: AccountId,
+    draft: &Draft,
+) -> Result<()> {
+    for to in Reference::all(draft.repost_of, draft.reply_to) {
+        settle_reference(context, post, author, to, &mut Touched::new()).await?;
+    }
+    Ok(())
 }
 
 /// The replies to, or reposts of, a post; members are ids of posts, which are numbers of the same range as accounts'.

@@ -2,12 +2,13 @@
 //! else in its slot, or delivers to all members of a piece. Such a function compares the tree itself; if our copy was
 //! old it answers with the tree as it is.
 
+use super::change::{AddHow, Item};
 use super::local::{LocalKey, Probe, Spot};
 use super::set::read_scored;
 use super::tree::{DEPTH_MAX, hash};
 use super::{Layout, Member, Sets, SortedSet};
 use crate::bucket::Bucket;
-use crate::cluster::{Command, Request};
+use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, Result};
 use crate::functions;
 
@@ -84,6 +85,32 @@ impl Sets {
             }
         }
         Ok(members)
+    }
+}
+
+/// A set, and what is to be added to it.
+pub(crate) type Addition<M> = (SortedSet<M>, Vec<(M, f64)>);
+
+impl Sets {
+    /// Adds members to many sets that stay local, or don't need to be spread yet, in one go. `None`: one of them is
+    /// spread, or is being spread; nothing is known of the others then, and adding again is safe.
+    pub(crate) async fn add_to_many<M: Member>(&self, adds: &[Addition<M>]) -> Result<Option<()>> {
+        let keys: Vec<LocalKey> = adds.iter().map(|(set, _)| set.home.clone()).collect();
+        let item = |(number, (_, pairs)): (usize, &Addition<M>)| {
+            let item = move |(m, score): &(M, f64)| Item::new(number, m.to_bytes().as_ref(), Some(*score));
+            pairs.iter().map(item).collect::<Vec<_>>()
+        };
+        let items = adds.iter().enumerate().flat_map(item).collect();
+        let added = self.add_items(&keys, items, AddHow::default(), &mut Touched::new()).await?;
+        Ok(added.ok().map(drop))
+    }
+
+    /// How many members each of several sets has that stay local.
+    pub(crate) async fn len_of_many<M: Member>(&self, sets: &[SortedSet<M>]) -> Result<Vec<u64>> {
+        let count =
+            |set: &SortedSet<M>| Request::read(self.slot(&set.home), functions::count(set.root_key()));
+        let answers = self.router().run(sets.iter().map(count).collect()).await;
+        answers.into_iter().map(|answer| Ok(functions::parse_count(answer?.ok()?)?.0)).collect()
     }
 }
 

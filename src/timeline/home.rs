@@ -2,8 +2,10 @@
 //! the commands that read them.
 
 use super::merge::Entry;
-use crate::cluster::Reply;
+use crate::cluster::{Command, Reply, Request};
+use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::ids::AccountId;
 
 const RECORD_LEN: usize = 16;
 /// The author of a watermark that counts.
@@ -45,6 +47,13 @@ impl Record {
 
 pub(super) fn parse(reply: Reply) -> Result<Vec<Record>> {
     reply.into_array()?.iter().map(|record| Record::parse(record.bytes()?)).collect()
+}
+
+/// The posts that a home holds, as stored: id and author, in order of arrival.
+pub(crate) async fn stored_posts(context: &Context, reader: AccountId) -> Result<Vec<(u64, u64)>> {
+    let command = Command::new("LRANGE").arg(&context.keys().home(reader)).arg("0").arg("-1");
+    let records = parse(context.router().call(Request::read(context.slot(reader), command)).await?)?;
+    Ok(window(&records).posts.into_iter().map(|entry| (entry.id, entry.author)).collect())
 }
 
 /// In which state a home is.

@@ -28,7 +28,7 @@ pub use cursor::{Cursor, Range};
 pub(crate) use fill::fill;
 pub use filter::{FilterFacts, PostFilter};
 pub use home::HomeStatus;
-pub(crate) use home::record_of;
+pub(crate) use home::{record_of, stored_posts};
 pub use page::{Page, PagePost, Query, Timeline};
 pub(crate) use read::read;
 pub(crate) use sweep::{keep_sweeping, sweep};

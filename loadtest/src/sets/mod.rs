@@ -6,7 +6,6 @@
 mod args;
 mod compare;
 mod drive;
-mod members;
 mod outcome;
 mod perform;
 mod plan;
@@ -20,22 +19,23 @@ use anyhow::Context as _;
 use tideline::{Store, StoreOptions};
 
 use crate::arrivals::Arrivals;
-use crate::cpu;
 use crate::power_law::PowerLaw;
 use crate::report;
 use crate::target::Target;
 pub(crate) use args::SetsArgs;
-use outcome::{CpuTime, Outcome};
+use outcome::Outcome;
 use perform::Performer;
 use plan::{Plan, start_sizes};
 
+/// Replicas of each primary, where the cluster is our own.
+const REPLICAS: u16 = 1;
 /// Filling and comparing are given up after this long each.
 const STOCK_MAX: Duration = Duration::from_secs(600);
 
 /// Runs the test; true if nothing was wrong.
 pub(crate) async fn run(args: SetsArgs) -> anyhow::Result<bool> {
     args.check()?;
-    let target = Target::open(args.cluster.clone()).await?;
+    let target = Target::open(args.cluster.clone(), REPLICAS).await?;
     let outcome = load(&args, &target).await;
     // Also after a failure: what we started goes, and its end is not what the caller wants to hear of then.
     let closed = target.close().await;
@@ -80,11 +80,11 @@ async fn load(args: &SetsArgs, target: &Target) -> anyhow::Result<Outcome> {
     let arrivals = Arrivals::new(args.rate, args.seconds, seed);
     // Another stream of random numbers than the arrivals', of the same seed.
     let plan = Plan::new(law, start, args.writers_percent, arrivals, seed ^ u64::MAX);
-    let (cpu_before, began) = (CpuTime { server: target.cpu(), client: cpu::own() }, Instant::now());
+    let (cpu_before, began) = (target.cpu_time(), Instant::now());
     let length = Duration::from_secs(args.seconds.into());
     let punctuality = drive::drive(&performer, plan, length, args.concurrency).await?;
     let wall = began.elapsed();
-    let cpu = CpuTime { server: target.cpu(), client: cpu::own() }.since(&cpu_before);
+    let cpu = target.cpu_time().since(&cpu_before);
 
     eprintln!("Comparing every set with what was acknowledged.");
     let differences = tokio::time::timeout(STOCK_MAX, stock::compare(&performer))

@@ -11,23 +11,9 @@ use super::compare::Differences;
 use super::drive::Punctuality;
 use super::perform::{Performer, WRONG_ANSWER};
 use super::plan::Action;
+use crate::cpu::{self, CpuTime};
 use crate::report;
 use crate::tally::{Counts, Summary};
-
-/// CPU time of the servers and of this process, where it can be read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CpuTime {
-    pub(crate) server: Option<Duration>,
-    pub(crate) client: Option<Duration>,
-}
-
-impl CpuTime {
-    /// What was used since `before`. A server that was restarted meanwhile makes it unknown.
-    pub(crate) fn since(self, before: &Self) -> Self {
-        let since = |now: Option<Duration>, before: Option<Duration>| now?.checked_sub(before?);
-        Self { server: since(self.server, before.server), client: since(self.client, before.client) }
-    }
-}
 
 /// How many of the sets were spread.
 #[derive(Debug, Clone, Serialize)]
@@ -78,9 +64,7 @@ impl Outcome {
             punctuality.scheduled,
             total.scheduled()
         );
-        let ended = count(total.succeeded + total.failed());
-        let us_each =
-            |time: Option<Duration>| time.filter(|_| ended > 0.0).map(|t| t.as_secs_f64() * 1e6 / ended);
+        let ended = total.succeeded + total.failed();
         Ok(Self {
             command: "sets",
             settings: settings.clone(),
@@ -88,9 +72,9 @@ impl Outcome {
             own_cluster: settings.cluster.is_empty(),
             wall_seconds: wall.as_secs_f64(),
             punctuality,
-            succeeded_per_second: count(total.succeeded) / wall.as_secs_f64(),
-            server_cpu_us_per_operation: us_each(cpu.server),
-            client_cpu_us_per_operation: us_each(cpu.client),
+            succeeded_per_second: report::count(total.succeeded) / wall.as_secs_f64(),
+            server_cpu_us_per_operation: cpu::us_each(cpu.server, ended),
+            client_cpu_us_per_operation: cpu::us_each(cpu.client, ended),
             operations,
             spread_sets: Spread { before, after },
             wrong_answers: total.errors.get(WRONG_ANSWER).copied().unwrap_or(0),
@@ -103,11 +87,6 @@ impl Outcome {
     pub(crate) fn is_right(&self) -> bool {
         !self.comparison.any() && self.wrong_answers == 0
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-fn count(n: u64) -> f64 {
-    n as f64
 }
 
 impl fmt::Display for Outcome {

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use tideline::AccountId;
 use tideline::sharded::{Order, SortedSet};
 
-use super::members::{account_id, member_id, stamp_of_change};
 use super::plan::{Action, Planned};
 use super::record::Record;
+use crate::members::{account_id, member_id, stamp_of_change};
 use crate::tally::Tally;
 
 /// An operation is given up after this long. It outlasts the router's own deadline, so that its error is what shows.

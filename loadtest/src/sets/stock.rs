@@ -8,8 +8,8 @@ use tideline::AccountId;
 use tideline::sharded::{Checkpoint, Layout, SortedSet};
 
 use super::compare::Differences;
-use super::members::{member_id, member_number, stamp_at_start};
 use super::perform::Performer;
+use crate::members::{member_id, member_number, stamp_at_start};
 
 /// Sets worked on at a time.
 const SETS_AT_A_TIME: usize = 16;

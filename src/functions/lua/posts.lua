@@ -148,6 +148,24 @@ local function outbox_page(keys, args)
   return reply
 end
 
+-- outbox_import: appends ids to an outbox, all above what it holds.
+-- KEYS  record, outbox
+-- ARGV  id, ... ascending
+-- Reply 1; 0: there is no such account; -1: an id is not above those that are there
+local function outbox_import(keys, args)
+  if redis.call('EXISTS', keys[1]) == 0 then return 0 end
+  local last = redis.call('LINDEX', keys[2], -1)
+  if last and #last == 8 and outbox_order(last) >= order_of(args[1]) then
+    -- Our own first sending, whose reply was lost?
+    return live_id(last) == args[#args] and 1 or -1
+  end
+  if not last then redis.call('RPUSH', keys[2], 'F\0\0\0\0\0\0\0\0') end
+  push_all(keys[2], args)
+  redis.call('HINCRBY', keys[1], 'p', #args)
+  return 1
+end
+
+register('outbox_import', outbox_import, {})
 register('post_publish', post_publish, {})
 register('post_edit', post_edit, {})
 register('post_delete', post_delete, { 'allow-oom' })

@@ -1,6 +1,7 @@
 //! The engine on a real cluster.
 
 mod basics;
+mod import;
 
 use std::time::Duration;
 

@@ -1,0 +1,182 @@
+//! The servers that a run works on, as the systems and the measuring see them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use futures::stream::{self, TryStreamExt as _};
+use tideline::bucket::SLOTS;
+use tideline::cluster::{Batch, Command, NodeAddr, Replicas, Request, Router, RouterSettings};
+use tideline::keys::slot_of_key;
+
+use crate::target::Target;
+
+/// Batches of fillings under way at a time.
+const FILL_BATCHES: usize = 4;
+/// So long replicas may be behind when they are waited for.
+const REPLICAS_WAIT_MS: u64 = 8_000;
+const SCAN_COUNT: u64 = 1_000;
+/// Emptying a node of a million homes is one command.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A cluster with a router of our own settings.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    pub(crate) target: Target,
+    pub(crate) router: Router,
+    /// What all keys begin with.
+    pub(crate) prefix: String,
+    /// Of each primary.
+    replicas: u16,
+    /// A slot of each primary.
+    slots: BTreeMap<NodeAddr, u16>,
+}
+
+impl Bench {
+    /// Connects; starts a cluster with so many replicas if there are no seeds.
+    pub(crate) async fn open(seeds: &[String], replicas: u16) -> anyhow::Result<Self> {
+        let target = Target::open(seeds.to_vec(), replicas).await?;
+        match Self::connect(&target, replicas).await {
+            Ok((router, prefix, slots)) => Ok(Self { target, router, prefix, replicas, slots }),
+            Err(error) => {
+                // Its end is not what the caller wants to hear of now.
+                let _ = target.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn connect(
+        target: &Target,
+        replicas: u16,
+    ) -> anyhow::Result<(Router, String, BTreeMap<NodeAddr, u16>)> {
+        let settings = RouterSettings {
+            response_timeout: RESPONSE_TIMEOUT,
+            deadline: 4 * RESPONSE_TIMEOUT,
+            in_flight_per_node: 1_000_000,
+            replicas: match (target.is_own(), replicas) {
+                (true, 0) => Replicas::Absent,
+                (true, _) => Replicas::Required,
+                (false, _) => Replicas::Preferred,
+            },
+            ..RouterSettings::default()
+        };
+        // On a foreign cluster nothing that was there is touched. Ours is empty: keys are as long as the books'.
+        let prefix =
+            if target.is_own() { String::new() } else { format!("loadtest-{:08x}:", rand::random::<u32>()) };
+        let router = Router::connect(&target.seeds(), &prefix, settings, None).await?;
+        for finding in router.findings() {
+            eprintln!("Note: {finding}");
+        }
+        let slots = (0..SLOTS).filter_map(|slot| Some((router.owner(slot)?, slot))).collect();
+        Ok((router, prefix, slots))
+    }
+
+    /// Removes the cluster if it is ours.
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
+        drop(self.router);
+        self.target.close().await
+    }
+
+    /// Whether its primaries have replicas, as far as is known.
+    pub(crate) fn replicas(&self) -> Replicas {
+        self.router.settings().replicas
+    }
+
+    /// A slot of each primary.
+    pub(crate) fn slots(&self) -> &BTreeMap<NodeAddr, u16> {
+        &self.slots
+    }
+
+    /// Sends many requests, in batches of that length.
+    pub(crate) async fn run_all(
+        &self,
+        requests: impl Iterator<Item = tideline::Result<Request>> + Send,
+        batch: usize,
+    ) -> anyhow::Result<()> {
+        let batches = stream::try_unfold(requests, move |mut requests| async move {
+            let batch: Batch = requests.by_ref().take(batch).collect::<tideline::Result<_>>()?;
+            anyhow::Ok((!batch.is_empty()).then_some((batch, requests)))
+        });
+        let run = async |batch| {
+            run(&self.router, batch).await?;
+            // Replicas that fall far behind are cut off by their primaries.
+            self.wait_for_replicas().await
+        };
+        batches.try_for_each_concurrent(FILL_BATCHES, run).await
+    }
+
+    /// Waits until replicas have everything; returns at once where there are none.
+    pub(crate) async fn wait_for_replicas(&self) -> anyhow::Result<()> {
+        if self.replicas == 0 {
+            return Ok(());
+        }
+        let wait =
+            |slot: &u16| Request::write(*slot, Command::new("WAIT").arg(self.replicas).arg(REPLICAS_WAIT_MS));
+        for answer in self.router.run(self.slots.values().map(wait).collect()).await {
+            let reached = answer?.ok()?.count()?;
+            anyhow::ensure!(reached >= u64::from(self.replicas), "a replica did not keep up");
+        }
+        Ok(())
+    }
+
+    /// Bytes that all primaries have allocated.
+    pub(crate) async fn used_memory(&self) -> anyhow::Result<u64> {
+        let mut sum = 0;
+        for (node, reply) in self.router.ask_primaries(&Command::new("INFO").arg("memory")).await {
+            let reply = reply?;
+            let used = reply.text()?.lines().find_map(|line| line.strip_prefix("used_memory:"));
+            let used = used.with_context(|| format!("{node} does not tell its used_memory"))?;
+            sum += used.trim().parse::<u64>()?;
+        }
+        Ok(sum)
+    }
+
+    /// Removes all that we wrote: everything on a cluster of our own, else what begins with our prefix.
+    pub(crate) async fn empty(&self) -> anyhow::Result<()> {
+        if self.target.is_own() {
+            for (_, reply) in self.router.ask_primaries(&Command::new("FLUSHALL").arg("SYNC")).await {
+                if let Some((code, rest)) = reply?.error() {
+                    anyhow::bail!("FLUSHALL: {code} {rest}");
+                }
+            }
+            return self.wait_for_replicas().await;
+        }
+        assert!(!self.prefix.is_empty(), "without a prefix this would be everything");
+        for slot in self.slots.values() {
+            self.remove_ours(*slot).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes what begins with our prefix from the node of that slot.
+    async fn remove_ours(&self, slot: u16) -> anyhow::Result<()> {
+        let mut cursor = b"0".to_vec();
+        loop {
+            let scan = Command::new("SCAN").arg(&cursor).arg("MATCH").arg(format!("{}*", self.prefix));
+            let scan = Request::read(slot, scan.arg("COUNT").arg(SCAN_COUNT));
+            let mut reply = self.router.call(scan).await?.into_array()?.into_iter();
+            let (Some(next), Some(found)) = (reply.next(), reply.next()) else {
+                anyhow::bail!("SCAN answered without a cursor");
+            };
+            next.bytes()?.clone_into(&mut cursor);
+            let mut batch = Batch::new();
+            for key in found.into_array()? {
+                let key = key.bytes()?;
+                batch.push(Request::write(slot_of_key(key), Command::new("UNLINK").arg(key)));
+            }
+            run(&self.router, batch).await?;
+            if cursor == b"0" {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Runs a batch in which nothing may fail.
+pub(crate) async fn run(router: &Router, batch: Batch) -> anyhow::Result<()> {
+    for answer in router.run(batch).await {
+        answer?.ok()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! What redis-benchmark makes of the same servers in the same minutes: how fast the machine is just now.
+
+use std::process::Stdio;
+use std::time::Instant;
+
+use futures::future::try_join_all;
+use serde::Serialize;
+use tideline::bucket::tag_of_slot;
+use tokio::process::Command;
+
+use super::bench::Bench;
+use super::stats::{Spread, median};
+use crate::cpu;
+use crate::report::count;
+
+const PROGRAM: &str = "redis-benchmark";
+/// For each node. With 4 connections to each it is `-c 12` in all.
+const OPERATIONS_PER_NODE: u64 = 333_333;
+const CONNECTIONS_PER_NODE: u64 = 4;
+const KEYS_PER_NODE: u64 = 100_000;
+
+/// One run of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Calibrated {
+    operations_per_second: f64,
+    /// Of servers and program together.
+    cpu_us: f64,
+}
+
+/// All runs of it; loadtest/README.md explains the fields.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Calibration {
+    command: &'static str,
+    runs: usize,
+    pub(crate) operations_per_second: f64,
+    pub(crate) cpu_us_per_operation: f64,
+    pub(crate) cpu_us_spread: Spread,
+}
+
+impl Calibration {
+    /// Nothing if it never ran.
+    pub(crate) fn of(runs: &[Calibrated]) -> Option<Self> {
+        let cpu: Vec<f64> = runs.iter().map(|run| run.cpu_us).collect();
+        let rates: Vec<f64> = runs.iter().map(|run| run.operations_per_second).collect();
+        Some(Self {
+            command: "redis-benchmark -c 12 -P 500 ZADD k:{tag}:RANDOM 1 m",
+            runs: runs.len(),
+            operations_per_second: median(&rates)?,
+            cpu_us_per_operation: median(&cpu)?,
+            cpu_us_spread: Spread::of(&cpu)?,
+        })
+    }
+}
+
+/// Runs it on empty servers of our own and empties them again. Nothing if this machine doesn't have it, or if the
+/// servers are somebody else's.
+pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Option<Calibrated>> {
+    if !bench.target.is_own() {
+        return Ok(None);
+    }
+    let measured = run_program(bench).await?;
+    bench.empty().await?;
+    Ok(measured)
+}
+
+async fn run_program(bench: &Bench) -> anyhow::Result<Option<Calibrated>> {
+    let now = || bench.target.cpu_time().server.zip(cpu::of_children());
+    let (before, began) = (now(), Instant::now());
+    let nodes = bench.slots().iter().map(|(node, slot)| {
+        let key = format!("k:{{{}}}:__rand_int__", tag_of_slot(*slot));
+        let operations = OPERATIONS_PER_NODE.to_string();
+        Command::new(PROGRAM)
+            .args(["-h", &node.host, "-p", &node.port.to_string(), "-P", "500", "-q"])
+            .args(["-c", &CONNECTIONS_PER_NODE.to_string(), "-n", &operations])
+            .args(["-r", &KEYS_PER_NODE.to_string(), "ZADD", &key, "1", "m"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .status()
+    });
+    let Ok(ended) = try_join_all(nodes).await else { return Ok(None) };
+    let seconds = began.elapsed().as_secs_f64();
+    let operations = OPERATIONS_PER_NODE * ended.len() as u64;
+    let (Some(before), Some(after), true) = (before, now(), ended.iter().all(|status| status.success()))
+    else {
+        return Ok(None);
+    };
+    let used = (after.0 + after.1).saturating_sub(before.0 + before.1);
+    Ok(cpu::us_each(Some(used), operations)
+        .map(|cpu_us| Calibrated { operations_per_second: count(operations) / seconds, cpu_us }))
+}

@@ -1,0 +1,89 @@
+//! When the deliveries of one post were acknowledged.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Written to by a system while it delivers. Systems that send batches note whole batches.
+#[derive(Debug)]
+pub(crate) struct Deliveries {
+    began: Instant,
+    marks: Mutex<Vec<(Duration, u64)>>,
+}
+
+impl Deliveries {
+    /// Starts the clock.
+    pub(crate) fn begin() -> Self {
+        Self { began: Instant::now(), marks: Mutex::default() }
+    }
+
+    /// So many deliveries have just been acknowledged.
+    pub(crate) fn note(&self, count: u64) {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner).push((self.began.elapsed(), count));
+    }
+
+    /// Stops the clock.
+    pub(crate) fn end(self) -> Delivered {
+        let wall = self.began.elapsed();
+        let mut marks = self.marks.into_inner().unwrap_or_else(PoisonError::into_inner);
+        marks.sort_unstable();
+        Delivered { count: marks.iter().map(|(_, count)| count).sum(), times: times(&marks, wall) }
+    }
+}
+
+/// What became of one post.
+#[derive(Debug, Clone)]
+pub(crate) struct Delivered {
+    pub(crate) count: u64,
+    pub(crate) times: Times,
+}
+
+/// Times from the moment of posting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Times {
+    pub(crate) first: Duration,
+    pub(crate) half: Duration,
+    pub(crate) percent_99: Duration,
+    pub(crate) last: Duration,
+    /// Until the system had nothing more to do for the post.
+    pub(crate) wall: Duration,
+}
+
+/// `marks` are sorted by time.
+fn times(marks: &[(Duration, u64)], wall: Duration) -> Times {
+    let all: u64 = marks.iter().map(|(_, count)| count).sum();
+    let reached = |wanted: u64| {
+        let mut delivered = 0;
+        let mut at = marks.iter().filter_map(|(at, count)| {
+            delivered += count;
+            (delivered >= wanted).then_some(*at)
+        });
+        at.next().unwrap_or(wall)
+    };
+    Times {
+        first: reached(1),
+        half: reached(all.div_ceil(2).max(1)),
+        percent_99: reached((all * 99).div_ceil(100).max(1)),
+        last: reached(all.max(1)),
+        wall,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_counts_from_when_all_of_it_was_acknowledged() {
+        let ms = Duration::from_millis;
+        let times = times(&[(ms(10), 0), (ms(20), 50), (ms(30), 48), (ms(40), 2)], ms(45));
+        assert_eq!([times.first, times.half, times.percent_99], [ms(20), ms(20), ms(40)]);
+        assert_eq!([times.last, times.wall], [ms(40), ms(45)]);
+    }
+
+    #[test]
+    fn a_post_without_followers_ends_as_a_whole() {
+        let delivered = Deliveries::begin().end();
+        assert_eq!(delivered.count, 0);
+        assert_eq!(delivered.times.first, delivered.times.wall);
+    }
+}

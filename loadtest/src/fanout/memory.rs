@@ -1,0 +1,69 @@
+//! Whether this machine has the memory that a run needs.
+
+use super::args::FanoutArgs;
+use super::system::Kind;
+use super::world::World;
+
+/// A member of a follower set, a skiplist's.
+const BYTES_PER_EDGE: u64 = 140;
+/// What servers and this program take anyway: buffers, code, numbers of followers.
+const BYTES_ANYWAY: u64 = 300 << 20;
+/// What allocators lose; also: what the last system took is not given back at once.
+const HEADROOM_PERCENT: u64 = 20;
+
+/// What the system that needs most takes at its largest, and its name.
+pub(crate) fn needed(args: &FanoutArgs, world: &World) -> (u64, &'static str) {
+    let bytes = |kind: Kind, copies: u64| {
+        let data = world.homes * kind.bytes_per_home(args) + world.edges() * BYTES_PER_EDGE;
+        BYTES_ANYWAY + data * copies * (100 + HEADROOM_PERCENT) / 100
+    };
+    let alone = args.alone().into_iter().map(|kind| (bytes(kind, 1), kind.name()));
+    let with_replicas = args.with_replicas().into_iter().map(|kind| (bytes(kind, 2), kind.name()));
+    alone.chain(with_replicas).max().unwrap_or_default()
+}
+
+/// Refuses a run that this machine has no memory for. Where it cannot be known, it is tried.
+pub(crate) fn check(args: &FanoutArgs, world: &World) -> anyhow::Result<()> {
+    match std::fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(available) {
+        Some(available) => compare(available, needed(args, world), world.homes),
+        None => Ok(()),
+    }
+}
+
+fn compare(available: u64, (needed, name): (u64, &str), homes: u64) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        needed <= available,
+        "{name} with {homes} homes takes about {} MB of memory and {} MB are available: \
+         choose fewer --followers, fewer --background-homes, or --skip-replicas",
+        needed >> 20,
+        available >> 20
+    );
+    Ok(())
+}
+
+/// Bytes that can be had without swapping, as Linux estimates it.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linux_tells_what_is_available() {
+        let told = "MemTotal:       24681568 kB\nMemFree:  406784 kB\nMemAvailable:   24063488 kB\n";
+        assert_eq!(available(told), Some(24_063_488 << 10));
+        assert_eq!(available("MemTotal: 5 kB\n"), None);
+    }
+
+    #[test]
+    fn a_refusal_says_how_much_is_missing_and_what_to_do() {
+        let told = compare(1 << 30, (2 << 30, "list"), 300_000).unwrap_err().to_string();
+        assert!(told.contains("list") && told.contains("2048 MB") && told.contains("1024 MB"), "{told}");
+        assert!(told.contains("--background-homes"));
+        compare(2 << 30, (2 << 30, "list"), 300_000).unwrap();
+    }
+}

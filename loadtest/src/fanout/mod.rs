@@ -1,0 +1,106 @@
+//! `loadtest fanout`: posts to many followers, and what a delivery costs in several systems.
+//!
+//! `world` decides who follows whom, `system` is what every system can do, `measure` lets one have its turn, `bench`
+//! is the servers. Every system keeps the same homes, of the same accounts, in its own way, on servers that were
+//! emptied before.
+
+mod args;
+mod bench;
+mod books;
+mod books_cluster_client;
+mod books_per_node;
+mod calibration;
+mod deliveries;
+mod followers;
+mod list;
+mod measure;
+mod memory;
+mod outcome;
+mod stats;
+mod system;
+#[cfg(test)]
+mod tests;
+mod tideline;
+mod world;
+
+use std::collections::BTreeMap;
+
+use crate::report;
+pub(crate) use args::FanoutArgs;
+use bench::Bench;
+use calibration::{Calibrated, Calibration};
+use measure::Turn;
+use outcome::Outcome;
+use system::Kind;
+use world::World;
+
+/// Replicas of each primary in the rows with replicas.
+const REPLICAS: u16 = 1;
+
+/// What the passes over some systems have shown.
+#[derive(Debug, Default)]
+struct Passes {
+    turns: BTreeMap<Kind, Vec<Turn>>,
+    calibrated: Vec<Calibrated>,
+}
+
+/// Runs the test; true if every home that was looked at was right.
+pub(crate) async fn run(args: FanoutArgs) -> anyhow::Result<bool> {
+    args.check()?;
+    let seed = args.seed.unwrap_or_else(rand::random);
+    let world = World::new(&args, seed);
+    if args.cluster.is_empty() {
+        memory::check(&args, &world)?;
+    }
+    let alone = on_cluster(&args, &world, 0, &args.alone()).await?;
+    let with_replicas = match args.with_replicas().as_slice() {
+        [] => Passes::default(),
+        kinds => on_cluster(&args, &world, REPLICAS, kinds).await?,
+    };
+    let calibration = Calibration::of(&alone.calibrated);
+    let outcome = Outcome::new(&args, seed, &world, &alone.turns, &with_replicas.turns, calibration)?;
+    print!("{outcome}");
+    if let Some(file) = &args.json {
+        report::write_json(file, &outcome)?;
+    }
+    Ok(outcome.is_right())
+}
+
+/// Lets systems take turns on a cluster, which is closed at the end, whatever happened.
+async fn on_cluster(
+    args: &FanoutArgs,
+    world: &World,
+    replicas: u16,
+    kinds: &[Kind],
+) -> anyhow::Result<Passes> {
+    let bench = Bench::open(&args.cluster, replicas).await?;
+    if !bench.target.is_own() {
+        eprintln!("The keys of this run begin with `{}`; they are removed at the end.", bench.prefix);
+    }
+    let measured = take_turns(args, world, &bench, kinds).await;
+    // Also after a failure: on a foreign cluster our keys go.
+    let emptied = if measured.is_err() && !bench.target.is_own() { bench.empty().await } else { Ok(()) };
+    let closed = bench.close().await;
+    let measured = measured?;
+    emptied.and(closed)?;
+    Ok(measured)
+}
+
+async fn take_turns(
+    args: &FanoutArgs,
+    world: &World,
+    bench: &Bench,
+    kinds: &[Kind],
+) -> anyhow::Result<Passes> {
+    let mut passes = Passes::default();
+    for pass in 1..=args.passes {
+        passes.calibrated.extend(calibration::run(bench).await?);
+        for kind in kinds {
+            eprintln!("Pass {pass} of {}: {} with {} homes.", args.passes, kind.name(), world.homes);
+            let turn = measure::turn(bench, args, world, *kind).await;
+            passes.turns.entry(*kind).or_default().push(turn?);
+            bench.empty().await?;
+        }
+    }
+    Ok(passes)
+}

@@ -1,0 +1,160 @@
+//! Every setting: the section and the name under which it is written, and the field that it sets.
+//!
+//! Each struct is taken apart without `..`: who adds a field to one must name it here.
+
+use super::Config;
+use super::value::{Choice, Number, NumberOr, Setting, Time, Unit};
+use crate::cluster::{Replicas, RouterSettings, TlsFiles};
+use crate::settings::{Acknowledge, EngineSettings};
+use crate::sharded::SetSettings;
+use crate::store::StoreOptions;
+
+pub(super) const SECTIONS: [&str; 3] = ["cluster", "sets", "engine"];
+
+const REPLICAS: [(&str, Replicas); 3] =
+    [("absent", Replicas::Absent), ("preferred", Replicas::Preferred), ("required", Replicas::Required)];
+const ACKNOWLEDGE: [(&str, Acknowledge); 2] =
+    [("accepted", Acknowledge::Accepted), ("replicated", Acknowledge::Replicated)];
+
+/// A setting of one configuration.
+pub(super) struct Field<'a> {
+    pub(super) section: &'static str,
+    pub(super) name: &'static str,
+    pub(super) value: Box<dyn Setting + 'a>,
+}
+
+impl Field<'_> {
+    pub(super) fn path(&self) -> String {
+        format!("{}.{}", self.section, self.name)
+    }
+}
+
+/// The settings of one section, in the order of the example.
+struct Section<'a> {
+    name: &'static str,
+    fields: Vec<Field<'a>>,
+}
+
+impl<'a> Section<'a> {
+    fn new(name: &'static str) -> Self {
+        Self { name, fields: Vec::new() }
+    }
+
+    fn with(mut self, name: &'static str, value: impl Setting + 'a) -> Self {
+        self.fields.push(Field { section: self.name, name, value: Box::new(value) });
+        self
+    }
+
+    fn number<T: Copy + TryFrom<u64> + TryInto<u64>>(self, name: &'static str, value: &'a mut T) -> Self {
+        self.with(name, Number(value))
+    }
+
+    /// A duration, in the unit with which its name ends.
+    fn time(self, name: &'static str, value: &'a mut std::time::Duration) -> Self {
+        let unit = if name.ends_with("_ms") { Unit::Milliseconds } else { Unit::Seconds };
+        self.with(name, Time(value, unit))
+    }
+}
+
+/// All settings of a configuration.
+pub(super) fn fields(config: &mut Config) -> Vec<Field<'_>> {
+    let Config { store, engine } = config;
+    let StoreOptions { seeds, prefix, buckets, router, sets } = store;
+    let data = Section::new("cluster")
+        .with("seeds", seeds)
+        .with("prefix", prefix)
+        .with("buckets", NumberOr(buckets, "auto"));
+    let sections = [data, of_router(router), of_sets(sets), of_engine(engine)];
+    sections.into_iter().flat_map(|section| section.fields).collect()
+}
+
+fn of_router(settings: &mut RouterSettings) -> Section<'_> {
+    let RouterSettings {
+        tls: TlsFiles { ca, certificate, key },
+        connections_per_node,
+        connect_timeout,
+        response_timeout,
+        deadline,
+        pipeline_length,
+        in_flight_per_node,
+        backoff: (backoff_first, backoff_longest),
+        refresh_period,
+        replicas,
+        fence_timeout,
+    } = settings;
+    Section::new("cluster")
+        .with("replicas", Choice(replicas, &REPLICAS))
+        .with("tls_ca", ca)
+        .with("tls_certificate", certificate)
+        .with("tls_key", key)
+        .number("connections_per_node", connections_per_node)
+        .time("connect_timeout_ms", connect_timeout)
+        .time("response_timeout_ms", response_timeout)
+        .time("deadline_ms", deadline)
+        .time("fence_timeout_ms", fence_timeout)
+        .time("backoff_first_ms", backoff_first)
+        .time("backoff_longest_ms", backoff_longest)
+        .time("refresh_period_ms", refresh_period)
+        .number("pipeline_length", pipeline_length)
+        .number("in_flight_per_node", in_flight_per_node)
+}
+
+fn of_sets(settings: &mut SetSettings) -> Section<'_> {
+    let SetSettings { piece_limit, spread_at, trees_cached } = settings;
+    Section::new("sets")
+        .with("piece_limit", NumberOr(piece_limit, "auto"))
+        .with("spread_at", NumberOr(spread_at, "auto"))
+        .number("trees_cached", trees_cached)
+}
+
+fn of_engine(settings: &mut EngineSettings) -> Section<'_> {
+    let EngineSettings {
+        visible_within,
+        home_posts,
+        home_margin,
+        page_length,
+        outbox_posts,
+        text_chars,
+        following_max,
+        restrictions_max,
+        journal_max,
+        shows_replies_to_strangers,
+        dormant_after_days,
+        token_ttl,
+        acknowledge,
+        lease_ttl,
+        lease_renewal,
+        scan_period,
+        tasks_at_once,
+        tasks_max,
+        fanout_chunk,
+        states_cached,
+        posts_cached,
+        accounts_cached,
+        outboxes_cached,
+    } = settings;
+    Section::new("engine")
+        .time("visible_within_ms", visible_within)
+        .with("acknowledge", Choice(acknowledge, &ACKNOWLEDGE))
+        .with("shows_replies_to_strangers", shows_replies_to_strangers)
+        .number("page_length", page_length)
+        .number("text_chars", text_chars)
+        .number("home_posts", home_posts)
+        .number("home_margin", home_margin)
+        .with("dormant_after_days", NumberOr(dormant_after_days, "never"))
+        .number("outbox_posts", outbox_posts)
+        .number("following_max", following_max)
+        .number("restrictions_max", restrictions_max)
+        .time("token_ttl_s", token_ttl)
+        .number("journal_max", journal_max)
+        .number("tasks_at_once", tasks_at_once)
+        .number("tasks_max", tasks_max)
+        .number("fanout_chunk", fanout_chunk)
+        .time("lease_ttl_ms", lease_ttl)
+        .time("lease_renewal_ms", lease_renewal)
+        .time("scan_period_ms", scan_period)
+        .number("states_cached", states_cached)
+        .number("posts_cached", posts_cached)
+        .number("accounts_cached", accounts_cached)
+        .number("outboxes_cached", outboxes_cached)
+}

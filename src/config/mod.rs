@@ -1,0 +1,178 @@
+//! One configuration: a TOML file, environment variables over it, and bounds that are checked together.
+//!
+//! `fields` lists every setting once, `value` says what may stand there. Defaults are those of the structs that are
+//! set, spelled nowhere else; a field that such a struct gets and the list lacks is a compile error.
+//! deploy/tideline.toml shows all of them.
+
+mod fields;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use self::fields::{Field, SECTIONS, fields};
+use self::value::Value;
+use crate::bucket::Buckets;
+use crate::error::{Error, Result};
+use crate::keys::check_prefix;
+use crate::settings::EngineSettings;
+use crate::store::StoreOptions;
+
+/// What the names of environment variables begin with.
+const VARIABLE: &str = "TIDELINE_";
+
+/// Everything that an [`Engine`](crate::Engine) is set up with.
+///
+/// ```no_run
+/// # async fn example() -> tideline::Result<()> {
+/// use tideline::{Config, Engine};
+///
+/// let config = Config::load(Some("tideline.toml".as_ref()))?;
+/// let engine = Engine::builder().config(config).start().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// Which cluster, how to talk to it, and how sharded sets behave: the sections `[cluster]` and `[sets]`.
+    pub store: StoreOptions,
+    /// How the engine behaves: the section `[engine]`.
+    pub engine: EngineSettings,
+}
+
+impl Config {
+    /// The defaults; over them the file, if there is one; over it the environment variables of this process, named
+    /// `TIDELINE_<SECTION>_<FIELD>`.
+    ///
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the file cannot be read or isn't TOML, on settings that
+    /// don't exist (in the file, or as such variables), on wrong types, and on values that don't fit together. The
+    /// message tells where each of them stands, and what may stand there.
+    pub fn load(path: Option<&Path>) -> Result<Self> {
+        let mut loader = Loader::default();
+        if let Some(path) = path {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path)
+                .map_err(|e| Error::invalid(format!("the configuration {name} cannot be read: {e}")))?;
+            loader.take_file(&name, &text)?;
+        }
+        let variables = std::env::vars_os();
+        loader.take_variables(variables.filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))));
+        loader.finish()
+    }
+
+    /// The defaults, and over them what this text says; environment variables are left alone.
+    pub fn from_toml(text: &str) -> Result<Self> {
+        let mut loader = Loader::default();
+        loader.take_file("configuration", text)?;
+        loader.finish()
+    }
+}
+
+/// A configuration that is being put together.
+#[derive(Default)]
+struct Loader {
+    config: Config,
+    /// Where a setting that isn't the default was set.
+    origins: HashMap<String, String>,
+    mistakes: Vec<String>,
+}
+
+impl Loader {
+    fn take_file(&mut self, name: &str, text: &str) -> Result<()> {
+        let line = |at: usize| text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
+        let table = DeTable::parse(text).map_err(|e| {
+            let line = e.span().map_or(1, |span| line(span.start));
+            Error::invalid(format!("{name}, line {line}: this is not TOML: {}", e.message()))
+        })?;
+        for (section, settings) in table.get_ref() {
+            let place = format!("{name}, line {}", line(section.span().start));
+            let section = section.get_ref().as_ref();
+            let Some(settings) = settings.get_ref().as_table().filter(|_| SECTIONS.contains(&section)) else {
+                self.mistakes.push(format!("{place}: `{section}` is no section; there are {}", sections()));
+                continue;
+            };
+            for (setting, value) in settings {
+                let place = format!("{name}, line {}", line(setting.span().start));
+                self.set(section, setting.get_ref(), &Value::of_toml(value.get_ref()), place);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_variables(&mut self, variables: impl Iterator<Item = (String, String)>) {
+        for (variable, value) in variables {
+            let Some(name) = variable.strip_prefix(VARIABLE).map(str::to_lowercase) else { continue };
+            let of = |section: &&str| name.strip_prefix(*section)?.strip_prefix('_').map(str::to_owned);
+            let Some((section, setting)) = SECTIONS.iter().find_map(|s| Some((*s, of(s)?))) else { continue };
+            if !is_service_link(&setting) {
+                let place = format!("environment variable {variable}");
+                self.set(section, &setting, &Value::Typed(value), place);
+            }
+        }
+    }
+
+    fn set(&mut self, section: &str, setting: &str, value: &Value, place: String) {
+        let mut of_section: Vec<Field<'_>> =
+            fields(&mut self.config).into_iter().filter(|field| field.section == section).collect();
+        let Some(field) = of_section.iter_mut().find(|field| field.name == setting) else {
+            let names: Vec<&str> = of_section.iter().map(|field| field.name).collect();
+            let names = names.join(", ");
+            self.mistakes.push(format!("{place}: `{setting}` is no setting; [{section}] has {names}"));
+            return;
+        };
+        if field.value.set(value) {
+            self.origins.insert(field.path(), place);
+        } else {
+            let allowed = field.value.allowed();
+            self.mistakes.push(format!("{place}: {} is {value}; it takes {allowed}", field.path()));
+        }
+    }
+
+    fn finish(mut self) -> Result<Config> {
+        if !self.mistakes.is_empty() {
+            return Err(Error::invalid(self.mistakes.join("\n")));
+        }
+        let Config { store, engine } = &self.config;
+        let broken = [
+            ("cluster", store.router.broken_rule().map(str::to_owned)),
+            ("cluster", check_prefix(&store.prefix).err().map(|e| format!("prefix: {e}"))),
+            ("cluster", store.buckets.and_then(|n| Buckets::new(n).err()).map(|e| format!("buckets: {e}"))),
+            ("sets", store.sets.broken_rule().map(str::to_owned)),
+            ("engine", engine.broken_rule().map(str::to_owned)),
+        ];
+        let broken: Vec<String> = broken
+            .into_iter()
+            .filter_map(|(section, rule)| Some(self.explained(section, &rule?)))
+            .collect();
+        if broken.is_empty() { Ok(self.config) } else { Err(Error::invalid(broken.join("\n"))) }
+    }
+
+    /// A rule that is broken, with the values of the settings that it names and where they stand.
+    fn explained(&mut self, section: &str, rule: &str) -> String {
+        let words: Vec<&str> = rule.split(|c: char| !c.is_ascii_lowercase() && c != '_').collect();
+        let is_named = |name: &str| {
+            words.iter().any(|word| name.strip_prefix(word).is_some_and(|r| r.is_empty() || r.starts_with('_')))
+        };
+        let named = fields(&mut self.config).into_iter().filter(|f| f.section == section && is_named(f.name));
+        let values: Vec<String> = named
+            .map(|field| {
+                let origin = self.origins.get(&field.path()).map_or("the default", |origin| origin.as_str());
+                format!("{} = {} ({origin})", field.name, field.value.get())
+            })
+            .collect();
+        format!("[{section}] {rule}: {}", values.join(", "))
+    }
+}
+
+fn sections() -> String {
+    SECTIONS.map(|section| format!("[{section}]")).join(", ")
+}
+
+/// What Kubernetes sets in every container for a service that is named like a section: not meant for us.
+fn is_service_link(setting: &str) -> bool {
+    setting.starts_with("service_") || setting == "port" || setting.starts_with("port_")
+}

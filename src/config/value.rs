@@ -1,0 +1,240 @@
+//! What may stand behind a setting, whether it was written in the file or typed into an environment variable.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::de::DeValue;
+
+/// A value, before it is known whether it fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    Text(String),
+    Whole(u64),
+    Flag(bool),
+    List(Vec<String>),
+    /// Text of an environment variable: whatever its setting reads in it.
+    Typed(String),
+    /// What no setting takes.
+    Other(&'static str),
+}
+
+impl Value {
+    pub(super) fn of_toml(value: &DeValue<'_>) -> Self {
+        match value {
+            DeValue::String(text) => Self::Text(text.to_string()),
+            DeValue::Boolean(flag) => Self::Flag(*flag),
+            DeValue::Integer(number) => {
+                // The parser leaves a sign and what lies between the digits out of it, but not the sign of what is
+                // below zero.
+                let number = u64::from_str_radix(number.as_str().trim_start_matches('+'), number.radix());
+                number.map_or(Self::Other("a negative or a huge number"), Self::Whole)
+            }
+            DeValue::Array(items) => {
+                let texts = items.iter().map(|item| item.get_ref().as_str().map(str::to_owned));
+                texts.collect::<Option<_>>().map_or(Self::Other("a list of other things than strings"), Self::List)
+            }
+            DeValue::Float(_) => Self::Other("a fraction"),
+            DeValue::Datetime(_) => Self::Other("a date"),
+            DeValue::Table(_) => Self::Other("a table"),
+        }
+    }
+
+    fn whole(&self) -> Option<u64> {
+        match self {
+            Self::Whole(number) => Some(*number),
+            Self::Typed(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) | Self::Typed(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) | Self::Typed(text) => write!(f, "{text:?}"),
+            Self::Whole(number) => number.fmt(f),
+            Self::Flag(flag) => flag.fmt(f),
+            Self::List(items) => write!(f, "{items:?}"),
+            Self::Other(what) => f.write_str(what),
+        }
+    }
+}
+
+/// A place for a value.
+pub(super) trait Setting {
+    /// What may stand there, in words.
+    fn allowed(&self) -> String;
+    /// Puts a value there; `false`: it is none of those.
+    fn set(&mut self, value: &Value) -> bool;
+    /// What stands there.
+    fn get(&self) -> Value;
+}
+
+/// Whole numbers, of any size.
+pub(super) struct Number<'a, T>(pub(super) &'a mut T);
+
+impl<T: Copy + TryFrom<u64> + TryInto<u64>> Setting for Number<'_, T> {
+    fn allowed(&self) -> String {
+        "a whole number".into()
+    }
+
+    fn set(&mut self, value: &Value) -> bool {
+        value.whole().and_then(|n| T::try_from(n).ok()).map(|n| *self.0 = n).is_some()
+    }
+
+    fn get(&self) -> Value {
+        Value::Whole((*self.0).try_into().unwrap_or(u64::MAX))
+    }
+}
+
+/// Whole numbers, or a word for none.
+pub(super) struct NumberOr<'a, T>(pub(super) &'a mut Option<T>, pub(super) &'static str);
+
+impl<T: Copy + TryFrom<u64> + TryInto<u64>> Setting for NumberOr<'_, T> {
+    fn allowed(&self) -> String {
+        format!("a whole number, or {:?}", self.1)
+    }
+
+    fn set(&mut self, value: &Value) -> bool {
+        let found = match value.text() {
+            Some(word) if word == self.1 => Some(None),
+            _ => value.whole().and_then(|n| T::try_from(n).ok()).map(Some),
+        };
+        found.map(|n| *self.0 = n).is_some()
+    }
+
+    fn get(&self) -> Value {
+        self.0.map_or_else(
+            || Value::Text(self.1.into()),
+            |n| Value::Whole(n.try_into().unwrap_or(u64::MAX)),
+        )
+    }
+}
+
+/// Durations, as whole numbers of the unit that ends the setting's name.
+pub(super) struct Time<'a>(pub(super) &'a mut Duration, pub(super) Unit);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Milliseconds,
+    Seconds,
+}
+
+impl Setting for Time<'_> {
+    fn allowed(&self) -> String {
+        format!("a whole number of {:?}", self.1).to_lowercase()
+    }
+
+    fn set(&mut self, value: &Value) -> bool {
+        let of = match self.1 {
+            Unit::Milliseconds => Duration::from_millis,
+            Unit::Seconds => Duration::from_secs,
+        };
+        value.whole().map(|n| *self.0 = of(n)).is_some()
+    }
+
+    fn get(&self) -> Value {
+        Value::Whole(match self.1 {
+            Unit::Milliseconds => u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX),
+            Unit::Seconds => self.0.as_secs(),
+        })
+    }
+}
+
+/// One of several words.
+pub(super) struct Choice<'a, T: 'static>(pub(super) &'a mut T, pub(super) &'static [(&'static str, T)]);
+
+impl<T: Copy + PartialEq> Setting for Choice<'_, T> {
+    fn allowed(&self) -> String {
+        let words: Vec<String> = self.1.iter().map(|(word, _)| format!("{word:?}")).collect();
+        words.join(" or ")
+    }
+
+    fn set(&mut self, value: &Value) -> bool {
+        let wanted = value.text();
+        let choice = self.1.iter().find(|(word, _)| wanted == Some(word));
+        choice.map(|(_, choice)| *self.0 = *choice).is_some()
+    }
+
+    fn get(&self) -> Value {
+        let word = self.1.iter().find(|(_, choice)| choice == self.0).map_or("", |(word, _)| word);
+        Value::Text(word.into())
+    }
+}
+
+impl Setting for &mut bool {
+    fn allowed(&self) -> String {
+        "true or false".into()
+    }
+
+    fn set(&mut self, value: &Value) -> bool {
+        let flag = match value {
+            Value::Flag(flag) => Some(*flag),
+            Value::Typed(text) => text.parse().ok(),
+            _ => None,
+        };
+        flag.map(|flag| **self = flag).is_some()
+    }
+
+    fn get(&self) -> Value {
+        Value::Flag(**self)
+    }
+}
+
+impl Setting for &mut String {
+    fn allowed(&self) -> String {
+        "a string".into()
+    }
+
+    fn set(&mut self, value: &Value) -> bool {
+        value.text().map(|text| text.clone_into(self)).is_some()
+    }
+
+    fn get(&self) -> Value {
+        Value::Text(self.to_string())
+    }
+}
+
+/// Several strings; typed, or as one string, with commas between them.
+impl Setting for &mut Vec<String> {
+    fn allowed(&self) -> String {
+        "a list of strings".into()
+    }
+
+    fn set(&mut self, value: &Value) -> bool {
+        let split = |text: &str| {
+            let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+            parts.map(str::to_owned).collect()
+        };
+        let list = if let Value::List(list) = value { Some(list.clone()) } else { value.text().map(split) };
+        list.map(|list| **self = list).is_some()
+    }
+
+    fn get(&self) -> Value {
+        Value::List((**self).clone())
+    }
+}
+
+/// A file; the empty string for none.
+impl Setting for &mut Option<PathBuf> {
+    fn allowed(&self) -> String {
+        "the path of a file, or \"\" for none".into()
+    }
+
+    fn set(&mut self, value: &Value) -> bool {
+        let path = value.text().map(|text| (!text.is_empty()).then(|| text.into()));
+        path.map(|path| **self = path).is_some()
+    }
+
+    fn get(&self) -> Value {
+        Value::Text(self.as_ref().map_or_else(String::new, |path| path.display().to_string()))
+    }
+}

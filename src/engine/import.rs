@@ -1,0 +1,268 @@
+//! Bulk loading: accounts, edges and posts of a site that moves here, at many times the speed of single calls.
+//!
+//! Nobody serves the tenant meanwhile, so nothing needs to be delivered, no home exists (the first read of each
+//! account fills it), and an edge is just written on both sides.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::{Engine, EngineBuilder};
+use crate::account::NewAccount;
+use crate::bucket::Bucket;
+use crate::cluster::{Batch, Command, Request};
+use crate::context::{Context, draw};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fanout;
+use crate::functions::{account_create, account_set, outbox_import};
+use crate::ids::{AccountId, PostId, sequences};
+use crate::post::{Draft, Post};
+use crate::store::Store;
+
+/// Accounts, edges or posts written at once.
+const CHUNK: usize = 20_000;
+/// Ids appended to one outbox in one call.
+const IDS_PER_CALL: usize = 2_000;
+/// Sets that grow by so many at once are added to one by one.
+const LARGE: usize = 2_000;
+
+/// A follow that is imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImportedEdge {
+    /// Who follows.
+    pub reader: AccountId,
+    /// Whom.
+    pub author: AccountId,
+    /// Since when, in milliseconds since 1970.
+    pub since_ms: u64,
+}
+
+/// A post that is imported.
+#[derive(Debug, Clone)]
+pub struct ImportedPost {
+    /// Who wrote it.
+    pub author: AccountId,
+    /// When, in milliseconds since 1970; its id is made of that.
+    pub created_ms: u64,
+    /// The post. Its token is ignored.
+    pub draft: Draft,
+}
+
+/// Fills a tenant that nobody serves.
+///
+/// Accounts first, then edges and posts in any order; posts of one author from the oldest to the newest. What failed
+/// half-way may be sent again, except posts: they then get other ids.
+#[derive(Debug)]
+pub struct Importer {
+    context: Arc<Context>,
+    /// Followers that were imported, by author: who has many is spread at the end.
+    followers: HashMap<AccountId, u64>,
+    /// The last id of each bucket.
+    last: HashMap<Bucket, (u64, u64)>,
+}
+
+impl EngineBuilder {
+    /// Connects for an import. [`ErrorKind::Conflict`]: an engine serves the tenant.
+    pub async fn import(self) -> Result<Importer> {
+        let (store, settings) = self.parts();
+        settings.check()?;
+        let context = Context::new(Store::open(store).await?, settings);
+        fanout::hold_for_import(&context).await?;
+        Ok(Importer { context, followers: HashMap::new(), last: HashMap::new() })
+    }
+}
+
+impl Engine {
+    /// Bulk loading: [`EngineBuilder::import`] with the defaults and these seeds.
+    pub async fn import<S: Into<String>>(seeds: impl IntoIterator<Item = S>) -> Result<Importer> {
+        Self::builder().seeds(seeds).import().await
+    }
+}
+
+impl Importer {
+    /// Creates accounts; each needs an id. Those that exist stay as they are. Tells how many are new.
+    pub async fn accounts(&mut self, accounts: &[NewAccount]) -> Result<u64> {
+        let context = &self.context;
+        let mut created = 0;
+        for chunk in accounts.chunks(CHUNK) {
+            fanout::hold_for_import(context).await?;
+            let mut batch = Batch::with_capacity(chunk.len());
+            for account in chunk {
+                let id = account.id.ok_or_else(|| Error::invalid("an imported account needs an id"))?;
+                let command = account_create(context.keys().account(id), account.fields(draw()));
+                batch.push(Request::write(context.slot(id), command));
+            }
+            for answer in context.run_all(batch).await? {
+                created += answer.ok()?.count()?;
+            }
+        }
+        Ok(created)
+    }
+
+    /// Writes follows, on both sides. The accounts must exist.
+    pub async fn edges(&mut self, edges: &[ImportedEdge]) -> Result<()> {
+        let now = self.context.router().now_ms();
+        for chunk in edges.chunks(CHUNK) {
+            if let Some(edge) = chunk.iter().find(|e| e.reader == e.author || e.since_ms > now) {
+                return Err(Error::invalid(format!(
+                    "{edge:?}: nobody follows itself, nor since a time to come (now is {now})"
+                )));
+            }
+            fanout::hold_for_import(&self.context).await?;
+            let (mut following, mut followers) = (BTreeMap::new(), BTreeMap::new());
+            for edge in chunk {
+                #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
+                let since = edge.since_ms as f64;
+                push(&self.context, &mut following, edge.reader, (edge.author, since));
+                push(&self.context, &mut followers, edge.author, (edge.reader, since));
+                *self.followers.entry(edge.author).or_default() += 1;
+            }
+            self.write_following(following).await?;
+            self.write_followers(followers).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_following(&self, following: Grouped) -> Result<()> {
+        let context = &self.context;
+        let readers: Vec<AccountId> = following.keys().map(|(_, reader)| *reader).collect();
+        let mut adds = Vec::with_capacity(following.len());
+        for ((_, reader), pairs) in following {
+            adds.push((context.following(reader)?, pairs));
+        }
+        let refused = || Error::internal("what accounts follow was spread");
+        context.sets().add_to_many(&adds).await?.ok_or_else(refused)?;
+        let sets: Vec<_> = adds.into_iter().map(|(set, _)| set).collect();
+        let lengths = context.sets().len_of_many(&sets).await?;
+        let note = |(reader, length): (&AccountId, u64)| {
+            let fields = [("nf", length.to_string().into_bytes())];
+            Request::write(context.slot(*reader), account_set(context.keys().account(*reader), fields))
+        };
+        let answers = context.run_all(readers.iter().zip(lengths).map(note).collect()).await?;
+        for (reader, answer) in readers.iter().zip(answers) {
+            if answer.ok()?.count()? == 0 {
+                return Err(Error::new(
+                    ErrorKind::NotFound,
+                    format!("account {reader} follows, but doesn't exist"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_followers(&self, followers: Grouped) -> Result<()> {
+        let context = &self.context;
+        let mut small = Vec::with_capacity(followers.len());
+        for ((_, author), pairs) in followers {
+            let set = context.followers(author)?;
+            if pairs.len() >= LARGE || set.is_known_spread() {
+                set.add(&pairs).await?;
+            } else {
+                small.push((set, pairs));
+            }
+        }
+        if context.sets().add_to_many(&small).await?.is_none() {
+            for (set, pairs) in small {
+                set.add(&pairs).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes posts; those of one author from the oldest to the newest. Gives their ids, in their order.
+    pub async fn posts(&mut self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
+        let mut ids = Vec::with_capacity(posts.len());
+        for chunk in posts.chunks(CHUNK) {
+            fanout::hold_for_import(&self.context).await?;
+            ids.extend(self.write_posts(chunk).await?);
+        }
+        Ok(ids)
+    }
+
+    async fn write_posts(&mut self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
+        let now = self.context.router().now_ms();
+        let mut ids = Vec::with_capacity(posts.len());
+        let mut outboxes: BTreeMap<(Bucket, AccountId), Vec<u64>> = BTreeMap::new();
+        for post in posts {
+            if post.created_ms > now {
+                return Err(Error::invalid(format!(
+                    "a post of account {} is of a time to come",
+                    post.author
+                )));
+            }
+            post.draft.check(self.context.settings.text_chars)?;
+            let id = self.next_id(post)?;
+            outboxes.entry((self.context.bucket(post.author), post.author)).or_default().push(id.get());
+            ids.push(id);
+        }
+        let context = &self.context;
+        let buckets = context.keys().buckets();
+        // The posts first: an id in an outbox without its post would show nothing.
+        let set = |(id, post): (&PostId, &ImportedPost)| {
+            let stored = Post::new(post.author, &post.draft).encode();
+            let command = Command::new("SET").arg(&context.keys().post(*id)).arg(&stored);
+            Request::write(buckets.slot(id.bucket(buckets)), command)
+        };
+        for answer in context.run_all(ids.iter().zip(posts).map(set).collect()).await? {
+            answer.ok()?;
+        }
+        for ((_, author), new) in outboxes {
+            for part in new.chunks(IDS_PER_CALL) {
+                let (record, outbox) = (context.keys().account(author), context.keys().outbox(author));
+                let request = Request::write(context.slot(author), outbox_import(record, outbox, part));
+                match context.router().call(request).await?.int()? {
+                    1 => {}
+                    0 => {
+                        let text = format!("account {author} has posts, but doesn't exist");
+                        return Err(Error::new(ErrorKind::NotFound, text));
+                    }
+                    _ => {
+                        return Err(Error::invalid(format!(
+                            "posts of account {author} must come from the oldest to the newest, and after those it has"
+                        )));
+                    }
+                }
+            }
+        }
+        for (id, post) in ids.iter().zip(posts) {
+            crate::graph::list_references(context, *id, post.author, &post.draft).await?;
+        }
+        Ok(ids)
+    }
+
+    /// An id of that time, above the last one of its bucket that has the same.
+    fn next_id(&mut self, post: &ImportedPost) -> Result<PostId> {
+        let buckets = self.context.keys().buckets();
+        let bucket = self.context.bucket(post.author);
+        let last = self.last.entry(bucket).or_insert((0, 0));
+        *last = match *last {
+            (ms, sequence) if ms == post.created_ms && sequence + 1 < sequences(buckets) => {
+                (ms, sequence + 1)
+            }
+            (ms, _) if ms == post.created_ms => {
+                return Err(Error::invalid(format!(
+                    "more than {} posts of one bucket in millisecond {ms}",
+                    sequences(buckets)
+                )));
+            }
+            _ => (post.created_ms, 0),
+        };
+        PostId::new(buckets, bucket, last.0, last.1)
+    }
+
+    /// Spreads the follower sets that have become large, and gives the tenant free.
+    pub async fn finish(self) -> Result<()> {
+        let most = self.context.sets().spread_at();
+        for (author, _) in self.followers.iter().filter(|(_, count)| **count >= most) {
+            self.context.followers(*author)?.spread().await?;
+            fanout::hold_for_import(&self.context).await?;
+        }
+        fanout::end_import(&self.context).await
+    }
+}
+
+/// Pairs by the account whose set they are added to, in the order of buckets.
+type Grouped = BTreeMap<(Bucket, AccountId), Vec<(AccountId, f64)>>;
+
+fn push(context: &Context, grouped: &mut Grouped, account: AccountId, pair: (AccountId, f64)) {
+    grouped.entry((context.bucket(account), account)).or_default().push(pair);
+}

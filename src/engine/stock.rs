@@ -1,0 +1,38 @@
+//! For load tests: homes as they are after long use, made at once; and what they hold.
+
+use super::Engine;
+use crate::cluster::{Batch, Command, Request};
+use crate::error::Result;
+use crate::functions;
+use crate::ids::AccountId;
+use crate::timeline::{record_of, stored_posts};
+
+/// Any nonce: nobody else fills these homes.
+const NONCE: [u8; 8] = [0x80, 0, 0, 0, 0, 0, 0, 1];
+
+impl Engine {
+    /// Makes homes that hold these posts (id and author, ascending), whoever they are of. For load tests only.
+    #[doc(hidden)]
+    pub async fn stock_homes(&self, homes: &[(AccountId, Vec<(u64, u64)>)]) -> Result<()> {
+        let context = &self.context;
+        let mut batch = Batch::with_capacity(2 * homes.len());
+        for (reader, posts) in homes {
+            let (home, slot) = (context.keys().home(*reader), context.slot(*reader));
+            let head = record_of(0, u64::from_be_bytes(NONCE));
+            let begin = Command::new("RPUSH").arg(&home).arg(&head);
+            let records = posts.iter().map(|(id, author)| record_of(*id, *author));
+            let finish = functions::home_finish(home, &NONCE, 0, context.fit, records);
+            batch.push_ordered([Request::write(slot, begin), Request::write(slot, finish)]);
+        }
+        for answer in context.run_all(batch).await? {
+            answer.ok()?;
+        }
+        Ok(())
+    }
+
+    /// The posts that a home holds, as stored, in order of arrival. For load tests only.
+    #[doc(hidden)]
+    pub async fn stored_home(&self, reader: AccountId) -> Result<Vec<(u64, u64)>> {
+        stored_posts(&self.context, reader).await
+    }
+}

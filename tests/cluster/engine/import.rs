@@ -1,0 +1,92 @@
+//! Bulk loading.
+
+use tideline::post::{Draft, PostRef};
+use tideline::{AccountId, Engine, ErrorKind, ImportedEdge, ImportedPost, NewAccount, Query};
+
+use super::{drained, engine, small, tenant, walk_home};
+use crate::harness::account;
+
+const PEOPLE: u64 = 120;
+
+fn people() -> Vec<NewAccount> {
+    (1..=PEOPLE).map(|id| NewAccount { id: Some(account(id)), ..NewAccount::default() }).collect()
+}
+
+fn edge(reader: u64, author: u64, since_ms: u64) -> ImportedEdge {
+    ImportedEdge { reader: account(reader), author: account(author), since_ms }
+}
+
+#[tokio::test]
+async fn what_was_imported_is_there_as_if_it_had_been_said() {
+    let options = tenant(40);
+    let mut importer = Engine::builder().store(options.clone()).settings(small()).import().await.unwrap();
+    assert_eq!(importer.accounts(&people()).await.unwrap(), PEOPLE);
+    assert_eq!(importer.accounts(&people()).await.unwrap(), 0);
+    // All follow the first one, whose followers are spread by that; the second follows all.
+    let mut edges: Vec<ImportedEdge> = (2..=PEOPLE).map(|reader| edge(reader, 1, 1_000 + reader)).collect();
+    edges.extend((3..=PEOPLE).map(|author| edge(2, author, 2_000 + author)));
+    importer.edges(&edges).await.unwrap();
+    let post = |author: u64, n: u64| ImportedPost {
+        author: account(author),
+        created_ms: 10_000 + n,
+        draft: Draft::text(format!("post {n} of {author}")),
+    };
+    let posts: Vec<ImportedPost> = (0..300).map(|n| post(1 + n % 3, n)).collect();
+    let mut ids = importer.posts(&posts).await.unwrap();
+    let reply = Draft::text("so it is").reply_to(PostRef { id: ids[0], author: account(1) });
+    let reply = ImportedPost { draft: reply, ..post(1, 400) };
+    ids.extend(importer.posts(&[reply]).await.unwrap());
+    importer.finish().await.unwrap();
+
+    let engine = Engine::builder().store(options).settings(small()).start().await.unwrap();
+    let of = |authors: &[u64]| {
+        let mut of: Vec<_> =
+            (0..301).filter(|n| authors.contains(&if *n == 300 { 1 } else { 1 + n % 3 })).collect();
+        of.reverse();
+        of.into_iter().map(|n| ids[usize::try_from(n).unwrap()]).collect::<Vec<_>>()
+    };
+    assert_eq!(walk_home(&engine, account(50), 20).await, of(&[1]));
+    assert_eq!(walk_home(&engine, account(2), 20).await, of(&[1, 2, 3]));
+    assert_eq!(engine.counts(account(1)).await.unwrap(), (0, PEOPLE - 1));
+    assert_eq!(engine.counts(account(2)).await.unwrap(), (PEOPLE - 1, 0));
+    assert_eq!(engine.account(account(2)).await.unwrap().following, PEOPLE - 1);
+    assert_eq!(engine.account(account(2)).await.unwrap().posts, 100);
+    // And it goes on from there.
+    engine.unfollow(account(50), account(1)).await.unwrap();
+    let published = engine.publish(account(1), &Draft::text("now")).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(walk_home(&engine, account(50), 20).await, []);
+    assert_eq!(engine.read(account(51), &Query::home().limit(1)).await.unwrap().ids(), [published.id]);
+}
+
+#[tokio::test]
+async fn an_import_and_engines_exclude_each_other() {
+    let serving = engine().await;
+    let options = tenant(40);
+    let busy = tideline::StoreOptions { prefix: serving.store().keys().prefix().into(), ..options.clone() };
+    let refused = Engine::builder().store(busy).settings(small()).import().await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    let importer = Engine::builder().store(options.clone()).settings(small()).import().await.unwrap();
+    let start = || Engine::builder().store(options.clone()).settings(small()).start();
+    assert_eq!(start().await.unwrap_err().kind(), ErrorKind::Conflict);
+    importer.finish().await.unwrap();
+    start().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_import_refuses_what_makes_no_sense() {
+    let mut importer = Engine::builder().store(tenant(40)).settings(small()).import().await.unwrap();
+    importer.accounts(&people()).await.unwrap();
+    let kind = |outcome: tideline::Result<()>| outcome.unwrap_err().kind();
+    assert_eq!(kind(importer.edges(&[edge(1, 1, 5)]).await), ErrorKind::Invalid);
+    assert_eq!(kind(importer.edges(&[edge(1, 2, u64::MAX >> 12)]).await), ErrorKind::Invalid);
+    assert_eq!(kind(importer.edges(&[edge(9_999, 2, 5)]).await), ErrorKind::NotFound);
+    let post = |author: AccountId, created_ms| ImportedPost { author, created_ms, draft: Draft::text("x") };
+    importer.posts(&[post(account(1), 500)]).await.unwrap();
+    let older = importer.posts(&[post(account(1), 400)]).await.map(drop);
+    assert_eq!(kind(older), ErrorKind::Invalid);
+    let nobody = importer.posts(&[post(account(9_999), 500)]).await.map(drop);
+    assert_eq!(kind(nobody), ErrorKind::NotFound);
+    let without_id = importer.accounts(&[NewAccount::default()]).await.map(drop);
+    assert_eq!(kind(without_id), ErrorKind::Invalid);
+}
