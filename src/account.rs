@@ -7,7 +7,8 @@ use crate::functions::Mark;
 use crate::ids::AccountId;
 
 /// What an account stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AccountKind {
     /// Somebody.
@@ -20,7 +21,8 @@ pub enum AccountKind {
 }
 
 /// What an account may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AccountState {
     /// Everything.
@@ -35,7 +37,8 @@ pub enum AccountState {
 }
 
 /// How an account's posts reach its followers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// They are delivered into the homes of its followers.
     #[default]
@@ -111,7 +114,7 @@ impl Mode {
 }
 
 /// An account, as its record tells.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Account {
     /// Its id.
     pub id: AccountId,
@@ -124,6 +127,7 @@ pub struct Account {
     /// How its posts are delivered.
     pub mode: Mode,
     /// The last post before pushing began: older ones were never delivered.
+    #[serde(serialize_with = "crate::ids::as_text")]
     pub pushed_since: u64,
     /// Posts that are not deleted.
     pub posts: u64,

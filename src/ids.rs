@@ -104,6 +104,28 @@ impl fmt::Display for PostId {
     }
 }
 
+/// As a string: ids don't fit a double, which is what numbers become in JSON.
+impl serde::Serialize for AccountId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        as_text(&self.0, serializer)
+    }
+}
+
+/// As a string: ids don't fit a double, which is what numbers become in JSON.
+impl serde::Serialize for PostId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        as_text(&self.0, serializer)
+    }
+}
+
+/// Serializes a number that may be an id.
+pub(crate) fn as_text<S: serde::Serializer>(
+    number: &u64,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_str(number)
+}
+
 /// Ids that a bucket can give in one millisecond.
 pub fn sequences(buckets: Buckets) -> u64 {
     1 << (LOW_BITS - buckets.bits())

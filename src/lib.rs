@@ -9,6 +9,8 @@
 pub mod account;
 pub mod bucket;
 pub mod cluster;
+#[cfg(feature = "config")]
+mod config;
 mod context;
 mod engine;
 pub mod error;
@@ -26,14 +28,22 @@ mod store;
 mod timeline;
 
 pub use account::{Account, AccountKind, AccountState, AccountUpdate, Mode, NewAccount};
-pub use engine::{Engine, EngineBuilder, Health, ImportedEdge, ImportedPost, Importer, PostAck, Published};
+#[cfg(feature = "config")]
+pub use config::Config;
+pub use engine::{
+    Candidate, Engine, EngineBuilder, Health, ImportedEdge, ImportedPost, Importer, Inspection, OpenTask,
+    PostAck, Published, SetSizes, Verdict,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use fanout::{Delivery, DeliveryProgress, FanoutState};
 pub use graph::Followed;
 pub use ids::{AccountId, PostId};
 pub use settings::{Acknowledge, EngineSettings, PAGE_LEN_MAX};
 pub use store::{FORMAT, Store, StoreOptions};
-pub use timeline::{Cursor, FilterFacts, HomeStatus, Page, PagePost, PostFilter, Query, Range, Timeline};
+pub use timeline::{
+    Cursor, FilterFacts, HiddenBecause, HomeRecord, HomeStatus, OutboxPost, Page, PagePost, PostFilter,
+    Query, Range, StoredHome, StoredOutbox, Timeline,
+};
 
 /// The examples in the pages for users are compiled with the tests.
 #[cfg(doctest)]

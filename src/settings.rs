@@ -103,6 +103,14 @@ impl Default for EngineSettings {
 impl EngineSettings {
     /// Checks every bound, and those that must fit together.
     pub(crate) fn check(&self) -> Result<()> {
+        match self.broken_rule() {
+            Some(rule) => Err(Error::invalid(format!("engine settings: {rule}; they are {self:?}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The first bound that isn't kept; its text names the settings concerned.
+    pub(crate) fn broken_rule(&self) -> Option<&'static str> {
         let rules = [
             ((16..=10_000).contains(&self.home_posts), "home_posts must be 16 to 10,000"),
             ((1..=1_000).contains(&self.home_margin), "home_margin must be 1 to 1,000"),
@@ -129,13 +137,10 @@ impl EngineSettings {
                 [self.states_cached, self.posts_cached, self.accounts_cached, self.outboxes_cached]
                     .iter()
                     .all(|n| (1..=100_000_000).contains(n)),
-                "caches must hold 1 to 100,000,000",
+                "states_cached, posts_cached, accounts_cached and outboxes_cached must be 1 to 100,000,000",
             ),
         ];
-        match rules.iter().find(|(holds, _)| !holds) {
-            Some((_, rule)) => Err(Error::invalid(format!("engine settings: {rule}; they are {self:?}"))),
-            None => Ok(()),
-        }
+        rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bucket::Buckets;
 use crate::cluster::{Batch, Command, Request, Router, RouterSettings, Touched};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Clock};
 use crate::keys::Keyspace;
 use crate::sharded::{SetSettings, Sets};
@@ -59,10 +59,19 @@ impl Store {
     /// Fails if the cluster cannot be reached or its settings would lose data ([`Router::connect`]), and if the
     /// tenant was initialized with another number of buckets or by a release with another format.
     pub async fn open(options: StoreOptions) -> Result<Self> {
+        Self::open_or_initialize(options, true).await
+    }
+
+    /// Connects to a tenant that somebody has opened before; [`NotFound`](crate::ErrorKind::NotFound) if nobody has.
+    pub async fn open_existing(options: StoreOptions) -> Result<Self> {
+        Self::open_or_initialize(options, false).await
+    }
+
+    async fn open_or_initialize(options: StoreOptions, initializes: bool) -> Result<Self> {
         let wanted = options.buckets.map(Buckets::new).transpose()?;
         let library = Some(functions::library());
         let router = Router::connect(&options.seeds, &options.prefix, options.router, library).await?;
-        let buckets = charter(&router, &options.prefix, wanted).await?;
+        let buckets = charter(&router, &options.prefix, wanted, initializes).await?;
         let keys = Keyspace::new(&options.prefix, buckets)?;
         let sets = Sets::new(router.clone(), keys.clone(), options.sets)?;
         let clock = Clock::new(router.clone(), keys.clone());
@@ -90,8 +99,13 @@ impl Store {
     }
 }
 
-/// Writes how the tenant is laid out if nobody has yet, and reads how it is.
-async fn charter(router: &Router, prefix: &str, wanted: Option<Buckets>) -> Result<Buckets> {
+/// Writes how the tenant is laid out if nobody has yet, if that is wanted, and reads how it is.
+async fn charter(
+    router: &Router,
+    prefix: &str,
+    wanted: Option<Buckets>,
+    initializes: bool,
+) -> Result<Buckets> {
     // Its key is the same for every number of buckets: bucket 0 always lies in slot 0.
     let keys = Keyspace::new(prefix, Buckets::default())?;
     let key = keys.charter();
@@ -102,7 +116,8 @@ async fn charter(router: &Router, prefix: &str, wanted: Option<Buckets>) -> Resu
     let mut batch = Batch::new();
     let wanted_or_default = u32::from(wanted.unwrap_or_default().count());
     let get = Request::read(slot, Command::new("HMGET").arg(&key).arg("format").arg("buckets"));
-    batch.push_ordered([set("format", FORMAT), set("buckets", wanted_or_default), get]);
+    let sets = [set("format", FORMAT), set("buckets", wanted_or_default)];
+    batch.push_ordered(sets.into_iter().filter(|_| initializes).chain([get]));
     let mut answers = router.run(batch).await;
     let charter = answers.pop().unwrap_or_else(|| Err(Error::internal("no charter")))?.ok()?.into_array()?;
     let (mut touched, mut is_new) = (Touched::new(), false);
@@ -118,6 +133,10 @@ async fn charter(router: &Router, prefix: &str, wanted: Option<Buckets>) -> Resu
     let [format, buckets] = charter.as_slice() else {
         return Err(Error::internal("a charter has two fields"));
     };
+    if format.is_nil() {
+        let text = format!("there is no data under prefix `{prefix}`: nobody has opened it yet");
+        return Err(Error::new(ErrorKind::NotFound, text));
+    }
     let (format, buckets) = (format.count()?, buckets.count()?);
     if format != u64::from(FORMAT) {
         return Err(Error::misconfigured(format!(

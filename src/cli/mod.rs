@@ -5,7 +5,10 @@
 mod cluster;
 mod cluster_status;
 mod demo;
+mod inspect;
+mod inspect_text;
 mod progress;
+mod target;
 
 use std::process::ExitCode;
 
@@ -26,6 +29,8 @@ enum Command {
     Cluster(cluster::Action),
     /// Shows a follower set growing, spreading over a cluster and being walked under writes.
     Demo(demo::Demo),
+    /// Shows what is stored of an account, and why its newest page looks as it does.
+    Inspect(inspect::Inspect),
 }
 
 /// Does what was typed.
@@ -33,5 +38,6 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Cluster(action) => cluster::run(action).await,
         Command::Demo(demo) => demo::run(demo).await,
+        Command::Inspect(inspect) => inspect::run(inspect).await,
     }
 }

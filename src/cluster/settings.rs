@@ -69,6 +69,14 @@ impl Default for RouterSettings {
 impl RouterSettings {
     /// Checks every bound, and those that must fit together.
     pub(crate) fn check(&self) -> Result<()> {
+        match self.broken_rule() {
+            Some(rule) => Err(Error::invalid(format!("router settings: {rule}; they are {self:?}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The first bound that isn't kept; its text names the settings concerned.
+    pub(crate) fn broken_rule(&self) -> Option<&'static str> {
         let rules = [
             ((1..=64).contains(&self.connections_per_node), "connections_per_node must be 1 to 64"),
             ((1..=10_000).contains(&self.pipeline_length), "pipeline_length must be 1 to 10,000"),
@@ -90,10 +98,7 @@ impl RouterSettings {
                 "fence_timeout must be above zero and below response_timeout",
             ),
         ];
-        match rules.iter().find(|(holds, _)| !holds) {
-            Some((_, rule)) => Err(Error::invalid(format!("router settings: {rule}; they are {self:?}"))),
-            None => Ok(()),
-        }
+        rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule)
     }
 }
 

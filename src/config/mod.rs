@@ -60,7 +60,9 @@ impl Config {
             loader.take_file(&name, &text)?;
         }
         let variables = std::env::vars_os();
-        loader.take_variables(variables.filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))));
+        loader.take_variables(
+            variables.filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
+        );
         loader.finish()
     }
 
@@ -144,10 +146,8 @@ impl Loader {
             ("sets", store.sets.broken_rule().map(str::to_owned)),
             ("engine", engine.broken_rule().map(str::to_owned)),
         ];
-        let broken: Vec<String> = broken
-            .into_iter()
-            .filter_map(|(section, rule)| Some(self.explained(section, &rule?)))
-            .collect();
+        let broken: Vec<String> =
+            broken.into_iter().filter_map(|(section, rule)| Some(self.explained(section, &rule?))).collect();
         if broken.is_empty() { Ok(self.config) } else { Err(Error::invalid(broken.join("\n"))) }
     }
 
@@ -155,7 +155,9 @@ impl Loader {
     fn explained(&mut self, section: &str, rule: &str) -> String {
         let words: Vec<&str> = rule.split(|c: char| !c.is_ascii_lowercase() && c != '_').collect();
         let is_named = |name: &str| {
-            words.iter().any(|word| name.strip_prefix(word).is_some_and(|r| r.is_empty() || r.starts_with('_')))
+            words
+                .iter()
+                .any(|word| name.strip_prefix(word).is_some_and(|r| r.is_empty() || r.starts_with('_')))
         };
         let named = fields(&mut self.config).into_iter().filter(|f| f.section == section && is_named(f.name));
         let values: Vec<String> = named

@@ -25,14 +25,14 @@ impl Value {
             DeValue::String(text) => Self::Text(text.to_string()),
             DeValue::Boolean(flag) => Self::Flag(*flag),
             DeValue::Integer(number) => {
-                // The parser leaves a sign and what lies between the digits out of it, but not the sign of what is
-                // below zero.
                 let number = u64::from_str_radix(number.as_str().trim_start_matches('+'), number.radix());
                 number.map_or(Self::Other("a negative or a huge number"), Self::Whole)
             }
             DeValue::Array(items) => {
                 let texts = items.iter().map(|item| item.get_ref().as_str().map(str::to_owned));
-                texts.collect::<Option<_>>().map_or(Self::Other("a list of other things than strings"), Self::List)
+                texts
+                    .collect::<Option<_>>()
+                    .map_or(Self::Other("a list of other things than strings"), Self::List)
             }
             DeValue::Float(_) => Self::Other("a fraction"),
             DeValue::Datetime(_) => Self::Other("a date"),
@@ -112,10 +112,7 @@ impl<T: Copy + TryFrom<u64> + TryInto<u64>> Setting for NumberOr<'_, T> {
     }
 
     fn get(&self) -> Value {
-        self.0.map_or_else(
-            || Value::Text(self.1.into()),
-            |n| Value::Whole(n.try_into().unwrap_or(u64::MAX)),
-        )
+        self.0.map_or_else(|| Value::Text(self.1.into()), |n| Value::Whole(n.try_into().unwrap_or(u64::MAX)))
     }
 }
 

@@ -56,6 +56,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Everything that a configuration says: the store and how the engine behaves.
+    #[cfg(feature = "config")]
+    pub fn config(mut self, config: crate::config::Config) -> Self {
+        self.store = config.store;
+        self.settings = config.engine;
+        self
+    }
+
     /// How the engine behaves.
     pub fn settings(mut self, settings: EngineSettings) -> Self {
         self.settings = settings;
@@ -79,5 +87,16 @@ impl EngineBuilder {
         self.settings.check()?;
         let store = Store::open(self.store).await?;
         Engine::start(store, self.settings, self.filter).await
+    }
+
+    /// Connects to a tenant that exists, only to look: for tools beside a running service. Nothing runs beside, and
+    /// writes whose work others might have to finish are refused as [`Unavailable`](crate::ErrorKind::Unavailable).
+    ///
+    /// Fails as [`start`](Self::start) does; [`NotFound`](crate::ErrorKind::NotFound): nobody has opened that tenant
+    /// yet.
+    pub async fn observe(self) -> Result<Engine> {
+        self.settings.check()?;
+        let store = Store::open_existing(self.store).await?;
+        Ok(Engine::observe(store, self.settings, self.filter))
     }
 }

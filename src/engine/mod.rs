@@ -4,6 +4,7 @@ mod accounts;
 mod builder;
 mod edges;
 mod import;
+mod inspect;
 mod posts;
 mod stock;
 
@@ -14,6 +15,7 @@ use tokio::time::timeout;
 
 pub use builder::EngineBuilder;
 pub use import::{ImportedEdge, ImportedPost, Importer};
+pub use inspect::{Candidate, Inspection, OpenTask, SetSizes, Verdict};
 pub use posts::{PostAck, Published};
 
 use crate::cluster::{Finding, Severity};
@@ -82,6 +84,13 @@ impl Engine {
         tokio::spawn(fanout::keep_scanning(Arc::downgrade(&context)));
         tokio::spawn(timeline::keep_sweeping(Arc::downgrade(&context)));
         Ok(Self { context, filter })
+    }
+
+    /// Only looks: nothing runs beside, and without a lease nothing is accepted that others might have to finish.
+    fn observe(store: Store, settings: EngineSettings, filter: Option<Arc<dyn PostFilter>>) -> Self {
+        let context = Context::new(store, settings);
+        context.tasks.stop();
+        Self { context, filter }
     }
 
     /// The store that it works on.

@@ -5,7 +5,7 @@ use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Request};
 use crate::context::no_account;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{self, Delivery, Entry, FanoutState, Reference, Task};
+use crate::fanout::{self, Delivery, Entry, FanoutState, Recipients, Reference, Task};
 use crate::functions::{self, Deleted, Edited, Publish};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
@@ -109,7 +109,9 @@ impl Engine {
 
     async fn send(&self, author: AccountId, draft: &Draft) -> Result<(Published, Epoch)> {
         let context = &self.context;
-        let post = Post::new(author, draft).encode();
+        let post = Post::new(author, draft);
+        let recipients = Recipients::of(&post);
+        let post = post.encode();
         let references = Reference::all(draft.repost_of, draft.reply_to);
         let mut lost = None;
         for _ in 0..TRIES_MAX {
@@ -130,7 +132,8 @@ impl Engine {
             let epoch = answer.epoch.clone();
             return match functions::Published::parse(answer.ok()?)? {
                 functions::Published::New { id, mode, layout } => {
-                    let delivery = self.begin(author, id, entry, Mode::from_letter(mode), layout).await?;
+                    let mode = Mode::from_letter(mode);
+                    let delivery = self.begin(author, id, entry, recipients.clone(), mode, layout).await?;
                     Ok((Published { id: PostId::from_u64(id)?, is_repeat: false, delivery }, epoch))
                 }
                 functions::Published::Again(id) => {
@@ -192,6 +195,7 @@ impl Engine {
         author: AccountId,
         id: u64,
         entry: functions::Mark,
+        recipients: Recipients,
         mode: Mode,
         layout: u8,
     ) -> Result<Delivery> {
@@ -204,7 +208,11 @@ impl Engine {
             followers.layout().await?;
         }
         let task = Task::Deliver { post: PostId::from_u64(id)?, author };
-        let entry = Entry { id: entry, ..Entry::new(context.bucket(author), context.instance, task) };
+        let entry = Entry {
+            id: entry,
+            recipients: Some(recipients),
+            ..Entry::new(context.bucket(author), context.instance, task)
+        };
         Ok(fanout::accept(context, entry))
     }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use futures::StreamExt as _;
 use futures::stream;
 
-use super::entry::Entry;
+use super::entry::{Entry, Recipients};
 use super::progress::Reporter;
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Touched};
@@ -18,16 +18,33 @@ use crate::error::{Error, Result};
 use crate::functions::{self, Delivered};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
-use crate::post::{Audience, Post};
+use crate::post::Post;
 use crate::sharded::{Checkpoint, PieceAt, SortedSet};
 use crate::timeline::record_of;
 
+/// Homes tidied in one batch.
+const TIDIES_AT_ONCE: usize = 256;
 /// Chunks of one large fan-out under way at once: while one is answered, the next is on its way.
 const CHUNKS_AT_ONCE: usize = 3;
 /// Rounds in which a bucket's pieces are followed through splits.
 const ROUNDS_MAX: usize = 64;
 /// A checkpoint costs a fence: one for about so many buckets.
 const BUCKETS_PER_CHECKPOINT: usize = 256;
+
+/// Gives all homes a watermark that are due for one; a lost one does no harm.
+pub(super) async fn tidy_all(context: &Context) {
+    loop {
+        let homes = context.tasks.tidies.take(TIDIES_AT_ONCE);
+        if homes.is_empty() {
+            return;
+        }
+        context.router().run(homes.into_iter().map(|home| tidy(context, home)).collect()).await;
+    }
+}
+
+fn tidy(context: &Context, reader: AccountId) -> Request {
+    Request::write(context.slot(reader), functions::home_tidy(context.keys().home(reader), context.fit))
+}
 
 /// A post on its way to homes.
 struct Parcel<'a> {
@@ -45,29 +62,32 @@ pub(super) async fn run(
     reporter: &Reporter,
     touched: &mut Touched,
 ) -> Result<()> {
-    let command = Command::new("GET").arg(&context.keys().post(id));
-    let stored = context
-        .router()
-        .call(Request::read(context.keys().buckets().slot(id.bucket(context.keys().buckets())), command));
-    let stored = stored.await?;
-    if stored.is_nil() {
-        return Ok(()); // Deleted: nobody is to have it.
-    }
     let started = Instant::now();
     let parcel = Parcel { context, record: record_of(id.get(), author.get()), reporter };
-    let post = Post::parse(stored.bytes()?)?;
-    if post.header().author != author {
-        return Ok(()); // The id was given twice: the post that we were to deliver is lost.
-    }
-    if let Audience::Only(named) = post.audience() {
+    match recipients(context, entry, id, author).await? {
+        Recipients::Nobody => return Ok(()),
         // By id, nobody's edge looked up: the read filter decides.
-        parcel.to_homes(named, touched).await?;
-    } else {
-        parcel.to_followers(entry, author, touched).await?;
+        Recipients::Named(named) => parcel.to_homes(&named, touched).await?,
+        Recipients::Followers => parcel.to_followers(entry, author, touched).await?,
     }
     let progress = reporter.progress();
     meters::fanout(started.elapsed(), id.unix_ms(), progress.delivered, progress.skipped);
     Ok(())
+}
+
+async fn recipients(context: &Context, entry: &Entry, id: PostId, author: AccountId) -> Result<Recipients> {
+    if let Some(recipients) = &entry.recipients {
+        return Ok(recipients.clone());
+    }
+    let command = Command::new("GET").arg(&context.keys().post(id));
+    let buckets = context.keys().buckets();
+    let stored = context.router().call(Request::read(buckets.slot(id.bucket(buckets)), command)).await?;
+    if stored.is_nil() {
+        return Ok(Recipients::Nobody);
+    }
+    let post = Post::parse(stored.bytes()?)?;
+    // Of another author: the id was given twice, and the post that we were to deliver is lost.
+    Ok(if post.header().author == author { Recipients::of(&post) } else { Recipients::Nobody })
 }
 
 impl Parcel<'_> {
@@ -83,10 +103,9 @@ impl Parcel<'_> {
                 let first = from.spread_bucket().unwrap_or(0);
                 return self.to_spread(entry, &followers, first, touched).await;
             }
-            let page = followers.walk(from).await?;
-            let members: Vec<AccountId> = page.entries.into_iter().map(|(m, _)| m).collect();
+            let (members, then) = followers.walk_members(from).await?;
             self.to_homes(&members, touched).await?;
-            next = page.next;
+            next = then;
         }
         Ok(())
     }
@@ -95,26 +114,27 @@ impl Parcel<'_> {
     async fn to_homes(&self, readers: &[AccountId], touched: &mut Touched) -> Result<()> {
         let context = self.context;
         for chunk in readers.chunks(context.settings.fanout_chunk) {
-            let push = |reader: &AccountId| {
+            let mut batch = Batch::with_capacity(chunk.len() + TIDIES_AT_ONCE);
+            for reader in chunk {
                 let command = Command::new("RPUSHX").arg(&context.keys().home(*reader)).arg(&self.record);
-                Request::write(context.slot(*reader), command)
-            };
-            let answers = context.run_all(chunk.iter().map(push).collect()).await?;
-            let mut tidy = Batch::new();
+                batch.push(Request::write(context.slot(*reader), command));
+            }
+            // What other fan-outs have left to tidy goes along: alone it would cost each node a system call.
+            for home in context.tasks.tidies.take(TIDIES_AT_ONCE) {
+                batch.push(tidy(context, home));
+            }
+            let mut due = Vec::new();
             let mut delivered = 0;
-            for (reader, answer) in chunk.iter().zip(answers) {
+            for (reader, answer) in chunk.iter().zip(context.router().run(batch).await) {
+                let answer = answer?;
                 touched.add(&answer);
                 let length = answer.ok()?.count()?;
                 delivered += u64::from(length > 0);
                 if length > 0 && context.fit.is_due(length) {
-                    let command = functions::home_tidy(context.keys().home(*reader), context.fit);
-                    tidy.push(Request::write(context.slot(*reader), command));
+                    due.push(*reader);
                 }
             }
-            if !tidy.is_empty() {
-                // A lost watermark does no harm; the deliveries are made.
-                context.router().run(tidy).await;
-            }
+            context.tasks.tidies.add(due);
             self.reporter.add(delivered, chunk.len() as u64 - delivered);
         }
         Ok(())

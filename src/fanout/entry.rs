@@ -4,7 +4,7 @@ use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::functions::Mark;
 use crate::ids::{AccountId, PostId};
-use crate::post::PostRef;
+use crate::post::{Audience, Post, PostRef};
 
 /// Something to be looked at again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,24 @@ impl Reference {
     }
 }
 
+/// Whom a post is delivered to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Recipients {
+    Followers,
+    Named(Vec<AccountId>),
+    /// It is gone.
+    Nobody,
+}
+
+impl Recipients {
+    pub(crate) fn of(post: &Post) -> Self {
+        match post.audience() {
+            Audience::Only(named) => Self::Named(named.to_vec()),
+            _ => Self::Followers,
+        }
+    }
+}
+
 /// An entry as it stands in a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -55,6 +73,8 @@ pub(crate) struct Entry {
     pub(crate) task: Task,
     /// How far it came; empty: not begun.
     pub(crate) checkpoint: String,
+    /// Of a delivery that was accepted just now. Else the post is read again.
+    pub(crate) recipients: Option<Recipients>,
 }
 
 impl Task {
@@ -134,7 +154,7 @@ impl Task {
 impl Entry {
     /// A new entry of ours.
     pub(crate) fn new(bucket: Bucket, owner: Mark, task: Task) -> Self {
-        Self { bucket, id: rand::random(), owner, task, checkpoint: String::new() }
+        Self { bucket, id: rand::random(), owner, task, checkpoint: String::new(), recipients: None }
     }
 
     /// Its value when it begins.
@@ -156,7 +176,8 @@ impl Entry {
         let (letter, arguments) = rest.split_first().ok_or_else(unknown)?;
         let task = Task::parse(*letter, arguments).ok_or_else(unknown)?;
         let checkpoint = value.get(task.stored_len()..).and_then(|c| std::str::from_utf8(c).ok());
-        Ok(Self { bucket, id, owner: *owner, task, checkpoint: checkpoint.ok_or_else(unknown)?.into() })
+        let checkpoint = checkpoint.ok_or_else(unknown)?.into();
+        Ok(Self { bucket, id, owner: *owner, task, checkpoint, recipients: None })
     }
 }
 
@@ -192,7 +213,7 @@ mod tests {
             prop_assert_eq!(value.len(), task.stored_len());
             value.extend(checkpoint.bytes());
             let entry = Entry::parse(Bucket(3), &[7; 8], &value).unwrap();
-            prop_assert_eq!(entry, Entry { bucket: Bucket(3), id: [7; 8], owner, task, checkpoint });
+            prop_assert_eq!(entry, Entry { bucket: Bucket(3), id: [7; 8], owner, task, checkpoint, recipients: None });
         }
 
         #[test]

@@ -16,7 +16,7 @@ use crate::cluster::{Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Mark};
-use crate::ids::PostId;
+use crate::ids::{AccountId, PostId};
 use crate::{graph, meters};
 
 /// Fan-outs over all buckets at once; each of them keeps every node busy.
@@ -32,9 +32,31 @@ pub(crate) struct Tasks {
     most: usize,
     small: Semaphore,
     large: Semaphore,
+    /// Homes that are due for a watermark.
+    pub(super) tidies: Tidies,
     /// Nothing new is begun any more.
     is_stopping: AtomicBool,
     has_ended: Notify,
+}
+
+/// Homes that wait for a watermark. Whoever sends something next takes some along.
+#[derive(Debug, Default)]
+pub(super) struct Tidies(Mutex<Vec<AccountId>>);
+
+impl Tidies {
+    fn homes(&self) -> MutexGuard<'_, Vec<AccountId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, homes: Vec<AccountId>) {
+        self.homes().extend(homes);
+    }
+
+    pub(super) fn take(&self, most: usize) -> Vec<AccountId> {
+        let mut homes = self.homes();
+        let from = homes.len().saturating_sub(most);
+        homes.split_off(from)
+    }
 }
 
 /// A place among the tasks, taken before a write is accepted.
@@ -48,6 +70,7 @@ impl Tasks {
             most: settings.tasks_max,
             small: Semaphore::new(settings.tasks_at_once),
             large: Semaphore::new(LARGE_AT_ONCE),
+            tidies: Tidies::default(),
             is_stopping: AtomicBool::new(false),
             has_ended: Notify::new(),
         }
@@ -219,6 +242,10 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
         Task::Deliver { post, author } => {
             reporter.restart();
             deliver::run(context, entry, post, author, reporter, &mut touched).await?;
+            // As long as others are under way, they take the tidying along.
+            if context.tasks.len() <= 1 {
+                deliver::tidy_all(context).await;
+            }
             let progress = reporter.progress();
             // Followers as of now: the only cheap moment to count those of a spread set.
             facts.extend([

@@ -93,7 +93,7 @@ pub(crate) async fn journal_depth(context: &Context) -> Result<u64> {
 }
 
 /// What stands in a bucket's journal; entries that come meanwhile may be missed, the next scan finds them.
-pub(super) async fn entries(context: &Context, bucket: Bucket) -> Result<Vec<Entry>> {
+pub(crate) async fn entries(context: &Context, bucket: Bucket) -> Result<Vec<Entry>> {
     let slot = context.keys().buckets().slot(bucket);
     let mut entries = Vec::new();
     let mut cursor = "0".to_owned();

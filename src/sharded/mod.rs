@@ -70,6 +70,19 @@ impl Default for SetSettings {
     }
 }
 
+impl SetSettings {
+    /// The first bound that isn't kept; its text names the settings concerned.
+    pub(crate) fn broken_rule(&self) -> Option<&'static str> {
+        let allowed = PIECE_LIMIT_MIN..=PIECE_LIMIT_MAX;
+        let rules = [
+            (self.piece_limit.is_none_or(|n| allowed.contains(&n)), "piece_limit must be 16 to 128"),
+            (self.spread_at != Some(0), "spread_at must be above 0"),
+            ((1..=100_000_000).contains(&self.trees_cached), "trees_cached must be 1 to 100,000,000"),
+        ];
+        rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule)
+    }
+}
+
 /// The sharded sets of one keyspace. Copies are cheap and share what they know.
 #[derive(Debug, Clone)]
 pub struct Sets {
@@ -90,14 +103,8 @@ struct Inner {
 impl Sets {
     /// The sets of `keys` on the cluster that `router` is connected to.
     pub fn new(router: Router, keys: Keyspace, settings: SetSettings) -> Result<Self> {
-        let allowed = PIECE_LIMIT_MIN..=PIECE_LIMIT_MAX;
-        if settings.piece_limit.is_some_and(|n| !allowed.contains(&n)) {
-            return Err(Error::invalid(format!(
-                "piece_limit must be from {PIECE_LIMIT_MIN} to {PIECE_LIMIT_MAX}"
-            )));
-        }
-        if settings.spread_at == Some(0) || settings.trees_cached == 0 {
-            return Err(Error::invalid("spread_at and trees_cached must be above 0"));
+        if let Some(rule) = settings.broken_rule() {
+            return Err(Error::invalid(format!("settings of sets: {rule}; they are {settings:?}")));
         }
         let trees = Cache::new(settings.trees_cached);
         Ok(Self { inner: Arc::new(Inner { router, keys, settings, trees, spreading: Mutex::default() }) })

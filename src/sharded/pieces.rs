@@ -4,8 +4,8 @@
 
 use super::change::{AddHow, Item};
 use super::local::{LocalKey, Probe, Spot};
-use super::set::read_scored;
 use super::tree::{DEPTH_MAX, hash};
+use super::walk::read_members;
 use super::{Layout, Member, Sets, SortedSet};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request, Touched};
@@ -70,19 +70,14 @@ impl Sets {
     }
 
     async fn members_at<M: Member>(&self, sets: &[LocalKey]) -> Result<Vec<Vec<M>>> {
-        let command = |key: &[u8]| Command::new("ZRANGE").arg(key).arg("0").arg("-1").arg("WITHSCORES");
+        let command = |key: &[u8]| Command::new("ZRANGE").arg(key).arg("0").arg("-1");
         let read = self
             .read_all(sets, command)
             .await?
             .ok_or_else(|| Error::internal("a set that must stay local was spread"))?;
         let mut members: Vec<Vec<M>> = sets.iter().map(|_| Vec::new()).collect();
         for (Probe { set, spot, .. }, reply) in read {
-            for entry in read_scored(reply)? {
-                // A split that broke off may have left copies of members that live elsewhere.
-                if spot.leaf().holds(hash(&entry.member)) {
-                    members[set].push(M::from_bytes(&entry.member)?);
-                }
-            }
+            members[set].extend(read_members::<M>(spot, reply)?);
         }
         Ok(members)
     }

@@ -97,6 +97,24 @@ pub struct Walk<M> {
 impl<M: Member> SortedSet<M> {
     /// The next page of a walk, a few thousand members at most.
     pub async fn walk(&self, from: Checkpoint) -> Result<Walk<M>> {
+        let (pieces, next) = self.walk_pieces(from, walk_command).await?;
+        let entries = pieces.into_iter().map(|(spot, reply)| read_piece(spot, reply));
+        Ok(Walk { entries: entries.collect::<Result<Vec<_>>>()?.concat(), next })
+    }
+
+    /// The same without scores, whose digits cost a server more than all the rest.
+    pub(crate) async fn walk_members(&self, from: Checkpoint) -> Result<(Vec<M>, Option<Checkpoint>)> {
+        let (pieces, next) = self.walk_pieces(from, range_command).await?;
+        let members = pieces.into_iter().map(|(spot, reply)| read_members(spot, reply));
+        Ok((members.collect::<Result<Vec<_>>>()?.concat(), next))
+    }
+
+    /// The next pieces, as `command` answers for each.
+    async fn walk_pieces(
+        &self,
+        from: Checkpoint,
+        command: impl Fn(&[u8]) -> Command,
+    ) -> Result<(Vec<(Spot, Reply)>, Option<Checkpoint>)> {
         let buckets = self.sets.keys().buckets();
         if let Place::Spread { bucket, .. } = from.0
             && buckets.get(bucket).is_none()
@@ -113,7 +131,7 @@ impl<M: Member> SortedSet<M> {
         let (mut sets, mut trees) = self.sets_from(place);
         for _ in 0..TRIES_MAX {
             let probes = plan(&trees, place);
-            let read = self.sets.probe(&sets, &mut trees, &probes, |key, _| walk_command(key)).await?;
+            let read = self.sets.probe(&sets, &mut trees, &probes, |key, _| command(key)).await?;
             // Only once all that was local is read may the record say that there is nothing else.
             let is_spread = trees[0].as_ref().is_some_and(|tree| tree.is_spread());
             if is_spread && matches!(place, Place::Local { .. }) {
@@ -129,10 +147,8 @@ impl<M: Member> SortedSet<M> {
                 Some(probe) => Some(place_of(&sets[probe.set], probe.spot.leaf().piece)),
                 None => self.place_after(place, &sets, &trees, probes.last()),
             };
-            let entries =
-                probes.iter().zip(read).take(done).map(|(probe, reply)| read_piece(probe.spot, reply));
-            let entries = entries.collect::<Result<Vec<_>>>()?.concat();
-            return Ok(Walk { entries, next: next.map(Checkpoint) });
+            let read = probes.iter().zip(read).map_while(|(probe, reply)| Some((probe.spot, reply?)));
+            return Ok((read.collect(), next.map(Checkpoint)));
         }
         Err(super::local::overtaken())
     }
@@ -201,14 +217,29 @@ fn place_of(set: &LocalKey, piece: u32) -> Place {
     }
 }
 
-fn walk_command(key: &[u8]) -> Command {
-    Command::new("ZRANGE").arg(key).arg("0").arg("-1").arg("WITHSCORES")
+fn range_command(key: &[u8]) -> Command {
+    Command::new("ZRANGE").arg(key).arg("0").arg("-1")
 }
 
-fn read_piece<M: Member>(spot: Spot, reply: Option<Reply>) -> Result<Vec<(M, f64)>> {
-    let Some(reply) = reply else { return Ok(Vec::new()) };
+fn walk_command(key: &[u8]) -> Command {
+    range_command(key).arg("WITHSCORES")
+}
+
+fn read_piece<M: Member>(spot: Spot, reply: Reply) -> Result<Vec<(M, f64)>> {
     let entries = read_scored(reply)?.into_iter().filter(|e| spot.leaf().holds(hash(&e.member)));
     entries.map(|e| Ok((M::from_bytes(&e.member)?, e.score))).collect()
+}
+
+/// Members of a piece, without those that a split which broke off has left there.
+pub(super) fn read_members<M: Member>(spot: Spot, reply: Reply) -> Result<Vec<M>> {
+    let mut members = Vec::new();
+    for member in reply.into_array()? {
+        let member = member.bytes()?;
+        if spot.leaf().holds(hash(member)) {
+            members.push(M::from_bytes(member)?);
+        }
+    }
+    Ok(members)
 }
 
 #[cfg(test)]

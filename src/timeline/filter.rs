@@ -2,7 +2,7 @@
 //! shows a post asks here.
 
 use super::state::ReaderState;
-use crate::account::Account;
+use crate::account::{Account, AccountState};
 use crate::ids::AccountId;
 use crate::post::{Post, Visibility};
 
@@ -37,76 +37,129 @@ pub trait PostFilter: std::fmt::Debug + Send + Sync {
     fn shows(&self, facts: &FilterFacts<'_>) -> bool;
 }
 
+/// Why a post does not show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum HiddenBecause {
+    /// The reader doesn't follow its author (any more).
+    NotFollowed,
+    /// The reader mutes its author.
+    Muted,
+    /// The reader blocks its author.
+    Blocked,
+    /// Its author blocks the reader, or hides from it.
+    Restricted,
+    /// Its author is suspended, or deleted.
+    AuthorInactive,
+    /// Its author is limited: only followers see its posts.
+    AuthorLimited,
+    /// It is for others.
+    NotInAudience,
+    /// What it reposts is gone.
+    OriginalGone,
+    /// The reader mutes the author of what it reposts or quotes.
+    OriginalMuted,
+    /// The reader may not see what it reposts or quotes.
+    OriginalHidden,
+    /// It answers an account that the reader mutes or blocks.
+    ReplyToMuted,
+    /// It answers an account that the reader doesn't follow, and the settings leave that out.
+    ReplyToStranger,
+    /// It was deleted, or is not by the author that its entry names.
+    Gone,
+    /// The query leaves replies, or reposts, out.
+    NotAsked,
+    /// The service's own [`PostFilter`] hides it.
+    Filtered,
+    /// Another repost of the same original shows above it.
+    RepostedAbove,
+}
+
 /// Which rules apply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) replies_to_strangers: bool,
 }
 
-/// Whether a post shows in the reader's home timeline. `original`: what it reposts or quotes, if that is there.
-pub(crate) fn shows_at_home(
+/// Whether a post shows in the reader's home timeline, or why not. `original`: what it reposts or quotes, if that is
+/// there.
+pub(crate) fn shown_at_home(
     rules: Rules,
     reader: AccountId,
     state: &ReaderState,
     met: Met<'_>,
     original: Option<Met<'_>>,
-) -> bool {
+) -> Result<(), HiddenBecause> {
     let author = met.author.id;
-    if author != reader && (!state.follows(author.get()) || state.mutes(author.get())) {
-        return false;
+    if author != reader {
+        refuse(!state.follows(author.get()), HiddenBecause::NotFollowed)?;
+        refuse(state.mutes(author.get()), HiddenBecause::Muted)?;
     }
-    if !shows_to(reader, state, met) || !shows_original(reader, state, met, original) {
-        return false;
-    }
-    let Some(parent) = met.post.header().reply_to.filter(|_| author != reader) else { return true };
+    shown_to(reader, state, met)?;
+    original_shown(reader, state, met, original)?;
+    let Some(parent) = met.post.header().reply_to.filter(|_| author != reader) else { return Ok(()) };
     let to = parent.author.get();
-    if state.mutes(to) || state.blocks(to) {
-        return false;
-    }
+    refuse(state.mutes(to) || state.blocks(to), HiddenBecause::ReplyToMuted)?;
     let is_known = parent.author == author || parent.author == reader || state.follows(to);
-    is_known || rules.replies_to_strangers
+    refuse(!is_known && !rules.replies_to_strangers, HiddenBecause::ReplyToStranger)
 }
 
-/// Whether a post shows to the reader on its author's own page.
-pub(crate) fn shows_on_profile(
+/// Whether a post shows to the reader on its author's own page, or why not.
+pub(crate) fn shown_on_profile(
     reader: AccountId,
     state: &ReaderState,
     met: Met<'_>,
     original: Option<Met<'_>>,
-) -> bool {
-    shows_to(reader, state, met) && shows_original(reader, state, met, original)
+) -> Result<(), HiddenBecause> {
+    shown_to(reader, state, met)?;
+    original_shown(reader, state, met, original)
+}
+
+fn refuse(is_hidden: bool, because: HiddenBecause) -> Result<(), HiddenBecause> {
+    if is_hidden { Err(because) } else { Ok(()) }
 }
 
 /// Whether the reader may see a post at all.
-fn shows_to(reader: AccountId, state: &ReaderState, met: Met<'_>) -> bool {
+fn shown_to(reader: AccountId, state: &ReaderState, met: Met<'_>) -> Result<(), HiddenBecause> {
     let author = met.author.id;
     if author == reader {
-        return met.author.is_active();
+        return refuse(!met.author.is_active(), HiddenBecause::AuthorInactive);
     }
-    if met.is_restricted || state.blocks(author.get()) || !met.author.is_active() {
-        return false;
-    }
-    if !met.post.admits(reader) {
-        return false;
-    }
+    refuse(met.is_restricted, HiddenBecause::Restricted)?;
+    refuse(state.blocks(author.get()), HiddenBecause::Blocked)?;
+    refuse(!met.author.is_active(), HiddenBecause::AuthorInactive)?;
+    refuse(!met.post.admits(reader), HiddenBecause::NotInAudience)?;
+    let is_stranger = !state.follows(author.get());
     match met.post.header().visibility {
         Visibility::Public | Visibility::Unlisted => {
-            !matches!(met.author.state, crate::account::AccountState::Limited) || state.follows(author.get())
+            let is_limited = met.author.state == AccountState::Limited;
+            refuse(is_limited && is_stranger, HiddenBecause::AuthorLimited)
         }
-        Visibility::Followers => state.follows(author.get()),
+        Visibility::Followers => refuse(is_stranger, HiddenBecause::NotInAudience),
         // It admits the reader by name.
-        Visibility::Direct => true,
+        Visibility::Direct => Ok(()),
     }
 }
 
 /// A repost shows if what it reposts is there, and shows too; muting its author hides it as well.
-fn shows_original(reader: AccountId, state: &ReaderState, met: Met<'_>, original: Option<Met<'_>>) -> bool {
+fn original_shown(
+    reader: AccountId,
+    state: &ReaderState,
+    met: Met<'_>,
+    original: Option<Met<'_>>,
+) -> Result<(), HiddenBecause> {
     if met.post.header().original.is_none() {
-        return true;
+        return Ok(());
     }
     let Some(original) = original else {
         // A comment stands for itself when what it quotes is gone.
-        return !met.post.is_plain_repost();
+        return refuse(met.post.is_plain_repost(), HiddenBecause::OriginalGone);
     };
-    shows_to(reader, state, original) && (met.author.id == reader || !state.mutes(original.author.id.get()))
+    shown_to(reader, state, original).map_err(|_| HiddenBecause::OriginalHidden)?;
+    let is_muted = met.author.id != reader && state.mutes(original.author.id.get());
+    refuse(is_muted, HiddenBecause::OriginalMuted)
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,7 +57,8 @@ pub(crate) async fn stored_posts(context: &Context, reader: AccountId) -> Result
 }
 
 /// In which state a home is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum HomeStatus {
     /// There is none: its reader is dormant.
     Missing,
@@ -66,6 +67,7 @@ pub enum HomeStatus {
     /// It holds everything above this id that belongs there.
     Whole {
         /// The floor.
+        #[serde(serialize_with = "crate::ids::as_text")]
         floor: u64,
     },
 }

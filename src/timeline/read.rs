@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::cursor::Cursor;
-use super::filter::{FilterFacts, PostFilter, Rules, shows_at_home, shows_on_profile};
+use super::filter::{FilterFacts, HiddenBecause, PostFilter, Rules, shown_at_home, shown_on_profile};
 use super::home::{self, HomeStatus, Proof};
 use super::load::{Loaded, named};
 use super::merge::Direction;
@@ -36,6 +36,9 @@ enum Try {
     Again,
 }
 
+/// An entry that was looked at, and what became of it.
+pub(crate) type Judged = (PostId, AccountId, Result<(), HiddenBecause>);
+
 /// Reads a page.
 pub(crate) async fn read(
     context: &Arc<Context>,
@@ -43,18 +46,40 @@ pub(crate) async fn read(
     reader: AccountId,
     query: &Query,
 ) -> Result<Page> {
+    Ok(read_or_explain(context, filter, reader, query, false).await?.0)
+}
+
+/// Reads a page as [`read`] does, and tells of each entry that it met why it shows or not. Changes nothing.
+pub(crate) async fn explain(
+    context: &Arc<Context>,
+    filter: Option<&dyn PostFilter>,
+    reader: AccountId,
+    query: &Query,
+) -> Result<(Page, Vec<Judged>)> {
+    let (page, judged) = read_or_explain(context, filter, reader, query, true).await?;
+    Ok((page, judged.unwrap_or_default()))
+}
+
+async fn read_or_explain(
+    context: &Arc<Context>,
+    filter: Option<&dyn PostFilter>,
+    reader: AccountId,
+    query: &Query,
+    explains: bool,
+) -> Result<(Page, Option<Vec<Judged>>)> {
     let limit = query.limit.unwrap_or(context.settings.page_length);
     if limit == 0 || limit > PAGE_LEN_MAX {
         return Err(Error::invalid(format!("a page of {limit} posts: from 1 to {PAGE_LEN_MAX}")));
     }
     for _ in 0..TRIES_MAX {
         let mut reading = Reading::new(context, filter, reader, query, limit);
+        reading.judged = explains.then(Vec::new);
         let tried = match query.timeline {
             Timeline::Home => reading.home().await?,
             Timeline::Profile { account, .. } => reading.profile(account).await?,
         };
         if let Try::Page(page) = tried {
-            return Ok(page);
+            return Ok((page, reading.judged));
         }
     }
     Err(Error::unavailable(format!(
@@ -78,6 +103,8 @@ struct Reading<'a> {
     reposted: HashSet<PostId>,
     /// Where the last post that was taken stands.
     last: Option<u64>,
+    /// Of a read that only explains: what became of each entry. Such a read leaves no traces.
+    judged: Option<Vec<Judged>>,
 }
 
 /// What the first trip of a home page brought.
@@ -109,6 +136,7 @@ impl<'a> Reading<'a> {
             shown: Vec::with_capacity(limit),
             reposted: HashSet::new(),
             last: None,
+            judged: None,
         }
     }
 
@@ -298,43 +326,48 @@ impl<'a> Reading<'a> {
             self.loaded.entries(self.context, self.reader, &entries).await?;
             for (id, author) in entries {
                 self.last = Some(id.get());
-                if self.is_shown(state, id, author) {
+                let verdict = self.judge(state, id, author);
+                if verdict.is_ok() {
                     self.shown.push((id, author));
+                }
+                if let Some(judged) = &mut self.judged {
+                    judged.push((id, author, verdict));
                 }
             }
         }
         Ok(())
     }
 
-    fn is_shown(&mut self, state: &ReaderState, id: PostId, author: AccountId) -> bool {
-        let Some(met) = self.loaded.met(id, author) else { return false };
+    fn judge(&mut self, state: &ReaderState, id: PostId, author: AccountId) -> Result<(), HiddenBecause> {
+        let met = self.loaded.met(id, author).ok_or(HiddenBecause::Gone)?;
         let header = met.post.header();
         let original = header.original.and_then(|o| self.loaded.met(o.id, o.author));
-        let shows = match self.query.timeline {
+        match self.query.timeline {
             Timeline::Home => {
                 let rules = Rules { replies_to_strangers: self.context.settings.shows_replies_to_strangers };
-                shows_at_home(rules, self.reader, state, met, original)
+                shown_at_home(rules, self.reader, state, met, original)?;
             }
             Timeline::Profile { replies, reposts, .. } => {
                 let is_answer = header.reply_to.is_some_and(|parent| parent.author != author);
-                (replies || !is_answer)
-                    && (reposts || !met.post.is_plain_repost())
-                    && shows_on_profile(self.reader, state, met, original)
+                if (!replies && is_answer) || (!reposts && met.post.is_plain_repost()) {
+                    return Err(HiddenBecause::NotAsked);
+                }
+                shown_on_profile(self.reader, state, met, original)?;
             }
-        };
+        }
         let facts = FilterFacts {
             reader: self.reader,
             post: met.post,
             author: met.author,
             original: original.map(|o| o.post),
         };
-        if !shows || self.filter.is_some_and(|filter| !filter.shows(&facts)) {
-            return false;
+        if self.filter.is_some_and(|filter| !filter.shows(&facts)) {
+            return Err(HiddenBecause::Filtered);
         }
         // Several reposts of one original show once on a page, at the first that is met.
         match header.original.filter(|_| met.post.is_plain_repost()) {
-            Some(original) => self.reposted.insert(original.id),
-            None => true,
+            Some(original) if !self.reposted.insert(original.id) => Err(HiddenBecause::RepostedAbove),
+            _ => Ok(()),
         }
     }
 
@@ -381,7 +414,7 @@ impl<'a> Reading<'a> {
     /// Notes, once a day, that the reader has read: its home stays.
     fn note_read(&self, stamps: &Stamps) {
         let today = self.context.today();
-        if stamps.day.is_some_and(|day| day >= today) {
+        if self.judged.is_some() || stamps.day.is_some_and(|day| day >= today) {
             return;
         }
         let (context, reader) = (self.context.clone(), self.reader);
@@ -393,6 +426,9 @@ impl<'a> Reading<'a> {
     }
 
     fn begin_fill(&self) {
+        if self.judged.is_some() {
+            return;
+        }
         let (context, reader) = (self.context.clone(), self.reader);
         tokio::spawn(async move {
             if let Err(e) = super::fill(&context, reader).await {
@@ -406,7 +442,8 @@ impl<'a> Reading<'a> {
     /// was not pushed: it can go.
     fn look_at_mark(&self, author: AccountId, newest: &Newest) {
         let key = (self.reader, author);
-        if newest.mode != Mode::Push || self.context.caches.asked.get(&key).is_some() {
+        if self.judged.is_some() || newest.mode != Mode::Push || self.context.caches.asked.get(&key).is_some()
+        {
             return;
         }
         self.context.caches.asked.put(key, Instant::now(), ());

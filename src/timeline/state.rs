@@ -127,3 +127,13 @@ async fn graph(context: &Context, reader: AccountId) -> Result<[Arc<[u64]>; 3]> 
     let mut next = || sorted.next().unwrap_or_default();
     Ok([next(), next(), next()])
 }
+
+#[cfg(test)]
+impl ReaderState {
+    /// A state for tests of what is decided by it. Each list must be sorted.
+    pub(super) fn of(following: &[u64], mutes: &[u64], blocks: &[u64]) -> Self {
+        let (graph, marks) = Default::default();
+        let [following, mutes, blocks] = [following, mutes, blocks].map(Arc::from);
+        Self { graph, marks, following, mutes, blocks, pulled: Arc::default() }
+    }
+}

@@ -2,6 +2,7 @@
 
 mod basics;
 mod import;
+mod inspect;
 
 use std::time::Duration;
 

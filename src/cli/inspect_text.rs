@@ -1,0 +1,169 @@
+//! The tables of `tideline inspect`.
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{ContentArrangement, Table};
+use tideline::sharded::Layout;
+use tideline::{
+    Account, AccountId, HiddenBecause, HomeRecord, HomeStatus, Inspection, PostId, StoredHome, StoredOutbox,
+    Verdict,
+};
+
+/// Pulled authors and posts of an outbox that are named; `--json` names all.
+const NAMED: usize = 10;
+
+/// Everything, with ages as of `now_ms`.
+pub(crate) fn render(of: &Inspection, now_ms: u64) -> String {
+    let mut parts = vec![summary(of, now_ms).to_string()];
+    parts.push("The home's last records, the last one first:".into());
+    parts.push(records(&of.home, now_ms).to_string());
+    parts.push("The newest page of the home, and what else the last records hold:".into());
+    parts.push(page(of, now_ms).to_string());
+    parts.extend(of.page_error.iter().map(|e| format!("the page could not be read: {e}")));
+    parts.extend(of.journal.iter().map(|task| {
+        let checkpoint = if task.checkpoint.is_empty() { "not begun" } else { &task.checkpoint };
+        format!("to be done: {} ({checkpoint}; instance {})", task.what, task.owner)
+    }));
+    if of.journal.is_empty() {
+        parts.push("nothing that concerns it is open in the journal of its bucket".into());
+    }
+    parts.join("\n")
+}
+
+fn table() -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
+    table
+}
+
+fn summary(of: &Inspection, now_ms: u64) -> Table {
+    let mut table = table();
+    let mut row = |what: &str, text: String| {
+        table.add_row([what.to_owned(), text]);
+    };
+    row("account", described(&of.account));
+    row("place", format!("bucket {}, slot {}", of.bucket, of.slot));
+    row("last read", of.last_read_day.map_or("never noted".into(), |day| days_ago(day, now_ms)));
+    let sets = &of.sets;
+    let layout = if sets.followers_layout == Layout::Spread { "spread" } else { "local" };
+    row("follows", format!("{} accounts; asked by {} more", sets.following, sets.requests));
+    row("followed by", format!("{} accounts, {layout}", sets.followers));
+    row("restricts", format!("{} muted, {} blocked, {} hidden from", sets.mutes, sets.blocks, sets.hides));
+    row("pulls", listed(of.pulls.iter().map(AccountId::to_string), of.pulls.len()));
+    row("outbox", outbox(&of.outbox));
+    row("home", home(&of.home, now_ms));
+    table
+}
+
+fn described(account: &Account) -> String {
+    let lock = if account.is_locked { ", locked" } else { "" };
+    format!(
+        "{}: {:?}, {:?}{lock}, {} posts, delivered by {:?}",
+        account.id, account.kind, account.state, account.posts, account.mode
+    )
+    .to_lowercase()
+}
+
+fn outbox(outbox: &StoredOutbox) -> String {
+    let cut = outbox.cut_up_to.map_or(String::new(), |id| format!(", cut up to {id}"));
+    let deleted = |is: bool| if is { " (deleted)" } else { "" };
+    let newest = outbox.newest.iter().rev().map(|post| format!("{}{}", post.id, deleted(post.is_deleted)));
+    let posts = usize::try_from(outbox.posts).unwrap_or(usize::MAX);
+    format!("{} listed{cut}: {}", outbox.posts, listed(newest, posts))
+}
+
+fn listed(items: impl Iterator<Item = String>, count: usize) -> String {
+    let named: Vec<String> = items.take(NAMED).collect();
+    match count.saturating_sub(named.len()) {
+        _ if named.is_empty() => "none".into(),
+        0 => named.join(", "),
+        more => format!("{}, and {more} more", named.join(", ")),
+    }
+}
+
+fn home(home: &StoredHome, now_ms: u64) -> String {
+    let status = match home.status {
+        HomeStatus::Missing => return "missing: the next read fills it".into(),
+        HomeStatus::Filling => "being filled: it claims nothing yet".into(),
+        HomeStatus::Whole { floor: 0 } => "whole, from the first post on".into(),
+        HomeStatus::Whole { floor } => match PostId::from_u64(floor) {
+            Ok(floor) => format!("whole above its floor {floor} ({})", age(floor, now_ms)),
+            Err(_) => format!("whole above its floor {floor}"),
+        },
+    };
+    let nodes = home.list_nodes.map_or(String::new(), |n| format!(", list nodes: {n}"));
+    let bytes = home.bytes.map_or(String::new(), |n| format!(", {n} bytes"));
+    format!("{status}; {} records{nodes}{bytes}", home.records)
+}
+
+fn records(home: &StoredHome, now_ms: u64) -> Table {
+    let mut table = table();
+    table.set_header(["record", "id", "age", "author"]);
+    for record in home.newest.iter().rev() {
+        let (what, id, author) = match record {
+            HomeRecord::Post { id, author } => ("post", id, author.to_string()),
+            HomeRecord::Watermark(id) => ("watermark: all before are up to", id, String::new()),
+            HomeRecord::Filling(id) => ("watermark of a fill: nothing is claimed", id, String::new()),
+        };
+        table.add_row([what.to_owned(), id.to_string(), age(*id, now_ms), author]);
+    }
+    table
+}
+
+fn page(of: &Inspection, now_ms: u64) -> Table {
+    let mut table = table();
+    table.set_header(["post", "age", "author", "from", "shows"]);
+    for candidate in &of.page {
+        table.add_row([
+            candidate.id.to_string(),
+            age(candidate.id, now_ms),
+            candidate.author.to_string(),
+            if candidate.is_in_home { "home" } else { "elsewhere" }.to_owned(),
+            match candidate.verdict {
+                Verdict::Shown => "yes".into(),
+                Verdict::Hidden(because) => format!("no: {}", reason(because)),
+                Verdict::NotReached => "further down".into(),
+            },
+        ]);
+    }
+    table
+}
+
+fn reason(because: HiddenBecause) -> &'static str {
+    match because {
+        HiddenBecause::NotFollowed => "its author is not followed (any more)",
+        HiddenBecause::Muted => "its author is muted",
+        HiddenBecause::Blocked => "its author is blocked",
+        HiddenBecause::Restricted => "its author blocks the reader, or hides from it",
+        HiddenBecause::AuthorInactive => "its author is suspended or deleted",
+        HiddenBecause::AuthorLimited => "its author is limited, and not followed",
+        HiddenBecause::NotInAudience => "it is for others",
+        HiddenBecause::OriginalGone => "what it reposts is gone",
+        HiddenBecause::OriginalMuted => "the author of what it reposts or quotes is muted",
+        HiddenBecause::OriginalHidden => "the reader may not see what it reposts or quotes",
+        HiddenBecause::ReplyToMuted => "it answers somebody who is muted or blocked",
+        HiddenBecause::ReplyToStranger => "it answers somebody who is not followed",
+        HiddenBecause::Gone => "it was deleted",
+        HiddenBecause::NotAsked => "the query leaves it out",
+        HiddenBecause::Filtered => "the service's own filter hides it",
+        HiddenBecause::RepostedAbove => "another repost of the same post shows above",
+        _ => "a reason that this program does not know",
+    }
+}
+
+fn age(id: PostId, now_ms: u64) -> String {
+    let seconds = now_ms.saturating_sub(id.unix_ms()) / 1_000;
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+fn days_ago(day: u32, now_ms: u64) -> String {
+    match (now_ms / 86_400_000).saturating_sub(u64::from(day)) {
+        0 => "today".into(),
+        1 => "yesterday".into(),
+        days => format!("{days} days ago"),
+    }
+}

@@ -1,0 +1,236 @@
+//! Why a reader sees what it sees: what is stored of an account, and the newest page of its home, entry by entry.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::{Serialize, Serializer};
+
+use super::Engine;
+use crate::account::Account;
+use crate::cluster::{Command, Request};
+use crate::context::{Context, no_account};
+use crate::error::Result;
+use crate::fanout::{self, Task};
+use crate::ids::{AccountId, PostId};
+use crate::sharded::Layout;
+use crate::timeline::{self, HiddenBecause, HomeRecord, Query, StoredHome, StoredOutbox};
+
+/// Posts on the page that is explained.
+const PAGE: usize = 20;
+/// Entries of the journal that are listed.
+const ENTRIES_MAX: usize = 100;
+
+/// What is stored of an account, and why the newest page of its home looks as it does.
+///
+/// It is read in several trips: while the account changes, its parts may be of different moments. As JSON (it is
+/// `Serialize`) ids are strings, because they don't fit a double.
+#[derive(Debug, Clone, Serialize)]
+pub struct Inspection {
+    /// Its record, with the counts that it holds.
+    pub account: Account,
+    /// The bucket in which its keys lie.
+    pub bucket: u16,
+    /// The slot of that bucket.
+    pub slot: u16,
+    /// The day of the last read that was noted: days since 1970.
+    pub last_read_day: Option<u32>,
+    /// How large its sets are.
+    pub sets: SetSizes,
+    /// Its home, as stored.
+    pub home: StoredHome,
+    /// Its outbox, as stored.
+    pub outbox: StoredOutbox,
+    /// Authors with a pull mark: their posts are not in the home, or not for sure.
+    pub pulls: Vec<AccountId>,
+    /// What the journal of its bucket holds that concerns it, up to a hundred entries.
+    pub journal: Vec<OpenTask>,
+    /// What a read of the newest 20 posts of its home would look at, newest first, and what else the home's last
+    /// records hold.
+    pub page: Vec<Candidate>,
+    /// Why there is no page, if the read failed.
+    pub page_error: Option<String>,
+}
+
+/// How large an account's sets are, counted now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SetSizes {
+    /// Whom it follows.
+    pub following: u64,
+    /// Who follows it.
+    pub followers: u64,
+    /// Where its followers' edges lie.
+    pub followers_layout: Layout,
+    /// Whom it mutes.
+    pub mutes: u64,
+    /// Whom it blocks.
+    pub blocks: u64,
+    /// From whom it hides.
+    pub hides: u64,
+    /// Who waits for its answer.
+    pub requests: u64,
+}
+
+/// Work that is still to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OpenTask {
+    /// What is to be done.
+    pub what: String,
+    /// How far it came; empty: not begun.
+    pub checkpoint: String,
+    /// Which instance has it.
+    pub owner: String,
+}
+
+/// An entry that may stand on a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Candidate {
+    /// The post's id.
+    pub id: PostId,
+    /// Who wrote it, as the entry says.
+    pub author: AccountId,
+    /// Whether it is among the home's last records; if not, it was pulled, or lies deeper.
+    pub is_in_home: bool,
+    /// What becomes of it.
+    pub verdict: Verdict,
+}
+
+/// What becomes of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It shows.
+    Shown,
+    /// It doesn't.
+    Hidden(HiddenBecause),
+    /// The page was full before, or this entry lies deeper than what the read was sure of.
+    NotReached,
+}
+
+impl Engine {
+    /// What is stored of an account, and why the newest page of its home looks as it does. Changes nothing: it notes
+    /// no read, and fills no home.
+    ///
+    /// For people who look for a fault: it takes some ten round trips. An account that is being deleted still shows;
+    /// [`NotFound`](crate::ErrorKind::NotFound): there is none.
+    pub async fn inspect(&self, account: AccountId) -> Result<Inspection> {
+        let context = &self.context;
+        let record = context.account(account).await?.ok_or_else(|| no_account(account))?;
+        let stored = timeline::stored(context, account).await?;
+        let query = Query::home().limit(PAGE);
+        let read = timeline::explain(context, self.filter.as_deref(), account, &query).await;
+        let (judged, page_error) = match read {
+            Ok((_, judged)) => (judged, None),
+            Err(e) => (Vec::new(), Some(e.to_string())),
+        };
+        let sizes = sizes(context, account);
+        Ok(Inspection {
+            account: record,
+            bucket: context.bucket(account).index(),
+            slot: context.slot(account),
+            last_read_day: stored.last_read_day,
+            sets: Box::pin(sizes).await?,
+            page: self.candidates(account, &stored.home.newest, &judged).await?,
+            page_error,
+            home: stored.home,
+            outbox: stored.outbox,
+            pulls: stored.pulls,
+            journal: journal(context, account).await?,
+        })
+    }
+
+    /// What the read has judged, and what else stands in the home: whom the reader doesn't follow, a read leaves out
+    /// before it looks at the post.
+    async fn candidates(
+        &self,
+        reader: AccountId,
+        records: &[HomeRecord],
+        judged: &[timeline::Judged],
+    ) -> Result<Vec<Candidate>> {
+        let post = |record: &HomeRecord| match record {
+            HomeRecord::Post { id, author } => Some((*id, *author)),
+            _ => None,
+        };
+        let in_home: HashSet<(PostId, AccountId)> = records.iter().filter_map(post).collect();
+        let authors: HashSet<AccountId> = in_home.iter().map(|(_, author)| *author).collect();
+        let authors: Vec<AccountId> = authors.into_iter().collect();
+        let scores = self.context.following(reader)?.scores(&authors).await?;
+        let strangers: HashSet<AccountId> = authors
+            .into_iter()
+            .zip(scores)
+            .filter(|(author, score)| score.is_none() && *author != reader)
+            .map(|(author, _)| author)
+            .collect();
+        let left_out = in_home.iter().map(|(id, author)| {
+            let is_stranger = strangers.contains(author);
+            let hidden = Verdict::Hidden(HiddenBecause::NotFollowed);
+            ((*id, *author), if is_stranger { hidden } else { Verdict::NotReached })
+        });
+        let mut verdicts: BTreeMap<(PostId, AccountId), Verdict> = left_out.collect();
+        for (id, author, verdict) in judged {
+            let verdict = verdict.map_or_else(Verdict::Hidden, |()| Verdict::Shown);
+            verdicts.insert((*id, *author), verdict);
+        }
+        let candidate = |((id, author), verdict)| {
+            let is_in_home = in_home.contains(&(id, author));
+            Candidate { id, author, is_in_home, verdict }
+        };
+        Ok(verdicts.into_iter().rev().map(candidate).collect())
+    }
+}
+
+async fn sizes(context: &Context, account: AccountId) -> Result<SetSizes> {
+    let followers = context.followers(account)?;
+    let waiting = Command::new("HLEN").arg(&context.keys().waiting(account));
+    let requests = context.router().call(Request::read(context.slot(account), waiting));
+    Ok(SetSizes {
+        following: context.following(account)?.len().await?,
+        followers: followers.len().await?,
+        followers_layout: followers.layout().await?,
+        mutes: context.mutes(account)?.len().await?,
+        blocks: context.blocks(account)?.len().await?,
+        hides: context.hides(account)?.len().await?,
+        requests: requests.await?.count()?,
+    })
+}
+
+async fn journal(context: &Context, account: AccountId) -> Result<Vec<OpenTask>> {
+    let entries = fanout::entries(context, context.bucket(account)).await?;
+    let concerned = entries.into_iter().filter(|entry| concerns(entry.task, account));
+    let open = |entry: fanout::Entry| OpenTask {
+        what: described(entry.task),
+        checkpoint: entry.checkpoint,
+        owner: format!("{:016x}", u64::from_be_bytes(entry.owner)),
+    };
+    Ok(concerned.take(ENTRIES_MAX).map(open).collect())
+}
+
+fn concerns(task: Task, id: AccountId) -> bool {
+    match task {
+        Task::Deliver { author, .. } => author == id,
+        Task::Refer { author, to, .. } => author == id || to.author == id,
+        Task::Pair { reader, author, .. } => reader == id || author == id,
+        Task::Bury { account } => account == id,
+    }
+}
+
+fn described(task: Task) -> String {
+    match task {
+        Task::Deliver { post, author } => format!("deliver post {post} of {author} to its followers"),
+        Task::Refer { post, author, to } => {
+            format!("list post {post} of {author} at post {} of {}, or take it off", to.post, to.author)
+        }
+        Task::Pair { reader, author, .. } => {
+            format!("bring the followers of {author} and the pull marks of {reader} up to date")
+        }
+        Task::Bury { account } => format!("take all traces of {account} away"),
+    }
+}
+
+/// Where members are, in a word.
+impl Serialize for Layout {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(match self {
+            Self::Local => "local",
+            Self::Spread => "spread",
+        })
+    }
+}

@@ -1,0 +1,115 @@
+use super::*;
+use crate::account::{AccountKind, Mode};
+use crate::ids::PostId;
+use crate::post::{Draft, PostRef};
+
+use HiddenBecause as Because;
+
+const READER: u64 = 1;
+const FOLLOWED: u64 = 2;
+const MUTED: u64 = 3;
+const BLOCKED: u64 = 4;
+const STRANGER: u64 = 5;
+const RULES: Rules = Rules { replies_to_strangers: false };
+
+fn id(id: u64) -> AccountId {
+    AccountId::new(id).unwrap()
+}
+
+fn state() -> ReaderState {
+    ReaderState::of(&[FOLLOWED, MUTED], &[MUTED], &[BLOCKED])
+}
+
+fn author(number: u64, state: AccountState) -> Account {
+    Account {
+        id: id(number),
+        kind: AccountKind::Person,
+        state,
+        is_locked: false,
+        mode: Mode::Push,
+        pushed_since: 0,
+        posts: 1,
+        following: 0,
+        blocks: 0,
+        hides: 0,
+    }
+}
+
+/// What becomes of a post of `number` at home.
+fn at_home(number: u64, draft: &Draft) -> Result<(), Because> {
+    let (post, author) = (Post::new(id(number), draft), author(number, AccountState::Active));
+    let met = Met { post: &post, author: &author, is_restricted: false };
+    shown_at_home(RULES, id(READER), &state(), met, None)
+}
+
+fn reply_to(number: u64) -> Draft {
+    Draft::text("so it is").reply_to(PostRef { id: PostId::from_u64(9).unwrap(), author: id(number) })
+}
+
+fn repost() -> Draft {
+    Draft::repost(PostRef { id: PostId::from_u64(9).unwrap(), author: id(STRANGER) })
+}
+
+#[test]
+fn each_reason_at_home_is_told() {
+    let text = || Draft::text("hello");
+    let cases = [
+        (FOLLOWED, text(), Ok(())),
+        (READER, text(), Ok(())),
+        (STRANGER, text(), Err(Because::NotFollowed)),
+        (MUTED, text(), Err(Because::Muted)),
+        (FOLLOWED, text().only_to([id(7)]), Err(Because::NotInAudience)),
+        (FOLLOWED, text().not_to([id(READER)]), Err(Because::NotInAudience)),
+        (FOLLOWED, reply_to(FOLLOWED), Ok(())),
+        (FOLLOWED, reply_to(READER), Ok(())),
+        (FOLLOWED, reply_to(STRANGER), Err(Because::ReplyToStranger)),
+        (FOLLOWED, reply_to(MUTED), Err(Because::ReplyToMuted)),
+        (FOLLOWED, reply_to(BLOCKED), Err(Because::ReplyToMuted)),
+        (READER, reply_to(BLOCKED), Ok(())),
+        (FOLLOWED, repost(), Err(Because::OriginalGone)),
+    ];
+    for (number, draft, wanted) in cases {
+        assert_eq!(at_home(number, &draft), wanted, "{number}: {draft:?}");
+    }
+}
+
+#[test]
+fn a_stranger_shows_on_its_own_page_unless_one_of_both_forbids_it() {
+    let on_profile = |number: u64, account_state: AccountState, draft: &Draft, is_restricted: bool| {
+        let (post, author) = (Post::new(id(number), draft), author(number, account_state));
+        shown_on_profile(id(READER), &state(), Met { post: &post, author: &author, is_restricted }, None)
+    };
+    let text = Draft::text("hello");
+    let active = AccountState::Active;
+    assert_eq!(on_profile(STRANGER, active, &text, false), Ok(()));
+    assert_eq!(on_profile(MUTED, active, &text, false), Ok(()));
+    assert_eq!(on_profile(BLOCKED, active, &text, false), Err(Because::Blocked));
+    assert_eq!(on_profile(STRANGER, active, &text, true), Err(Because::Restricted));
+    assert_eq!(on_profile(STRANGER, AccountState::Limited, &text, false), Err(Because::AuthorLimited));
+    assert_eq!(on_profile(FOLLOWED, AccountState::Limited, &text, false), Ok(()));
+    for gone in [AccountState::Suspended, AccountState::Deleted] {
+        assert_eq!(on_profile(FOLLOWED, gone, &text, false), Err(Because::AuthorInactive));
+        assert_eq!(on_profile(READER, gone, &text, false), Err(Because::AuthorInactive));
+    }
+    let for_followers = Draft::text("hello").visibility(Visibility::Followers);
+    assert_eq!(on_profile(STRANGER, active, &for_followers, false), Err(Because::NotInAudience));
+    assert_eq!(on_profile(FOLLOWED, active, &for_followers, false), Ok(()));
+}
+
+#[test]
+fn a_repost_shows_only_with_what_it_reposts() {
+    let state = state();
+    let (post, author_of_repost) =
+        (Post::new(id(FOLLOWED), &repost()), author(FOLLOWED, AccountState::Active));
+    let met = Met { post: &post, author: &author_of_repost, is_restricted: false };
+    let with = |number: u64, is_restricted: bool| {
+        let (post, author) =
+            (Post::new(id(number), &Draft::text("hello")), author(number, AccountState::Active));
+        let original = Met { post: &post, author: &author, is_restricted };
+        shown_at_home(RULES, id(READER), &state, met, Some(original))
+    };
+    assert_eq!(with(STRANGER, false), Ok(()));
+    assert_eq!(with(STRANGER, true), Err(Because::OriginalHidden));
+    assert_eq!(with(BLOCKED, false), Err(Because::OriginalHidden));
+    assert_eq!(with(MUTED, false), Err(Because::OriginalMuted));
+}
