@@ -134,12 +134,12 @@ impl Context {
     }
 
     /// Waits for the replicas if the caller wants that.
-    pub(crate) async fn acknowledge(&self, how: Acknowledge, epochs: &[Epoch]) -> Result<()> {
+    pub(crate) async fn acknowledge(&self, how: Acknowledge, epoch: &Epoch) -> Result<()> {
         if how == Acknowledge::Accepted {
             return Ok(());
         }
         let mut touched = Touched::new();
-        epochs.iter().for_each(|epoch| touched.add_epoch(epoch));
+        touched.add_epoch(epoch);
         // The write is done; only whether it will last is open. Sending it again is safe.
         self.router().fence(&touched).await.map_err(|e| {
             Error::new(ErrorKind::Unknown, format!("written, but not known to be replicated: {e}"))

@@ -56,4 +56,7 @@ mod pages {
     struct Router;
     #[doc = include_str!("../docs/local-cluster.md")]
     struct LocalCluster;
+    #[cfg(feature = "config")]
+    #[doc = include_str!("../docs/configuration.md")]
+    struct Configuration;
 }

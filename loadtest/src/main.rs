@@ -9,6 +9,7 @@ mod report;
 mod sets;
 mod tally;
 mod target;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,15 @@ enum Command {
     Sets(sets::SetsArgs),
     /// Posts to many followers, and what a delivery costs, beside other ways to do the same.
     Fanout(fanout::FanoutArgs),
+    /// Random histories of everything that accounts do; every page, and in the end every timeline, is held against a
+    /// naive model.
+    Verify(verify::VerifyArgs),
+    /// An instance of `verify` in a process of its own.
+    #[command(hide = true)]
+    VerifyWorker {
+        /// How it is set up, as JSON.
+        setup: String,
+    },
 }
 
 #[tokio::main]
@@ -47,6 +57,8 @@ async fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Sets(args) => sets::run(args).await,
         Command::Fanout(args) => fanout::run(args).await,
+        Command::Verify(args) => Box::pin(verify::run(args)).await,
+        Command::VerifyWorker { setup } => verify::serve(&setup).await.map(|()| true),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

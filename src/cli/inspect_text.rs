@@ -45,8 +45,8 @@ fn summary(of: &Inspection, now_ms: u64) -> Table {
     row("last read", of.last_read_day.map_or("never noted".into(), |day| days_ago(day, now_ms)));
     let sets = &of.sets;
     let layout = if sets.followers_layout == Layout::Spread { "spread" } else { "local" };
-    row("follows", format!("{} accounts; asked by {} more", sets.following, sets.requests));
-    row("followed by", format!("{} accounts, {layout}", sets.followers));
+    row("follows", format!("{} accounts", sets.following));
+    row("followed by", format!("{} accounts, {layout}; {} wait to be let", sets.followers, sets.requests));
     row("restricts", format!("{} muted, {} blocked, {} hidden from", sets.mutes, sets.blocks, sets.hides));
     row("pulls", listed(of.pulls.iter().map(AccountId::to_string), of.pulls.len()));
     row("outbox", outbox(&of.outbox));
@@ -151,6 +151,9 @@ fn reason(because: HiddenBecause) -> &'static str {
 }
 
 fn age(id: PostId, now_ms: u64) -> String {
+    if id.get() == 0 {
+        return "-".into();
+    }
     let seconds = now_ms.saturating_sub(id.unix_ms()) / 1_000;
     match seconds {
         0..120 => format!("{seconds} s"),

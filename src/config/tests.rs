@@ -116,6 +116,7 @@ fn refuses_wrong_types_and_tells_what_may_stand_there() {
         ("home_posts = 5_000_000_000", "is 5000000000; it takes a whole number"),
         ("home_posts = 4.5", "is a fraction"),
         ("visible_within_ms = 1979-05-27", "is a date; it takes a whole number of milliseconds"),
+        ("token_ttl_s = 9_000_000_000", "is 9000000000; it takes a whole number of seconds, up to a year"),
         ("token_ttl_s = [1]", "is a list of other things than strings; it takes a whole number of seconds"),
         ("dormant_after_days = \"nver\"", "is \"nver\"; it takes a whole number, or \"never\""),
         ("acknowledge = \"later\"", "is \"later\"; it takes \"accepted\" or \"replicated\""),

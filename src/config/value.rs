@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
+/// Longest duration: clocks overflow at a mistyped one that is far longer.
+const TIME_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
 /// A value, before it is known whether it fits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
@@ -127,7 +130,7 @@ pub(super) enum Unit {
 
 impl Setting for Time<'_> {
     fn allowed(&self) -> String {
-        format!("a whole number of {:?}", self.1).to_lowercase()
+        format!("a whole number of {:?}, up to a year", self.1).to_lowercase()
     }
 
     fn set(&mut self, value: &Value) -> bool {
@@ -135,7 +138,7 @@ impl Setting for Time<'_> {
             Unit::Milliseconds => Duration::from_millis,
             Unit::Seconds => Duration::from_secs,
         };
-        value.whole().map(|n| *self.0 = of(n)).is_some()
+        value.whole().map(of).filter(|time| *time <= TIME_MAX).map(|time| *self.0 = time).is_some()
     }
 
     fn get(&self) -> Value {

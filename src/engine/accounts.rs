@@ -7,8 +7,12 @@ use crate::cluster::Request;
 use crate::context::{draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Task};
-use crate::functions::{account_create, account_set};
+use crate::functions::{Compared, account_create, account_set};
+use crate::graph;
 use crate::ids::AccountId;
+
+/// Tries of one change between others of the same account.
+const TRIES_MAX: usize = 16;
 
 impl Engine {
     /// Creates an account, with the id given or a new one.
@@ -32,7 +36,7 @@ impl Engine {
         if answer.ok()?.count()? == 0 && !self.has_stamp(id, &graph).await? {
             return Err(Error::new(ErrorKind::Conflict, format!("there is an account {id} already")));
         }
-        self.acknowledged(Some(epoch)).await?;
+        self.acknowledged(epoch).await?;
         Ok(id)
     }
 
@@ -82,16 +86,29 @@ impl Engine {
         Ok(())
     }
 
+    /// Sets fields if nothing else changes the account meanwhile: a copy that comes late undoes nothing.
     async fn set_fields(&self, id: AccountId, fields: Vec<(&str, Vec<u8>)>) -> Result<()> {
-        if fields.is_empty() {
-            return Ok(());
+        let context = &self.context;
+        for _ in 0..TRIES_MAX {
+            let (seen, epoch) = graph::graph_stamp(context, id).await?;
+            if fields.is_empty() {
+                return self.acknowledged(epoch).await;
+            }
+            let command = account_set(context.keys().account(id), Some((seen, draw())), fields.clone());
+            let answer = match context.once(context.slot(id), command).await {
+                Err(e) if e.kind() == ErrorKind::Unknown => continue,
+                answer => answer?,
+            };
+            let epoch = answer.epoch.clone();
+            match Compared::parse(answer.ok()?)? {
+                Compared::Done => return self.acknowledged(epoch).await,
+                Compared::Changed => {}
+                Compared::NoAccount | Compared::JournalFull => return Err(no_account(id)),
+            }
         }
-        let command = account_set(self.context.keys().account(id), fields);
-        let answer = self.context.router().ask(Request::write(self.context.slot(id), command)).await?;
-        let epoch = answer.epoch.clone();
-        if answer.ok()?.count()? == 0 {
-            return Err(no_account(id));
-        }
-        self.acknowledged(Some(epoch)).await
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!("account {id} is changed by others all the time; try again"),
+        ))
     }
 }

@@ -56,7 +56,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Everything that a configuration says: the store and how the engine behaves.
+    /// Everything that a configuration says: the store and how the engine behaves. What is said after this call
+    /// overrides it.
     #[cfg(feature = "config")]
     pub fn config(mut self, config: crate::config::Config) -> Self {
         self.store = config.store;

@@ -13,7 +13,7 @@ use crate::cluster::{Batch, Command, Request};
 use crate::context::{Context, draw};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout;
-use crate::functions::{account_create, account_set, outbox_import};
+use crate::functions::{Compared, account_create, account_set, outbox_import};
 use crate::ids::{AccountId, PostId, sequences};
 use crate::post::{Draft, Post};
 use crate::store::Store;
@@ -135,11 +135,11 @@ impl Importer {
         let lengths = context.sets().len_of_many(&sets).await?;
         let note = |(reader, length): (&AccountId, u64)| {
             let fields = [("nf", length.to_string().into_bytes())];
-            Request::write(context.slot(*reader), account_set(context.keys().account(*reader), fields))
+            Request::write(context.slot(*reader), account_set(context.keys().account(*reader), None, fields))
         };
         let answers = context.run_all(readers.iter().zip(lengths).map(note).collect()).await?;
         for (reader, answer) in readers.iter().zip(answers) {
-            if answer.ok()?.count()? == 0 {
+            if Compared::parse(answer.ok()?)? != Compared::Done {
                 return Err(Error::new(
                     ErrorKind::NotFound,
                     format!("account {reader} follows, but doesn't exist"),

@@ -234,3 +234,34 @@ impl Serialize for Layout {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fanout::Reference;
+
+    #[test]
+    fn a_task_concerns_all_whom_it_names_and_is_described_in_words() {
+        let id = |id| AccountId::new(id).unwrap();
+        let post = PostId::from_u64(77).unwrap();
+        let to = Reference { kind: Reference::REPLY, post: PostId::from_u64(66).unwrap(), author: id(2) };
+        let cases = [
+            (Task::Deliver { post, author: id(1) }, vec![1], "deliver post 77 of 1 to its followers"),
+            (
+                Task::Refer { post, author: id(1), to },
+                vec![1, 2],
+                "list post 77 of 1 at post 66 of 2, or take it off",
+            ),
+            (
+                Task::Pair { reader: id(1), author: id(3), may_drop: true },
+                vec![1, 3],
+                "bring the followers of 3 and the pull marks of 1 up to date",
+            ),
+            (Task::Bury { account: id(2) }, vec![2], "take all traces of 2 away"),
+        ];
+        for (task, concerned, text) in cases {
+            assert_eq!((1..=4).filter(|n| concerns(task, id(*n))).collect::<Vec<_>>(), concerned);
+            assert_eq!(described(task), text);
+        }
+    }
+}

@@ -18,7 +18,7 @@ pub use import::{ImportedEdge, ImportedPost, Importer};
 pub use inspect::{Candidate, Inspection, OpenTask, SetSizes, Verdict};
 pub use posts::{PostAck, Published};
 
-use crate::cluster::{Finding, Severity};
+use crate::cluster::{Epoch, Finding, Severity};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout;
@@ -156,8 +156,9 @@ impl Engine {
         Ok(self.context.tasks.len())
     }
 
-    async fn acknowledged(&self, epoch: Option<crate::cluster::Epoch>) -> Result<()> {
-        self.context.acknowledge(self.context.settings.acknowledge, epoch.as_slice()).await
+    /// Waits for the replicas if the settings say so.
+    async fn acknowledged(&self, epoch: Epoch) -> Result<()> {
+        self.context.acknowledge(self.context.settings.acknowledge, &epoch).await
     }
 }
 

@@ -54,18 +54,35 @@ impl Engine {
     /// The same, acknowledged at another moment than the settings say.
     pub async fn publish_with(&self, author: AccountId, draft: &Draft, ack: PostAck) -> Result<Published> {
         draft.check(self.context.settings.text_chars)?;
-        self.check_references(author, draft).await?;
-        let (mut published, epoch) = self.send(author, draft).await?;
+        let (mut published, epoch) = match self.check_references(author, draft).await {
+            Ok(()) => self.send(author, draft).await?,
+            // What a post refers to may have gone since it was published: a repeat gives it all the same.
+            Err(e) => self.published_before(author, draft).await?.ok_or(e)?,
+        };
         meters::post(if draft.repost_of.is_some() { "repost" } else { "post" });
         match ack {
             PostAck::Accepted => {}
             PostAck::Replicated => {
-                self.context.acknowledge(crate::settings::Acknowledge::Replicated, &[epoch]).await?;
+                self.context.acknowledge(crate::settings::Acknowledge::Replicated, &epoch).await?;
             }
             PostAck::First => drop(published.delivery.first(FIRST_HOMES).await?),
             PostAck::Delivered => drop(published.delivery.all().await?),
         }
         Ok(published)
+    }
+
+    /// The post that was published with the draft's token, if it has one.
+    async fn published_before(&self, author: AccountId, draft: &Draft) -> Result<Option<(Published, Epoch)>> {
+        let Some(token) = &draft.token else { return Ok(None) };
+        let command = Command::new("GET").arg(&self.context.keys().token(author, token));
+        let answer = self.context.router().ask(Request::read(self.context.slot(author), command)).await?;
+        let epoch = answer.epoch.clone();
+        let reply = answer.ok()?;
+        if reply.is_nil() {
+            return Ok(None);
+        }
+        let id = PostId::from_u64(u64::from_be_bytes(functions::mark(&reply)?))?;
+        Ok(Some((Published { id, is_repeat: true, delivery: Delivery(None) }, epoch)))
     }
 
     /// What a post refers to must be there, be seen by its author, and be fit to be passed on.
@@ -78,7 +95,7 @@ impl Engine {
                     format!("{what}: there is no post {} of account {}", target.id, target.author),
                 )
             };
-            let post = self.stored(target.id).await?.ok_or_else(missing)?;
+            let post = self.stored(target.id).await?.0.ok_or_else(missing)?;
             let header = *post.header();
             if header.author != target.author {
                 return Err(missing());
@@ -99,12 +116,16 @@ impl Engine {
         Ok(())
     }
 
-    async fn stored(&self, id: PostId) -> Result<Option<Post>> {
+    /// A post as it is stored, and who told it.
+    async fn stored(&self, id: PostId) -> Result<(Option<Post>, Epoch)> {
         let buckets = self.context.keys().buckets();
         let command = Command::new("GET").arg(&self.context.keys().post(id));
-        let reply =
-            self.context.router().call(Request::read(buckets.slot(id.bucket(buckets)), command)).await?;
-        if reply.is_nil() { Ok(None) } else { Post::parse(reply.bytes()?).map(Some) }
+        let request = Request::read(buckets.slot(id.bucket(buckets)), command);
+        let answer = self.context.router().ask(request).await?;
+        let epoch = answer.epoch.clone();
+        let reply = answer.ok()?;
+        let post = if reply.is_nil() { None } else { Some(Post::parse(reply.bytes()?)?) };
+        Ok((post, epoch))
     }
 
     async fn send(&self, author: AccountId, draft: &Draft) -> Result<(Published, Epoch)> {
@@ -221,7 +242,7 @@ impl Engine {
         let context = &self.context;
         let buckets = context.keys().buckets();
         for _ in 0..TRIES_MAX {
-            let Some(post) = self.stored(id).await? else { return Err(no_post(id)) };
+            let (Some(post), _) = self.stored(id).await? else { return Err(no_post(id)) };
             if post.header().author != author {
                 return Err(no_post_of(id, author));
             }
@@ -233,7 +254,7 @@ impl Engine {
             let answer = context.router().ask(request).await?;
             let epoch = answer.epoch.clone();
             match Edited::parse(answer.ok()?)? {
-                Edited::Done => return self.acknowledged(Some(epoch)).await,
+                Edited::Done => return self.acknowledged(epoch).await,
                 Edited::NoPost => return Err(no_post(id)),
                 Edited::Foreign => return Err(no_post_of(id, author)),
                 // Somebody else has edited it, or our own first sending has: edited again, it says the same.
@@ -251,7 +272,9 @@ impl Engine {
             return Err(no_post_of(id, author));
         }
         let _place = fanout::reserve(context)?;
-        let Some(post) = self.stored(id).await? else { return Ok(()) };
+        let (post, epoch) = self.stored(id).await?;
+        // An earlier sending may have deleted it; that may not be on replicas yet.
+        let Some(post) = post else { return self.acknowledged(epoch).await };
         let bucket = context.bucket(author);
         let refer =
             |to: Reference| Entry::new(bucket, context.instance, Task::Refer { post: id, author, to });
@@ -269,7 +292,7 @@ impl Engine {
             Deleted::JournalFull => return Err(fanout::journal_full(context)),
         }
         entries.into_iter().for_each(|entry| drop(fanout::accept(context, entry)));
-        self.acknowledged(Some(epoch)).await
+        self.acknowledged(epoch).await
     }
 
     /// Where the fan-out of a post is, whichever instance accepted it.
@@ -280,7 +303,7 @@ impl Engine {
     /// A post, whoever may see it; `None`: there is none. For moderation and tests: a timeline shows only what its
     /// reader may see.
     pub async fn post(&self, id: PostId) -> Result<Option<Post>> {
-        self.stored(id).await
+        Ok(self.stored(id).await?.0)
     }
 }
 

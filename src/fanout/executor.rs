@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, Semaphore};
 
@@ -23,6 +23,9 @@ use crate::{graph, meters};
 const LARGE_AT_ONCE: usize = 4;
 /// First and longest pause before an entry that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
+
+/// A task that fails for so long is worth a warning.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What this instance has to do.
 #[derive(Debug)]
@@ -204,12 +207,20 @@ pub(crate) fn accept(context: &Arc<Context>, entry: Entry) -> Delivery {
 
 async fn run_until_done(context: &Arc<Context>, mut entry: Entry, reporter: &Reporter) {
     let mut wait = BACKOFF.0;
+    let started = Instant::now();
+    let mut is_told = false;
     loop {
         match run(context, &mut entry, reporter).await {
             Ok(Ended::Done) => return reporter.done(),
             Ok(Ended::Later) => {}
-            Err(e) if e.kind() == ErrorKind::Conflict => tracing::debug!("task {:?} again: {e}", entry.task),
-            Err(e) => tracing::warn!("task {:?} failed and will be tried again: {e}", entry.task),
+            // In a failover all tasks under way fail, again and again: what goes by itself is no warning.
+            Err(e) if is_told || (e.kind().is_retryable() && started.elapsed() < PATIENCE) => {
+                tracing::debug!("task {:?} again: {e}", entry.task);
+            }
+            Err(e) => {
+                is_told = true;
+                tracing::warn!("task {:?} fails again and again: {e}", entry.task);
+            }
         }
         meters::task_retried(entry.task.label());
         if context.tasks.is_stopping() {

@@ -18,12 +18,57 @@ pub(crate) fn account_create<'f>(
     with_fields(fcall("account_create", &[record]), fields)
 }
 
-/// Changes fields of a record that exists; answers 1, or 0 if there is none.
+/// Changes fields of a record that exists; with stamps only if the graph stamp is the first, which becomes the second.
 pub(crate) fn account_set<'f>(
     record: Vec<u8>,
+    stamps: Option<(Mark, Mark)>,
     fields: impl IntoIterator<Item = (&'f str, Vec<u8>)>,
 ) -> Command {
-    with_fields(fcall("account_set", &[record]), fields)
+    let (seen, new) = stamps.map_or((None, None), |(seen, new)| (Some(seen), Some(new)));
+    let command = fcall("account_set", &[record]).arg(or_empty(seen.as_ref())).arg(or_empty(new.as_ref()));
+    with_fields(command, fields)
+}
+
+/// Says yes to a request, and adds a journal entry. `before`: what stands there as far as is known.
+pub(crate) fn approve(
+    keys: &[Vec<u8>; 2],
+    requester: AccountId,
+    before: Option<Mark>,
+    request: Mark,
+    journal_most: u32,
+    entry: (&Mark, &[u8]),
+) -> Command {
+    fcall("approve", keys)
+        .arg(&requester.to_bytes())
+        .arg(or_empty(before.as_ref()))
+        .arg(&request)
+        .arg(journal_most)
+        .arg(entry.0)
+        .arg(entry.1)
+}
+
+/// What became of a write that compares what the caller saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compared {
+    Done,
+    /// It is something else by now.
+    Changed,
+    NoAccount,
+    JournalFull,
+}
+
+impl Compared {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        let reply = reply.into_array()?;
+        let word = reply.first().ok_or_else(|| unexpected("a comparing function", &reply))?;
+        match word.bytes()? {
+            b"ok" => Ok(Self::Done),
+            b"stamp" => Ok(Self::Changed),
+            b"gone" => Ok(Self::NoAccount),
+            b"busy" => Ok(Self::JournalFull),
+            _ => Err(unexpected("a comparing function", &reply)),
+        }
+    }
 }
 
 fn with_fields<'f>(command: Command, fields: impl IntoIterator<Item = (&'f str, Vec<u8>)>) -> Command {
@@ -256,9 +301,9 @@ pub(crate) struct Settle {
 /// What became of a [`Settle`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// There is no such mark now.
+    /// The mark is gone.
     Done,
-    /// It is another one.
+    /// It was another one, or none.
     Changed,
     /// The edge is missing.
     NoEdge,

@@ -11,8 +11,8 @@ mod posts;
 mod sets;
 
 pub(crate) use accounts::{
-    Changed, Edge, EdgeOp, GraphChange, Look, Mark, PairLook, Settle, Settled, account_bury, account_create,
-    account_read, account_set, author_look, field_drop, mark, parse_author_look,
+    Changed, Compared, Edge, EdgeOp, GraphChange, Look, Mark, PairLook, Settle, Settled, account_bury,
+    account_create, account_read, account_set, approve, author_look, field_drop, mark, parse_author_look,
 };
 pub use clock::Clock;
 pub(crate) use homes::{

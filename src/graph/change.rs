@@ -43,19 +43,20 @@ pub(super) struct Intent {
     pub(super) tasks: Vec<Task>,
 }
 
-/// Applies what `decide` wants of `account`, unless it wants nothing any more. Tells who acknowledged it.
+/// Applies what `decide` wants of `account`, unless it wants nothing any more. Tells who acknowledged it; if nothing
+/// was left to do, who said so: an earlier sending may have done it, and may not be on replicas yet.
 pub(super) async fn apply<'a>(
     context: &Arc<Context>,
     account: AccountId,
     decide: impl Fn() -> BoxFuture<'a, Result<Option<Intent>>> + Send,
-) -> Result<Option<Epoch>> {
+) -> Result<Epoch> {
     let mut last = None;
     for _ in 0..TRIES_MAX {
         // First the stamp, then what the decision is based on.
-        let seen = graph_stamp(context, account).await?;
-        let Some(intent) = decide().await? else { return Ok(None) };
+        let (seen, epoch) = graph_stamp(context, account).await?;
+        let Some(intent) = decide().await? else { return Ok(epoch) };
         match attempt(context, account, seen, intent).await {
-            Ok(Some(epoch)) => return Ok(Some(epoch)),
+            Ok(Some(epoch)) => return Ok(epoch),
             Ok(None) => {}
             // It may have run: the next look at the truth tells.
             Err(e) if e.kind() == ErrorKind::Unknown => last = Some(e),
@@ -70,10 +71,13 @@ pub(super) async fn apply<'a>(
     }))
 }
 
-async fn graph_stamp(context: &Context, account: AccountId) -> Result<Mark> {
+/// An account's graph stamp, and who told it.
+pub(crate) async fn graph_stamp(context: &Context, account: AccountId) -> Result<(Mark, Epoch)> {
     let command = Command::new("HGET").arg(&context.keys().account(account)).arg("g");
-    let stamp = context.router().call(Request::read(context.slot(account), command)).await?;
-    if stamp.is_nil() { Err(no_account(account)) } else { mark(&stamp) }
+    let answer = context.router().ask(Request::read(context.slot(account), command)).await?;
+    let epoch = answer.epoch.clone();
+    let stamp = answer.ok()?;
+    if stamp.is_nil() { Err(no_account(account)) } else { Ok((mark(&stamp)?, epoch)) }
 }
 
 /// One try. `None`: what it was based on has changed.

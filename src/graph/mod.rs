@@ -14,6 +14,7 @@ mod request;
 mod toggles;
 
 pub(crate) use bury::bury;
+pub(crate) use change::graph_stamp;
 pub(crate) use pair::{FillsSeen, settle_pair};
 pub(crate) use reference::{list_references, settle_reference};
 pub(crate) use request::{approve, reject, waiting};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use quick_cache::sync::Cache;
 
 use super::request::approved;
-use super::toggles::{follow_intent, requested, unfollow_since};
+use super::toggles::{end_unwanted, follow_intent, is_wanted, requested};
 use crate::account::Mode;
 use crate::cluster::{Command, Request, Touched};
 use crate::context::{Context, draw};
@@ -38,16 +38,8 @@ pub(crate) async fn settle_pair(
 ) -> Result<Ended> {
     match look(context, reader, author, touched).await? {
         Look::Following { since, mark, floor } => {
-            let card = context.account(author).await?;
-            let is_wanted = match &card {
-                Some(card) if card.is_active() || card.state == crate::account::AccountState::Suspended => {
-                    !context.is_blocked(author, reader).await?
-                }
-                _ => false,
-            };
-            if !is_wanted {
-                // Only this very follow: it may have been taken back and made again since.
-                unfollow_since(context, reader, author, since).await?;
+            if !is_wanted(context, reader, author).await? {
+                end_unwanted(context, reader, author, since).await?;
                 return Ok(Ended::Done);
             }
             let Some(mark) = mark else { return Ok(Ended::Done) };
@@ -122,7 +114,11 @@ impl Follow {
         context.router().fence(touched).await?;
         if Mode::from_letter(mode) != Mode::Push {
             meters::completion("pulled");
-            return Ok(Ended::Done);
+            // An unfollow may have been settled before our edge was written: then it must be looked at again.
+            return match look(context, self.reader, self.author, touched).await? {
+                Look::Following { .. } => Ok(Ended::Done),
+                _ => Ok(Ended::Later),
+            };
         }
         for _ in 0..ROUNDS_MAX {
             let is_spread = followers.is_known_spread();
@@ -206,11 +202,7 @@ async fn settle_request(context: &Arc<Context>, reader: AccountId, author: Accou
         finish_request(context, reader, author).await?;
         return Ok(Ended::Done);
     };
-    let is_wanted = match context.account(author).await? {
-        Some(card) => card.is_active() && !context.is_blocked(author, reader).await?,
-        None => false,
-    };
-    if !is_wanted {
+    if !is_wanted(context, reader, author).await? {
         super::change::apply(context, reader, || {
             Box::pin(async {
                 let is_same = requested(context, reader, author).await? == Some(request);

@@ -5,14 +5,17 @@
 
 use std::sync::Arc;
 
+use super::change::graph_stamp;
 use super::toggles::{requested, unfollow_intent};
 use crate::cluster::{Command, Epoch, Reply, Request};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{Entry, Task, accept, note, reserve};
-use crate::functions::{self, mark};
+use crate::fanout::{Entry, Task, accept, journal_full, reserve};
+use crate::functions::{self, Compared, mark};
 use crate::ids::AccountId;
 
+/// Tries of an approval between other changes of it.
+const TRIES_MAX: usize = 16;
 /// Requests listed at once.
 const WAITING_MAX: u32 = 1_000;
 
@@ -29,24 +32,40 @@ pub(crate) async fn approve(
     context: &Arc<Context>,
     account: AccountId,
     requester: AccountId,
-) -> Result<Option<Epoch>> {
-    let _place = reserve(context)?;
-    let Some(request) = requested(context, requester, account).await? else {
-        let known = context.following(requester)?.score(&account).await?.is_some();
-        return if known { Ok(None) } else { Err(no_request(account, requester)) };
-    };
-    let bucket = context.bucket(account);
+) -> Result<Epoch> {
+    let keys = context.keys();
     let task = Task::Pair { reader: requester, author: account, may_drop: true };
-    let entry = Entry::new(bucket, context.instance, task);
-    // The entry first: an approval without it would wait for the next look at this pair.
-    note(context, &entry).await?;
-    let set =
-        Command::new("HSET").arg(&context.keys().approved(account)).arg(&requester.to_bytes()).arg(&request);
-    let answer = context.router().ask(Request::write(context.slot(account), set)).await?;
-    let epoch = answer.epoch.clone();
-    answer.ok()?;
-    drop(accept(context, entry));
-    Ok(Some(epoch))
+    let mut lost = None;
+    for _ in 0..TRIES_MAX {
+        let _place = reserve(context)?;
+        let Some(request) = requested(context, requester, account).await? else {
+            let (_, epoch) = graph_stamp(context, requester).await?;
+            let follows = context.following(requester)?.score(&account).await?.is_some();
+            return if follows { Ok(epoch) } else { Err(no_request(account, requester)) };
+        };
+        let before = approved(context, account, requester).await?;
+        let entry = Entry::new(context.bucket(account), context.instance, task);
+        let of = [keys.approved(account), keys.journal(entry.bucket)];
+        let most = context.settings.journal_max;
+        let command = functions::approve(&of, requester, before, request, most, (&entry.id, &entry.stored()));
+        let answer = match context.once(context.slot(account), command).await {
+            Err(e) if e.kind() == ErrorKind::Unknown => {
+                lost = Some(e);
+                continue;
+            }
+            answer => answer?,
+        };
+        let epoch = answer.epoch.clone();
+        match Compared::parse(answer.ok()?)? {
+            Compared::Done => {
+                drop(accept(context, entry));
+                return Ok(epoch);
+            }
+            Compared::JournalFull => return Err(journal_full(context)),
+            Compared::Changed | Compared::NoAccount => {}
+        }
+    }
+    Err(lost.unwrap_or_else(|| no_request(account, requester)))
 }
 
 /// Turns the request that `requester` has made down.
@@ -54,7 +73,7 @@ pub(crate) async fn reject(
     context: &Arc<Context>,
     account: AccountId,
     requester: AccountId,
-) -> Result<Option<Epoch>> {
+) -> Result<Epoch> {
     let _place = reserve(context)?;
     super::change::apply(context, requester, || {
         Box::pin(async {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::{Intent, Wanted, apply};
+use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request};
 use crate::context::{Context, draw};
 use crate::error::{Error, Result};
@@ -91,7 +92,7 @@ pub(crate) async fn follow(
     context: &Arc<Context>,
     reader: AccountId,
     author: AccountId,
-) -> Result<(Followed, Option<Epoch>)> {
+) -> Result<(Followed, Epoch)> {
     distinct(reader, author)?;
     let _place = reserve(context)?;
     let card = context.existing(author).await?;
@@ -108,9 +109,10 @@ pub(crate) async fn follow(
     let is_requested = AtomicBool::new(false);
     let epoch = apply(context, reader, || {
         Box::pin(async {
+            is_requested.store(false, Ordering::Relaxed);
             if following.score(&author).await?.is_some() {
-                is_requested.store(false, Ordering::Relaxed);
-                return Ok(None);
+                // It renews the stamps all the same: who looked at this follow before and wants to end it looks again.
+                return Ok(Some(Intent::default()));
             }
             if !card.is_locked {
                 return follow_intent(context, reader, author).map(Some);
@@ -144,11 +146,7 @@ pub(super) async fn requested(
 }
 
 /// Unfollows, or takes a request back.
-pub(crate) async fn unfollow(
-    context: &Arc<Context>,
-    reader: AccountId,
-    author: AccountId,
-) -> Result<Option<Epoch>> {
+pub(crate) async fn unfollow(context: &Arc<Context>, reader: AccountId, author: AccountId) -> Result<Epoch> {
     distinct(reader, author)?;
     let _place = reserve(context)?;
     let following = context.following(reader)?;
@@ -166,24 +164,34 @@ pub(crate) async fn unfollow(
     .await
 }
 
-/// Unfollows if the follow is still the one with this score.
-pub(super) async fn unfollow_since(
+/// Ends the follow with this score, if its author still doesn't want it.
+pub(super) async fn end_unwanted(
     context: &Arc<Context>,
     reader: AccountId,
     author: AccountId,
     since: f64,
-) -> Result<Option<Epoch>> {
+) -> Result<Epoch> {
     let following = context.following(reader)?;
     apply(context, reader, || {
         Box::pin(async {
             let now = following.score(&author).await?;
-            if now.is_none_or(|now| now.to_bits() != since.to_bits()) {
+            let is_same = now.is_some_and(|now| now.to_bits() == since.to_bits());
+            // Read under the stamp that is compared: a follow that was acknowledged since has renewed it.
+            if !is_same || is_wanted(context, reader, author).await? {
                 return Ok(None);
             }
             unfollow_intent(context, reader, author).map(Some)
         })
     })
     .await
+}
+
+/// Whether an author is there and doesn't block the reader.
+pub(super) async fn is_wanted(context: &Context, reader: AccountId, author: AccountId) -> Result<bool> {
+    match context.account(author).await? {
+        Some(card) if card.state != AccountState::Deleted => Ok(!context.is_blocked(author, reader).await?),
+        _ => Ok(false),
+    }
 }
 
 /// Switches a mute, block or hide on or off.
@@ -193,7 +201,7 @@ pub(crate) async fn toggle(
     other: AccountId,
     what: Toggle,
     on: bool,
-) -> Result<Option<Epoch>> {
+) -> Result<Epoch> {
     distinct(account, other)?;
     let _place = reserve(context)?;
     if on {

@@ -1,7 +1,7 @@
 //! Reading a page: stamps and home in one trip with the outboxes that are pulled, then posts and authors in another;
 //! more of both as long as the page isn't full.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -99,8 +99,8 @@ struct Reading<'a> {
     sources: Sources,
     loaded: Loaded,
     shown: Vec<(PostId, AccountId)>,
-    /// Originals whose repost is on the page already.
-    reposted: HashSet<PostId>,
+    /// Originals whose repost is on the page already, and that repost.
+    reposted: HashMap<PostId, PostId>,
     /// Where the last post that was taken stands.
     last: Option<u64>,
     /// Of a read that only explains: what became of each entry. Such a read leaves no traces.
@@ -134,7 +134,7 @@ impl<'a> Reading<'a> {
             sources: Sources::new(direction, from, until),
             loaded: Loaded::default(),
             shown: Vec::with_capacity(limit),
-            reposted: HashSet::new(),
+            reposted: HashMap::new(),
             last: None,
             judged: None,
         }
@@ -364,11 +364,22 @@ impl<'a> Reading<'a> {
         if self.filter.is_some_and(|filter| !filter.shows(&facts)) {
             return Err(HiddenBecause::Filtered);
         }
-        // Several reposts of one original show once on a page, at the first that is met.
         match header.original.filter(|_| met.post.is_plain_repost()) {
-            Some(original) if !self.reposted.insert(original.id) => Err(HiddenBecause::RepostedAbove),
-            _ => Ok(()),
+            Some(original) => self.collapse(original.id, id),
+            None => Ok(()),
         }
+    }
+
+    /// Several reposts of one original show once on a page, at the newest: reading up, it takes the older one's place.
+    fn collapse(&mut self, original: PostId, repost: PostId) -> Result<(), HiddenBecause> {
+        let is_up = self.direction == Direction::Up;
+        match self.reposted.get(&original).copied() {
+            Some(_) if !is_up => return Err(HiddenBecause::RepostedAbove),
+            Some(older) => self.shown.retain(|(id, _)| *id != older),
+            None => {}
+        }
+        self.reposted.insert(original, repost);
+        Ok(())
     }
 
     fn page(&mut self) -> Page {

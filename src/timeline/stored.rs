@@ -129,17 +129,18 @@ fn shown(record: &Record) -> Option<HomeRecord> {
 
 /// Lays an outbox out: its length, its first element, its last ones.
 fn outbox_of(listed: &Reply, first: Reply, newest: Reply) -> Result<StoredOutbox> {
-    // A first element of nine bytes is no post: a letter, and the id up to which posts were cut off.
+    // A first element of nine bytes is no post: a letter, and the id up to which posts were cut off; 0: none were.
     let first = first.into_array()?;
     let cut = first.first().and_then(|e| e.bytes().ok()?.split_first_chunk::<1>()?.1.try_into().ok());
-    let cut_up_to = cut.and_then(|id| PostId::from_u64(u64::from_be_bytes(id)).ok());
+    let cut_up_to = cut.map(u64::from_be_bytes).filter(|id| *id > 0).and_then(|id| PostId::from_u64(id).ok());
+    let count = listed.count()? - u64::from(cut.is_some());
     let mut posts = Vec::new();
     for element in newest.into_array()? {
         let Ok(id) = <[u8; 8]>::try_from(element.bytes()?) else { continue };
         let id = u64::from_be_bytes(id);
         posts.push(OutboxPost { id: PostId::from_u64(id & !DELETED)?, is_deleted: id & DELETED != 0 });
     }
-    Ok(StoredOutbox { posts: listed.count()? - u64::from(cut_up_to.is_some()), cut_up_to, newest: posts })
+    Ok(StoredOutbox { posts: count, cut_up_to, newest: posts })
 }
 
 /// How many list nodes a list has: only DEBUG tells, which most servers forbid, unless it is one small list.

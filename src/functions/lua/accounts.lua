@@ -14,12 +14,15 @@ end
 
 -- account_set: changes fields of an account that exists.
 -- KEYS  record
--- ARGV  field, value, ...
--- Reply 1, or 0: there is none
+-- ARGV  graph stamp that the caller saw ('' for any), new graph stamp ('' to keep it), field, value, ...
+-- Reply {'ok'}, {'gone'}, {'stamp', graph stamp}: something has changed
 local function account_set(keys, args)
-  if redis.call('EXISTS', keys[1]) == 0 then return 0 end
-  redis.call('HSET', keys[1], unpack(args))
-  return 1
+  local stamp = redis.call('HGET', keys[1], 'g')
+  if not stamp then return { 'gone' } end
+  if args[1] ~= '' and args[1] ~= stamp then return { 'stamp', stamp } end
+  redis.call('HSET', keys[1], unpack(args, 3))
+  if args[2] ~= '' then redis.call('HSET', keys[1], 'g', args[2]) end
+  return { 'ok' }
 end
 
 -- account_read: notes on which day an account has read, and that its home is alive.
@@ -147,13 +150,12 @@ end
 -- KEYS  record, marks, home; if the author's followers are spread: its followers in this bucket, the piece
 -- ARGV  author, mark, new marks stamp, since, piece (-1: small), depth, '1' if the home may be dropped,
 --       down to where the ids are all (exclusive), account, fit, id, ... (newest first)
--- Reply {'ok'}: there is no such mark now; {'changed'}: it is another one; {'edge'}: the edge is missing;
+-- Reply {'ok'}; {'changed'}: the mark is another one, or gone; {'edge'}: the edge is missing;
 --       {'busy', nonce}: the home is being filled; {'left'}: the ids don't reach; {'tree', tree}
 local function settle(keys, args)
   local author, mark = args[1], args[2]
-  local now = redis.call('HGET', keys[2], author)
-  if not now then return { 'ok' } end
-  if now ~= mark then return { 'changed' } end
+  -- No mark is another one too: an unfollow may have been settled before our edge was written.
+  if redis.call('HGET', keys[2], author) ~= mark then return { 'changed' } end
   if #keys > 3 then
     local ok, answer = check_place(keys[4], tonumber(args[5]), tonumber(args[6]))
     if not ok then return answer end
@@ -185,6 +187,20 @@ local function settle(keys, args)
   return { 'ok' }
 end
 
+-- approve: says yes to a request, and has that looked at.
+-- KEYS  approved, journal
+-- ARGV  who asked, what stands there as far as the caller knows ('' nothing), request, most entries, entry, value
+-- Reply {'ok'}; {'stamp', what stands there}; {'busy'}
+local function approve(keys, args)
+  local before = redis.call('HGET', keys[1], args[1]) or ''
+  if before == args[3] then return { 'ok' } end
+  if before ~= args[2] then return { 'stamp', before } end
+  if journal_full(keys[2], tonumber(args[4]), 1) then return { 'busy' } end
+  redis.call('HSET', keys[2], args[5], args[6])
+  redis.call('HSET', keys[1], args[1], args[3])
+  return { 'ok' }
+end
+
 -- field_drop: drops a field of a hash if it still has that value.
 -- KEYS  hash
 -- ARGV  field, value
@@ -207,6 +223,7 @@ local function account_bury(keys)
   return 1
 end
 
+register('approve', approve, {})
 register('field_drop', field_drop, { 'allow-oom' })
 register('account_bury', account_bury, { 'allow-oom' })
 register('account_create', account_create, {})

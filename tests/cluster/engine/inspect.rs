@@ -4,7 +4,8 @@ use std::process::Command;
 
 use tideline::post::{Draft, PostRef};
 use tideline::{
-    AccountId, Candidate, Engine, ErrorKind, HiddenBecause, HomeStatus, NewAccount, PostId, Query, Verdict,
+    AccountId, Candidate, Engine, ErrorKind, HiddenBecause, HomeStatus, Mode, NewAccount, PostId, Query,
+    Verdict,
 };
 
 use super::{accounts, drained, engine, engine_with, small, tenant};
@@ -79,6 +80,10 @@ async fn an_observer_changes_nothing_and_finds_only_what_exists() {
     let people = accounts(&engine, 2).await;
     engine.follow(people[0], people[1]).await.unwrap();
     let id = publish(&engine, people[1], "hello").await;
+    let star = NewAccount { mode: Mode::Pull, ..NewAccount::default() };
+    let star = engine.create_account(star).await.unwrap();
+    engine.follow(people[0], star).await.unwrap();
+    let pulled = publish(&engine, star, "to all").await;
     drained(&engine).await;
 
     let observer = observer().await.unwrap();
@@ -86,8 +91,9 @@ async fn an_observer_changes_nothing_and_finds_only_what_exists() {
         let inspection = observer.inspect(people[0]).await.unwrap();
         assert_eq!((inspection.home.status, inspection.home.records), (HomeStatus::Missing, 0));
         assert_eq!(inspection.last_read_day, None);
-        assert_eq!(verdict_of(&inspection.page, id), Verdict::Shown);
-        assert!(!inspection.page[0].is_in_home);
+        assert_eq!(inspection.pulls, [star]);
+        let page: Vec<_> = inspection.page.iter().map(|c| (c.id, c.is_in_home, c.verdict)).collect();
+        assert_eq!(page, [(pulled, false, Verdict::Shown), (id, false, Verdict::Shown)]);
     }
     let refused = observer.publish(people[1], &Draft::text("no")).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unavailable);

@@ -1,0 +1,236 @@
+//! What a client asks of an instance, and what it hears: plain data, so that an instance may be another process.
+
+use serde::{Deserialize, Serialize};
+
+/// How far a post goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Reach {
+    Public,
+    Unlisted,
+    Followers,
+    Direct,
+}
+
+/// What an account may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum State {
+    Active,
+    Limited,
+    Suspended,
+}
+
+/// What one account switches on and off about another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Switch {
+    Mute,
+    Block,
+    Hide,
+}
+
+/// A post to publish; references are ids with their authors.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct PostSpec {
+    pub(crate) text: String,
+    pub(crate) reach: Reach,
+    pub(crate) only_to: Vec<u64>,
+    pub(crate) not_to: Vec<u64>,
+    pub(crate) original: Option<(u64, u64)>,
+    pub(crate) parent: Option<(u64, u64)>,
+    pub(crate) token: String,
+}
+
+/// Which timeline a page is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Which {
+    Home,
+    Profile { account: u64, replies: bool, reposts: bool },
+}
+
+/// Which page is asked for.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    pub(crate) reader: u64,
+    pub(crate) which: Which,
+    pub(crate) max: Option<u64>,
+    pub(crate) since: Option<u64>,
+    pub(crate) min: Option<u64>,
+    pub(crate) cursor: Option<u64>,
+    pub(crate) limit: usize,
+    pub(crate) hydrate: bool,
+}
+
+impl Asked {
+    /// The newest page of a home.
+    pub(crate) fn home(reader: u64, limit: usize) -> Self {
+        let which = Which::Home;
+        Self { reader, which, max: None, since: None, min: None, cursor: None, limit, hydrate: false }
+    }
+}
+
+/// A post on a page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shown {
+    pub(crate) id: u64,
+    pub(crate) author: u64,
+    /// On a hydrated page: what it says, and what it reposts.
+    pub(crate) text: Option<String>,
+    pub(crate) original: Option<u64>,
+}
+
+/// A page as it came.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Page {
+    pub(crate) posts: Vec<Shown>,
+    pub(crate) next: Option<u64>,
+    pub(crate) newer: Option<u64>,
+}
+
+/// What a client asks of an instance.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Call {
+    Create {
+        account: u64,
+        is_locked: bool,
+        is_pulled: bool,
+    },
+    SetLock {
+        account: u64,
+        is_locked: bool,
+    },
+    SetState {
+        account: u64,
+        state: State,
+    },
+    Follow {
+        reader: u64,
+        author: u64,
+    },
+    Unfollow {
+        reader: u64,
+        author: u64,
+    },
+    Switch {
+        account: u64,
+        other: u64,
+        what: Switch,
+        on: bool,
+    },
+    Approve {
+        account: u64,
+        requester: u64,
+    },
+    Reject {
+        account: u64,
+        requester: u64,
+    },
+    Publish {
+        author: u64,
+        post: PostSpec,
+    },
+    /// Waits until a post that this instance has published is delivered.
+    Delivered {
+        post: u64,
+    },
+    Edit {
+        author: u64,
+        post: u64,
+        text: String,
+    },
+    Delete {
+        author: u64,
+        post: u64,
+    },
+    Read(Asked),
+    Sweep,
+    Warm {
+        account: u64,
+    },
+    Spread {
+        account: u64,
+    },
+    Drained {
+        within_ms: u64,
+    },
+    Post {
+        post: u64,
+    },
+    IsFollowing {
+        reader: u64,
+        author: u64,
+    },
+    Following {
+        account: u64,
+        descending: bool,
+        limit: usize,
+    },
+    Followers {
+        account: u64,
+        descending: bool,
+        limit: usize,
+    },
+    Counts {
+        account: u64,
+    },
+    Requests {
+        account: u64,
+    },
+}
+
+/// What an account's record and its sets count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    pub(crate) posts: u64,
+    pub(crate) following: u64,
+    pub(crate) followers: u64,
+    pub(crate) blocks: u64,
+    pub(crate) hides: u64,
+}
+
+/// What an instance answers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    Done,
+    Flag(bool),
+    Published {
+        id: u64,
+        is_repeat: bool,
+    },
+    Page(Page),
+    /// Author and text of a post, if there is one.
+    Post(Option<(u64, String)>),
+    Accounts(Vec<u64>),
+    Counts(Counts),
+    Failed {
+        kind: String,
+        message: String,
+        may_retry: bool,
+    },
+}
+
+impl Call {
+    /// For counting.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Create { .. } => "create",
+            Self::SetLock { .. } => "lock",
+            Self::SetState { .. } => "state",
+            Self::Follow { .. } => "follow",
+            Self::Unfollow { .. } => "unfollow",
+            Self::Switch { what: Switch::Mute, .. } => "mute",
+            Self::Switch { what: Switch::Block, .. } => "block",
+            Self::Switch { what: Switch::Hide, .. } => "hide",
+            Self::Approve { .. } => "approve",
+            Self::Reject { .. } => "reject",
+            Self::Publish { .. } => "publish",
+            Self::Delivered { .. } => "delivered",
+            Self::Edit { .. } => "edit",
+            Self::Delete { .. } => "delete",
+            Self::Read(_) => "read",
+            Self::Sweep => "sweep",
+            Self::Warm { .. } => "warm",
+            Self::Spread { .. } => "spread",
+            Self::Drained { .. } => "drained",
+            _ => "look",
+        }
+    }
+}

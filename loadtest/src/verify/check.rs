@@ -1,0 +1,224 @@
+//! Whether a page is right. Pure: a page and the world in, violations out.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::call::{Asked, Page, Shown, Which};
+use super::facts::{OPEN, Time, Tri, Window};
+use super::rules::View;
+use super::world::{PostFact, PostNo, World};
+
+/// What can be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wrong {
+    /// It had to be on the page.
+    Missing,
+    /// Twice on a page, or on two pages of a walk.
+    Doubled,
+    /// It must not be on the page.
+    Leaked,
+    /// Not newest first, or not within the range that was asked for.
+    Reordered,
+    /// Acknowledged, and gone; or undone, and back.
+    Lost,
+    /// An old text.
+    Stale,
+    /// A cursor that doesn't move, work that doesn't end, a call that is not answered.
+    Stuck,
+    /// Sets and counts that differ from the truth.
+    Miscounted,
+}
+
+/// Something that breaks a law.
+#[derive(Debug, Clone)]
+pub(crate) struct Violation {
+    pub(crate) wrong: Wrong,
+    /// Whose timeline, or whose data.
+    pub(crate) reader: u64,
+    pub(crate) post: Option<PostNo>,
+    pub(crate) text: String,
+    /// The page, with what was asked.
+    pub(crate) seen: Option<Box<Seen>>,
+}
+
+/// A page that somebody got.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) asked: Asked,
+    pub(crate) page: Page,
+    pub(crate) window: Window,
+    pub(crate) instance: usize,
+}
+
+impl Seen {
+    /// From which id to which the page is everything; both included. `None`: nothing.
+    fn covers(&self) -> Option<(u64, u64)> {
+        let (lower, upper) = self.range();
+        let (mut from, mut to) = (lower.saturating_add(1), upper.saturating_sub(1));
+        match (self.asked.min, self.page.next, self.page.newer) {
+            (None, Some(next), _) => from = from.max(next),
+            (Some(_), _, Some(newer)) => to = to.min(newer),
+            _ => {}
+        }
+        (from <= to).then_some((from, to))
+    }
+
+    /// What was asked for: between these, both left out.
+    fn range(&self) -> (u64, u64) {
+        let asked = &self.asked;
+        let upper = asked.max.unwrap_or(OPEN).min(asked.cursor.unwrap_or(OPEN));
+        (asked.since.max(asked.min).unwrap_or(0), upper)
+    }
+
+    fn holds(&self, id: u64) -> bool {
+        self.page.posts.iter().any(|shown| shown.id == id)
+    }
+
+    fn wrong(&self, wrong: Wrong, post: Option<PostNo>, text: String) -> Violation {
+        Violation { wrong, reader: self.asked.reader, post, text, seen: Some(Box::new(self.clone())) }
+    }
+}
+
+/// Everything that is wrong about a page.
+pub(crate) fn check(world: &World, seen: &Seen) -> Vec<Violation> {
+    let view = View::new(world, seen.asked.reader, seen.window);
+    let mut found = order(seen);
+    for shown in &seen.page.posts {
+        found.extend(shown_rightly(world, &view, seen, shown));
+    }
+    found.extend(collapsed(world, seen));
+    found.extend(missing(world, &view, seen));
+    found
+}
+
+fn belongs(view: &View<'_>, which: Which, post: &PostFact) -> Tri {
+    match which {
+        Which::Home => view.at_home(post),
+        Which::Profile { account, .. } if account != post.author => Tri::No,
+        Which::Profile { replies, reposts, .. } => view.on_profile(post, replies, reposts),
+    }
+}
+
+/// Newest first, each once, within the range; and the page goes on from where it ended.
+fn order(seen: &Seen) -> Vec<Violation> {
+    let (lower, upper) = seen.range();
+    let ids: Vec<u64> = seen.page.posts.iter().map(|shown| shown.id).collect();
+    let mut found = Vec::new();
+    for pair in ids.windows(2) {
+        if pair[0] == pair[1] {
+            found.push(seen.wrong(Wrong::Doubled, None, format!("post {} twice in a row", pair[0])));
+        } else if pair[0] < pair[1] {
+            found.push(seen.wrong(Wrong::Reordered, None, format!("{} before {}", pair[0], pair[1])));
+        }
+    }
+    for id in ids.iter().filter(|id| **id <= lower || **id >= upper) {
+        found.push(seen.wrong(Wrong::Reordered, None, format!("{id} is not between {lower} and {upper}")));
+    }
+    if ids.len() > seen.asked.limit {
+        found.push(seen.wrong(Wrong::Doubled, None, format!("{} posts on the page", ids.len())));
+    }
+    match (seen.asked.min, seen.page.next, seen.page.newer) {
+        (None, Some(next), _) => {
+            if next >= upper {
+                let text = format!("the next page begins at {next}, this one began at {upper}");
+                found.push(seen.wrong(Wrong::Stuck, None, text));
+            }
+            if let Some(id) = ids.iter().find(|id| **id < next) {
+                let text = format!("{id} is below the next page's beginning, {next}: it shows again there");
+                found.push(seen.wrong(Wrong::Doubled, None, text));
+            }
+        }
+        (Some(_), _, Some(newer)) => {
+            if newer <= lower {
+                let text = format!("the next newer page begins at {newer}, this one at {lower}");
+                found.push(seen.wrong(Wrong::Stuck, None, text));
+            }
+            if let Some(id) = ids.iter().find(|id| **id > newer) {
+                let text = format!("{id} is above the newer page's beginning, {newer}: it shows again there");
+                found.push(seen.wrong(Wrong::Doubled, None, text));
+            }
+        }
+        _ => {}
+    }
+    found
+}
+
+/// A post that shows may show, and says what it says.
+fn shown_rightly(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown) -> Option<Violation> {
+    let known = world.by_id.get(&shown.id).and_then(|no| Some((*no, world.post(*no)?)));
+    let Some((no, post)) = known else {
+        let text = format!("nobody has published {} by {}", shown.id, shown.author);
+        return Some(seen.wrong(Wrong::Leaked, None, text));
+    };
+    if post.author != shown.author {
+        let text = format!("{} is by {}, shown as by {}", shown.id, post.author, shown.author);
+        return Some(seen.wrong(Wrong::Leaked, Some(no), text));
+    }
+    if belongs(view, seen.asked.which, post) == Tri::No {
+        let text = format!("{} must not show", shown.id);
+        return Some(seen.wrong(Wrong::Leaked, Some(no), text));
+    }
+    let said = shown.text.as_deref()?;
+    let texts = post.texts(view.window_of(post.author));
+    if !texts.contains(&said) {
+        let text = format!("{} says {said:?}, it may say {texts:?}", shown.id);
+        return Some(seen.wrong(Wrong::Stale, Some(no), text));
+    }
+    None
+}
+
+/// The original of a plain repost.
+fn reposted(world: &World, id: u64) -> Option<PostNo> {
+    world.post(*world.by_id.get(&id)?).filter(|post| post.is_plain_repost())?.original
+}
+
+/// Of several plain reposts of one original a page shows one.
+fn collapsed(world: &World, seen: &Seen) -> Vec<Violation> {
+    let mut met: HashMap<PostNo, u64> = HashMap::new();
+    let mut found = Vec::new();
+    for shown in &seen.page.posts {
+        let Some(original) = reposted(world, shown.id) else { continue };
+        if let Some(other) = met.insert(original, shown.id) {
+            let text = format!("{other} and {} pass on the same post, on one page", shown.id);
+            found.push(seen.wrong(Wrong::Doubled, world.by_id.get(&shown.id).copied(), text));
+        }
+    }
+    found
+}
+
+/// When a post must show to the reader: its delivery was done, and no cache can be older.
+fn settled(world: &World, seen: &Seen, post: &PostFact) -> Time {
+    match seen.asked.which {
+        Which::Home if post.author != seen.asked.reader => {
+            post.delivered.saturating_add(world.visible_within)
+        }
+        _ => post.acknowledged,
+    }
+}
+
+fn missing(world: &World, view: &View<'_>, seen: &Seen) -> Vec<Violation> {
+    let Some((from, to)) = seen.covers() else { return Vec::new() };
+    let mut found = Vec::new();
+    for (id, no) in world.by_id.range(from..=to) {
+        let Some(post) = world.post(*no) else { continue };
+        if settled(world, seen, post) > seen.window.from || seen.holds(*id) {
+            continue;
+        }
+        if belongs(view, seen.asked.which, post) != Tri::Yes || is_collapsed(world, seen, *id) {
+            continue;
+        }
+        let text = format!("{id} must show: the page is everything from {from} to {to}");
+        found.push(seen.wrong(Wrong::Missing, Some(*no), text));
+    }
+    found
+}
+
+/// Whether the page shows another repost of the same original in its place: the newest, or, read upwards, any.
+fn is_collapsed(world: &World, seen: &Seen, id: u64) -> bool {
+    let Some(original) = reposted(world, id) else { return false };
+    let stands_for =
+        |other: u64| (other > id || seen.asked.min.is_some()) && reposted(world, other) == Some(original);
+    seen.page.posts.iter().any(|shown| stands_for(shown.id))
+}

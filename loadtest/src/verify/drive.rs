@@ -1,0 +1,324 @@
+//! Clients: each carries out the steps of its own accounts, one after another, and writes down what was acknowledged.
+
+use std::sync::Arc;
+
+use super::call::{Asked, Call, PostSpec, Reply, Switch, Which};
+use super::check::Wrong;
+use super::facts::{Change, OPEN, Time};
+use super::plan::{Action, PostPlan, Step};
+use super::run::{Ended, Run};
+use super::world::{PostFact, PostNo};
+
+/// Carries steps out, each client its own; returns when all are done.
+pub(crate) async fn drive(run: &Arc<Run>, steps: Vec<Step>, clients: usize) -> anyhow::Result<()> {
+    let mut parts: Vec<Vec<Step>> = vec![Vec::new(); clients];
+    for step in steps {
+        parts[step.client].push(step);
+    }
+    let clients = parts.into_iter().map(|part| {
+        let run = run.clone();
+        tokio::spawn(async move {
+            for step in part {
+                Client { run: &run, actor: step.actor, instance: step.instance }.carry_out(step.action).await;
+            }
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.await?;
+    }
+    Ok(())
+}
+
+/// Who carries out one step.
+struct Client<'a> {
+    run: &'a Arc<Run>,
+    actor: u64,
+    instance: usize,
+}
+
+impl Client<'_> {
+    async fn carry_out(&self, action: Action) {
+        let run = self.run;
+        match action {
+            Action::Publish(plan) => self.publish(plan).await,
+            Action::Republish(no) => self.republish(no).await,
+            Action::Edit(no) => self.edit(no).await,
+            Action::Delete(no) => self.delete(no).await,
+            Action::Follow(author) => self.follow(author).await,
+            Action::Unfollow(author) => {
+                let call = Call::Unfollow { reader: self.actor, author };
+                if let Some((start, end)) = self.write(call).await {
+                    run.world().unfollowed((self.actor, author), start, end);
+                }
+            }
+            Action::Switch(what, other, on) => self.switch(what, other, on).await,
+            Action::Approve(requester) => self.answer(requester, true).await,
+            Action::Reject(requester) => self.answer(requester, false).await,
+            Action::Lock(is_locked) => {
+                drop(self.write(Call::SetLock { account: self.actor, is_locked }).await);
+            }
+            Action::State(state) => {
+                let call = Call::SetState { account: self.actor, state };
+                if let Some((start, end)) = self.write(call).await
+                    && let Some(fact) = run.world().states.get_mut(&self.actor)
+                {
+                    fact.change(start, end, state);
+                }
+            }
+            Action::Read { limit, hydrate } => {
+                run.read(self.instance, Asked { hydrate, ..Asked::home(self.actor, limit) }).await;
+            }
+            Action::Walk { pages, limit, up, around } => self.walk(pages, limit, up, around).await,
+            Action::Profile { account, limit, replies, reposts } => {
+                let which = Which::Profile { account, replies, reposts };
+                run.read(self.instance, Asked { which, ..Asked::home(self.actor, limit) }).await;
+            }
+            Action::Sweep => drop(run.call(self.instance, Call::Sweep).await),
+            Action::Warm => drop(run.call(self.instance, Call::Warm { account: self.actor }).await),
+            Action::Spread => drop(run.call(self.instance, Call::Spread { account: self.actor }).await),
+        }
+    }
+
+    /// A write that nothing may refuse: when it began, when it was acknowledged.
+    async fn write(&self, call: Call) -> Option<(Time, Time)> {
+        let start = self.run.now();
+        match self.run.call(self.instance, call.clone()).await {
+            Ended::Done(_) => Some((start, self.run.now())),
+            Ended::Refused { kind, message, .. } => {
+                let text = format!("{call:?} was refused: {kind}: {message}");
+                self.run.wrong(Wrong::Stuck, self.actor, None, text);
+                None
+            }
+            Ended::Stuck => None,
+        }
+    }
+
+    async fn follow(&self, author: u64) {
+        let (run, pair, start) = (self.run, (self.actor, author), self.run.now());
+        match run.call(self.instance, Call::Follow { reader: self.actor, author }).await {
+            Ended::Done(Reply::Flag(follows)) => {
+                let mut world = run.world();
+                world.followed(pair, start, run.now(), follows);
+            }
+            // Blocked, or suspended. A try before that may have been carried out.
+            Ended::Refused { is_unsure: true, .. } => {
+                let mut world = run.world();
+                let now = run.now();
+                world.follow_fact(pair).influence(true, start, now);
+                world.requests.entry(pair).or_default().is_disturbed = true;
+            }
+            _ => {}
+        }
+    }
+
+    async fn switch(&self, what: Switch, other: u64, on: bool) {
+        let call = Call::Switch { account: self.actor, other, what, on };
+        let start = self.run.now();
+        if self.write(call).await.is_some() {
+            let mut world = self.run.world();
+            let end = self.run.now();
+            world.switched(what, (self.actor, other), on, (start, end));
+        }
+    }
+
+    async fn answer(&self, requester: u64, yes: bool) {
+        let (run, account, start) = (self.run, self.actor, self.run.now());
+        let call =
+            if yes { Call::Approve { account, requester } } else { Call::Reject { account, requester } };
+        match run.call(self.instance, call).await {
+            Ended::Done(_) | Ended::Refused { is_unsure: true, .. } => {
+                let mut world = run.world();
+                let end = run.now();
+                world.answered(account, requester, yes, (start, end));
+            }
+            _ => {}
+        }
+    }
+
+    async fn publish(&self, plan: PostPlan) {
+        let run = self.run;
+        let mut references = [None, None];
+        for (reference, no) in references.iter_mut().zip([plan.original, plan.parent]) {
+            if let Some(no) = no {
+                *reference = run.reference(no, |world| world.post(no).is_some_and(|p| p.is_unsure)).await;
+                if reference.is_none() {
+                    run.count("publish", |counts| counts.skipped += 1);
+                    self.never(plan.no);
+                    return;
+                }
+            }
+        }
+        let text = if plan.has_text { text_of(plan.no, 0) } else { String::new() };
+        let start = run.now();
+        let fact = PostFact {
+            author: self.actor,
+            reach: plan.reach,
+            only_to: plan.only_to.clone(),
+            not_to: plan.not_to.clone(),
+            original: plan.original,
+            has_text: plan.has_text,
+            parent: plan.parent,
+            start,
+            acknowledged: OPEN,
+            delivered: OPEN,
+            id: None,
+            deleted: None,
+            edits: Vec::new(),
+            text: text.clone(),
+            is_unsure: false,
+        };
+        run.world().posts[plan.no] = Some(fact);
+        let post = PostSpec {
+            text,
+            reach: plan.reach,
+            only_to: plan.only_to,
+            not_to: plan.not_to,
+            original: references[0],
+            parent: references[1],
+            token: token_of(plan.no),
+        };
+        match run.call(self.instance, Call::Publish { author: self.actor, post }).await {
+            Ended::Done(Reply::Published { id, .. }) => {
+                {
+                    let mut world = run.world();
+                    world.published(plan.no, id, run.now());
+                }
+                self.await_delivery(plan.no, id);
+            }
+            _ => self.never(plan.no),
+        }
+        run.tell_published();
+    }
+
+    /// A post that was refused, or whose original was: nobody needs to wait for it.
+    fn never(&self, no: PostNo) {
+        let mut world = self.run.world();
+        match world.post_mut(no) {
+            Some(post) => post.is_unsure = true,
+            None => world.posts[no] = Some(never(self.actor)),
+        }
+        drop(world);
+        self.run.tell_published();
+    }
+
+    /// Notes when the delivery is done, if the instance that began it lives so long.
+    fn await_delivery(&self, no: PostNo, id: u64) {
+        let (run, instance) = (self.run.clone(), self.run.pool.instance(self.instance));
+        tokio::spawn(async move {
+            if let Some(Reply::Done) = instance.call(Call::Delivered { post: id }).await {
+                let now = run.now();
+                if let Some(post) = run.world().post_mut(no) {
+                    post.delivered = post.delivered.min(now);
+                }
+            }
+        });
+    }
+
+    /// Publishing again with the same token gives the same post, also if it was edited or deleted meanwhile.
+    async fn republish(&self, no: PostNo) {
+        let Some((id, _)) = self.own(no).await else { return };
+        let post = {
+            let world = self.run.world();
+            let Some(post) = world.post(no) else { return };
+            PostSpec {
+                text: post.text.clone(),
+                reach: post.reach,
+                only_to: post.only_to.clone(),
+                not_to: post.not_to.clone(),
+                original: post.original.and_then(|no| world.reference(no)),
+                parent: post.parent.and_then(|no| world.reference(no)),
+                token: token_of(no),
+            }
+        };
+        let call = Call::Publish { author: self.actor, post };
+        match self.run.call(self.instance, call).await {
+            Ended::Done(Reply::Published { id: again, is_repeat: true }) if again == id => {}
+            Ended::Done(reply) => {
+                let text = format!("published again with the same token: {reply:?}, it was {id}");
+                self.run.wrong(Wrong::Doubled, self.actor, Some(no), text);
+            }
+            Ended::Refused { .. } | Ended::Stuck => {}
+        }
+    }
+
+    /// A post of the actor's own, which is the last of its steps or was refused.
+    async fn own(&self, no: PostNo) -> Option<(u64, u64)> {
+        self.run.reference(no, |world| world.post(no).is_some_and(|post| post.is_unsure)).await
+    }
+
+    async fn edit(&self, no: PostNo) {
+        let Some((id, _)) = self.own(no).await else { return };
+        let (number, has_text) = {
+            let world = self.run.world();
+            world.post(no).map_or((0, false), |post| (post.edits.len() + 1, post.has_text))
+        };
+        if !has_text {
+            return;
+        }
+        let text = text_of(no, number);
+        let call = Call::Edit { author: self.actor, post: id, text: text.clone() };
+        if let Some((start, end)) = self.write(call).await
+            && let Some(post) = self.run.world().post_mut(no)
+        {
+            post.edits.push(Change { start, end, value: text });
+        }
+    }
+
+    async fn delete(&self, no: PostNo) {
+        let Some((id, _)) = self.own(no).await else { return };
+        let call = Call::Delete { author: self.actor, post: id };
+        if let Some((start, end)) = self.write(call).await
+            && let Some(post) = self.run.world().post_mut(no)
+        {
+            post.deleted = Some(Change { start, end, value: () });
+        }
+    }
+
+    async fn walk(&self, pages: usize, limit: usize, up: bool, around: Option<PostNo>) {
+        let place = around.and_then(|no| self.run.world().reference(no)).map(|(id, _)| id);
+        let mut asked = Asked::home(self.actor, limit);
+        if up {
+            asked.min = Some(place.unwrap_or(0));
+        } else {
+            asked.max = place;
+        }
+        for page in 0..pages {
+            let Some(page) = self.run.read(self.instance + page, asked).await else { return };
+            match (up, page.next, page.newer) {
+                (false, Some(next), _) => asked.cursor = Some(next),
+                (true, _, Some(newer)) => asked.min = Some(newer),
+                _ => return,
+            }
+        }
+    }
+}
+
+/// What a post says after so many edits.
+fn text_of(no: PostNo, edits: usize) -> String {
+    format!("post {no}, edit {edits}")
+}
+
+fn token_of(no: PostNo) -> String {
+    format!("token-{no}")
+}
+
+/// A post that there never was.
+fn never(author: u64) -> PostFact {
+    PostFact {
+        author,
+        reach: super::call::Reach::Public,
+        only_to: Vec::new(),
+        not_to: Vec::new(),
+        original: None,
+        has_text: true,
+        parent: None,
+        start: 0,
+        acknowledged: OPEN,
+        delivered: OPEN,
+        id: None,
+        deleted: None,
+        edits: Vec::new(),
+        text: String::new(),
+        is_unsure: true,
+    }
+}

@@ -1,0 +1,161 @@
+//! What was true when, as far as the acknowledgements tell: each change happened somewhere between the start of its
+//! call and its acknowledgement.
+
+/// Microseconds since the run began.
+pub(crate) type Time = u64;
+/// Not yet.
+pub(crate) const OPEN: Time = Time::MAX;
+
+/// From when until when something is looked at; both included.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
+    pub(crate) from: Time,
+    pub(crate) to: Time,
+}
+
+/// Three-valued: what can't be known is neither wrong nor right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tri {
+    No,
+    Maybe,
+    Yes,
+}
+
+impl Tri {
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::No, _) | (_, Self::No) => Self::No,
+            (Self::Yes, Self::Yes) => Self::Yes,
+            _ => Self::Maybe,
+        }
+    }
+
+    pub(crate) fn or(self, other: Self) -> Self {
+        self.not().and(other.not()).not()
+    }
+
+    pub(crate) fn not(self) -> Self {
+        match self {
+            Self::No => Self::Yes,
+            Self::Maybe => Self::Maybe,
+            Self::Yes => Self::No,
+        }
+    }
+}
+
+impl From<bool> for Tri {
+    fn from(is_so: bool) -> Self {
+        if is_so { Self::Yes } else { Self::No }
+    }
+}
+
+/// A change by who owns the fact.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Change<T> {
+    pub(crate) start: Time,
+    pub(crate) end: Time,
+    pub(crate) value: T,
+}
+
+/// Something that others did, which may have changed the fact at any time since, or not at all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Influence<T> {
+    pub(crate) value: T,
+    pub(crate) start: Time,
+    /// When what caused it was over (an approval given, a block taken back).
+    pub(crate) over: Time,
+    /// When the owner has decided anew.
+    pub(crate) until: Time,
+}
+
+/// One fact and how it changed.
+#[derive(Debug, Clone)]
+pub(crate) struct Fact<T> {
+    pub(crate) first: T,
+    pub(crate) changes: Vec<Change<T>>,
+    pub(crate) influences: Vec<Influence<T>>,
+}
+
+impl<T: Copy + PartialEq> Fact<T> {
+    pub(crate) fn new(first: T) -> Self {
+        Self { first, changes: Vec::new(), influences: Vec::new() }
+    }
+
+    /// Its owner has changed it. What others had done before that call began no longer counts.
+    pub(crate) fn change(&mut self, start: Time, end: Time, value: T) {
+        self.changes.push(Change { start, end, value });
+        for influence in &mut self.influences {
+            if influence.over <= start {
+                influence.until = influence.until.min(end);
+            }
+        }
+    }
+
+    pub(crate) fn influence(&mut self, value: T, start: Time, over: Time) {
+        self.influences.push(Influence { value, start, over, until: OPEN });
+    }
+
+    /// What causes this value is over: from now on the owner decides.
+    pub(crate) fn over(&mut self, value: T, end: Time) {
+        for influence in self.influences.iter_mut().filter(|i| i.value == value && i.over == OPEN) {
+            influence.over = end;
+        }
+    }
+
+    /// After everything has drained and the truth was looked up.
+    pub(crate) fn settle(&mut self, now: Time, value: T) {
+        self.influences.iter_mut().for_each(|influence| influence.until = influence.until.min(now));
+        self.changes.push(Change { start: now, end: now, value });
+    }
+
+    /// Each value that it may have had in the window.
+    pub(crate) fn possible(&self, window: Window) -> Vec<T> {
+        let before = self.changes.partition_point(|change| change.end <= window.from);
+        let base = before.checked_sub(1).map_or(self.first, |last| self.changes[last].value);
+        let later = self.changes[before..].iter().filter(|change| change.start <= window.to);
+        let touches = |i: &&Influence<T>| i.start <= window.to && i.until > window.from;
+        let others = self.influences.iter().filter(touches).map(|influence| influence.value);
+        std::iter::once(base).chain(later.map(|change| change.value)).chain(others).collect()
+    }
+
+    /// Whether it was so, throughout the window.
+    pub(crate) fn is(&self, window: Window, is_so: impl Fn(T) -> bool) -> Tri {
+        let possible = self.possible(window);
+        match (possible.iter().any(|value| is_so(*value)), possible.iter().all(|value| is_so(*value))) {
+            (_, true) => Tri::Yes,
+            (true, _) => Tri::Maybe,
+            _ => Tri::No,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(from: Time, to: Time) -> Window {
+        Window { from, to }
+    }
+
+    #[test]
+    fn a_change_counts_from_its_acknowledgement_and_may_count_from_its_start() {
+        let mut fact = Fact::new(false);
+        fact.change(10, 20, true);
+        assert_eq!(fact.is(at(1, 9), |v| v), Tri::No);
+        assert_eq!(fact.is(at(1, 10), |v| v), Tri::Maybe);
+        assert_eq!(fact.is(at(19, 30), |v| v), Tri::Maybe);
+        assert_eq!(fact.is(at(20, 30), |v| v), Tri::Yes);
+    }
+
+    #[test]
+    fn what_others_did_counts_until_the_owner_decides_anew() {
+        let mut fact = Fact::new(true);
+        fact.influence(false, 10, OPEN);
+        fact.change(15, 16, true);
+        assert_eq!(fact.is(at(20, 20), |v| v), Tri::Maybe);
+        fact.over(false, 30);
+        fact.change(31, 33, true);
+        assert_eq!(fact.is(at(32, 32), |v| v), Tri::Maybe);
+        assert_eq!(fact.is(at(33, 40), |v| v), Tri::Yes);
+    }
+}

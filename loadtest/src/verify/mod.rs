@@ -1,0 +1,167 @@
+//! `loadtest verify`: the oracle. Random histories of everything that accounts do, on several instances, held against a
+//! naive model: every page that anybody gets, and in the end everybody's whole timeline.
+//!
+//! `plan` decides from the seed what is done, `drive` does it and writes down in `world` what was acknowledged when.
+//! `rules` says who may see what, written independently of the engine; `check` holds a page against both. Nothing of
+//! that does I/O or waits, but for `drive`. A page is checked after its round: by then everything that overlaps it is
+//! known. After each round the work is drained, what couldn't be known (`settle`) is looked up, and all is compared.
+
+mod args;
+mod call;
+mod check;
+mod drive;
+mod explain;
+mod facts;
+mod outcome;
+mod perform;
+mod plan;
+mod pool;
+mod rules;
+mod run;
+mod settle;
+mod setup;
+mod stored;
+mod walks;
+mod worker;
+mod world;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use tideline::local_cluster::{ClusterSpec, LocalCluster};
+
+use crate::report;
+use crate::target::Target;
+use args::Chaos;
+pub(crate) use args::VerifyArgs;
+use call::{Call, State};
+use facts::Fact;
+use outcome::{Basis, Outcome};
+use perform::Performer;
+use plan::Planner;
+use pool::{Instance, Pool};
+use run::Run;
+use setup::Setup;
+use walks::Depth;
+use worker::Worker;
+pub(crate) use worker::serve;
+use world::World;
+
+/// Violations that are explained at length.
+const EXPLAINED_MAX: usize = 6;
+const BUCKETS: u16 = 16;
+
+/// Runs the test; true if nothing was wrong.
+pub(crate) async fn run(args: VerifyArgs) -> anyhow::Result<bool> {
+    args.check()?;
+    let target = open(&args).await?;
+    let outcome = Box::pin(verify(&args, &target)).await;
+    let closed = target.close().await;
+    let outcome = outcome?;
+    closed?;
+    print!("{outcome}");
+    if let Some(file) = &args.json {
+        report::write_json(file, &outcome)?;
+    }
+    Ok(outcome.is_right())
+}
+
+async fn open(args: &VerifyArgs) -> anyhow::Result<Target> {
+    if !args.cluster.is_empty() {
+        return Ok(Target::Foreign(args.cluster.clone()));
+    }
+    let spec = ClusterSpec::ephemeral().node_timeout(Duration::from_millis(1_500));
+    let spec = spec.replicas(u16::from(args.has(Chaos::Failover)));
+    let cluster = LocalCluster::up(spec).await.context("no local cluster could be started")?;
+    Ok(Target::Own(Box::new(cluster)))
+}
+
+fn setup_of(args: &VerifyArgs, target: &Target, seed: u64) -> Setup {
+    Setup {
+        seeds: target.seeds(),
+        prefix: format!("verify-{:08x}:", rand::random::<u32>()),
+        buckets: BUCKETS,
+        visible_within_ms: args.visible_within_ms.unwrap_or(if seed % 2 == 0 { 0 } else { 200 }),
+        home_posts: if seed % 3 == 0 { 40 } else { 16 },
+        spread_at: 30,
+        is_replicated: args.has(Chaos::Failover),
+    }
+}
+
+async fn start(args: &VerifyArgs, setup: &Setup) -> anyhow::Result<Pool> {
+    let mut instances = Vec::new();
+    for _ in 0..args.instances {
+        instances.push(if args.chaos.is_empty() {
+            Instance::Here(Arc::new(Performer::new(setup.engine().await?)))
+        } else {
+            Instance::There(Arc::new(Worker::start(setup).await?))
+        });
+    }
+    Ok(Pool::new(instances))
+}
+
+async fn verify(args: &VerifyArgs, target: &Target) -> anyhow::Result<Outcome> {
+    let seed = args.seed.unwrap_or_else(rand::random);
+    let setup = setup_of(args, target, seed);
+    eprintln!("Verifying {} operations; seed {seed}, {} ms.", args.operations, setup.visible_within_ms);
+    if !target.is_own() {
+        eprintln!("The keys of this run begin with `{}`; they stay on the cluster.", setup.prefix);
+    }
+    let began = Instant::now();
+    let world = World { visible_within: setup.visible_within_ms * 1_000, ..World::default() };
+    let run = Run::new(start(args, &setup).await?, world);
+    let clients = usize::try_from(args.clients)?;
+    let mut planner = Planner::new(seed, u64::from(args.accounts), clients);
+    create(&run, &mut planner).await;
+    drive::drive(&run, planner.beginnings(), clients).await?;
+    let (mut left, mut rounds) = (args.operations, 0);
+    while left > 0 && run.findings().violations.is_empty() {
+        let steps = left.min(args.round);
+        left -= steps;
+        rounds += 1;
+        let steps = planner.steps(usize::try_from(steps)?);
+        run.world().posts.resize(planner.posts(), None);
+        drive::drive(&run, steps, clients).await?;
+        settle::settle(&run).await;
+        if left == 0
+            && let Some(sabotage) = args.sabotage
+        {
+            stored::sabotage(&run, &setup, sabotage).await?;
+        }
+        tokio::time::sleep(Duration::from_millis(setup.visible_within_ms + 20)).await;
+        run.check_pages();
+        settle::compare(&run).await;
+        walks::walk(&run, seed, if left == 0 { Depth::All } else { Depth::Round }).await;
+        run.check_pages();
+    }
+    explain(&run, &setup, seed).await?;
+    let (wall, posts) = (began.elapsed(), planner.posts());
+    let basis = Basis { seed, visible_within_ms: setup.visible_within_ms, wall, rounds, posts };
+    Ok(Outcome::new(args, basis, &run.findings()))
+}
+
+async fn create(run: &Arc<Run>, planner: &mut Planner) {
+    for (account, is_locked, is_pulled) in planner.creations() {
+        drop(run.call(0, Call::Create { account, is_locked, is_pulled }).await);
+        let mut world = run.world();
+        world.accounts.push(account);
+        world.states.insert(account, Fact::new(State::Active));
+    }
+}
+
+/// Says what is known about the first violations.
+async fn explain(run: &Arc<Run>, setup: &Setup, seed: u64) -> anyhow::Result<()> {
+    let violations = run.findings().violations.clone();
+    for violation in violations.iter().take(EXPLAINED_MAX) {
+        let stored = stored::describe(setup, violation, run).await.unwrap_or_else(|e| format!("{e:#}\n"));
+        eprintln!("{}", explain::explain(&run.world(), violation, &stored));
+    }
+    if violations.len() > EXPLAINED_MAX {
+        eprintln!("... and {} more, not explained.", violations.len() - EXPLAINED_MAX);
+    }
+    if !violations.is_empty() {
+        eprintln!("Seed {seed}; the same seed plans the same operations again: --seed {seed}");
+    }
+    Ok(())
+}

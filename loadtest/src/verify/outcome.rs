@@ -1,0 +1,107 @@
+//! The result of a run: what the JSON holds, and the table made of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::args::VerifyArgs;
+use super::check::Wrong;
+use super::run::{CallCounts, Findings};
+use crate::report;
+
+/// Everything that a run tells; loadtest/README.md explains the fields.
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
+    command: &'static str,
+    settings: VerifyArgs,
+    seed: u64,
+    visible_within_ms: u64,
+    seconds: f64,
+    rounds: usize,
+    posts: usize,
+    pages_checked: u64,
+    missing: u64,
+    doubled: u64,
+    leaked: u64,
+    reordered: u64,
+    lost: u64,
+    stale: u64,
+    stuck: u64,
+    miscounted: u64,
+    operations: BTreeMap<&'static str, CallCounts>,
+    errors: BTreeMap<String, u64>,
+    events: BTreeMap<&'static str, u64>,
+}
+
+/// What is known besides the findings.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Basis {
+    pub(crate) seed: u64,
+    pub(crate) visible_within_ms: u64,
+    pub(crate) wall: Duration,
+    pub(crate) rounds: usize,
+    pub(crate) posts: usize,
+}
+
+impl Outcome {
+    pub(crate) fn new(settings: &VerifyArgs, basis: Basis, findings: &Findings) -> Self {
+        let count = |wrong: Wrong| {
+            let found = findings.violations.iter().filter(|violation| violation.wrong == wrong).count();
+            u64::try_from(found).unwrap_or(u64::MAX)
+        };
+        Self {
+            command: "verify",
+            settings: settings.clone(),
+            seed: basis.seed,
+            visible_within_ms: basis.visible_within_ms,
+            seconds: basis.wall.as_secs_f64(),
+            rounds: basis.rounds,
+            posts: basis.posts,
+            pages_checked: findings.pages,
+            missing: count(Wrong::Missing),
+            doubled: count(Wrong::Doubled),
+            leaked: count(Wrong::Leaked),
+            reordered: count(Wrong::Reordered),
+            lost: count(Wrong::Lost),
+            stale: count(Wrong::Stale),
+            stuck: count(Wrong::Stuck),
+            miscounted: count(Wrong::Miscounted),
+            operations: findings.counts.clone(),
+            errors: findings.errors.clone(),
+            events: findings.events.clone(),
+        }
+    }
+
+    /// Whether nothing was wrong.
+    pub(crate) fn is_right(&self) -> bool {
+        let five = self.missing + self.doubled + self.leaked + self.reordered + self.lost;
+        five + self.stale + self.stuck + self.miscounted == 0
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sum = |of: fn(&CallCounts) -> u64| self.operations.values().map(of).sum::<u64>().to_string();
+        let list = |map: &BTreeMap<&'static str, u64>| {
+            let parts: Vec<String> = map.iter().map(|(what, count)| format!("{count} {what}")).collect();
+            if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+        };
+        let facts = report::facts([
+            ("seed", self.seed.to_string()),
+            ("visible within", format!("{} ms", self.visible_within_ms)),
+            ("calls acknowledged", sum(|counts| counts.acknowledged)),
+            ("calls refused", sum(|counts| counts.refused)),
+            ("calls repeated", sum(|counts| counts.repeated)),
+            ("posts", self.posts.to_string()),
+            ("pages checked", self.pages_checked.to_string()),
+            ("seconds", format!("{:.1}", self.seconds)),
+            ("went wrong on purpose", list(&self.events)),
+            ("missing / doubled / leaked", format!("{} / {} / {}", self.missing, self.doubled, self.leaked)),
+            ("reordered / lost", format!("{} / {}", self.reordered, self.lost)),
+            ("stale / stuck / miscounted", format!("{} / {} / {}", self.stale, self.stuck, self.miscounted)),
+        ]);
+        writeln!(f, "{facts}")
+    }
+}

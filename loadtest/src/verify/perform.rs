@@ -1,0 +1,246 @@
+//! Carries calls out on an engine.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tideline::post::{Draft, Edit, PostRef, Visibility};
+use tideline::sharded::Order;
+use tideline::{
+    AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, Mode, NewAccount, PostId,
+    Query, Range, Timeline,
+};
+
+use super::call::{Asked, Call, Counts, Page, PostSpec, Reach, Reply, Shown, State, Switch, Which};
+
+/// Deliveries that somebody may ask about; more are forgotten.
+const DELIVERIES_MAX: usize = 10_000;
+/// Pages of a set of accounts: beyond it a walk doesn't end.
+const PAGES_MAX: usize = 10_000;
+
+/// An engine that takes calls.
+#[derive(Debug)]
+pub(crate) struct Performer {
+    engine: Engine,
+    deliveries: Mutex<HashMap<u64, Delivery>>,
+}
+
+fn account(id: u64) -> tideline::Result<AccountId> {
+    AccountId::new(id)
+}
+
+fn reference((id, author): (u64, u64)) -> tideline::Result<PostRef> {
+    Ok(PostRef { id: PostId::from_u64(id)?, author: AccountId::new(author)? })
+}
+
+fn draft_of(spec: PostSpec) -> tideline::Result<Draft> {
+    let accounts = |ids: Vec<u64>| ids.into_iter().map(AccountId::new).collect::<tideline::Result<Vec<_>>>();
+    let visibility = match spec.reach {
+        Reach::Public => Visibility::Public,
+        Reach::Unlisted => Visibility::Unlisted,
+        Reach::Followers => Visibility::Followers,
+        Reach::Direct => Visibility::Direct,
+    };
+    let mut draft = Draft::text(spec.text).visibility(visibility).token(spec.token);
+    draft.only_to = accounts(spec.only_to)?;
+    draft.not_to = accounts(spec.not_to)?;
+    draft.repost_of = spec.original.map(reference).transpose()?;
+    draft.reply_to = spec.parent.map(reference).transpose()?;
+    Ok(draft)
+}
+
+fn query_of(asked: Asked) -> tideline::Result<Query> {
+    let post = |id: Option<u64>| id.map(PostId::from_u64).transpose();
+    let timeline = match asked.which {
+        Which::Home => Timeline::Home,
+        Which::Profile { account: id, replies, reposts } => {
+            Timeline::Profile { account: account(id)?, replies, reposts }
+        }
+    };
+    let range = Range { max_id: post(asked.max)?, since_id: post(asked.since)?, min_id: post(asked.min)? };
+    let cursor = asked.cursor.map(Cursor::below);
+    Ok(Query { timeline, range, cursor, limit: Some(asked.limit), hydrate: asked.hydrate })
+}
+
+impl Performer {
+    pub(crate) fn new(engine: Engine) -> Self {
+        Self { engine, deliveries: Mutex::default() }
+    }
+
+    /// Carries a call out; a failure is an answer too.
+    pub(crate) async fn perform(&self, call: Call) -> Reply {
+        match Box::pin(self.try_perform(call)).await {
+            Ok(reply) => reply,
+            Err(e) => Reply::Failed {
+                kind: format!("{:?}", e.kind()),
+                message: e.to_string(),
+                may_retry: e.kind().is_retryable(),
+            },
+        }
+    }
+
+    async fn try_perform(&self, call: Call) -> tideline::Result<Reply> {
+        let engine = &self.engine;
+        match call {
+            Call::Create { .. } | Call::SetLock { .. } | Call::SetState { .. } => self.record(call).await?,
+            Call::Follow { reader, author } => {
+                let followed = engine.follow(account(reader)?, account(author)?).await?;
+                return Ok(Reply::Flag(followed == Followed::Following));
+            }
+            Call::Unfollow { reader, author } => engine.unfollow(account(reader)?, account(author)?).await?,
+            Call::Switch { account: by, other, what, on } => self.switch(by, other, what, on).await?,
+            Call::Approve { account: by, requester } => {
+                engine.approve(account(by)?, account(requester)?).await?;
+            }
+            Call::Reject { account: by, requester } => {
+                engine.reject(account(by)?, account(requester)?).await?;
+            }
+            Call::Publish { author, post } => return self.publish(author, post).await,
+            Call::Delivered { post } => self.delivered(post).await?,
+            Call::Edit { author, post, text } => {
+                let edit = Edit { text: Some(text), ..Edit::default() };
+                engine.edit(account(author)?, PostId::from_u64(post)?, &edit).await?;
+            }
+            Call::Delete { author, post } => {
+                engine.delete(account(author)?, PostId::from_u64(post)?).await?;
+            }
+            Call::Read(asked) => return self.read(asked).await,
+            Call::Sweep => drop(engine.sweep(0).await?),
+            Call::Warm { account: id } => drop(engine.warm(account(id)?).await?),
+            Call::Spread { account: id } => {
+                let followers = engine.store().sets().of_account::<AccountId>(account(id)?, "followers")?;
+                followers.spread().await?;
+            }
+            Call::Drained { within_ms } => engine.drained(Duration::from_millis(within_ms)).await?,
+            look => return self.look(look).await,
+        }
+        Ok(Reply::Done)
+    }
+
+    async fn record(&self, call: Call) -> tideline::Result<()> {
+        let mut update = AccountUpdate::default();
+        let id = match call {
+            Call::Create { account: id, is_locked, is_pulled } => {
+                let mode = if is_pulled { Mode::Pull } else { Mode::Push };
+                let new = NewAccount { id: Some(account(id)?), is_locked, mode, ..NewAccount::default() };
+                return self.engine.create_account(new).await.map(drop);
+            }
+            Call::SetLock { account, is_locked } => {
+                update.is_locked = Some(is_locked);
+                account
+            }
+            Call::SetState { account, state } => {
+                update.state = Some(match state {
+                    State::Active => AccountState::Active,
+                    State::Limited => AccountState::Limited,
+                    State::Suspended => AccountState::Suspended,
+                });
+                account
+            }
+            _ => return Ok(()),
+        };
+        self.engine.update_account(account(id)?, &update).await
+    }
+
+    async fn switch(&self, by: u64, other: u64, what: Switch, on: bool) -> tideline::Result<()> {
+        let (by, other, engine) = (account(by)?, account(other)?, &self.engine);
+        match (what, on) {
+            (Switch::Mute, true) => engine.mute(by, other).await,
+            (Switch::Mute, false) => engine.unmute(by, other).await,
+            (Switch::Block, true) => engine.block(by, other).await,
+            (Switch::Block, false) => engine.unblock(by, other).await,
+            (Switch::Hide, true) => engine.hide_from(by, other).await,
+            (Switch::Hide, false) => engine.show_to(by, other).await,
+        }
+    }
+
+    async fn publish(&self, author: u64, post: PostSpec) -> tideline::Result<Reply> {
+        let published = self.engine.publish(account(author)?, &draft_of(post)?).await?;
+        let id = published.id.get();
+        let mut deliveries = self.deliveries.lock().unwrap_or_else(PoisonError::into_inner);
+        if !published.is_repeat && deliveries.len() < DELIVERIES_MAX {
+            deliveries.insert(id, published.delivery);
+        }
+        Ok(Reply::Published { id, is_repeat: published.is_repeat })
+    }
+
+    async fn delivered(&self, post: u64) -> tideline::Result<()> {
+        let delivery = self.deliveries.lock().unwrap_or_else(PoisonError::into_inner).remove(&post);
+        match delivery {
+            Some(mut delivery) => delivery.all().await.map(drop),
+            None => {
+                let text = format!("the delivery of post {post} is not known here");
+                Err(tideline::Error::new(tideline::ErrorKind::NotFound, text))
+            }
+        }
+    }
+
+    async fn read(&self, asked: Asked) -> tideline::Result<Reply> {
+        let page = self.engine.read(account(asked.reader)?, &query_of(asked)?).await?;
+        let shown = page.posts.iter().map(|post| Shown {
+            id: post.id.get(),
+            author: post.author.get(),
+            text: post.post.as_ref().map(|post| post.content().text.clone()),
+            original: post.post.as_ref().and_then(|post| Some(post.header().original?.id.get())),
+        });
+        let next = page.next.map(Cursor::id);
+        Ok(Reply::Page(Page { posts: shown.collect(), next, newer: page.newer.map(PostId::get) }))
+    }
+
+    /// What is only looked at when a history is checked.
+    async fn look(&self, call: Call) -> tideline::Result<Reply> {
+        let engine = &self.engine;
+        Ok(match call {
+            Call::Post { post } => {
+                let found = engine.post(PostId::from_u64(post)?).await?;
+                Reply::Post(found.map(|post| (post.header().author.get(), post.content().text.clone())))
+            }
+            Call::IsFollowing { reader, author } => {
+                Reply::Flag(engine.is_following(account(reader)?, account(author)?).await?)
+            }
+            Call::Following { .. } | Call::Followers { .. } => Reply::Accounts(self.list(call).await?),
+            Call::Counts { account: id } => {
+                let id = account(id)?;
+                let (following, followers) = engine.counts(id).await?;
+                let record = engine.account(id).await?;
+                if record.following != following {
+                    let text =
+                        format!("account {id} follows {following}, its record says {}", record.following);
+                    return Err(tideline::Error::new(tideline::ErrorKind::Internal, text));
+                }
+                let (posts, blocks, hides) = (record.posts, record.blocks, record.hides);
+                Reply::Counts(Counts { posts, following, followers, blocks, hides })
+            }
+            Call::Requests { account: id } => {
+                let waiting = engine.follow_requests(account(id)?).await?;
+                Reply::Accounts(waiting.into_iter().map(AccountId::get).collect())
+            }
+            other => unreachable!("{other:?} is carried out elsewhere"),
+        })
+    }
+
+    /// Whom an account follows or who follows it, page by page.
+    async fn list(&self, call: Call) -> tideline::Result<Vec<u64>> {
+        let (id, descending, limit, is_following) = match call {
+            Call::Following { account, descending, limit } => (account, descending, limit, true),
+            Call::Followers { account, descending, limit } => (account, descending, limit, false),
+            _ => return Ok(Vec::new()),
+        };
+        let id = account(id)?;
+        let order = if descending { Order::Descending } else { Order::Ascending };
+        let (mut all, mut after) = (Vec::new(), None);
+        for _ in 0..PAGES_MAX {
+            let page = if is_following {
+                self.engine.following(id, after.as_ref(), limit, order).await?
+            } else {
+                self.engine.followers(id, after.as_ref(), limit, order).await?
+            };
+            all.extend(page.entries.iter().map(|(id, _)| id.get()));
+            if page.next.is_none() {
+                break;
+            }
+            after = page.next;
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,365 @@
+//! What is done, decided beforehand from the seed: who does what, at which instance, in which order. The plan imagines
+//! that everything is carried out one after another; clients then carry their parts out at the same time.
+
+use std::collections::BTreeSet;
+
+use rand::rngs::StdRng;
+use rand::seq::IteratorRandom;
+use rand::{RngExt, SeedableRng};
+
+use super::call::{Reach, State, Switch};
+use super::world::PostNo;
+
+/// Accounts that nearly everybody follows.
+const FAMOUS: u64 = 4;
+/// Posts that may be answered, reposted, changed: the newest so many.
+const RECENT: usize = 200;
+
+/// One step.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub(crate) actor: u64,
+    pub(crate) client: usize,
+    /// A number that becomes an instance.
+    pub(crate) instance: usize,
+    pub(crate) action: Action,
+}
+
+/// A post to be.
+#[derive(Debug, Clone)]
+pub(crate) struct PostPlan {
+    pub(crate) no: PostNo,
+    pub(crate) reach: Reach,
+    pub(crate) only_to: Vec<u64>,
+    pub(crate) not_to: Vec<u64>,
+    pub(crate) original: Option<PostNo>,
+    pub(crate) has_text: bool,
+    pub(crate) parent: Option<PostNo>,
+}
+
+/// What a step does; the actor does it.
+#[derive(Debug, Clone)]
+pub(crate) enum Action {
+    Publish(PostPlan),
+    /// With the token of a post that is there already.
+    Republish(PostNo),
+    Edit(PostNo),
+    Delete(PostNo),
+    Follow(u64),
+    Unfollow(u64),
+    Switch(Switch, u64, bool),
+    Approve(u64),
+    Reject(u64),
+    Lock(bool),
+    State(State),
+    /// The newest page of its home.
+    Read {
+        limit: usize,
+        hydrate: bool,
+    },
+    /// Some pages of its home, one behind the other, downwards or upwards from a post's place.
+    Walk {
+        pages: usize,
+        limit: usize,
+        up: bool,
+        around: Option<PostNo>,
+    },
+    Profile {
+        account: u64,
+        limit: usize,
+        replies: bool,
+        reposts: bool,
+    },
+    Sweep,
+    Warm,
+    Spread,
+}
+
+/// What the plan imagines.
+#[derive(Debug, Default)]
+struct Imagined {
+    follows: BTreeSet<(u64, u64)>,
+    requests: BTreeSet<(u64, u64)>,
+    switches: BTreeSet<(u64, u64, u8)>,
+    locked: BTreeSet<u64>,
+    states: BTreeSet<u64>,
+    /// Author, reach, whether it has an audience of its own; deleted posts are gone.
+    posts: Vec<(PostNo, u64, Reach, bool)>,
+    next_post: PostNo,
+}
+
+/// Makes the steps.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    random: StdRng,
+    accounts: u64,
+    clients: usize,
+    imagined: Imagined,
+}
+
+impl Planner {
+    pub(crate) fn new(seed: u64, accounts: u64, clients: usize) -> Self {
+        Self { random: StdRng::seed_from_u64(seed), accounts, clients, imagined: Imagined::default() }
+    }
+
+    /// Which accounts are locked, and which are pulled, from their creation on.
+    pub(crate) fn creations(&mut self) -> Vec<(u64, bool, bool)> {
+        let created: Vec<_> = (1..=self.accounts)
+            .map(|id| (id, id > FAMOUS && self.random.random_bool(0.1), matches!(id, 2 | 9 | 10)))
+            .collect();
+        self.imagined.locked.extend(created.iter().filter(|(_, is_locked, _)| *is_locked).map(|c| c.0));
+        created
+    }
+
+    /// The follows that everything begins with.
+    pub(crate) fn beginnings(&mut self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for reader in 1..=self.accounts {
+            let mut followed: BTreeSet<u64> = (1..=FAMOUS).collect();
+            followed.retain(|author| self.random.random_bool(if *author < FAMOUS { 0.85 } else { 0.35 }));
+            followed.extend((0..10).map(|_| self.somebody()));
+            followed.remove(&reader);
+            for author in followed {
+                self.imagine_follow(reader, author);
+                steps.push(self.step(reader, Action::Follow(author)));
+            }
+        }
+        steps
+    }
+
+    /// So many further steps.
+    pub(crate) fn steps(&mut self, count: usize) -> Vec<Step> {
+        (0..count).map(|_| self.next()).collect()
+    }
+
+    /// How many posts there will be.
+    pub(crate) fn posts(&self) -> usize {
+        self.imagined.next_post
+    }
+
+    fn step(&mut self, actor: u64, action: Action) -> Step {
+        let client = usize::try_from(actor).unwrap_or(0) % self.clients;
+        Step { actor, client, instance: self.random.random_range(0..1_000), action }
+    }
+
+    /// An account; low ones come often.
+    fn somebody(&mut self) -> u64 {
+        let place: f64 = self.random.random::<f64>().powi(2);
+        let span = f64::from(u32::try_from(self.accounts).unwrap_or(u32::MAX));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "below the number of accounts"
+        )]
+        let offset = (place * span) as u64;
+        (1 + offset).min(self.accounts)
+    }
+
+    fn somebody_but(&mut self, other: u64) -> u64 {
+        loop {
+            let account = self.somebody();
+            if account != other {
+                return account;
+            }
+        }
+    }
+
+    fn next(&mut self) -> Step {
+        let actor = self.somebody();
+        let action = match self.random.random_range(0..1_000) {
+            0..250 => self.publish(actor),
+            250..275 => self.own_post(actor).map(Action::Edit),
+            275..325 => self.delete(actor),
+            325..335 => self.own_post(actor).map(Action::Republish),
+            335..430 => self.follow(actor),
+            430..490 => self.unfollow(actor),
+            490..570 => Some(self.switch(actor)),
+            570..595 => self.answer(actor),
+            595..605 => Some(self.record(actor)),
+            605..610 => Some(Action::Warm),
+            610..613 => Some(Action::Sweep),
+            613..615 => Some(Action::Spread),
+            615..850 => None,
+            850..960 => Some(self.walk()),
+            _ => Some(self.profile()),
+        };
+        let action = action.unwrap_or_else(|| self.read());
+        self.step(actor, action)
+    }
+
+    fn limit(&mut self) -> usize {
+        if self.random.random_bool(0.2) {
+            self.random.random_range(1..4)
+        } else {
+            self.random.random_range(4..41)
+        }
+    }
+
+    fn read(&mut self) -> Action {
+        Action::Read { limit: self.limit(), hydrate: self.random.random_bool(0.3) }
+    }
+
+    fn walk(&mut self) -> Action {
+        let around = self.random.random_bool(0.5).then(|| self.recent()).flatten();
+        let up = self.random.random_bool(0.4);
+        Action::Walk { pages: self.random.random_range(2..8), limit: self.limit(), up, around }
+    }
+
+    fn profile(&mut self) -> Action {
+        let (replies, reposts) = (self.random.random_bool(0.7), self.random.random_bool(0.7));
+        Action::Profile { account: self.somebody(), limit: self.limit(), replies, reposts }
+    }
+
+    fn recent(&mut self) -> Option<PostNo> {
+        let posts = &self.imagined.posts;
+        let from = posts.len().saturating_sub(RECENT);
+        posts[from..].iter().choose(&mut self.random).map(|post| post.0)
+    }
+
+    fn own_post(&mut self, actor: u64) -> Option<PostNo> {
+        let posts = &self.imagined.posts;
+        let from = posts.len().saturating_sub(RECENT * 2);
+        let own = posts[from..].iter().filter(|post| post.1 == actor);
+        own.choose(&mut self.random).map(|post| post.0)
+    }
+
+    fn delete(&mut self, actor: u64) -> Option<Action> {
+        let no = self.own_post(actor)?;
+        self.imagined.posts.retain(|post| post.0 != no);
+        Some(Action::Delete(no))
+    }
+
+    fn publish(&mut self, actor: u64) -> Option<Action> {
+        if self.imagined.states.contains(&actor) && self.random.random_bool(0.9) {
+            return None;
+        }
+        let reach = match self.random.random_range(0..100) {
+            0..65 => Reach::Public,
+            65..73 => Reach::Unlisted,
+            73..90 => Reach::Followers,
+            _ => Reach::Direct,
+        };
+        let no = self.imagined.next_post;
+        let mut post = PostPlan {
+            no,
+            reach,
+            only_to: Vec::new(),
+            not_to: Vec::new(),
+            original: None,
+            has_text: true,
+            parent: None,
+        };
+        let is_narrow = self.random.random_bool(0.05);
+        if reach == Reach::Direct || is_narrow {
+            post.only_to = self.some_accounts(actor);
+        } else if self.random.random_bool(0.05) {
+            post.not_to = self.some_accounts(actor);
+        }
+        match self.random.random_range(0..100) {
+            0..14 => post.original = self.repostable(actor),
+            14..30 => post.parent = self.recent(),
+            _ => {}
+        }
+        post.has_text = post.original.is_none() || self.random.random_bool(0.25);
+        let has_audience = !post.only_to.is_empty() || !post.not_to.is_empty();
+        self.imagined.next_post += 1;
+        self.imagined.posts.push((no, actor, reach, has_audience));
+        Some(Action::Publish(post))
+    }
+
+    /// A recent post that may be passed on. A few are reposted again and again.
+    fn repostable(&mut self, actor: u64) -> Option<PostNo> {
+        let posts = &self.imagined.posts;
+        let from = posts.len().saturating_sub(if self.random.random_bool(0.5) { 12 } else { RECENT });
+        let may = |post: &&(PostNo, u64, Reach, bool)| match post.2 {
+            Reach::Public | Reach::Unlisted => !post.3,
+            Reach::Followers => post.1 == actor,
+            Reach::Direct => false,
+        };
+        posts[from..].iter().filter(may).choose(&mut self.random).map(|post| post.0)
+    }
+
+    fn some_accounts(&mut self, actor: u64) -> Vec<u64> {
+        let count = self.random.random_range(1..6);
+        let some: BTreeSet<u64> = (0..count).map(|_| self.somebody_but(actor)).collect();
+        some.into_iter().collect()
+    }
+
+    fn imagine_follow(&mut self, reader: u64, author: u64) {
+        if self.imagined.locked.contains(&author) {
+            self.imagined.requests.insert((author, reader));
+        } else {
+            self.imagined.follows.insert((reader, author));
+        }
+    }
+
+    fn follow(&mut self, actor: u64) -> Option<Action> {
+        let author = self.somebody_but(actor);
+        self.imagine_follow(actor, author);
+        Some(Action::Follow(author))
+    }
+
+    fn unfollow(&mut self, actor: u64) -> Option<Action> {
+        let followed = self.imagined.follows.range((actor, 0)..(actor + 1, 0));
+        let author = followed.choose(&mut self.random)?.1;
+        self.imagined.follows.remove(&(actor, author));
+        Some(Action::Unfollow(author))
+    }
+
+    /// Mostly taken back again: histories are about changes.
+    fn switch(&mut self, actor: u64) -> Action {
+        let on = self.imagined.switches.range((actor, 0, 0)..(actor + 1, 0, 0));
+        if let Some(switched) = on.choose(&mut self.random).copied()
+            && self.random.random_bool(0.6)
+        {
+            self.imagined.switches.remove(&switched);
+            return Action::Switch(what(switched.2), switched.1, false);
+        }
+        let followed = self.imagined.follows.range((actor, 0)..(actor + 1, 0)).choose(&mut self.random);
+        let other = followed.map(|pair| pair.1).filter(|_| self.random.random_bool(0.6));
+        let other = other.unwrap_or_else(|| self.somebody_but(actor));
+        let number = self.random.random_range(0..3);
+        self.imagined.switches.insert((actor, other, number));
+        if number == 1 {
+            self.imagined.follows.remove(&(actor, other));
+            self.imagined.follows.remove(&(other, actor));
+        }
+        Action::Switch(what(number), other, true)
+    }
+
+    fn answer(&mut self, actor: u64) -> Option<Action> {
+        let waiting = self.imagined.requests.range((actor, 0)..(actor + 1, 0));
+        let requester = waiting.choose(&mut self.random)?.1;
+        self.imagined.requests.remove(&(actor, requester));
+        if self.random.random_bool(0.3) {
+            return Some(Action::Reject(requester));
+        }
+        self.imagined.follows.insert((requester, actor));
+        Some(Action::Approve(requester))
+    }
+
+    fn record(&mut self, actor: u64) -> Action {
+        if self.imagined.states.remove(&actor) {
+            return Action::State(State::Active);
+        }
+        match self.random.random_range(0..4) {
+            0 => {
+                self.imagined.states.insert(actor);
+                Action::State(if self.random.random_bool(0.5) { State::Suspended } else { State::Limited })
+            }
+            _ if self.imagined.locked.remove(&actor) => Action::Lock(false),
+            _ => {
+                self.imagined.locked.insert(actor);
+                Action::Lock(true)
+            }
+        }
+    }
+}
+
+fn what(number: u8) -> Switch {
+    match number {
+        0 => Switch::Mute,
+        1 => Switch::Block,
+        _ => Switch::Hide,
+    }
+}

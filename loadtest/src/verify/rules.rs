@@ -1,0 +1,126 @@
+//! Who may see what, as published, written down again without looking at the engine's own filter.
+
+use super::call::{Reach, State, Switch};
+use super::facts::{Tri, Window};
+use super::world::{PostFact, PostNo, World};
+
+/// A reader, and when it looked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    world: &'a World,
+    reader: u64,
+    /// When what the reader did itself is looked at.
+    own: Window,
+    /// When what others did is looked at: a cache may be this old.
+    others: Window,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(world: &'a World, reader: u64, window: Window) -> Self {
+        let others = Window { from: window.from.saturating_sub(world.visible_within), ..window };
+        Self { world, reader, own: window, others }
+    }
+
+    /// When what that account did is looked at.
+    pub(crate) fn window_of(&self, account: u64) -> Window {
+        if account == self.reader { self.own } else { self.others }
+    }
+
+    fn follows(&self, author: u64) -> Tri {
+        self.world.is_following(self.reader, author, self.own)
+    }
+
+    fn mutes(&self, account: u64) -> Tri {
+        self.world.is_on(Switch::Mute, self.reader, account, self.own)
+    }
+
+    fn blocks(&self, account: u64) -> Tri {
+        self.world.is_on(Switch::Block, self.reader, account, self.own)
+    }
+
+    fn is_kept_out_by(&self, account: u64) -> Tri {
+        let is_on = |what| self.world.is_on(what, account, self.reader, self.others);
+        is_on(Switch::Block).or(is_on(Switch::Hide))
+    }
+
+    fn state_is(&self, account: u64, is_so: impl Fn(State) -> bool) -> Tri {
+        let window = self.window_of(account);
+        self.world.states.get(&account).map_or(Tri::No, |fact| fact.is(window, is_so))
+    }
+
+    fn exists(&self, post: &PostFact) -> Tri {
+        post.exists(self.window_of(post.author))
+    }
+
+    /// Whether the reader may see a post that is there, wherever it meets it.
+    fn may_read(&self, post: &PostFact) -> Tri {
+        let author = post.author;
+        let is_seen = self.state_is(author, |state| state != State::Suspended);
+        if author == self.reader {
+            return is_seen;
+        }
+        let is_named = post.only_to.contains(&self.reader);
+        let is_left_out = !post.only_to.is_empty() && !is_named || post.not_to.contains(&self.reader);
+        if is_left_out {
+            return Tri::No;
+        }
+        let reaches = match post.reach {
+            Reach::Direct => Tri::from(is_named),
+            Reach::Followers => self.follows(author),
+            Reach::Public | Reach::Unlisted => {
+                self.state_is(author, |state| state == State::Active).or(self.follows(author))
+            }
+        };
+        is_seen.and(self.is_kept_out_by(author).not()).and(self.blocks(author).not()).and(reaches)
+    }
+
+    /// A repost shows only with its original. A quote also when its original is gone, not when it is out of bounds.
+    fn original_allows(&self, post: &PostFact) -> Tri {
+        let Some(original) = post.original.and_then(|no| self.world.post(no)) else { return Tri::Yes };
+        let is_there = self.exists(original);
+        let is_own = post.author == self.reader;
+        let unmuted = if is_own { Tri::Yes } else { self.mutes(original.author).not() };
+        let shows = self.may_read(original).and(unmuted);
+        if post.has_text { is_there.not().or(shows) } else { is_there.and(shows) }
+    }
+
+    /// Whether a post belongs into the reader's home.
+    pub(crate) fn at_home(&self, post: &PostFact) -> Tri {
+        if post.author == self.reader {
+            return self.exists(post).and(self.may_read(post)).and(self.original_allows(post));
+        }
+        let wanted = self.follows(post.author).and(self.mutes(post.author).not());
+        if wanted == Tri::No {
+            return Tri::No;
+        }
+        let answers = match post.parent.and_then(|no| self.world.post(no)) {
+            None => Tri::Yes,
+            Some(parent) => self.answer_to(post.author, parent.author),
+        };
+        let allowed = self.may_read(post).and(self.original_allows(post));
+        self.exists(post).and(wanted).and(answers).and(allowed)
+    }
+
+    /// Whether the reader wants to hear what `author` answers to `other`.
+    fn answer_to(&self, author: u64, other: u64) -> Tri {
+        let is_close = other == author || other == self.reader;
+        let is_known = Tri::from(is_close).or(self.follows(other));
+        is_known.and(self.mutes(other).not()).and(self.blocks(other).not())
+    }
+
+    /// Whether a post belongs onto its author's page, as the reader may see that.
+    pub(crate) fn on_profile(&self, post: &PostFact, replies: bool, reposts: bool) -> Tri {
+        let parent = post.parent.and_then(|no| self.world.post(no));
+        let is_answer = parent.is_some_and(|parent| parent.author != post.author);
+        if is_answer && !replies || post.is_plain_repost() && !reposts {
+            return Tri::No;
+        }
+        self.exists(post).and(self.may_read(post)).and(self.original_allows(post))
+    }
+
+    /// The posts that certainly belong into the reader's home, newest first.
+    pub(crate) fn home(&self) -> Vec<PostNo> {
+        let is_shown = |no: &&PostNo| self.world.post(**no).is_some_and(|p| self.at_home(p) == Tri::Yes);
+        self.world.by_id.values().rev().filter(is_shown).copied().collect()
+    }
+}

@@ -1,0 +1,219 @@
+//! What clients and checks share: the instances, the world, the clock, and what was found.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::call::{Asked, Call, Page, Reply};
+use super::check::{Seen, Violation, Wrong, check};
+use super::facts::{Time, Window};
+use super::pool::Pool;
+use super::world::{PostNo, World};
+
+/// A call that is not carried out within this time is stuck.
+const CALL_MAX: Duration = Duration::from_secs(60);
+/// Between two tries of a call.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Done(Reply),
+    /// Refused for good. Whether an earlier try may have been carried out.
+    Refused {
+        kind: String,
+        message: String,
+        is_unsure: bool,
+    },
+    /// Not carried out in time.
+    Stuck,
+}
+
+/// How many calls of one kind ended how.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub(crate) struct CallCounts {
+    pub(crate) acknowledged: u64,
+    pub(crate) refused: u64,
+    pub(crate) repeated: u64,
+    pub(crate) skipped: u64,
+}
+
+/// What is counted, and what is wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) counts: BTreeMap<&'static str, CallCounts>,
+    pub(crate) errors: BTreeMap<String, u64>,
+    pub(crate) violations: Vec<Violation>,
+    /// What was counted already: one hole met by many reads is one hole.
+    known: HashSet<(Wrong, u64, Option<PostNo>, String)>,
+    pub(crate) pages: u64,
+    pub(crate) events: BTreeMap<&'static str, u64>,
+}
+
+/// A run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) pool: Pool,
+    began: Instant,
+    world: Mutex<World>,
+    findings: Mutex<Findings>,
+    /// Pages that are checked when everything that overlaps them is known.
+    seen: Mutex<Vec<Seen>>,
+    /// Changes with every post.
+    published: watch::Sender<()>,
+}
+
+impl Run {
+    pub(crate) fn new(pool: Pool, world: World) -> Arc<Self> {
+        Arc::new(Self {
+            pool,
+            began: Instant::now(),
+            world: Mutex::new(world),
+            findings: Mutex::default(),
+            seen: Mutex::default(),
+            published: watch::Sender::new(()),
+        })
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn findings(&self) -> MutexGuard<'_, Findings> {
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        Time::try_from(self.began.elapsed().as_micros()).unwrap_or(Time::MAX - 1)
+    }
+
+    pub(crate) fn event(&self, what: &'static str) {
+        *self.findings().events.entry(what).or_default() += 1;
+    }
+
+    pub(crate) fn report(&self, violation: Violation) {
+        let mut findings = self.findings();
+        let detail = if violation.post.is_some() { String::new() } else { violation.text.clone() };
+        if findings.known.insert((violation.wrong, violation.reader, violation.post, detail)) {
+            findings.violations.push(violation);
+        }
+    }
+
+    pub(crate) fn wrong(&self, wrong: Wrong, reader: u64, post: Option<PostNo>, text: String) {
+        self.report(Violation { wrong, reader, post, text, seen: None });
+    }
+
+    /// Calls until it is carried out or refused: at another instance each time.
+    pub(crate) async fn call(&self, instance: usize, call: Call) -> Ended {
+        let since = Instant::now();
+        let name = call.name();
+        let mut tries = 0;
+        while since.elapsed() < CALL_MAX {
+            let answer =
+                tokio::time::timeout(CALL_MAX, self.pool.instance(instance + tries).call(call.clone())).await;
+            match answer.ok().flatten() {
+                Some(Reply::Failed { kind, message, may_retry }) => {
+                    self.count_error(&format!("{name}: {kind}"));
+                    if !may_retry {
+                        self.count(name, |counts| counts.refused += 1);
+                        return Ended::Refused { kind, message, is_unsure: tries > 0 };
+                    }
+                    tracing::debug!("{call:?}: {kind}: {message}");
+                }
+                Some(reply) => {
+                    self.count(name, |counts| counts.acknowledged += 1);
+                    return Ended::Done(reply);
+                }
+                None => self.count_error(&format!("{name}: instance gone")),
+            }
+            tries += 1;
+            self.count(name, |counts| counts.repeated += 1);
+            tokio::time::sleep(PAUSE).await;
+        }
+        let seconds = CALL_MAX.as_secs();
+        self.wrong(Wrong::Stuck, 0, None, format!("{call:?} was not carried out within {seconds} s"));
+        Ended::Stuck
+    }
+
+    pub(crate) fn count(&self, name: &'static str, how: impl FnOnce(&mut CallCounts)) {
+        how(self.findings().counts.entry(name).or_default());
+    }
+
+    fn count_error(&self, error: &str) {
+        *self.findings().errors.entry(error.to_owned()).or_default() += 1;
+    }
+
+    /// Reads a page; it is checked later. A read has no effect, so its time is that of the try that was answered.
+    pub(crate) async fn read(&self, instance: usize, asked: Asked) -> Option<Page> {
+        let since = Instant::now();
+        let mut number = instance;
+        loop {
+            let from = self.now();
+            let answer =
+                tokio::time::timeout(CALL_MAX, self.pool.instance(number).call(Call::Read(asked))).await;
+            let to = self.now();
+            match answer.ok().flatten() {
+                Some(Reply::Page(page)) => {
+                    self.count("read", |counts| counts.acknowledged += 1);
+                    let window = Window { from, to };
+                    let instance = number % self.pool.len();
+                    let seen = Seen { asked, page: page.clone(), window, instance };
+                    self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+                    return Some(page);
+                }
+                Some(Reply::Failed { kind, message, may_retry }) => {
+                    self.count_error(&format!("read: {kind}"));
+                    if !may_retry {
+                        let text = format!("a read was refused: {kind}: {message}");
+                        self.wrong(Wrong::Stuck, asked.reader, None, text);
+                        return None;
+                    }
+                }
+                _ => self.count_error("read: instance gone"),
+            }
+            if since.elapsed() > CALL_MAX {
+                let text = format!("{asked:?} was not answered within {} s", CALL_MAX.as_secs());
+                self.wrong(Wrong::Stuck, asked.reader, None, text);
+                return None;
+            }
+            self.count("read", |counts| counts.repeated += 1);
+            number += 1;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Checks all pages that were read so far: nothing may be under way that overlaps them.
+    pub(crate) fn check_pages(&self) {
+        let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let world = self.world();
+        self.findings().pages += u64::try_from(seen.len()).unwrap_or(u64::MAX);
+        for page in &seen {
+            for violation in check(&world, page) {
+                self.report(violation);
+            }
+        }
+    }
+
+    pub(crate) fn tell_published(&self) {
+        self.published.send_replace(());
+    }
+
+    /// Id and author of a post that another client may still be publishing. `None`: it never came to be.
+    pub(crate) async fn reference(&self, no: PostNo, is_over: impl Fn(&World) -> bool) -> Option<(u64, u64)> {
+        let mut changes = self.published.subscribe();
+        loop {
+            {
+                let world = self.world();
+                if let Some(reference) = world.reference(no) {
+                    return Some(reference);
+                }
+                if is_over(&world) {
+                    return None;
+                }
+            }
+            tokio::time::timeout(CALL_MAX * 2, changes.changed()).await.ok()?.ok()?;
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! After the work is drained: what couldn't be known is looked up, and what is stored is held against the model.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt as _};
+
+use super::call::{Asked, Call, Counts, Reply, State, Switch, Which};
+use super::check::Wrong;
+use super::facts::{Tri, Window};
+use super::run::{Ended, Run};
+use super::world::{Pair, PostNo, World};
+
+/// Calls at the same time.
+const AT_ONCE: usize = 16;
+/// How long the journals may take to be empty.
+const DRAIN_MAX_MS: u64 = 45_000;
+
+/// Waits until all is drained, then looks up what couldn't be known.
+pub(crate) async fn settle(run: &Arc<Run>) {
+    if let Ended::Refused { kind, message, .. } = run.call(0, Call::Drained { within_ms: DRAIN_MAX_MS }).await
+    {
+        run.wrong(Wrong::Stuck, 0, None, format!("what was accepted is not drained: {kind}: {message}"));
+    }
+    let now = run.now();
+    for post in run.world().posts.iter_mut().flatten() {
+        post.delivered = post.delivered.min(now);
+    }
+    adopt(run).await;
+    let unsure: Vec<Pair> = {
+        let world = run.world();
+        let at = Window { from: now, to: now };
+        let mut unsure: Vec<Pair> = world
+            .follows
+            .iter()
+            .filter(|(_, fact)| fact.is(at, |is| is) == Tri::Maybe)
+            .map(|f| *f.0)
+            .collect();
+        unsure.sort_unstable();
+        unsure
+    };
+    stream::iter(unsure).for_each_concurrent(AT_ONCE, |pair| look_up(run, pair)).await;
+}
+
+/// Posts that were refused in the end, after a try that may have been carried out.
+async fn adopt(run: &Arc<Run>) {
+    let unsure: Vec<(PostNo, u64)> = {
+        let world = run.world();
+        let is_open =
+            |no: &PostNo| world.post(*no).is_some_and(|p| p.is_unsure && p.start > 0 && p.id.is_none());
+        (0..world.posts.len()).filter(is_open).filter_map(|no| Some((no, world.post(no)?.author))).collect()
+    };
+    for (no, author) in unsure {
+        let mut cursor = None;
+        // The newest posts are enough: it was published in this round.
+        for _ in 0..20 {
+            let which = Which::Profile { account: author, replies: true, reposts: true };
+            let asked = Asked { which, cursor, hydrate: true, ..Asked::home(author, 100) };
+            let Ended::Done(Reply::Page(page)) = run.call(no, Call::Read(asked)).await else { break };
+            let mut world = run.world();
+            let found = page.posts.iter().find(|shown| {
+                let post = world.post(no);
+                let is_known = world.by_id.contains_key(&shown.id);
+                let same_original = || {
+                    let original = post.and_then(|p| p.original).and_then(|no| world.post(no)?.id);
+                    shown.original == original
+                };
+                !is_known && post.is_some_and(|p| shown.text.as_deref() == Some(&p.text) && same_original())
+            });
+            if let Some(id) = found.map(|shown| shown.id) {
+                let now = run.now();
+                world.published(no, id, now);
+                if let Some(post) = world.post_mut(no) {
+                    post.delivered = now;
+                }
+                break;
+            }
+            drop(world);
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+    }
+}
+
+/// Whether one follows another, where both had a hand in it.
+async fn look_up(run: &Arc<Run>, pair: Pair) {
+    let (reader, author) = pair;
+    let Ended::Done(Reply::Flag(follows)) = run.call(0, Call::IsFollowing { reader, author }).await else {
+        return;
+    };
+    let expected = {
+        let mut world = run.world();
+        let now = run.now();
+        let expected = expected(&world, pair, Window { from: now, to: now });
+        world.follow_fact(pair).settle(now, follows);
+        expected
+    };
+    if expected.is_some_and(|expected| expected != follows) {
+        let text = format!("{reader} follows {author}: {follows}, it has to be {expected:?}");
+        run.wrong(if follows { Wrong::Leaked } else { Wrong::Lost }, reader, None, text);
+    }
+}
+
+/// What must be so although both had a hand in it.
+fn expected(world: &World, pair: Pair, now: Window) -> Option<bool> {
+    let (reader, author) = pair;
+    if world.is_on(Switch::Block, author, reader, now) == Tri::Yes {
+        return Some(false);
+    }
+    let was_suspended = world
+        .states
+        .get(&author)
+        .is_some_and(|fact| fact.changes.iter().any(|change| change.value == State::Suspended));
+    let request = world.requests.get(&pair)?;
+    (request.approved && !request.is_disturbed && !was_suspended).then_some(true)
+}
+
+/// Holds everything that can be asked besides timelines against the model.
+pub(crate) async fn compare(run: &Arc<Run>) {
+    let accounts = run.world().accounts.clone();
+    stream::iter(accounts).for_each_concurrent(AT_ONCE, |account| compare_account(run, account)).await;
+    let posts = run.world().posts.len();
+    stream::iter(0..posts).for_each_concurrent(AT_ONCE, |no| compare_post(run, no)).await;
+}
+
+/// What must be counted and listed of an account.
+struct Wanted {
+    counts: Counts,
+    following: BTreeSet<u64>,
+    followers: BTreeSet<u64>,
+    /// Who certainly waits for an answer, and who certainly doesn't.
+    waiting: (BTreeSet<u64>, BTreeSet<u64>),
+}
+
+impl Wanted {
+    fn of(world: &World, account: u64, now: Window) -> Self {
+        let is_following = |a, b| world.is_following(a, b, now) == Tri::Yes;
+        let all = || world.accounts.iter().copied();
+        let following: BTreeSet<u64> = all().filter(|other| is_following(account, *other)).collect();
+        let followers: BTreeSet<u64> = all().filter(|other| is_following(*other, account)).collect();
+        let count = |what| {
+            let is_on = |other: &u64| world.is_on(what, account, *other, now) == Tri::Yes;
+            u64::try_from(all().filter(is_on).count()).unwrap_or(u64::MAX)
+        };
+        let own = world.by_id.values().filter_map(|no| world.post(*no)).filter(|p| p.author == account);
+        let posts = own.filter(|post| post.exists(now) == Tri::Yes).count();
+        let size = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        let counts = Counts {
+            posts: size(posts),
+            following: size(following.len()),
+            followers: size(followers.len()),
+            blocks: count(Switch::Block),
+            hides: count(Switch::Hide),
+        };
+        let waits = |other: &u64| {
+            let request = world.requests.get(&(*other, account));
+            request.is_some_and(|r| r.asked.is_some() && !r.approved && !r.is_disturbed)
+        };
+        let certainly = all().filter(waits).collect();
+        let never = all().filter(|other| !world.requests.contains_key(&(*other, account))).collect();
+        Self { counts, following, followers, waiting: (certainly, never) }
+    }
+}
+
+async fn compare_account(run: &Arc<Run>, account: u64) {
+    let wanted = {
+        let world = run.world();
+        let now = run.now();
+        Wanted::of(&world, account, Window { from: now, to: now })
+    };
+    let number = usize::try_from(account).unwrap_or(0);
+    match run.call(number, Call::Counts { account }).await {
+        Ended::Done(Reply::Counts(counts)) if counts == wanted.counts => {}
+        other => {
+            let text = format!("counts of {account} are {other:?}, they must be {:?}", wanted.counts);
+            run.wrong(Wrong::Miscounted, account, None, text);
+        }
+    }
+    for (limit, descending) in [(7, false), (40, true)] {
+        let following = Call::Following { account, descending, limit };
+        compare_list(run, account, following, &wanted.following).await;
+        let followers = Call::Followers { account, descending, limit };
+        compare_list(run, account, followers, &wanted.followers).await;
+    }
+    let Ended::Done(Reply::Accounts(waiting)) = run.call(number, Call::Requests { account }).await else {
+        return;
+    };
+    let waiting: BTreeSet<u64> = waiting.into_iter().collect();
+    let was_suspended = run.world().states.get(&account).is_some_and(|s| !s.changes.is_empty());
+    let (certainly, never) = &wanted.waiting;
+    let lost: Vec<&u64> = certainly.difference(&waiting).filter(|_| !was_suspended).collect();
+    let back: Vec<&u64> = waiting.intersection(never).collect();
+    if !lost.is_empty() || !back.is_empty() {
+        let text = format!("requests to follow {account}: {lost:?} are not listed, {back:?} should not be");
+        run.wrong(if lost.is_empty() { Wrong::Miscounted } else { Wrong::Lost }, account, None, text);
+    }
+}
+
+async fn compare_list(run: &Arc<Run>, account: u64, call: Call, wanted: &BTreeSet<u64>) {
+    let number = usize::try_from(account).unwrap_or(0);
+    let Ended::Done(Reply::Accounts(listed)) = run.call(number, call.clone()).await else { return };
+    let set: BTreeSet<u64> = listed.iter().copied().collect();
+    if set.len() != listed.len() {
+        run.wrong(Wrong::Doubled, account, None, format!("{call:?} lists accounts twice: {listed:?}"));
+    }
+    let lost: Vec<&u64> = wanted.difference(&set).collect();
+    let extra: Vec<&u64> = set.difference(wanted).collect();
+    if !lost.is_empty() {
+        run.wrong(Wrong::Lost, account, None, format!("{call:?} lacks {lost:?}"));
+    }
+    if !extra.is_empty() {
+        run.wrong(Wrong::Miscounted, account, None, format!("{call:?} has {extra:?} besides"));
+    }
+}
+
+async fn compare_post(run: &Arc<Run>, no: PostNo) {
+    let Some((id, author)) = run.world().reference(no) else { return };
+    let Ended::Done(Reply::Post(found)) = run.call(no, Call::Post { post: id }).await else { return };
+    let wanted = {
+        let world = run.world();
+        let now = run.now();
+        let now = Window { from: now, to: now };
+        let post = world.post(no).filter(|post| post.exists(now) == Tri::Yes);
+        post.map(|post| (author, post.texts(now).concat()))
+    };
+    let wrong = match (&found, &wanted) {
+        (None, Some(_)) => Wrong::Lost,
+        // A deletion that is undone is lost too.
+        (Some(_), None) => Wrong::Lost,
+        (Some(found), Some(wanted)) if found != wanted => Wrong::Lost,
+        _ => return,
+    };
+    run.wrong(wrong, author, Some(no), format!("post {id} is {found:?}, it must be {wanted:?}"));
+}

@@ -1,0 +1,59 @@
+//! How instances are set up: small homes, small pieces, few buckets, short leases, so that short histories meet every
+//! rule.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tideline::cluster::{Replicas, RouterSettings};
+use tideline::sharded::SetSettings;
+use tideline::{Acknowledge, Engine, EngineSettings, Store, StoreOptions};
+
+/// How all instances of a run are set up. Goes to other processes as JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    pub(crate) seeds: Vec<String>,
+    pub(crate) prefix: String,
+    pub(crate) buckets: u16,
+    pub(crate) visible_within_ms: u64,
+    pub(crate) home_posts: u32,
+    pub(crate) spread_at: u64,
+    /// Whether writes wait for replicas.
+    pub(crate) is_replicated: bool,
+}
+
+impl Setup {
+    fn options(&self) -> StoreOptions {
+        let sets =
+            SetSettings { piece_limit: Some(16), spread_at: Some(self.spread_at), ..SetSettings::default() };
+        let router = RouterSettings {
+            response_timeout: Duration::from_millis(600),
+            connect_timeout: Duration::from_millis(500),
+            fence_timeout: Duration::from_millis(250),
+            refresh_period: Duration::from_millis(500),
+            replicas: if self.is_replicated { Replicas::Required } else { Replicas::Absent },
+            ..RouterSettings::default()
+        };
+        let (prefix, buckets) = (self.prefix.clone(), Some(self.buckets));
+        StoreOptions { prefix, buckets, router, sets, ..StoreOptions::new(self.seeds.clone()) }
+    }
+
+    /// A store alone, to look at what is stored.
+    pub(crate) async fn store(&self) -> tideline::Result<Store> {
+        Store::open(self.options()).await
+    }
+
+    /// An instance.
+    pub(crate) async fn engine(&self) -> tideline::Result<Engine> {
+        let settings = EngineSettings {
+            visible_within: Duration::from_millis(self.visible_within_ms),
+            home_posts: self.home_posts,
+            home_margin: 4,
+            scan_period: Duration::from_millis(200),
+            lease_ttl: Duration::from_millis(1_500),
+            lease_renewal: Duration::from_millis(300),
+            acknowledge: if self.is_replicated { Acknowledge::Replicated } else { Acknowledge::Accepted },
+            ..EngineSettings::default()
+        };
+        Engine::builder().store(self.options()).settings(settings).start().await
+    }
+}

@@ -1,0 +1,154 @@
+//! What lies in the keys, for explanations and for breaking it on purpose. Spells keys itself: nothing of the engine
+//! may stand between.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use tideline::cluster::{Command, Reply, Request};
+use tideline::{AccountId, Store};
+
+use super::args::Sabotage;
+use super::call::Switch;
+use super::check::Violation;
+use super::facts::Window;
+use super::rules::View;
+use super::run::Run;
+use super::setup::Setup;
+use super::world::PostNo;
+
+const RECORD_LEN: usize = 16;
+/// The top bit of a home's author: not a post, but a watermark.
+const WATERMARK: u64 = 1 << 63;
+
+/// A key of an account's own, and its slot.
+fn key(store: &Store, letter: char, account: u64) -> (Vec<u8>, u16) {
+    key_of(store, letter, account, &account.to_be_bytes())
+}
+
+fn key_of(store: &Store, letter: char, account: u64, name: &[u8]) -> (Vec<u8>, u16) {
+    let buckets = store.keys().buckets();
+    let bucket = buckets.of_account(account);
+    let mut key = format!("{}{{{}}}{letter}", store.keys().prefix(), buckets.tag(bucket)).into_bytes();
+    key.extend_from_slice(name);
+    (key, buckets.slot(bucket))
+}
+
+async fn ask(store: &Store, slot: u16, command: Command) -> anyhow::Result<Reply> {
+    Ok(store.router().call(Request::read(slot, command)).await?)
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_be_bytes)
+}
+
+/// The records of a home: id and author, or a watermark.
+async fn home(store: &Store, reader: u64) -> anyhow::Result<Vec<(u64, u64)>> {
+    let (key, slot) = key(store, 'h', reader);
+    let records =
+        ask(store, slot, Command::new("LRANGE").arg(&key).arg("0").arg("-1")).await?.into_array()?;
+    let record = |record: &Reply| {
+        let bytes = record.bytes().ok().filter(|bytes| bytes.len() == RECORD_LEN)?;
+        Some((number(&bytes[..8]), number(&bytes[8..])))
+    };
+    Ok(records.iter().filter_map(record).collect())
+}
+
+async fn numbers(store: &Store, command: Command, slot: u16) -> anyhow::Result<Vec<u64>> {
+    let reply = ask(store, slot, command).await?.into_array()?;
+    Ok(reply.iter().filter_map(|field| Some(number(field.bytes().ok()?))).collect())
+}
+
+/// Home, pull marks, following of the reader; outbox, mode and edge of the author.
+pub(crate) async fn describe(setup: &Setup, violation: &Violation, run: &Run) -> anyhow::Result<String> {
+    let store = setup.store().await?;
+    let (reader, mut text) = (violation.reader, String::new());
+    let post = violation.post.and_then(|no| run.world().post(no).cloned());
+    let records = home(&store, reader).await?;
+    let spelled = records.iter().map(|(id, author)| match *author {
+        u64::MAX => format!("|{id}|"),
+        author if author & WATERMARK != 0 => format!("|{id} filling|"),
+        author => format!("{id} by {author}"),
+    });
+    let spelled = spelled.collect::<Vec<_>>().join(" ");
+    let _ = writeln!(text, "stored, home of {reader} (watermarks between bars): {spelled}");
+    let (marks, slot) = key(&store, 'm', reader);
+    let marked = numbers(&store, Command::new("HKEYS").arg(&marks), slot).await?;
+    let _ = writeln!(text, "stored, pull marks of {reader}: {marked:?}");
+    if let (Some(post), Some(id)) = (&post, post.as_ref().and_then(|post| post.id)) {
+        let author = post.author;
+        let (outbox, slot) = key(&store, 'o', author);
+        let ids = numbers(&store, Command::new("LRANGE").arg(&outbox).arg("0").arg("-1"), slot).await?;
+        let place = ids.iter().position(|other| other & !WATERMARK == id);
+        let is_struck = place.is_some_and(|place| ids[place] & WATERMARK != 0);
+        let (record, _) = key_of(&store, 'w', author, &id.to_be_bytes());
+        let length = ask(&store, slot, Command::new("STRLEN").arg(&record)).await?.int()?;
+        let (account, _) = key(&store, 'a', author);
+        let mode = ask(&store, slot, Command::new("HGET").arg(&account).arg("m")).await?;
+        let mode =
+            mode.bytes().map(|mode| String::from_utf8_lossy(&mode[..1]).into_owned()).unwrap_or_default();
+        let is_at_home = records.iter().any(|record| *record == (id, author));
+        let (author_id, reader_id) = (AccountId::new(author)?, AccountId::new(reader)?);
+        let followers = store.sets().of_account::<AccountId>(author_id, "followers")?;
+        let layout = followers.layout().await?;
+        let edge = followers.score(&reader_id).await?;
+        let follow = store.sets().of_account::<AccountId>(reader_id, "following")?.pinned();
+        let follow = follow.score(&author_id).await?;
+        let _ = writeln!(
+            text,
+            "stored, post {id}: {length} bytes; in the home: {is_at_home}; in the outbox of {author}: place {place:?} \
+             of {}, struck {is_struck}; mode {mode:?}; followers {layout:?}; edge {edge:?}; follow {follow:?}",
+            ids.len()
+        );
+    }
+    Ok(text)
+}
+
+/// A reader and a post that shows in its home, the newest of somebody else's.
+fn victim(run: &Run) -> Option<(u64, PostNo, u64, u64)> {
+    let world = run.world();
+    let now = run.now();
+    world.accounts.iter().rev().find_map(|reader| {
+        let home = View::new(&world, *reader, Window { from: now, to: now }).home();
+        let foreign = home.into_iter().filter_map(|no| Some((no, world.post(no)?)));
+        let mut foreign = foreign.filter(|(_, post)| post.author > 10 && post.author != *reader);
+        let (no, post) = foreign.find(|(_, post)| post.original.is_none())?;
+        Some((*reader, no, post.id?, post.author))
+    })
+}
+
+/// Breaks something that this test must find.
+pub(crate) async fn sabotage(run: &Arc<Run>, setup: &Setup, what: Sabotage) -> anyhow::Result<()> {
+    let store = setup.store().await?;
+    let Some((reader, no, id, author)) = victim(run) else { anyhow::bail!("there is nothing to break") };
+    eprintln!("Sabotage: {what:?}; reader {reader}, post {no} ({id}) by {author}.");
+    let write = async |slot, command| store.router().call(Request::write(slot, command)).await;
+    match what {
+        Sabotage::HomeEntry => {
+            // The home must be there, or the engine would be right without it.
+            let call = super::call::Call::Warm { account: reader };
+            drop(run.call(0, call).await);
+            let (home, slot) = key(&store, 'h', reader);
+            let record = [id.to_be_bytes(), author.to_be_bytes()].concat();
+            let removed = write(slot, Command::new("LREM").arg(&home).arg("0").arg(&record)).await?.int()?;
+            anyhow::ensure!(removed > 0, "the home of {reader} didn't hold post {id}");
+        }
+        Sabotage::Post => {
+            let (post, slot) = key_of(&store, 'w', author, &id.to_be_bytes());
+            write(slot, Command::new("DEL").arg(&post)).await?;
+        }
+        Sabotage::Follow => {
+            let pair = (reader, author);
+            let now = run.now();
+            run.world().follow_fact(pair).settle(now, false);
+        }
+        Sabotage::Mute => {
+            let now = run.now();
+            run.world().switch_fact(Switch::Mute, reader, author).change(now, now, true);
+        }
+        Sabotage::Edge => {
+            let followers = store.sets().of_account::<AccountId>(AccountId::new(author)?, "followers")?;
+            followers.remove(&[AccountId::new(reader)?]).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Everybody's whole timeline, read in all directions when nothing changes any more.
+
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt as _};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::call::{Asked, Which};
+use super::check::Wrong;
+use super::run::Run;
+
+/// Readers at the same time.
+const AT_ONCE: usize = 16;
+/// Pages of one walk; more than any timeline here has.
+const PAGES_MAX: usize = 20_000;
+/// Pages from random places.
+const ELSEWHERE: usize = 4;
+
+/// How thoroughly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// One walk down.
+    Round,
+    /// Down and up, from random places, and profiles.
+    All,
+}
+
+/// Walks all timelines. The pages are checked with all others.
+pub(crate) async fn walk(run: &Arc<Run>, seed: u64, depth: Depth) {
+    let accounts = run.world().accounts.clone();
+    stream::iter(accounts)
+        .for_each_concurrent(AT_ONCE, |reader| async move {
+            let mut walker = Walker { run, reader, random: StdRng::seed_from_u64(seed ^ reader) };
+            walker.down(Which::Home).await;
+            if depth == Depth::All {
+                walker.up().await;
+                walker.elsewhere().await;
+                let account = u64::from(walker.random.random_range(1..=30_u32));
+                for account in [account, reader] {
+                    let replies = walker.random.random_bool(0.5);
+                    let which = Which::Profile { account, replies, reposts: walker.random.random_bool(0.5) };
+                    walker.down(which).await;
+                }
+            }
+        })
+        .await;
+}
+
+struct Walker<'a> {
+    run: &'a Arc<Run>,
+    reader: u64,
+    random: StdRng,
+}
+
+impl Walker<'_> {
+    fn limit(&mut self) -> usize {
+        if self.random.random_bool(0.2) {
+            self.random.random_range(1..4)
+        } else {
+            self.random.random_range(4..101)
+        }
+    }
+
+    /// Pages are asked of all instances in turn: a cursor of one is good at another.
+    async fn down(&mut self, which: Which) {
+        let mut asked = Asked { which, ..Asked::home(self.reader, 1) };
+        for page in 0..PAGES_MAX {
+            asked.limit = self.limit();
+            asked.hydrate = self.random.random_bool(0.2);
+            let Some(page) = self.run.read(page, asked).await else { return };
+            match page.next {
+                Some(next) if asked.cursor.is_none_or(|cursor| next < cursor) => asked.cursor = Some(next),
+                // The check of the page says that it doesn't move.
+                Some(_) => return,
+                None => return,
+            }
+        }
+        self.run.wrong(Wrong::Stuck, self.reader, None, format!("{asked:?}: a walk down doesn't end"));
+    }
+
+    async fn up(&mut self) {
+        let mut asked = Asked { min: Some(0), ..Asked::home(self.reader, 1) };
+        for page in 0..PAGES_MAX {
+            asked.limit = self.limit();
+            let Some(page) = self.run.read(page, asked).await else { return };
+            match page.newer {
+                Some(newer) if asked.min.is_none_or(|min| newer > min) => asked.min = Some(newer),
+                _ => return,
+            }
+        }
+        self.run.wrong(Wrong::Stuck, self.reader, None, format!("{asked:?}: a walk up doesn't end"));
+    }
+
+    async fn elsewhere(&mut self) {
+        let ids: Vec<u64> = self.run.world().by_id.keys().copied().collect();
+        if ids.is_empty() {
+            return;
+        }
+        for page in 0..ELSEWHERE {
+            // Beside a post as often as at one.
+            let mut place = || {
+                let id = ids[self.random.random_range(0..ids.len())];
+                Some(id.saturating_add_signed(self.random.random_range(-1..=1)))
+            };
+            let mut asked = Asked::home(self.reader, 1);
+            match page % 4 {
+                0 => asked.max = place(),
+                1 => asked.since = place(),
+                2 => asked.min = place(),
+                _ => (asked.min, asked.max) = (place(), place()),
+            }
+            asked.limit = self.limit();
+            self.run.read(page, asked).await;
+        }
+    }
+}

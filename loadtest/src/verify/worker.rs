@@ -1,0 +1,157 @@
+//! An instance as a process of its own: it reads calls as lines of JSON, and answers as they are done.
+
+use std::collections::HashMap;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::{mpsc, oneshot};
+
+use super::call::{Call, Reply};
+use super::perform::Performer;
+use super::setup::Setup;
+
+/// A call on its way.
+#[derive(Debug, Serialize, Deserialize)]
+struct Numbered<T> {
+    number: u64,
+    what: T,
+}
+
+type Waiting = HashMap<u64, oneshot::Sender<Reply>>;
+
+/// A process with an engine. It ends with this value, and when its standard input closes.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    child: Mutex<Child>,
+    pid: Option<u32>,
+    calls: mpsc::UnboundedSender<Vec<u8>>,
+    /// `None`: it is gone.
+    waiting: Arc<Mutex<(u64, Option<Waiting>)>>,
+}
+
+impl Worker {
+    /// Starts one and waits until its engine has started.
+    pub(crate) async fn start(setup: &Setup) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("this program's own file is not known")?;
+        let mut child = Command::new(program)
+            .arg("verify-worker")
+            .arg(serde_json::to_string(setup)?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("an instance could not be started")?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            anyhow::bail!("an instance has no standard input or output");
+        };
+        let mut output = BufReader::new(output);
+        let mut ready = String::new();
+        output.read_line(&mut ready).await?;
+        anyhow::ensure!(ready.trim() == "ready", "an instance said {ready:?} instead of being ready");
+        let (calls, receiver) = mpsc::unbounded_channel();
+        let waiting = Arc::new(Mutex::new((0, Some(Waiting::new()))));
+        tokio::spawn(send(input, receiver));
+        tokio::spawn(receive(output, waiting.clone()));
+        let pid = child.id();
+        Ok(Self { child: Mutex::new(child), pid, calls, waiting })
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// `None`: it is gone.
+    pub(crate) async fn call(&self, call: Call) -> Option<Reply> {
+        let (sender, receiver) = oneshot::channel();
+        let number = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.0 += 1;
+            let number = waiting.0;
+            waiting.1.as_mut()?.insert(number, sender);
+            number
+        };
+        let mut line = serde_json::to_vec(&Numbered { number, what: call }).ok()?;
+        line.push(b'\n');
+        self.calls.send(line).ok()?;
+        receiver.await.ok()
+    }
+
+    /// Ends it as a crash would. Whoever waits for an answer hears that it is gone.
+    pub(crate) fn kill(&self) {
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(e) = child.start_kill() {
+            tracing_note(&format!("an instance could not be killed: {e}"));
+        }
+    }
+
+    /// Stops it in its tracks, or lets it go on.
+    pub(crate) fn freeze(&self, is_frozen: bool) {
+        let signal = if is_frozen { rustix::process::Signal::STOP } else { rustix::process::Signal::CONT };
+        let pid = self.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
+        // Our own child, not waited for yet: its number can't belong to anybody else.
+        if let Some(Err(e)) = pid.map(|pid| rustix::process::kill_process(pid, signal)) {
+            tracing_note(&format!("an instance could not be stopped or woken: {e}"));
+        }
+    }
+}
+
+fn tracing_note(text: &str) {
+    eprintln!("Note: {text}");
+}
+
+async fn send(mut input: ChildStdin, mut calls: mpsc::UnboundedReceiver<Vec<u8>>) {
+    while let Some(line) = calls.recv().await {
+        if input.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn receive(output: BufReader<ChildStdout>, waiting: Arc<Mutex<(u64, Option<Waiting>)>>) {
+    let mut lines = output.lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let Ok(Numbered { number, what }) = serde_json::from_str::<Numbered<Reply>>(&line) else { break };
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = waiting.1.as_mut().and_then(|waiting| waiting.remove(&number)) {
+            let _ = sender.send(what);
+        }
+    }
+    // Gone: whoever waits hears that, and so does whoever comes later.
+    waiting.lock().unwrap_or_else(PoisonError::into_inner).1 = None;
+}
+
+/// What `verify-worker` does: answers calls until standard input ends.
+pub(crate) async fn serve(setup: &str) -> anyhow::Result<()> {
+    let setup: Setup = serde_json::from_str(setup)?;
+    let performer = Arc::new(Performer::new(setup.engine().await?));
+    let (answers, mut receiver) = mpsc::unbounded_channel::<Vec<u8>>();
+    let printer = tokio::spawn(async move {
+        let mut output = tokio::io::stdout();
+        while let Some(line) = receiver.recv().await {
+            if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
+                return;
+            }
+        }
+    });
+    let _ = answers.send(b"ready\n".to_vec());
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    while let Some(line) = lines.next_line().await? {
+        let Numbered { number, what } = serde_json::from_str::<Numbered<Call>>(&line)?;
+        let (performer, answers) = (performer.clone(), answers.clone());
+        tokio::spawn(async move {
+            let what = performer.perform(what).await;
+            if let Ok(mut line) = serde_json::to_vec(&Numbered { number, what }) {
+                line.push(b'\n');
+                let _ = answers.send(line);
+            }
+        });
+    }
+    drop(answers);
+    printer.abort();
+    // Whatever is under way is left behind, as by a crash.
+    std::process::exit(0)
+}

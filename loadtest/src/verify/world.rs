@@ -1,0 +1,176 @@
+//! The model: everything that was said to the engine, and when. Naive on purpose: no timelines, only facts.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::call::{Reach, State, Switch};
+use super::facts::{Change, Fact, OPEN, Time, Tri, Window};
+
+/// A post by its place in the plan.
+pub(crate) type PostNo = usize;
+
+/// What is known about a post.
+#[derive(Debug, Clone)]
+pub(crate) struct PostFact {
+    pub(crate) author: u64,
+    pub(crate) reach: Reach,
+    pub(crate) only_to: Vec<u64>,
+    pub(crate) not_to: Vec<u64>,
+    pub(crate) original: Option<PostNo>,
+    /// Whether it says something itself.
+    pub(crate) has_text: bool,
+    pub(crate) parent: Option<PostNo>,
+    pub(crate) start: Time,
+    /// When it was acknowledged.
+    pub(crate) acknowledged: Time,
+    /// When its delivery was done.
+    pub(crate) delivered: Time,
+    pub(crate) id: Option<u64>,
+    pub(crate) deleted: Option<Change<()>>,
+    pub(crate) edits: Vec<Change<String>>,
+    pub(crate) text: String,
+    /// It was refused in the end, but an earlier sending may have been carried out.
+    pub(crate) is_unsure: bool,
+}
+
+impl PostFact {
+    pub(crate) fn is_plain_repost(&self) -> bool {
+        self.original.is_some() && !self.has_text
+    }
+
+    pub(crate) fn exists(&self, window: Window) -> Tri {
+        match &self.deleted {
+            _ if self.start > window.to => Tri::No,
+            Some(deleted) if deleted.end <= window.from => Tri::No,
+            Some(deleted) if deleted.start <= window.to => Tri::Maybe,
+            _ if self.acknowledged > window.from => Tri::Maybe,
+            _ => Tri::Yes,
+        }
+    }
+
+    /// The texts that it may have had.
+    pub(crate) fn texts(&self, window: Window) -> Vec<&str> {
+        let before = self.edits.partition_point(|edit| edit.end <= window.from);
+        let base = before.checked_sub(1).map_or(&self.text, |last| &self.edits[last].value);
+        let later = self.edits[before..].iter().filter(|edit| edit.start <= window.to);
+        std::iter::once(base).chain(later.map(|edit| &edit.value)).map(String::as_str).collect()
+    }
+}
+
+/// What one account has asked of a locked one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Request {
+    /// When it was acknowledged as requested, if nothing has ended it since.
+    pub(crate) asked: Option<Time>,
+    /// When an approval began that was acknowledged, of this very request.
+    pub(crate) approved: bool,
+    /// The other side has done something besides.
+    pub(crate) is_disturbed: bool,
+}
+
+/// A pair: who, about whom.
+pub(crate) type Pair = (u64, u64);
+
+/// Everything.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    /// What others do shows after so many microseconds.
+    pub(crate) visible_within: Time,
+    pub(crate) accounts: Vec<u64>,
+    pub(crate) states: HashMap<u64, Fact<State>>,
+    pub(crate) follows: HashMap<Pair, Fact<bool>>,
+    pub(crate) switches: HashMap<(Switch, u64, u64), Fact<bool>>,
+    pub(crate) requests: HashMap<Pair, Request>,
+    pub(crate) posts: Vec<Option<PostFact>>,
+    pub(crate) by_id: BTreeMap<u64, PostNo>,
+}
+
+impl World {
+    pub(crate) fn post(&self, no: PostNo) -> Option<&PostFact> {
+        self.posts.get(no).and_then(Option::as_ref)
+    }
+
+    pub(crate) fn post_mut(&mut self, no: PostNo) -> Option<&mut PostFact> {
+        self.posts.get_mut(no).and_then(Option::as_mut)
+    }
+
+    /// The id of a post and its author, once it is there.
+    pub(crate) fn reference(&self, no: PostNo) -> Option<(u64, u64)> {
+        let post = self.post(no)?;
+        Some((post.id?, post.author))
+    }
+
+    pub(crate) fn follow_fact(&mut self, pair: Pair) -> &mut Fact<bool> {
+        self.follows.entry(pair).or_insert_with(|| Fact::new(false))
+    }
+
+    pub(crate) fn switch_fact(&mut self, what: Switch, by: u64, other: u64) -> &mut Fact<bool> {
+        self.switches.entry((what, by, other)).or_insert_with(|| Fact::new(false))
+    }
+
+    pub(crate) fn is_following(&self, reader: u64, author: u64, window: Window) -> Tri {
+        self.follows.get(&(reader, author)).map_or(Tri::No, |fact| fact.is(window, |is| is))
+    }
+
+    pub(crate) fn is_on(&self, what: Switch, by: u64, other: u64, window: Window) -> Tri {
+        self.switches.get(&(what, by, other)).map_or(Tri::No, |fact| fact.is(window, |is| is))
+    }
+
+    /// A post was acknowledged.
+    pub(crate) fn published(&mut self, no: PostNo, id: u64, end: Time) {
+        if let Some(post) = self.post_mut(no) {
+            post.id = Some(id);
+            post.acknowledged = end;
+            self.by_id.insert(id, no);
+        }
+    }
+
+    /// `reader` called follow, and was told whether it follows now (or has only asked).
+    pub(crate) fn followed(&mut self, pair: Pair, start: Time, end: Time, follows: bool) {
+        if follows {
+            self.follow_fact(pair).change(start, end, true);
+            self.requests.remove(&pair);
+            return;
+        }
+        let request = self.requests.entry(pair).or_default();
+        if request.asked.is_none() {
+            *request = Request { asked: Some(end), ..Request::default() };
+        }
+    }
+
+    pub(crate) fn unfollowed(&mut self, pair: Pair, start: Time, end: Time) {
+        self.follow_fact(pair).change(start, end, false);
+        self.requests.remove(&pair);
+    }
+
+    pub(crate) fn switched(&mut self, what: Switch, (by, other): Pair, on: bool, (start, end): (Time, Time)) {
+        self.switch_fact(what, by, other).change(start, end, on);
+        if what != Switch::Block {
+            return;
+        }
+        let theirs = self.follow_fact((other, by));
+        if on {
+            theirs.influence(false, start, OPEN);
+            self.unfollowed((by, other), start, end);
+        } else {
+            theirs.over(false, end);
+        }
+        if let Some(request) = self.requests.get_mut(&(other, by)) {
+            request.is_disturbed = true;
+        }
+    }
+
+    /// `by` has approved, or turned down, what `requester` had asked.
+    pub(crate) fn answered(&mut self, by: u64, requester: u64, yes: bool, (start, end): (Time, Time)) {
+        let pair = (requester, by);
+        if yes {
+            self.follow_fact(pair).influence(true, start, end);
+        }
+        let Some(request) = self.requests.get_mut(&pair) else { return };
+        let is_of_this = request.asked.is_some_and(|asked| asked <= start);
+        if yes && is_of_this && !request.is_disturbed {
+            request.approved = true;
+        } else {
+            request.is_disturbed = true;
+        }
+    }
+}
