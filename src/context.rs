@@ -12,6 +12,7 @@ use crate::functions::{self, HomeFit, Mark};
 use crate::graph::FillsSeen;
 use crate::ids::AccountId;
 use crate::keys::Keyspace;
+use crate::rules;
 use crate::settings::{Acknowledge, EngineSettings};
 use crate::sharded::{Sets, SortedSet};
 use crate::store::Store;
@@ -32,7 +33,7 @@ pub(crate) struct Context {
 
 /// Random bytes for what is only compared for equality: drawn anew for every sending.
 pub(crate) fn draw() -> Mark {
-    rand::random()
+    rules::random()
 }
 
 impl Context {

@@ -22,8 +22,11 @@ pub mod keys;
 pub mod local_cluster;
 mod meters;
 pub mod post;
+mod rules;
 mod settings;
 pub mod sharded;
+#[cfg(test)]
+mod simulation;
 mod store;
 mod timeline;
 

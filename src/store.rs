@@ -78,6 +78,14 @@ impl Store {
         Ok(Self { router, keys, sets, clock })
     }
 
+    /// A store without servers: what it sends is answered by the simulation.
+    #[cfg(test)]
+    pub(crate) fn simulated(router: Router, keys: Keyspace, sets: SetSettings) -> Result<Self> {
+        let sets = Sets::new(router.clone(), keys.clone(), sets)?;
+        let clock = Clock::new(router.clone(), keys.clone());
+        Ok(Self { router, keys, sets, clock })
+    }
+
     /// The router.
     pub fn router(&self) -> &Router {
         &self.router

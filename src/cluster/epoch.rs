@@ -19,6 +19,12 @@ pub(crate) struct Life {
 }
 
 impl Epoch {
+    /// The next life of a server that doesn't exist.
+    #[cfg(test)]
+    pub(crate) fn simulated(addr: NodeAddr, life: u32) -> Self {
+        Self(Arc::new(Life { addr, run_id: life.to_string(), replication_id: String::new() }))
+    }
+
     /// The server.
     pub fn node(&self) -> &NodeAddr {
         &self.0.addr

@@ -48,6 +48,11 @@ impl Touched {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn epochs(&self) -> &[Epoch] {
+        &self.0
+    }
+
     /// Adds all that another step has touched.
     pub fn extend(&mut self, other: &Touched) {
         other.0.iter().for_each(|e| self.add_epoch(e));
@@ -84,6 +89,10 @@ impl Router {
     /// [`ErrorKind::Conflict`]: a server failed over or restarted since; run the step again, then fence again.
     /// [`ErrorKind::Unavailable`]: its replicas did not answer in time.
     pub async fn fence(&self, touched: &Touched) -> Result<()> {
+        #[cfg(test)]
+        if let Some(simulated) = &self.inner.simulated {
+            return simulated.fence(touched).await;
+        }
         if self.settings().replicas == Replicas::Absent {
             return Ok(());
         }

@@ -18,6 +18,8 @@ mod refresh;
 mod router;
 mod run;
 mod settings;
+#[cfg(test)]
+pub(crate) mod simulated;
 mod topology;
 mod verdict;
 mod view;

@@ -38,6 +38,9 @@ pub(crate) struct Inner {
     pub(crate) nodes: Mutex<HashMap<NodeAddr, Arc<Node>>>,
     pub(crate) health: ArcSwap<Health>,
     pub(crate) refresh: Arc<Notify>,
+    /// What answers in the simulation, where there are no servers.
+    #[cfg(test)]
+    pub(crate) simulated: Option<Arc<dyn super::simulated::Simulated>>,
 }
 
 /// What was read from the primaries at start-up and at the last change of topology.
@@ -72,6 +75,8 @@ impl Router {
             nodes: Mutex::default(),
             health: ArcSwap::default(),
             refresh: Arc::default(),
+            #[cfg(test)]
+            simulated: None,
         });
         refresh::first(&inner).await?;
         let router = Self { inner };
@@ -137,6 +142,10 @@ impl Router {
 
     /// Milliseconds since 1970 by the median of the primaries' clocks.
     pub fn now_ms(&self) -> u64 {
+        #[cfg(test)]
+        if let Some(simulated) = &self.inner.simulated {
+            return simulated.now_ms();
+        }
         let us = unix_us() + self.median_offset_us().unwrap_or(0);
         u64::try_from(us / 1_000).unwrap_or(0)
     }

@@ -78,6 +78,14 @@ impl Engine {
         filter: Option<Arc<dyn PostFilter>>,
     ) -> Result<Self> {
         settings.check()?;
+        Self::over(store, settings, filter).await
+    }
+
+    pub(crate) async fn over(
+        store: Store,
+        settings: EngineSettings,
+        filter: Option<Arc<dyn PostFilter>>,
+    ) -> Result<Self> {
         let context = Context::new(store, settings);
         // Before anything is accepted: without a lease others would take our work for left behind.
         fanout::begin_lease(&context).await?;

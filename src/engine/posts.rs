@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Request};
-use crate::context::no_account;
+use crate::context::{draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Delivery, Entry, FanoutState, Recipients, Reference, Task};
 use crate::functions::{self, Deleted, Edited, Publish};
@@ -137,7 +137,7 @@ impl Engine {
         let mut lost = None;
         for _ in 0..TRIES_MAX {
             let _place = fanout::reserve(context)?;
-            let entry: functions::Mark = rand::random();
+            let entry = draw();
             let publish = self.command(author, draft, &post, entry, &references);
             let bucket = context.bucket(author);
             let command = publish.command(context.keys().buckets(), bucket);
@@ -206,7 +206,7 @@ impl Engine {
             owner: context.instance,
             entry,
             fit: context.fit,
-            references: references.iter().map(|to| (rand::random(), to.stored())).collect(),
+            references: references.iter().map(|to| (draw(), to.stored())).collect(),
         }
     }
 

@@ -19,6 +19,7 @@ use crate::functions::{self, Delivered};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::Post;
+use crate::rules;
 use crate::sharded::{Checkpoint, PieceAt, SortedSet};
 use crate::timeline::record_of;
 
@@ -87,7 +88,11 @@ async fn recipients(context: &Context, entry: &Entry, id: PostId, author: Accoun
     }
     let post = Post::parse(stored.bytes()?)?;
     // Of another author: the id was given twice, and the post that we were to deliver is lost.
-    Ok(if post.header().author == author { Recipients::of(&post) } else { Recipients::Nobody })
+    Ok(if post.header().author == author || !rules::holds("author_delivered") {
+        Recipients::of(&post)
+    } else {
+        Recipients::Nobody
+    })
 }
 
 impl Parcel<'_> {
@@ -149,7 +154,7 @@ impl Parcel<'_> {
         touched: &mut Touched,
     ) -> Result<()> {
         let buckets: Vec<Bucket> = self.context.keys().buckets().all().skip(usize::from(first)).collect();
-        for part in buckets.chunks(BUCKETS_PER_CHECKPOINT) {
+        for part in buckets.chunks(rules::size(BUCKETS_PER_CHECKPOINT, 1)) {
             let chunks: Vec<Vec<PieceAt>> = self.chunks(followers, part);
             let mut under_way =
                 stream::iter(chunks.into_iter().map(|pieces| self.to_pieces(followers, pieces)))
@@ -177,7 +182,9 @@ impl Parcel<'_> {
     /// What was delivered so far is on replicas; whoever goes on begins behind it.
     async fn move_checkpoint(&self, entry: &mut Entry, to: Checkpoint, touched: &Touched) -> Result<()> {
         let context = self.context;
-        context.router().fence(touched).await?;
+        if rules::holds("fence_checkpoint") {
+            context.router().fence(touched).await?;
+        }
         let to = to.to_string();
         let journal = context.keys().journal(entry.bucket);
         let command = functions::journal_mark(journal, &entry.id, &entry.owner, entry.task.stored_len(), &to);

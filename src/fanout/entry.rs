@@ -1,6 +1,7 @@
 //! Journal entries: what to look at again, who does, and how far it came. Pure.
 
 use crate::bucket::Bucket;
+use crate::context::draw;
 use crate::error::{Error, Result};
 use crate::functions::Mark;
 use crate::ids::{AccountId, PostId};
@@ -154,7 +155,7 @@ impl Task {
 impl Entry {
     /// A new entry of ours.
     pub(crate) fn new(bucket: Bucket, owner: Mark, task: Task) -> Self {
-        Self { bucket, id: rand::random(), owner, task, checkpoint: String::new(), recipients: None }
+        Self { bucket, id: draw(), owner, task, checkpoint: String::new(), recipients: None }
     }
 
     /// Its value when it begins.

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Mark};
 use crate::ids::{AccountId, PostId};
-use crate::{graph, meters};
+use crate::{graph, meters, rules};
 
 /// Fan-outs over all buckets at once; each of them keeps every node busy.
 const LARGE_AT_ONCE: usize = 4;
@@ -277,7 +277,9 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
     if let Ended::Later = ended {
         return Ok(ended);
     }
-    context.router().fence(&touched).await?;
+    if rules::holds("fence_strike") {
+        context.router().fence(&touched).await?;
+    }
     strike(context, entry, &facts).await?;
     Ok(Ended::Done)
 }

@@ -3,9 +3,12 @@
 use super::fcall;
 use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
+use crate::rules;
 
 /// A watermark follows about every so many records.
-const GROUP: u32 = 16;
+fn group() -> u32 {
+    rules::size(16, 3)
+}
 /// Bytes that a list node spends on a record, and on itself (a listpack's header and end, and what Redis leaves as
 /// a margin when it decides whether one more entry fits).
 const RECORD_BYTES: u32 = 18;
@@ -28,20 +31,20 @@ impl HomeFit {
     /// Homes that guarantee `posts` posts, on servers with this `list-max-listpack-size`.
     pub(crate) fn new(posts: u32, list_size: i64) -> Self {
         // Their watermarks, one more for a group that a fill or a cut left short, and the floor.
-        let kept = posts + posts.div_ceil(GROUP - 1) + 2;
-        let cut_at = kept + GROUP;
+        let kept = posts + posts.div_ceil(group() - 1) + 2;
+        let cut_at = kept + group();
         let fits = match u32::try_from(list_size) {
             Ok(records) => records,
             // -1 to -5: 4 kB, doubled with each step.
             Err(_) => ((2048 << list_size.unsigned_abs().min(5)) - NODE_OVERHEAD) / RECORD_BYTES,
         };
         let node_max = if cut_at < fits { fits } else { u32::MAX };
-        Self { due: (cut_at - 1) % GROUP, cut_at, kept, node_max }
+        Self { due: (cut_at - 1) % group(), cut_at, kept, node_max }
     }
 
     /// Whether a home that was made so long is due for a watermark.
     pub(crate) fn is_due(self, length: u64) -> bool {
-        length % u64::from(GROUP) == u64::from(self.due)
+        length % u64::from(group()) == u64::from(self.due)
     }
 
     /// Whether homes stay within one list node.

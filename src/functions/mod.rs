@@ -45,6 +45,12 @@ const CODE: &str = concat!(
     include_str!("lua/posts.lua"),
 );
 
+/// The code as it is loaded, for the simulation.
+#[cfg(test)]
+pub(crate) fn code() -> String {
+    CODE.replace("@LIBRARY@", &library_name())
+}
+
 /// The library, as a router takes it.
 pub fn library() -> Library {
     let name = library_name();

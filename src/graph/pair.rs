@@ -4,9 +4,10 @@
 //! *Completion* takes the mark away once pushing works: the edge is there, and the home holds what was posted before.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quick_cache::sync::Cache;
+use tokio::time::Instant;
 
 use super::request::approved;
 use super::toggles::{end_unwanted, follow_intent, is_wanted, requested};
@@ -18,6 +19,7 @@ use crate::fanout::Ended;
 use crate::functions::{self, Look, Mark, PairLook, Settle, Settled};
 use crate::ids::AccountId;
 use crate::meters;
+use crate::rules;
 
 /// Ids that a completion reads of an outbox.
 const IDS_MAX: u32 = 128;
@@ -50,7 +52,9 @@ pub(crate) async fn settle_pair(
         }
         Look::Not(stamp) => {
             // That R doesn't follow must last before the edge goes: else R follows again, without an edge.
-            context.router().fence(touched).await?;
+            if rules::holds("fence_edge") {
+                context.router().fence(touched).await?;
+            }
             #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
             let removed = context.followers(author)?.remove_below(&[(reader, stamp as f64)]).await?;
             touched.extend(&removed.touched);
@@ -106,13 +110,15 @@ impl Follow {
             keys.outbox(self.author),
             followers.root_key(),
             self.floor,
-            IDS_MAX,
+            rules::size(IDS_MAX, 4),
         );
         let answer = context.router().ask(Request::read(context.slot(self.author), command)).await?;
         touched.add(&answer);
         let (mode, _layout, reach, ids) = functions::parse_author_look(answer.ok()?)?;
-        context.router().fence(touched).await?;
-        if Mode::from_letter(mode) != Mode::Push {
+        if rules::holds("fence_unmark") {
+            context.router().fence(touched).await?;
+        }
+        if rules::holds("mode_looked_at") && Mode::from_letter(mode) != Mode::Push {
             meters::completion("pulled");
             // An unfollow may have been settled before our edge was written: then it must be looked at again.
             return match look(context, self.reader, self.author, touched).await? {
@@ -191,7 +197,7 @@ impl FillsSeen {
         if seen.0 != nonce {
             *seen = (nonce, Instant::now());
         }
-        seen.1.elapsed() >= FILL_PATIENCE
+        seen.1.elapsed() >= rules::size(FILL_PATIENCE, Duration::from_millis(300))
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::sync::Arc;
-use std::time::Instant;
+
+use tokio::time::Instant;
 
 use super::change::{AddHow, Change, Item, Refused};
 use super::local::{LocalKey, Probe, Spot};

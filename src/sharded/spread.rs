@@ -11,9 +11,9 @@
 //! A copier that was frozen itself, and wakes when another has finished, must not bring back a member that was
 //! removed since. So every copy carries the copier's nonce, and counts only while a guard in its bucket has it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 
 use super::change::{AddHow, Item, Refused, still_spreading};
 use super::local::LocalKey;
@@ -23,6 +23,7 @@ use super::{Layout, Member, SortedSet};
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Spread};
+use crate::rules;
 
 /// A copier that shows no sign of life for so long is taken over.
 const GRACE: Duration = Duration::from_millis(1_500);
@@ -117,13 +118,13 @@ impl<M: Member> SortedSet<M> {
                 }
             }
         };
-        timeout_at(until.into(), finish).await.unwrap_or_else(|_| Err(still_spreading(&self.home)))
+        timeout_at(until, finish).await.unwrap_or_else(|_| Err(still_spreading(&self.home)))
     }
 
     /// Watches another copier for a while; true if it did nothing.
     async fn has_halted(&self, seen: &Tree) -> Result<bool> {
         let since = Instant::now();
-        while since.elapsed() < GRACE {
+        while since.elapsed() < rules::size(GRACE, Duration::from_millis(200)) {
             tokio::time::sleep(LOOK_AGAIN).await;
             if self.sets.look_at(&self.home).await?.is_none_or(|tree| *tree != *seen) {
                 return Ok(false);
@@ -133,7 +134,7 @@ impl<M: Member> SortedSet<M> {
     }
 
     async fn attempt(&self, before: Option<Nonce>, dies: &impl Fn(Step) -> bool) -> Result<Attempt> {
-        let nonce: Nonce = rand::random();
+        let nonce: Nonce = rules::random();
         let mut touched = Touched::new();
         let set = self.sets.key(&self.home);
         let piece0 = self.sets.keys().piece(self.home.place, self.home.bucket, &self.home.name, 0);
@@ -146,7 +147,9 @@ impl<M: Member> SortedSet<M> {
         self.open_guards(&nonce, &mut touched).await?;
         live(dies, Step::Guarded)?;
         // A frozen set that thaws again in a failover would take removals that the copies don't know.
-        self.sets.router().fence(&touched).await?;
+        if rules::holds("fence_frozen") {
+            self.sets.router().fence(&touched).await?;
+        }
         if let Err(Refused::Guarded | Refused::Spread | Refused::Spreading) =
             self.copy(&nonce, &mut touched, dies).await?
         {
@@ -155,7 +158,9 @@ impl<M: Member> SortedSet<M> {
         live(dies, Step::Copied)?;
         self.close_guards(&nonce, &mut touched).await?;
         live(dies, Step::Closed)?;
-        self.sets.router().fence(&touched).await?;
+        if rules::holds("fence_copies") {
+            self.sets.router().fence(&touched).await?;
+        }
         self.finish(&nonce, dies).await
     }
 
@@ -167,13 +172,17 @@ impl<M: Member> SortedSet<M> {
             return Ok(Attempt::Superseded);
         }
         live(dies, Step::Proven)?;
-        self.sets.router().fence(&copied).await?;
+        if rules::holds("fence_copied") {
+            self.sets.router().fence(&copied).await?;
+        }
         let mut ended = Touched::new();
         if !self.step(functions::spread_end(set, nonce), &mut ended).await? {
             return Ok(Attempt::Superseded);
         }
         live(dies, Step::Ended)?;
-        self.sets.router().fence(&ended).await?;
+        if rules::holds("fence_ended") {
+            self.sets.router().fence(&ended).await?;
+        }
         self.sets.look_at(&self.home).await?;
         self.drop_pieces(dies).await?;
         Ok(Attempt::Finished)

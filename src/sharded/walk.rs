@@ -12,9 +12,10 @@ use super::tree::hash;
 use super::{Layout, Member, SortedSet};
 use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
+use crate::rules;
 
 /// Pieces in one page of a walk.
-const PIECES_MAX: usize = 64;
+const PIECES_PER_PAGE: usize = 64;
 /// Pages in a row whose first piece was split before it could be read.
 const TRIES_MAX: usize = 64;
 
@@ -133,7 +134,8 @@ impl<M: Member> SortedSet<M> {
             let probes = plan(&trees, place);
             let read = self.sets.probe(&sets, &mut trees, &probes, |key, _| command(key)).await?;
             // Only once all that was local is read may the record say that there is nothing else.
-            let is_spread = trees[0].as_ref().is_some_and(|tree| tree.is_spread());
+            let is_spread =
+                trees[0].as_ref().is_some_and(|tree| tree.is_spread()) && rules::holds("record_after_walk");
             if is_spread && matches!(place, Place::Local { .. }) {
                 place = Place::SPREAD;
                 (sets, trees) = self.sets_from(place);
@@ -159,7 +161,7 @@ impl<M: Member> SortedSet<M> {
             Place::Local { .. } => vec![self.home.clone()],
             Place::Spread { bucket, .. } => {
                 let buckets = self.sets.keys().buckets().all().skip(usize::from(bucket));
-                buckets.take(PIECES_MAX).map(|b| self.part(b)).collect()
+                buckets.take(rules::size(PIECES_PER_PAGE, 2)).map(|b| self.part(b)).collect()
             }
         };
         let trees = self.sets.trees_of(&sets);
@@ -202,11 +204,11 @@ fn plan(trees: &Trees, place: Place) -> Vec<Probe> {
     for (set, tree) in trees.iter().enumerate() {
         let spots = Spot::all_from(tree.as_deref(), if set == 0 { from } else { 0 });
         probes.extend(spots.into_iter().map(|spot| Probe { set, spot, of: 0 }));
-        if probes.len() >= PIECES_MAX {
+        if probes.len() >= rules::size(PIECES_PER_PAGE, 2) {
             break;
         }
     }
-    probes.truncate(PIECES_MAX);
+    probes.truncate(rules::size(PIECES_PER_PAGE, 2));
     probes
 }
 

@@ -10,11 +10,12 @@ use super::merge::Entry;
 use super::outbox::{self, Part};
 use super::state::load_state;
 use crate::cluster::{Command, Request};
-use crate::context::{Context, no_account};
+use crate::context::{Context, draw, no_account};
 use crate::error::{ErrorKind, Result};
 use crate::functions::{self, Begun, Mark};
 use crate::ids::AccountId;
 use crate::meters;
+use crate::rules;
 
 /// Posts pulled of each outbox at first.
 const DEPTH_FIRST: usize = 8;
@@ -25,14 +26,17 @@ const OUTBOXES_AT_ONCE: usize = 2_000;
 
 /// A nonce of a fill: the top bit says so, and all ones would say "whole".
 fn draw_nonce() -> Mark {
-    let mut nonce: Mark = rand::random();
+    let mut nonce = draw();
     nonce[0] = 0x80 | (nonce[0] & 0x7e);
     nonce
 }
 
 /// Fills the home of an account, if it has none. Tells whether it did.
 pub(crate) async fn fill(context: &Arc<Context>, reader: AccountId) -> Result<bool> {
-    let Some(nonce) = begin(context, reader).await? else { return Ok(false) };
+    let early = if rules::holds("fill_begins_first") { begin(context, reader).await? } else { None };
+    if early.is_none() && rules::holds("fill_begins_first") {
+        return Ok(false);
+    }
     meters::fill("begun");
     // From here on whatever is published arrives in the home; what was published before is pulled.
     let state = load_state(context, reader, None).await?;
@@ -41,6 +45,8 @@ pub(crate) async fn fill(context: &Arc<Context>, reader: AccountId) -> Result<bo
     let wanted = context.settings.home_posts as usize;
     let pulled = pull(context, &authors, wanted).await?;
     let (floor, posts) = newest(pulled, wanted);
+    let late = if rules::holds("fill_begins_first") { early } else { begin(context, reader).await? };
+    let Some(nonce) = late else { return Ok(false) };
     let records = posts.iter().map(|entry| record_of(entry.id, entry.author));
     let command = functions::home_finish(context.keys().home(reader), &nonce, floor, context.fit, records);
     let finished = context.router().call(Request::write(context.slot(reader), command)).await?.count()? == 1;
@@ -87,10 +93,10 @@ async fn pull(context: &Context, authors: &[AccountId], wanted: usize) -> Result
         .iter()
         .map(|author| {
             let nothing = Part { ids: Vec::new(), bound: u64::MAX };
-            Pulled { author: *author, depth: DEPTH_FIRST / 2, part: nothing }
+            Pulled { author: *author, depth: rules::size(DEPTH_FIRST, 2) / 2, part: nothing }
         })
         .collect();
-    for _ in 0..ROUNDS_MAX {
+    for _ in 0..rules::size(ROUNDS_MAX, 3) {
         let least = place_of(&pulled, wanted);
         let deepen: Vec<usize> = (0..pulled.len()).filter(|i| pulled[*i].part.bound > least.max(1)).collect();
         if deepen.is_empty() {
@@ -128,6 +134,10 @@ fn place_of(pulled: &[Pulled], nth: usize) -> u64 {
 fn newest(pulled: Vec<Pulled>, most: usize) -> (u64, Vec<Entry>) {
     // An outbox whose bound is b is complete from b on; all of them together, above the highest b - 1.
     let mut floor = pulled.iter().map(|p| p.part.bound.saturating_sub(1)).max().unwrap_or(0);
+    if !rules::holds("highest_cut") {
+        floor = pulled.iter().map(|p| p.part.bound.saturating_sub(1)).min().unwrap_or(0);
+    }
+
     let entry = |p: &Pulled| {
         let author = p.author.get();
         p.part.ids.iter().map(move |id| Entry { id: *id, author }).collect::<Vec<_>>()

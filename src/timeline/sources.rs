@@ -8,6 +8,7 @@ use super::state::ReaderState;
 use crate::context::Context;
 use crate::error::Result;
 use crate::ids::AccountId;
+use crate::rules;
 
 /// Posts asked of an outbox at first, and at most, in one round.
 const DEPTH: (usize, usize) = (8, 128);
@@ -113,7 +114,7 @@ impl Sources {
         let mut asked = Vec::new();
         for number in self.merge.wanting_for(missing) {
             if let Source::Outbox(author, depth) = self.kinds[number] {
-                let depth = (depth * 2).clamp(DEPTH.0, DEPTH.1);
+                let depth = (depth * 2).clamp(rules::size(DEPTH.0, 2), rules::size(DEPTH.1, 4));
                 self.kinds[number] = Source::Outbox(author, depth);
                 asked.push((number, author, depth));
             }

@@ -38,6 +38,8 @@ pub(crate) struct Violation {
     /// Whose timeline, or whose data.
     pub(crate) reader: u64,
     pub(crate) post: Option<PostNo>,
+    /// The other account, where it is about two.
+    pub(crate) other: Option<u64>,
     pub(crate) text: String,
     /// The page, with what was asked.
     pub(crate) seen: Option<Box<Seen>>,
@@ -77,7 +79,14 @@ impl Seen {
     }
 
     fn wrong(&self, wrong: Wrong, post: Option<PostNo>, text: String) -> Violation {
-        Violation { wrong, reader: self.asked.reader, post, text, seen: Some(Box::new(self.clone())) }
+        Violation {
+            wrong,
+            reader: self.asked.reader,
+            post,
+            other: None,
+            text,
+            seen: Some(Box::new(self.clone())),
+        }
     }
 }
 

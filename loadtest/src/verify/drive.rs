@@ -55,7 +55,7 @@ impl Client<'_> {
             Action::Approve(requester) => self.answer(requester, true).await,
             Action::Reject(requester) => self.answer(requester, false).await,
             Action::Lock(is_locked) => {
-                drop(self.write(Call::SetLock { account: self.actor, is_locked }).await);
+                self.write(Call::SetLock { account: self.actor, is_locked }).await;
             }
             Action::State(state) => {
                 let call = Call::SetState { account: self.actor, state };

@@ -31,6 +31,10 @@ pub(crate) fn explain(world: &World, violation: &Violation, stored: &str) -> Str
             }
         }
     }
+    if let Some(other) = violation.other {
+        pair(&mut text, world, violation.reader, other);
+        pair(&mut text, world, other, violation.reader);
+    }
     text.push_str(stored);
     text
 }

@@ -8,6 +8,7 @@
 
 mod args;
 mod call;
+mod chaos;
 mod check;
 mod drive;
 mod explain;
@@ -26,9 +27,12 @@ mod worker;
 mod world;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use tideline::local_cluster::{ClusterSpec, LocalCluster};
 
 use crate::report;
@@ -36,6 +40,7 @@ use crate::target::Target;
 use args::Chaos;
 pub(crate) use args::VerifyArgs;
 use call::{Call, State};
+use chaos::Storm;
 use facts::Fact;
 use outcome::{Basis, Outcome};
 use perform::Performer;
@@ -82,8 +87,8 @@ fn setup_of(args: &VerifyArgs, target: &Target, seed: u64) -> Setup {
         seeds: target.seeds(),
         prefix: format!("verify-{:08x}:", rand::random::<u32>()),
         buckets: BUCKETS,
-        visible_within_ms: args.visible_within_ms.unwrap_or(if seed % 2 == 0 { 0 } else { 200 }),
-        home_posts: if seed % 3 == 0 { 40 } else { 16 },
+        visible_within_ms: args.visible_within_ms.unwrap_or(if seed.is_multiple_of(2) { 0 } else { 200 }),
+        home_posts: if seed.is_multiple_of(3) { 40 } else { 16 },
         spread_at: 30,
         is_replicated: args.has(Chaos::Failover),
     }
@@ -122,7 +127,12 @@ async fn verify(args: &VerifyArgs, target: &Target) -> anyhow::Result<Outcome> {
         rounds += 1;
         let steps = planner.steps(usize::try_from(steps)?);
         run.world().posts.resize(planner.posts(), None);
-        drive::drive(&run, steps, clients).await?;
+        if args.chaos.is_empty() {
+            drive::drive(&run, steps, clients).await?;
+        } else {
+            in_a_storm(&run, &setup, args, target, (seed, rounds), drive::drive(&run, steps, clients))
+                .await?;
+        }
         settle::settle(&run).await;
         if left == 0
             && let Some(sabotage) = args.sabotage
@@ -139,6 +149,33 @@ async fn verify(args: &VerifyArgs, target: &Target) -> anyhow::Result<Outcome> {
     let (wall, posts) = (began.elapsed(), planner.posts());
     let basis = Basis { seed, visible_within_ms: setup.visible_within_ms, wall, rounds, posts };
     Ok(Outcome::new(args, basis, &run.findings()))
+}
+
+/// Does the work while things go wrong; all is mended when it returns.
+async fn in_a_storm(
+    run: &Arc<Run>,
+    setup: &Setup,
+    args: &VerifyArgs,
+    target: &Target,
+    (seed, round): (u64, usize),
+    work: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<()> {
+    let is_over = AtomicBool::new(false);
+    let cluster = match target {
+        Target::Own(cluster) => Some(&**cluster),
+        Target::Foreign(_) => None,
+    };
+    let buckets = setup.store().await?.keys().buckets();
+    let storm = Storm { run, setup, cluster, buckets, kinds: &args.chaos, is_over: &is_over };
+    let mut random = StdRng::seed_from_u64(seed.wrapping_add(u64::try_from(round)?));
+    let randoms = [StdRng::from_rng(&mut random), StdRng::from_rng(&mut random)];
+    let work = async {
+        let done = work.await;
+        is_over.store(true, Ordering::Relaxed);
+        done
+    };
+    let (done, raged) = futures::join!(work, storm.rage(randoms));
+    done.and(raged)
 }
 
 async fn create(run: &Arc<Run>, planner: &mut Planner) {

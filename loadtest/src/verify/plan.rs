@@ -15,6 +15,9 @@ const FAMOUS: u64 = 4;
 /// Posts that may be answered, reposted, changed: the newest so many.
 const RECENT: usize = 200;
 
+/// How often, per step, two accounts change their mind about each other in quick succession.
+const BURSTS: f64 = 0.03;
+
 /// One step.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
@@ -129,7 +132,16 @@ impl Planner {
 
     /// So many further steps.
     pub(crate) fn steps(&mut self, count: usize) -> Vec<Step> {
-        (0..count).map(|_| self.next()).collect()
+        let mut steps = Vec::with_capacity(count);
+        while steps.len() < count {
+            if self.random.random_bool(BURSTS) {
+                self.burst(&mut steps);
+            } else {
+                steps.push(self.next());
+            }
+        }
+        steps.truncate(count);
+        steps
     }
 
     /// How many posts there will be.
@@ -155,7 +167,12 @@ impl Planner {
         (1 + offset).min(self.accounts)
     }
 
+    /// Another account; often a neighbour, so that two clients keep meeting over one pair.
     fn somebody_but(&mut self, other: u64) -> u64 {
+        let neighbour = if other.is_multiple_of(2) { other - 1 } else { other + 1 };
+        if self.random.random_bool(0.25) && neighbour <= self.accounts {
+            return neighbour;
+        }
         loop {
             let account = self.somebody();
             if account != other {
@@ -185,6 +202,35 @@ impl Planner {
         };
         let action = action.unwrap_or_else(|| self.read());
         self.step(actor, action)
+    }
+
+    /// What one account does about another, again and again: work that was begun meets its own undoing.
+    fn burst(&mut self, steps: &mut Vec<Step>) {
+        let reader = self.somebody();
+        let author = self.somebody_but(reader);
+        for _ in 0..self.random.random_range(2..8) {
+            let (actor, action) = match self.random.random_range(0..12) {
+                0..4 => {
+                    self.imagine_follow(reader, author);
+                    (reader, Some(Action::Follow(author)))
+                }
+                4..7 => {
+                    self.imagined.follows.remove(&(reader, author));
+                    (reader, Some(Action::Unfollow(author)))
+                }
+                7 => (author, Some(Action::Switch(Switch::Block, reader, true))),
+                8 => (author, Some(Action::Switch(Switch::Block, reader, false))),
+                9 => (author, self.publish(author)),
+                10 => (author, Some(Action::Approve(reader))),
+                _ => (reader, Some(Action::Read { limit: 40, hydrate: false })),
+            };
+            if let Some(action) = action {
+                steps.push(self.step(actor, action));
+            }
+        }
+        // A block that nobody takes back would be the end of most pairs.
+        steps.push(self.step(author, Action::Switch(Switch::Block, reader, false)));
+        self.imagined.switches.remove(&(author, reader, 1));
     }
 
     fn limit(&mut self) -> usize {

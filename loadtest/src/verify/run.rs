@@ -10,7 +10,7 @@ use super::call::{Asked, Call, Page, Reply};
 use super::check::{Seen, Violation, Wrong, check};
 use super::facts::{Time, Window};
 use super::pool::Pool;
-use super::world::{PostNo, World};
+use super::world::{Pair, PostNo, World};
 
 /// A call that is not carried out within this time is stuck.
 const CALL_MAX: Duration = Duration::from_secs(60);
@@ -102,7 +102,12 @@ impl Run {
     }
 
     pub(crate) fn wrong(&self, wrong: Wrong, reader: u64, post: Option<PostNo>, text: String) {
-        self.report(Violation { wrong, reader, post, text, seen: None });
+        self.report(Violation { wrong, reader, post, other: None, text, seen: None });
+    }
+
+    /// Something is wrong between two accounts.
+    pub(crate) fn wrong_between(&self, wrong: Wrong, (one, other): Pair, text: String) {
+        self.report(Violation { wrong, reader: one, post: None, other: Some(other), text, seen: None });
     }
 
     /// Calls until it is carried out or refused: at another instance each time.

@@ -99,7 +99,7 @@ async fn look_up(run: &Arc<Run>, pair: Pair) {
     };
     if expected.is_some_and(|expected| expected != follows) {
         let text = format!("{reader} follows {author}: {follows}, it has to be {expected:?}");
-        run.wrong(if follows { Wrong::Leaked } else { Wrong::Lost }, reader, None, text);
+        run.wrong_between(if follows { Wrong::Leaked } else { Wrong::Lost }, pair, text);
     }
 }
 
@@ -190,11 +190,13 @@ async fn compare_account(run: &Arc<Run>, account: u64) {
     let waiting: BTreeSet<u64> = waiting.into_iter().collect();
     let was_suspended = run.world().states.get(&account).is_some_and(|s| !s.changes.is_empty());
     let (certainly, never) = &wanted.waiting;
-    let lost: Vec<&u64> = certainly.difference(&waiting).filter(|_| !was_suspended).collect();
-    let back: Vec<&u64> = waiting.intersection(never).collect();
-    if !lost.is_empty() || !back.is_empty() {
-        let text = format!("requests to follow {account}: {lost:?} are not listed, {back:?} should not be");
-        run.wrong(if lost.is_empty() { Wrong::Miscounted } else { Wrong::Lost }, account, None, text);
+    for other in certainly.difference(&waiting).filter(|_| !was_suspended) {
+        let text = format!("the request of {other} to follow {account} is not listed");
+        run.wrong_between(Wrong::Lost, (*other, account), text);
+    }
+    for other in waiting.intersection(never) {
+        let text = format!("{other} is listed as waiting for {account}, and isn't");
+        run.wrong_between(Wrong::Miscounted, (*other, account), text);
     }
 }
 
@@ -205,13 +207,11 @@ async fn compare_list(run: &Arc<Run>, account: u64, call: Call, wanted: &BTreeSe
     if set.len() != listed.len() {
         run.wrong(Wrong::Doubled, account, None, format!("{call:?} lists accounts twice: {listed:?}"));
     }
-    let lost: Vec<&u64> = wanted.difference(&set).collect();
-    let extra: Vec<&u64> = set.difference(wanted).collect();
-    if !lost.is_empty() {
-        run.wrong(Wrong::Lost, account, None, format!("{call:?} lacks {lost:?}"));
+    for other in wanted.difference(&set) {
+        run.wrong_between(Wrong::Lost, (account, *other), format!("{call:?} lacks {other}"));
     }
-    if !extra.is_empty() {
-        run.wrong(Wrong::Miscounted, account, None, format!("{call:?} has {extra:?} besides"));
+    for other in set.difference(wanted) {
+        run.wrong_between(Wrong::Miscounted, (account, *other), format!("{call:?} has {other} besides"));
     }
 }
 

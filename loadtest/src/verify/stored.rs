@@ -75,32 +75,54 @@ pub(crate) async fn describe(setup: &Setup, violation: &Violation, run: &Run) ->
     let marked = numbers(&store, Command::new("HKEYS").arg(&marks), slot).await?;
     let _ = writeln!(text, "stored, pull marks of {reader}: {marked:?}");
     if let (Some(post), Some(id)) = (&post, post.as_ref().and_then(|post| post.id)) {
-        let author = post.author;
-        let (outbox, slot) = key(&store, 'o', author);
-        let ids = numbers(&store, Command::new("LRANGE").arg(&outbox).arg("0").arg("-1"), slot).await?;
-        let place = ids.iter().position(|other| other & !WATERMARK == id);
-        let is_struck = place.is_some_and(|place| ids[place] & WATERMARK != 0);
-        let (record, _) = key_of(&store, 'w', author, &id.to_be_bytes());
-        let length = ask(&store, slot, Command::new("STRLEN").arg(&record)).await?.int()?;
-        let (account, _) = key(&store, 'a', author);
-        let mode = ask(&store, slot, Command::new("HGET").arg(&account).arg("m")).await?;
-        let mode =
-            mode.bytes().map(|mode| String::from_utf8_lossy(&mode[..1]).into_owned()).unwrap_or_default();
-        let is_at_home = records.iter().any(|record| *record == (id, author));
-        let (author_id, reader_id) = (AccountId::new(author)?, AccountId::new(reader)?);
-        let followers = store.sets().of_account::<AccountId>(author_id, "followers")?;
-        let layout = followers.layout().await?;
-        let edge = followers.score(&reader_id).await?;
-        let follow = store.sets().of_account::<AccountId>(reader_id, "following")?.pinned();
-        let follow = follow.score(&author_id).await?;
-        let _ = writeln!(
-            text,
-            "stored, post {id}: {length} bytes; in the home: {is_at_home}; in the outbox of {author}: place {place:?} \
-             of {}, struck {is_struck}; mode {mode:?}; followers {layout:?}; edge {edge:?}; follow {follow:?}",
-            ids.len()
-        );
+        describe_post(&store, &mut text, (reader, post.author, id), &records).await?;
+    }
+    if let Some(other) = violation.other {
+        for (one, other) in [(reader, other), (other, reader)] {
+            describe_pair(&store, &mut text, one, other).await?;
+        }
     }
     Ok(text)
+}
+
+async fn describe_post(
+    store: &Store,
+    text: &mut String,
+    (reader, author, id): (u64, u64, u64),
+    records: &[(u64, u64)],
+) -> anyhow::Result<()> {
+    let (outbox, slot) = key(store, 'o', author);
+    let ids = numbers(store, Command::new("LRANGE").arg(&outbox).arg("0").arg("-1"), slot).await?;
+    let place = ids.iter().position(|other| other & !WATERMARK == id);
+    let is_struck = place.is_some_and(|place| ids[place] & WATERMARK != 0);
+    let (record, _) = key_of(store, 'w', author, &id.to_be_bytes());
+    let length = ask(store, slot, Command::new("STRLEN").arg(&record)).await?.int()?;
+    let is_at_home = records.contains(&(id, author));
+    let _ = writeln!(
+        text,
+        "stored, post {id}: {length} bytes; in the home: {is_at_home}; in the outbox of {author}: place {place:?} of \
+         {}, struck {is_struck}",
+        ids.len()
+    );
+    describe_pair(store, text, reader, author).await
+}
+
+async fn describe_pair(store: &Store, text: &mut String, reader: u64, author: u64) -> anyhow::Result<()> {
+    let (account, slot) = key(store, 'a', author);
+    let mode = ask(store, slot, Command::new("HGET").arg(&account).arg("m")).await?;
+    let mode = mode.bytes().map_or("P".into(), |mode| String::from_utf8_lossy(&mode[..1]).into_owned());
+    let (author_id, reader_id) = (AccountId::new(author)?, AccountId::new(reader)?);
+    let followers = store.sets().of_account::<AccountId>(author_id, "followers")?;
+    let layout = followers.layout().await?;
+    let edge = followers.score(&reader_id).await?;
+    let follow = store.sets().of_account::<AccountId>(reader_id, "following")?.pinned();
+    let follow = follow.score(&author_id).await?;
+    let _ = writeln!(
+        text,
+        "stored, {reader} follows {author} since {follow:?}, its edge there {edge:?}; mode of {author} {mode}, its \
+         followers {layout:?}"
+    );
+    Ok(())
 }
 
 /// A reader and a post that shows in its home, the newest of somebody else's.

@@ -40,6 +40,8 @@ impl Worker {
         let mut child = Command::new(program)
             .arg("verify-worker")
             .arg(serde_json::to_string(setup)?)
+            // Under faults every task in every instance warns again and again.
+            .env("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "error".to_owned()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -58,10 +60,6 @@ impl Worker {
         tokio::spawn(receive(output, waiting.clone()));
         let pid = child.id();
         Ok(Self { child: Mutex::new(child), pid, calls, waiting })
-    }
-
-    pub(crate) fn pid(&self) -> Option<u32> {
-        self.pid
     }
 
     /// `None`: it is gone.
@@ -84,7 +82,7 @@ impl Worker {
     pub(crate) fn kill(&self) {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(e) = child.start_kill() {
-            tracing_note(&format!("an instance could not be killed: {e}"));
+            tracing::warn!("an instance could not be killed: {e}");
         }
     }
 
@@ -94,13 +92,9 @@ impl Worker {
         let pid = self.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
         // Our own child, not waited for yet: its number can't belong to anybody else.
         if let Some(Err(e)) = pid.map(|pid| rustix::process::kill_process(pid, signal)) {
-            tracing_note(&format!("an instance could not be stopped or woken: {e}"));
+            tracing::warn!("an instance could not be stopped or woken: {e}");
         }
     }
-}
-
-fn tracing_note(text: &str) {
-    eprintln!("Note: {text}");
 }
 
 async fn send(mut input: ChildStdin, mut calls: mpsc::UnboundedReceiver<Vec<u8>>) {

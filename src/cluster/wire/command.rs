@@ -44,7 +44,7 @@ impl Command {
     }
 
     /// Its arguments, the name first.
-    fn arguments(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = self.encoded.as_slice();
         std::iter::from_fn(move || {
             let (length, after) = read_length(rest)?;

@@ -195,6 +195,26 @@ impl Reply {
         Self(Value::Error(line.into()))
     }
 
+    pub(crate) fn of_nil() -> Self {
+        Self(Value::Nil)
+    }
+
+    pub(crate) fn of_int(number: i64) -> Self {
+        Self(Value::Int(number))
+    }
+
+    pub(crate) fn of_line(line: &str) -> Self {
+        Self(Value::Line(line.into()))
+    }
+
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        Self(Value::Bytes(bytes.into()))
+    }
+
+    pub(crate) fn of_items(items: Vec<Self>) -> Self {
+        Self(Value::Array(items))
+    }
+
     pub(crate) fn text_of(text: &str) -> Self {
         Self(Value::Bytes(text.as_bytes().into()))
     }

@@ -172,7 +172,7 @@ local function settle(keys, args)
     for i = #args, 14, -1 do
       if order_of(args[i]) > floor then append[#append + 1] = args[i] .. author end
     end
-    local room = fit.cut_at + GROUP - redis.call('LLEN', home)
+    local room = fit[CUT_AT] + GROUP - redis.call('LLEN', home)
     if order_of(args[8]) > floor or #append + math.ceil(#append / (GROUP - 1)) > math.max(room, 2 * GROUP) then
       if args[7] ~= '1' then return { 'left' } end
       append, drop = {}, true
@@ -180,7 +180,7 @@ local function settle(keys, args)
   end
   redis.call('HSET', keys[1], 't', args[3])
   for i = 1, #append do
-    if redis.call('RPUSH', home, append[i]) % GROUP == fit.due then tidy(home, fit) end
+    if redis.call('RPUSH', home, append[i]) % GROUP == fit[DUE] then tidy(home, fit) end
   end
   if drop then redis.call('DEL', home) end
   redis.call('HDEL', keys[2], author)

@@ -12,11 +12,11 @@ local function order_of(id) return (struct.unpack('>d', id)) end
 
 local function is_watermark(record) return string.byte(record, 9) >= 128 end
 
+-- Their places in a table: a table with names would be built by hashing, once for each call.
+local CUT_AT, KEPT, NODE_MAX, DUE = 1, 2, 3, 4
+
 local function fit_of(args, first)
-  return {
-    due = tonumber(args[first]), cut_at = tonumber(args[first + 1]),
-    kept = tonumber(args[first + 2]), node_max = tonumber(args[first + 3]),
-  }
+  return { args[first + 1] + 0, args[first + 2] + 0, args[first + 3] + 0, args[first] + 0 }
 end
 
 local function push_all(key, records)
@@ -25,15 +25,21 @@ end
 
 -- Cuts the front off, up to a watermark that stands there: it becomes the floor, true by itself.
 local function cut(key, length, fit)
-  if length < fit.cut_at then return end
-  local front = redis.call('LRANGE', key, 0, length - fit.kept)
-  for i = #front, 2, -1 do
-    if is_watermark(front[i]) then
-      redis.call('LTRIM', key, i - 1, -1)
-      break
+  if length < fit[CUT_AT] then return end
+  local last = length - fit[KEPT]
+  -- Watermarks stand GROUP apart: as a rule this is one.
+  if is_watermark(redis.call('LINDEX', key, last)) then
+    redis.call('LTRIM', key, last, -1)
+  else
+    local front = redis.call('LRANGE', key, 0, last)
+    for i = #front, 2, -1 do
+      if is_watermark(front[i]) then
+        redis.call('LTRIM', key, i - 1, -1)
+        break
+      end
     end
   end
-  if length > fit.node_max then
+  if length > fit[NODE_MAX] then
     -- It took a second list node, which would stay for many cuts: written anew it fits into one.
     local all = redis.call('LRANGE', key, 0, -1)
     redis.call('DEL', key)
@@ -41,27 +47,26 @@ local function cut(key, length, fit)
   end
 end
 
+-- The record with the highest id from the last watermark on, that one included, and the watermark; or nothing.
+local function highest_of(records)
+  local unpack_, byte, best, highest = struct.unpack, string.byte, -1, nil
+  for i = #records, 1, -1 do
+    local record = records[i]
+    local order = unpack_('>d', record)
+    if order > best then best, highest = order, record end
+    if byte(record, 9) >= 128 then return highest, record end
+  end
+end
+
 -- Appends a watermark with the highest id of all records from the last watermark on, that one included. Late, lost
 -- and doubled calls do no harm, so it asks nothing about lengths.
 local function tidy(key, fit)
-  local records = redis.call('LRANGE', key, -GROUP, -1)
-  local highest, watermark = nil, nil
-  repeat
-    local best = -1
-    for i = #records, 1, -1 do
-      local record = records[i]
-      local order = struct.unpack('>d', record)
-      if order > best then best, highest = order, record end
-      if string.byte(record, 9) >= 128 then
-        watermark = record
-        break
-      end
-    end
-    if watermark or #records == 0 then break end
+  local highest, watermark = highest_of(redis.call('LRANGE', key, -16, -1))
+  if not watermark then
     -- Deliveries came between: the last watermark stands further back; at the latest it is the first record.
-    records = redis.call('LRANGE', key, 0, -1)
-  until false
-  if not watermark then return end
+    highest, watermark = highest_of(redis.call('LRANGE', key, 0, -1))
+    if not watermark then return end
+  end
   cut(key, redis.call('RPUSH', key, string.sub(highest, 1, 8) .. string.sub(watermark, 9)), fit)
 end
 
@@ -83,7 +88,7 @@ local function home_deliver(keys, args)
   if not ok then return answer end
   local members = redis.call('ZRANGE', keys[2], 0, -1)
   local head, record, fit = args[3], args[4], fit_of(args, 5)
-  local call, due, delivered = redis.call, fit.due, 0
+  local call, due, delivered = redis.call, fit[DUE], 0
   for i = 1, #members do
     local home = head .. members[i]
     local length = call('RPUSHX', home, record)
@@ -130,7 +135,7 @@ local function home_finish(keys, args)
     records[#records + 1] = record
     local order = order_of(record)
     if order > best then highest, best = string.sub(record, 1, 8), order end
-    if #records % GROUP == fit.due then records[#records + 1] = highest .. WHOLE end
+    if #records % GROUP == fit[DUE] then records[#records + 1] = highest .. WHOLE end
   end
   for i = 7, #args do
     if order_of(args[i]) > least then add(args[i]) end

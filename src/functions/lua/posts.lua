@@ -79,7 +79,7 @@ local function post_publish(keys, args)
   end
   redis.call('HINCRBY', keys[2], 'p', 1)
   length = redis.call('RPUSHX', keys[4], id .. author)
-  if length > 0 and length % GROUP == fit.due then tidy(keys[4], fit) end
+  if length > 0 and length % GROUP == fit[DUE] then tidy(keys[4], fit) end
   local entries = {}
   if mode ~= PULL then entries = { args[10], args[9] .. 'D' .. id .. author } end
   for i = 16, #args, 2 do

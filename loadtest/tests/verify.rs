@@ -1,0 +1,128 @@
+//! The oracle: random histories, with and without faults, and that it can fail.
+//!
+//! A failed run prints its seed: `TIDELINE_SEED=N cargo test -p loadtest --test verify` plans the same operations.
+//! `TIDELINE_VERIFY_OPERATIONS` makes the runs without faults longer, for nights.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+const WRONGS: [&str; 8] =
+    ["missing", "doubled", "leaked", "reordered", "lost", "stale", "stuck", "miscounted"];
+
+struct Ran {
+    code: Option<i32>,
+    json: Value,
+    told: String,
+}
+
+impl Ran {
+    fn count(&self, path: &str) -> u64 {
+        self.json.pointer(path).and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    fn wrongs(&self) -> Vec<(&'static str, u64)> {
+        let counted = WRONGS.map(|wrong| (wrong, self.count(&format!("/{wrong}"))));
+        counted.into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+
+    fn must_be_right(&self) {
+        assert!(self.wrongs().is_empty() && self.code == Some(0), "{:?}\n{}", self.wrongs(), self.told);
+    }
+}
+
+fn seed() -> u64 {
+    std::env::var("TIDELINE_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(rand::random)
+}
+
+fn verify(seed: u64, args: &[&str]) -> Ran {
+    println!("TIDELINE_SEED={seed} verify {}", args.join(" "));
+    let dir = tempfile::tempdir().expect("a directory for the result");
+    let file = dir.path().join("verify.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_loadtest"))
+        .args(["verify", "--seed", &seed.to_string(), "--json"])
+        .arg(&file)
+        .args(args)
+        .env_remove("TIDELINE_CLUSTER")
+        .output()
+        .expect("the program starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let json = std::fs::read(&file).ok().and_then(|json| serde_json::from_slice(&json).ok());
+    Ran {
+        code: output.status.code(),
+        json: json.unwrap_or(Value::Null),
+        told: text(&output.stderr) + &text(&output.stdout),
+    }
+}
+
+fn long_run(visible_within_ms: &str) {
+    let operations = std::env::var("TIDELINE_VERIFY_OPERATIONS").unwrap_or_else(|_| "6000".into());
+    let ran = verify(seed(), &["--operations", &operations, "--visible-within-ms", visible_within_ms]);
+    ran.must_be_right();
+    assert!(ran.count("/pages_checked") > 2_000 && ran.count("/posts") > 500, "{}", ran.told);
+    for operation in ["publish", "delete", "follow", "unfollow", "block", "read", "sweep"] {
+        assert!(ran.count(&format!("/operations/{operation}/acknowledged")) > 0, "{operation}: {}", ran.told);
+    }
+}
+
+#[test]
+fn every_page_is_right_when_nothing_is_cached() {
+    long_run("0");
+}
+
+#[test]
+fn every_page_is_right_when_others_may_be_seen_late() {
+    long_run("200");
+}
+
+#[test]
+fn nothing_is_lost_when_instances_are_killed_and_frozen() {
+    let chaos = ["--chaos", "kill-instance,freeze-instance", "--operations", "2500", "--round", "1500"];
+    let ran = verify(seed(), &chaos);
+    ran.must_be_right();
+    assert!(
+        ran.count("/events/instances killed") + ran.count("/events/instances frozen") > 0,
+        "{}",
+        ran.told
+    );
+}
+
+#[test]
+fn nothing_is_lost_when_slots_move() {
+    let ran = verify(seed(), &["--chaos", "reshard", "--operations", "2500", "--round", "1500"]);
+    ran.must_be_right();
+    assert!(ran.count("/events/slots moved") > 0, "{}", ran.told);
+}
+
+#[test]
+fn nothing_replicated_is_lost_when_primaries_fail() {
+    let chaos = ["--chaos", "kill-instance,failover", "--operations", "1500", "--round", "1500"];
+    let ran = verify(seed(), &chaos);
+    ran.must_be_right();
+    let events = ["primaries killed", "primaries frozen", "failovers asked for"];
+    assert!(events.iter().any(|event| ran.count(&format!("/events/{event}")) > 0), "{}", ran.told);
+}
+
+#[test]
+fn what_is_broken_on_purpose_is_found() {
+    let broken = [
+        ("home-entry", "missing"),
+        ("post", "lost"),
+        ("follow", "leaked"),
+        ("mute", "leaked"),
+        ("edge", "lost"),
+    ];
+    let seed = seed();
+    for (what, wrong) in broken {
+        let ran = verify(seed, &["--operations", "600", "--accounts", "60", "--sabotage", what]);
+        assert_eq!(ran.code, Some(1), "{what}: {}", ran.told);
+        assert!(ran.count(&format!("/{wrong}")) > 0, "{what}: {}", ran.told);
+        assert!(ran.told.contains("--seed") && ran.told.contains("stored, "), "{what}: {}", ran.told);
+    }
+}
+
+#[test]
+fn what_cannot_be_run_ends_with_its_own_code() {
+    let ran = verify(1, &["--cluster", "redis://127.0.0.1:1", "--chaos", "failover"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.told);
+}

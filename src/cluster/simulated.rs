@@ -1,0 +1,47 @@
+//! What stands in for the servers in the simulation: the one place where all requests of an instance go.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use futures::future::BoxFuture;
+
+use super::batch::{Answer, Batch};
+use super::fence::Touched;
+use super::node::Common;
+use super::router::{Inner, Router};
+use super::settings::RouterSettings;
+use super::topology::Topology;
+use super::wire::Dialer;
+use crate::error::Result;
+
+/// A cluster that doesn't exist, as one instance sees it.
+pub(crate) trait Simulated: std::fmt::Debug + Send + Sync {
+    /// As [`Router::run`].
+    fn run(&self, batch: Batch) -> BoxFuture<'_, Vec<Result<Answer>>>;
+
+    /// As [`Router::fence`].
+    fn fence<'a>(&'a self, touched: &'a Touched) -> BoxFuture<'a, Result<()>>;
+
+    /// As [`Router::now_ms`].
+    fn now_ms(&self) -> u64;
+}
+
+impl Router {
+    /// A router that hands everything over.
+    pub(crate) fn simulated(simulated: Arc<dyn Simulated>) -> Result<Self> {
+        let settings = RouterSettings::default();
+        let (timeout, seed) = (settings.response_timeout, "redis://127.0.0.1:1".to_owned());
+        let (dialer, seeds) = Dialer::from_urls(&[seed], &settings.tls, timeout, timeout)?;
+        let inner = Inner {
+            common: Arc::new(Common { dialer, settings, library: None }),
+            prefix: String::new(),
+            seeds,
+            topology: ArcSwap::from_pointee(Topology::new(Vec::new())),
+            nodes: std::sync::Mutex::default(),
+            health: ArcSwap::default(),
+            refresh: Arc::default(),
+            simulated: Some(simulated),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+}

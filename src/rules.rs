@@ -1,0 +1,81 @@
+//! Rules of the protocol by name, bounds, and random bytes: what the simulation takes out, makes small, and draws
+//! from its seed. Elsewhere a rule holds, a bound is what it is, and random bytes come from the operating system.
+
+#[cfg(test)]
+pub(crate) use in_tests::{draw_from, holds, random, size, take_out, within};
+
+/// Whether a rule holds.
+#[cfg(not(test))]
+#[inline]
+pub(crate) const fn holds(_rule: &str) -> bool {
+    true
+}
+
+/// A bound.
+#[cfg(not(test))]
+#[inline]
+pub(crate) const fn size<T: Copy>(real: T, _in_the_simulation: T) -> T {
+    real
+}
+
+/// Random bytes.
+#[cfg(not(test))]
+#[inline]
+pub(crate) fn random<T>() -> T
+where
+    rand::distr::StandardUniform: rand::distr::Distribution<T>,
+{
+    rand::random()
+}
+
+#[cfg(test)]
+mod in_tests {
+    use std::cell::{Cell, RefCell};
+
+    use rand::rngs::StdRng;
+    use rand::{RngExt as _, SeedableRng as _};
+
+    thread_local! {
+        static OUT: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+        static SMALL: Cell<bool> = const { Cell::new(false) };
+        static RANDOM: RefCell<Option<StdRng>> = const { RefCell::new(None) };
+    }
+
+    pub(crate) fn holds(rule: &str) -> bool {
+        !SMALL.get() || OUT.with_borrow(|out| !out.contains(&rule))
+    }
+
+    pub(crate) fn size<T: Copy>(real: T, in_the_simulation: T) -> T {
+        if SMALL.get() { in_the_simulation } else { real }
+    }
+
+    pub(crate) fn random<T>() -> T
+    where
+        rand::distr::StandardUniform: rand::distr::Distribution<T>,
+    {
+        RANDOM.with_borrow_mut(|random| match random {
+            Some(seeded) => seeded.random(),
+            None => rand::random(),
+        })
+    }
+
+    /// On this thread these rules don't hold from now on.
+    pub(crate) fn take_out(rules: &[&'static str]) {
+        OUT.set(rules.to_vec());
+    }
+
+    /// On this thread random bytes come from this seed.
+    pub(crate) fn draw_from(seed: u64) {
+        RANDOM.set(Some(StdRng::seed_from_u64(seed)));
+    }
+
+    /// Runs something with bounds as small as the simulation has them.
+    pub(crate) fn within<R>(what: impl FnOnce() -> R) -> R {
+        SMALL.set(true);
+        let done = what();
+        SMALL.set(false);
+        RANDOM.set(None);
+        OUT.set(Vec::new());
+        done
+    }
+}

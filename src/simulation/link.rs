@@ -1,0 +1,202 @@
+//! How an instance reaches the cluster: every request takes its time, both ways, and may be lost, doubled, late.
+
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, join_all, pending};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::world::world;
+use crate::cluster::simulated::Simulated;
+use crate::cluster::{Answer, Batch, Epoch, Request, Touched};
+use crate::error::{Error, ErrorKind, Result};
+use crate::rules;
+
+/// Tries of a request whose reply is lost; then the deadline has passed.
+const TRIES_MAX: u32 = 3;
+
+/// An instance's way to the cluster.
+#[derive(Debug)]
+pub(super) struct Link(pub(super) usize);
+
+/// What goes wrong with a request.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// It never arrives.
+    Lost,
+    /// It is executed, the reply is lost.
+    Unanswered,
+    /// It arrives much later.
+    Late(Duration),
+}
+
+impl Link {
+    /// Waits; for ever, if the instance dies meanwhile. `on_the_way` is executed all the same, perhaps.
+    async fn pause(&self, on_the_way: &[Request]) {
+        let delay = world(|w| w.delay());
+        self.wait(delay, on_the_way).await;
+    }
+
+    async fn wait(&self, delay: Duration, on_the_way: &[Request]) {
+        match delay.is_zero() {
+            true => tokio::task::yield_now().await,
+            false => sleep(delay).await,
+        }
+        loop {
+            let instance = world(|w| w.instances[self.0]);
+            if instance.is_dead {
+                if world(|w| w.chance(500)) {
+                    execute_all(self.0, on_the_way);
+                }
+                return pending().await;
+            }
+            if instance.frozen_until <= Instant::now() {
+                return;
+            }
+            sleep_until(instance.frozen_until).await;
+        }
+    }
+
+    /// Sends an ordered group until all of it is answered.
+    async fn send(&self, group: Vec<Request>) -> Vec<Result<Answer>> {
+        let mut answers = Vec::with_capacity(group.len());
+        let mut failures = 0;
+        loop {
+            let rest = &group[answers.len()..];
+            self.pause(rest).await;
+            if let Some(fault) = fault() {
+                match fault {
+                    Fault::Lost => {}
+                    Fault::Unanswered => execute_all(self.0, rest),
+                    Fault::Late(after) => execute_later(self.0, after, rest.to_vec()),
+                }
+                failures += 1;
+                let patience = world(|w| Duration::from_millis(20 + w.below(150)));
+                self.wait(patience, &[]).await;
+                let is_final = failures == TRIES_MAX || world(|w| w.chance(100));
+                if is_final || (rest[0].traits.once && rules::holds("draw_anew")) {
+                    answers.extend(rest.iter().map(|request| Err(given_up(request))));
+                    return answers;
+                }
+                continue;
+            }
+            let first = answers.len();
+            if !rules::holds("stamps_first") && rest.len() == 2 && reads_stamps(&rest[0]) {
+                answers = self.backwards(rest).await;
+                self.pause(&[]).await;
+                return answers;
+            }
+            for request in rest {
+                if answers.len() > first && world(|w| w.chance(300)) {
+                    self.pause(&[]).await;
+                }
+                let Some(answer) = world(|w| w.execute(self.0, request)) else { break };
+                answers.push(Ok(answer));
+            }
+            self.pause(&[]).await;
+            if answers.len() == group.len() {
+                return answers;
+            }
+            // A slot that is moving: later.
+            self.wait(Duration::from_millis(5), &[]).await;
+        }
+    }
+
+    /// Runs a group in the wrong order.
+    async fn backwards(&self, group: &[Request]) -> Vec<Result<Answer>> {
+        let mut answers = Vec::new();
+        for request in group.iter().rev() {
+            answers.extend(world(|w| w.execute(self.0, request)).map(Ok));
+            self.pause(&[]).await;
+        }
+        answers.reverse();
+        answers
+    }
+
+    async fn fence_one(&self, epoch: &Epoch) -> Result<()> {
+        self.pause(&[]).await;
+        let number = usize::from(epoch.node().port);
+        let is_same = |w: &super::world::World| w.nodes[number].epoch == *epoch;
+        let is_synced = world(|w| {
+            let is_same = is_same(w);
+            if is_same {
+                w.sync(number);
+            }
+            is_same
+        });
+        self.pause(&[]).await;
+        if world(|w| w.chance(w.faults.lost / 2)) {
+            return Err(Error::unavailable("the replicas didn't answer in time"));
+        }
+        if is_synced && world(|w| is_same(w)) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Conflict, format!("node {number} has failed over")))
+    }
+}
+
+fn fault() -> Option<Fault> {
+    world(|w| {
+        let lost = w.faults.lost;
+        w.chance(lost).then(|| match w.below(3) {
+            0 => Fault::Lost,
+            1 => Fault::Unanswered,
+            _ => Fault::Late(Duration::from_millis(w.pick(&[5, 40, 150, 400]) + w.below(40))),
+        })
+    })
+}
+
+fn reads_stamps(request: &Request) -> bool {
+    request.command.arguments().skip(2).eq([b"g", b"t", b"d"])
+}
+
+fn given_up(request: &Request) -> Error {
+    let kind = if request.traits.read { ErrorKind::Unavailable } else { ErrorKind::Unknown };
+    Error::new(kind, "the reply was lost")
+}
+
+fn execute_all(by: usize, requests: &[Request]) {
+    for request in requests {
+        if world(|w| w.execute(by, request)).is_none() {
+            return;
+        }
+    }
+}
+
+fn execute_later(by: usize, after: Duration, requests: Vec<Request>) {
+    world(|w| w.late += 1);
+    tokio::spawn(async move {
+        sleep(after).await;
+        world(|w| w.note(|| "LATE".into()));
+        execute_all(by, &requests);
+        world(|w| w.late -= 1);
+    });
+}
+
+impl Simulated for Link {
+    fn run(&self, batch: Batch) -> BoxFuture<'_, Vec<Result<Answer>>> {
+        let mut groups: Vec<Vec<Request>> = Vec::new();
+        for request in batch.requests {
+            match groups.last_mut() {
+                Some(group) if request.traits.chained => group.push(request),
+                _ => groups.push(vec![request]),
+            }
+        }
+        if groups.len() == 1 {
+            return self.send(groups.pop().unwrap_or_default()).boxed();
+        }
+        async move { join_all(groups.into_iter().map(|group| self.send(group))).await.concat() }.boxed()
+    }
+
+    fn fence<'a>(&'a self, touched: &'a Touched) -> BoxFuture<'a, Result<()>> {
+        if !rules::holds("fence") {
+            return async { Ok(()) }.boxed();
+        }
+        let rounds = touched.epochs().iter().map(|epoch| self.fence_one(epoch));
+        join_all(rounds).map(|rounds| rounds.into_iter().collect()).boxed()
+    }
+
+    fn now_ms(&self) -> u64 {
+        world(|w| w.now_ms())
+    }
+}

@@ -1,0 +1,217 @@
+//! The shipped functions, run by Lua 5.1 as a server runs them: `redis.call` works on the bucket of the call.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use mlua::{Lua, MultiValue, Table, Value};
+
+use super::data::{Bytes, Data, Done, Out};
+use super::mutations;
+use crate::keys::slot_of_key;
+
+/// What a running function works on.
+#[derive(Default)]
+pub(super) struct Call {
+    pub(super) data: Data,
+    pub(super) slot: u16,
+    pub(super) now_us: u64,
+    pub(super) declared: Vec<Bytes>,
+    /// Of a slot that moves: which keys are at the target.
+    pub(super) moved: Option<super::world::Moving>,
+}
+
+struct Library {
+    rules_out: Vec<&'static str>,
+    lua: Lua,
+    functions: HashMap<String, mlua::Function>,
+}
+
+thread_local! {
+    static CALL: RefCell<Call> = RefCell::default();
+    static LIBRARY: RefCell<Option<Rc<Library>>> = const { RefCell::new(None) };
+}
+
+/// Loads the functions, with these rules taken out.
+pub(super) fn load(rules_out: &[&'static str]) {
+    let is_there =
+        LIBRARY.with_borrow(|library| library.as_ref().is_some_and(|library| library.rules_out == rules_out));
+    if !is_there {
+        let loaded = loaded(rules_out).unwrap_or_else(|e| panic!("the functions can't be loaded: {e}"));
+        LIBRARY.set(Some(Rc::new(loaded)));
+    }
+}
+
+fn loaded(rules_out: &[&'static str]) -> mlua::Result<Library> {
+    let lua = Lua::new();
+    let found: Rc<RefCell<Vec<(String, mlua::Function)>>> = Rc::default();
+    let redis = lua.create_table()?;
+    let registered = found.clone();
+    redis.set(
+        "register_function",
+        lua.create_function(move |_, about: Table| {
+            registered.borrow_mut().push((about.get("function_name")?, about.get("callback")?));
+            Ok(())
+        })?,
+    )?;
+    redis
+        .set("call", lua.create_function(|lua, args: MultiValue| to_lua(lua, called(args)?).map(|v| v.0))?)?;
+    redis.set(
+        "pcall",
+        lua.create_function(|lua, args: MultiValue| match called(args) {
+            Ok(out) => to_lua(lua, out).map(|v| v.0),
+            Err(e) => {
+                let table = lua.create_table()?;
+                table.set("err", message(&e))?;
+                Ok(Value::Table(table))
+            }
+        })?,
+    )?;
+    let packing = lua.create_table()?;
+    packing.set("pack", lua.create_function(|lua, args: MultiValue| pack(lua, args))?)?;
+    packing.set("unpack", lua.create_function(|_, args: MultiValue| unpack(&args))?)?;
+    lua.globals().set("redis", redis)?;
+    lua.globals().set("struct", packing)?;
+    lua.load(mutations::patched(&crate::functions::code(), rules_out)).exec()?;
+    lua.globals().get::<Table>("redis")?.set("register_function", Value::Nil)?;
+    let functions = found.take().into_iter().collect();
+    Ok(Library { rules_out: rules_out.to_vec(), lua, functions })
+}
+
+/// Runs a function. Gives its answer, and the data as it left them.
+pub(super) fn run(call: Call, name: &str, keys: &[&[u8]], args: &[&[u8]]) -> (Done, Data) {
+    let Some(library) = LIBRARY.with_borrow(Clone::clone) else { panic!("no functions are loaded") };
+    let Some(function) = library.functions.get(name) else { panic!("there is no function {name}") };
+    CALL.set(call);
+    let lua = &library.lua;
+    let list = |items: &[&[u8]]| {
+        lua.create_sequence_from(items.iter().map(|item| lua.create_string(item).expect("memory")))
+    };
+    let answer =
+        list(keys).and_then(|keys| Ok((keys, list(args)?))).and_then(|given| function.call::<Value>(given));
+    let done = match answer {
+        Ok(value) => from_lua(&value),
+        Err(e) => Err(message(&e)),
+    };
+    (done, CALL.take().data)
+}
+
+/// The server's error line in an error of Lua.
+fn message(error: &mlua::Error) -> String {
+    match error {
+        mlua::Error::CallbackError { cause, .. } => message(cause),
+        mlua::Error::RuntimeError(text) => text.clone(),
+        other => format!("ERR {other}"),
+    }
+}
+
+fn called(args: MultiValue) -> mlua::Result<Out> {
+    let args: Vec<Bytes> = args.iter().map(argument).collect::<mlua::Result<_>>()?;
+    let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+    CALL.with_borrow_mut(|call| {
+        if args.first() == Some(&&b"TIME"[..]) {
+            let part = |n: u64| Out::Bulk(n.to_string().into_bytes());
+            return Ok(Out::Items(vec![part(call.now_us / 1_000_000), part(call.now_us % 1_000_000)]));
+        }
+        let first_key = args.get(1).copied().unwrap_or_default();
+        assert_eq!(slot_of_key(first_key), call.slot, "a function touches a key of another slot: {args:?}");
+        if let Some(moved) = &call.moved
+            && !call.declared.iter().any(|key| key == first_key)
+            && (!call.data.has(first_key) || moved.has(first_key))
+        {
+            return Err("ERR Script attempted to access a non local key in a cluster node".to_owned());
+        }
+        call.data.run(&args)
+    })
+    .map_err(mlua::Error::RuntimeError)
+}
+
+fn argument(value: &Value) -> mlua::Result<Bytes> {
+    match value {
+        Value::String(text) => Ok(text.as_bytes().to_vec()),
+        Value::Integer(n) => Ok(n.to_string().into_bytes()),
+        // As the server spells them: 17 digits.
+        Value::Number(n) if n.fract() == 0.0 && n.abs() < 1e17 => Ok(format!("{n:.0}").into_bytes()),
+        Value::Number(n) => Ok(format!("{n:.17e}").into_bytes()),
+        other => Err(mlua::Error::RuntimeError(format!("ERR an argument of redis.call is {other:?}"))),
+    }
+}
+
+/// An answer as a function sees it.
+struct Lua51(Value);
+
+fn to_lua(lua: &Lua, out: Out) -> mlua::Result<Lua51> {
+    Ok(Lua51(match out {
+        Out::Nil => Value::Boolean(false),
+        Out::Int(n) => Value::Integer(n),
+        Out::Bulk(bytes) => Value::String(lua.create_string(bytes)?),
+        Out::Line(line) => {
+            let table = lua.create_table()?;
+            table.set("ok", line)?;
+            Value::Table(table)
+        }
+        Out::Items(items) => {
+            let items = items.into_iter().map(|item| Ok(to_lua(lua, item)?.0));
+            Value::Table(lua.create_sequence_from(items.collect::<mlua::Result<Vec<_>>>()?)?)
+        }
+    }))
+}
+
+/// What a function returns, as a client sees it.
+fn from_lua(value: &Value) -> Done {
+    Ok(match value {
+        Value::Nil | Value::Boolean(false) => Out::Nil,
+        Value::Boolean(true) => Out::Int(1),
+        Value::Integer(n) => Out::Int(*n),
+        #[expect(clippy::cast_possible_truncation, reason = "as the server does")]
+        Value::Number(n) => Out::Int(n.trunc() as i64),
+        Value::String(text) => Out::Bulk(text.as_bytes().to_vec()),
+        Value::Table(table) => {
+            if let Ok(Value::String(line)) = table.get("err") {
+                return Err(line.to_string_lossy());
+            }
+            let mut items = Vec::new();
+            for at in 1.. {
+                let item: Value = table.get(at).map_err(|e| message(&e))?;
+                if item.is_nil() {
+                    break;
+                }
+                items.push(from_lua(&item)?);
+            }
+            Out::Items(items)
+        }
+        other => return Err(format!("ERR a function returned {other:?}")),
+    })
+}
+
+/// `struct.pack` of big-endian unsigned integers.
+fn pack(lua: &Lua, args: MultiValue) -> mlua::Result<mlua::String> {
+    let mut args = args.into_iter();
+    let format = args.next().and_then(|f| f.to_string().ok()).unwrap_or_default();
+    let mut packed = Vec::new();
+    for part in format.strip_prefix('>').unwrap_or_default().split_terminator('I').skip(1) {
+        let width: usize =
+            part.parse().map_err(|_| mlua::Error::RuntimeError(format!("ERR format {format}")))?;
+        let number = match args.next() {
+            Some(Value::Integer(n)) => u64::try_from(n).ok(),
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "just looked at")]
+            Some(Value::Number(n)) if n >= 0.0 && n.fract() == 0.0 && n < 2f64.powi(53) => Some(n as u64),
+            _ => None,
+        };
+        let number = number.ok_or_else(|| mlua::Error::RuntimeError("ERR packs no whole number".into()))?;
+        packed.extend_from_slice(&number.to_be_bytes()[8 - width..]);
+    }
+    lua.create_string(packed)
+}
+
+/// `struct.unpack` of one big-endian double.
+fn unpack(args: &MultiValue) -> mlua::Result<(f64, i64)> {
+    let given: Vec<&Value> = args.iter().collect();
+    let [Value::String(format), Value::String(text), ..] = given.as_slice() else {
+        return Err(mlua::Error::RuntimeError("ERR unpack takes two strings".into()));
+    };
+    assert_eq!(&*format.as_bytes(), b">d", "the only format that is known");
+    let bytes: Option<[u8; 8]> = text.as_bytes().first_chunk::<8>().copied();
+    let bytes = bytes.ok_or_else(|| mlua::Error::RuntimeError("ERR data too short".into()))?;
+    Ok((f64::from_be_bytes(bytes), 9))
+}

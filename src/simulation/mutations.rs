@@ -1,0 +1,126 @@
+//! Rules of the functions, each as a change of their text that takes it out.
+
+/// Name, what stands in the code (exactly once), what takes its place.
+const IN_LUA: &[(&str, &str, &str)] = &[
+    (
+        "only_fill",
+        "local length = call('RPUSHX', home, record)",
+        "if call('EXISTS', home) == 0 then call('RPUSH', home, '\\0\\0\\0\\0\\0\\0\\0\\0' .. WHOLE) end\n    local length = call('RPUSH', home, record)",
+    ),
+    (
+        "tidy_scan",
+        "    if watermark then break end\n  end",
+        "    watermark = watermark or redis.call('LINDEX', key, 0)\n    if watermark then break end\n  end",
+    ),
+    (
+        "cut_floor",
+        "      redis.call('LTRIM', key, i - 1, -1)\n",
+        "      redis.call('LTRIM', key, i - 1, -1)\n      redis.call('LSET', key, 0, front[1])\n",
+    ),
+    (
+        "tidy_nonce",
+        "string.sub(highest, 1, 8) .. string.sub(watermark, 9)",
+        "string.sub(highest, 1, 8) .. WHOLE",
+    ),
+    (
+        "finish_arrived",
+        "if not is_watermark(arrived[i]) then add(arrived[i]) end",
+        "records[#records + 1] = is_watermark(arrived[i]) and string.sub(arrived[i], 1, 8) .. WHOLE or arrived[i]",
+    ),
+    ("finish_head", "if order_of(arrived[1]) > order_of(floor) then", "if false then"),
+    ("finish_cut", "local floor = args[2]\n  if", "local floor = '\\0\\0\\0\\0\\0\\0\\0\\0'\n  if"),
+    (
+        "finish_nonce",
+        "if #arrived == 0 or string.sub(arrived[1], 9) ~= args[1] then",
+        "if #arrived == 0 then",
+    ),
+    (
+        "marks_stamp_settle",
+        "  redis.call('HSET', keys[1], 't', args[3])\n  for i = 1, #append do",
+        "  for i = 1, #append do",
+    ),
+    (
+        "marks_stamp_follow",
+        "redis.call('HSET', keys[1], 'g', args[2], 't', args[3])",
+        "redis.call('HSET', keys[1], 'g', args[2])",
+    ),
+    (
+        "graph_stamp_follow",
+        "redis.call('HSET', keys[1], 'g', args[2], 't', args[3])",
+        "redis.call('HSET', keys[1], 't', args[3])",
+    ),
+    ("compare_and_set", "if stamp ~= args[1] then return { 'stamp', stamp } end", ""),
+    ("greater", "if option == '' then return redis.call('ZADD'", "if true then return redis.call('ZADD'"),
+    ("remove_below", "tonumber(score) < tonumber(below)", "true"),
+    ("own_stamp", "return { 'not', take_stamps(keys[3], 1) }", "return { 'not', node_ms() + 60 }"),
+    (
+        "mark_compared",
+        "if redis.call('HGET', keys[2], author) ~= mark then",
+        "if not redis.call('HGET', keys[2], author) then",
+    ),
+    ("busy", "if nonce ~= WHOLE then return { 'busy', nonce } end", ""),
+    ("edge_in_settle", "if not score or tonumber(score) < tonumber(args[4]) then return { 'edge' } end", ""),
+    ("reach", "if order_of(args[8]) > floor or #append", "if #append"),
+    ("left", "if args[7] ~= '1' then return { 'left' } end\n", "append = args[7] ~= '1' and append or {}\n"),
+    (
+        "frozen_set",
+        "if bits[1] ~= LOCAL or bits[2] == 1",
+        "if (bits[1] ~= LOCAL and bits[1] ~= 71) or bits[2] == 1",
+    ),
+    (
+        "split_checked",
+        "if bits[1] ~= LOCAL or bits[2] == 1 or (depth > 0 and bits[3] == 0) then",
+        "if bits[1] ~= LOCAL then",
+    ),
+    ("guard", "if guard ~= '' and redis.call('GET', keys[#keys]) ~= guard then return { 'guard' } end", ""),
+    ("touch_first", "if redis.call('EXISTS', head .. id) == 0 then", "if true then"),
+    ("token", "if before then return { 'again', before } end", ""),
+    ("id_above_last", "if ms <= last_ms then", "if ms == last_ms then"),
+    ("stamp_above_last", "stamp = math.max(stamp + 1, node_ms())", "stamp = node_ms()"),
+];
+
+/// Names of all rules that can be taken out: those of the functions, then those that the engine asks for.
+pub(super) fn all() -> Vec<&'static str> {
+    IN_LUA.iter().map(|(name, ..)| *name).chain(IN_RUST.iter().copied()).collect()
+}
+
+/// Rules that the engine, or the simulation itself, asks for by `rules::holds`.
+const IN_RUST: &[&str] = &[
+    "author_delivered",
+    "author_shown",
+    "draw_anew",
+    "fence",
+    "fence_checkpoint",
+    "fence_copied",
+    "fence_copies",
+    "fence_edge",
+    "fence_ended",
+    "fence_frozen",
+    "fence_strike",
+    "fence_unmark",
+    "fill_begins_first",
+    "highest_cut",
+    "leaf_still",
+    "mode_looked_at",
+    "one_life",
+    "record_after_walk",
+    "stamps_again",
+    "stamps_compared",
+    "stamps_first",
+    "state_of_stamps",
+    "watermarks",
+];
+
+/// Bounds that are small in the simulation.
+const SMALL: &[(&str, &str)] =
+    &[("local GROUP = 16", "local GROUP = 3"), ("local OUTBOX_SLACK = 512", "local OUTBOX_SLACK = 2")];
+
+/// The functions' code with small bounds and without these rules.
+pub(super) fn patched(code: &str, rules_out: &[&'static str]) -> String {
+    let changes =
+        IN_LUA.iter().filter(|(name, ..)| rules_out.contains(name)).map(|(_, from, to)| (*from, *to));
+    changes.chain(SMALL.iter().copied()).fold(code.to_owned(), |code, (from, to)| {
+        assert_eq!(code.matches(from).count(), 1, "`{from}` must stand in the functions exactly once");
+        code.replace(from, to)
+    })
+}

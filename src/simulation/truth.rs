@@ -1,0 +1,100 @@
+//! What is true, read from the stores themselves: whom an account follows, what it has posted, what is delivered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::data::Data;
+use super::world::World;
+use crate::ids::{AccountId, PostId};
+use crate::keys::Place;
+use crate::post::Post;
+use crate::sharded::hash;
+
+/// Whom an account follows, mutes, blocks, hides from; with the scores, which tell one follow from the next.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct State {
+    pub(super) following: BTreeMap<AccountId, f64>,
+    pub(super) mutes: BTreeMap<AccountId, f64>,
+    pub(super) blocks: BTreeMap<AccountId, f64>,
+    pub(super) hides: BTreeMap<AccountId, f64>,
+}
+
+impl State {
+    pub(super) fn of(world: &World, account: AccountId) -> Self {
+        let set = |what| members(world, account, what);
+        Self { following: set("following"), mutes: set("mutes"), blocks: set("blocks"), hides: set("hides") }
+    }
+}
+
+/// Which of the accounts are in a set of one of them that stays local.
+fn members(world: &World, of: AccountId, what: &str) -> BTreeMap<AccountId, f64> {
+    let data = world.data_of(of);
+    let (bucket, name) = (world.keys.bucket_of(of), format!("@{what}:{of}"));
+    let key = world.keys.set(Place::Whole, bucket, name.as_bytes());
+    let score = |member: &AccountId| {
+        let bytes = member.to_bytes();
+        let place = match data.text(&key) {
+            Ok(Some(tree)) => {
+                world.keys.piece(Place::Whole, bucket, name.as_bytes(), leaf(tree, hash(&bytes)))
+            }
+            _ => key.clone(),
+        };
+        data.zset(&place).ok()??.get(bytes.as_slice()).copied()
+    };
+    world.accounts.iter().filter_map(|member| Some((*member, score(member)?))).collect()
+}
+
+/// The piece in which members with that hash are.
+fn leaf(tree: &[u8], hash: u32) -> u32 {
+    let is_split = |node: usize| tree.get(16 + node / 8).is_some_and(|byte| byte >> (7 - node % 8) & 1 == 1);
+    let (mut piece, mut depth) = (0, 0);
+    while is_split(1 << depth | piece as usize) {
+        depth += 1;
+        piece = hash & ((1 << depth) - 1);
+    }
+    piece
+}
+
+/// An account's posts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Posts {
+    /// Not deleted.
+    pub(super) live: BTreeSet<u64>,
+    pub(super) deleted: BTreeSet<u64>,
+    /// Whose delivery isn't finished.
+    pub(super) unsettled: BTreeSet<u64>,
+}
+
+pub(super) fn posts(world: &World, author: AccountId) -> Posts {
+    let data = world.data_of(author);
+    let mut posts = Posts::default();
+    let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
+    for element in data.list(&world.keys.outbox(author)).ok().flatten().into_iter().flatten() {
+        match number(element) {
+            Some(id) if id >> 63 == 1 => drop(posts.deleted.insert(id & (u64::MAX >> 1))),
+            Some(id) => drop(posts.live.insert(id)),
+            None => {}
+        }
+    }
+    let journal = data.hash(&world.keys.journal(world.keys.bucket_of(author))).ok().flatten();
+    for value in journal.into_iter().flat_map(BTreeMap::values) {
+        if value.get(8) == Some(&b'D') && value.get(17..25) == Some(author.to_bytes().as_slice()) {
+            posts.unsettled.extend(value.get(9..17).and_then(number));
+        }
+    }
+    posts
+}
+
+/// Whether a post, which is there, names `reader` among those who may see it, or names nobody.
+pub(super) fn admits(world: &World, id: u64, author: AccountId, reader: AccountId) -> bool {
+    let Ok(post) = PostId::from_u64(id) else { return false };
+    let Ok(Some(stored)) = world.data_of(author).text(&world.keys.post(post)) else { return false };
+    Post::parse(stored).is_ok_and(|post| author == reader || post.admits(reader))
+}
+
+/// Entries in all journals.
+pub(super) fn journal_entries(world: &World) -> usize {
+    let length = |(bucket, data): (crate::bucket::Bucket, &Data)| {
+        data.hash(&world.keys.journal(bucket)).ok().flatten().map_or(0, BTreeMap::len)
+    };
+    world.keys.buckets().all().zip(world.nodes.iter().map(|n| &n.data)).map(length).sum()
+}

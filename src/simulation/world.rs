@@ -1,0 +1,356 @@
+//! The cluster: buckets, each of them a node, with what a replica has of it, its clock, its lives.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use tokio::time::Instant;
+
+use super::data::{Data, Done, Out};
+use super::lua;
+use super::truth::State;
+use crate::bucket::{Buckets, mix64};
+use crate::cluster::{Answer, Epoch, NodeAddr, Reply, Request};
+use crate::ids::AccountId;
+use crate::keys::{Keyspace, slot_of_key};
+use crate::rules;
+
+/// log2 of the number of buckets.
+const BUCKET_BITS: u32 = 2;
+/// When the simulation begins: an hour of 2023.
+const EPOCH_MS: u64 = 1_700_000_000_000;
+
+/// A slot on its way to another node, key by key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moving {
+    pub(super) salt: u64,
+    /// Of 256 keys so many have moved.
+    pub(super) share: u64,
+}
+
+impl Moving {
+    pub(super) fn has(&self, key: &[u8]) -> bool {
+        key.iter().fold(self.salt, |h, b| mix64(h ^ u64::from(*b))) % 256 < self.share
+    }
+}
+
+/// One bucket.
+pub(super) struct Node {
+    pub(super) data: Data,
+    /// What its replica has.
+    synced: Data,
+    pub(super) epoch: Epoch,
+    life: u32,
+    clock_ahead_ms: u64,
+    pub(super) moving: Option<Moving>,
+}
+
+/// How often what goes wrong.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Faults {
+    /// Requests whose reply doesn't come, of 1,000.
+    pub(super) lost: u32,
+    /// Requests that take long, of 1,000.
+    pub(super) slow: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Instance {
+    pub(super) is_dead: bool,
+    pub(super) frozen_until: Instant,
+}
+
+/// What a client wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Toggle {
+    Follow,
+    Unfollow,
+}
+
+/// What an account followed, muted, blocked, from when on: by the number of the command that changed it.
+type Past = Vec<(u64, Rc<State>)>;
+
+pub(super) struct World {
+    pub(super) keys: Keyspace,
+    pub(super) nodes: Vec<Node>,
+    pub(super) instances: Vec<Instance>,
+    pub(super) faults: Faults,
+    pub(super) accounts: Vec<AccountId>,
+    pub(super) past: BTreeMap<AccountId, Past>,
+    /// Who wants to follow or to unfollow whom, so many at once.
+    pub(super) open: BTreeMap<(Toggle, AccountId, AccountId), u32>,
+    pub(super) violations: Vec<String>,
+    /// Commands that were executed.
+    pub(super) commands: u64,
+    /// Failovers, by bucket and the number of the command.
+    pub(super) failovers: Vec<(usize, u64)>,
+    /// Everything that was executed, if somebody wants to read it.
+    pub(super) trace: Option<Vec<String>>,
+    /// All that happened, in one number: a seed replays if it is the same again.
+    pub(super) digest: u64,
+    /// Copies of requests that are still to arrive.
+    pub(super) late: u32,
+    random: StdRng,
+    began: Instant,
+}
+
+thread_local! {
+    static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
+}
+
+/// Looks at, or changes, this thread's world.
+pub(super) fn world<R>(what: impl FnOnce(&mut World) -> R) -> R {
+    WORLD.with_borrow_mut(|world| what(world.as_mut().expect("a world")))
+}
+
+impl World {
+    /// Makes a new world, which replaces this thread's.
+    pub(super) fn begin(seed: u64, is_traced: bool) {
+        let keys = Keyspace::new("", Buckets::few(BUCKET_BITS)).expect("keys");
+        let node = |number: u16| Node {
+            data: Data::default(),
+            synced: Data::default(),
+            epoch: Epoch::simulated(NodeAddr::new("node", number), 0),
+            life: 0,
+            clock_ahead_ms: 0,
+            moving: None,
+        };
+        WORLD.set(Some(Self {
+            nodes: (0..keys.buckets().count()).map(node).collect(),
+            keys,
+            instances: Vec::new(),
+            faults: Faults::default(),
+            accounts: Vec::new(),
+            past: BTreeMap::new(),
+            open: BTreeMap::new(),
+            violations: Vec::new(),
+            commands: 0,
+            failovers: Vec::new(),
+            trace: is_traced.then(Vec::new),
+            digest: seed,
+            late: 0,
+            random: StdRng::seed_from_u64(seed),
+            began: Instant::now(),
+        }));
+    }
+
+    /// A number below `end`.
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        self.random.random_range(0..end)
+    }
+
+    /// True in so many of 1,000 cases.
+    pub(super) fn chance(&mut self, of_thousand: u32) -> bool {
+        self.random.random_ratio(of_thousand, 1000)
+    }
+
+    pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.random.random_range(0..of.len())]
+    }
+
+    pub(super) fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The median of all clocks.
+    pub(super) fn now_ms(&self) -> u64 {
+        EPOCH_MS + self.elapsed_ms()
+    }
+
+    pub(super) fn violated(&mut self, what: impl Into<String>) {
+        let at = self.elapsed_ms();
+        let text = format!("{at} ms: {}", what.into());
+        self.note(|| format!("VIOLATED {text}"));
+        self.violations.push(text);
+    }
+
+    pub(super) fn note(&mut self, what: impl FnOnce() -> String) {
+        let at = self.elapsed_ms();
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{at:>6} {}", what()));
+        }
+    }
+
+    /// Which node serves a slot.
+    pub(super) fn node_of(&self, slot: u16) -> usize {
+        usize::from(slot >> (14 - BUCKET_BITS))
+    }
+
+    pub(super) fn data_of(&self, account: AccountId) -> &Data {
+        &self.nodes[usize::from(self.keys.bucket_of(account).index())].data
+    }
+
+    /// Executes a request, on the node that serves it now. `None`: not now, the slot is moving.
+    pub(super) fn execute(&mut self, by: usize, request: &Request) -> Option<Answer> {
+        let number = self.node_of(request.slot);
+        let arguments: Vec<&[u8]> = request.command.arguments().collect();
+        self.commands += 1;
+        self.digest = arguments.iter().fold(mix64(self.digest ^ self.elapsed_ms()), |digest, argument| {
+            argument
+                .iter()
+                .fold(digest, |digest, byte| (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+        });
+        let done = catch_unwind(AssertUnwindSafe(|| self.on_node(number, request, &arguments)));
+        let done = done.unwrap_or_else(|_| Err("ERR a panic".into()));
+        self.note(|| format!("{by}>{number} {:?} -> {done:?}", request.command));
+        if let Err(line) = &done {
+            let is_moving =
+                line.starts_with("TRYAGAIN") || line.starts_with("ASK") || line.contains("non local key");
+            if is_moving && !request.traits.unless_moving {
+                return None;
+            }
+            let is_expected = is_moving || line.starts_with("WRONGTYPE");
+            if !is_expected {
+                self.violated(format!("{:?} failed: {line}", request.command));
+            }
+        }
+        if arguments.get(1).is_some_and(|name| name.ends_with(b"_change")) {
+            self.note_states(number, false);
+        }
+        let reply = match done {
+            Ok(out) => reply(out),
+            Err(line) => Reply::server_error(&line),
+        };
+        Some(Answer { reply, epoch: self.nodes[number].epoch.clone() })
+    }
+
+    fn on_node(&mut self, number: usize, request: &Request, arguments: &[&[u8]]) -> Done {
+        let now_us = (self.now_ms() + self.nodes[number].clock_ahead_ms) * 1_000;
+        let node = &mut self.nodes[number];
+        match arguments {
+            [b"FCALL" | b"FCALL_RO", name, keys, rest @ ..] => {
+                let keys: usize = super::data::number(keys)?;
+                let name = std::str::from_utf8(name).map_err(|e| e.to_string())?;
+                let (keys, args) = rest.split_at(keys);
+                for key in keys {
+                    assert_eq!(
+                        slot_of_key(key),
+                        request.slot,
+                        "{:?} declares a key of another slot",
+                        request.command
+                    );
+                }
+                if let Some(moving) = node.moving {
+                    may_run(&node.data, moving, request.traits.undeclared, keys)?;
+                }
+                let call = lua::Call {
+                    data: std::mem::take(&mut node.data),
+                    slot: request.slot,
+                    now_us,
+                    declared: keys.iter().map(|key| key.to_vec()).collect(),
+                    moved: node.moving.filter(|_| request.traits.undeclared),
+                };
+                let (done, data) = lua::run(call, name, keys, args);
+                node.data = data;
+                done
+            }
+            [b"RPUSHX", home, record] if !rules::holds("only_fill") => {
+                if !node.data.has(home) {
+                    let floor = [[0; 8], [0xff; 8]].concat();
+                    node.data.run(&[b"RPUSH", home, &floor])?;
+                }
+                node.data.run(&[b"RPUSH", home, record])
+            }
+            [_, key, ..] => {
+                assert_eq!(slot_of_key(key), request.slot, "{:?} goes to another slot", request.command);
+                node.data.run(arguments)
+            }
+            _ => Err("ERR a command without a key".into()),
+        }
+    }
+
+    /// Notes what the accounts of a bucket follow, mute, block, where that has changed.
+    pub(super) fn note_states(&mut self, number: usize, is_failover: bool) {
+        for account in self.accounts.clone() {
+            if usize::from(self.keys.bucket_of(account).index()) != number {
+                continue;
+            }
+            let state = State::of(self, account);
+            let before = self.past.get(&account).and_then(|past| past.last()).map(|(_, last)| last.clone());
+            if !is_failover && let Some(before) = &before {
+                self.check_toggles(account, before, &state);
+            }
+            if before.is_none_or(|last| *last != state) {
+                let past = self.past.entry(account).or_default();
+                past.push((self.commands, Rc::new(state)));
+            }
+        }
+    }
+
+    /// The replica has everything now.
+    pub(super) fn sync(&mut self, number: usize) {
+        let node = &mut self.nodes[number];
+        node.synced = node.data.clone();
+    }
+
+    /// The replica takes over, with what it has.
+    pub(super) fn fail_over(&mut self, number: usize) {
+        let clock_ahead_ms = self.pick(&[0, 0, 5, 20, 60]);
+        self.failovers.push((number, self.commands));
+        self.commands += 1;
+        let node = &mut self.nodes[number];
+        let has_lost = node.data != node.synced;
+        node.data = node.synced.clone();
+        node.life += 1;
+        node.epoch = Epoch::simulated(node.epoch.node().clone(), node.life);
+        node.clock_ahead_ms = clock_ahead_ms;
+        self.note(|| format!("FAILOVER of {number}{}", if has_lost { ", with losses" } else { "" }));
+        self.note_states(number, true);
+    }
+
+    /// A follow comes and goes only while somebody wants that: a late copy of what was answered long ago must not.
+    fn check_toggles(&mut self, reader: AccountId, before: &State, now: &State) {
+        let (had, has) = (&before.following, &now.following);
+        for author in self.accounts.clone() {
+            let toggle = match (had.get(&author), has.get(&author)) {
+                (None, Some(_)) => Toggle::Follow,
+                (Some(_), None) => Toggle::Unfollow,
+                _ => continue,
+            };
+            if self.open.get(&(toggle, reader, author)).is_none_or(|open| *open == 0) {
+                self.violated(format!(
+                    "UNDONE: {toggle:?} of {author} by {reader}, which nobody wants any more"
+                ));
+            }
+        }
+    }
+
+    /// A pause as a network makes it, or a busy process.
+    pub(super) fn delay(&mut self) -> Duration {
+        let ms = match self.below(1_000) {
+            n if n < u64::from(self.faults.slow) => 20 + self.below(200),
+            n if n < 700 => self.below(2),
+            _ => self.below(9),
+        };
+        Duration::from_millis(ms)
+    }
+}
+
+/// Whether a function may run while its slot moves, by the keys that it declares.
+fn may_run(data: &Data, moving: Moving, has_undeclared: bool, keys: &[&[u8]]) -> Result<(), String> {
+    let moved = keys.iter().filter(|key| moving.has(key) && data.has(key)).count();
+    let missing = keys.iter().filter(|key| !data.has(key)).count();
+    if keys.len() == 1 && !has_undeclared {
+        return Ok(());
+    }
+    match (moved, missing) {
+        (0, 0) => Ok(()),
+        (n, 0) if n == keys.len() && !has_undeclared => Ok(()),
+        (n, 0) if n == keys.len() => Err("ASK".into()),
+        _ => Err("TRYAGAIN Multiple keys request during rehashing of slot".into()),
+    }
+}
+
+fn reply(out: Out) -> Reply {
+    match out {
+        Out::Nil => Reply::of_nil(),
+        Out::Int(n) => Reply::of_int(n),
+        Out::Line(line) => Reply::of_line(line),
+        Out::Bulk(bytes) => Reply::of_bytes(&bytes),
+        Out::Items(items) => Reply::of_items(items.into_iter().map(reply).collect()),
+    }
+}
