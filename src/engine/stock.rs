@@ -30,6 +30,18 @@ impl Engine {
         Ok(())
     }
 
+    /// Gives a reader pull marks for these authors. For load tests only.
+    #[doc(hidden)]
+    pub async fn stock_marks(&self, reader: AccountId, authors: &[AccountId]) -> Result<()> {
+        if authors.is_empty() {
+            return Ok(());
+        }
+        let context = &self.context;
+        let set = Command::new("HSET").arg(&context.keys().marks(reader));
+        let set = authors.iter().fold(set, |set, author| set.arg(&author.to_bytes()).arg(&NONCE));
+        context.router().call(Request::write(context.slot(reader), set)).await.map(drop)
+    }
+
     /// The posts that a home holds, as stored, in order of arrival. For load tests only.
     #[doc(hidden)]
     pub async fn stored_home(&self, reader: AccountId) -> Result<Vec<(u64, u64)>> {

@@ -234,6 +234,8 @@ async fn settle_request(context: &Arc<Context>, reader: AccountId, author: Accou
     }
     let set = Command::new("HSET").arg(&keys.waiting(author)).arg(&reader.to_bytes()).arg(&request);
     context.router().call(Request::write(context.slot(author), set)).await?;
+    // It may have been taken back, and that settled, before we wrote.
+    finish_request(context, reader, author).await?;
     Ok(Ended::Done)
 }
 

@@ -1,0 +1,230 @@
+//! Home pages against the books': a page of 20 ids beside a bare ZREVRANGE, a hydrated page beside ZREVRANGE and 20
+//! HGETALL. 64 readers at once on one instance, warm caches, rounds take turns.
+
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "figures for people")]
+#![allow(missing_docs, reason = "a benchmark")]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use comfy_table::Table;
+use comfy_table::presets::ASCII_MARKDOWN;
+use futures::stream::{self, StreamExt as _};
+use support::{cluster, measure, median, own_cpu, us_each};
+use tideline::bucket::mix64;
+use tideline::cluster::{Batch, Command, Replicas, Request, Router, RouterSettings};
+use tideline::keys::slot_of_key;
+use tideline::post::Draft;
+use tideline::{AccountId, Engine, ImportedEdge, ImportedPost, Mode, NewAccount, Query, StoreOptions};
+
+const READERS: u64 = 4_000;
+/// Authors whose posts are delivered; each reader follows some.
+const PUSHED: u64 = 200;
+const FOLLOWED: u64 = 60;
+/// Authors that are pulled: so many of them each reader follows.
+const PULLED: [u64; 3] = [0, 5, 20];
+const POSTS_EACH: u64 = 20;
+const ENTRIES: usize = 400;
+const BOOKS_ENTRIES: u64 = 112;
+const PAGE: usize = 20;
+const AT_ONCE: usize = 64;
+const READS: u64 = 20_000;
+const ROUNDS: usize = 7;
+
+fn account(n: u64) -> AccountId {
+    AccountId::new(mix64(n) >> 1 | 1).expect("an id")
+}
+
+/// The readers that follow so many pulled authors have numbers from here on.
+fn reader(group: usize, n: u64) -> AccountId {
+    account(1_000_000 * (group as u64 + 1) + n)
+}
+
+fn pushed(n: u64) -> AccountId {
+    account(n)
+}
+
+fn pulled(n: u64) -> AccountId {
+    account(500_000 + n)
+}
+
+#[tokio::main]
+async fn main() {
+    let cluster = cluster(3).await;
+    let router = RouterSettings { replicas: Replicas::Absent, ..RouterSettings::default() };
+    let options = StoreOptions { router, ..StoreOptions::new(cluster.urls()) };
+    let engine = stock(&options).await;
+    let router = engine.store().router().clone();
+    stock_books(&router).await;
+
+    let mut costs: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
+    let names = [
+        "ZREVRANGE of 20 (the books')",
+        "20 ids, none pulled",
+        "20 ids, 5 authors pulled",
+        "20 ids, 20 authors pulled",
+        "ZREVRANGE + 20 HGETALL (the books')",
+        "hydrated, none pulled",
+        "hydrated, 5 authors pulled",
+    ];
+    for round in 0..=ROUNDS {
+        for number in 0..names.len() {
+            let read = |n: u64| {
+                let (engine, router) = (engine.clone(), router.clone());
+                async move {
+                    match number {
+                        0 => drop(books_ids(&router, n % READERS).await),
+                        4 => books_hydrated(&router, n % READERS).await,
+                        1..=3 => read_page(&engine, reader(number - 1, n % READERS), false).await,
+                        _ => read_page(&engine, reader(number - 5, n % READERS), true).await,
+                    }
+                }
+            };
+            let reading = stream::iter(0..READS).map(read).buffer_unordered(AT_ONCE).collect::<Vec<()>>();
+            let (cost, _) = measure(&cluster, own_cpu, reading).await;
+            // The first round warms up.
+            if round > 0 {
+                let each = |time| us_each(time, READS as usize);
+                costs.entry(number).or_default().push((each(cost.server), each(cost.client)));
+            }
+        }
+    }
+    let total = |number: usize| median(&costs[&number].iter().map(|(s, c)| s + c).collect::<Vec<_>>());
+    let mut table = Table::new();
+    table.load_style(ASCII_MARKDOWN);
+    table.set_header(["page", "server us", "client us", "CPU us (range)", "against the books'"]);
+    for (number, name) in names.iter().enumerate() {
+        let of =
+            |side: fn(&(f64, f64)) -> f64| median(&costs[&number].iter().map(side).collect::<Vec<_>>()).0;
+        let (all, low, high) = total(number);
+        let books = total(if number < 4 { 0 } else { 4 }).0;
+        table.add_row([
+            (*name).to_owned(),
+            format!("{:.1}", of(|c| c.0)),
+            format!("{:.1}", of(|c| c.1)),
+            format!("{all:.1} ({low:.1}-{high:.1})"),
+            format!("{:.2} x", all / books),
+        ]);
+    }
+    println!("{READS} reads a round by {AT_ONCE} at once, medians of {ROUNDS} rounds\n{table}");
+    cluster.down().await.expect("the cluster ends");
+}
+
+async fn read_page(engine: &Engine, reader: AccountId, hydrate: bool) {
+    let query = Query { hydrate, ..Query::home().limit(PAGE) };
+    let page = engine.read(reader, &query).await.expect("a page");
+    assert_eq!(page.posts.len(), PAGE);
+}
+
+/// Accounts, edges, posts and full homes.
+async fn stock(options: &StoreOptions) -> Engine {
+    let mut importer = Engine::builder().store(options.clone()).import().await.expect("an import");
+    let of = |id, mode| NewAccount { id: Some(id), mode, ..NewAccount::default() };
+    let mut accounts: Vec<NewAccount> = (0..PUSHED).map(|n| of(pushed(n), Mode::Push)).collect();
+    accounts.extend((0..20).map(|n| of(pulled(n), Mode::Pull)));
+    let readers = || (0..PULLED.len()).flat_map(|group| (0..READERS).map(move |n| (group, n)));
+    accounts.extend(readers().map(|(group, n)| of(reader(group, n), Mode::Push)));
+    importer.accounts(&accounts).await.expect("accounts");
+    let mut ids = BTreeMap::new();
+    for n in 0..POSTS_EACH {
+        let authors = (0..PUSHED).map(pushed).chain((0..20).map(pulled));
+        let post = |(at, author)| ImportedPost {
+            author,
+            created_ms: 1_700_000_000_000 + n * 60_000 + at,
+            draft: Draft::text(format!(
+                "Post number {n}: {}",
+                "a few words about the sea and the wind. ".repeat(5)
+            )),
+        };
+        let posts: Vec<ImportedPost> = (0..).zip(authors).map(post).collect();
+        for (id, post) in importer.posts(&posts).await.expect("posts").into_iter().zip(&posts) {
+            ids.entry(post.author).or_insert_with(Vec::new).push(id.get());
+        }
+    }
+    importer.finish().await.expect("the end of the import");
+
+    let engine = Engine::builder().store(options.clone()).start().await.expect("an engine");
+    let followed = |n: u64| (0..FOLLOWED).map(move |i| pushed((n * 7 + i * 3) % PUSHED));
+    let edge = |reader, author| ImportedEdge { reader, author, since_ms: 1_600_000_000_000 };
+    for (group, n) in readers() {
+        let of = reader(group, n);
+        let set = engine.store().sets().of_account::<AccountId>(of, "following").expect("a set");
+        let authors = followed(n).chain((0..PULLED[group]).map(pulled));
+        let pairs: Vec<_> = authors.map(|a| (edge(of, a).author, 1.6e12)).collect();
+        set.pinned().add(&pairs).await.expect("what it follows");
+    }
+    let home = |(group, n): (usize, u64)| {
+        let authors: Vec<AccountId> = followed(n).collect();
+        let mut posts: Vec<(u64, u64)> =
+            authors.iter().flat_map(|a| ids[a].iter().map(|id| (*id, a.get()))).collect();
+        posts.sort_unstable();
+        posts.drain(..posts.len() - ENTRIES);
+        (reader(group, n), posts)
+    };
+    for chunk in readers().collect::<Vec<_>>().chunks(200) {
+        let homes: Vec<_> = chunk.iter().map(|of| home(*of)).collect();
+        engine.stock_homes(&homes).await.expect("homes");
+    }
+    for (group, n) in readers() {
+        let marks: Vec<AccountId> = (0..PULLED[group]).map(pulled).collect();
+        engine.stock_marks(reader(group, n), &marks).await.expect("marks");
+    }
+    engine
+}
+
+fn books_home(n: u64) -> String {
+    format!("home:{}", reader(0, n))
+}
+
+fn books_post(n: u64) -> String {
+    format!("status:{n}")
+}
+
+/// Homes as sorted sets, posts as hashes of ten fields.
+async fn stock_books(router: &Router) {
+    let posts = PUSHED * POSTS_EACH;
+    let mut batch = Batch::new();
+    for post in 0..posts {
+        let key = books_post(post);
+        let mut set = Command::new("HSET").arg(&key);
+        for field in ["id", "uid", "login", "posted", "likes", "reposts", "replies", "visibility", "language"]
+        {
+            set.push(field).push(post);
+        }
+        set.push("message").push("a few words about the sea and the wind. ".repeat(5));
+        batch.push(Request::write(slot_of_key(key.as_bytes()), set));
+    }
+    for n in 0..READERS {
+        let key = books_home(n);
+        let mut add = Command::new("ZADD").arg(&key);
+        for entry in 0..BOOKS_ENTRIES {
+            add.push(1_700_000_000_000 + entry).push((n * 31 + entry * 17) % posts);
+        }
+        batch.push(Request::write(slot_of_key(key.as_bytes()), add));
+    }
+    for answer in router.run(batch).await {
+        answer.expect("an answer").ok().expect("stocking");
+    }
+}
+
+async fn books_ids(router: &Router, n: u64) -> Vec<u64> {
+    let key = books_home(n);
+    let range = Command::new("ZREVRANGE").arg(&key).arg("0").arg(PAGE - 1);
+    let reply = router.call(Request::read(slot_of_key(key.as_bytes()), range)).await.expect("a page");
+    let ids = reply.into_array().expect("ids");
+    assert_eq!(ids.len(), PAGE);
+    ids.iter().map(|id| id.count().expect("a number")).collect()
+}
+
+async fn books_hydrated(router: &Router, n: u64) {
+    let ids = books_ids(router, n).await;
+    let get = |id: u64| {
+        let key = books_post(id);
+        Request::read(slot_of_key(key.as_bytes()), Command::new("HGETALL").arg(&key))
+    };
+    for answer in router.run(ids.into_iter().map(get).collect()).await {
+        let fields = answer.expect("an answer").ok().expect("a post").into_array().expect("fields");
+        assert_eq!(fields.len(), 20);
+    }
+}
