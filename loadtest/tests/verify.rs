@@ -114,7 +114,7 @@ fn what_is_broken_on_purpose_is_found() {
     ];
     let seed = seed();
     for (what, wrong) in broken {
-        let ran = verify(seed, &["--operations", "600", "--accounts", "60", "--sabotage", what]);
+        let ran = verify(seed, &["--operations", "300", "--accounts", "50", "--sabotage", what]);
         assert_eq!(ran.code, Some(1), "{what}: {}", ran.told);
         assert!(ran.count(&format!("/{wrong}")) > 0, "{what}: {}", ran.told);
         assert!(ran.told.contains("--seed") && ran.told.contains("stored, "), "{what}: {}", ran.told);

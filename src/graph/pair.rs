@@ -42,7 +42,8 @@ pub(crate) async fn settle_pair(
         Look::Following { since, mark, floor } => {
             if !is_wanted(context, reader, author).await? {
                 end_unwanted(context, reader, author, since).await?;
-                return Ok(Ended::Done);
+                // Whatever came of it: the next look takes the edge off, or finds the follow wanted after all.
+                return Ok(Ended::Later);
             }
             let Some(mark) = mark else { return Ok(Ended::Done) };
             let follow = Follow { reader, author, since, mark, floor, may_drop };

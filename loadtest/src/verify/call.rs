@@ -17,6 +17,8 @@ pub(crate) enum State {
     Active,
     Limited,
     Suspended,
+    /// For good.
+    Deleted,
 }
 
 /// What one account switches on and off about another.
@@ -100,6 +102,9 @@ pub(crate) enum Call {
     SetState {
         account: u64,
         state: State,
+    },
+    DeleteAccount {
+        account: u64,
     },
     Follow {
         reader: u64,
@@ -214,6 +219,7 @@ impl Call {
             Self::Create { .. } => "create",
             Self::SetLock { .. } => "lock",
             Self::SetState { .. } => "state",
+            Self::DeleteAccount { .. } => "delete account",
             Self::Follow { .. } => "follow",
             Self::Unfollow { .. } => "unfollow",
             Self::Switch { what: Switch::Mute, .. } => "mute",

@@ -39,6 +39,10 @@ struct Client<'a> {
 impl Client<'_> {
     async fn carry_out(&self, action: Action) {
         let run = self.run;
+        // Others may still be creating it: the plan has it before.
+        if let Some(other) = other_of(&action) {
+            run.known(other).await;
+        }
         match action {
             Action::Publish(plan) => self.publish(plan).await,
             Action::Republish(no) => self.republish(no).await,
@@ -65,6 +69,18 @@ impl Client<'_> {
                     fact.change(start, end, state);
                 }
             }
+            Action::Create { is_locked, is_pulled } => {
+                let call = Call::Create { account: self.actor, is_locked, is_pulled };
+                if self.write(call).await.is_some() {
+                    run.world().created(self.actor);
+                }
+                run.tell_published();
+            }
+            Action::Bury => {
+                if let Some((start, end)) = self.write(Call::DeleteAccount { account: self.actor }).await {
+                    run.world().buried(self.actor, start, end);
+                }
+            }
             Action::Read { limit, hydrate } => {
                 run.read(self.instance, Asked { hydrate, ..Asked::home(self.actor, limit) }).await;
             }
@@ -84,6 +100,10 @@ impl Client<'_> {
         let start = self.run.now();
         match self.run.call(self.instance, call.clone()).await {
             Ended::Done(_) => Some((start, self.run.now())),
+            // The other account is gone, or this call is the second sending of what made it so.
+            Ended::Refused { kind, .. } if kind == "NotFound" && may_miss(&call) => {
+                matches!(call, Call::DeleteAccount { .. }).then(|| (start, self.run.now()))
+            }
             Ended::Refused { kind, message, .. } => {
                 let text = format!("{call:?} was refused: {kind}: {message}");
                 self.run.wrong(Wrong::Stuck, self.actor, None, text);
@@ -237,7 +257,11 @@ impl Client<'_> {
                 let text = format!("published again with the same token: {reply:?}, it was {id}");
                 self.run.wrong(Wrong::Doubled, self.actor, Some(no), text);
             }
-            Ended::Refused { .. } | Ended::Stuck => {}
+            Ended::Refused { kind, message, .. } => {
+                let text = format!("published again with the same token: refused: {kind}: {message}");
+                self.run.wrong(Wrong::Lost, self.actor, Some(no), text);
+            }
+            Ended::Stuck => {}
         }
     }
 
@@ -291,6 +315,24 @@ impl Client<'_> {
             }
         }
     }
+}
+
+/// Whom a step is about besides the actor.
+fn other_of(action: &Action) -> Option<u64> {
+    match action {
+        Action::Follow(other)
+        | Action::Unfollow(other)
+        | Action::Switch(_, other, _)
+        | Action::Approve(other)
+        | Action::Reject(other)
+        | Action::Profile { account: other, .. } => Some(*other),
+        _ => None,
+    }
+}
+
+/// Whether a call may name an account that somebody else has deleted, or be a second sending of a deletion.
+fn may_miss(call: &Call) -> bool {
+    matches!(call, Call::Switch { .. } | Call::Unfollow { .. } | Call::DeleteAccount { .. })
 }
 
 /// What a post says after so many edits.

@@ -39,9 +39,8 @@ use crate::report;
 use crate::target::Target;
 use args::Chaos;
 pub(crate) use args::VerifyArgs;
-use call::{Call, State};
+use call::Call;
 use chaos::Storm;
-use facts::Fact;
 use outcome::{Basis, Outcome};
 use perform::Performer;
 use plan::Planner;
@@ -181,9 +180,7 @@ async fn in_a_storm(
 async fn create(run: &Arc<Run>, planner: &mut Planner) {
     for (account, is_locked, is_pulled) in planner.creations() {
         drop(run.call(0, Call::Create { account, is_locked, is_pulled }).await);
-        let mut world = run.world();
-        world.accounts.push(account);
-        world.states.insert(account, Fact::new(State::Active));
+        run.world().created(account);
     }
 }
 

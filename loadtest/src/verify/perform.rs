@@ -83,6 +83,7 @@ impl Performer {
         let engine = &self.engine;
         match call {
             Call::Create { .. } | Call::SetLock { .. } | Call::SetState { .. } => self.record(call).await?,
+            Call::DeleteAccount { account: id } => engine.delete_account(account(id)?).await?,
             Call::Follow { reader, author } => {
                 let followed = engine.follow(account(reader)?, account(author)?).await?;
                 return Ok(Reply::Flag(followed == Followed::Following));
@@ -134,6 +135,7 @@ impl Performer {
                     State::Active => AccountState::Active,
                     State::Limited => AccountState::Limited,
                     State::Suspended => AccountState::Suspended,
+                    State::Deleted => AccountState::Deleted,
                 });
                 account
             }

@@ -18,6 +18,9 @@ const RECENT: usize = 200;
 /// How often, per step, two accounts change their mind about each other in quick succession.
 const BURSTS: f64 = 0.03;
 
+/// How often, per step, an account is created or deleted.
+const COMING_AND_GOING: f64 = 0.004;
+
 /// One step.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
@@ -55,6 +58,13 @@ pub(crate) enum Action {
     Reject(u64),
     Lock(bool),
     State(State),
+    /// A new account: the actor itself.
+    Create {
+        is_locked: bool,
+        is_pulled: bool,
+    },
+    /// The actor is gone.
+    Bury,
     /// The newest page of its home.
     Read {
         limit: usize,
@@ -86,6 +96,7 @@ struct Imagined {
     switches: BTreeSet<(u64, u64, u8)>,
     locked: BTreeSet<u64>,
     states: BTreeSet<u64>,
+    gone: BTreeSet<u64>,
     /// Author, reach, whether it has an audience of its own; deleted posts are gone.
     posts: Vec<(PostNo, u64, Reach, bool)>,
     next_post: PostNo,
@@ -156,6 +167,15 @@ impl Planner {
 
     /// An account; low ones come often.
     fn somebody(&mut self) -> u64 {
+        loop {
+            let account = self.anybody();
+            if !self.imagined.gone.contains(&account) {
+                return account;
+            }
+        }
+    }
+
+    fn anybody(&mut self) -> u64 {
         let place: f64 = self.random.random::<f64>().powi(2);
         let span = f64::from(u32::try_from(self.accounts).unwrap_or(u32::MAX));
         #[expect(
@@ -170,7 +190,8 @@ impl Planner {
     /// Another account; often a neighbour, so that two clients keep meeting over one pair.
     fn somebody_but(&mut self, other: u64) -> u64 {
         let neighbour = if other.is_multiple_of(2) { other - 1 } else { other + 1 };
-        if self.random.random_bool(0.25) && neighbour <= self.accounts {
+        let is_there = neighbour <= self.accounts && !self.imagined.gone.contains(&neighbour);
+        if self.random.random_bool(0.25) && is_there {
             return neighbour;
         }
         loop {
@@ -181,7 +202,34 @@ impl Planner {
         }
     }
 
+    /// Accounts come and go.
+    fn come_or_go(&mut self) -> Option<Step> {
+        if self.random.random_bool(0.5) {
+            self.accounts += 1;
+            let (is_locked, is_pulled) = (self.random.random_bool(0.1), self.random.random_bool(0.1));
+            if is_locked {
+                self.imagined.locked.insert(self.accounts);
+            }
+            return Some(self.step(self.accounts, Action::Create { is_locked, is_pulled }));
+        }
+        let actor = self.somebody();
+        if actor <= FAMOUS || self.imagined.gone.len() > usize::try_from(self.accounts / 4).unwrap_or(0) {
+            return None;
+        }
+        self.imagined.gone.insert(actor);
+        self.imagined.posts.retain(|post| post.1 != actor);
+        self.imagined.follows.retain(|pair| pair.0 != actor && pair.1 != actor);
+        self.imagined.requests.retain(|pair| pair.0 != actor && pair.1 != actor);
+        self.imagined.switches.retain(|pair| pair.0 != actor && pair.1 != actor);
+        Some(self.step(actor, Action::Bury))
+    }
+
     fn next(&mut self) -> Step {
+        if self.random.random_bool(COMING_AND_GOING)
+            && let Some(step) = self.come_or_go()
+        {
+            return step;
+        }
         let actor = self.somebody();
         let action = match self.random.random_range(0..1_000) {
             0..250 => self.publish(actor),

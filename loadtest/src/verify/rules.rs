@@ -55,7 +55,7 @@ impl<'a> View<'a> {
     /// Whether the reader may see a post that is there, wherever it meets it.
     fn may_read(&self, post: &PostFact) -> Tri {
         let author = post.author;
-        let is_seen = self.state_is(author, |state| state != State::Suspended);
+        let is_seen = self.state_is(author, |state| matches!(state, State::Active | State::Limited));
         if author == self.reader {
             return is_seen;
         }

@@ -119,6 +119,11 @@ impl Run {
             let answer =
                 tokio::time::timeout(CALL_MAX, self.pool.instance(instance + tries).call(call.clone())).await;
             match answer.ok().flatten() {
+                // An earlier sending has created it.
+                Some(Reply::Failed { kind, .. }) if tries > 0 && name == "create" && kind == "Conflict" => {
+                    self.count(name, |counts| counts.acknowledged += 1);
+                    return Ended::Done(Reply::Done);
+                }
                 Some(Reply::Failed { kind, message, may_retry }) => {
                     self.count_error(&format!("{name}: {kind}"));
                     if !may_retry {
@@ -197,6 +202,16 @@ impl Run {
         for page in &seen {
             for violation in check(&world, page) {
                 self.report(violation);
+            }
+        }
+    }
+
+    /// Waits until an account is there.
+    pub(crate) async fn known(&self, account: u64) {
+        let mut changes = self.published.subscribe();
+        while !self.world().states.contains_key(&account) {
+            if tokio::time::timeout(CALL_MAX * 2, changes.changed()).await.is_err() {
+                return;
             }
         }
     }

@@ -25,6 +25,9 @@ pub(crate) async fn settle(run: &Arc<Run>) {
     let now = run.now();
     for post in run.world().posts.iter_mut().flatten() {
         post.delivered = post.delivered.min(now);
+        if let Some(deleted) = &mut post.deleted {
+            deleted.end = deleted.end.min(now);
+        }
     }
     adopt(run).await;
     let unsure: Vec<Pair> = {
@@ -106,7 +109,8 @@ async fn look_up(run: &Arc<Run>, pair: Pair) {
 /// What must be so although both had a hand in it.
 fn expected(world: &World, pair: Pair, now: Window) -> Option<bool> {
     let (reader, author) = pair;
-    if world.is_on(Switch::Block, author, reader, now) == Tri::Yes {
+    let is_gone = world.is_deleted(author) || world.is_deleted(reader);
+    if is_gone || world.is_on(Switch::Block, author, reader, now) == Tri::Yes {
         return Some(false);
     }
     let was_suspended = world
@@ -142,7 +146,8 @@ impl Wanted {
         let followers: BTreeSet<u64> = all().filter(|other| is_following(*other, account)).collect();
         let count = |what| {
             let is_on = |other: &u64| world.is_on(what, account, *other, now) == Tri::Yes;
-            u64::try_from(all().filter(is_on).count()).unwrap_or(u64::MAX)
+            // Those that are deleted stay in one's lists.
+            u64::try_from(world.states.keys().filter(|other| is_on(other)).count()).unwrap_or(u64::MAX)
         };
         let own = world.by_id.values().filter_map(|no| world.post(*no)).filter(|p| p.author == account);
         let posts = own.filter(|post| post.exists(now) == Tri::Yes).count();

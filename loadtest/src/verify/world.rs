@@ -75,6 +75,7 @@ pub(crate) type Pair = (u64, u64);
 pub(crate) struct World {
     /// What others do shows after so many microseconds.
     pub(crate) visible_within: Time,
+    /// Those that are not deleted.
     pub(crate) accounts: Vec<u64>,
     pub(crate) states: HashMap<u64, Fact<State>>,
     pub(crate) follows: HashMap<Pair, Fact<bool>>,
@@ -127,7 +128,12 @@ impl World {
     /// `reader` called follow, and was told whether it follows now (or has only asked).
     pub(crate) fn followed(&mut self, pair: Pair, start: Time, end: Time, follows: bool) {
         if follows {
-            self.follow_fact(pair).change(start, end, true);
+            let is_gone = self.is_deleted(pair.1);
+            let fact = self.follow_fact(pair);
+            fact.change(start, end, true);
+            if is_gone {
+                fact.influence(false, start, OPEN);
+            }
             self.requests.remove(&pair);
             return;
         }
@@ -157,6 +163,34 @@ impl World {
         if let Some(request) = self.requests.get_mut(&(other, by)) {
             request.is_disturbed = true;
         }
+    }
+
+    /// An account is there.
+    pub(crate) fn created(&mut self, account: u64) {
+        self.accounts.push(account);
+        self.states.insert(account, Fact::new(State::Active));
+    }
+
+    /// An account is gone at once, its traces by and by.
+    pub(crate) fn buried(&mut self, account: u64, start: Time, end: Time) {
+        self.accounts.retain(|other| *other != account);
+        if let Some(fact) = self.states.get_mut(&account) {
+            fact.change(start, end, State::Deleted);
+        }
+        for post in self.posts.iter_mut().flatten().filter(|post| post.author == account) {
+            // What was being deleted before is gone no later than that.
+            post.deleted.get_or_insert(Change { start, end: OPEN, value: () });
+        }
+        for (_, fact) in self.follows.iter_mut().filter(|f| f.0.0 == account || f.0.1 == account) {
+            fact.influence(false, start, OPEN);
+        }
+        self.requests.retain(|pair, _| pair.0 != account && pair.1 != account);
+    }
+
+    /// Whether an account was deleted.
+    pub(crate) fn is_deleted(&self, account: u64) -> bool {
+        let is_end = |fact: &Fact<State>| fact.changes.iter().any(|change| change.value == State::Deleted);
+        self.states.get(&account).is_none_or(is_end)
     }
 
     /// `by` has approved, or turned down, what `requester` had asked.
