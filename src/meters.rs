@@ -28,6 +28,18 @@ pub(crate) fn fanout(took: Duration, posted_ms: u64, delivered: u64, skipped: u6
     histogram!("tideline_fanout_lag_seconds").record(lag.as_secs_f64());
 }
 
+/// A fan-out has brought its post into a first home.
+pub(crate) fn first_delivery(posted_ms: u64) {
+    let lag = Duration::from_millis(unix_ms().saturating_sub(posted_ms));
+    histogram!("tideline_post_visible_seconds").record(lag.as_secs_f64());
+}
+
+/// How long a home is after a delivery, watermarks included.
+#[expect(clippy::cast_precision_loss, reason = "a small number")]
+pub(crate) fn home_length(records: u64) {
+    histogram!("tideline_home_records").record(records as f64);
+}
+
 pub(crate) fn post(kind: &'static str) {
     counter!("tideline_posts_total", "kind" => kind).increment(1);
 }

@@ -96,6 +96,7 @@ impl Router {
         if self.settings().replicas == Replicas::Absent {
             return Ok(());
         }
+        let _waiting = meters::FenceWaiting::begin();
         let rounds = touched.0.iter().map(|epoch| self.fence_one(epoch));
         join_all(rounds).await.into_iter().collect()
     }

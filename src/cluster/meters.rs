@@ -57,6 +57,23 @@ pub(crate) fn fence_round(outcome: &'static str) {
     counter!("tideline_fence_rounds_total", "outcome" => outcome).increment(1);
 }
 
+/// Somebody waits for a fence, until this is dropped.
+pub(crate) struct FenceWaiting(Gauge);
+
+impl FenceWaiting {
+    pub(crate) fn begin() -> Self {
+        let waiting = gauge!("tideline_fences_waiting");
+        waiting.increment(1.0);
+        Self(waiting)
+    }
+}
+
+impl Drop for FenceWaiting {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}
+
 /// How far a node's clock is from the median of the primaries' clocks.
 pub(crate) fn clock_skew(addr: &NodeAddr, seconds: f64) {
     gauge!("tideline_redis_clock_skew_seconds", "node" => addr.to_string()).set(seconds);

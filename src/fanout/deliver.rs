@@ -29,6 +29,8 @@ const TIDIES_AT_ONCE: usize = 256;
 const CHUNKS_AT_ONCE: usize = 3;
 /// Rounds in which a bucket's pieces are followed through splits.
 const ROUNDS_MAX: usize = 64;
+/// The length of a home is measured at one of so many deliveries.
+const HOMES_PER_SAMPLE: usize = 64;
 /// A checkpoint costs a fence: one for about so many buckets.
 const BUCKETS_PER_CHECKPOINT: usize = 256;
 
@@ -51,6 +53,7 @@ fn tidy(context: &Context, reader: AccountId) -> Request {
 struct Parcel<'a> {
     context: &'a Context,
     record: [u8; 16],
+    posted_ms: u64,
     reporter: &'a Reporter,
 }
 
@@ -64,7 +67,7 @@ pub(super) async fn run(
     touched: &mut Touched,
 ) -> Result<()> {
     let started = Instant::now();
-    let parcel = Parcel { context, record: record_of(id.get(), author.get()), reporter };
+    let parcel = Parcel { context, record: record_of(id.get(), author.get()), posted_ms: id.unix_ms(), reporter };
     match recipients(context, entry, id, author).await? {
         Recipients::Nobody => return Ok(()),
         // By id, nobody's edge looked up: the read filter decides.
@@ -96,6 +99,13 @@ async fn recipients(context: &Context, entry: &Entry, id: PostId, author: Accoun
 }
 
 impl Parcel<'_> {
+    fn report(&self, delivered: u64, skipped: u64) {
+        if delivered > 0 && self.reporter.progress().delivered == 0 {
+            meters::first_delivery(self.posted_ms);
+        }
+        self.reporter.add(delivered, skipped);
+    }
+
     async fn to_followers(&self, entry: &mut Entry, author: AccountId, touched: &mut Touched) -> Result<()> {
         let followers = self.context.followers(author)?;
         let mut next = match entry.checkpoint.as_str() {
@@ -130,17 +140,20 @@ impl Parcel<'_> {
             }
             let mut due = Vec::new();
             let mut delivered = 0;
-            for (reader, answer) in chunk.iter().zip(context.router().run(batch).await) {
+            for (n, (reader, answer)) in chunk.iter().zip(context.router().run(batch).await).enumerate() {
                 let answer = answer?;
                 touched.add(&answer);
                 let length = answer.ok()?.count()?;
                 delivered += u64::from(length > 0);
+                if length > 0 && n % HOMES_PER_SAMPLE == 0 {
+                    meters::home_length(length);
+                }
                 if length > 0 && context.fit.is_due(length) {
                     due.push(*reader);
                 }
             }
             context.tasks.tidies.add(due);
-            self.reporter.add(delivered, chunk.len() as u64 - delivered);
+            self.report(delivered, chunk.len() as u64 - delivered);
         }
         Ok(())
     }
@@ -212,7 +225,7 @@ impl Parcel<'_> {
                 }
                 match Delivered::parse(answer.ok()?)? {
                     Delivered::Done { delivered, members } => {
-                        self.reporter.add(delivered, members - delivered);
+                        self.report(delivered, members - delivered);
                     }
                     Delivered::Tree(tree) => match context.sets().piece_heirs(&piece, &tree)? {
                         Some(heirs) => again.extend(heirs),

@@ -23,6 +23,8 @@ use crate::rules;
 
 /// Ids that a completion reads of an outbox.
 const IDS_MAX: u32 = 128;
+/// What `author_look` gives as the mode of an account that is deleted, or being deleted.
+const AUTHOR_GONE: u8 = b'X';
 /// Rounds in which a tree that has grown is followed.
 const ROUNDS_MAX: usize = 16;
 /// A fill that is seen with the same nonce for so long has come to a halt.
@@ -118,6 +120,10 @@ impl Follow {
         let (mode, _layout, reach, ids) = functions::parse_author_look(answer.ok()?)?;
         if rules::holds("fence_unmark") {
             context.router().fence(touched).await?;
+        }
+        if mode == AUTHOR_GONE {
+            // Its deletion may have turned all followers away before our edge was written.
+            return Ok(Ended::Later);
         }
         if rules::holds("mode_looked_at") && Mode::from_letter(mode) != Mode::Push {
             meters::completion("pulled");

@@ -1,6 +1,7 @@
 //! What must be true of every page, and of every walk once nothing is under way.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::truth::{self, Posts, State};
@@ -11,12 +12,13 @@ use crate::timeline::Page;
 /// What was true when a read began.
 pub(super) struct Before {
     command: u64,
+    deleted: BTreeSet<AccountId>,
     posts: BTreeMap<AccountId, Posts>,
 }
 
 impl Before {
     pub(super) fn now() -> Self {
-        world(|w| Self { command: w.commands, posts: all_posts(w) })
+        world(|w| Self { command: w.commands, deleted: deleted(w), posts: all_posts(w) })
     }
 
     /// All that an account has followed, muted, blocked since.
@@ -55,15 +57,34 @@ impl Before {
                 }
             }
             let shown: BTreeSet<(u64, AccountId)> = shown.into_iter().collect();
-            let needed = self.needed(w, &now, reader);
-            let missing: Vec<_> =
-                needed.into_iter().filter(|e| reached <= e.0 && e.0 < from && !shown.contains(e)).collect();
-            if !missing.is_empty() {
-                w.violated(format!(
-                    "HOLE: page of {reader} from {from} down to {reached} lacks {missing:?}; it shows {shown:?}"
-                ));
-            }
+            self.compare(w, &now, reader, reached..from, &shown);
         });
+    }
+
+    /// Checks a page that was read upwards, of the ids above `least`.
+    pub(super) fn check_upwards(&self, reader: AccountId, least: u64, page: &Page) {
+        let Some(newest) = page.newer else { return };
+        world(|w| {
+            let shown: BTreeSet<(u64, AccountId)> =
+                page.posts.iter().map(|p| (p.id.get(), p.author)).collect();
+            self.compare(w, &all_posts(w), reader, least + 1..newest.get() + 1, &shown);
+        });
+    }
+
+    fn compare(
+        &self,
+        w: &mut World,
+        now: &BTreeMap<AccountId, Posts>,
+        reader: AccountId,
+        ids: Range<u64>,
+        shown: &BTreeSet<(u64, AccountId)>,
+    ) {
+        let needed = self.needed(w, now, reader);
+        let missing: Vec<_> =
+            needed.into_iter().filter(|e| ids.contains(&e.0) && !shown.contains(e)).collect();
+        if !missing.is_empty() {
+            w.violated(format!("HOLE: page of {reader}, ids {ids:?}, lacks {missing:?}; it shows {shown:?}"));
+        }
     }
 
     /// Why an entry must not be on a page.
@@ -76,13 +97,17 @@ impl Before {
         author: AccountId,
     ) -> Option<&'static str> {
         let (before, now) = (&self.posts[&author], &now[&author]);
-        if !self.has_failed_over(w, author) {
-            if before.deleted.contains(&id) {
-                return Some("it was deleted");
-            }
-            if !now.live.contains(&id) && !before.live.contains(&id) && !now.deleted.contains(&id) {
-                return Some("there is no such post");
-            }
+        let is_sure = !self.has_failed_over(w, author);
+        if truth::is_deleted(w, author) {
+            // Its posts are going, one by one.
+            return (is_sure && self.deleted.contains(&author)).then_some("its author is deleted");
+        }
+        if is_sure && before.deleted.contains(&id) {
+            return Some("it was deleted");
+        }
+        let is_known = now.live.contains(&id) || before.live.contains(&id) || now.deleted.contains(&id);
+        if is_sure && !is_known {
+            return Some("there is no such post");
         }
         if now.live.contains(&id) && !truth::admits(w, id, author, reader) {
             return Some("it is not for that reader");
@@ -114,7 +139,10 @@ impl Before {
         let own = self.states(w, reader);
         let mut needed = Vec::new();
         for author in w.accounts.iter().copied() {
-            if self.has_failed_over(w, author) {
+            if self.has_failed_over(w, author)
+                || self.deleted.contains(&author)
+                || truth::is_deleted(w, author)
+            {
                 continue;
             }
             if author != reader {
@@ -136,6 +164,10 @@ impl Before {
         }
         needed
     }
+}
+
+fn deleted(w: &World) -> BTreeSet<AccountId> {
+    w.accounts.iter().copied().filter(|account| truth::is_deleted(w, *account)).collect()
 }
 
 fn all_posts(w: &World) -> BTreeMap<AccountId, Posts> {

@@ -1,6 +1,6 @@
 //! One history: a small world, random operations of clients, and what goes wrong meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::post::{Draft, Visibility};
 use crate::settings::EngineSettings;
 use crate::sharded::SetSettings;
 use crate::store::Store;
-use crate::timeline::{Cursor, Query};
+use crate::timeline::{Cursor, Query, Range};
 use crate::{Mode, NewAccount, rules};
 
 /// How a history is shaped.
@@ -62,10 +62,10 @@ struct Mix {
     readers: usize,
     authors: usize,
     /// Of 1,000 operations; the rest are reads.
-    shares: [(&'static str, u64); 9],
+    shares: [(&'static str, u64); 12],
 }
 
-const fn mix(readers: usize, authors: usize, of: [u64; 9]) -> Mix {
+const fn mix(readers: usize, authors: usize, of: [u64; 12]) -> Mix {
     let shares = [
         ("publish", of[0]),
         ("follow", of[1]),
@@ -76,16 +76,19 @@ const fn mix(readers: usize, authors: usize, of: [u64; 9]) -> Mix {
         ("drop", of[6]),
         ("sweep", of[7]),
         ("warm", of[8]),
+        ("answer", of[9]),
+        ("upwards", of[10]),
+        ("bury", of[11]),
     ];
     Mix { readers, authors, shares }
 }
 
 /// Everything; one pair of accounts; one reader; one author with many followers.
 const MIXES: [Mix; 4] = [
-    mix(4, 3, [270, 150, 80, 30, 50, 20, 35, 3, 60]),
-    mix(2, 1, [220, 240, 230, 5, 10, 15, 25, 3, 40]),
-    mix(1, 3, [330, 100, 30, 10, 10, 3, 110, 3, 150]),
-    mix(4, 1, [260, 260, 140, 5, 5, 50, 20, 3, 20]),
+    mix(4, 3, [270, 150, 80, 30, 50, 20, 35, 3, 60, 25, 30, 0]),
+    mix(2, 1, [220, 240, 230, 5, 10, 15, 25, 3, 40, 10, 20, 0]),
+    mix(1, 3, [330, 100, 30, 10, 10, 3, 110, 3, 150, 5, 20, 0]),
+    mix(4, 1, [260, 260, 140, 5, 5, 50, 20, 3, 20, 10, 20, 0]),
 ];
 
 /// What came of a history.
@@ -192,7 +195,12 @@ impl History {
         }
         for account in &accounts {
             let mode = if world(|w| w.chance(120)) { Mode::Pull } else { Mode::Push };
-            let new = NewAccount { id: Some(*account), mode, ..NewAccount::default() };
+            let is_locked = world(|w| w.chance(120));
+            if is_locked {
+                // Whoever asks may be let in at any time.
+                world(|w| w.open.extend(accounts.iter().map(|a| ((Toggle::Follow, *a, *account), 1))));
+            }
+            let new = NewAccount { id: Some(*account), mode, is_locked, ..NewAccount::default() };
             engines[0].1.create_account(new).await.expect("no faults yet");
         }
         world(|w| {
@@ -225,11 +233,17 @@ impl History {
         self.drain().await;
         self.compare("at the end").await;
         self.count_strays().await;
+        self.check_tokens();
         if world(|w| w.violations.is_empty()) {
             // An edge that is missing shows with the next post.
             for author in self.authors.clone() {
                 let engine = self.engine();
-                engine.publish(author, &Draft::text("last")).await.expect("no faults any more");
+                let published = engine.publish(author, &Draft::text("last")).await;
+                if let Err(e) = published
+                    && !world(|w| truth::is_deleted(w, author))
+                {
+                    world(|w| w.violated(format!("the last post fails: {e:?}")));
+                }
             }
             self.drain().await;
             self.compare("with one more post").await;
@@ -327,6 +341,18 @@ impl History {
                 let request = Request::write(w.keys.slot_of(reader), Command::new("DEL").arg(&home));
                 drop(w.execute(9, &request));
             }),
+            "answer" => self.spawn(what, async move {
+                match world(|w| w.chance(800)) {
+                    true => engine.approve(author, reader).await,
+                    false => engine.reject(author, reader).await,
+                }
+            }),
+            "upwards" => self.spawn(what, upwards(engine, reader)),
+            "bury" => {
+                let whom = if world(|w| w.chance(500)) { author } else { reader };
+                world(|w| w.ends_all_follows(whom));
+                self.spawn(what, async move { engine.delete_account(whom).await });
+            }
             "sweep" => self.spawn(what, async move { engine.sweep(0).await.map(drop) }),
             "warm" => self.spawn(what, async move { engine.warm(reader).await.map(drop) }),
             _ => {
@@ -339,7 +365,7 @@ impl History {
     fn draft(&self) -> Draft {
         let (kind, named, token) =
             world(|w| (w.below(10), [w.pick(&self.readers), w.pick(&self.readers)], w.below(u64::MAX)));
-        let draft = Draft::text("x");
+        let draft = Draft::text(if token % 2 == 0 { token.to_string() } else { "x".into() });
         let draft = match kind {
             0 => draft.visibility(Visibility::Direct).only_to(named),
             1 => draft.only_to(named),
@@ -412,7 +438,8 @@ impl History {
         }
     }
 
-    /// Followers that don't follow: they cost a delivery, and do no harm.
+    /// Followers that don't follow, follows of what is deleted, marks that stayed: they cost something, and show nothing
+    /// that is wrong.
     async fn count_strays(&mut self) {
         for author in self.authors.clone() {
             let engine = self.engine();
@@ -420,6 +447,15 @@ impl History {
             for (reader, _) in followers.map(|page| page.entries).unwrap_or_default() {
                 if world(|w| !State::of(w, reader).following.contains_key(&author)) {
                     self.count("stray edge");
+                }
+            }
+            for reader in self.readers.clone() {
+                let is_left = |w: &World| {
+                    (truth::is_deleted(w, author) || truth::is_deleted(w, reader))
+                        && State::of(w, reader).following.contains_key(&author)
+                };
+                if world(|w| is_left(w)) {
+                    self.count("follow of a deleted account");
                 }
             }
         }
@@ -431,9 +467,31 @@ impl History {
         *self.counts.entry("marks left").or_default() += marks as u64;
     }
 
+    /// What was published with a token is there once.
+    fn check_tokens(&self) {
+        for author in self.authors.iter().chain(&self.readers) {
+            let mut seen = BTreeSet::new();
+            for text in world(|w| truth::texts(w, *author)) {
+                if text != "x" && !seen.insert(text.clone()) {
+                    world(|w| w.violated(format!("DOUBLE: {author} has published {text} twice")));
+                }
+            }
+        }
+    }
+
     /// Every reader's walk equals the truth.
     async fn compare(&mut self, when: &str) {
         for reader in self.readers.clone() {
+            for author in self.authors.clone() {
+                if world(|w| truth::is_forgotten(w, reader, author)) {
+                    world(|w| {
+                        w.violated(format!("{when}: {author} has approved {reader}, which doesn't follow it"))
+                    });
+                }
+            }
+            if world(|w| truth::is_deleted(w, reader)) {
+                continue;
+            }
             let short = world(|w| w.pick(&[2, 3]));
             for (limit, (_, engine)) in [short, 50].into_iter().zip(self.engines.clone()) {
                 let walked = walk(&engine, reader, limit).await;
@@ -507,6 +565,21 @@ async fn scroll(engines: Vec<Engine>, reader: AccountId) -> Result<()> {
             break;
         }
     }
+    Ok(())
+}
+
+/// The page right above some post.
+async fn upwards(engine: Engine, reader: AccountId) -> Result<()> {
+    let ids: Vec<u64> =
+        world(|w| w.accounts.clone().into_iter().flat_map(|a| truth::posts(w, a).live).collect());
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let (id, limit) = world(|w| (w.pick(&ids), w.pick(&[2, 3, 20])));
+    let range = Range { min_id: Some(PostId::from_u64(id)?), ..Range::default() };
+    let before = Before::now();
+    let page = engine.read(reader, &Query { range, limit: Some(limit), ..Query::home() }).await?;
+    before.check_upwards(reader, id, &page);
     Ok(())
 }
 

@@ -19,6 +19,7 @@ mod world;
 mod zsets;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use history::{Outcome, Shape, live};
 
@@ -26,20 +27,51 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Lives through histories until one is violated. Tells how many there were, and that one.
-fn search(first: u64, many: u64, shape: Shape, rules_out: &[&'static str]) -> (u64, Option<(u64, Outcome)>) {
-    let mut counts = BTreeMap::<&str, u64>::new();
-    for seed in first..first + many {
-        let outcome = live(seed, shape, rules_out, false);
-        outcome.counts.iter().for_each(|(what, n)| *counts.entry(what).or_default() += n);
-        if !outcome.violations.is_empty() {
-            return (seed - first + 1, Some((seed, outcome)));
+/// What came of a number of histories.
+#[derive(Default)]
+struct Found {
+    lived: u64,
+    /// What clients did, what went wrong, what was left.
+    counts: BTreeMap<&'static str, u64>,
+    /// The first one that was violated, and its seed.
+    violated: Option<(u64, Outcome)>,
+}
+
+/// Lives through histories, on all cores, until one is violated.
+fn search(first: u64, many: u64, shape: Shape, rules_out: &[&'static str]) -> Found {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    let first_violated = AtomicU64::new(u64::MAX);
+    let part = |thread: u64| {
+        let mut found = Found::default();
+        for seed in (first + thread..first + many).step_by(usize::try_from(threads).unwrap_or(1)) {
+            if first_violated.load(Ordering::Relaxed) < seed {
+                break;
+            }
+            let outcome = live(seed, shape, rules_out, false);
+            found.lived += 1;
+            outcome.counts.iter().for_each(|(what, n)| *found.counts.entry(what).or_default() += n);
+            if !outcome.violations.is_empty() {
+                first_violated.fetch_min(seed, Ordering::Relaxed);
+                found.violated = Some((seed, outcome));
+                break;
+            }
         }
-    }
-    if rules_out.is_empty() {
-        println!("{counts:?}");
-    }
-    (many, None)
+        found
+    };
+    std::thread::scope(|scope| {
+        let part = &part;
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || part(thread))).collect();
+        let mut all = Found::default();
+        for found in running.into_iter().map(|thread| thread.join().expect("no panic")) {
+            all.lived += found.lived;
+            found.counts.iter().for_each(|(what, n)| *all.counts.entry(what).or_default() += n);
+            let is_first = |(seed, _): &(u64, Outcome)| all.violated.as_ref().is_none_or(|(s, _)| seed < s);
+            if found.violated.as_ref().is_some_and(is_first) {
+                all.violated = found.violated;
+            }
+        }
+        all
+    })
 }
 
 fn assert_none_violated(many: u64, shape: Shape) {
@@ -53,9 +85,9 @@ fn assert_none_violated(many: u64, shape: Shape) {
     let first = number("TIDELINE_FIRST").unwrap_or(1);
     let began = std::time::Instant::now();
     let many = number("TIDELINE_HISTORIES").unwrap_or(many);
-    let (lived, violated) = search(first, many, shape, &[]);
-    println!("{lived} histories from seed {first} on in {:.1?}", began.elapsed());
-    if let Some((seed, outcome)) = violated {
+    let found = search(first, many, shape, &[]);
+    println!("{} histories from seed {first} on in {:.1?}: {:?}", found.lived, began.elapsed(), found.counts);
+    if let Some((seed, outcome)) = found.violated {
         panic!("TIDELINE_SEED={seed} replays: {:#?}", outcome.violations);
     }
 }
@@ -91,8 +123,10 @@ fn every_rule_is_missed_when_it_is_taken_out() {
             continue;
         }
         let began = std::time::Instant::now();
-        let (lived, violated) = search(first, many, Shape::HARSH, &[rule]);
-        let example = violated.map_or("-".into(), |(seed, o)| format!("seed {seed}: {}", o.violations[0]));
+        let found = search(first, many, Shape::HARSH, &[rule]);
+        let lived = found.lived;
+        let example =
+            found.violated.map_or("-".into(), |(seed, o)| format!("seed {seed}: {}", o.violations[0]));
         println!(
             "{rule:20} {lived:6} histories {:6.1?}  {}",
             began.elapsed(),

@@ -61,7 +61,6 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ("busy", "if nonce ~= WHOLE then return { 'busy', nonce } end", ""),
     ("edge_in_settle", "if not score or tonumber(score) < tonumber(args[4]) then return { 'edge' } end", ""),
     ("reach", "if order_of(args[8]) > floor or #append", "if #append"),
-    ("left", "if args[7] ~= '1' then return { 'left' } end\n", "append = args[7] ~= '1' and append or {}\n"),
     (
         "frozen_set",
         "if bits[1] ~= LOCAL or bits[2] == 1",

@@ -91,6 +91,31 @@ pub(super) fn admits(world: &World, id: u64, author: AccountId, reader: AccountI
     Post::parse(stored).is_ok_and(|post| author == reader || post.admits(reader))
 }
 
+/// Whether an account is deleted, or being deleted.
+pub(super) fn is_deleted(world: &World, account: AccountId) -> bool {
+    let record = world.data_of(account).hash(&world.keys.account(account)).ok().flatten();
+    record.and_then(|record| record.get(b"s".as_slice())).is_some_and(|state| state == b"d")
+}
+
+/// Whether a request to follow has been approved, and nobody has made a follow of it.
+pub(super) fn is_forgotten(world: &World, reader: AccountId, author: AccountId) -> bool {
+    let field = |account: AccountId, key: Vec<u8>, of: AccountId| {
+        world.data_of(account).hash(&key).ok().flatten()?.get(of.to_bytes().as_slice()).cloned()
+    };
+    let request = field(reader, world.keys.requested(reader), author);
+    request.is_some() && request == field(author, world.keys.approved(author), reader)
+}
+
+/// What an account's posts say.
+pub(super) fn texts(world: &World, author: AccountId) -> Vec<String> {
+    let text = |id: &u64| {
+        let key = world.keys.post(PostId::from_u64(*id).ok()?);
+        let post = Post::parse(world.data_of(author).text(&key).ok()??).ok()?;
+        Some(post.content().text.clone())
+    };
+    posts(world, author).live.iter().filter_map(text).collect()
+}
+
 /// Entries in all journals.
 pub(super) fn journal_entries(world: &World) -> usize {
     let length = |(bucket, data): (crate::bucket::Bucket, &Data)| {

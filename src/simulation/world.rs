@@ -281,6 +281,14 @@ impl World {
         }
     }
 
+    /// From now on whatever that account follows, or who follows it, may end.
+    pub(super) fn ends_all_follows(&mut self, account: AccountId) {
+        for other in self.accounts.clone() {
+            *self.open.entry((Toggle::Unfollow, account, other)).or_default() += 1;
+            *self.open.entry((Toggle::Unfollow, other, account)).or_default() += 1;
+        }
+    }
+
     /// The replica has everything now.
     pub(super) fn sync(&mut self, number: usize) {
         let node = &mut self.nodes[number];

@@ -159,7 +159,7 @@ impl<'a> Reading<'a> {
         };
         self.note_read(&trip.stamps);
         self.feed_first(&trip, &state, whole);
-        let mut deepest = "window";
+        let mut deepest = self.sources.home_kind();
         for _ in 0..ROUNDS_MAX {
             self.show(&state).await?;
             if self.shown.len() >= self.limit || self.sources.merge.is_exhausted() {

@@ -49,6 +49,16 @@ impl Sources {
         self.kinds.len()
     }
 
+    /// How much of the home is read, for metrics.
+    pub(super) fn home_kind(&self) -> &'static str {
+        let mut kinds = self.kinds.iter();
+        match kinds.find(|kind| !matches!(kind, Source::Outbox(..))) {
+            Some(Source::Window) => "window",
+            Some(_) => "whole",
+            None => "deep",
+        }
+    }
+
     /// Adds the reader's home.
     pub(super) fn add_home(
         &mut self,

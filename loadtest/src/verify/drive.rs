@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::call::{Asked, Call, PostSpec, Reply, Switch, Which};
 use super::check::Wrong;
 use super::facts::{Change, OPEN, Time};
-use super::plan::{Action, PostPlan, Step};
 use super::run::{Ended, Run};
+use super::steps::{Action, PostPlan, Step};
 use super::world::{PostFact, PostNo};
 
 /// Carries steps out, each client its own; returns when all are done.
@@ -40,7 +40,7 @@ impl Client<'_> {
     async fn carry_out(&self, action: Action) {
         let run = self.run;
         // Others may still be creating it: the plan has it before.
-        if let Some(other) = other_of(&action) {
+        if let Some(other) = action.other() {
             run.known(other).await;
         }
         match action {
@@ -314,19 +314,6 @@ impl Client<'_> {
                 _ => return,
             }
         }
-    }
-}
-
-/// Whom a step is about besides the actor.
-fn other_of(action: &Action) -> Option<u64> {
-    match action {
-        Action::Follow(other)
-        | Action::Unfollow(other)
-        | Action::Switch(_, other, _)
-        | Action::Approve(other)
-        | Action::Reject(other)
-        | Action::Profile { account: other, .. } => Some(*other),
-        _ => None,
     }
 }
 

@@ -21,6 +21,7 @@ mod rules;
 mod run;
 mod settle;
 mod setup;
+mod steps;
 mod stored;
 mod walks;
 mod worker;

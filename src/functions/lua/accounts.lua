@@ -120,9 +120,12 @@ end
 -- author_look: how an author's posts are delivered, and its newest ones down to a floor.
 -- KEYS  record, outbox, followers
 -- ARGV  floor ('' for none), most ids
--- Reply {mode, state of the follower set (76 'L' ...), down to where the ids are all (exclusive), id, ...}
+-- Reply {mode ('X': the author is gone), state of the follower set (76 'L' ...), down to where the ids are all
+--       (exclusive), id, ...}
 local function author_look(keys, args)
-  local mode = string.sub(redis.call('HGET', keys[1], 'm') or 'P', 1, 1)
+  local record = redis.call('HMGET', keys[1], 's', 'm')
+  local mode = string.sub(record[2] or 'P', 1, 1)
+  if not record[1] or record[1] == 'd' then mode = 'X' end
   local layout = LOCAL
   if redis.call('TYPE', keys[3]).ok == 'string' then
     layout = string.byte(redis.call('GETRANGE', keys[3], 0, 0))

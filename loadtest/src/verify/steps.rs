@@ -1,0 +1,86 @@
+//! Steps of a plan: who does what.
+
+use super::call::{Reach, State, Switch};
+use super::world::PostNo;
+
+/// One step.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub(crate) actor: u64,
+    pub(crate) client: usize,
+    /// A number that becomes an instance.
+    pub(crate) instance: usize,
+    pub(crate) action: Action,
+}
+
+/// A post to be.
+#[derive(Debug, Clone)]
+pub(crate) struct PostPlan {
+    pub(crate) no: PostNo,
+    pub(crate) reach: Reach,
+    pub(crate) only_to: Vec<u64>,
+    pub(crate) not_to: Vec<u64>,
+    pub(crate) original: Option<PostNo>,
+    pub(crate) has_text: bool,
+    pub(crate) parent: Option<PostNo>,
+}
+
+/// What a step does; the actor does it.
+#[derive(Debug, Clone)]
+pub(crate) enum Action {
+    Publish(PostPlan),
+    /// With the token of a post that is there already.
+    Republish(PostNo),
+    Edit(PostNo),
+    Delete(PostNo),
+    Follow(u64),
+    Unfollow(u64),
+    Switch(Switch, u64, bool),
+    Approve(u64),
+    Reject(u64),
+    Lock(bool),
+    State(State),
+    /// A new account: the actor itself.
+    Create {
+        is_locked: bool,
+        is_pulled: bool,
+    },
+    /// The actor is gone.
+    Bury,
+    /// The newest page of its home.
+    Read {
+        limit: usize,
+        hydrate: bool,
+    },
+    /// Some pages of its home, one behind the other, downwards or upwards from a post's place.
+    Walk {
+        pages: usize,
+        limit: usize,
+        up: bool,
+        around: Option<PostNo>,
+    },
+    Profile {
+        account: u64,
+        limit: usize,
+        replies: bool,
+        reposts: bool,
+    },
+    Sweep,
+    Warm,
+    Spread,
+}
+
+impl Action {
+    /// Whom it is about besides the actor.
+    pub(crate) fn other(&self) -> Option<u64> {
+        match self {
+            Self::Follow(other)
+            | Self::Unfollow(other)
+            | Self::Switch(_, other, _)
+            | Self::Approve(other)
+            | Self::Reject(other)
+            | Self::Profile { account: other, .. } => Some(*other),
+            _ => None,
+        }
+    }
+}
