@@ -67,7 +67,8 @@ pub(super) async fn run(
     touched: &mut Touched,
 ) -> Result<()> {
     let started = Instant::now();
-    let parcel = Parcel { context, record: record_of(id.get(), author.get()), posted_ms: id.unix_ms(), reporter };
+    let parcel =
+        Parcel { context, record: record_of(id.get(), author.get()), posted_ms: id.unix_ms(), reporter };
     match recipients(context, entry, id, author).await? {
         Recipients::Nobody => return Ok(()),
         // By id, nobody's edge looked up: the read filter decides.

@@ -120,32 +120,39 @@ end
 
 -- home_finish: writes a home that was being filled: what was pulled, then what has arrived meanwhile.
 -- KEYS  home
--- ARGV  nonce, floor (down to where everything was pulled), fit, records by id
+-- ARGV  nonce, floor (down to where everything was pulled), fit, records by id, with the watermarks that belong there
 -- Reply 1, or 0: it is somebody else's fill by now, or none
 local function home_finish(keys, args)
-  local arrived = redis.call('LRANGE', keys[1], 0, -1)
+  local home = keys[1]
+  local arrived = redis.call('LRANGE', home, 0, -1)
   if #arrived == 0 or string.sub(arrived[1], 9) ~= args[1] then return 0 end
-  local fit = fit_of(args, 3)
-  local floor = args[2]
-  if order_of(arrived[1]) > order_of(floor) then floor = string.sub(arrived[1], 1, 8) end
-  local least = order_of(floor)
-  local highest, best = floor, least
-  local records = { floor .. WHOLE }
-  local function add(record)
-    records[#records + 1] = record
-    local order = order_of(record)
-    if order > best then highest, best = string.sub(record, 1, 8), order end
-    if #records % GROUP == fit[DUE] then records[#records + 1] = highest .. WHOLE end
+  local fit, floor, pulled = fit_of(args, 3), args[2], 7
+  if order_of(arrived[1]) > order_of(floor) then
+    -- It was cut while it was filled: what lies below is no longer complete. A floor within what was pulled.
+    floor = string.sub(arrived[1], 1, 8)
+    local least = order_of(floor)
+    while pulled <= #args and (is_watermark(args[pulled]) or order_of(args[pulled]) <= least) do
+      pulled = pulled + 1
+    end
   end
-  for i = 7, #args do
-    if order_of(args[i]) > least then add(args[i]) end
+  redis.call('DEL', home)
+  local length = redis.call('RPUSH', home, floor .. WHOLE)
+  for i = pulled, #args, 500 do
+    length = redis.call('RPUSH', home, unpack(args, i, math.min(i + 499, #args)))
   end
+  local highest = pulled <= #args and string.sub(args[#args], 1, 8) or floor
+  local best, late = order_of(highest), {}
   for i = 2, #arrived do
-    if not is_watermark(arrived[i]) then add(arrived[i]) end
+    local record = arrived[i]
+    if not is_watermark(record) then
+      late[#late + 1] = record
+      local order = order_of(record)
+      if order > best then highest, best = string.sub(record, 1, 8), order end
+      if (length + #late) % GROUP == fit[DUE] then late[#late + 1] = highest .. WHOLE end
+    end
   end
-  redis.call('DEL', keys[1])
-  push_all(keys[1], records)
-  cut(keys[1], #records, fit)
+  push_all(home, late)
+  cut(home, length + #late, fit)
   return 1
 end
 
