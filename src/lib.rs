@@ -1,10 +1,13 @@
 //! Tideline keeps home timelines on a Redis Cluster.
 //!
-//! This release has the ground floor: a router for batches of commands ([`cluster`]), ids and buckets that spread
-//! data evenly over the slots ([`ids`], [`bucket`]), and sorted sets of any size, sharded over the cluster
-//! ([`sharded`]). [`Store`] brings them together. [`local_cluster`] starts a Redis Cluster on this machine.
+//! [`Engine`] is what a service holds: accounts, follows, posts, pages. docs/api.md is a tour of it, docs/design.md says
+//! how it works. It stands on a ground floor that can be used by itself: a router for batches of commands
+//! ([`cluster`]), ids and buckets that spread data evenly over the slots ([`ids`], [`bucket`]), and sorted sets of any
+//! size, sharded over the cluster ([`sharded`]). [`Store`] brings these together. [`local_cluster`] starts a Redis
+//! Cluster on this machine.
 //!
-//! Dependencies between modules point one way: error, bucket, ids, keys <- cluster <- functions <- sharded <- store.
+//! Dependencies between modules point one way: error, bucket, ids, keys, post <- cluster <- functions <- sharded <-
+//! store <- timeline, graph, fan-out <- engine.
 
 pub mod account;
 pub mod bucket;
@@ -53,6 +56,8 @@ pub use timeline::{
 mod pages {
     #[doc = include_str!("../README.md")]
     struct Readme;
+    #[doc = include_str!("../docs/api.md")]
+    struct Api;
     #[doc = include_str!("../docs/sets.md")]
     struct Sets;
     #[doc = include_str!("../docs/router.md")]

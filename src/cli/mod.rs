@@ -27,7 +27,7 @@ enum Command {
     /// Starts, shows and stops a Redis Cluster on this machine.
     #[command(subcommand)]
     Cluster(cluster::Action),
-    /// Shows a follower set growing, spreading over a cluster and being walked under writes.
+    /// Shows home timelines at work: imports a small site, publishes, reads, and checks what was read.
     Demo(demo::Demo),
     /// Shows what is stored of an account, and why its newest page looks as it does.
     Inspect(inspect::Inspect),

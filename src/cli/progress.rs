@@ -1,4 +1,4 @@
-//! Progress of a start: a moving line on a terminal, one line per stage elsewhere.
+//! Progress: of a start a moving line on a terminal, one line per stage elsewhere; of counted work a bar.
 
 use std::io::IsTerminal as _;
 use std::mem::{Discriminant, discriminant};
@@ -39,4 +39,14 @@ impl Meter {
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// A bar on standard error, if that is a terminal, with what is counted beside it.
+pub(crate) fn bar(length: usize, what: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} {msg}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(length as u64).with_style(style).with_message(what.to_owned())
 }

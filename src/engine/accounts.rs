@@ -7,7 +7,7 @@ use crate::cluster::Request;
 use crate::context::{draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Task};
-use crate::functions::{Compared, account_create, account_set};
+use crate::functions::{Compared, account_create, account_delete, account_set};
 use crate::graph;
 use crate::ids::AccountId;
 
@@ -75,15 +75,36 @@ impl Engine {
 
     /// Deletes an account with all its traces. It is gone for everybody at once; its posts, edges and keys follow.
     pub async fn delete_account(&self, id: AccountId) -> Result<()> {
-        self.context.existing(id).await?;
-        // The entry first: a state without it would leave the traces.
-        let task = Task::Bury { account: id };
-        let _place = fanout::reserve(&self.context)?;
-        let entry = fanout::Entry::new(self.context.bucket(id), self.context.instance, task);
-        fanout::note(&self.context, &entry).await?;
-        self.set_fields(id, vec![("s", vec![AccountState::Deleted.letter()])]).await?;
-        drop(fanout::accept(&self.context, entry));
-        Ok(())
+        let context = &self.context;
+        let keys = [context.keys().account(id), context.keys().journal(context.bucket(id))];
+        let mut may_be_done = false;
+        for _ in 0..TRIES_MAX {
+            let _place = fanout::reserve(context)?;
+            let (seen, epoch) = graph::graph_stamp(context, id).await?;
+            let entry = fanout::Entry::new(context.bucket(id), context.instance, Task::Bury { account: id });
+            let stamps = (seen, draw());
+            let most = context.settings.journal_max;
+            let command = account_delete(&keys, stamps, most, (&entry.id, &entry.stored()));
+            let answer = match context.once(context.slot(id), command).await {
+                Err(e) if e.kind() == ErrorKind::Unknown => {
+                    may_be_done = true;
+                    continue;
+                }
+                answer => answer?,
+            };
+            match Compared::parse(answer.ok()?)? {
+                Compared::Done => {
+                    drop(fanout::accept(context, entry));
+                    return self.acknowledged(epoch).await;
+                }
+                Compared::Changed => {}
+                // Our own first sending, whose reply was lost.
+                Compared::NoAccount if may_be_done => return self.acknowledged(epoch).await,
+                Compared::NoAccount => return Err(no_account(id)),
+                Compared::JournalFull => return Err(fanout::journal_full(context)),
+            }
+        }
+        Err(changed_always(id))
     }
 
     /// Sets fields if nothing else changes the account meanwhile: a copy that comes late undoes nothing.
@@ -106,9 +127,10 @@ impl Engine {
                 Compared::NoAccount | Compared::JournalFull => return Err(no_account(id)),
             }
         }
-        Err(Error::new(
-            ErrorKind::Conflict,
-            format!("account {id} is changed by others all the time; try again"),
-        ))
+        Err(changed_always(id))
     }
+}
+
+fn changed_always(id: AccountId) -> Error {
+    Error::new(ErrorKind::Conflict, format!("account {id} is changed by others all the time; try again"))
 }

@@ -138,7 +138,7 @@ pub(crate) fn reserve(context: &Context) -> Result<Reserved> {
 }
 
 /// Writes an entry into its journal.
-pub(crate) async fn note(context: &Context, entry: &Entry) -> Result<()> {
+async fn note(context: &Context, entry: &Entry) -> Result<()> {
     let value = entry.stored();
     let journal = context.keys().journal(entry.bucket);
     let most = context.settings.journal_max;

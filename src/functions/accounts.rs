@@ -353,7 +353,17 @@ pub(crate) fn field_drop(hash: Vec<u8>, field: &[u8], value: &[u8]) -> Command {
     fcall("field_drop", &[hash]).arg(field).arg(value)
 }
 
-/// Drops all keys of a deleted account; `keys`: its record first.
-pub(crate) fn account_bury(keys: &[Vec<u8>]) -> Command {
-    fcall("account_bury", keys)
+/// Drops keys of a deleted account; `keys`: its record first. `all`: and what its record tells.
+pub(crate) fn account_bury(keys: &[Vec<u8>], all: bool) -> Command {
+    fcall("account_bury", keys).arg(if all { "1" } else { "" })
+}
+
+/// Deletes an account, and has its traces taken away. `keys`: record, journal. Answers as [`Compared`].
+pub(crate) fn account_delete(
+    keys: &[Vec<u8>; 2],
+    stamps: (Mark, Mark),
+    journal_most: u32,
+    entry: (&Mark, &[u8]),
+) -> Command {
+    fcall("account_delete", keys).arg(&stamps.0).arg(&stamps.1).arg(journal_most).arg(entry.0).arg(entry.1)
 }

@@ -12,7 +12,8 @@ mod sets;
 
 pub(crate) use accounts::{
     Changed, Compared, Edge, EdgeOp, GraphChange, Look, Mark, PairLook, Settle, Settled, account_bury,
-    account_create, account_read, account_set, approve, author_look, field_drop, mark, parse_author_look,
+    account_create, account_delete, account_read, account_set, approve, author_look, field_drop, mark,
+    parse_author_look,
 };
 pub use clock::Clock;
 pub(crate) use homes::{

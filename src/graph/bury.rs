@@ -5,9 +5,10 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::toggles::unfollow;
+use crate::account::AccountState;
 use crate::cluster::{Command, Reply, Request, Touched};
 use crate::context::Context;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Ended;
 use crate::functions;
 use crate::ids::{AccountId, PostId};
@@ -20,6 +21,11 @@ const BATCH: usize = 500;
 
 /// Takes away what is left of an account whose record says "deleted".
 pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &mut Touched) -> Result<Ended> {
+    let is_deleted = context.account(account).await?.is_some_and(|a| a.state == AccountState::Deleted);
+    if !is_deleted {
+        // The deletion was lost together with whoever wrote it, or never made.
+        return Ok(Ended::Done);
+    }
     let followed = context.sets().members_of(&[&context.following(account)?]).await?;
     for author in followed.into_iter().flatten() {
         ignore_missing(unfollow(context, account, author).await)?;
@@ -68,6 +74,15 @@ async fn posts(context: &Context, account: AccountId) -> Result<()> {
     }
 }
 
+/// Only while the record says "deleted": an executor that stalled must not harm anybody.
+async fn bury_keys(context: &Context, slot: u16, keys: &[Vec<u8>], all: bool) -> Result<()> {
+    let buried = context.router().call(Request::write(slot, functions::account_bury(keys, all))).await?;
+    match buried.count()? {
+        1 => Ok(()),
+        _ => Err(Error::new(ErrorKind::Conflict, "an account that is being deleted is deleted no more")),
+    }
+}
+
 /// Drops the keys of the account itself, and what is empty by now of its followers in other buckets.
 async fn sets(context: &Context, account: AccountId, followers: &SortedSet<AccountId>) -> Result<()> {
     let keys = context.keys();
@@ -90,7 +105,7 @@ async fn sets(context: &Context, account: AccountId, followers: &SortedSet<Accou
     let slot = context.slot(account);
     for chunk in own.chunks(BATCH) {
         let all: Vec<Vec<u8>> = std::iter::once(keys.account(account)).chain(chunk.iter().cloned()).collect();
-        context.router().call(Request::write(slot, functions::account_bury(&all))).await?;
+        bury_keys(context, slot, &all, true).await?;
     }
     let days = Command::new("ZREM").arg(&keys.days(context.bucket(account))).arg(&account.to_bytes());
     context.router().call(Request::write(slot, days)).await?;

@@ -40,7 +40,7 @@ impl Shape {
     pub(super) const HARSH: Self = Self {
         steps: 70,
         faults: Faults { lost: 25, slow: 30 },
-        failovers: 25,
+        failovers: 70,
         deaths: 12,
         freezes: 20,
         moves: 15,
@@ -270,7 +270,7 @@ impl History {
             end += share;
             dice < end
         };
-        if is(60) {
+        if is(25) {
             world(|w| w.sync(bucket));
             self.count("sync");
         } else if is(failovers) {

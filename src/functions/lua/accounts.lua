@@ -213,12 +213,28 @@ local function field_drop(keys, args)
   return redis.call('HDEL', keys[1], args[1])
 end
 
--- account_bury: nothing is left of an account but that there was one.
+-- account_delete: from now on an account is deleted, and its traces are to be taken away.
+-- KEYS  record, journal
+-- ARGV  graph stamp that the caller saw, new graph stamp, most entries, entry, value
+-- Reply {'ok'}; {'gone'}; {'stamp', graph stamp}; {'busy'}
+local function account_delete(keys, args)
+  local record = redis.call('HMGET', keys[1], 'g', 's')
+  if not record[1] or record[2] == 'd' then return { 'gone' } end
+  if record[1] ~= args[1] then return { 'stamp', record[1] } end
+  if journal_full(keys[2], tonumber(args[3]), 1) then return { 'busy' } end
+  redis.call('HSET', keys[2], args[4], args[5])
+  redis.call('HSET', keys[1], 's', 'd', 'g', args[2])
+  return { 'ok' }
+end
+
+-- account_bury: takes keys of a deleted account away.
 -- KEYS  record, then keys that go
+-- ARGV  '1' if nothing is to be left of the record but that there was an account
 -- Reply 1, or 0: it is not deleted
-local function account_bury(keys)
+local function account_bury(keys, args)
   if redis.call('HGET', keys[1], 's') ~= 'd' then return 0 end
-  redis.call('UNLINK', unpack(keys, 2))
+  if #keys > 1 then redis.call('UNLINK', unpack(keys, 2)) end
+  if args[1] ~= '1' then return 1 end
   local fields = redis.call('HKEYS', keys[1])
   for i = 1, #fields do
     if fields[i] ~= 's' then redis.call('HDEL', keys[1], fields[i]) end
@@ -228,6 +244,7 @@ end
 
 register('approve', approve, {})
 register('field_drop', field_drop, { 'allow-oom' })
+register('account_delete', account_delete, {})
 register('account_bury', account_bury, { 'allow-oom' })
 register('account_create', account_create, {})
 register('account_set', account_set, {})

@@ -1,6 +1,8 @@
 //! The engine on a real cluster.
 
 mod basics;
+mod deletion;
+mod homes;
 mod import;
 mod inspect;
 
