@@ -2,9 +2,11 @@
 
 mod basics;
 mod deletion;
+mod edges;
 mod homes;
 mod import;
 mod inspect;
+mod pages;
 
 use std::time::Duration;
 

@@ -1,0 +1,141 @@
+//! Who follows whom, and may.
+
+use std::collections::BTreeSet;
+
+use tideline::post::{Draft, PostRef, Visibility};
+use tideline::sharded::{Checkpoint, Order};
+use tideline::{AccountId, AccountUpdate, Engine, ErrorKind, Followed, Query};
+
+use super::{accounts, drained, engine, engine_with, small, tenant, walk_home};
+use tideline::EngineSettings;
+
+async fn pages(engine: &Engine, of: AccountId, order: Order) -> Vec<AccountId> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = engine.followers(of, after.as_ref(), 7, order).await.unwrap();
+        all.extend(page.entries.into_iter().map(|(id, _)| id));
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return all,
+        }
+    }
+}
+
+#[tokio::test]
+async fn followers_and_what_two_accounts_have_in_common() {
+    let engine = engine().await;
+    let people = accounts(&engine, 70).await;
+    let (one, other) = (people[0], people[1]);
+    // The first one's followers are spread, the second one's stay in one slot.
+    for reader in &people[2..] {
+        engine.follow(*reader, one).await.unwrap();
+    }
+    for reader in &people[2..12] {
+        engine.follow(*reader, other).await.unwrap();
+    }
+    for author in &people[40..] {
+        engine.follow(one, *author).await.unwrap();
+    }
+    for author in &people[50..60] {
+        engine.follow(other, *author).await.unwrap();
+    }
+    drained(&engine).await;
+    let newest = pages(&engine, other, Order::Descending).await;
+    let mut oldest = pages(&engine, other, Order::Ascending).await;
+    oldest.reverse();
+    assert_eq!(newest, oldest);
+    assert_eq!(newest.iter().collect::<BTreeSet<_>>(), people[2..12].iter().collect());
+    assert_eq!(pages(&engine, one, Order::Ascending).await.len(), 68);
+    assert_eq!(engine.counts(one).await.unwrap(), (30, 68));
+    let both: BTreeSet<_> = engine.common_following(one, other).await.unwrap().into_iter().collect();
+    assert_eq!(both, people[50..60].iter().copied().collect());
+    let (mut common, mut next) = (BTreeSet::new(), Some(Checkpoint::START));
+    while let Some(from) = next {
+        let some = engine.common_followers(other, one, from).await.unwrap();
+        common.extend(some.members);
+        next = some.next;
+    }
+    assert_eq!(common, people[2..12].iter().copied().collect());
+    assert!(engine.is_mutual(one, people[45]).await.unwrap());
+    assert!(!engine.is_mutual(one, people[5]).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_locked_account_decides_who_follows_it() {
+    let engine = engine().await;
+    let people = accounts(&engine, 4).await;
+    let locked = people[0];
+    engine
+        .update_account(locked, &AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() })
+        .await
+        .unwrap();
+    let post = Draft::text("for my followers").visibility(Visibility::Followers);
+    let post = engine.publish(locked, &post).await.unwrap().id;
+    for reader in &people[1..] {
+        assert_eq!(engine.follow(*reader, locked).await.unwrap(), Followed::Requested);
+    }
+    drained(&engine).await;
+    let waiting: BTreeSet<_> = engine.follow_requests(locked).await.unwrap().into_iter().collect();
+    assert_eq!(waiting, people[1..].iter().copied().collect());
+    engine.approve(locked, people[1]).await.unwrap();
+    engine.reject(locked, people[2]).await.unwrap();
+    // Taken back before it is answered: there is nothing left to say yes to.
+    engine.unfollow(people[3], locked).await.unwrap();
+    assert_eq!(engine.approve(locked, people[3]).await.unwrap_err().kind(), ErrorKind::NotFound);
+    drained(&engine).await;
+    assert_eq!(engine.follow_requests(locked).await.unwrap(), []);
+    assert_eq!(walk_home(&engine, people[1], 5).await, [post]);
+    for reader in &people[2..] {
+        assert!(!engine.is_following(*reader, locked).await.unwrap());
+        assert_eq!(walk_home(&engine, *reader, 5).await, []);
+    }
+}
+
+#[tokio::test]
+async fn blocks_hides_and_mutes_hold_at_once_and_for_reposts_too() {
+    let engine = engine().await;
+    let people = accounts(&engine, 4).await;
+    let [reader, author, friend, _] = people[..] else { unreachable!() };
+    for followed in [author, friend] {
+        engine.follow(reader, followed).await.unwrap();
+    }
+    let post = engine.publish(author, &Draft::text("seen by many")).await.unwrap().id;
+    let repost = Draft::repost(PostRef { id: post, author });
+    let repost = engine.publish(friend, &repost).await.unwrap().id;
+    let seen = async || walk_home(&engine, reader, 10).await;
+    assert_eq!(seen().await, [repost, post]);
+    engine.mute(reader, author).await.unwrap();
+    assert_eq!(seen().await, []);
+    engine.unmute(reader, author).await.unwrap();
+    engine.hide_from(author, reader).await.unwrap();
+    assert_eq!(seen().await, []);
+    engine.show_to(author, reader).await.unwrap();
+    assert_eq!(seen().await, [repost, post]);
+    engine.block(author, reader).await.unwrap();
+    // Neither its posts nor a friend's repost of them.
+    assert_eq!(seen().await, []);
+    assert_eq!(engine.follow(reader, author).await.unwrap_err().kind(), ErrorKind::Invalid);
+    drained(&engine).await;
+    assert!(!engine.is_following(reader, author).await.unwrap());
+    engine.unblock(author, reader).await.unwrap();
+    assert_eq!(seen().await, [repost]);
+    let profile = engine.read(reader, &Query::profile(author)).await.unwrap();
+    assert_eq!(profile.ids(), [post]);
+}
+
+#[tokio::test]
+async fn an_account_follows_no_more_than_it_may() {
+    let settings = EngineSettings { following_max: 20, ..small() };
+    let engine = engine_with(tenant(40), settings).await;
+    let people = accounts(&engine, 23).await;
+    for author in &people[1..21] {
+        engine.follow(people[0], *author).await.unwrap();
+    }
+    let refused = engine.follow(people[0], people[21]).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    // What it follows already it may follow again, and one less makes room for one more.
+    engine.follow(people[0], people[1]).await.unwrap();
+    engine.unfollow(people[0], people[1]).await.unwrap();
+    engine.follow(people[0], people[21]).await.unwrap();
+    assert_eq!(engine.account(people[0]).await.unwrap().following, 20);
+}
