@@ -9,13 +9,13 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ),
     (
         "tidy_scan",
-        "    if watermark then break end\n  end",
-        "    watermark = watermark or redis.call('LINDEX', key, 0)\n    if watermark then break end\n  end",
+        "highest, watermark = highest_of(redis.call('LRANGE', key, 0, -1))",
+        "highest, watermark = redis.call('LINDEX', key, -1), redis.call('LINDEX', key, 0)",
     ),
     (
         "cut_floor",
-        "      redis.call('LTRIM', key, i - 1, -1)\n",
-        "      redis.call('LTRIM', key, i - 1, -1)\n      redis.call('LSET', key, 0, front[1])\n",
+        "    redis.call('LTRIM', key, last, -1)\n",
+        "    local head = redis.call('LINDEX', key, 0)\n    redis.call('LTRIM', key, last, -1)\n    redis.call('LSET', key, 0, head)\n",
     ),
     (
         "tidy_nonce",
@@ -24,11 +24,15 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ),
     (
         "finish_arrived",
-        "if not is_watermark(arrived[i]) then add(arrived[i]) end",
-        "records[#records + 1] = is_watermark(arrived[i]) and string.sub(arrived[i], 1, 8) .. WHOLE or arrived[i]",
+        "    if not is_watermark(record) then\n",
+        "    if is_watermark(record) then\n      late[#late + 1] = string.sub(record, 1, 8) .. WHOLE\n    else\n",
     ),
     ("finish_head", "if order_of(arrived[1]) > order_of(floor) then", "if false then"),
-    ("finish_cut", "local floor = args[2]\n  if", "local floor = '\\0\\0\\0\\0\\0\\0\\0\\0'\n  if"),
+    (
+        "finish_cut",
+        "local fit, floor, pulled = fit_of(args, 3), args[2], 7",
+        "local fit, floor, pulled = fit_of(args, 3), '\\0\\0\\0\\0\\0\\0\\0\\0', 7",
+    ),
     (
         "finish_nonce",
         "if #arrived == 0 or string.sub(arrived[1], 9) ~= args[1] then",

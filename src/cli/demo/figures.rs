@@ -46,12 +46,12 @@ pub(super) fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// How many a second.
-pub(super) fn rate(count: u64, time: Duration) -> String {
+/// How many of `what` a second.
+pub(super) fn rate(count: u64, what: &str, time: Duration) -> String {
     let rate = (count as f64 / time.as_secs_f64().max(1e-9)).round();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate of this machine")]
     let rate = rate as u64;
-    format!("{} a second", grouped(rate))
+    format!("{} {what} a second", grouped(rate))
 }
 
 /// A number with its thousands apart.

@@ -48,7 +48,7 @@ pub(super) async fn loaded(engine: &Engine, graph: &Graph, loaded: &Loaded) -> a
 
 pub(super) fn published(published: &Published) {
     println!(
-        "2. Published {} posts, {} at once, and delivered them into {} homes in {}.",
+        "2. Published {} posts, {} at once, with {} deliveries into homes, in {}.",
         grouped(published.posts.len()),
         posts::AT_ONCE,
         grouped(published.delivered),
@@ -102,19 +102,23 @@ pub(super) async fn table(
         table.add_row([what.to_owned(), text]);
     };
     let imported = &loaded.imported;
-    row("import", format!("{} of follows", rate(imported.edges as u64, imported.took)));
-    row("homes filled", rate(loaded.warmed as u64, loaded.warming_took));
+    row("import", rate(imported.edges as u64, "follows", imported.took));
+    row("fill", rate(loaded.warmed as u64, "homes", loaded.warming_took));
     row(
         "posts",
         format!(
             "{}, accepted after {}",
-            rate(published.posts.len() as u64, published.took),
+            rate(published.posts.len() as u64, "posts", published.took),
             published.accepted.text()
         ),
     );
     row(
         "deliveries",
-        format!("{}, {} in all", rate(published.delivered, published.took), grouped(published.delivered)),
+        format!(
+            "{}, {} in all",
+            rate(published.delivered, "deliveries", published.took),
+            grouped(published.delivered)
+        ),
     );
     row("not delivered: dormant", grouped(published.dormant));
     row("not delivered: pulled", format!("{} (celebrities' posts)", grouped(published.pulled)));
@@ -122,7 +126,7 @@ pub(super) async fn table(
     let pages = (read.active.count() + read.back.count()) as u64;
     row(
         "home pages",
-        format!("{}, {} posts on a page", rate(pages, read.took), read.posts.div_ceil(pages.max(1))),
+        format!("{}, {} posts on a page", rate(pages, "pages", read.took), read.posts.div_ceil(pages.max(1))),
     );
     row("page of an active reader", read.active.text());
     row("first page after absence", read.back.text());

@@ -61,7 +61,7 @@ end
 -- Appends a watermark with the highest id of all records from the last watermark on, that one included. Late, lost
 -- and doubled calls do no harm, so it asks nothing about lengths.
 local function tidy(key, fit)
-  local highest, watermark = highest_of(redis.call('LRANGE', key, -16, -1))
+  local highest, watermark = highest_of(redis.call('LRANGE', key, 0 - GROUP, -1))
   if not watermark then
     -- Deliveries came between: the last watermark stands further back; at the latest it is the first record.
     highest, watermark = highest_of(redis.call('LRANGE', key, 0, -1))
