@@ -1,7 +1,5 @@
 //! The demonstration runs to its end, finds its timelines right, and leaves nothing.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use std::process::Command;
 
 #[test]

@@ -92,10 +92,11 @@ impl Engine {
                 }
                 answer => answer?,
             };
+            let deleted = answer.epoch.clone();
             match Compared::parse(answer.ok()?)? {
                 Compared::Done => {
                     drop(fanout::accept(context, entry));
-                    return self.acknowledged(epoch).await;
+                    return self.acknowledged(deleted).await;
                 }
                 Compared::Changed => {}
                 // Our own first sending, whose reply was lost.

@@ -17,6 +17,7 @@ use crate::functions::{Compared, account_create, account_set, outbox_import};
 use crate::ids::{AccountId, PostId, sequences};
 use crate::post::{Draft, Post};
 use crate::store::Store;
+use crate::timeline;
 
 /// Accounts, edges or posts written at once.
 const CHUNK: usize = 20_000;
@@ -56,8 +57,6 @@ pub struct Importer {
     context: Arc<Context>,
     /// Followers that were imported, by author: who has many is spread at the end.
     followers: HashMap<AccountId, u64>,
-    /// The last id of each bucket.
-    last: HashMap<Bucket, (u64, u64)>,
 }
 
 impl EngineBuilder {
@@ -67,7 +66,10 @@ impl EngineBuilder {
         settings.check()?;
         let context = Context::new(Store::open(store).await?, settings);
         fanout::hold_for_import(&context).await?;
-        Ok(Importer { context, followers: HashMap::new(), last: HashMap::new() })
+        // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of each
+        // account fills it anew.
+        timeline::sweep(&context, u32::MAX).await?;
+        Ok(Importer { context, followers: HashMap::new() })
     }
 }
 
@@ -180,8 +182,6 @@ impl Importer {
 
     async fn write_posts(&mut self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
         let now = self.context.router().now_ms();
-        let mut ids = Vec::with_capacity(posts.len());
-        let mut outboxes: BTreeMap<(Bucket, AccountId), Vec<u64>> = BTreeMap::new();
         for post in posts {
             if post.created_ms > now {
                 return Err(Error::invalid(format!(
@@ -190,22 +190,17 @@ impl Importer {
                 )));
             }
             post.draft.check(self.context.settings.text_chars)?;
-            let id = self.next_id(post)?;
-            outboxes.entry((self.context.bucket(post.author), post.author)).or_default().push(id.get());
-            ids.push(id);
         }
-        let context = &self.context;
-        let buckets = context.keys().buckets();
         // The posts first: an id in an outbox without its post would show nothing.
-        let set = |(id, post): (&PostId, &ImportedPost)| {
-            let stored = Post::new(post.author, &post.draft).encode();
-            let command = Command::new("SET").arg(&context.keys().post(*id)).arg(&stored);
-            Request::write(buckets.slot(id.bucket(buckets)), command)
-        };
-        for answer in context.run_all(ids.iter().zip(posts).map(set).collect()).await? {
-            answer.ok()?;
+        let ids = self.store_posts(posts).await?;
+        let context = &self.context;
+        let mut outboxes: BTreeMap<(Bucket, AccountId), Vec<u64>> = BTreeMap::new();
+        for (id, post) in ids.iter().zip(posts) {
+            outboxes.entry((context.bucket(post.author), post.author)).or_default().push(id.get());
         }
-        for ((_, author), new) in outboxes {
+        for ((_, author), mut new) in outboxes {
+            // Those of one millisecond have got their ids in any order.
+            new.sort_unstable();
             for part in new.chunks(IDS_PER_CALL) {
                 let (record, outbox) = (context.keys().account(author), context.keys().outbox(author));
                 let request = Request::write(context.slot(author), outbox_import(record, outbox, part));
@@ -229,24 +224,40 @@ impl Importer {
         Ok(ids)
     }
 
-    /// An id of that time, above the last one of its bucket that has the same.
-    fn next_id(&mut self, post: &ImportedPost) -> Result<PostId> {
-        let buckets = self.context.keys().buckets();
-        let bucket = self.context.bucket(post.author);
-        let last = self.last.entry(bucket).or_insert((0, 0));
-        *last = match *last {
-            (ms, sequence) if ms == post.created_ms && sequence + 1 < sequences(buckets) => {
-                (ms, sequence + 1)
+    /// Stores posts, each under an id of its time that no post has.
+    async fn store_posts(&self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
+        let context = &self.context;
+        let buckets = context.keys().buckets();
+        let mut ids: Vec<Option<PostId>> = vec![None; posts.len()];
+        let mut open: Vec<usize> = (0..posts.len()).collect();
+        // How many ids of each bucket and millisecond were tried: what is full goes over into the next millisecond.
+        let mut tried: HashMap<(Bucket, u64), u64> = HashMap::new();
+        while !open.is_empty() {
+            let mut batch = Batch::with_capacity(open.len());
+            let mut candidates = Vec::with_capacity(open.len());
+            for n in &open {
+                let post = &posts[*n];
+                let bucket = context.bucket(post.author);
+                let nth = tried.entry((bucket, post.created_ms)).or_default();
+                let (over, sequence) = (*nth / sequences(buckets), *nth % sequences(buckets));
+                *nth += 1;
+                let id = PostId::new(buckets, bucket, post.created_ms + over, sequence)?;
+                let stored = Post::new(post.author, &post.draft).encode();
+                let set = Command::new("SET").arg(&context.keys().post(id)).arg(&stored).arg("NX");
+                batch.push(Request::write(buckets.slot(bucket), set));
+                candidates.push(id);
             }
-            (ms, _) if ms == post.created_ms => {
-                return Err(Error::invalid(format!(
-                    "more than {} posts of one bucket in millisecond {ms}",
-                    sequences(buckets)
-                )));
+            let answers = context.run_all(batch).await?;
+            let mut taken = Vec::new();
+            for ((n, id), answer) in open.iter().zip(candidates).zip(answers) {
+                match answer.ok()?.is_nil() {
+                    true => taken.push(*n),
+                    false => ids[*n] = Some(id),
+                }
             }
-            _ => (post.created_ms, 0),
-        };
-        PostId::new(buckets, bucket, last.0, last.1)
+            open = taken;
+        }
+        ids.into_iter().map(|id| id.ok_or_else(|| Error::internal("a post without an id"))).collect()
     }
 
     /// Spreads the follower sets that have become large, and gives the tenant free.

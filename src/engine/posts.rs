@@ -1,5 +1,7 @@
 //! Posts: publishing, editing, deleting them.
 
+use std::time::{Duration, Instant};
+
 use super::Engine;
 use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Request};
@@ -13,6 +15,8 @@ use crate::post::{Draft, Edit, Header, Post};
 
 /// Homes that have a post when it is acknowledged as "first".
 const FIRST_HOMES: u64 = 1_000;
+/// How often another instance's fan-out is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Tries of a publish whose reply is lost again and again.
 const TRIES_MAX: usize = 8;
 
@@ -65,10 +69,28 @@ impl Engine {
             PostAck::Replicated => {
                 self.context.acknowledge(crate::settings::Acknowledge::Replicated, &epoch).await?;
             }
-            PostAck::First => drop(published.delivery.first(FIRST_HOMES).await?),
-            PostAck::Delivered => drop(published.delivery.all().await?),
+            PostAck::First if !published.is_repeat => drop(published.delivery.first(FIRST_HOMES).await?),
+            PostAck::Delivered if !published.is_repeat => drop(published.delivery.all().await?),
+            // Whoever accepted it the first time may be at it still.
+            PostAck::First | PostAck::Delivered => self.fanned_out(published.id).await?,
         }
         Ok(published)
+    }
+
+    /// Waits until a post's fan-out is over, whichever instance runs it.
+    async fn fanned_out(&self, id: PostId) -> Result<()> {
+        let until = Instant::now() + self.context.router().settings().deadline;
+        loop {
+            match self.fanout(id).await? {
+                FanoutState::Done => return Ok(()),
+                FanoutState::Here(mut delivery) => return delivery.all().await.map(drop),
+                FanoutState::Elsewhere if Instant::now() < until => tokio::time::sleep(LOOK_AGAIN).await,
+                FanoutState::Elsewhere => {
+                    let text = format!("post {id} is written, and another instance is still delivering it");
+                    return Err(Error::unavailable(text));
+                }
+            }
+        }
     }
 
     /// The post that was published with the draft's token, if it has one.

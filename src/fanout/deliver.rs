@@ -57,7 +57,8 @@ struct Parcel<'a> {
     reporter: &'a Reporter,
 }
 
-/// Delivers a post to all who are to have it; `entry.checkpoint` says where to begin, and moves.
+/// Delivers a post to all who are to have it; `entry.checkpoint` says where to begin, and moves. Tells whether these
+/// were all followers, so that they are counted now.
 pub(super) async fn run(
     context: &Arc<Context>,
     entry: &mut Entry,
@@ -65,19 +66,22 @@ pub(super) async fn run(
     author: AccountId,
     reporter: &Reporter,
     touched: &mut Touched,
-) -> Result<()> {
+) -> Result<bool> {
     let started = Instant::now();
+    let from_start = entry.checkpoint.is_empty();
     let parcel =
         Parcel { context, record: record_of(id.get(), author.get()), posted_ms: id.unix_ms(), reporter };
-    match recipients(context, entry, id, author).await? {
-        Recipients::Nobody => return Ok(()),
+    let recipients = recipients(context, entry, id, author).await?;
+    let counts = from_start && recipients == Recipients::Followers;
+    match recipients {
+        Recipients::Nobody => return Ok(false),
         // By id, nobody's edge looked up: the read filter decides.
         Recipients::Named(named) => parcel.to_homes(&named, touched).await?,
         Recipients::Followers => parcel.to_followers(entry, author, touched).await?,
     }
     let progress = reporter.progress();
     meters::fanout(started.elapsed(), id.unix_ms(), progress.delivered, progress.skipped);
-    Ok(())
+    Ok(counts)
 }
 
 async fn recipients(context: &Context, entry: &Entry, id: PostId, author: AccountId) -> Result<Recipients> {

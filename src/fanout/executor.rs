@@ -252,18 +252,20 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
     let ended = match entry.task {
         Task::Deliver { post, author } => {
             reporter.restart();
-            deliver::run(context, entry, post, author, reporter, &mut touched).await?;
+            let counts = deliver::run(context, entry, post, author, reporter, &mut touched).await?;
             // As long as others are under way, they take the tidying along.
             if context.tasks.len() <= 1 {
                 deliver::tidy_all(context).await;
             }
             let progress = reporter.progress();
-            // Followers as of now: the only cheap moment to count those of a spread set.
-            facts.extend([
-                ("nF", progress.delivered + progress.skipped),
-                ("fd", progress.delivered),
-                ("fs", progress.skipped),
-            ]);
+            if counts {
+                // Followers as of now: the only cheap moment to count those of a spread set.
+                facts.extend([
+                    ("nF", progress.delivered + progress.skipped),
+                    ("fd", progress.delivered),
+                    ("fs", progress.skipped),
+                ]);
+            }
             Ended::Done
         }
         Task::Pair { reader, author, may_drop } => {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use futures::stream::{self, StreamExt as _};
 
 use super::toggles::unfollow;
 use crate::account::AccountState;
-use crate::cluster::{Command, Reply, Request, Touched};
+use crate::cluster::{Command, Epoch, Reply, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Ended;
@@ -27,35 +27,46 @@ pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &m
         return Ok(Ended::Done);
     }
     let followed = context.sets().members_of(&[&context.following(account)?]).await?;
-    for author in followed.into_iter().flatten() {
-        ignore_missing(unfollow(context, account, author).await)?;
+    let asked = requests(context, account).await?;
+    for author in followed.into_iter().flatten().chain(asked) {
+        note(touched, unfollow(context, account, author).await)?;
     }
     let followers = context.followers(account)?;
     let mut next = Some(Checkpoint::START);
     while let Some(from) = next {
         let page = followers.walk(from).await?;
-        stream::iter(page.entries)
-            .map(|(reader, _)| async move { ignore_missing(unfollow(context, reader, account).await) })
-            .buffer_unordered(AT_ONCE)
-            .try_collect::<()>()
-            .await?;
+        let mut turned_away = stream::iter(page.entries)
+            .map(|(reader, _)| unfollow(context, reader, account))
+            .buffer_unordered(AT_ONCE);
+        while let Some(outcome) = turned_away.next().await {
+            note(touched, outcome)?;
+        }
         next = page.next;
     }
-    posts(context, account).await?;
-    sets(context, account, &followers).await?;
-    touched.extend(&Touched::new());
+    posts(context, account, touched).await?;
+    sets(context, account, &followers, touched).await?;
     Ok(Ended::Done)
 }
 
-fn ignore_missing<T>(outcome: Result<T>) -> Result<()> {
+/// Notes who acknowledged that; an account that is gone itself has nothing left to change.
+fn note(touched: &mut Touched, outcome: Result<Epoch>) -> Result<()> {
     match outcome {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
+        Ok(epoch) => touched.add_epoch(&epoch),
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        Err(e) => return Err(e),
     }
+    Ok(())
+}
+
+/// Whom the account has asked to follow.
+async fn requests(context: &Context, account: AccountId) -> Result<Vec<AccountId>> {
+    let command = Command::new("HKEYS").arg(&context.keys().requested(account));
+    let asked = context.router().call(Request::read(context.slot(account), command)).await?.into_array()?;
+    asked.iter().map(|id| AccountId::from_bytes(id.bytes()?)).collect()
 }
 
 /// Deletes all posts, the oldest first; the outbox goes last, so that another run finds what is left.
-async fn posts(context: &Context, account: AccountId) -> Result<()> {
+async fn posts(context: &Context, account: AccountId, touched: &mut Touched) -> Result<()> {
     let (outbox, slot) = (context.keys().outbox(account), context.slot(account));
     let mut from = 0;
     loop {
@@ -69,22 +80,35 @@ async fn posts(context: &Context, account: AccountId) -> Result<()> {
             let bytes: [u8; 8] = element.bytes().ok()?.try_into().ok()?;
             PostId::from_u64(u64::from_be_bytes(bytes) & (u64::MAX >> 1)).ok()
         };
-        let unlink = |id: PostId| Request::write(slot, Command::new("UNLINK").arg(&context.keys().post(id)));
-        context.run_all(elements.iter().filter_map(id).map(unlink).collect()).await?;
+        let record = std::iter::once(context.keys().account(account));
+        let posts = elements.iter().filter_map(id).map(|id| context.keys().post(id));
+        bury_keys(context, slot, &record.chain(posts).collect::<Vec<_>>(), false, touched).await?;
     }
 }
 
 /// Only while the record says "deleted": an executor that stalled must not harm anybody.
-async fn bury_keys(context: &Context, slot: u16, keys: &[Vec<u8>], all: bool) -> Result<()> {
-    let buried = context.router().call(Request::write(slot, functions::account_bury(keys, all))).await?;
-    match buried.count()? {
+async fn bury_keys(
+    context: &Context,
+    slot: u16,
+    keys: &[Vec<u8>],
+    all: bool,
+    touched: &mut Touched,
+) -> Result<()> {
+    let answer = context.router().ask(Request::write(slot, functions::account_bury(keys, all))).await?;
+    touched.add(&answer);
+    match answer.ok()?.count()? {
         1 => Ok(()),
         _ => Err(Error::new(ErrorKind::Conflict, "an account that is being deleted is deleted no more")),
     }
 }
 
 /// Drops the keys of the account itself, and what is empty by now of its followers in other buckets.
-async fn sets(context: &Context, account: AccountId, followers: &SortedSet<AccountId>) -> Result<()> {
+async fn sets(
+    context: &Context,
+    account: AccountId,
+    followers: &SortedSet<AccountId>,
+    touched: &mut Touched,
+) -> Result<()> {
     let keys = context.keys();
     let mut own = vec![
         keys.marks(account),
@@ -105,7 +129,7 @@ async fn sets(context: &Context, account: AccountId, followers: &SortedSet<Accou
     let slot = context.slot(account);
     for chunk in own.chunks(BATCH) {
         let all: Vec<Vec<u8>> = std::iter::once(keys.account(account)).chain(chunk.iter().cloned()).collect();
-        bury_keys(context, slot, &all, true).await?;
+        bury_keys(context, slot, &all, true, touched).await?;
     }
     let days = Command::new("ZREM").arg(&keys.days(context.bucket(account))).arg(&account.to_bytes());
     context.router().call(Request::write(slot, days)).await?;

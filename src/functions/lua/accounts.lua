@@ -15,10 +15,11 @@ end
 -- account_set: changes fields of an account that exists.
 -- KEYS  record
 -- ARGV  graph stamp that the caller saw ('' for any), new graph stamp ('' to keep it), field, value, ...
--- Reply {'ok'}, {'gone'}, {'stamp', graph stamp}: something has changed
+-- Reply {'ok'}, {'gone'}: it doesn't exist, or is deleted; {'stamp', graph stamp}: something has changed
 local function account_set(keys, args)
-  local stamp = redis.call('HGET', keys[1], 'g')
-  if not stamp then return { 'gone' } end
+  local record = redis.call('HMGET', keys[1], 'g', 's')
+  local stamp = record[1]
+  if not stamp or record[2] == 'd' then return { 'gone' } end
   if args[1] ~= '' and args[1] ~= stamp then return { 'stamp', stamp } end
   redis.call('HSET', keys[1], unpack(args, 3))
   if args[2] ~= '' then redis.call('HSET', keys[1], 'g', args[2]) end

@@ -90,3 +90,47 @@ async fn an_import_refuses_what_makes_no_sense() {
     let without_id = importer.accounts(&[NewAccount::default()]).await.map(drop);
     assert_eq!(kind(without_id), ErrorKind::Invalid);
 }
+
+#[tokio::test]
+async fn posts_of_one_second_get_ids_of_their_own() {
+    // Sites that keep whole seconds: many posts of one bucket with one time, author by author, over two sessions.
+    let options = tenant(40);
+    let open = async || Engine::builder().store(options.clone()).settings(small()).import().await.unwrap();
+    let mut importer = open().await;
+    importer.accounts(&people()).await.unwrap();
+    let posts = |of: std::ops::Range<u64>| -> Vec<ImportedPost> {
+        let post = |author: u64, n: u64| ImportedPost {
+            author: account(author),
+            created_ms: 1_600_000_000_000 + n / 300 * 1_000,
+            draft: Draft::text(format!("{n} of {author}")),
+        };
+        of.flat_map(|author| (0..600).map(move |n| post(author, n))).collect()
+    };
+    let mut ids = importer.posts(&posts(1..20)).await.unwrap();
+    importer.finish().await.unwrap();
+    let mut importer = open().await;
+    ids.extend(importer.posts(&posts(20..40)).await.unwrap());
+    importer.finish().await.unwrap();
+    let distinct: std::collections::HashSet<_> = ids.iter().collect();
+    assert_eq!(distinct.len(), 39 * 600);
+    let engine = Engine::builder().store(options).settings(small()).start().await.unwrap();
+    for author in [1, 19, 20, 39] {
+        assert_eq!(walk_home(&engine, account(author), 100).await.len(), 600);
+    }
+}
+
+#[tokio::test]
+async fn homes_that_are_there_know_what_is_imported() {
+    let options = tenant(40);
+    let start = async || Engine::builder().store(options.clone()).settings(small()).start().await.unwrap();
+    let engine = start().await;
+    let people = super::accounts(&engine, 2).await;
+    engine.warm(people[0]).await.unwrap();
+    engine.shutdown(crate::harness::PATIENCE).await.unwrap();
+    let mut importer = Engine::builder().store(options.clone()).settings(small()).import().await.unwrap();
+    let post = ImportedPost { author: people[1], created_ms: 5_000, draft: Draft::text("from before") };
+    let ids = importer.posts(&[post]).await.unwrap();
+    importer.edges(&[ImportedEdge { reader: people[0], author: people[1], since_ms: 4_000 }]).await.unwrap();
+    importer.finish().await.unwrap();
+    assert_eq!(walk_home(&start().await, people[0], 20).await, ids);
+}
