@@ -28,7 +28,7 @@ help: ## List the targets
 	@echo "  make test ALSO=                               only with this machine's server"
 	@echo "  TIDELINE_REDIS_SERVER=/path/to/server         uses that server everywhere, and installs none"
 
-run: ## Start a cluster and a small site on it: posts, pages, timelines that are compared
+run: ## Start a cluster and a small site on it: import, post, read home timelines, compare them
 	@$(INSTALL) cargo compiler server
 	$(CARGO) run --release --locked -- demo $(ARGS)
 

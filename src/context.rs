@@ -16,7 +16,7 @@ use crate::rules;
 use crate::settings::{Acknowledge, EngineSettings};
 use crate::sharded::{Sets, SortedSet};
 use crate::store::Store;
-use crate::timeline::Caches;
+use crate::timeline::{Caches, OwnCaches};
 
 /// What the parts of an engine share.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) fn draw() -> Mark {
 }
 
 impl Context {
-    pub(crate) fn new(store: Store, settings: EngineSettings) -> Arc<Self> {
+    pub(crate) fn new(store: Store, settings: EngineSettings, own: OwnCaches) -> Arc<Self> {
         let fit = HomeFit::new(settings.home_posts, store.router().limits().list_size);
         if !fit.is_one_node() {
             let (posts, size) = (settings.home_posts, store.router().limits().list_size);
@@ -46,7 +46,7 @@ impl Context {
                  to read; 400 fit with -2, the servers' default"
             );
         }
-        let caches = Caches::new(&settings);
+        let caches = Caches::new(&settings, own);
         let tasks = Tasks::new(&settings);
         let fills_seen = FillsSeen::new();
         Arc::new(Self { store, settings, instance: draw(), fit, caches, tasks, fills_seen })

@@ -46,6 +46,7 @@ pub use graph::Followed;
 pub use ids::{AccountId, PostId};
 pub use settings::{Acknowledge, EngineSettings, PAGE_LEN_MAX};
 pub use store::{FORMAT, Store, StoreOptions};
+pub use timeline::{AccountCache, Aged, ObjectCache, PostCache};
 pub use timeline::{
     Cursor, FilterFacts, HiddenBecause, HomeRecord, HomeStatus, OutboxPost, Page, PagePost, PostFilter,
     Query, Range, StoredHome, StoredOutbox, Timeline,

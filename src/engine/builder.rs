@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::Engine;
+use super::{Engine, Own};
 use crate::cluster::RouterSettings;
 use crate::error::Result;
 use crate::settings::EngineSettings;
 use crate::sharded::SetSettings;
 use crate::store::{Store, StoreOptions};
-use crate::timeline::PostFilter;
+use crate::timeline::{AccountCache, PostCache, PostFilter};
 
 /// How an [`Engine`] is set up.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ use crate::timeline::PostFilter;
 pub struct EngineBuilder {
     store: StoreOptions,
     settings: EngineSettings,
-    filter: Option<Arc<dyn PostFilter>>,
+    own: Own,
 }
 
 impl EngineBuilder {
@@ -73,12 +73,24 @@ impl EngineBuilder {
 
     /// A filter of your own, asked about each post of each page.
     pub fn filter(mut self, filter: impl PostFilter + 'static) -> Self {
-        self.filter = Some(Arc::new(filter));
+        self.own.filter = Some(Arc::new(filter));
         self
     }
 
     pub(super) fn parts(self) -> (StoreOptions, EngineSettings) {
         (self.store, self.settings)
+    }
+
+    /// Keeps posts in a cache of your own.
+    pub fn post_cache(mut self, cache: Arc<PostCache>) -> Self {
+        self.own.caches.posts = Some(cache);
+        self
+    }
+
+    /// Keeps accounts in a cache of your own.
+    pub fn account_cache(mut self, cache: Arc<AccountCache>) -> Self {
+        self.own.caches.accounts = Some(cache);
+        self
     }
 
     /// Connects, and starts what runs beside: the lease, the search for work that others left, the sweep.
@@ -87,7 +99,7 @@ impl EngineBuilder {
     pub async fn start(self) -> Result<Engine> {
         self.settings.check()?;
         let store = Store::open(self.store).await?;
-        Engine::start(store, self.settings, self.filter).await
+        Engine::start(store, self.settings, self.own).await
     }
 
     /// Connects to a tenant that exists, only to look: for tools beside a running service. Nothing runs beside, and
@@ -98,6 +110,6 @@ impl EngineBuilder {
     pub async fn observe(self) -> Result<Engine> {
         self.settings.check()?;
         let store = Store::open_existing(self.store).await?;
-        Ok(Engine::observe(store, self.settings, self.filter))
+        Ok(Engine::observe(store, self.settings, self.own))
     }
 }

@@ -17,7 +17,7 @@ use crate::functions::{Compared, account_create, account_set, outbox_import};
 use crate::ids::{AccountId, PostId, sequences};
 use crate::post::{Draft, Post};
 use crate::store::Store;
-use crate::timeline;
+use crate::timeline::{self, OwnCaches};
 
 /// Accounts, edges or posts written at once.
 const CHUNK: usize = 20_000;
@@ -64,7 +64,7 @@ impl EngineBuilder {
     pub async fn import(self) -> Result<Importer> {
         let (store, settings) = self.parts();
         settings.check()?;
-        let context = Context::new(Store::open(store).await?, settings);
+        let context = Context::new(Store::open(store).await?, settings, OwnCaches::default());
         fanout::hold_for_import(&context).await?;
         // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of each
         // account fills it anew.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
+use tracing::Instrument as _;
 
 pub use builder::EngineBuilder;
 pub use import::{ImportedEdge, ImportedPost, Importer};
@@ -25,7 +26,7 @@ use crate::fanout;
 use crate::ids::AccountId;
 use crate::settings::{Acknowledge, EngineSettings};
 use crate::store::Store;
-use crate::timeline::{self, Page, PostFilter, Query};
+use crate::timeline::{self, OwnCaches, Page, PostFilter, Query};
 
 /// A home-timeline engine on a Redis Cluster. Copies are cheap and share everything.
 ///
@@ -53,6 +54,13 @@ pub struct Engine {
     filter: Option<Arc<dyn PostFilter>>,
 }
 
+/// What users bring along.
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    pub(crate) filter: Option<Arc<dyn PostFilter>>,
+    pub(crate) caches: OwnCaches,
+}
+
 /// How an engine is.
 #[derive(Debug, Clone)]
 pub struct Health {
@@ -72,21 +80,14 @@ impl Engine {
         EngineBuilder::default()
     }
 
-    async fn start(
-        store: Store,
-        settings: EngineSettings,
-        filter: Option<Arc<dyn PostFilter>>,
-    ) -> Result<Self> {
+    async fn start(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
         settings.check()?;
-        Self::over(store, settings, filter).await
+        Self::over(store, settings, own).await
     }
 
-    pub(crate) async fn over(
-        store: Store,
-        settings: EngineSettings,
-        filter: Option<Arc<dyn PostFilter>>,
-    ) -> Result<Self> {
-        let context = Context::new(store, settings);
+    pub(crate) async fn over(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
+        let Own { filter, caches } = own;
+        let context = Context::new(store, settings, caches);
         // Before anything is accepted: without a lease others would take our work for left behind.
         fanout::begin_lease(&context).await?;
         tokio::spawn(fanout::keep_scanning(Arc::downgrade(&context)));
@@ -95,8 +96,9 @@ impl Engine {
     }
 
     /// Only looks: nothing runs beside, and without a lease nothing is accepted that others might have to finish.
-    fn observe(store: Store, settings: EngineSettings, filter: Option<Arc<dyn PostFilter>>) -> Self {
-        let context = Context::new(store, settings);
+    fn observe(store: Store, settings: EngineSettings, own: Own) -> Self {
+        let Own { filter, caches } = own;
+        let context = Context::new(store, settings, caches);
         context.tasks.stop();
         Self { context, filter }
     }
@@ -116,7 +118,8 @@ impl Engine {
     /// The first read of a reader that has no home (a new one, or one that was away for long) is answered from the
     /// outboxes of all it follows, and fills the home for the next one. Cancel-safe: it changes nothing else.
     pub async fn read(&self, reader: AccountId, query: &Query) -> Result<Page> {
-        timeline::read(&self.context, self.filter.as_deref(), reader, query).await
+        let span = tracing::debug_span!("read", %reader, timeline = ?query.timeline);
+        timeline::read(&self.context, self.filter.as_deref(), reader, query).instrument(span).await
     }
 
     /// Fills the home of an account that has none now, instead of at its next read.

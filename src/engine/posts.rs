@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use tracing::Instrument as _;
+
 use super::Engine;
 use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Request};
@@ -57,6 +59,11 @@ impl Engine {
 
     /// The same, acknowledged at another moment than the settings say.
     pub async fn publish_with(&self, author: AccountId, draft: &Draft, ack: PostAck) -> Result<Published> {
+        let span = tracing::debug_span!("publish", %author, ?ack);
+        self.publish_now(author, draft, ack).instrument(span).await
+    }
+
+    async fn publish_now(&self, author: AccountId, draft: &Draft, ack: PostAck) -> Result<Published> {
         draft.check(self.context.settings.text_chars)?;
         let (mut published, epoch) = match self.check_references(author, draft).await {
             Ok(()) => self.send(author, draft).await?,

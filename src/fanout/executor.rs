@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, Semaphore};
+use tracing::Instrument as _;
 
 use super::deliver;
 use super::entry::{Entry, Task};
@@ -198,7 +199,8 @@ pub(crate) fn accept(context: &Arc<Context>, entry: Entry) -> Delivery {
     let context = context.clone();
     tokio::spawn(async move {
         let key = (entry.bucket, entry.id);
-        run_until_done(&context, entry, &reporter).await;
+        let span = tracing::debug_span!("task", kind = entry.task.label(), bucket = %entry.bucket);
+        run_until_done(&context, entry, &reporter).instrument(span).await;
         context.tasks.known().remove(&key);
         context.tasks.has_ended.notify_waiters();
     });

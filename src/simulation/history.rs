@@ -167,7 +167,7 @@ async fn instance((engine, sets): &(EngineSettings, SetSettings)) -> (usize, Eng
     let store = Store::simulated(router, keys, sets.clone()).expect("a store");
     loop {
         // Its first lease may be lost.
-        if let Ok(engine) = Engine::over(store.clone(), engine.clone(), None).await {
+        if let Ok(engine) = Engine::over(store.clone(), engine.clone(), crate::engine::Own::default()).await {
             return (number, engine);
         }
     }

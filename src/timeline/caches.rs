@@ -13,17 +13,72 @@ use crate::meters;
 use crate::post::Post;
 use crate::settings::EngineSettings;
 
+/// A value, and when it was asked for.
+pub type Aged<V> = (Instant, V);
+
+/// Where an instance keeps posts, or accounts, that it has read: bounded, shared by all readers. The engine decides how
+/// long an entry is good for; a cache may forget whatever it likes.
+///
+/// It is called on every read, so it must not block.
+pub trait ObjectCache<K, V>: std::fmt::Debug + Send + Sync {
+    /// What was put there last, if it still has that.
+    fn get(&self, key: &K) -> Option<Aged<V>>;
+    /// Keeps a value.
+    fn put(&self, key: K, value: Aged<V>);
+}
+
+impl<K, V> ObjectCache<K, V> for Cache<K, Aged<V>>
+where
+    K: Eq + std::hash::Hash + std::fmt::Debug + Send + Sync,
+    V: Clone + Send + Sync,
+{
+    fn get(&self, key: &K) -> Option<Aged<V>> {
+        Cache::get(self, key)
+    }
+
+    fn put(&self, key: K, value: Aged<V>) {
+        self.insert(key, value);
+    }
+}
+
+/// Caches of the caller's own, in place of those that an engine makes itself.
+#[derive(Debug, Default)]
+pub(crate) struct OwnCaches {
+    pub(crate) posts: Option<Arc<PostCache>>,
+    pub(crate) accounts: Option<Arc<AccountCache>>,
+}
+
+/// A cache of posts; `None`: there is no such post.
+pub type PostCache = dyn ObjectCache<PostId, Option<Arc<Post>>>;
+/// A cache of accounts; `None`: there is no such account.
+pub type AccountCache = dyn ObjectCache<AccountId, Option<Arc<Account>>>;
+
 /// A cache whose entries are good for a while.
 #[derive(Debug)]
 pub(crate) struct Fresh<K, V> {
-    entries: Option<Cache<K, (Instant, V)>>,
+    entries: Option<Arc<dyn ObjectCache<K, V>>>,
     good_for: Duration,
     name: &'static str,
 }
 
-impl<K: Eq + std::hash::Hash + Clone, V: Clone> Fresh<K, V> {
+impl<K, V> Fresh<K, V>
+where
+    K: Eq + std::hash::Hash + Clone + std::fmt::Debug + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
     fn new(name: &'static str, most: usize, good_for: Duration) -> Self {
-        Self { entries: (!good_for.is_zero()).then(|| Cache::new(most)), good_for, name }
+        Self::over(name, None, most, good_for)
+    }
+
+    /// Over a cache of the caller's own, if there is one. Without any time to be good for, nothing is kept.
+    fn over(
+        name: &'static str,
+        own: Option<Arc<dyn ObjectCache<K, V>>>,
+        most: usize,
+        good_for: Duration,
+    ) -> Self {
+        let make = || own.unwrap_or_else(|| Arc::new(Cache::<K, Aged<V>>::new(most)));
+        Self { entries: (!good_for.is_zero()).then(make), good_for, name }
     }
 
     /// What was put there, if that is not too long ago.
@@ -35,7 +90,7 @@ impl<K: Eq + std::hash::Hash + Clone, V: Clone> Fresh<K, V> {
     /// Notes a value that was asked for at `at`: it may be older than the answer.
     pub(crate) fn put(&self, key: K, at: Instant, value: V) {
         if let Some(entries) = &self.entries {
-            entries.insert(key, (at, value));
+            entries.put(key, (at, value));
         }
     }
 
@@ -66,12 +121,12 @@ const ASK_EVERY: Duration = Duration::from_secs(60);
 const ASKED_MAX: usize = 10_000;
 
 impl Caches {
-    pub(crate) fn new(settings: &EngineSettings) -> Self {
+    pub(crate) fn new(settings: &EngineSettings, own: OwnCaches) -> Self {
         let t = settings.visible_within;
         Self {
             states: Cache::new(settings.states_cached),
-            posts: Fresh::new("posts", settings.posts_cached, t),
-            accounts: Fresh::new("accounts", settings.accounts_cached, t),
+            posts: Fresh::over("posts", own.posts, settings.posts_cached, t),
+            accounts: Fresh::over("accounts", own.accounts, settings.accounts_cached, t),
             restrictions: Fresh::new("restrictions", settings.accounts_cached, t),
             outboxes: Fresh::new("outboxes", settings.outboxes_cached, t),
             asked: Fresh::new("asked", ASKED_MAX, ASK_EVERY),

@@ -24,7 +24,8 @@ mod stored;
 mod sweep;
 mod unmark;
 
-pub(crate) use caches::Caches;
+pub use caches::{AccountCache, Aged, ObjectCache, PostCache};
+pub(crate) use caches::{Caches, OwnCaches};
 pub use cursor::{Cursor, Range};
 pub(crate) use fill::fill;
 pub use filter::{FilterFacts, HiddenBecause, PostFilter};

@@ -1,6 +1,7 @@
 //! The engine on a real cluster.
 
 mod basics;
+mod caches;
 mod deletion;
 mod edges;
 mod homes;

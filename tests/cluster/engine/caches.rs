@@ -1,0 +1,49 @@
+//! What an instance remembers, and what it must not.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tideline::post::{Draft, Post};
+use tideline::{Aged, Engine, EngineSettings, ObjectCache, PostId, Query};
+
+use super::{accounts, drained, small, tenant, walk_home};
+
+#[derive(Debug, Default)]
+struct Kept {
+    posts: Mutex<HashMap<PostId, Aged<Option<Arc<Post>>>>>,
+    hits: AtomicUsize,
+}
+
+impl ObjectCache<PostId, Option<Arc<Post>>> for Kept {
+    fn get(&self, id: &PostId) -> Option<Aged<Option<Arc<Post>>>> {
+        let found = self.posts.lock().unwrap().get(id).cloned();
+        self.hits.fetch_add(usize::from(found.is_some()), Ordering::Relaxed);
+        found
+    }
+
+    fn put(&self, id: PostId, post: Aged<Option<Arc<Post>>>) {
+        self.posts.lock().unwrap().insert(id, post);
+    }
+}
+
+#[tokio::test]
+async fn a_cache_of_ones_own_serves_others_posts_and_never_those_of_the_reader() {
+    let kept = Arc::new(Kept::default());
+    let settings = EngineSettings { visible_within: Duration::from_secs(600), ..small() };
+    let builder = Engine::builder().store(tenant(40)).settings(settings).post_cache(kept.clone());
+    let engine = builder.start().await.unwrap();
+    let people = accounts(&engine, 2).await;
+    engine.follow(people[1], people[0]).await.unwrap();
+    let post = engine.publish(people[0], &Draft::text("kept")).await.unwrap().id;
+    drained(&engine).await;
+    for hits in [0, 1, 2] {
+        assert_eq!(engine.read(people[1], &Query::home()).await.unwrap().ids(), [post]);
+        assert_eq!(kept.hits.load(Ordering::Relaxed), hits);
+    }
+    // What others did may show late, here ten minutes; what one did oneself shows at once.
+    engine.delete(people[0], post).await.unwrap();
+    assert_eq!(walk_home(&engine, people[0], 5).await, []);
+    assert_eq!(walk_home(&engine, people[1], 5).await, [post]);
+}
