@@ -3,11 +3,11 @@
 //! Nobody serves the tenant meanwhile, so nothing needs to be delivered, no home exists (the first read of each
 //! account fills it), and an edge is just written on both sides.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{Engine, EngineBuilder};
-use crate::account::NewAccount;
+use crate::account::{Account, Mode, NewAccount};
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request};
 use crate::context::{Context, draw};
@@ -118,8 +118,48 @@ impl Importer {
                 push(&self.context, &mut followers, edge.author, (edge.reader, since));
                 *self.followers.entry(edge.author).or_default() += 1;
             }
+            let pulled = self.pulled_authors(followers.keys().map(|(_, author)| *author)).await?;
+            self.write_marks(&following, &pulled).await?;
             self.write_following(following).await?;
             self.write_followers(followers).await?;
+        }
+        Ok(())
+    }
+
+    /// Which of these authors aren't pushed. All of them must exist.
+    async fn pulled_authors(&self, authors: impl Iterator<Item = AccountId>) -> Result<HashSet<AccountId>> {
+        let context = &self.context;
+        let authors: Vec<AccountId> = authors.collect();
+        let requests = authors.iter().map(|author| context.account_request(*author)).collect();
+        let mut pulled = HashSet::new();
+        for (author, answer) in authors.iter().zip(context.run_all(requests).await?) {
+            match Account::parse(*author, answer.ok()?)? {
+                Some(account) if account.mode != Mode::Push => drop(pulled.insert(*author)),
+                Some(_) => {}
+                None => {
+                    let text = format!("account {author} is followed, but doesn't exist");
+                    return Err(Error::new(ErrorKind::NotFound, text));
+                }
+            }
+        }
+        Ok(pulled)
+    }
+
+    /// Whoever follows an author that isn't pushed pulls it: nothing else would show its posts.
+    async fn write_marks(&self, following: &Grouped, pulled: &HashSet<AccountId>) -> Result<()> {
+        let context = &self.context;
+        let mut batch = Batch::new();
+        for ((_, reader), pairs) in following {
+            let authors: Vec<AccountId> =
+                pairs.iter().map(|(author, _)| *author).filter(|author| pulled.contains(author)).collect();
+            if !authors.is_empty() {
+                let set = Command::new("HSET").arg(&context.keys().marks(*reader));
+                let set = authors.iter().fold(set, |set, a| set.arg(&a.to_bytes()).arg(&draw()));
+                batch.push(Request::write(context.slot(*reader), set));
+            }
+        }
+        for answer in context.run_all(batch).await? {
+            answer.ok()?;
         }
         Ok(())
     }

@@ -81,6 +81,7 @@ async fn an_import_refuses_what_makes_no_sense() {
     assert_eq!(kind(importer.edges(&[edge(1, 1, 5)]).await), ErrorKind::Invalid);
     assert_eq!(kind(importer.edges(&[edge(1, 2, u64::MAX >> 12)]).await), ErrorKind::Invalid);
     assert_eq!(kind(importer.edges(&[edge(9_999, 2, 5)]).await), ErrorKind::NotFound);
+    assert_eq!(kind(importer.edges(&[edge(2, 9_999, 5)]).await), ErrorKind::NotFound);
     let post = |author: AccountId, created_ms| ImportedPost { author, created_ms, draft: Draft::text("x") };
     importer.posts(&[post(account(1), 500)]).await.unwrap();
     let older = importer.posts(&[post(account(1), 400)]).await.map(drop);
@@ -133,4 +134,25 @@ async fn homes_that_are_there_know_what_is_imported() {
     importer.edges(&[ImportedEdge { reader: people[0], author: people[1], since_ms: 4_000 }]).await.unwrap();
     importer.finish().await.unwrap();
     assert_eq!(walk_home(&start().await, people[0], 20).await, ids);
+}
+
+#[tokio::test]
+async fn follows_of_pulled_authors_are_imported_with_what_pulls_them() {
+    let options = tenant(40);
+    let mut importer = Engine::builder().store(options.clone()).settings(small()).import().await.unwrap();
+    let celebrity =
+        NewAccount { id: Some(account(500)), mode: tideline::Mode::Pull, ..NewAccount::default() };
+    importer.accounts(&people()).await.unwrap();
+    importer.accounts(&[celebrity]).await.unwrap();
+    importer.edges(&[edge(1, 500, 10), edge(1, 2, 10), edge(3, 500, 10)]).await.unwrap();
+    importer.finish().await.unwrap();
+    let engine = Engine::builder().store(options).settings(small()).start().await.unwrap();
+    engine.warm(account(1)).await.unwrap();
+    let mut posts = Vec::new();
+    for author in [500, 2, 500] {
+        posts.insert(0, engine.publish(account(author), &Draft::text("later")).await.unwrap().id);
+    }
+    drained(&engine).await;
+    posts.sort_unstable_by(|a, b| b.cmp(a));
+    assert_eq!(walk_home(&engine, account(1), 20).await, posts);
 }
