@@ -60,7 +60,7 @@ pub(super) struct Loaded {
     pub(super) warming_took: Duration,
 }
 
-/// Imports everything but the follows of those who are pulled.
+/// Imports everything but the follows of those who are pulled, which are made like new ones.
 pub(super) async fn import(options: &StoreOptions, graph: &Graph) -> anyhow::Result<(Books, Imported)> {
     let started = Instant::now();
     let mut importer = Engine::builder().store(options.clone()).import().await?;
@@ -107,7 +107,7 @@ async fn import_posts(importer: &mut Importer, graph: &Graph) -> anyhow::Result<
 
 /// Lets accounts follow those who are pulled, and fills the homes of the active ones.
 pub(super) async fn follow_and_warm(engine: &Engine, graph: &Graph) -> anyhow::Result<Loaded> {
-    // An import sets no pull marks: who is pulled is followed like on any day.
+    // One by one, as on any day: each is a change of its own, with a pull mark and a look at whether that can go.
     let follows: Vec<(usize, usize)> = graph.follows(true).collect();
     let started = Instant::now();
     let shown = bar(follows.len(), "follows of pulled accounts");
