@@ -81,6 +81,10 @@ impl Engine {
             // Whoever accepted it the first time may be at it still.
             PostAck::First | PostAck::Delivered => self.fanned_out(published.id).await?,
         }
+        if matches!(ack, PostAck::First | PostAck::Delivered) {
+            // Homes are on replicas by now; the post itself is as safe as the settings say.
+            self.acknowledged(epoch).await?;
+        }
         Ok(published)
     }
 
@@ -111,7 +115,17 @@ impl Engine {
             return Ok(None);
         }
         let id = PostId::from_u64(u64::from_be_bytes(functions::mark(&reply)?))?;
-        Ok(Some((Published { id, is_repeat: true, delivery: Delivery(None) }, epoch)))
+        Ok(Some((self.repeat_of(id).await?, epoch)))
+    }
+
+    /// A post that was there already, with its fan-out as far as that can be watched here.
+    async fn repeat_of(&self, id: PostId) -> Result<Published> {
+        let delivery = match self.fanout(id).await? {
+            FanoutState::Here(delivery) => delivery,
+            FanoutState::Elsewhere => Delivery::elsewhere(),
+            FanoutState::Done => Delivery(None),
+        };
+        Ok(Published { id, is_repeat: true, delivery })
     }
 
     /// What a post refers to must be there, be seen by its author, and be fit to be passed on.
@@ -167,7 +181,9 @@ impl Engine {
         for _ in 0..TRIES_MAX {
             let _place = fanout::reserve(context)?;
             let entry = draw();
-            let publish = self.command(author, draft, &post, entry, &references);
+            let refers: Vec<(functions::Mark, Reference)> =
+                references.iter().map(|to| (draw(), *to)).collect();
+            let publish = self.command(author, draft, &post, entry, &refers);
             let bucket = context.bucket(author);
             let command = publish.command(context.keys().buckets(), bucket);
             // It carries random bytes, and only a token makes it safe to send twice.
@@ -183,13 +199,16 @@ impl Engine {
             return match functions::Published::parse(answer.ok()?)? {
                 functions::Published::New { id, mode, layout } => {
                     let mode = Mode::from_letter(mode);
+                    let post = PostId::from_u64(id)?;
+                    for (id, to) in refers {
+                        let refer = Task::Refer { post, author, to };
+                        let entry = Entry { id, ..Entry::new(bucket, context.instance, refer) };
+                        drop(fanout::accept(context, entry));
+                    }
                     let delivery = self.begin(author, id, entry, recipients.clone(), mode, layout).await?;
                     Ok((Published { id: PostId::from_u64(id)?, is_repeat: false, delivery }, epoch))
                 }
-                functions::Published::Again(id) => {
-                    let delivery = Delivery(None);
-                    Ok((Published { id: PostId::from_u64(id)?, is_repeat: true, delivery }, epoch))
-                }
+                functions::Published::Again(id) => Ok((self.repeat_of(PostId::from_u64(id)?).await?, epoch)),
                 functions::Published::NoAccount => Err(no_account(author)),
                 functions::Published::State(state) => {
                     let state = AccountState::from_letter(state);
@@ -207,7 +226,7 @@ impl Engine {
         draft: &Draft,
         post: &'a [u8],
         entry: functions::Mark,
-        references: &[Reference],
+        references: &[(functions::Mark, Reference)],
     ) -> Publish<'a> {
         let context = &self.context;
         let keys = context.keys();
@@ -235,7 +254,7 @@ impl Engine {
             owner: context.instance,
             entry,
             fit: context.fit,
-            references: references.iter().map(|to| (draw(), to.stored())).collect(),
+            references: references.iter().map(|(entry, to)| (*entry, to.stored())).collect(),
         }
     }
 

@@ -20,6 +20,11 @@ pub struct DeliveryProgress {
 pub struct Delivery(pub(crate) Option<watch::Receiver<DeliveryProgress>>);
 
 impl Delivery {
+    /// A fan-out that another instance runs, or will when it finds it.
+    pub(crate) fn elsewhere() -> Self {
+        Self(Some(watch::channel(DeliveryProgress::default()).1))
+    }
+
     /// How far it is. What nobody has to deliver is done.
     pub fn progress(&self) -> DeliveryProgress {
         let done = DeliveryProgress { is_done: true, ..DeliveryProgress::default() };
@@ -40,7 +45,7 @@ impl Delivery {
         let Some(progress) = &mut self.0 else { return Ok(self.progress()) };
         let reached = progress.wait_for(is_so).await.map(|progress| *progress);
         reached.map_err(|_| {
-            Error::unavailable("this instance has stopped; another one finishes what is left of the fan-out")
+            Error::unavailable("this instance doesn't run the fan-out (any more); `Engine::fanout` tells when another one has finished it")
         })
     }
 }

@@ -7,7 +7,7 @@ use super::entry::Entry;
 use super::executor::accept;
 use super::lease::living;
 use crate::bucket::{Bucket, mix64};
-use crate::cluster::{Command, Reply, Request};
+use crate::cluster::{Answer, Command, Reply, Request};
 use crate::context::Context;
 use crate::error::Result;
 use crate::functions::{self, Mark};
@@ -43,13 +43,16 @@ async fn scan(context: &Arc<Context>, round: u64, absent: &mut HashMap<Mark, u64
         context.keys().buckets().all().filter(|b| all || is_ours(&living, context.instance, *b)).collect();
     let mut depth = 0;
     let mut seen: HashSet<Mark> = HashSet::new();
-    for (bucket, length) in lengths(context, &buckets).await? {
+    for (bucket, length) in lengths(context, &buckets).await {
+        // A dead node keeps its own buckets waiting, not those of the others.
+        let Ok(length) = length else { continue };
         depth += length;
         if length == 0 {
             continue;
         }
         let mine = is_ours(&living, context.instance, bucket);
-        for entry in entries(context, bucket).await? {
+        let Ok(entries) = entries(context, bucket).await else { continue };
+        for entry in entries {
             if context.tasks.knows(bucket, entry.id) || context.tasks.is_stopping() {
                 continue;
             }
@@ -58,8 +61,10 @@ async fn scan(context: &Arc<Context>, round: u64, absent: &mut HashMap<Mark, u64
                 accept(context, entry);
             } else if mine && !living.contains(&entry.owner) {
                 seen.insert(entry.owner);
-                if *absent.entry(entry.owner).or_insert(round) < round {
-                    claim(context, entry).await?;
+                if *absent.entry(entry.owner).or_insert(round) < round
+                    && let Err(e) = claim(context, entry).await
+                {
+                    tracing::debug!("an entry of bucket {bucket} could not be claimed: {e}");
                 }
             }
         }
@@ -77,19 +82,20 @@ fn is_ours(living: &HashSet<Mark>, instance: Mark, bucket: Bucket) -> bool {
     living.iter().max_by_key(|name| (weight(name), **name)).is_none_or(|name| *name == instance)
 }
 
-async fn lengths(context: &Context, buckets: &[Bucket]) -> Result<Vec<(Bucket, u64)>> {
+async fn lengths(context: &Context, buckets: &[Bucket]) -> Vec<(Bucket, Result<u64>)> {
     let request = |bucket: &Bucket| {
         let command = Command::new("HLEN").arg(&context.keys().journal(*bucket));
         Request::read(context.keys().buckets().slot(*bucket), command)
     };
     let answers = context.router().run(buckets.iter().map(request).collect()).await;
-    buckets.iter().zip(answers).map(|(bucket, answer)| Ok((*bucket, answer?.ok()?.count()?))).collect()
+    let length = |answer: Result<Answer>| answer?.ok()?.count();
+    buckets.iter().zip(answers).map(|(bucket, answer)| (*bucket, length(answer))).collect()
 }
 
 /// How many entries all journals hold.
 pub(crate) async fn journal_depth(context: &Context) -> Result<u64> {
     let buckets: Vec<Bucket> = context.keys().buckets().all().collect();
-    Ok(lengths(context, &buckets).await?.into_iter().map(|(_, length)| length).sum())
+    lengths(context, &buckets).await.into_iter().map(|(_, length)| length).sum()
 }
 
 /// What stands in a bucket's journal; entries that come meanwhile may be missed, the next scan finds them.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt as _};
 
 use super::toggles::unfollow;
-use crate::account::AccountState;
+use crate::account::{Account, AccountState};
 use crate::cluster::{Command, Epoch, Reply, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -21,12 +21,17 @@ const BATCH: usize = 500;
 
 /// Takes away what is left of an account whose record says "deleted".
 pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &mut Touched) -> Result<Ended> {
-    let is_deleted = context.account(account).await?.is_some_and(|a| a.state == AccountState::Deleted);
+    let answer = context.router().ask(context.account_request(account)).await?;
+    touched.add(&answer);
+    let record = Account::parse(account, answer.ok()?)?;
+    let is_deleted = record.is_some_and(|a| a.state == AccountState::Deleted);
     if !is_deleted {
         // The deletion was lost together with whoever wrote it, or never made.
         return Ok(Ended::Done);
     }
     let followed = context.sets().members_of(&[&context.following(account)?]).await?;
+    // Others' follows end for it: that it is deleted must last.
+    context.router().fence(touched).await?;
     let asked = requests(context, account).await?;
     for author in followed.into_iter().flatten().chain(asked) {
         note(touched, unfollow(context, account, author).await)?;

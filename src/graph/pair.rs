@@ -14,7 +14,7 @@ use super::toggles::{end_unwanted, follow_intent, is_wanted, requested};
 use crate::account::Mode;
 use crate::cluster::{Command, Request, Touched};
 use crate::context::{Context, draw};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Ended;
 use crate::functions::{self, Look, Mark, PairLook, Settle, Settled};
 use crate::ids::AccountId;
@@ -216,17 +216,10 @@ async fn settle_request(context: &Arc<Context>, reader: AccountId, author: Accou
         return Ok(Ended::Done);
     };
     if !is_wanted(context, reader, author).await? {
-        super::change::apply(context, reader, || {
-            Box::pin(async {
-                let is_same = requested(context, reader, author).await? == Some(request);
-                is_same.then(|| super::toggles::unfollow_intent(context, reader, author)).transpose()
-            })
-        })
-        .await?;
-        return Ok(Ended::Done);
+        return withdraw(context, reader, author, request).await;
     }
     if approved(context, author, reader).await? == Some(request) {
-        super::change::apply(context, reader, || {
+        let made = super::change::apply(context, reader, || {
             Box::pin(async {
                 if requested(context, reader, author).await? != Some(request) {
                     return Ok(None);
@@ -236,13 +229,35 @@ async fn settle_request(context: &Arc<Context>, reader: AccountId, author: Accou
                 Ok(Some(intent))
             })
         })
-        .await?;
-        return Ok(Ended::Done);
+        .await;
+        return match made {
+            Ok(_) => Ok(Ended::Done),
+            // It follows as many as it may: asking again later is its affair.
+            Err(e) if e.kind() == ErrorKind::Invalid => withdraw(context, reader, author, request).await,
+            Err(e) => Err(e),
+        };
     }
     let set = Command::new("HSET").arg(&keys.waiting(author)).arg(&reader.to_bytes()).arg(&request);
     context.router().call(Request::write(context.slot(author), set)).await?;
     // It may have been taken back, and that settled, before we wrote.
     finish_request(context, reader, author).await?;
+    Ok(Ended::Done)
+}
+
+/// Takes a request back, if it is still that one.
+async fn withdraw(
+    context: &Arc<Context>,
+    reader: AccountId,
+    author: AccountId,
+    request: Mark,
+) -> Result<Ended> {
+    super::change::apply(context, reader, || {
+        Box::pin(async {
+            let is_same = requested(context, reader, author).await? == Some(request);
+            is_same.then(|| super::toggles::unfollow_intent(context, reader, author)).transpose()
+        })
+    })
+    .await?;
     Ok(Ended::Done)
 }
 

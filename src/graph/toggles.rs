@@ -102,14 +102,15 @@ pub(crate) async fn follow(
     if card.blocks > 0 && context.is_blocked(author, reader).await? {
         return Err(Error::invalid(format!("account {author} blocks account {reader}")));
     }
-    if context.is_blocked(reader, author).await? {
-        return Err(Error::invalid(format!("account {reader} blocks account {author}: unblock it first")));
-    }
     let following = context.following(reader)?;
     let is_requested = AtomicBool::new(false);
     let epoch = apply(context, reader, || {
         Box::pin(async {
             is_requested.store(false, Ordering::Relaxed);
+            if context.is_blocked(reader, author).await? {
+                let text = format!("account {reader} blocks account {author}: unblock it first");
+                return Err(Error::invalid(text));
+            }
             if following.score(&author).await?.is_some() {
                 // It renews the stamps all the same: who looked at this follow before and wants to end it looks again.
                 return Ok(Some(Intent::default()));

@@ -187,6 +187,8 @@ impl<'a> Reading<'a> {
             }
             self.sources.ask_outboxes(self.context, self.limit - self.shown.len()).await?;
         }
+        // What the last round brought; without it a page that found nothing might not move its cursor.
+        self.show(&state).await?;
         meters::read(deepest);
         meters::merge_width(self.sources.len());
         Ok(Try::Page(self.page()))
