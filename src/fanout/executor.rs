@@ -202,6 +202,10 @@ pub(crate) fn accept(context: &Arc<Context>, entry: Entry) -> Delivery {
         let span = tracing::debug_span!("task", kind = entry.task.label(), bucket = %entry.bucket);
         run_until_done(&context, entry, &reporter).instrument(span).await;
         context.tasks.known().remove(&key);
+        if context.tasks.len() == 0 {
+            // Nobody is left to take the tidying along.
+            deliver::tidy_all(&context).await;
+        }
         context.tasks.has_ended.notify_waiters();
     });
     delivery
@@ -255,10 +259,6 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
         Task::Deliver { post, author } => {
             reporter.restart();
             let counts = deliver::run(context, entry, post, author, reporter, &mut touched).await?;
-            // As long as others are under way, they take the tidying along.
-            if context.tasks.len() <= 1 {
-                deliver::tidy_all(context).await;
-            }
             let progress = reporter.progress();
             if counts {
                 // Followers as of now: the only cheap moment to count those of a spread set.
