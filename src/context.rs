@@ -158,6 +158,11 @@ impl Context {
     }
 }
 
+/// The error for an account that somebody else changed between each look and each write.
+pub(crate) fn changed_always(id: AccountId) -> Error {
+    Error::new(ErrorKind::Conflict, format!("account {id} is changed by others all the time; try again"))
+}
+
 pub(crate) fn no_account(id: AccountId) -> Error {
     Error::new(ErrorKind::NotFound, format!("account {id} does not exist"))
 }

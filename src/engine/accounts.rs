@@ -4,7 +4,7 @@ use super::Engine;
 use crate::account::{Account, AccountState, AccountUpdate, NewAccount};
 use crate::bucket::Bucket;
 use crate::cluster::Request;
-use crate::context::{draw, no_account};
+use crate::context::{changed_always, draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Task};
 use crate::functions::{Compared, account_create, account_delete, account_set};
@@ -130,8 +130,4 @@ impl Engine {
         }
         Err(changed_always(id))
     }
-}
-
-fn changed_always(id: AccountId) -> Error {
-    Error::new(ErrorKind::Conflict, format!("account {id} is changed by others all the time; try again"))
 }

@@ -183,7 +183,7 @@ impl Engine {
             let entry = draw();
             let refers: Vec<(functions::Mark, Reference)> =
                 references.iter().map(|to| (draw(), *to)).collect();
-            let publish = self.command(author, draft, &post, entry, &refers);
+            let publish = self.command(author, draft, &post, entry, &refers)?;
             let bucket = context.bucket(author);
             let command = publish.command(context.keys().buckets(), bucket);
             // It carries random bytes, and only a token makes it safe to send twice.
@@ -205,8 +205,8 @@ impl Engine {
                         let entry = Entry { id, ..Entry::new(bucket, context.instance, refer) };
                         drop(fanout::accept(context, entry));
                     }
-                    let delivery = self.begin(author, id, entry, recipients.clone(), mode, layout).await?;
-                    Ok((Published { id: PostId::from_u64(id)?, is_repeat: false, delivery }, epoch))
+                    let delivery = self.begin(author, post, entry, recipients.clone(), mode, layout).await?;
+                    Ok((Published { id: post, is_repeat: false, delivery }, epoch))
                 }
                 functions::Published::Again(id) => Ok((self.repeat_of(PostId::from_u64(id)?).await?, epoch)),
                 functions::Published::NoAccount => Err(no_account(author)),
@@ -227,22 +227,19 @@ impl Engine {
         post: &'a [u8],
         entry: functions::Mark,
         references: &[(functions::Mark, Reference)],
-    ) -> Publish<'a> {
+    ) -> Result<Publish<'a>> {
         let context = &self.context;
         let keys = context.keys();
         let bucket = context.bucket(author);
         let ttl = u64::try_from(context.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
-        Publish {
+        Ok(Publish {
             keys: [
                 keys.clock(bucket),
                 keys.account(author),
                 keys.outbox(author),
                 keys.home(author),
                 keys.journal(bucket),
-                context
-                    .sets()
-                    .of_account::<AccountId>(author, "followers")
-                    .map_or_else(|_| Vec::new(), |f| f.root_key()),
+                context.followers(author)?.root_key(),
             ],
             token: draft.token.as_deref().map(|token| (keys.token(author, token), ttl)),
             post_head: keys.post_head(bucket),
@@ -255,14 +252,14 @@ impl Engine {
             entry,
             fit: context.fit,
             references: references.iter().map(|(entry, to)| (*entry, to.stored())).collect(),
-        }
+        })
     }
 
     /// Runs what a publish has left in the journal.
     async fn begin(
         &self,
         author: AccountId,
-        id: u64,
+        post: PostId,
         entry: functions::Mark,
         recipients: Recipients,
         mode: Mode,
@@ -276,7 +273,7 @@ impl Engine {
         if layout == b'S' && !followers.is_known_spread() {
             followers.layout().await?;
         }
-        let task = Task::Deliver { post: PostId::from_u64(id)?, author };
+        let task = Task::Deliver { post, author };
         let entry = Entry {
             id: entry,
             recipients: Some(recipients),

@@ -30,7 +30,7 @@ pub(crate) use sets::{count, guard_close, parse_count, set_split};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
 
 use crate::cluster::{Command, Library, Reply};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Version of the function library; part of every function's name.
 pub const VERSION: u32 = 1;
@@ -79,4 +79,13 @@ fn call(verb: &str, name: &str, keys: &[Vec<u8>]) -> Command {
 
 fn unexpected(function: &str, reply: &[Reply]) -> Error {
     Error::internal(format!("{function} answered {reply:?}, which this release does not know"))
+}
+
+/// Reads an answer that is one of these words.
+fn one_word<T: Copy>(function: &str, reply: Reply, words: &[(&str, T)]) -> Result<T> {
+    let reply = reply.into_array()?;
+    let [word] = reply.as_slice() else { return Err(unexpected(function, &reply)) };
+    let said = word.bytes()?;
+    let meaning = words.iter().find(|(word, _)| word.as_bytes() == said);
+    meaning.map(|(_, meaning)| *meaning).ok_or_else(|| unexpected(function, &reply))
 }

@@ -2,7 +2,7 @@
 
 use super::accounts::mark;
 use super::homes::HomeFit;
-use super::{fcall, fcall_ro, unexpected};
+use super::{fcall, fcall_ro, one_word, unexpected};
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
@@ -103,17 +103,13 @@ pub(crate) enum Edited {
 
 impl Edited {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
-        let reply = reply.into_array()?;
-        match reply.as_slice() {
-            [word] => Ok(match word.bytes()? {
-                b"ok" => Self::Done,
-                b"gone" => Self::NoPost,
-                b"foreign" => Self::Foreign,
-                b"revision" => Self::Revision,
-                _ => return Err(unexpected("post_edit", &reply)),
-            }),
-            _ => Err(unexpected("post_edit", &reply)),
-        }
+        let words = [
+            ("ok", Self::Done),
+            ("gone", Self::NoPost),
+            ("foreign", Self::Foreign),
+            ("revision", Self::Revision),
+        ];
+        one_word("post_edit", reply, &words)
     }
 }
 
@@ -140,17 +136,13 @@ pub(crate) enum Deleted {
 
 impl Deleted {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
-        let reply = reply.into_array()?;
-        match reply.as_slice() {
-            [word] => Ok(match word.bytes()? {
-                b"ok" => Self::Done,
-                b"gone" => Self::NoPost,
-                b"foreign" => Self::Foreign,
-                b"busy" => Self::JournalFull,
-                _ => return Err(unexpected("post_delete", &reply)),
-            }),
-            _ => Err(unexpected("post_delete", &reply)),
-        }
+        let words = [
+            ("ok", Self::Done),
+            ("gone", Self::NoPost),
+            ("foreign", Self::Foreign),
+            ("busy", Self::JournalFull),
+        ];
+        one_word("post_delete", reply, &words)
     }
 }
 

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::cluster::Epoch;
-use crate::cluster::{Command, Request};
-use crate::context::{Context, draw, no_account};
+use crate::cluster::{Command, Epoch, Request};
+use crate::context::{Context, changed_always, draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Entry, Task, accept, journal_full};
 use crate::functions::{Changed, Edge, EdgeOp, GraphChange, Mark, mark};
@@ -63,12 +62,7 @@ pub(super) async fn apply<'a>(
             Err(e) => return Err(e),
         }
     }
-    Err(last.unwrap_or_else(|| {
-        Error::new(
-            ErrorKind::Conflict,
-            format!("account {account} is changed by others all the time; try again"),
-        )
-    }))
+    Err(last.unwrap_or_else(|| changed_always(account)))
 }
 
 /// An account's graph stamp, and who told it.

@@ -9,7 +9,7 @@ use crate::functions;
 use crate::ids::AccountId;
 
 /// Top bit of the id of a post that was deleted.
-const DELETED: u64 = 1 << 63;
+pub(super) const DELETED: u64 = 1 << 63;
 
 /// Some ids of an outbox, and how far they are all.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -151,11 +151,13 @@ impl<'a> Reading<'a> {
         let Some(trip) = self.first_trip(known.as_deref(), whole).await? else { return Ok(Try::Again) };
         let is_same =
             |state: &Arc<ReaderState>| state.is_of(&trip.stamps) || !rules::holds("stamps_compared");
-        let Some(state) = known.filter(is_same) else {
-            let known = self.context.caches.states.get(&self.reader);
-            let state = load_state(self.context, self.reader, known.as_deref()).await?;
-            self.context.caches.states.insert(self.reader, state);
-            return Ok(Try::Again);
+        let state = match known {
+            Some(state) if is_same(&state) => state,
+            known => {
+                let state = load_state(self.context, self.reader, known.as_deref()).await?;
+                self.context.caches.states.insert(self.reader, state);
+                return Ok(Try::Again);
+            }
         };
         self.note_read(&trip.stamps);
         self.feed_first(&trip, &state, whole);

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::home::{self, HomeStatus, Record};
+use super::outbox::DELETED;
 use super::state::{read_stamps, stamps_request};
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
 use crate::context::Context;
@@ -12,8 +13,6 @@ use crate::ids::{AccountId, PostId};
 
 /// Records and posts shown of each end.
 const NEWEST: usize = 40;
-/// Top bit of the id of a post that was deleted.
-const DELETED: u64 = 1 << 63;
 
 /// An account's home, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
