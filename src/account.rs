@@ -191,11 +191,13 @@ pub struct NewAccount {
 impl NewAccount {
     /// The fields of its record, with its first graph stamp.
     pub(crate) fn fields(&self, graph: Mark) -> Vec<(&'static str, Vec<u8>)> {
+        // First what every read asks for: a server looks through a small hash from its beginning.
         let mut fields = vec![
-            ("s", vec![AccountState::Active.letter()]),
-            ("k", vec![self.kind.letter()]),
             ("g", graph.to_vec()),
             ("t", draw().to_vec()),
+            ("d", b"0".to_vec()),
+            ("s", vec![AccountState::Active.letter()]),
+            ("k", vec![self.kind.letter()]),
         ];
         if self.is_locked {
             fields.push(("l", b"1".to_vec()));

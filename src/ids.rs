@@ -3,9 +3,11 @@
 //! A post's id says when it was written and where it lives; ids order posts by time everywhere. They don't fit a
 //! double, so an id is never a score. Pure: no I/O, no clock; `Sequencer` hands ids out.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::bucket::{Bucket, Buckets};
+use crate::bucket::{Bucket, Buckets, mix64};
 use crate::error::{Error, Result};
 
 /// Bits below the milliseconds: the author's bucket, then a sequence.
@@ -103,6 +105,30 @@ impl fmt::Display for PostId {
         self.0.fmt(f)
     }
 }
+
+/// Spreads ids over a map's places: they are one number each, and a page looks dozens of them up. For maps of one
+/// page or one batch, whose size nobody from outside decides.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = mix64(self.0 ^ number);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A map by ids.
+pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+/// A set of ids.
+pub(crate) type IdSet<K> = HashSet<K, BuildHasherDefault<IdHasher>>;
 
 /// As a string: ids don't fit a double, which is what numbers become in JSON.
 impl serde::Serialize for AccountId {

@@ -15,7 +15,7 @@ use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::functions::{self, Delivered};
+use crate::functions::{self, Delivered, HomeFit};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::Post;
@@ -153,7 +153,7 @@ impl Parcel<'_> {
                 if length > 0 && n % HOMES_PER_SAMPLE == 0 {
                     meters::home_length(length);
                 }
-                if length > 0 && context.fit.is_due(length) {
+                if HomeFit::is_due(length) {
                     due.push(*reader);
                 }
             }

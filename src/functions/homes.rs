@@ -17,8 +17,6 @@ const NODE_OVERHEAD: u32 = 31;
 /// How long homes are: what the functions need to keep them within their list node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HomeFit {
-    /// A home whose length leaves this remainder by 16 gets a watermark.
-    due: u32,
     /// At this length the front is cut.
     cut_at: u32,
     /// So many records stay.
@@ -30,21 +28,24 @@ pub(crate) struct HomeFit {
 impl HomeFit {
     /// Homes that guarantee `posts` posts, on servers with this `list-max-listpack-size`.
     pub(crate) fn new(posts: u32, list_size: i64) -> Self {
-        // Their watermarks, one more for a group that a fill or a cut left short, and the floor.
+        // Their watermarks, one more for a group that was left short, and the floor.
         let kept = posts + posts.div_ceil(group() - 1) + 2;
-        let cut_at = kept + group();
+        // A due length, and a whole group more than what stays: the cut finds a watermark right where it looks first,
+        // and those that follow stand where `is_due` wants them. A cut that shifted them would give the home more
+        // watermarks than it needs, and have each cut search for one.
+        let cut_at = (kept + group() - 1).next_multiple_of(group()) + 1;
         let fits = match u32::try_from(list_size) {
             Ok(records) => records,
             // -1 to -5: 4 kB, doubled with each step.
             Err(_) => ((2048 << list_size.unsigned_abs().min(5)) - NODE_OVERHEAD) / RECORD_BYTES,
         };
         let node_max = if cut_at < fits { fits } else { u32::MAX };
-        Self { due: (cut_at - 1) % group(), cut_at, kept, node_max }
+        Self { cut_at, kept, node_max }
     }
 
-    /// Whether a home that was made so long is due for a watermark.
-    pub(crate) fn is_due(self, length: u64) -> bool {
-        length % u64::from(group()) == u64::from(self.due)
+    /// Whether a home that was made so long is due for a watermark: these stand a group apart from the floor on.
+    pub(crate) fn is_due(length: u64) -> bool {
+        length > 0 && length.is_multiple_of(u64::from(group()))
     }
 
     /// Whether homes stay within one list node.
@@ -54,12 +55,12 @@ impl HomeFit {
 
     /// Records as they stand behind a home's first one: sorted, so each watermark has the id of the one before it. It
     /// is done here because a server does it ten times slower.
-    fn with_watermarks(self, records: impl IntoIterator<Item = [u8; 16]>) -> Vec<[u8; 16]> {
+    fn with_watermarks(records: impl IntoIterator<Item = [u8; 16]>) -> Vec<[u8; 16]> {
         let mut laid_out: Vec<[u8; 16]> = Vec::new();
         for record in records {
             laid_out.push(record);
             // The first record of the home isn't among them.
-            if self.is_due(laid_out.len() as u64 + 1) {
+            if Self::is_due(laid_out.len() as u64 + 1) {
                 let mut watermark = [0xff; 16];
                 watermark[..8].copy_from_slice(&record[..8]);
                 laid_out.push(watermark);
@@ -69,7 +70,7 @@ impl HomeFit {
     }
 
     pub(super) fn push(self, command: Command) -> Command {
-        command.arg(self.due).arg(self.cut_at).arg(self.kept).arg(self.node_max)
+        command.arg(self.cut_at).arg(self.kept).arg(self.node_max)
     }
 }
 
@@ -158,7 +159,7 @@ pub(crate) fn home_finish(
     records: impl IntoIterator<Item = [u8; 16]>,
 ) -> Command {
     let command = fit.push(fcall("home_finish", &[home]).arg(nonce).arg(&floor.to_be_bytes()));
-    let laid_out = fit.with_watermarks(records);
+    let laid_out = HomeFit::with_watermarks(records);
     laid_out.into_iter().fold(command, |command, record| command.arg(&record))
 }
 
@@ -180,7 +181,7 @@ mod tests {
     fn homes_of_400_stay_within_one_node_of_8_kb_with_room_for_late_deliveries() {
         let fit = HomeFit::new(400, -2);
         assert!(fit.is_one_node());
-        assert!(fit.node_max >= fit.cut_at + 8, "{fit:?}");
+        assert!(fit.node_max >= fit.cut_at + 4, "{fit:?}");
         assert!(!HomeFit::new(1000, -2).is_one_node());
         assert!(HomeFit::new(1000, -4).is_one_node());
         assert!(!HomeFit::new(400, 128).is_one_node());
@@ -193,18 +194,21 @@ mod tests {
             record[..8].copy_from_slice(&id.to_be_bytes());
             record
         };
-        let laid_out = HomeFit::new(400, -2).with_watermarks((1..=400).map(record));
+        let laid_out = HomeFit::with_watermarks((1..=400).map(record));
         let marks: Vec<usize> = (0..laid_out.len()).filter(|i| laid_out[*i][8..] == [0xff; 8]).collect();
-        assert!(marks.windows(2).all(|pair| pair[1] - pair[0] == 16) && marks[0] < 16, "{marks:?}");
+        assert!(marks.windows(2).all(|pair| pair[1] - pair[0] == 16) && marks[0] == 15, "{marks:?}");
         assert!(marks.iter().all(|i| laid_out[*i][..8] == laid_out[*i - 1][..8]));
         assert_eq!(laid_out.len() - marks.len(), 400);
     }
 
     #[test]
-    fn the_length_at_which_a_home_is_cut_is_due() {
-        for posts in 16..1200 {
+    fn a_cut_home_holds_what_it_guarantees_and_its_watermarks_where_they_belong() {
+        for posts in 1..1200 {
             let fit = HomeFit::new(posts, -2);
-            assert!(fit.is_due(u64::from(fit.cut_at - 1)));
+            assert!(HomeFit::is_due(u64::from(fit.cut_at - 1)));
+            assert!((16..32).contains(&(fit.cut_at - fit.kept)));
+            // A floor, and a watermark behind each 15 posts.
+            assert!(fit.kept - fit.kept.div_ceil(16) >= posts);
         }
     }
 }

@@ -14,8 +14,8 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ),
     (
         "cut_floor",
-        "    redis.call('LTRIM', key, last, -1)\n",
-        "    local head = redis.call('LINDEX', key, 0)\n    redis.call('LTRIM', key, last, -1)\n    redis.call('LSET', key, 0, head)\n",
+        "    redis.call('LTRIM', key, place, -1)\n",
+        "    local head = redis.call('LINDEX', key, 0)\n    redis.call('LTRIM', key, place, -1)\n    redis.call('LSET', key, 0, head)\n",
     ),
     (
         "tidy_nonce",

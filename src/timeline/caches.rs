@@ -81,10 +81,10 @@ where
         Self { entries: (!good_for.is_zero()).then(make), good_for, name }
     }
 
-    /// What was put there, if that is not too long ago.
-    pub(crate) fn get(&self, key: &K) -> Option<V> {
+    /// What was put there, if that is not too long before `now`.
+    pub(crate) fn get(&self, key: &K, now: Instant) -> Option<V> {
         let found = self.entries.as_ref()?.get(key);
-        found.filter(|(at, _)| at.elapsed() < self.good_for).map(|(_, value)| value)
+        found.filter(|(at, _)| now.saturating_duration_since(*at) < self.good_for).map(|(_, value)| value)
     }
 
     /// Notes a value that was asked for at `at`: it may be older than the answer.

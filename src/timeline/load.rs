@@ -1,28 +1,36 @@
 //! Loading what entries stand for: posts, their authors, what they repost; from the caches or, node by node, in a
 //! pipeline. What the reader wrote itself never comes from a cache.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Instant;
 
 use futures::future::try_join_all;
 
 use super::filter::Met;
-use super::merge::Entry;
+use super::merge;
 use crate::account::Account;
 use crate::cluster::{Command, Request};
 use crate::context::Context;
 use crate::error::Result;
-use crate::ids::{AccountId, PostId};
+use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::Post;
 use crate::rules;
 
 /// Posts and accounts of one page.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
-    posts: HashMap<PostId, Option<Arc<Post>>>,
-    accounts: HashMap<AccountId, Option<Arc<Account>>>,
-    restricted: HashMap<AccountId, bool>,
+    posts: IdMap<PostId, Option<Arc<Post>>>,
+    accounts: IdMap<AccountId, Known>,
+}
+
+/// An account that was met.
+#[derive(Debug, Default)]
+struct Known {
+    /// `None`: there is no such account.
+    account: Option<Arc<Account>>,
+    /// Whether it blocks the reader, or hides from it; `None`: not looked at yet.
+    is_restricted: Option<bool>,
 }
 
 impl Loaded {
@@ -50,29 +58,28 @@ impl Loaded {
         wanted: &[(PostId, AccountId)],
     ) -> Result<()> {
         let caches = &context.caches;
-        let mut posts = Vec::new();
-        let mut accounts = Vec::new();
+        let asked = Instant::now();
+        let (mut posts, mut accounts) = (Vec::new(), Vec::new());
         let mut hits = (0, 0);
+        self.posts.reserve(wanted.len());
+        self.accounts.reserve(wanted.len());
         for (id, author) in wanted {
-            if !self.posts.contains_key(id) {
-                match caches.posts.get(id).filter(|_| *author != reader) {
-                    Some(post) => {
-                        hits.0 += 1;
-                        self.posts.insert(*id, post);
-                    }
-                    None if posts.contains(id) => {}
+            let is_others = *author != reader;
+            if let Entry::Vacant(place) = self.posts.entry(*id) {
+                let cached = caches.posts.get(id, asked).filter(|_| is_others);
+                match &cached {
+                    Some(_) => hits.0 += 1,
                     None => posts.push(*id),
                 }
+                place.insert(cached.flatten());
             }
-            if !self.accounts.contains_key(author) {
-                match caches.accounts.get(author).filter(|_| *author != reader) {
-                    Some(account) => {
-                        hits.1 += 1;
-                        self.accounts.insert(*author, account);
-                    }
-                    None if accounts.contains(author) => {}
+            if let Entry::Vacant(place) = self.accounts.entry(*author) {
+                let cached = caches.accounts.get(author, asked).filter(|_| is_others);
+                match &cached {
+                    Some(_) => hits.1 += 1,
                     None => accounts.push(*author),
                 }
+                place.insert(Known { account: cached.flatten(), is_restricted: None });
             }
         }
         caches.posts.count(hits.0, posts.len());
@@ -80,7 +87,6 @@ impl Loaded {
         if posts.is_empty() && accounts.is_empty() {
             return Ok(());
         }
-        let asked = Instant::now();
         let buckets = context.keys().buckets();
         let get = |id: &PostId| {
             let command = Command::new("GET").arg(&context.keys().post(*id));
@@ -97,30 +103,29 @@ impl Loaded {
         for (id, answer) in accounts.into_iter().zip(&mut answers) {
             let account = Account::parse(id, answer.ok()?)?.map(Arc::new);
             caches.accounts.put(id, asked, account.clone());
-            self.accounts.insert(id, account);
+            self.accounts.insert(id, Known { account, is_restricted: None });
         }
         Ok(())
     }
 
     /// Whether the accounts met block the reader, or hide from it. Most block nobody, which their records tell.
     async fn restrictions(&mut self, context: &Context, reader: AccountId) -> Result<()> {
-        let caches = &context.caches;
+        let cache = &context.caches.restrictions;
         let mut open = Vec::new();
-        for account in self.accounts.values().flatten() {
+        let asked = Instant::now();
+        for known in self.accounts.values_mut().filter(|known| known.is_restricted.is_none()) {
+            let Some(account) = &known.account else { continue };
             let may_restrict = account.id != reader && account.blocks + account.hides > 0;
-            if !may_restrict || self.restricted.contains_key(&account.id) {
-                continue;
-            }
-            match caches.restrictions.get(&(account.id, reader)) {
-                Some(is_restricted) => drop(self.restricted.insert(account.id, is_restricted)),
-                None => open.push(account.id),
+            known.is_restricted =
+                if may_restrict { cache.get(&(account.id, reader), asked) } else { Some(false) };
+            if known.is_restricted.is_none() {
+                open.push(account.id);
             }
         }
-        let asked = Instant::now();
         let found = try_join_all(open.iter().map(|id| context.restricts(*id, reader))).await?;
         for (id, is_restricted) in open.into_iter().zip(found) {
-            caches.restrictions.put((id, reader), asked, is_restricted);
-            self.restricted.insert(id, is_restricted);
+            cache.put((id, reader), asked, is_restricted);
+            self.accounts.entry(id).or_default().is_restricted = Some(is_restricted);
         }
         Ok(())
     }
@@ -134,21 +139,19 @@ impl Loaded {
     }
 
     pub(super) fn account(&self, id: AccountId) -> Option<&Arc<Account>> {
-        self.accounts.get(&id)?.as_ref()
+        self.accounts.get(&id)?.account.as_ref()
     }
 
     /// A post with its author, as the filter takes it; `None`: it is gone.
     pub(super) fn met(&self, id: PostId, author: AccountId) -> Option<Met<'_>> {
-        Some(Met {
-            post: self.post(id, author)?,
-            author: self.account(author)?,
-            is_restricted: self.restricted.get(&author).copied().unwrap_or(false),
-        })
+        let known = self.accounts.get(&author)?;
+        let is_restricted = known.is_restricted.unwrap_or(false);
+        Some(Met { post: self.post(id, author)?, author: known.account.as_ref()?, is_restricted })
     }
 }
 
 /// Entries as ids; what no allocation could have given is left out.
-pub(super) fn named(entries: &[Entry]) -> Vec<(PostId, AccountId)> {
-    let named = |e: &Entry| Some((PostId::from_u64(e.id).ok()?, AccountId::new(e.author).ok()?));
+pub(super) fn named(entries: &[merge::Entry]) -> Vec<(PostId, AccountId)> {
+    let named = |e: &merge::Entry| Some((PostId::from_u64(e.id).ok()?, AccountId::new(e.author).ok()?));
     entries.iter().filter_map(named).collect()
 }

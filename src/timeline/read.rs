@@ -1,7 +1,6 @@
 //! Reading a page: stamps and home in one trip with the outboxes that are pulled, then posts and authors in another;
 //! more of both as long as the page isn't full.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,7 +17,7 @@ use crate::account::Mode;
 use crate::cluster::{Answer, Batch, Command, Request};
 use crate::context::{Context, no_account};
 use crate::error::{Error, Result};
-use crate::ids::{AccountId, PostId};
+use crate::ids::{AccountId, IdMap, PostId};
 use crate::meters;
 use crate::rules;
 use crate::settings::PAGE_LEN_MAX;
@@ -101,7 +100,7 @@ struct Reading<'a> {
     loaded: Loaded,
     shown: Vec<(PostId, AccountId)>,
     /// Originals whose repost is on the page already, and that repost.
-    reposted: HashMap<PostId, PostId>,
+    reposted: IdMap<PostId, PostId>,
     /// Where the last post that was taken stands.
     last: Option<u64>,
     /// Of a read that only explains: what became of each entry. Such a read leaves no traces.
@@ -135,7 +134,7 @@ impl<'a> Reading<'a> {
             sources: Sources::new(direction, from, until),
             loaded: Loaded::default(),
             shown: Vec::with_capacity(limit),
-            reposted: HashMap::new(),
+            reposted: IdMap::default(),
             last: None,
             judged: None,
         }
@@ -209,10 +208,11 @@ impl<'a> Reading<'a> {
         let mut batch = Batch::new();
         batch.push_ordered([stamps_request(context, self.reader), Request::read(slot, range)]);
         let depth = self.limit + 1;
+        let sent = Instant::now();
         let (mut newest, mut asked) = (Vec::new(), Vec::new());
         if self.is_newest() {
             for author in known.into_iter().flat_map(ReaderState::to_pull) {
-                match context.caches.outboxes.get(&author) {
+                match context.caches.outboxes.get(&author, sent) {
                     Some(cached) if cached.part.ids.len() >= self.limit || cached.part.bound == 0 => {
                         newest.push((author, cached));
                     }
@@ -224,7 +224,6 @@ impl<'a> Reading<'a> {
             }
             context.caches.outboxes.count(newest.len(), asked.len());
         }
-        let sent = Instant::now();
         let mut answers = context.run_all(batch).await?.into_iter();
         let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
         let (stamps, records): (Answer, Answer) = (next()?, next()?);
@@ -460,12 +459,14 @@ impl<'a> Reading<'a> {
     /// A mark that stands although the author is pushed again, and the home's floor has passed the last post that
     /// was not pushed: it can go.
     fn look_at_mark(&self, author: AccountId, newest: &Newest) {
-        let key = (self.reader, author);
-        if self.judged.is_some() || newest.mode != Mode::Push || self.context.caches.asked.get(&key).is_some()
-        {
+        if self.judged.is_some() || newest.mode != Mode::Push {
             return;
         }
-        self.context.caches.asked.put(key, Instant::now(), ());
+        let (key, now) = ((self.reader, author), Instant::now());
+        if self.context.caches.asked.get(&key, now).is_some() {
+            return;
+        }
+        self.context.caches.asked.put(key, now, ());
         let (context, reader, pushed_since) = (self.context.clone(), self.reader, newest.pushed_since);
         tokio::spawn(async move {
             if let Err(e) = super::unmark::unmark(&context, reader, author, pushed_since).await {

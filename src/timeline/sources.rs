@@ -1,13 +1,11 @@
 //! The sources of one page, and asking them for more.
 
-use std::collections::HashSet;
-
 use super::merge::{Direction, Entry, Merge};
 use super::outbox::{self, Part};
 use super::state::ReaderState;
 use crate::context::Context;
 use crate::error::Result;
-use crate::ids::AccountId;
+use crate::ids::{AccountId, IdSet};
 use crate::rules;
 
 /// Posts asked of an outbox at first, and at most, in one round.
@@ -32,7 +30,7 @@ pub(super) struct Sources {
     pub(super) merge: Merge,
     direction: Direction,
     kinds: Vec<Source>,
-    pulled: HashSet<AccountId>,
+    pulled: IdSet<AccountId>,
 }
 
 impl Sources {
@@ -41,7 +39,7 @@ impl Sources {
             merge: Merge::new(direction, from, until),
             direction,
             kinds: Vec::new(),
-            pulled: HashSet::new(),
+            pulled: IdSet::default(),
         }
     }
 

@@ -8,6 +8,8 @@ use crate::error::{Error, Result};
 const LINE_MAX: usize = 64 * 1024;
 const BULK_MAX: usize = 512 * 1024 * 1024;
 const ITEMS_MAX: usize = 16 * 1024 * 1024;
+/// Bytes that a reply holds in itself.
+const SHORT_MAX: usize = 22;
 /// Deepest nesting of arrays.
 const DEPTH_MAX: usize = 16;
 
@@ -21,9 +23,32 @@ enum Value {
     Nil,
     Int(i64),
     Line(Box<str>),
+    /// Bytes that fit where the others have their pointers: ids, records of homes, stamps. They cost no allocation.
+    Short(u8, [u8; SHORT_MAX]),
     Bytes(Box<[u8]>),
-    Array(Vec<Reply>),
+    Array(Box<[Reply]>),
     Error(Box<str>),
+}
+
+impl Value {
+    fn of_bytes(bytes: &[u8]) -> Self {
+        let mut short = [0; SHORT_MAX];
+        match (short.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
+            (Some(place), Ok(length)) => {
+                place.copy_from_slice(bytes);
+                Self::Short(length, short)
+            }
+            _ => Self::Bytes(bytes.into()),
+        }
+    }
+
+    fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Short(length, bytes) => bytes.get(..usize::from(*length)),
+            Self::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
 }
 
 /// Why bytes are no reply.
@@ -54,7 +79,7 @@ impl Reply {
                 Some(length) => {
                     let Some(bytes) = buffer.get(at..at + length + 2) else { return Ok(None) };
                     at += length + 2;
-                    Value::Bytes(bytes[..length].into())
+                    Value::of_bytes(&bytes[..length])
                 }
             },
             b'*' => match length(line, ITEMS_MAX)? {
@@ -69,7 +94,7 @@ impl Reply {
                         items.push(item);
                         at += used;
                     }
-                    Value::Array(items)
+                    Value::Array(items.into())
                 }
             },
             _ => return Err(Garbled("an unknown type")),
@@ -94,8 +119,7 @@ impl Reply {
     pub fn int(&self) -> Result<i64> {
         match &self.0 {
             Value::Int(n) => Ok(*n),
-            Value::Bytes(text) => parse_text(text).ok_or_else(|| self.unlike("an integer")),
-            _ => Err(self.unlike("an integer")),
+            text => text.as_bytes().and_then(parse_text).ok_or_else(|| self.unlike("an integer")),
         }
     }
 
@@ -106,18 +130,14 @@ impl Reply {
 
     /// A floating-point number, as scores are.
     pub fn double(&self) -> Result<f64> {
-        match &self.0 {
-            Value::Bytes(text) => parse_text(text).ok_or_else(|| self.unlike("a number")),
-            _ => Err(self.unlike("a number")),
-        }
+        self.0.as_bytes().and_then(parse_text).ok_or_else(|| self.unlike("a number"))
     }
 
     /// Bytes.
     pub fn bytes(&self) -> Result<&[u8]> {
         match &self.0 {
-            Value::Bytes(bytes) => Ok(bytes),
             Value::Line(line) => Ok(line.as_bytes()),
-            _ => Err(self.unlike("a string")),
+            bytes => bytes.as_bytes().ok_or_else(|| self.unlike("a string")),
         }
     }
 
@@ -129,7 +149,7 @@ impl Reply {
     /// The elements of an array.
     pub fn into_array(self) -> Result<Vec<Reply>> {
         match self.0 {
-            Value::Array(items) => Ok(items),
+            Value::Array(items) => Ok(items.into_vec()),
             _ => Err(self.unlike("an array")),
         }
     }
@@ -154,7 +174,13 @@ fn line_end(buffer: &[u8]) -> Result<Option<usize>, Garbled> {
 }
 
 fn number(line: &[u8]) -> Result<i64, Garbled> {
-    parse_text(line).ok_or(Garbled("a number that is none"))
+    // Nearly every number is a length: a few digits.
+    let digits = |n: i64, digit: &u8| digit.is_ascii_digit().then(|| n * 10 + i64::from(digit - b'0'));
+    match line {
+        [_, ..] if line.len() <= 9 && line[0] != b'-' => line.iter().try_fold(0, digits),
+        _ => parse_text(line),
+    }
+    .ok_or(Garbled("a number that is none"))
 }
 
 /// A length; -1 stands for "nothing".
@@ -182,7 +208,9 @@ impl fmt::Debug for Reply {
             Value::Nil => f.write_str("nil"),
             Value::Int(n) => write!(f, "{n}"),
             Value::Line(line) => f.write_str(line),
-            Value::Bytes(bytes) => write!(f, "\"{}\"", bytes.escape_ascii()),
+            Value::Short(..) | Value::Bytes(_) => {
+                write!(f, "\"{}\"", self.0.as_bytes().unwrap_or_default().escape_ascii())
+            }
             Value::Array(items) => f.debug_list().entries(items).finish(),
             Value::Error(line) => write!(f, "-{line}"),
         }
@@ -208,15 +236,15 @@ impl Reply {
     }
 
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
-        Self(Value::Bytes(bytes.into()))
+        Self(Value::of_bytes(bytes))
     }
 
     pub(crate) fn of_items(items: Vec<Self>) -> Self {
-        Self(Value::Array(items))
+        Self(Value::Array(items.into()))
     }
 
     pub(crate) fn text_of(text: &str) -> Self {
-        Self(Value::Bytes(text.as_bytes().into()))
+        Self(Value::of_bytes(text.as_bytes()))
     }
 }
 
@@ -231,10 +259,11 @@ mod tests {
             any::<i64>().prop_map(Value::Int),
             "[a-zA-Z ]{0,20}".prop_map(|s| Value::Line(s.into())),
             "[A-Z]{1,9} [a-z:0-9]{0,20}".prop_map(|s| Value::Error(s.into())),
-            any::<Vec<u8>>().prop_map(|b| Value::Bytes(b.into())),
+            any::<Vec<u8>>().prop_map(|b| Value::of_bytes(&b)),
         ];
         leaf.prop_recursive(4, 40, 6, |inner| {
-            proptest::collection::vec(inner.prop_map(Reply), 0..6).prop_map(Value::Array)
+            proptest::collection::vec(inner.prop_map(Reply), 0..6)
+                .prop_map(|items| Value::Array(items.into()))
         })
     }
 
@@ -244,7 +273,8 @@ mod tests {
             Value::Int(n) => to.extend(format!(":{n}\r\n").bytes()),
             Value::Line(line) => to.extend(format!("+{line}\r\n").bytes()),
             Value::Error(line) => to.extend(format!("-{line}\r\n").bytes()),
-            Value::Bytes(bytes) => {
+            Value::Short(..) | Value::Bytes(_) => {
+                let bytes = value.as_bytes().unwrap();
                 to.extend(format!("${}\r\n", bytes.len()).bytes());
                 to.extend(bytes.iter());
                 to.extend(b"\r\n");

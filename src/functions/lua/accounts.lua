@@ -173,7 +173,7 @@ local function settle(keys, args)
     local nonce = string.sub(first, 9)
     if nonce ~= WHOLE then return { 'busy', nonce } end
     local floor = order_of(first)
-    for i = #args, 14, -1 do
+    for i = #args, 13, -1 do
       if order_of(args[i]) > floor then append[#append + 1] = args[i] .. author end
     end
     local room = fit[CUT_AT] + GROUP - redis.call('LLEN', home)
@@ -184,7 +184,7 @@ local function settle(keys, args)
   end
   redis.call('HSET', keys[1], 't', args[3])
   for i = 1, #append do
-    if redis.call('RPUSH', home, append[i]) % GROUP == fit[DUE] then tidy(home, fit) end
+    if redis.call('RPUSH', home, append[i]) % GROUP == 0 then tidy(home, fit) end
   end
   if drop then redis.call('DEL', home) end
   redis.call('HDEL', keys[2], author)

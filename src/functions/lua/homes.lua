@@ -2,7 +2,7 @@
 -- set is a *watermark*: every record before it has an id <= its own. The first record always is one, the floor:
 -- whatever belongs here and is above it, is here. All ones in its author: it counts. Else the author is the nonce of
 -- the fill that is under way, and nothing is claimed.
--- Arguments `fit` of a home are four: due, cut_at, kept, node_max (`HomeFit` in Rust says what they mean).
+-- Arguments `fit` of a home are three: cut_at, kept, node_max (`HomeFit` in Rust says what they mean).
 
 local GROUP = 16
 local WHOLE = '\255\255\255\255\255\255\255\255'
@@ -13,10 +13,10 @@ local function order_of(id) return (struct.unpack('>d', id)) end
 local function is_watermark(record) return string.byte(record, 9) >= 128 end
 
 -- Their places in a table: a table with names would be built by hashing, once for each call.
-local CUT_AT, KEPT, NODE_MAX, DUE = 1, 2, 3, 4
+local CUT_AT, KEPT, NODE_MAX = 1, 2, 3
 
 local function fit_of(args, first)
-  return { args[first + 1] + 0, args[first + 2] + 0, args[first + 3] + 0, args[first] + 0 }
+  return { args[first] + 0, args[first + 1] + 0, args[first + 2] + 0 }
 end
 
 local function push_all(key, records)
@@ -28,8 +28,9 @@ local function cut(key, length, fit)
   if length < fit[CUT_AT] then return end
   local last = length - fit[KEPT]
   -- Watermarks stand GROUP apart: as a rule this is one.
-  if is_watermark(redis.call('LINDEX', key, last)) then
-    redis.call('LTRIM', key, last, -1)
+  local place = last - last % GROUP
+  if is_watermark(redis.call('LINDEX', key, place)) then
+    redis.call('LTRIM', key, place, -1)
   else
     local front = redis.call('LRANGE', key, 0, last)
     for i = #front, 2, -1 do
@@ -88,13 +89,13 @@ local function home_deliver(keys, args)
   if not ok then return answer end
   local members = redis.call('ZRANGE', keys[2], 0, -1)
   local head, record, fit = args[3], args[4], fit_of(args, 5)
-  local call, due, delivered = redis.call, fit[DUE], 0
+  local call, delivered = redis.call, 0
   for i = 1, #members do
     local home = head .. members[i]
     local length = call('RPUSHX', home, record)
     if length > 0 then
       delivered = delivered + 1
-      if length % GROUP == due then tidy(home, fit) end
+      if length % GROUP == 0 then tidy(home, fit) end
     end
   end
   return { 'ok', delivered, #members }
@@ -126,7 +127,7 @@ local function home_finish(keys, args)
   local home = keys[1]
   local arrived = redis.call('LRANGE', home, 0, -1)
   if #arrived == 0 or string.sub(arrived[1], 9) ~= args[1] then return 0 end
-  local fit, floor, pulled = fit_of(args, 3), args[2], 7
+  local fit, floor, pulled = fit_of(args, 3), args[2], 6
   if order_of(arrived[1]) > order_of(floor) then
     -- It was cut while it was filled: what lies below is no longer complete. A floor within what was pulled.
     floor = string.sub(arrived[1], 1, 8)
@@ -148,7 +149,7 @@ local function home_finish(keys, args)
       late[#late + 1] = record
       local order = order_of(record)
       if order > best then highest, best = string.sub(record, 1, 8), order end
-      if (length + #late) % GROUP == fit[DUE] then late[#late + 1] = highest .. WHOLE end
+      if (length + #late) % GROUP == 0 then late[#late + 1] = highest .. WHOLE end
     end
   end
   push_all(home, late)

@@ -63,7 +63,7 @@ local function post_publish(keys, args)
   end
   -- Active, or limited: who may see its posts is the readers' affair.
   if record[1] ~= 'a' and record[1] ~= 'l' then return { 'state', record[1] } end
-  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 15) / 2) then return { 'busy' } end
+  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 14) / 2) then return { 'busy' } end
   local mode = string.sub(record[2] or 'P', 1, 1)
   local layout = LOCAL
   if redis.call('TYPE', keys[6]).ok == 'string' then
@@ -81,15 +81,15 @@ local function post_publish(keys, args)
   end
   redis.call('HINCRBY', keys[2], 'p', 1)
   length = redis.call('RPUSHX', keys[4], id .. author)
-  if length > 0 and length % GROUP == fit[DUE] then tidy(keys[4], fit) end
+  if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
   local entries = {}
   if mode ~= PULL then entries = { args[10], args[9] .. 'D' .. id .. author } end
-  for i = 16, #args, 2 do
+  for i = 15, #args, 2 do
     entries[#entries + 1] = args[i]
     entries[#entries + 1] = args[9] .. 'R' .. id .. author .. args[i + 1]
   end
   if #entries > 0 then redis.call('HSET', keys[5], unpack(entries)) end
-  if #keys > 6 then redis.call('SET', keys[7], id, 'PX', args[15]) end
+  if #keys > 6 then redis.call('SET', keys[7], id, 'PX', args[14]) end
   return { 'ok', id, mode, layout }
 end
 
