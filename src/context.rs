@@ -12,6 +12,7 @@ use crate::functions::{self, HomeFit, Mark};
 use crate::graph::FillsSeen;
 use crate::ids::AccountId;
 use crate::keys::Keyspace;
+use crate::modes::{Judge, Policy, Traffic};
 use crate::rules;
 use crate::settings::{Acknowledge, EngineSettings};
 use crate::sharded::{Sets, SortedSet};
@@ -29,6 +30,8 @@ pub(crate) struct Context {
     pub(crate) caches: Caches,
     pub(crate) tasks: Tasks,
     pub(crate) fills_seen: FillsSeen,
+    pub(crate) traffic: Traffic,
+    pub(crate) judge: Judge,
 }
 
 /// Random bytes for what is only compared for equality: drawn anew for every sending.
@@ -37,7 +40,12 @@ pub(crate) fn draw() -> Mark {
 }
 
 impl Context {
-    pub(crate) fn new(store: Store, settings: EngineSettings, own: OwnCaches) -> Arc<Self> {
+    pub(crate) fn new(
+        store: Store,
+        settings: EngineSettings,
+        own: OwnCaches,
+        policy: Arc<dyn Policy>,
+    ) -> Arc<Self> {
         let fit = HomeFit::new(settings.home_posts, store.router().limits().list_size);
         if !fit.is_one_node() {
             let (posts, size) = (settings.home_posts, store.router().limits().list_size);
@@ -49,7 +57,8 @@ impl Context {
         let caches = Caches::new(&settings, own);
         let tasks = Tasks::new(&settings);
         let fills_seen = FillsSeen::new();
-        Arc::new(Self { store, settings, instance: draw(), fit, caches, tasks, fills_seen })
+        let (traffic, judge) = (Traffic::default(), Judge::new(policy, settings.modes.decide_every));
+        Arc::new(Self { store, settings, instance: draw(), fit, caches, tasks, fills_seen, traffic, judge })
     }
 
     pub(crate) fn router(&self) -> &Router {

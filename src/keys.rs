@@ -81,6 +81,11 @@ impl Keyspace {
         key
     }
 
+    /// What every key of a bucket begins with.
+    pub(crate) fn bucket_head(&self, bucket: Bucket) -> &[u8] {
+        self.heads[usize::from(bucket.index())].as_bytes()
+    }
+
     /// What every key of one letter in a bucket begins with; functions put 8 bytes of an id behind it.
     fn head(&self, bucket: Bucket, letter: char) -> Vec<u8> {
         self.key(bucket, letter, b"")
@@ -176,6 +181,12 @@ impl Keyspace {
     pub(crate) fn guard(&self, bucket: Bucket, name: &[u8]) -> Vec<u8> {
         self.key(bucket, 'g', name)
     }
+}
+
+/// The name of an account's set: it begins with a sign that no other name may begin with, and ends with the account as it
+/// stands in all keys, so that functions can put it there.
+pub(crate) fn set_of_account(what: &str, account: AccountId) -> Vec<u8> {
+    [b"@", what.as_bytes(), b":", &account.to_bytes()].concat()
 }
 
 /// What a fence writes before it waits for the replicas: any slot of the node will do, also one without a bucket.

@@ -24,6 +24,7 @@ pub mod ids;
 pub mod keys;
 pub mod local_cluster;
 mod meters;
+mod modes;
 pub mod post;
 mod rules;
 mod settings;
@@ -37,14 +38,15 @@ pub use account::{Account, AccountKind, AccountState, AccountUpdate, Mode, NewAc
 #[cfg(feature = "config")]
 pub use config::Config;
 pub use engine::{
-    Candidate, Engine, EngineBuilder, Health, ImportedEdge, ImportedPost, Importer, Inspection, OpenTask,
-    PostAck, Published, SetSizes, Verdict,
+    Candidate, Engine, EngineBuilder, Health, ImportedEdge, ImportedPost, Importer, Inspection, ModeState,
+    OpenTask, PostAck, Published, SetSizes, Verdict,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use fanout::{Delivery, DeliveryProgress, FanoutState};
 pub use graph::Followed;
 pub use ids::{AccountId, PostId};
-pub use settings::{Acknowledge, EngineSettings, PAGE_LEN_MAX};
+pub use modes::{CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
+pub use settings::{Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName};
 pub use store::{FORMAT, Store, StoreOptions};
 pub use timeline::{AccountCache, Aged, ObjectCache, PostCache};
 pub use timeline::{

@@ -66,6 +66,14 @@ pub(crate) fn completion(outcome: &'static str) {
     counter!("tideline_completions_total", "outcome" => outcome).increment(1);
 }
 
+pub(crate) fn mode_change(to: &'static str) {
+    counter!("tideline_mode_changes_total", "to" => to).increment(1);
+}
+
+pub(crate) fn decision_failed() {
+    counter!("tideline_mode_decisions_failed_total").increment(1);
+}
+
 pub(crate) fn graph_change(kind: &'static str) {
     counter!("tideline_graph_changes_total", "kind" => kind).increment(1);
 }

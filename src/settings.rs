@@ -1,8 +1,10 @@
 //! How an engine behaves, with the one place where each default stands.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::modes::{CostModel, Policy, PullOnly, PushOnly, Threshold};
 
 /// Longest page of a timeline.
 pub const PAGE_LEN_MAX: usize = 100;
@@ -68,6 +70,95 @@ pub struct EngineSettings {
     pub accounts_cached: usize,
     /// Outboxes of pulled authors remembered.
     pub outboxes_cached: usize,
+    /// Who is pushed and who is pulled.
+    pub modes: ModeSettings,
+}
+
+/// A policy that is shipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PolicyName {
+    /// [`PushOnly`].
+    Push,
+    /// [`PullOnly`].
+    Pull,
+    /// [`Threshold`].
+    #[default]
+    Threshold,
+    /// [`CostModel`].
+    Cost,
+}
+
+/// Who is pushed and who is pulled, unless a [`Policy`] of your own decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModeSettings {
+    /// Which policy decides.
+    pub policy: PolicyName,
+    /// Of the threshold: pulled from so many followers on.
+    pub pull_from: u64,
+    /// Of the threshold: pushed again below so many. Close to `pull_from`: accounts go back and forth, each time at the
+    /// cost of two posts.
+    pub push_below: u64,
+    /// Of the cost model: what a delivery costs servers and client, in nanoseconds.
+    pub delivery_ns: u64,
+    /// Of the cost model: what a follower without a home costs.
+    pub skipped_ns: u64,
+    /// Of the cost model: what one more pulled author costs a read.
+    pub pull_ns: u64,
+    /// Of the cost model: how much cheaper the other way must be, in percent.
+    pub margin_percent: u64,
+    /// How often the policy is asked about an account, at most.
+    pub decide_every: Duration,
+}
+
+impl Default for ModeSettings {
+    fn default() -> Self {
+        Self {
+            policy: PolicyName::default(),
+            pull_from: 100_000,
+            push_below: 50_000,
+            delivery_ns: 5_000,
+            skipped_ns: 1_000,
+            pull_ns: 1_500,
+            margin_percent: 50,
+            decide_every: Duration::from_secs(60),
+        }
+    }
+}
+
+impl ModeSettings {
+    /// The policy that they name.
+    pub fn make(&self) -> Arc<dyn Policy> {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let us = |ns: u64| ns as f64 / 1_000.0;
+        match self.policy {
+            PolicyName::Push => Arc::new(PushOnly),
+            PolicyName::Pull => Arc::new(PullOnly),
+            PolicyName::Threshold => {
+                Arc::new(Threshold { pull_from: self.pull_from, push_below: self.push_below })
+            }
+            PolicyName::Cost => Arc::new(CostModel {
+                delivery_us: us(self.delivery_ns),
+                skipped_us: us(self.skipped_ns),
+                pull_us: us(self.pull_ns),
+                #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+                margin: 1.0 + self.margin_percent as f64 / 100.0,
+            }),
+        }
+    }
+
+    pub(crate) fn broken_rule(&self) -> Option<&'static str> {
+        let costs = [self.delivery_ns, self.skipped_ns, self.pull_ns];
+        let rules = [
+            (self.push_below <= self.pull_from, "push_below must not be above pull_from"),
+            (
+                costs.iter().all(|ns| *ns <= 1_000_000_000),
+                "delivery_ns, skipped_ns and pull_ns must be up to a second",
+            ),
+            ((1..=10_000).contains(&self.margin_percent), "margin_percent must be 1 to 10,000"),
+            (!self.decide_every.is_zero(), "decide_every must not be zero"),
+        ];
+        rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule)
+    }
 }
 
 impl Default for EngineSettings {
@@ -96,6 +187,7 @@ impl Default for EngineSettings {
             posts_cached: 100_000,
             accounts_cached: 100_000,
             outboxes_cached: 20_000,
+            modes: ModeSettings::default(),
         }
     }
 }
@@ -103,7 +195,7 @@ impl Default for EngineSettings {
 impl EngineSettings {
     /// Checks every bound, and those that must fit together.
     pub(crate) fn check(&self) -> Result<()> {
-        match self.broken_rule() {
+        match self.broken_rule().or_else(|| self.modes.broken_rule()) {
             Some(rule) => Err(Error::invalid(format!("engine settings: {rule}; they are {self:?}"))),
             None => Ok(()),
         }
@@ -161,6 +253,7 @@ mod tests {
             EngineSettings { lease_ttl: Duration::from_secs(3), ..base() },
             EngineSettings { tasks_max: 1, ..base() },
             EngineSettings { posts_cached: 0, ..base() },
+            EngineSettings { modes: ModeSettings { pull_from: 1, ..ModeSettings::default() }, ..base() },
         ];
         for settings in wrong {
             assert_eq!(settings.check().unwrap_err().kind(), crate::ErrorKind::Invalid);

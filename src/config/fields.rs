@@ -5,16 +5,23 @@
 use super::Config;
 use super::value::{Choice, Number, NumberOr, Setting, Time, Unit};
 use crate::cluster::{Replicas, RouterSettings, TlsFiles};
-use crate::settings::{Acknowledge, EngineSettings};
+use crate::settings::{Acknowledge, EngineSettings, ModeSettings, PolicyName};
 use crate::sharded::SetSettings;
 use crate::store::StoreOptions;
 
-pub(super) const SECTIONS: [&str; 3] = ["cluster", "sets", "engine"];
+pub(super) const SECTIONS: [&str; 4] = ["cluster", "sets", "engine", "modes"];
 
 const REPLICAS: [(&str, Replicas); 3] =
     [("absent", Replicas::Absent), ("preferred", Replicas::Preferred), ("required", Replicas::Required)];
 const ACKNOWLEDGE: [(&str, Acknowledge); 2] =
     [("accepted", Acknowledge::Accepted), ("replicated", Acknowledge::Replicated)];
+
+const POLICIES: [(&str, PolicyName); 4] = [
+    ("push", PolicyName::Push),
+    ("pull", PolicyName::Pull),
+    ("threshold", PolicyName::Threshold),
+    ("cost", PolicyName::Cost),
+];
 
 /// A setting of one configuration.
 pub(super) struct Field<'a> {
@@ -64,7 +71,8 @@ pub(super) fn fields(config: &mut Config) -> Vec<Field<'_>> {
         .with("seeds", seeds)
         .with("prefix", prefix)
         .with("buckets", NumberOr(buckets, "auto"));
-    let sections = [data, of_router(router), of_sets(sets), of_engine(engine)];
+    let (engine, modes) = of_engine(engine);
+    let sections = [data, of_router(router), of_sets(sets), engine, of_modes(modes)];
     sections.into_iter().flat_map(|section| section.fields).collect()
 }
 
@@ -107,7 +115,7 @@ fn of_sets(settings: &mut SetSettings) -> Section<'_> {
         .number("trees_cached", trees_cached)
 }
 
-fn of_engine(settings: &mut EngineSettings) -> Section<'_> {
+fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) {
     let EngineSettings {
         visible_within,
         home_posts,
@@ -132,8 +140,9 @@ fn of_engine(settings: &mut EngineSettings) -> Section<'_> {
         posts_cached,
         accounts_cached,
         outboxes_cached,
+        modes,
     } = settings;
-    Section::new("engine")
+    let section = Section::new("engine")
         .time("visible_within_ms", visible_within)
         .with("acknowledge", Choice(acknowledge, &ACKNOWLEDGE))
         .with("shows_replies_to_strangers", shows_replies_to_strangers)
@@ -156,5 +165,28 @@ fn of_engine(settings: &mut EngineSettings) -> Section<'_> {
         .number("states_cached", states_cached)
         .number("posts_cached", posts_cached)
         .number("accounts_cached", accounts_cached)
-        .number("outboxes_cached", outboxes_cached)
+        .number("outboxes_cached", outboxes_cached);
+    (section, modes)
+}
+
+fn of_modes(settings: &mut ModeSettings) -> Section<'_> {
+    let ModeSettings {
+        policy,
+        pull_from,
+        push_below,
+        delivery_ns,
+        skipped_ns,
+        pull_ns,
+        margin_percent,
+        decide_every,
+    } = settings;
+    Section::new("modes")
+        .with("policy", Choice(policy, &POLICIES))
+        .number("pull_from", pull_from)
+        .number("push_below", push_below)
+        .number("delivery_ns", delivery_ns)
+        .number("skipped_ns", skipped_ns)
+        .number("pull_ns", pull_ns)
+        .number("margin_percent", margin_percent)
+        .time("decide_every_s", decide_every)
 }

@@ -40,7 +40,7 @@ const VARIABLE: &str = "TIDELINE_";
 pub struct Config {
     /// Which cluster, how to talk to it, and how sharded sets behave: the sections `[cluster]` and `[sets]`.
     pub store: StoreOptions,
-    /// How the engine behaves: the section `[engine]`.
+    /// How the engine behaves: the sections `[engine]` and `[modes]`.
     pub engine: EngineSettings,
 }
 
@@ -145,6 +145,7 @@ impl Loader {
             ("cluster", store.buckets.and_then(|n| Buckets::new(n).err()).map(|e| format!("buckets: {e}"))),
             ("sets", store.sets.broken_rule().map(str::to_owned)),
             ("engine", engine.broken_rule().map(str::to_owned)),
+            ("modes", engine.modes.broken_rule().map(str::to_owned)),
         ];
         let broken: Vec<String> =
             broken.into_iter().filter_map(|(section, rule)| Some(self.explained(section, &rule?))).collect();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Engine, Own};
 use crate::cluster::RouterSettings;
 use crate::error::Result;
+use crate::modes::Policy;
 use crate::settings::EngineSettings;
 use crate::sharded::SetSettings;
 use crate::store::{Store, StoreOptions};
@@ -68,6 +69,12 @@ impl EngineBuilder {
     /// How the engine behaves.
     pub fn settings(mut self, settings: EngineSettings) -> Self {
         self.settings = settings;
+        self
+    }
+
+    /// Who is pushed and who is pulled, decided by a policy of your own instead of one that the settings name.
+    pub fn policy(mut self, policy: impl Policy + 'static) -> Self {
+        self.own.policy = Some(Arc::new(policy));
         self
     }
 

@@ -64,7 +64,8 @@ impl EngineBuilder {
     pub async fn import(self) -> Result<Importer> {
         let (store, settings) = self.parts();
         settings.check()?;
-        let context = Context::new(Store::open(store).await?, settings, OwnCaches::default());
+        let policy = settings.modes.make();
+        let context = Context::new(Store::open(store).await?, settings, OwnCaches::default(), policy);
         fanout::hold_for_import(&context).await?;
         // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of each
         // account fills it anew.

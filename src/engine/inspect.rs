@@ -209,6 +209,7 @@ fn concerns(task: Task, id: AccountId) -> bool {
         Task::Refer { author, to, .. } => author == id || to.author == id,
         Task::Pair { reader, author, .. } => reader == id || author == id,
         Task::Bury { account } => account == id,
+        Task::Mode { author, .. } => author == id,
     }
 }
 
@@ -222,6 +223,7 @@ fn described(task: Task) -> String {
             format!("bring the followers of {author} and the pull marks of {reader} up to date")
         }
         Task::Bury { account } => format!("take all traces of {account} away"),
+        Task::Mode { author, .. } => format!("tell the followers of {author} whether they must pull it"),
     }
 }
 

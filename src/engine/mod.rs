@@ -5,6 +5,7 @@ mod builder;
 mod edges;
 mod import;
 mod inspect;
+mod modes;
 mod posts;
 mod stock;
 
@@ -17,6 +18,7 @@ use tracing::Instrument as _;
 pub use builder::EngineBuilder;
 pub use import::{ImportedEdge, ImportedPost, Importer};
 pub use inspect::{Candidate, Inspection, OpenTask, SetSizes, Verdict};
+pub use modes::ModeState;
 pub use posts::{PostAck, Published};
 
 use crate::cluster::{Epoch, Finding, Severity};
@@ -24,6 +26,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout;
 use crate::ids::AccountId;
+use crate::modes::{Policy, keep_judging};
 use crate::settings::{Acknowledge, EngineSettings};
 use crate::store::Store;
 use crate::timeline::{self, OwnCaches, Page, PostFilter, Query};
@@ -57,6 +60,7 @@ pub struct Engine {
 /// What users bring along.
 #[derive(Debug, Default)]
 pub(crate) struct Own {
+    pub(crate) policy: Option<Arc<dyn Policy>>,
     pub(crate) filter: Option<Arc<dyn PostFilter>>,
     pub(crate) caches: OwnCaches,
 }
@@ -86,19 +90,22 @@ impl Engine {
     }
 
     pub(crate) async fn over(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
-        let Own { filter, caches } = own;
-        let context = Context::new(store, settings, caches);
+        let Own { policy, filter, caches } = own;
+        let policy = policy.unwrap_or_else(|| settings.modes.make());
+        let context = Context::new(store, settings, caches, policy);
         // Before anything is accepted: without a lease others would take our work for left behind.
         fanout::begin_lease(&context).await?;
         tokio::spawn(fanout::keep_scanning(Arc::downgrade(&context)));
         tokio::spawn(timeline::keep_sweeping(Arc::downgrade(&context)));
+        tokio::spawn(keep_judging(Arc::downgrade(&context)));
         Ok(Self { context, filter })
     }
 
     /// Only looks: nothing runs beside, and without a lease nothing is accepted that others might have to finish.
     fn observe(store: Store, settings: EngineSettings, own: Own) -> Self {
-        let Own { filter, caches } = own;
-        let context = Context::new(store, settings, caches);
+        let Own { policy, filter, caches } = own;
+        let policy = policy.unwrap_or_else(|| settings.modes.make());
+        let context = Context::new(store, settings, caches, policy);
         context.tasks.stop();
         Self { context, filter }
     }

@@ -1,38 +1,29 @@
-//! Fan-out: bringing a post into the homes of its author's followers.
-//!
-//! Followers in one slot are read, and their homes pushed to in pipelines, node by node. Once the set is spread, a
-//! follower's edge lies beside its home, and one call for each piece does it all inside the server.
+//! Fan-out: bringing a post into the homes of its author's followers, in a [`Round`].
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures::StreamExt as _;
-use futures::stream;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::entry::{Entry, Recipients};
 use super::progress::Reporter;
-use crate::bucket::Bucket;
+use super::round::{Round, Visit};
 use crate::cluster::{Batch, Command, Request, Touched};
 use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::functions::{self, Delivered, HomeFit};
+use crate::error::Result;
+use crate::functions::{self, HomeFit};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::Post;
 use crate::rules;
-use crate::sharded::{Checkpoint, PieceAt, SortedSet};
+use crate::sharded::PieceAt;
 use crate::timeline::record_of;
 
 /// Homes tidied in one batch.
 const TIDIES_AT_ONCE: usize = 256;
-/// Chunks of one large fan-out under way at once: while one is answered, the next is on its way.
-const CHUNKS_AT_ONCE: usize = 3;
-/// Rounds in which a bucket's pieces are followed through splits.
-const ROUNDS_MAX: usize = 64;
 /// The length of a home is measured at one of so many deliveries.
 const HOMES_PER_SAMPLE: usize = 64;
-/// A checkpoint costs a fence: one for about so many buckets.
-const BUCKETS_PER_CHECKPOINT: usize = 256;
 
 /// Gives all homes a watermark that are due for one; a lost one does no harm.
 pub(super) async fn tidy_all(context: &Context) {
@@ -77,7 +68,7 @@ pub(super) async fn run(
         Recipients::Nobody => return Ok(false),
         // By id, nobody's edge looked up: the read filter decides.
         Recipients::Named(named) => parcel.to_homes(&named, touched).await?,
-        Recipients::Followers => parcel.to_followers(entry, author, touched).await?,
+        Recipients::Followers => Round { context, author, visit: &parcel }.run(entry, touched).await?,
     }
     let progress = reporter.progress();
     meters::fanout(started.elapsed(), id.unix_ms(), progress.delivered, progress.skipped);
@@ -109,25 +100,6 @@ impl Parcel<'_> {
             meters::first_delivery(self.posted_ms);
         }
         self.reporter.add(delivered, skipped);
-    }
-
-    async fn to_followers(&self, entry: &mut Entry, author: AccountId, touched: &mut Touched) -> Result<()> {
-        let followers = self.context.followers(author)?;
-        let mut next = match entry.checkpoint.as_str() {
-            "" => Some(Checkpoint::START),
-            text => Some(text.parse()?),
-        };
-        while let Some(from) = next {
-            // Under another layout than the checkpoint's it starts over: `walk` begins with the first bucket.
-            if followers.is_known_spread() || from.spread_bucket().is_some() {
-                let first = from.spread_bucket().unwrap_or(0);
-                return self.to_spread(entry, &followers, first, touched).await;
-            }
-            let (members, then) = followers.walk_members(from).await?;
-            self.to_homes(&members, touched).await?;
-            next = then;
-        }
-        Ok(())
     }
 
     /// Delivers to these homes, wherever they are.
@@ -162,103 +134,26 @@ impl Parcel<'_> {
         }
         Ok(())
     }
+}
 
-    /// Delivers where edges and homes lie together: a call for each piece, a chunk of buckets at a time.
-    async fn to_spread(
-        &self,
-        entry: &mut Entry,
-        followers: &SortedSet<AccountId>,
-        first: u16,
-        touched: &mut Touched,
-    ) -> Result<()> {
-        let buckets: Vec<Bucket> = self.context.keys().buckets().all().skip(usize::from(first)).collect();
-        for part in buckets.chunks(rules::size(BUCKETS_PER_CHECKPOINT, 1)) {
-            let chunks: Vec<Vec<PieceAt>> = self.chunks(followers, part);
-            let mut under_way =
-                stream::iter(chunks.into_iter().map(|pieces| self.to_pieces(followers, pieces)))
-                    .buffer_unordered(CHUNKS_AT_ONCE);
-            while let Some(done) = under_way.next().await {
-                touched.extend(&done?);
-            }
-            drop(under_way);
-            if let Some(next) = part.last().map(|b| b.index() + 1)
-                && next < self.context.keys().buckets().count()
-            {
-                self.move_checkpoint(entry, Checkpoint::at_bucket(next), touched).await?;
-            }
-        }
-        Ok(())
+impl Visit for Parcel<'_> {
+    fn piece(&self, [set, members]: [Vec<u8>; 2], piece: &PieceAt) -> Request {
+        let keys = self.context.keys();
+        let head = keys.home_head(piece.bucket());
+        let command =
+            functions::home_deliver(set, members, piece.leaf(), &head, &self.record, self.context.fit);
+        Request::write(keys.buckets().slot(piece.bucket()), command).unless_moving()
     }
 
-    /// The pieces of these buckets, in chunks of about so many followers.
-    fn chunks(&self, followers: &SortedSet<AccountId>, buckets: &[Bucket]) -> Vec<Vec<PieceAt>> {
-        let per_chunk = (self.context.settings.fanout_chunk / 96).max(1);
-        let pieces: Vec<PieceAt> = buckets.iter().flat_map(|b| followers.part_pieces(*b)).collect();
-        pieces.chunks(per_chunk).map(<[PieceAt]>::to_vec).collect()
+    fn accounts<'s>(
+        &'s self,
+        accounts: &'s [AccountId],
+        touched: &'s mut Touched,
+    ) -> BoxFuture<'s, Result<()>> {
+        self.to_homes(accounts, touched).boxed()
     }
 
-    /// What was delivered so far is on replicas; whoever goes on begins behind it.
-    async fn move_checkpoint(&self, entry: &mut Entry, to: Checkpoint, touched: &Touched) -> Result<()> {
-        let context = self.context;
-        if rules::holds("fence_checkpoint") {
-            context.router().fence(touched).await?;
-        }
-        let to = to.to_string();
-        let journal = context.keys().journal(entry.bucket);
-        let command = functions::journal_mark(journal, &entry.id, &entry.owner, entry.task.stored_len(), &to);
-        let slot = context.keys().buckets().slot(entry.bucket);
-        // Struck or claimed by somebody else meanwhile: then our going on does no harm either.
-        context.router().call(Request::write(slot, command)).await?;
-        entry.checkpoint = to;
-        Ok(())
-    }
-
-    /// Delivers to all members of these pieces, and of what becomes of them.
-    async fn to_pieces(&self, followers: &SortedSet<AccountId>, pieces: Vec<PieceAt>) -> Result<Touched> {
-        let context = self.context;
-        let mut touched = Touched::new();
-        let mut open = pieces;
-        for _ in 0..ROUNDS_MAX {
-            let answers = context.run_all(open.iter().map(|piece| self.request(piece)).collect()).await?;
-            let mut again = Vec::new();
-            let mut plainly = Vec::new();
-            for (piece, answer) in open.into_iter().zip(answers) {
-                touched.add(&answer);
-                if answer.is_moving() {
-                    plainly.push(piece.bucket());
-                    continue;
-                }
-                match Delivered::parse(answer.ok()?)? {
-                    Delivered::Done { delivered, members } => {
-                        self.report(delivered, members - delivered);
-                    }
-                    Delivered::Tree(tree) => match context.sets().piece_heirs(&piece, &tree)? {
-                        Some(heirs) => again.extend(heirs),
-                        None => again.extend(followers.part_pieces(piece.bucket())),
-                    },
-                }
-            }
-            plainly.sort_unstable();
-            plainly.dedup();
-            for bucket in plainly {
-                let members = followers.part_members(bucket).await?;
-                self.to_homes(&members, &mut touched).await?;
-            }
-            if again.is_empty() {
-                return Ok(touched);
-            }
-            open = again;
-        }
-        Err(Error::unavailable(
-            "the author's followers were split again and again while they were gone through",
-        ))
-    }
-
-    fn request(&self, piece: &PieceAt) -> Request {
-        let context = self.context;
-        let [set, members] = context.sets().piece_keys(piece);
-        let head = context.keys().home_head(piece.bucket());
-        let command = functions::home_deliver(set, members, piece.leaf(), &head, &self.record, context.fit);
-        Request::write(context.keys().buckets().slot(piece.bucket()), command).unless_moving()
+    fn reached(&self, homes: u64, of: u64) {
+        self.report(homes, of - homes);
     }
 }

@@ -18,6 +18,9 @@ pub(crate) enum Task {
     Pair { reader: AccountId, author: AccountId, may_drop: bool },
     /// An account is to go with all its traces.
     Bury { account: AccountId },
+    /// Followers may not know yet that an account is pulled, or pushed again. Stands for the change of mode that wrote
+    /// these random bytes; after another one there is nothing to do.
+    Mode { author: AccountId, random: Mark },
 }
 
 /// What a post refers to.
@@ -85,6 +88,7 @@ impl Task {
             Self::Refer { .. } => b'R',
             Self::Pair { .. } => b'P',
             Self::Bury { .. } => b'X',
+            Self::Mode { .. } => b'M',
         }
     }
 
@@ -95,6 +99,7 @@ impl Task {
             Self::Refer { .. } => "refer",
             Self::Pair { .. } => "pair",
             Self::Bury { .. } => "bury",
+            Self::Mode { .. } => "mode",
         }
     }
 
@@ -118,6 +123,10 @@ impl Task {
                 stored.push(u8::from(may_drop));
             }
             Self::Bury { account } => stored.extend(account.to_bytes()),
+            Self::Mode { author, random } => {
+                stored.extend(author.to_bytes());
+                stored.extend(random);
+            }
         }
         stored
     }
@@ -129,6 +138,7 @@ impl Task {
             Self::Refer { .. } => 33,
             Self::Pair { .. } => 17,
             Self::Bury { .. } => 8,
+            Self::Mode { .. } => 16,
         }
     }
 
@@ -147,6 +157,7 @@ impl Task {
                 Some(Self::Pair { reader: account(0)?, author: account(8)?, may_drop })
             }
             b'X' => Some(Self::Bury { account: account(0)? }),
+            b'M' => Some(Self::Mode { author: account(0)?, random: arguments.get(8..16)?.try_into().ok()? }),
             _ => None,
         }
     }
@@ -204,6 +215,7 @@ mod tests {
                 may_drop
             }),
             account().prop_map(|account| Task::Bury { account }),
+            (account(), any::<Mark>()).prop_map(|(author, random)| Task::Mode { author, random }),
         ]
     }
 

@@ -11,14 +11,14 @@ use tracing::Instrument as _;
 
 use super::deliver;
 use super::entry::{Entry, Task};
-use super::progress::{Delivery, Reporter};
+use super::progress::{Delivery, DeliveryProgress, Reporter};
 use crate::bucket::Bucket;
 use crate::cluster::{Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Mark};
 use crate::ids::{AccountId, PostId};
-use crate::{graph, meters, rules};
+use crate::{graph, meters, modes, rules};
 
 /// Fan-outs over all buckets at once; each of them keeps every node busy.
 const LARGE_AT_ONCE: usize = 4;
@@ -248,7 +248,7 @@ pub(crate) enum Ended {
 async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> Result<Ended> {
     let is_large = match entry.task {
         Task::Deliver { author, .. } => context.followers(author)?.is_known_spread(),
-        Task::Bury { .. } => true,
+        Task::Bury { .. } | Task::Mode { .. } => true,
         _ => false,
     };
     let permits = if is_large { &context.tasks.large } else { &context.tasks.small };
@@ -277,6 +277,9 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
             graph::settle_reference(context, post, author, to, &mut touched).await?
         }
         Task::Bury { account } => graph::bury(context, account, &mut touched).await?,
+        Task::Mode { author, random } => {
+            modes::settle(context, entry, author, random, reporter, &mut touched).await?
+        }
     };
     if let Ended::Later = ended {
         return Ok(ended);
@@ -285,6 +288,12 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
         context.router().fence(&touched).await?;
     }
     strike(context, entry, &facts).await?;
+    if let (Task::Deliver { author, .. }, false) = (entry.task, facts.is_empty()) {
+        let DeliveryProgress { delivered, skipped, .. } = reporter.progress();
+        if let Err(e) = modes::decide(context, author, Some((delivered + skipped, delivered)), 0).await {
+            tracing::debug!("the way of account {author} could not be looked at: {e}");
+        }
+    }
     Ok(Ended::Done)
 }
 

@@ -52,7 +52,7 @@ impl Delivery {
 
 /// What an executor reports to.
 #[derive(Debug, Clone)]
-pub(super) struct Reporter(watch::Sender<DeliveryProgress>);
+pub(crate) struct Reporter(watch::Sender<DeliveryProgress>);
 
 impl Reporter {
     pub(super) fn new() -> Self {
@@ -64,11 +64,11 @@ impl Reporter {
     }
 
     /// An executor begins (again).
-    pub(super) fn restart(&self) {
+    pub(crate) fn restart(&self) {
         self.0.send_replace(DeliveryProgress::default());
     }
 
-    pub(super) fn add(&self, delivered: u64, skipped: u64) {
+    pub(crate) fn add(&self, delivered: u64, skipped: u64) {
         self.0.send_modify(|progress| {
             progress.delivered += delivered;
             progress.skipped += skipped;

@@ -331,6 +331,16 @@ impl Settle {
 }
 
 impl Settled {
+    /// Its name in metrics.
+    pub(crate) fn label(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Busy(_) => "busy",
+            Self::Left => "left",
+            Self::Changed | Self::NoEdge | Self::Tree(_) => "changed",
+        }
+    }
+
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         Ok(match reply.as_slice() {

@@ -79,7 +79,7 @@ pub(crate) fn home_tidy(home: Vec<u8>, fit: HomeFit) -> Command {
     fit.push(fcall("home_tidy", &[home]))
 }
 
-/// Delivers a record to the homes of all members of a piece. `leaf`: piece and depth; `None` for a small set.
+/// Delivers a record to the homes of all members of a piece; answers as [`Visited`](super::Visited). `leaf`: piece and depth; `None` for a small set.
 pub(crate) fn home_deliver(
     set: Vec<u8>,
     piece: Vec<u8>,
@@ -90,28 +90,6 @@ pub(crate) fn home_deliver(
 ) -> Command {
     let command = super::sets::leaf_args(fcall("home_deliver", &[set, piece]), leaf);
     fit.push(command.arg(home_head).arg(record))
-}
-
-/// What became of a [`home_deliver`].
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Delivered {
-    /// So many homes have it, of so many members.
-    Done { delivered: u64, members: u64 },
-    /// The caller's copy of the tree is old; empty: the set is small.
-    Tree(Vec<u8>),
-}
-
-impl Delivered {
-    pub(crate) fn parse(reply: Reply) -> Result<Self> {
-        let reply = reply.into_array()?;
-        match reply.as_slice() {
-            [word, delivered, members] if word.bytes()? == b"ok" => {
-                Ok(Self::Done { delivered: delivered.count()?, members: members.count()? })
-            }
-            [word, tree] if word.bytes()? == b"tree" => Ok(Self::Tree(tree.bytes()?.to_vec())),
-            _ => Err(super::unexpected("home_deliver", &reply)),
-        }
-    }
 }
 
 /// What a home says when somebody wants to fill it.

@@ -7,6 +7,7 @@ mod accounts;
 mod clock;
 mod homes;
 mod journal;
+mod modes;
 mod posts;
 mod sets;
 
@@ -17,11 +18,12 @@ pub(crate) use accounts::{
 };
 pub use clock::Clock;
 pub(crate) use homes::{
-    Begun, Delivered, HomeFit, home_begin, home_deliver, home_drop, home_finish, home_sweep, home_tidy,
+    Begun, HomeFit, home_begin, home_deliver, home_drop, home_finish, home_sweep, home_tidy,
 };
 pub(crate) use journal::{
     journal_add, journal_claim, journal_mark, journal_strike, lease_renew, parse_added,
 };
+pub(crate) use modes::{Marking, Visited, mode_set, pulls_add};
 pub(crate) use posts::{
     Deleted, Edited, Publish, Published, outbox_import, outbox_page, post_delete, post_edit,
 };
@@ -44,6 +46,7 @@ const CODE: &str = concat!(
     include_str!("lua/journal.lua"),
     include_str!("lua/accounts.lua"),
     include_str!("lua/posts.lua"),
+    include_str!("lua/modes.lua"),
 );
 
 /// The code as it is loaded, for the simulation.

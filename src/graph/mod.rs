@@ -8,6 +8,7 @@
 
 mod bury;
 mod change;
+mod complete;
 mod pair;
 mod reference;
 mod request;
@@ -15,6 +16,7 @@ mod toggles;
 
 pub(crate) use bury::bury;
 pub(crate) use change::graph_stamp;
+pub(crate) use complete::{Completed, Follow, complete, look_at};
 pub(crate) use pair::{FillsSeen, settle_pair};
 pub(crate) use reference::{list_references, settle_reference};
 pub(crate) use request::{approve, reject, waiting};

@@ -1,7 +1,7 @@
 //! `pair`: bringing what is derived from "R follows X" in line with it: R's edge among X's followers, R's pull mark.
 //!
 //! A follow is acknowledged with a pull mark: from then on R sees X's posts by pulling them, which is always right.
-//! *Completion* takes the mark away once pushing works: the edge is there, and the home holds what was posted before.
+//! [Completion](complete) takes the mark away once pushing works.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,24 +9,18 @@ use std::time::Duration;
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
+use super::complete::{Completed, Follow, complete, look_at};
 use super::request::approved;
 use super::toggles::{end_unwanted, follow_intent, is_wanted, requested};
-use crate::account::Mode;
 use crate::cluster::{Command, Request, Touched};
-use crate::context::{Context, draw};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Ended;
-use crate::functions::{self, Look, Mark, PairLook, Settle, Settled};
+use crate::functions::{self, Look, Mark, Settled};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::rules;
 
-/// Ids that a completion reads of an outbox.
-const IDS_MAX: u32 = 128;
-/// What `author_look` gives as the mode of an account that is deleted, or being deleted.
-const AUTHOR_GONE: u8 = b'X';
-/// Rounds in which a tree that has grown is followed.
-const ROUNDS_MAX: usize = 16;
 /// A fill that is seen with the same nonce for so long has come to a halt.
 const FILL_PATIENCE: Duration = Duration::from_secs(10);
 /// Fills under way that are remembered.
@@ -48,8 +42,21 @@ pub(crate) async fn settle_pair(
                 return Ok(Ended::Later);
             }
             let Some(mark) = mark else { return Ok(Ended::Done) };
-            let follow = Follow { reader, author, since, mark, floor, may_drop };
-            let ended = follow.complete(context, touched).await?;
+            let follow = Follow { reader, since, mark, floor };
+            let ended = match complete(context, author, &[follow], may_drop, touched).await? {
+                // Its deletion may have turned all followers away before our edge was written.
+                Completed::AuthorGone => Ended::Later,
+                // An unfollow may have been settled before our edge was written: then it must be looked at again.
+                Completed::Pulled => match look(context, reader, author, touched).await? {
+                    Look::Following { .. } => Ended::Done,
+                    _ => Ended::Later,
+                },
+                Completed::Settled(settled) => match settled.first() {
+                    Some((_, Settled::Busy(nonce))) => wait_for_fill(context, reader, *nonce).await?,
+                    Some((_, Settled::Changed | Settled::NoEdge)) => Ended::Later,
+                    _ => Ended::Done,
+                },
+            };
             finish_request(context, reader, author).await?;
             Ok(ended)
         }
@@ -73,113 +80,18 @@ async fn look(
     author: AccountId,
     touched: &mut Touched,
 ) -> Result<Look> {
-    let keys = context.keys();
-    let following = context.following(reader)?;
-    for _ in 0..ROUNDS_MAX {
-        let piece = following.piece_of(&author);
-        let [set, place] = context.sets().piece_keys(&piece);
-        let clock = keys.clock(context.bucket(reader));
-        let of = [keys.marks(reader), keys.home(reader), clock, set, place];
-        let command = PairLook { keys: of, leaf: piece.leaf() }.command(author);
-        let answer = context.router().ask(Request::write(context.slot(reader), command)).await?;
-        touched.add(&answer);
-        match Look::parse(answer.ok()?)? {
-            Look::Tree(tree) => drop(context.sets().piece_heirs(&piece, &tree)?),
-            seen => return Ok(seen),
-        }
-    }
-    Err(Error::unavailable(format!("what account {reader} follows was split again and again")))
+    let mut looks = look_at(context, author, &[reader], touched).await?;
+    looks.pop().map(|(_, look)| look).ok_or_else(|| Error::internal("a look at a pair saw nothing"))
 }
 
-/// A follow whose mark may be taken away.
-struct Follow {
-    reader: AccountId,
-    author: AccountId,
-    since: f64,
-    mark: Mark,
-    floor: Option<u64>,
-    may_drop: bool,
-}
-
-impl Follow {
-    async fn complete(&self, context: &Arc<Context>, touched: &mut Touched) -> Result<Ended> {
-        let followers = context.followers(self.author)?;
-        let added = followers.add_greater(&[(self.reader, self.since)]).await?;
-        touched.extend(&added.touched);
-        // After that, and never from a cache: what is posted from now on finds the edge.
-        let keys = context.keys();
-        let command = functions::author_look(
-            keys.account(self.author),
-            keys.outbox(self.author),
-            followers.root_key(),
-            self.floor,
-            rules::size(IDS_MAX, 4),
-        );
-        let answer = context.router().ask(Request::read(context.slot(self.author), command)).await?;
-        touched.add(&answer);
-        let (mode, _layout, reach, ids) = functions::parse_author_look(answer.ok()?)?;
-        if rules::holds("fence_unmark") {
-            context.router().fence(touched).await?;
-        }
-        if mode == AUTHOR_GONE {
-            // Its deletion may have turned all followers away before our edge was written.
-            return Ok(Ended::Later);
-        }
-        if rules::holds("mode_looked_at") && Mode::from_letter(mode) != Mode::Push {
-            meters::completion("pulled");
-            // An unfollow may have been settled before our edge was written: then it must be looked at again.
-            return match look(context, self.reader, self.author, touched).await? {
-                Look::Following { .. } => Ok(Ended::Done),
-                _ => Ok(Ended::Later),
-            };
-        }
-        for _ in 0..ROUNDS_MAX {
-            let is_spread = followers.is_known_spread();
-            let piece = is_spread.then(|| followers.part_piece_of(&self.reader));
-            let settle = Settle {
-                keys: [keys.account(self.reader), keys.marks(self.reader), keys.home(self.reader)],
-                edge: piece.as_ref().map(|piece| (context.sets().piece_keys(piece), piece.leaf())),
-                reader: self.reader,
-                author: self.author,
-                mark: self.mark,
-                new_stamp: draw(),
-                since: self.since,
-                may_drop: self.may_drop,
-                reach,
-                fit: context.fit,
-            };
-            let answer = context.once(context.slot(self.reader), settle.command(&ids)).await?;
-            touched.add(&answer);
-            match (Settled::parse(answer.ok()?)?, &piece) {
-                (Settled::Done, _) => {
-                    meters::completion("done");
-                    return Ok(Ended::Done);
-                }
-                (Settled::Left, _) => {
-                    meters::completion("left");
-                    return Ok(Ended::Done);
-                }
-                (Settled::Busy(nonce), _) => return self.wait_for_fill(context, nonce).await,
-                (Settled::Changed | Settled::NoEdge, _) => return Ok(Ended::Later),
-                (Settled::Tree(tree), Some(piece)) => drop(context.sets().piece_heirs(piece, &tree)?),
-                (Settled::Tree(_), None) => {
-                    return Err(Error::internal("settle named a tree that it wasn't given"));
-                }
-            }
-        }
-        Err(Error::unavailable(format!("followers of account {} were split again and again", self.author)))
+/// The home is being filled. A fill that has come to a halt is ended: the next read begins another.
+async fn wait_for_fill(context: &Context, reader: AccountId, nonce: Mark) -> Result<Ended> {
+    if context.fills_seen.is_stale(reader, nonce) {
+        let command = functions::home_drop(context.keys().home(reader), &nonce);
+        context.router().call(Request::write(context.slot(reader), command)).await?;
+        meters::fill("ended");
     }
-
-    /// The home is being filled. A fill that has come to a halt is ended: the next read begins another.
-    async fn wait_for_fill(&self, context: &Context, nonce: Mark) -> Result<Ended> {
-        meters::completion("busy");
-        if context.fills_seen.is_stale(self.reader, nonce) {
-            let command = functions::home_drop(context.keys().home(self.reader), &nonce);
-            context.router().call(Request::write(context.slot(self.reader), command)).await?;
-            meters::fill("ended");
-        }
-        Ok(Ended::Later)
-    }
+    Ok(Ended::Later)
 }
 
 /// Fills that were seen under way, and since when.

@@ -37,11 +37,10 @@ pub mod internals {
     pub use super::page::{Merged, Scored, Source, merge};
 }
 
-use crate::bucket::Bucket;
 use crate::cluster::Router;
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
-use crate::keys::Keyspace;
+use crate::keys::{self, Keyspace};
 use crate::rules;
 use local::LocalKey;
 use tree::Tree;
@@ -115,9 +114,9 @@ impl Sets {
 
     /// A set that belongs to an account and lies in its bucket until it is spread: its followers, say.
     pub fn of_account<M: Member>(&self, account: AccountId, what: &str) -> Result<SortedSet<M>> {
-        // Names of accounts' sets begin with a sign that no other name may begin with.
-        let name = format!("@{what}:{account}");
-        self.set(self.keys().buckets().of_account(account.get()), &name)
+        check_name(what)?;
+        let home = self.keys().bucket_of(account);
+        Ok(SortedSet::new(self.clone(), home, keys::set_of_account(what, account).into()))
     }
 
     /// A set with a name of its own, which also decides the bucket in which it begins.
@@ -127,16 +126,8 @@ impl Sets {
                 "set name `{name}`: names with @ in front are those of accounts' sets"
             )));
         }
-        self.set(self.keys().buckets().of_bytes(name.as_bytes()), name)
-    }
-
-    fn set<M: Member>(&self, home: Bucket, name: &str) -> Result<SortedSet<M>> {
-        if name.is_empty() || name.len() > SET_NAME_LEN_MAX || name.contains(char::is_control) {
-            return Err(Error::invalid(format!(
-                "set name `{}`: 1 to {SET_NAME_LEN_MAX} bytes, no control characters",
-                name.escape_default()
-            )));
-        }
+        check_name(name)?;
+        let home = self.keys().buckets().of_bytes(name.as_bytes());
         Ok(SortedSet::new(self.clone(), home, name.as_bytes().into()))
     }
 
@@ -174,4 +165,14 @@ impl Sets {
         spreading.retain(|_, lock| Arc::strong_count(lock) > 1);
         spreading.entry(set.clone()).or_default().clone()
     }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > SET_NAME_LEN_MAX || name.contains(char::is_control) {
+        return Err(Error::invalid(format!(
+            "set name `{}`: 1 to {SET_NAME_LEN_MAX} bytes, no control characters",
+            name.escape_default()
+        )));
+    }
+    Ok(())
 }

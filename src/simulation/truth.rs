@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::data::Data;
 use super::world::World;
 use crate::ids::{AccountId, PostId};
-use crate::keys::Place;
+use crate::keys::{Place, set_of_account};
 use crate::post::Post;
 use crate::sharded::hash;
 
@@ -28,14 +28,12 @@ impl State {
 /// Which of the accounts are in a set of one of them that stays local.
 fn members(world: &World, of: AccountId, what: &str) -> BTreeMap<AccountId, f64> {
     let data = world.data_of(of);
-    let (bucket, name) = (world.keys.bucket_of(of), format!("@{what}:{of}"));
-    let key = world.keys.set(Place::Whole, bucket, name.as_bytes());
+    let (bucket, name) = (world.keys.bucket_of(of), set_of_account(what, of));
+    let key = world.keys.set(Place::Whole, bucket, &name);
     let score = |member: &AccountId| {
         let bytes = member.to_bytes();
         let place = match data.text(&key) {
-            Ok(Some(tree)) => {
-                world.keys.piece(Place::Whole, bucket, name.as_bytes(), leaf(tree, hash(&bytes)))
-            }
+            Ok(Some(tree)) => world.keys.piece(Place::Whole, bucket, &name, leaf(tree, hash(&bytes))),
             _ => key.clone(),
         };
         data.zset(&place).ok()??.get(bytes.as_slice()).copied()

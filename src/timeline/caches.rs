@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use quick_cache::sync::Cache;
 
+use super::flights::Flights;
 use super::outbox::Newest;
 use super::state::ReaderState;
 use crate::account::Account;
@@ -87,6 +88,11 @@ where
         found.filter(|(at, _)| now.saturating_duration_since(*at) < self.good_for).map(|(_, value)| value)
     }
 
+    /// Whether anything is kept at all.
+    pub(crate) fn keeps(&self) -> bool {
+        self.entries.is_some()
+    }
+
     /// Notes a value that was asked for at `at`: it may be older than the answer.
     pub(crate) fn put(&self, key: K, at: Instant, value: V) {
         if let Some(entries) = &self.entries {
@@ -112,6 +118,8 @@ pub(crate) struct Caches {
     /// Whether the first blocks the second, or hides from it.
     pub(crate) restrictions: Fresh<(AccountId, AccountId), bool>,
     pub(crate) outboxes: Fresh<AccountId, Arc<Newest>>,
+    /// Looks at outboxes that are under way.
+    pub(crate) flights: Flights,
     /// Pairs that were journaled by a reader not long ago.
     pub(crate) asked: Fresh<(AccountId, AccountId), ()>,
 }
@@ -129,6 +137,7 @@ impl Caches {
             accounts: Fresh::over("accounts", own.accounts, settings.accounts_cached, t),
             restrictions: Fresh::new("restrictions", settings.accounts_cached, t),
             outboxes: Fresh::new("outboxes", settings.outboxes_cached, t),
+            flights: Flights::default(),
             asked: Fresh::new("asked", ASKED_MAX, ASK_EVERY),
         }
     }

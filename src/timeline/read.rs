@@ -9,8 +9,9 @@ use super::filter::{FilterFacts, HiddenBecause, PostFilter, Rules, shown_at_home
 use super::home::{self, HomeStatus, Proof};
 use super::load::{Loaded, named};
 use super::merge::Direction;
-use super::outbox::{self, Newest};
+use super::outbox::Newest;
 use super::page::{Page, PagePost, Query, Timeline};
+use super::pulls::Pulls;
 use super::sources::{Source, Sources};
 use super::state::{ReaderState, Stamps, load_state, read_stamps, stamps_request};
 use crate::account::Mode;
@@ -158,6 +159,9 @@ impl<'a> Reading<'a> {
                 return Ok(Try::Again);
             }
         };
+        if self.judged.is_none() {
+            self.context.traffic.read(state.to_pull());
+        }
         self.note_read(&trip.stamps);
         self.feed_first(&trip, &state, whole);
         let mut deepest = self.sources.home_kind();
@@ -207,35 +211,16 @@ impl<'a> Reading<'a> {
         let range = Command::new("LRANGE").arg(&home).arg(from).arg("-1");
         let mut batch = Batch::new();
         batch.push_ordered([stamps_request(context, self.reader), Request::read(slot, range)]);
-        let depth = self.limit + 1;
-        let sent = Instant::now();
-        let (mut newest, mut asked) = (Vec::new(), Vec::new());
-        if self.is_newest() {
-            for author in known.into_iter().flat_map(ReaderState::to_pull) {
-                match context.caches.outboxes.get(&author, sent) {
-                    Some(cached) if cached.part.ids.len() >= self.limit || cached.part.bound == 0 => {
-                        newest.push((author, cached));
-                    }
-                    _ => {
-                        batch.push_ordered(outbox::newest_requests(context, author, depth));
-                        asked.push(author);
-                    }
-                }
-            }
-            context.caches.outboxes.count(newest.len(), asked.len());
-        }
+        let pulled = known.filter(|_| self.is_newest()).into_iter().flat_map(ReaderState::to_pull);
+        let pulls = Pulls::plan(context, pulled, self.limit);
+        pulls.ask(&mut batch);
         let mut answers = context.run_all(batch).await?.into_iter();
         let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
         let (stamps, records): (Answer, Answer) = (next()?, next()?);
         if stamps.epoch != records.epoch && rules::holds("one_life") {
             return Ok(None);
         }
-        for author in asked {
-            let (mode, ids) = (next()?.ok()?, next()?.ok()?);
-            let read = Arc::new(outbox::read_newest(mode, ids, depth)?);
-            context.caches.outboxes.put(author, sent, read.clone());
-            newest.push((author, read));
-        }
+        let newest = pulls.read(answers).await?;
         Ok(Some(FirstTrip {
             stamps: read_stamps(self.reader, stamps.ok()?)?,
             records: home::parse(records.ok()?)?,
@@ -435,6 +420,7 @@ impl<'a> Reading<'a> {
         if self.judged.is_some() || stamps.day.is_some_and(|day| day >= today) {
             return;
         }
+        self.context.traffic.first_read();
         let (context, reader) = (self.context.clone(), self.reader);
         tokio::spawn(async move {
             if let Err(e) = context.router().call(context.read_noted(reader, today)).await {

@@ -1,0 +1,85 @@
+-- How an account's posts reach its followers stands in its record: m, a letter and 8 random bytes: P push, Q promoting
+-- (still pushed, while its followers are told to pull), L pull. b: the last post before pushing began.
+
+-- mode_set: changes an account's mode, if it is what the caller saw, and has that carried out.
+-- KEYS  record, outbox, journal
+-- ARGV  mode that the caller saw ('' none), mode that it becomes, most entries, then entry, value, or nothing
+-- Reply {'ok'}; {'gone'}: no such account; {'stamp', mode}: it is another one; {'busy'}: the journal is full
+local function mode_set(keys, args)
+  local record = redis.call('HMGET', keys[1], 's', 'm')
+  if not record[1] or record[1] == 'd' then return { 'gone' } end
+  if (record[2] or '') ~= args[1] then return { 'stamp', record[2] or '' } end
+  if #args > 3 then
+    if journal_full(keys[3], tonumber(args[3]), 1) then return { 'busy' } end
+    redis.call('HSET', keys[3], args[4], args[5])
+  end
+  if string.sub(args[2], 1, 1) == 'P' then
+    local last = redis.call('LINDEX', keys[2], -1)
+    if last then redis.call('HSET', keys[1], 'b', live_id(string.sub(last, -8))) end
+  end
+  redis.call('HSET', keys[1], 'm', args[2])
+  return { 'ok' }
+end
+
+-- pulls_add: notes how often an account was pulled.
+-- KEYS  record
+-- ARGV  times
+-- Reply 1, or 0: there is no such account
+local function pulls_add(keys, args)
+  if redis.call('EXISTS', keys[1]) == 0 then return 0 end
+  redis.call('HINCRBY', keys[1], 'pn', args[1])
+  return 1
+end
+
+-- Whether a local set of an account holds a member. `head`: what all keys of the bucket begin with.
+local function holds(head, name, member)
+  local key = head .. 's' .. name
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'zset' then return redis.call('ZSCORE', key, member) end
+  if kind ~= 'string' then return false end
+  local of, piece, depth = hash(member), 0, 0
+  while redis.call('GETBIT', key, HEADER_BITS + 2 ^ depth + piece) == 1 do
+    depth = depth + 1
+    piece = of % 2 ^ depth
+  end
+  return redis.call('ZSCORE', head .. 'p' .. string.format('%x', piece) .. ':' .. name, member)
+end
+
+-- Has those accounts pull an author that follow it, and counts them. The mark first: with a new stamp and without the mark
+-- a reader would believe that it need not pull.
+local function mark_all(members, head, author, mark, stamp)
+  local marked = 0
+  for i = 1, #members do
+    if holds(head, '@following:' .. members[i], author) then
+      redis.call('HSET', head .. 'm' .. members[i], author, mark)
+      redis.call('HSET', head .. 'a' .. members[i], 't', stamp)
+      marked = marked + 1
+    end
+  end
+  return marked
+end
+
+-- marks_piece: has all followers in one piece pull an author from now on.
+-- KEYS  the set, its piece (again the set while it is small); what belongs to the followers lies in the same slot, undeclared
+-- ARGV  piece (-1: small), depth, what keys of the bucket begin with, author, mark, new marks stamp
+-- Reply {'ok', marked, members} or {'tree', tree}
+local function marks_piece(keys, args)
+  local ok, answer = check_place(keys[1], tonumber(args[1]), tonumber(args[2]))
+  if not ok then return answer end
+  local members = redis.call('ZRANGE', keys[2], 0, -1)
+  return { 'ok', mark_all(members, args[3], args[4], args[5], args[6]), #members }
+end
+
+-- marks_add: the same for accounts of one bucket that the caller names.
+-- KEYS  marks of the first of them; the rest undeclared
+-- ARGV  what keys of the bucket begin with, author, mark, new marks stamp, account, ...
+-- Reply {'ok', marked, accounts}
+local function marks_add(_, args)
+  local members = { unpack(args, 5) }
+  return { 'ok', mark_all(members, args[1], args[2], args[3], args[4]), #members }
+end
+
+register('mode_set', mode_set, {})
+register('pulls_add', pulls_add, {})
+register('marks_piece', marks_piece, {})
+register('marks_add', marks_add, {})

@@ -1,0 +1,74 @@
+//! How accounts' posts reach their followers: changing it, and telling followers.
+
+use super::accounts::Mark;
+use super::{fcall, unexpected};
+use crate::cluster::{Command, Reply};
+use crate::error::Result;
+use crate::ids::AccountId;
+
+/// Changes an account's mode if it is `seen` (as stored, empty for none), and adds a journal entry. `keys`: record, outbox,
+/// journal. Answers as [`Compared`](super::Compared).
+pub(crate) fn mode_set(
+    keys: &[Vec<u8>; 3],
+    seen: &[u8],
+    new: &[u8],
+    journal_most: u32,
+    entry: Option<(&Mark, &[u8])>,
+) -> Command {
+    let command = fcall("mode_set", keys).arg(seen).arg(new).arg(journal_most);
+    entry.into_iter().fold(command, |command, (entry, value)| command.arg(entry).arg(value))
+}
+
+/// Notes how often an account was pulled.
+pub(crate) fn pulls_add(record: Vec<u8>, times: u64) -> Command {
+    fcall("pulls_add", &[record]).arg(times)
+}
+
+/// Who is to pull, and what is written for that: drawn anew for every sending.
+#[derive(Debug)]
+pub(crate) struct Marking<'a> {
+    /// What all keys of the bucket begin with.
+    pub(crate) head: &'a [u8],
+    pub(crate) author: AccountId,
+    pub(crate) mark: Mark,
+    pub(crate) stamp: Mark,
+}
+
+impl Marking<'_> {
+    fn push(&self, command: Command) -> Command {
+        command.arg(self.head).arg(&self.author.to_bytes()).arg(&self.mark).arg(&self.stamp)
+    }
+
+    /// All followers in a piece.
+    pub(crate) fn piece(&self, set: Vec<u8>, piece: Vec<u8>, leaf: Option<(u32, u32)>) -> Command {
+        self.push(super::sets::leaf_args(fcall("marks_piece", &[set, piece]), leaf))
+    }
+
+    /// These accounts, as far as they follow; `marks`: the marks' key of one of them.
+    pub(crate) fn accounts(&self, marks: Vec<u8>, accounts: &[AccountId]) -> Command {
+        let command = self.push(fcall("marks_add", &[marks]));
+        accounts.iter().fold(command, |command, account| command.arg(&account.to_bytes()))
+    }
+}
+
+/// What became of a call for all members of a piece.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Visited {
+    /// So many were reached, of so many members.
+    Done { reached: u64, members: u64 },
+    /// The caller's copy of the tree is old; empty: the set is small.
+    Tree(Vec<u8>),
+}
+
+impl Visited {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        let reply = reply.into_array()?;
+        match reply.as_slice() {
+            [word, reached, members] if word.bytes()? == b"ok" => {
+                Ok(Self::Done { reached: reached.count()?, members: members.count()? })
+            }
+            [word, tree] if word.bytes()? == b"tree" => Ok(Self::Tree(tree.bytes()?.to_vec())),
+            _ => Err(unexpected("a visit of a piece", &reply)),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! *Completion*: taking pull marks of an author away, once pushing works: the follower's edge is there, and its home
+//! holds what was posted before. For one follow, or for many followers of an author that is pushed again.
+
+use crate::account::Mode;
+use crate::cluster::{Batch, Request, Touched};
+use crate::context::{Context, draw};
+use crate::error::{Error, Result};
+use crate::functions::{self, Look, Mark, PairLook, Settle, Settled};
+use crate::ids::AccountId;
+use crate::meters;
+use crate::rules;
+
+/// Ids that a completion reads of an outbox.
+const IDS_MAX: u32 = 128;
+/// What `author_look` gives as the mode of an account that is deleted, or being deleted.
+const AUTHOR_GONE: u8 = b'X';
+/// Rounds in which a tree that has grown is followed.
+const ROUNDS_MAX: usize = 16;
+
+/// A follow with a mark that may be taken away.
+#[derive(Debug)]
+pub(crate) struct Follow {
+    pub(crate) reader: AccountId,
+    pub(crate) since: f64,
+    pub(crate) mark: Mark,
+    /// Of the reader's home, if it is whole.
+    pub(crate) floor: Option<u64>,
+}
+
+/// What a completion came to.
+pub(crate) enum Completed {
+    AuthorGone,
+    /// The author is not pushed (any more): the marks are right.
+    Pulled,
+    /// What became of each mark.
+    Settled(Vec<(AccountId, Settled)>),
+}
+
+/// Looks whether these accounts follow the author, and with which marks.
+pub(crate) async fn look_at(
+    context: &Context,
+    author: AccountId,
+    readers: &[AccountId],
+    touched: &mut Touched,
+) -> Result<Vec<(AccountId, Look)>> {
+    let keys = context.keys();
+    let mut looks = Vec::with_capacity(readers.len());
+    let mut open = readers.to_vec();
+    for _ in 0..ROUNDS_MAX {
+        let mut batch = Batch::with_capacity(open.len());
+        let mut pieces = Vec::with_capacity(open.len());
+        for reader in &open {
+            let piece = context.following(*reader)?.piece_of(&author);
+            let [set, place] = context.sets().piece_keys(&piece);
+            let clock = keys.clock(context.bucket(*reader));
+            let of = [keys.marks(*reader), keys.home(*reader), clock, set, place];
+            let command = PairLook { keys: of, leaf: piece.leaf() }.command(author);
+            batch.push(Request::write(context.slot(*reader), command));
+            pieces.push(piece);
+        }
+        let answers = context.run_all(batch).await?;
+        let mut again = Vec::new();
+        for ((reader, piece), answer) in open.into_iter().zip(pieces).zip(answers) {
+            touched.add(&answer);
+            match Look::parse(answer.ok()?)? {
+                Look::Tree(tree) => {
+                    context.sets().piece_heirs(&piece, &tree)?;
+                    again.push(reader);
+                }
+                seen => looks.push((reader, seen)),
+            }
+        }
+        if again.is_empty() {
+            return Ok(looks);
+        }
+        open = again;
+    }
+    Err(Error::unavailable("what a follower follows was split again and again"))
+}
+
+/// Takes marks of one author away, as far as the homes hold what they stood for.
+pub(crate) async fn complete(
+    context: &Context,
+    author: AccountId,
+    follows: &[Follow],
+    may_drop: bool,
+    touched: &mut Touched,
+) -> Result<Completed> {
+    let followers = context.followers(author)?;
+    let edges: Vec<(AccountId, f64)> = follows.iter().map(|follow| (follow.reader, follow.since)).collect();
+    touched.extend(&followers.add_greater(&edges).await?.touched);
+    // After that, and never from a cache: what is posted from now on finds the edges.
+    let keys = context.keys();
+    let deepest = follows.iter().filter_map(|follow| follow.floor).min();
+    let command = functions::author_look(
+        keys.account(author),
+        keys.outbox(author),
+        followers.root_key(),
+        deepest,
+        rules::size(IDS_MAX, 4),
+    );
+    let answer = context.router().ask(Request::read(context.slot(author), command)).await?;
+    touched.add(&answer);
+    let (mode, _layout, reach, ids) = functions::parse_author_look(answer.ok()?)?;
+    if rules::holds("fence_unmark") {
+        context.router().fence(touched).await?;
+    }
+    if mode == AUTHOR_GONE {
+        return Ok(Completed::AuthorGone);
+    }
+    if rules::holds("mode_looked_at") && Mode::from_letter(mode) != Mode::Push {
+        meters::completion("pulled");
+        return Ok(Completed::Pulled);
+    }
+    let mut settled = Vec::with_capacity(follows.len());
+    let mut open: Vec<&Follow> = follows.iter().collect();
+    for _ in 0..ROUNDS_MAX {
+        let is_spread = followers.is_known_spread();
+        let mut batch = Batch::with_capacity(open.len());
+        let mut pieces = Vec::with_capacity(open.len());
+        for follow in &open {
+            let reader = follow.reader;
+            let piece = is_spread.then(|| followers.part_piece_of(&reader));
+            let settle = Settle {
+                keys: [keys.account(reader), keys.marks(reader), keys.home(reader)],
+                edge: piece.as_ref().map(|piece| (context.sets().piece_keys(piece), piece.leaf())),
+                reader,
+                author,
+                mark: follow.mark,
+                new_stamp: draw(),
+                since: follow.since,
+                may_drop,
+                reach,
+                fit: context.fit,
+            };
+            batch.push(Request::write(context.slot(reader), settle.command(&ids)).once());
+            pieces.push(piece);
+        }
+        let answers = context.run_all(batch).await?;
+        let mut again = Vec::new();
+        for ((follow, piece), answer) in open.into_iter().zip(pieces).zip(answers) {
+            touched.add(&answer);
+            match (Settled::parse(answer.ok()?)?, piece) {
+                (Settled::Tree(tree), Some(piece)) => {
+                    context.sets().piece_heirs(&piece, &tree)?;
+                    again.push(follow);
+                }
+                (Settled::Tree(_), None) => {
+                    return Err(Error::internal("settle named a tree that it wasn't given"));
+                }
+                (outcome, _) => {
+                    meters::completion(outcome.label());
+                    settled.push((follow.reader, outcome));
+                }
+            }
+        }
+        if again.is_empty() {
+            return Ok(Completed::Settled(settled));
+        }
+        open = again;
+    }
+    Err(Error::unavailable(format!("followers of account {author} were split again and again")))
+}

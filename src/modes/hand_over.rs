@@ -1,0 +1,174 @@
+//! Telling all followers of an account that they must pull it, or no longer need to.
+
+use std::collections::BTreeMap;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use super::Stored;
+use crate::account::Mode;
+use crate::bucket::Bucket;
+use crate::cluster::{Batch, Command, Request, Touched};
+use crate::context::{Context, draw};
+use crate::error::Result;
+use crate::fanout::{self, Entry, Reporter, Round, Visit};
+use crate::functions::{self, Look, Marking, Visited};
+use crate::graph::{self, Completed, Follow};
+use crate::ids::AccountId;
+use crate::rules;
+use crate::sharded::{Checkpoint, PieceAt};
+
+/// Followers that one call marks, where they are named.
+const MARKED_AT_ONCE: usize = 64;
+/// Followers that are completed in one go.
+const COMPLETED_AT_ONCE: usize = 256;
+
+/// Marks every follower anew, and stops delivering once all marks are on replicas.
+pub(super) async fn promote(
+    context: &Context,
+    entry: &mut Entry,
+    author: AccountId,
+    promoting: &Stored,
+    reporter: &Reporter,
+    touched: &mut Touched,
+) -> Result<()> {
+    if rules::holds("marks_first") {
+        Round { context, author, visit: &Marker { context, author, reporter } }.run(entry, touched).await?;
+    }
+    if rules::holds("fence_promotion") {
+        context.router().fence(touched).await?;
+    }
+    let keys = context.keys();
+    let keys = [keys.account(author), keys.outbox(author), keys.journal(entry.bucket)];
+    let random = promoting.random().unwrap_or_default();
+    // Only if it is this promotion still. Sent twice, the second finds it done, or overtaken: both will do.
+    let pull = Mode::Pull.stored(random);
+    let command = functions::mode_set(&keys, &promoting.0, &pull, context.settings.journal_max, None);
+    let answer = context.router().ask(Request::write(context.slot(author), command)).await?;
+    touched.add(&answer);
+    answer.ok().map(drop)
+}
+
+/// Takes followers' marks away, as far as their homes hold what was posted since. The others keep theirs, and ask
+/// themselves when they read.
+pub(super) async fn demote(
+    context: &Context,
+    entry: &mut Entry,
+    author: AccountId,
+    reporter: &Reporter,
+    touched: &mut Touched,
+) -> Result<()> {
+    let followers = context.followers(author)?;
+    let mut next = Some(match entry.checkpoint.as_str() {
+        "" => Checkpoint::START,
+        text => text.parse()?,
+    });
+    while let Some(from) = next {
+        let (members, then) = followers.walk_members(from).await?;
+        for readers in members.chunks(COMPLETED_AT_ONCE) {
+            let looks = graph::look_at(context, author, readers, touched).await?;
+            let follow = |(reader, look)| match look {
+                Look::Following { since, mark: Some(mark), floor } => {
+                    Some(Follow { reader, since, mark, floor })
+                }
+                _ => None,
+            };
+            let follows: Vec<Follow> = looks.into_iter().filter_map(follow).collect();
+            if follows.is_empty() {
+                continue;
+            }
+            match graph::complete(context, author, &follows, false, touched).await? {
+                Completed::Settled(settled) => reporter.add(settled.len() as u64, 0),
+                // Another change of mode has come: the marks are right.
+                Completed::Pulled | Completed::AuthorGone => return Ok(()),
+            }
+        }
+        if let Some(then) = then {
+            fanout::move_checkpoint(context, entry, then, touched).await?;
+        }
+        next = then;
+    }
+    Ok(())
+}
+
+/// Has followers pull an author.
+struct Marker<'a> {
+    context: &'a Context,
+    author: AccountId,
+    reporter: &'a Reporter,
+}
+
+impl Marker<'_> {
+    fn marking(&self, bucket: Bucket) -> Marking<'_> {
+        let head = self.context.keys().bucket_head(bucket);
+        Marking { head, author: self.author, mark: draw(), stamp: draw() }
+    }
+
+    async fn mark(&self, accounts: &[AccountId], touched: &mut Touched) -> Result<()> {
+        let context = self.context;
+        let mut by_bucket: BTreeMap<Bucket, Vec<AccountId>> = BTreeMap::new();
+        for account in accounts {
+            by_bucket.entry(context.bucket(*account)).or_default().push(*account);
+        }
+        let calls: Vec<(Bucket, &[AccountId])> = by_bucket
+            .iter()
+            .flat_map(|(bucket, accounts)| accounts.chunks(MARKED_AT_ONCE).map(|part| (*bucket, part)))
+            .collect();
+        let request = |(bucket, accounts): &(Bucket, &[AccountId])| {
+            let command = self.marking(*bucket).accounts(context.keys().marks(accounts[0]), accounts);
+            Request::write(context.keys().buckets().slot(*bucket), command).unless_moving().once()
+        };
+        let answers = context.run_all(calls.iter().map(request).collect::<Batch>()).await?;
+        for ((_, accounts), answer) in calls.iter().zip(answers) {
+            touched.add(&answer);
+            if answer.is_moving() {
+                self.mark_plainly(accounts, touched).await?;
+            } else if let Visited::Done { reached, members } = Visited::parse(answer.ok()?)? {
+                self.reached(reached, members);
+            }
+        }
+        Ok(())
+    }
+
+    /// Key by key, while their slot moves: the mark, then the stamp that tells of it.
+    async fn mark_plainly(&self, accounts: &[AccountId], touched: &mut Touched) -> Result<()> {
+        let context = self.context;
+        for account in accounts {
+            if context.following(*account)?.score(&self.author).await?.is_none() {
+                self.reached(0, 1);
+                continue;
+            }
+            let keys = context.keys();
+            let mark = Command::new("HSET").arg(&keys.marks(*account));
+            let mark = mark.arg(&self.author.to_bytes()).arg(&draw());
+            let stamp = Command::new("HSET").arg(&keys.account(*account)).arg("t").arg(&draw());
+            for command in [mark, stamp] {
+                let answer = context.once(context.slot(*account), command).await?;
+                touched.add(&answer);
+                answer.ok()?;
+            }
+            self.reached(1, 1);
+        }
+        Ok(())
+    }
+}
+
+impl Visit for Marker<'_> {
+    fn piece(&self, [set, members]: [Vec<u8>; 2], piece: &PieceAt) -> Request {
+        let command = self.marking(piece.bucket()).piece(set, members, piece.leaf());
+        let slot = self.context.keys().buckets().slot(piece.bucket());
+        Request::write(slot, command).unless_moving().once()
+    }
+
+    fn accounts<'s>(
+        &'s self,
+        accounts: &'s [AccountId],
+        touched: &'s mut Touched,
+    ) -> BoxFuture<'s, Result<()>> {
+        self.mark(accounts, touched).boxed()
+    }
+
+    fn reached(&self, marked: u64, of: u64) {
+        self.reporter.add(marked, of - marked);
+    }
+}

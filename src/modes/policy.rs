@@ -1,0 +1,194 @@
+//! Who is pushed and who is pulled: decided from facts alone, without I/O.
+
+use crate::account::Mode;
+use crate::ids::AccountId;
+
+/// How an account's posts are to reach its followers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Delivered into their homes: reads are cheap.
+    Push,
+    /// Pulled from its outbox when they read: posts are cheap.
+    Pull,
+}
+
+impl Way {
+    /// Where a mode leads.
+    pub fn of(mode: Mode) -> Self {
+        match mode {
+            Mode::Push => Self::Push,
+            Mode::Promoting | Mode::Pull => Self::Pull,
+        }
+    }
+
+    /// Its name in metrics and commands.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Push => "push",
+            Self::Pull => "pull",
+        }
+    }
+}
+
+/// What is known of an account when its way is decided. Rates are averages of the last hours, per day.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Facts {
+    /// Whom it is about.
+    pub account: AccountId,
+    /// How it is delivered now.
+    pub now: Way,
+    /// Its followers, as last counted.
+    pub followers: u64,
+    /// Of these, followers with a home: what a delivery reaches.
+    pub awake: u64,
+    /// Posts a day.
+    pub posts_per_day: f64,
+    /// Times a day that one of its followers reads. Counted while it is pulled; else an estimate from how often
+    /// anybody with a home reads.
+    pub reads_per_day: f64,
+}
+
+impl Facts {
+    /// Facts for tests of a policy of your own.
+    pub fn new(account: AccountId, now: Way, followers: u64) -> Self {
+        Self { account, now, followers, awake: followers, posts_per_day: 0.0, reads_per_day: 0.0 }
+    }
+}
+
+/// Decides who is pushed and who is pulled. It is asked now and then, when facts have come in: after a fan-out, and for
+/// accounts that are pulled. It must not block.
+pub trait Policy: std::fmt::Debug + Send + Sync {
+    /// How this account's posts are to reach its followers. Changing costs about two posts, so a policy should not change
+    /// its mind around one point.
+    fn way(&self, facts: &Facts) -> Way;
+}
+
+/// Everybody is pushed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PushOnly;
+
+/// Everybody is pulled.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PullOnly;
+
+/// Who has so many followers is pulled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Threshold {
+    /// Pulled from so many followers on.
+    pub pull_from: u64,
+    /// Pushed again below so many.
+    pub push_below: u64,
+}
+
+/// Whatever costs less CPU time, servers and client together: delivering each post to all homes, or merging the outbox
+/// into each read of a follower (after Silberstein et al., "Feeding Frenzy", SIGMOD 2010).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CostModel {
+    /// What a delivery costs, in microseconds.
+    pub delivery_us: f64,
+    /// What a follower that has no home costs on the way.
+    pub skipped_us: f64,
+    /// What one more cached outbox costs a read.
+    pub pull_us: f64,
+    /// How many times cheaper the other way must be before it is taken.
+    pub margin: f64,
+}
+
+impl Policy for PushOnly {
+    fn way(&self, _: &Facts) -> Way {
+        Way::Push
+    }
+}
+
+impl Policy for PullOnly {
+    fn way(&self, _: &Facts) -> Way {
+        Way::Pull
+    }
+}
+
+impl Default for Threshold {
+    fn default() -> Self {
+        Self { pull_from: 100_000, push_below: 50_000 }
+    }
+}
+
+impl Policy for Threshold {
+    fn way(&self, facts: &Facts) -> Way {
+        match facts.now {
+            Way::Push if facts.followers >= self.pull_from => Way::Pull,
+            Way::Pull if facts.followers < self.push_below => Way::Push,
+            now => now,
+        }
+    }
+}
+
+/// As measured: docs/benchmarks.md.
+impl Default for CostModel {
+    fn default() -> Self {
+        Self { delivery_us: 5.0, skipped_us: 1.0, pull_us: 1.5, margin: 1.5 }
+    }
+}
+
+impl CostModel {
+    /// What a day costs when the account is pushed, and when it is pulled, in microseconds.
+    pub fn costs(&self, facts: &Facts) -> (f64, f64) {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let (awake, asleep) = (facts.awake as f64, facts.followers.saturating_sub(facts.awake) as f64);
+        let push = facts.posts_per_day * (awake * self.delivery_us + asleep * self.skipped_us);
+        (push, facts.reads_per_day * self.pull_us)
+    }
+}
+
+impl Policy for CostModel {
+    fn way(&self, facts: &Facts) -> Way {
+        let (push, pull) = self.costs(facts);
+        match facts.now {
+            Way::Push if push > pull * self.margin => Way::Pull,
+            Way::Pull if pull > push * self.margin => Way::Push,
+            now => now,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(now: Way, followers: u64) -> Facts {
+        Facts::new(AccountId::new(7).unwrap(), now, followers)
+    }
+
+    #[test]
+    fn a_threshold_keeps_its_mind_between_its_two_ends() {
+        let policy = Threshold { pull_from: 100, push_below: 50 };
+        let ways = |now| [49, 50, 99, 100].map(|followers| policy.way(&facts(now, followers)));
+        assert_eq!(ways(Way::Push), [Way::Push, Way::Push, Way::Push, Way::Pull]);
+        assert_eq!(ways(Way::Pull), [Way::Push, Way::Pull, Way::Pull, Way::Pull]);
+    }
+
+    #[test]
+    fn the_cost_model_pushes_to_who_reads_often_and_pulls_who_posts_often() {
+        let model = CostModel { delivery_us: 5.0, skipped_us: 1.0, pull_us: 1.0, margin: 1.5 };
+        let of = |now, posts_per_day, reads_per_day| {
+            model.way(&Facts { posts_per_day, reads_per_day, ..facts(now, 1_000) })
+        };
+        // Two posts a day cost 10,000 us.
+        assert_eq!(of(Way::Push, 2.0, 100_000.0), Way::Push);
+        assert_eq!(of(Way::Push, 2.0, 6_000.0), Way::Pull);
+        assert_eq!(of(Way::Push, 2.0, 7_000.0), Way::Push);
+        assert_eq!(of(Way::Pull, 2.0, 14_000.0), Way::Pull);
+        assert_eq!(of(Way::Pull, 2.0, 16_000.0), Way::Push);
+        // Nobody who never posts is worth a change.
+        assert_eq!(of(Way::Push, 0.0, 0.0), Way::Push);
+        assert_eq!(of(Way::Pull, 0.0, 0.0), Way::Pull);
+    }
+
+    #[test]
+    fn followers_without_a_home_cost_little() {
+        let model = CostModel::default();
+        let asleep = Facts { awake: 0, posts_per_day: 1.0, ..facts(Way::Push, 1_000) };
+        assert!(model.costs(&asleep).0 < model.costs(&Facts { awake: 1_000, ..asleep }).0 / 4.0);
+    }
+}

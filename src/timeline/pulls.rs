@@ -1,0 +1,107 @@
+//! Pulling the newest posts of authors for one page: from the cache, in the page's own first trip, or with a look that
+//! another reader has just sent.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::flights::{Flight, Turn, Waiting};
+use super::outbox::{self, Newest};
+use crate::cluster::{Answer, Batch};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::ids::AccountId;
+
+/// What a page pulls.
+#[derive(Debug)]
+pub(super) struct Pulls<'a> {
+    context: &'a Context,
+    limit: usize,
+    sent: Instant,
+    known: Vec<(AccountId, Arc<Newest>)>,
+    /// What we ask ourselves, in the order of the requests.
+    ours: Vec<(AccountId, Option<Flight<'a>>)>,
+    theirs: Vec<(AccountId, Waiting)>,
+}
+
+impl<'a> Pulls<'a> {
+    /// Who is asked for what.
+    pub(super) fn plan(context: &'a Context, authors: impl Iterator<Item = AccountId>, limit: usize) -> Self {
+        let sent = Instant::now();
+        let caches = &context.caches;
+        let mut pulls =
+            Self { context, limit, sent, known: Vec::new(), ours: Vec::new(), theirs: Vec::new() };
+        for author in authors {
+            match caches.outboxes.get(&author, sent) {
+                Some(cached) if pulls.suffices(&cached) => pulls.known.push((author, cached)),
+                _ if !caches.outboxes.keeps() => pulls.ours.push((author, None)),
+                _ => match caches.flights.join(author) {
+                    Turn::Ours(flight) => pulls.ours.push((author, Some(flight))),
+                    Turn::Theirs(waiting) => pulls.theirs.push((author, waiting)),
+                },
+            }
+        }
+        caches.outboxes.count(pulls.known.len() + pulls.theirs.len(), pulls.ours.len());
+        pulls
+    }
+
+    /// Whether a page has enough of that.
+    fn suffices(&self, newest: &Newest) -> bool {
+        newest.part.ids.len() >= self.limit || newest.part.bound == 0
+    }
+
+    fn depth(&self) -> usize {
+        self.limit + 1
+    }
+
+    /// Adds what we ask ourselves to the page's first trip.
+    pub(super) fn ask(&self, batch: &mut Batch) {
+        for (author, _) in &self.ours {
+            batch.push_ordered(outbox::newest_requests(self.context, *author, self.depth()));
+        }
+    }
+
+    /// Everything, from the answers to what was asked last and from others.
+    pub(super) async fn read(
+        mut self,
+        answers: impl Iterator<Item = Answer>,
+    ) -> Result<Vec<(AccountId, Arc<Newest>)>> {
+        self.take(answers)?;
+        let mut late = Vec::new();
+        for (author, waiting) in std::mem::take(&mut self.theirs) {
+            match waiting.landed().await {
+                Some((sent, newest)) if self.is_fresh(sent) && self.suffices(&newest) => {
+                    self.known.push((author, newest));
+                }
+                // It was given up, or was another page's: we look ourselves.
+                _ => late.push((author, None)),
+            }
+        }
+        if !late.is_empty() {
+            self.ours = late;
+            self.sent = Instant::now();
+            let mut batch = Batch::new();
+            self.ask(&mut batch);
+            let answers = self.context.run_all(batch).await?;
+            self.take(answers.into_iter())?;
+        }
+        Ok(self.known)
+    }
+
+    fn is_fresh(&self, sent: Instant) -> bool {
+        sent.elapsed() < self.context.settings.visible_within
+    }
+
+    fn take(&mut self, mut answers: impl Iterator<Item = Answer>) -> Result<()> {
+        let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
+        for (author, flight) in std::mem::take(&mut self.ours) {
+            let (mode, ids) = (next()?.ok()?, next()?.ok()?);
+            let newest = Arc::new(outbox::read_newest(mode, ids, self.depth())?);
+            self.context.caches.outboxes.put(author, self.sent, newest.clone());
+            if let Some(flight) = flight {
+                flight.land(self.sent, newest.clone());
+            }
+            self.known.push((author, newest));
+        }
+        Ok(())
+    }
+}
