@@ -14,6 +14,13 @@ pub(crate) fn task_recovered(how: &'static str) {
     counter!("tideline_tasks_recovered_total", "how" => how).increment(1);
 }
 
+/// Homes that were due for a watermark, and found no room among those that wait.
+pub(crate) fn tidies_dropped(homes: usize) {
+    if homes > 0 {
+        counter!("tideline_tidies_dropped_total").increment(homes as u64);
+    }
+}
+
 #[expect(clippy::cast_precision_loss, reason = "a gauge")]
 pub(crate) fn journal_depth(entries: u64) {
     gauge!("tideline_journal_entries").set(entries as f64);

@@ -179,7 +179,7 @@ impl Engine {
         let references = Reference::all(draft.repost_of, draft.reply_to);
         let mut lost = None;
         for _ in 0..TRIES_MAX {
-            let _place = fanout::reserve(context)?;
+            let _places = fanout::reserve(context, 1 + references.len())?;
             let entry = draw();
             let refers: Vec<(functions::Mark, Reference)> =
                 references.iter().map(|to| (draw(), *to)).collect();
@@ -316,7 +316,6 @@ impl Engine {
         if id.bucket(buckets) != context.bucket(author) {
             return Err(no_post_of(id, author));
         }
-        let _place = fanout::reserve(context)?;
         let (post, epoch) = self.stored(id).await?;
         // An earlier sending may have deleted it; that may not be on replicas yet.
         let Some(post) = post else { return self.acknowledged(epoch).await };
@@ -325,6 +324,7 @@ impl Engine {
             |to: Reference| Entry::new(bucket, context.instance, Task::Refer { post: id, author, to });
         let references = Reference::all(post.header().original, post.header().reply_to);
         let entries: Vec<Entry> = references.into_iter().map(refer).collect();
+        let _places = fanout::reserve(context, entries.len())?;
         let keys = context.keys();
         let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
         let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();

@@ -27,12 +27,13 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from
 
 /// A task that fails for so long is worth a warning.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Homes that wait for a watermark; 8 bytes each.
+const TIDIES_MAX: usize = 100_000;
 
 /// What this instance has to do.
 #[derive(Debug)]
 pub(crate) struct Tasks {
-    /// Entries that wait or are under way here.
-    known: Mutex<HashMap<(Bucket, Mark), (Task, Reporter)>>,
+    known: Mutex<Known>,
     most: usize,
     small: Semaphore,
     large: Semaphore,
@@ -41,6 +42,16 @@ pub(crate) struct Tasks {
     /// Nothing new is begun any more.
     is_stopping: AtomicBool,
     has_ended: Notify,
+}
+
+/// Entries that wait or are under way here, and places for those that are about to be accepted.
+///
+/// What an entry that is under way leaves to do itself (a pair that turns a request into a follow) needs no place: it
+/// ends right after.
+#[derive(Debug, Default)]
+struct Known {
+    entries: HashMap<(Bucket, Mark), (Task, Reporter)>,
+    reserved: usize,
 }
 
 /// Homes that wait for a watermark. Whoever sends something next takes some along.
@@ -52,8 +63,12 @@ impl Tidies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What finds no room is dropped: the next delivery that is due at that home brings it back.
     pub(super) fn add(&self, homes: Vec<AccountId>) {
-        self.homes().extend(homes);
+        let mut waiting = self.homes();
+        let room = TIDIES_MAX.saturating_sub(waiting.len());
+        meters::tidies_dropped(homes.len().saturating_sub(room));
+        waiting.extend(homes.into_iter().take(room));
     }
 
     pub(super) fn take(&self, most: usize) -> Vec<AccountId> {
@@ -63,9 +78,19 @@ impl Tidies {
     }
 }
 
-/// A place among the tasks, taken before a write is accepted.
+/// Places among the tasks, taken before a write is accepted; given back when it is dropped, by when the tasks that they
+/// were for are known.
 #[derive(Debug)]
-pub(crate) struct Reserved;
+pub(crate) struct Reserved<'a> {
+    tasks: &'a Tasks,
+    places: usize,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.tasks.known().reserved -= self.places;
+    }
+}
 
 impl Tasks {
     pub(crate) fn new(settings: &crate::settings::EngineSettings) -> Self {
@@ -80,23 +105,43 @@ impl Tasks {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<(Bucket, Mark), (Task, Reporter)>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reserve(&self, places: usize) -> Result<Reserved<'_>> {
+        if self.is_stopping() {
+            return Err(Error::unavailable("this instance is shutting down"));
+        }
+        let mut known = self.known();
+        let taken = known.entries.len() + known.reserved;
+        if taken + places > self.most {
+            return Err(Error::new(
+                ErrorKind::Overloaded,
+                format!(
+                    "{taken} of {} places for fan-outs and other tasks are taken in this instance (tasks_max); slow \
+                     down",
+                    self.most
+                ),
+            ));
+        }
+        known.reserved += places;
+        Ok(Reserved { tasks: self, places })
     }
 
     /// How many wait or are under way.
     pub(crate) fn len(&self) -> usize {
-        self.known().len()
+        self.known().entries.len()
     }
 
     pub(crate) fn knows(&self, bucket: Bucket, id: Mark) -> bool {
-        self.known().contains_key(&(bucket, id))
+        self.known().entries.contains_key(&(bucket, id))
     }
 
     /// The fan-out of a post, if it is being run here.
     fn delivery_of(&self, post: PostId) -> Option<Delivery> {
         let is_it = |task: &Task| matches!(task, Task::Deliver { post: id, .. } if *id == post);
-        self.known().values().find(|(task, _)| is_it(task)).map(|(_, reporter)| reporter.follow())
+        self.known().entries.values().find(|(task, _)| is_it(task)).map(|(_, reporter)| reporter.follow())
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -122,20 +167,9 @@ impl Tasks {
     }
 }
 
-/// Makes sure that there is room for a task before a write that needs one is accepted.
-pub(crate) fn reserve(context: &Context) -> Result<Reserved> {
-    let tasks = &context.tasks;
-    if tasks.is_stopping() {
-        return Err(Error::unavailable("this instance is shutting down"));
-    }
-    let under_way = tasks.len();
-    if under_way >= tasks.most {
-        return Err(Error::new(
-            ErrorKind::Overloaded,
-            format!("{under_way} fan-outs and other tasks wait in this instance (tasks_max); slow down"),
-        ));
-    }
-    Ok(Reserved)
+/// Makes sure that there is room for so many tasks before a write that leaves them is accepted.
+pub(crate) fn reserve(context: &Context, places: usize) -> Result<Reserved<'_>> {
+    context.tasks.reserve(places)
 }
 
 /// Writes an entry into its journal.
@@ -160,7 +194,7 @@ pub(crate) fn journal_full(context: &Context) -> Error {
 
 /// Has something looked at, by us or by whoever finishes what we leave.
 pub(crate) async fn add(context: &Arc<Context>, bucket: Bucket, task: Task) -> Result<Delivery> {
-    let _place = reserve(context)?;
+    let _place = reserve(context, 1)?;
     let entry = Entry::new(bucket, context.instance, task);
     note(context, &entry).await?;
     Ok(accept(context, entry))
@@ -191,7 +225,7 @@ pub(crate) async fn state(context: &Context, post: PostId) -> Result<FanoutState
 pub(crate) fn accept(context: &Arc<Context>, entry: Entry) -> Delivery {
     let reporter = Reporter::new();
     let delivery = reporter.follow();
-    match context.tasks.known().entry((entry.bucket, entry.id)) {
+    match context.tasks.known().entries.entry((entry.bucket, entry.id)) {
         // Somebody here runs it already.
         Occupied(known) => return known.get().1.follow(),
         Vacant(place) => drop(place.insert((entry.task, reporter.clone()))),
@@ -201,7 +235,7 @@ pub(crate) fn accept(context: &Arc<Context>, entry: Entry) -> Delivery {
         let key = (entry.bucket, entry.id);
         let span = tracing::debug_span!("task", kind = entry.task.label(), bucket = %entry.bucket);
         run_until_done(&context, entry, &reporter).instrument(span).await;
-        context.tasks.known().remove(&key);
+        context.tasks.known().entries.remove(&key);
         if context.tasks.len() == 0 {
             // Nobody is left to take the tidying along.
             deliver::tidy_all(&context).await;
@@ -298,4 +332,42 @@ async fn strike(context: &Context, entry: &Entry, facts: &[(&str, u64)]) -> Resu
     let command = functions::journal_strike(journal, &entry.id, record, facts);
     let slot = context.keys().buckets().slot(entry.bucket);
     context.router().call(Request::write(slot, command)).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::EngineSettings;
+
+    #[test]
+    fn places_are_never_given_twice_and_come_back() {
+        let tasks =
+            Tasks::new(&EngineSettings { tasks_max: 100, tasks_at_once: 1, ..EngineSettings::default() });
+        let first = tasks.reserve(99).unwrap();
+        assert_eq!(tasks.reserve(2).unwrap_err().kind(), ErrorKind::Overloaded);
+        let last = tasks.reserve(1).unwrap();
+        assert_eq!(tasks.reserve(1).unwrap_err().kind(), ErrorKind::Overloaded);
+        drop(first);
+        let task = Task::Bury { account: AccountId::new(1).unwrap() };
+        tasks.known().entries.insert((Bucket(0), [0; 8]), (task, Reporter::new()));
+        drop(last);
+        assert_eq!(tasks.reserve(100).unwrap_err().kind(), ErrorKind::Overloaded);
+        let rest = tasks.reserve(99).unwrap();
+        tasks.stop();
+        drop(rest);
+        assert_eq!(tasks.reserve(0).unwrap_err().kind(), ErrorKind::Unavailable);
+        assert_eq!(tasks.known().reserved, 0);
+    }
+
+    #[test]
+    fn homes_that_wait_for_a_watermark_have_a_bound() {
+        let tidies = Tidies::default();
+        let home = AccountId::new(7).unwrap();
+        for _ in 0..3 {
+            tidies.add(vec![home; TIDIES_MAX / 2]);
+        }
+        assert_eq!(tidies.take(usize::MAX).len(), TIDIES_MAX);
+        tidies.add(vec![home]);
+        assert_eq!(tidies.take(256), [home]);
+    }
 }

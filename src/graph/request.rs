@@ -37,7 +37,7 @@ pub(crate) async fn approve(
     let task = Task::Pair { reader: requester, author: account, may_drop: true };
     let mut lost = None;
     for _ in 0..TRIES_MAX {
-        let _place = reserve(context)?;
+        let _place = reserve(context, 1)?;
         let Some(request) = requested(context, requester, account).await? else {
             let (_, epoch) = graph_stamp(context, requester).await?;
             let follows = context.following(requester)?.score(&account).await?.is_some();
@@ -74,7 +74,7 @@ pub(crate) async fn reject(
     account: AccountId,
     requester: AccountId,
 ) -> Result<Epoch> {
-    let _place = reserve(context)?;
+    let _place = reserve(context, 1)?;
     super::change::apply(context, requester, || {
         Box::pin(async {
             if requested(context, requester, account).await?.is_none() {

@@ -94,7 +94,7 @@ pub(crate) async fn follow(
     author: AccountId,
 ) -> Result<(Followed, Epoch)> {
     distinct(reader, author)?;
-    let _place = reserve(context)?;
+    let _place = reserve(context, 1)?;
     let card = context.existing(author).await?;
     if !card.is_active() {
         return Err(Error::invalid(format!("account {author} is {:?}: it cannot be followed", card.state)));
@@ -149,7 +149,7 @@ pub(super) async fn requested(
 /// Unfollows, or takes a request back.
 pub(crate) async fn unfollow(context: &Arc<Context>, reader: AccountId, author: AccountId) -> Result<Epoch> {
     distinct(reader, author)?;
-    let _place = reserve(context)?;
+    let _place = reserve(context, 1)?;
     let following = context.following(reader)?;
     meters::graph_change("unfollow");
     apply(context, reader, || {
@@ -204,7 +204,9 @@ pub(crate) async fn toggle(
     on: bool,
 ) -> Result<Epoch> {
     distinct(account, other)?;
-    let _place = reserve(context)?;
+    // A block ends follows both ways.
+    let places = if what == Toggle::Block && on { 2 } else { 0 };
+    let _places = reserve(context, places)?;
     if on {
         context.existing(other).await?;
     }
