@@ -10,6 +10,11 @@ pub(crate) fn task_retried(kind: &'static str) {
     counter!("tideline_tasks_retried_total", "kind" => kind).increment(1);
 }
 
+/// A task has failed in a way that trying again does not mend.
+pub(crate) fn task_stuck(kind: &'static str) {
+    counter!("tideline_tasks_stuck_total", "kind" => kind).increment(1);
+}
+
 pub(crate) fn task_recovered(how: &'static str) {
     counter!("tideline_tasks_recovered_total", "how" => how).increment(1);
 }

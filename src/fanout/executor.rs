@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, watch};
 use tracing::Instrument as _;
 
 use super::deliver;
@@ -24,6 +23,8 @@ use crate::{graph, meters, rules};
 const LARGE_AT_ONCE: usize = 4;
 /// First and longest pause before an entry that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
+/// Longest pause where trying again cannot help by itself.
+const BACKOFF_STUCK: Duration = Duration::from_secs(60);
 
 /// A task that fails for so long is worth a warning.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -40,7 +41,7 @@ pub(crate) struct Tasks {
     /// Homes that are due for a watermark.
     pub(super) tidies: Tidies,
     /// Nothing new is begun any more.
-    is_stopping: AtomicBool,
+    is_stopping: watch::Sender<bool>,
     has_ended: Notify,
 }
 
@@ -100,7 +101,7 @@ impl Tasks {
             small: Semaphore::new(settings.tasks_at_once),
             large: Semaphore::new(LARGE_AT_ONCE),
             tidies: Tidies::default(),
-            is_stopping: AtomicBool::new(false),
+            is_stopping: watch::Sender::new(false),
             has_ended: Notify::new(),
         }
     }
@@ -145,13 +146,19 @@ impl Tasks {
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        self.is_stopping.load(Ordering::Acquire)
+        *self.is_stopping.borrow()
     }
 
     /// From now on nothing new is begun, and what fails is left to others.
     pub(crate) fn stop(&self) {
-        self.is_stopping.store(true, Ordering::Release);
+        self.is_stopping.send_replace(true);
         self.has_ended.notify_waiters();
+    }
+
+    /// Sleeps for so long, or until nothing new is to be begun.
+    async fn pause(&self, time: Duration) {
+        let mut stopping = self.is_stopping.subscribe();
+        let _ = tokio::time::timeout(time, stopping.wait_for(|is_stopping| *is_stopping)).await;
     }
 
     /// Waits until nothing is under way.
@@ -250,25 +257,46 @@ async fn run_until_done(context: &Arc<Context>, mut entry: Entry, reporter: &Rep
     let started = Instant::now();
     let mut is_told = false;
     loop {
-        match run(context, &mut entry, reporter).await {
+        let error = match run(context, &mut entry, reporter).await {
             Ok(Ended::Done) => return reporter.done(),
-            Ok(Ended::Later) => {}
+            Ok(Ended::Later) => None,
+            Err(e) => Some(e),
+        };
+        let is_stuck = error.as_ref().is_some_and(|e| !e.kind().is_retryable());
+        match error {
+            None => {}
             // In a failover all tasks under way fail, again and again: what goes by itself is no warning.
-            Err(e) if is_told || (e.kind().is_retryable() && started.elapsed() < PATIENCE) => {
+            Some(e) if is_told || (!is_stuck && started.elapsed() < PATIENCE) => {
                 tracing::debug!("task {:?} again: {e}", entry.task);
             }
-            Err(e) => {
+            Some(e) => {
                 is_told = true;
-                tracing::warn!("task {:?} fails again and again: {e}", entry.task);
+                if is_stuck {
+                    meters::task_stuck(entry.task.label());
+                }
+                tracing::warn!(
+                    "task {:?} of bucket {} fails: {e}. It stays in the journal and is tried again, at least every \
+                     {BACKOFF_STUCK:?}; nothing is lost. If that goes on, see to what the error names (rights, a key \
+                     of another type, a newer release's data); `tideline inspect` shows the task",
+                    entry.task,
+                    entry.bucket
+                );
             }
         }
         meters::task_retried(entry.task.label());
+        if !context.tasks.is_stopping() {
+            context.tasks.pause(wait).await;
+        }
         if context.tasks.is_stopping() {
             return;
         }
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(BACKOFF.1);
+        wait = longer(wait, is_stuck);
     }
+}
+
+/// The pause after this one.
+fn longer(wait: Duration, is_stuck: bool) -> Duration {
+    (wait * 2).min(if is_stuck { BACKOFF_STUCK } else { BACKOFF.1 })
 }
 
 /// How a run of a task ended.
@@ -369,5 +397,27 @@ mod tests {
         assert_eq!(tidies.take(usize::MAX).len(), TIDIES_MAX);
         tidies.add(vec![home]);
         assert_eq!(tidies.take(256), [home]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_up_to_a_bound_and_end_with_the_instance() {
+        let pauses = |is_stuck| {
+            let grown = std::iter::successors(Some(BACKOFF.0), move |wait| Some(longer(*wait, is_stuck)));
+            grown.take(20).collect::<Vec<_>>()
+        };
+        assert_eq!(pauses(false).last(), Some(&BACKOFF.1));
+        assert_eq!(pauses(true).last(), Some(&BACKOFF_STUCK));
+        assert_eq!(longer(BACKOFF_STUCK, false), BACKOFF.1);
+        assert!(pauses(true).windows(2).all(|pair| pair[1] >= pair[0] && pair[1] <= pair[0] * 2));
+        let tasks = Arc::new(Tasks::new(&EngineSettings::default()));
+        let began = tokio::time::Instant::now();
+        tasks.pause(Duration::from_secs(1)).await;
+        assert!(began.elapsed() >= Duration::from_secs(1));
+        let stopped = tasks.clone();
+        let pausing = tokio::spawn(async move { stopped.pause(BACKOFF_STUCK).await });
+        tokio::task::yield_now().await;
+        tasks.stop();
+        pausing.await.unwrap();
+        assert!(began.elapsed() < Duration::from_secs(2));
     }
 }

@@ -8,6 +8,7 @@ mod homes;
 mod import;
 mod inspect;
 mod pages;
+mod tasks;
 
 use std::time::Duration;
 
