@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request};
 use crate::context::{Context, changed_always, draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
@@ -97,6 +98,15 @@ async fn attempt(
         Changed::Tree(n, tree) => drop(context.sets().piece_heirs(nth(&pieces, n)?, &tree)?),
         Changed::PieceFull(n) => context.sets().split_piece(nth(&pieces, n)?).await?,
         Changed::NoAccount => return Err(no_account(account)),
+        Changed::State(state) => {
+            let state = AccountState::from_letter(state);
+            return Err(match state {
+                AccountState::Deleted => no_account(account),
+                _ => Error::invalid(format!(
+                    "account {account} is {state:?}: it cannot follow, mute, block or hide"
+                )),
+            });
+        }
         Changed::Limit(n) => {
             let wanted = nth(&intent.edges, n)?;
             return Err(Error::invalid(format!(

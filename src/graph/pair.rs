@@ -232,8 +232,10 @@ async fn settle_request(context: &Arc<Context>, reader: AccountId, author: Accou
         .await;
         return match made {
             Ok(_) => Ok(Ended::Done),
-            // It follows as many as it may: asking again later is its affair.
-            Err(e) if e.kind() == ErrorKind::Invalid => withdraw(context, reader, author, request).await,
+            // It follows as many as it may, or may not follow (any more): asking again later is its affair.
+            Err(e) if matches!(e.kind(), ErrorKind::Invalid | ErrorKind::NotFound) => {
+                withdraw(context, reader, author, request).await
+            }
             Err(e) => Err(e),
         };
     }

@@ -2,23 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use tideline::cluster::{Command, Request};
+use tideline::EngineSettings;
 use tideline::post::Draft;
-use tideline::{AccountId, Engine, EngineSettings};
 
-use super::{accounts, drained, engine_with, small, tenant, walk_home};
+use super::{accounts, at_key, drained, engine_with, small, tenant, walk_home};
 use crate::harness::eventually;
-
-/// An account's home, as `docs/keys.md` spells it.
-async fn at_home(engine: &Engine, account: AccountId, command: &str, value: Option<&str>) {
-    let keys = engine.store().keys();
-    let bucket = keys.buckets().of_account(account.get());
-    let mut key = format!("{}{{{}}}h", keys.prefix(), keys.buckets().tag(bucket)).into_bytes();
-    key.extend(account.get().to_be_bytes());
-    let command = Command::new(command).arg(&key);
-    let command = value.into_iter().fold(command, Command::arg);
-    engine.store().router().call(Request::write(keys.buckets().slot(bucket), command)).await.unwrap();
-}
 
 #[tokio::test]
 async fn what_cannot_be_carried_out_is_never_struck_and_never_claimed_beyond_the_places() {
@@ -29,7 +17,7 @@ async fn what_cannot_be_carried_out_is_never_struck_and_never_claimed_beyond_the
     first.follow(reader, author).await.unwrap();
     drained(&first).await;
     // Somebody has damaged the reader's home: every delivery fails.
-    at_home(&first, reader, "SET", Some("damaged")).await;
+    at_key(&first, 'h', reader, "SET", &["damaged"]).await;
     let mut posts = Vec::new();
     for n in 0..12 {
         posts.insert(0, first.publish(author, &Draft::text(format!("post {n}"))).await.unwrap().id);
@@ -51,7 +39,7 @@ async fn what_cannot_be_carried_out_is_never_struck_and_never_claimed_beyond_the
         assert_eq!(health.journal_entries, 12);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    at_home(&second, reader, "DEL", None).await;
+    at_key(&second, 'h', reader, "DEL", &[]).await;
     drained(&second).await;
     assert_eq!(walk_home(&second, reader, 20).await, posts);
 }
