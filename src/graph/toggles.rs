@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::{Intent, Wanted, apply};
-use crate::account::AccountState;
-use crate::cluster::{Command, Epoch, Request};
+use crate::account::{Account, AccountState};
+use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::{Context, draw};
 use crate::error::{Error, Result};
 use crate::fanout::{Task, reserve};
@@ -177,19 +177,30 @@ pub(super) async fn end_unwanted(
         Box::pin(async {
             let now = following.score(&author).await?;
             let is_same = now.is_some_and(|now| now.to_bits() == since.to_bits());
+            let mut said = Touched::new();
             // Read under the stamp that is compared: a follow that was acknowledged since has renewed it.
-            if !is_same || is_wanted(context, reader, author).await? {
+            if !is_same || is_wanted(context, reader, author, &mut said).await? {
                 return Ok(None);
             }
+            // That it is unwanted must last: else a failover takes the block back, and the follow is gone all the same.
+            context.router().fence(&said).await?;
             unfollow_intent(context, reader, author).map(Some)
         })
     })
     .await
 }
 
-/// Whether an author is there and doesn't block the reader.
-pub(super) async fn is_wanted(context: &Context, reader: AccountId, author: AccountId) -> Result<bool> {
-    match context.account(author).await? {
+/// Whether an author is there and doesn't block the reader. `said`: whose word that is. It is noted before the block is
+/// read, so a fence over it covers both.
+pub(super) async fn is_wanted(
+    context: &Context,
+    reader: AccountId,
+    author: AccountId,
+    said: &mut Touched,
+) -> Result<bool> {
+    let answer = context.router().ask(context.account_request(author)).await?;
+    said.add(&answer);
+    match Account::parse(author, answer.ok()?)? {
         Some(card) if card.state != AccountState::Deleted => Ok(!context.is_blocked(author, reader).await?),
         _ => Ok(false),
     }
