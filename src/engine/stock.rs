@@ -11,7 +11,8 @@ use crate::timeline::{record_of, stored_posts};
 const NONCE: [u8; 8] = [0x80, 0, 0, 0, 0, 0, 0, 1];
 
 impl Engine {
-    /// Makes homes that hold these posts (id and author, ascending), whoever they are of. For load tests only.
+    /// Makes homes that hold these posts (id and author, ascending), whoever they are of. For load tests only: no list
+    /// of days names them, so no sweep finds them, nor does an import.
     #[doc(hidden)]
     pub async fn stock_homes(&self, homes: &[(AccountId, Vec<(u64, u64)>)]) -> Result<()> {
         let context = &self.context;

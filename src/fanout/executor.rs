@@ -10,6 +10,7 @@ use tracing::Instrument as _;
 
 use super::deliver;
 use super::entry::{Entry, Task};
+use super::lease::Lease;
 use super::progress::{Delivery, Reporter};
 use crate::bucket::Bucket;
 use crate::cluster::{Request, Touched};
@@ -38,6 +39,7 @@ pub(crate) struct Tasks {
     most: usize,
     small: Semaphore,
     large: Semaphore,
+    pub(super) lease: Lease,
     /// Homes that are due for a watermark.
     pub(super) tidies: Tidies,
     /// Nothing new is begun any more.
@@ -100,6 +102,7 @@ impl Tasks {
             most: settings.tasks_max,
             small: Semaphore::new(settings.tasks_at_once),
             large: Semaphore::new(LARGE_AT_ONCE),
+            lease: Lease::default(),
             tidies: Tidies::default(),
             is_stopping: watch::Sender::new(false),
             has_ended: Notify::new(),
@@ -112,7 +115,7 @@ impl Tasks {
 
     fn reserve(&self, places: usize) -> Result<Reserved<'_>> {
         if self.is_stopping() {
-            return Err(Error::unavailable("this instance is shutting down"));
+            return Err(Error::unavailable("this instance is shutting down, or has given way to an import"));
         }
         let mut known = self.known();
         let taken = known.entries.len() + known.reserved;
