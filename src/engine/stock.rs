@@ -22,7 +22,7 @@ impl Engine {
             let head = record_of(0, u64::from_be_bytes(NONCE));
             let begin = Command::new("RPUSH").arg(&home).arg(&head);
             let records = posts.iter().map(|(id, author)| record_of(*id, *author));
-            let finish = functions::home_finish(home, &NONCE, 0, context.fit, records);
+            let finish = functions::home_finish(home, &NONCE, 0, context.fit(), records);
             batch.push_ordered([Request::write(slot, begin), Request::write(slot, finish)]);
         }
         for answer in context.run_all(batch).await? {

@@ -46,7 +46,7 @@ pub(super) async fn tidy_all(context: &Context) {
 }
 
 fn tidy(context: &Context, reader: AccountId) -> Request {
-    Request::write(context.slot(reader), functions::home_tidy(context.keys().home(reader), context.fit))
+    Request::write(context.slot(reader), functions::home_tidy(context.keys().home(reader), context.fit()))
 }
 
 /// A post on its way to homes.
@@ -143,6 +143,7 @@ impl Parcel<'_> {
             for home in context.tasks.tidies.take(TIDIES_AT_ONCE) {
                 batch.push(tidy(context, home));
             }
+            let fit = context.fit();
             let mut due = Vec::new();
             let mut delivered = 0;
             for (n, (reader, answer)) in chunk.iter().zip(context.router().run(batch).await).enumerate() {
@@ -153,7 +154,7 @@ impl Parcel<'_> {
                 if length > 0 && n % HOMES_PER_SAMPLE == 0 {
                     meters::home_length(length);
                 }
-                if length > 0 && context.fit.is_due(length) {
+                if length > 0 && fit.is_due(length) {
                     due.push(*reader);
                 }
             }
@@ -258,7 +259,7 @@ impl Parcel<'_> {
         let context = self.context;
         let [set, members] = context.sets().piece_keys(piece);
         let head = context.keys().home_head(piece.bucket());
-        let command = functions::home_deliver(set, members, piece.leaf(), &head, &self.record, context.fit);
+        let command = functions::home_deliver(set, members, piece.leaf(), &head, &self.record, context.fit());
         Request::write(context.keys().buckets().slot(piece.bucket()), command).unless_moving()
     }
 }

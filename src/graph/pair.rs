@@ -146,7 +146,7 @@ impl Follow {
                 since: self.since,
                 may_drop: self.may_drop,
                 reach,
-                fit: context.fit,
+                fit: context.fit(),
             };
             let answer = context.once(context.slot(self.reader), settle.command(&ids)).await?;
             touched.add(&answer);
