@@ -117,6 +117,7 @@ fn of_engine(settings: &mut EngineSettings) -> Section<'_> {
         text_chars,
         following_max,
         restrictions_max,
+        requests_max,
         journal_max,
         shows_replies_to_strangers,
         dormant_after_days,
@@ -145,6 +146,7 @@ fn of_engine(settings: &mut EngineSettings) -> Section<'_> {
         .number("outbox_posts", outbox_posts)
         .number("following_max", following_max)
         .number("restrictions_max", restrictions_max)
+        .number("requests_max", requests_max)
         .time("token_ttl_s", token_ttl)
         .number("journal_max", journal_max)
         .number("tasks_at_once", tasks_at_once)

@@ -115,6 +115,7 @@ pub(crate) struct GraphChange {
     pub(crate) marks: Vec<(AccountId, Option<Mark>)>,
     /// Whose request changes, what it must be now, and what it becomes.
     pub(crate) request: Option<(AccountId, Option<Mark>, Option<Mark>)>,
+    pub(crate) requests_max: u32,
     pub(crate) edges: Vec<Edge>,
 }
 
@@ -131,6 +132,8 @@ pub(crate) enum Changed {
     JournalFull,
     /// The request is another one.
     Request,
+    /// There are as many requests as there may be.
+    Requests,
     /// Of the edge with that number: our copy of the tree is old, its piece is full, its set is.
     Tree(usize, Vec<u8>),
     PieceFull(usize),
@@ -161,6 +164,7 @@ impl GraphChange {
                 .arg(or_empty(wanted.as_ref()))
                 .arg(or_empty(becomes.as_ref())),
         };
+        command = command.arg(self.requests_max);
         for edge in &self.edges {
             let op = if edge.op == EdgeOp::Add { "+" } else { "-" };
             command = leaf_args(command.arg(op), edge.leaf)
@@ -186,6 +190,7 @@ impl Changed {
                 b"gone" => Self::NoAccount,
                 b"busy" => Self::JournalFull,
                 b"request" => Self::Request,
+                b"requests" => Self::Requests,
                 _ => return Err(unexpected("change", &reply)),
             },
             [word, value] => match word.bytes()? {

@@ -114,6 +114,10 @@ async fn attempt(
                 wanted.what, wanted.limit
             )));
         }
+        Changed::Requests => {
+            let most = context.settings.requests_max;
+            return Err(Error::invalid(format!("account {account} waits for {most} answers already")));
+        }
         Changed::JournalFull => return Err(journal_full(context)),
     }
     Ok(None)
@@ -157,6 +161,7 @@ fn graph_change(
         entries: entries.iter().map(|entry| (entry.id, entry.stored())).collect(),
         marks: marked.chain(intent.unmarked.iter().map(|author| (*author, None))).collect(),
         request: intent.request,
+        requests_max: context.settings.requests_max,
         edges: intent.edges.iter().zip(pieces).map(edge).collect(),
     }
 }

@@ -7,7 +7,7 @@ use super::change::{Intent, Wanted, apply};
 use crate::account::{Account, AccountState};
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::{Context, draw};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Task, reserve};
 use crate::functions::{EdgeOp, Mark, mark};
 use crate::ids::AccountId;
@@ -122,6 +122,7 @@ pub(crate) async fn follow(
             if requested(context, reader, author).await?.is_some() {
                 return Ok(None);
             }
+            has_room(context, author).await?;
             Ok(Some(Intent {
                 request: Some((author, None, Some(draw()))),
                 tasks: vec![Task::Pair { reader, author, may_drop: true }],
@@ -144,6 +145,19 @@ pub(super) async fn requested(
     let command = Command::new("HGET").arg(&context.keys().requested(reader)).arg(&author.to_bytes());
     let reply = context.router().call(Request::read(context.slot(reader), command)).await?;
     if reply.is_nil() { Ok(None) } else { mark(&reply).map(Some) }
+}
+
+/// Whether one more may wait for a locked account's answer. Those under way are not counted, so it may be a few more.
+async fn has_room(context: &Context, author: AccountId) -> Result<()> {
+    let waiting = Command::new("HLEN").arg(&context.keys().waiting(author));
+    let waiting = context.router().call(Request::read(context.slot(author), waiting)).await?.count()?;
+    if waiting < u64::from(context.settings.requests_max) {
+        return Ok(());
+    }
+    let text = format!(
+        "{waiting} wait for the answer of account {author} already; ask again when it has answered some"
+    );
+    Err(Error::new(ErrorKind::Overloaded, text))
 }
 
 /// Unfollows, or takes a request back.

@@ -43,12 +43,13 @@ end
 -- ARGV  graph stamp that the caller saw, new graph stamp, new marks stamp,
 --       most entries of the journal, how many are new, entry, value, ...,
 --       how many marks change, author, mark (or '' to take it away), ...,
---       '' or the account whose request changes, what its request must be now ('' anything), what it becomes ('' none)
+--       '' or the account whose request changes, what its request must be now ('' anything), what it becomes ('' none),
+--       most requests,
 --       then for each set: '+' or '-', piece (-1: small), depth, most of a piece, most of the set, the record's field
 --       for its size, member
 -- Reply {'ok', stamp}; {'stamp', graph stamp}: something has changed; {'gone'}: no such account; {'state', state}: it
---       may not; {'busy'}: the journal is full; {'request'}: the request is another one; and of set number n:
---       {'tree', n, tree}, {'full', n}, {'limit', n}
+--       may not; {'busy'}: the journal is full; {'request'}: the request is another one; {'requests'}: there are too
+--       many; and of set number n: {'tree', n, tree}, {'full', n}, {'limit', n}
 local function change(keys, args)
   local record = redis.call('HMGET', keys[1], 'g', 's')
   local stamp, state = record[1], record[2]
@@ -64,7 +65,8 @@ local function change(keys, args)
   at = first_mark + 2 * marks
   local asked, wanted, becomes = args[at], args[at + 1], args[at + 2]
   if wanted ~= '' and redis.call('HGET', keys[3], asked) ~= wanted then return { 'request' } end
-  local first_set = at + 3
+  if becomes ~= '' and redis.call('HLEN', keys[3]) >= tonumber(args[at + 3]) then return { 'requests' } end
+  local first_set = at + 4
   local is_more = becomes ~= ''
   for n = 0, (#keys - 5) / 2 - 1 do
     local a, key, place = first_set + 7 * n, keys[6 + 2 * n], keys[7 + 2 * n]

@@ -177,3 +177,34 @@ async fn a_follow_ends_only_for_a_block_that_lasts() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn requests_have_a_bound_on_both_sides() {
+    let settings = EngineSettings { requests_max: 3, ..small() };
+    let engine = engine_with(tenant(40), settings).await;
+    let people = accounts(&engine, 9).await;
+    let locked = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+    for account in &people[..5] {
+        engine.update_account(*account, &locked).await.unwrap();
+    }
+    let asking = people[5];
+    for author in &people[..3] {
+        assert_eq!(engine.follow(asking, *author).await.unwrap(), Followed::Requested);
+    }
+    let refused = engine.follow(asking, people[3]).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    // What it has asked it may ask again; one less makes room for one more.
+    engine.follow(asking, people[0]).await.unwrap();
+    engine.unfollow(asking, people[0]).await.unwrap();
+    engine.follow(asking, people[3]).await.unwrap();
+    let popular = people[4];
+    for reader in [people[0], people[1], people[6]] {
+        engine.follow(reader, popular).await.unwrap();
+        drained(&engine).await;
+    }
+    let refused = engine.follow(people[7], popular).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
+    engine.reject(popular, people[0]).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(engine.follow(people[7], popular).await.unwrap(), Followed::Requested);
+}
