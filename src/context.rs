@@ -17,7 +17,7 @@ use crate::rules;
 use crate::settings::{Acknowledge, EngineSettings};
 use crate::sharded::{Sets, SortedSet};
 use crate::store::Store;
-use crate::timeline::{Caches, OwnCaches};
+use crate::timeline::{Caches, Fills, OwnCaches};
 
 /// What the parts of an engine share.
 #[derive(Debug)]
@@ -26,12 +26,12 @@ pub(crate) struct Context {
     pub(crate) settings: EngineSettings,
     /// This instance, drawn at its start: one that restarts is another one, so what it left is claimed.
     pub(crate) instance: Mark,
-    pub(crate) fit: HomeFit,
     pub(crate) caches: Caches,
     pub(crate) tasks: Tasks,
     pub(crate) fills_seen: FillsSeen,
     pub(crate) traffic: Traffic,
     pub(crate) judge: Judge,
+    pub(crate) fills: Fills,
 }
 
 /// Random bytes for what is only compared for equality: drawn anew for every sending.
@@ -46,9 +46,8 @@ impl Context {
         own: OwnCaches,
         policy: Arc<dyn Policy>,
     ) -> Arc<Self> {
-        let fit = HomeFit::new(settings.home_posts, store.router().limits().list_size);
-        if !fit.is_one_node() {
-            let (posts, size) = (settings.home_posts, store.router().limits().list_size);
+        let (posts, size) = (settings.home_posts, store.router().limits().list_size);
+        if !HomeFit::new(posts, size).is_one_node() {
             tracing::warn!(
                 "homes of {posts} posts take several list nodes with `list-max-listpack-size {size}`: they cost more \
                  to read; 400 fit with -2, the servers' default"
@@ -57,12 +56,28 @@ impl Context {
         let caches = Caches::new(&settings, own);
         let tasks = Tasks::new(&settings);
         let fills_seen = FillsSeen::new();
-        let (traffic, judge) = (Traffic::default(), Judge::new(policy, settings.modes.decide_every));
-        Arc::new(Self { store, settings, instance: draw(), fit, caches, tasks, fills_seen, traffic, judge })
+        let judge = Judge::new(policy, settings.modes.decide_every);
+        Arc::new(Self {
+            store,
+            settings,
+            instance: draw(),
+            caches,
+            tasks,
+            fills_seen,
+            fills: Fills::default(),
+            traffic: Traffic::default(),
+            judge,
+        })
     }
 
     pub(crate) fn router(&self) -> &Router {
         self.store.router()
+    }
+
+    /// How long homes are, by what the servers keep in one list node now: that is read again with each change of the
+    /// slot map.
+    pub(crate) fn fit(&self) -> HomeFit {
+        HomeFit::new(self.settings.home_posts, self.router().limits().list_size)
     }
 
     pub(crate) fn keys(&self) -> &Keyspace {
@@ -181,4 +196,44 @@ pub(crate) fn unix_ms() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::BoxFuture;
+
+    use super::*;
+    use crate::bucket::Buckets;
+    use crate::cluster::simulated::Simulated;
+    use crate::sharded::SetSettings;
+
+    /// A cluster that nobody asks.
+    #[derive(Debug)]
+    struct Silent;
+
+    impl Simulated for Silent {
+        fn run(&self, _: Batch) -> BoxFuture<'_, Vec<Result<Answer>>> {
+            unreachable!("nobody asks")
+        }
+
+        fn fence<'a>(&'a self, _: &'a Touched) -> BoxFuture<'a, Result<()>> {
+            unreachable!("nobody asks")
+        }
+
+        fn now_ms(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn homes_fit_the_servers_as_they_are_now() {
+        let router = Router::simulated(Arc::new(Silent)).unwrap();
+        let keys = Keyspace::new("", Buckets::default()).unwrap();
+        let store = Store::simulated(router.clone(), keys, SetSettings::default()).unwrap();
+        let context = Context::new(store, EngineSettings::default(), OwnCaches::default());
+        assert!(context.fit().is_one_node());
+        // A primary with nodes of 4 kB has joined.
+        router.learn_list_size(-1);
+        assert!(!context.fit().is_one_node());
+    }
 }

@@ -10,8 +10,20 @@ pub(crate) fn task_retried(kind: &'static str) {
     counter!("tideline_tasks_retried_total", "kind" => kind).increment(1);
 }
 
+/// A task has failed in a way that trying again does not mend.
+pub(crate) fn task_stuck(kind: &'static str) {
+    counter!("tideline_tasks_stuck_total", "kind" => kind).increment(1);
+}
+
 pub(crate) fn task_recovered(how: &'static str) {
     counter!("tideline_tasks_recovered_total", "how" => how).increment(1);
+}
+
+/// Homes that were due for a watermark, and found no room among those that wait.
+pub(crate) fn tidies_dropped(homes: usize) {
+    if homes > 0 {
+        counter!("tideline_tidies_dropped_total").increment(homes as u64);
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge")]

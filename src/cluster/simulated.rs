@@ -6,9 +6,10 @@ use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 
 use super::batch::{Answer, Batch};
+use super::facts::ListpackLimits;
 use super::fence::Touched;
 use super::node::Common;
-use super::router::{Inner, Router};
+use super::router::{Health, Inner, Router};
 use super::settings::RouterSettings;
 use super::topology::Topology;
 use super::wire::Dialer;
@@ -43,5 +44,11 @@ impl Router {
             simulated: Some(simulated),
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// As if the servers had been asked again, and said this of their lists.
+    pub(crate) fn learn_list_size(&self, list_size: i64) {
+        let limits = ListpackLimits { list_size, ..self.limits() };
+        self.inner.health.store(Arc::new(Health { limits, findings: Vec::new() }));
     }
 }

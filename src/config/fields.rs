@@ -125,6 +125,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         text_chars,
         following_max,
         restrictions_max,
+        requests_max,
         journal_max,
         shows_replies_to_strangers,
         dormant_after_days,
@@ -154,6 +155,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         .number("outbox_posts", outbox_posts)
         .number("following_max", following_max)
         .number("restrictions_max", restrictions_max)
+        .number("requests_max", requests_max)
         .time("token_ttl_s", token_ttl)
         .number("journal_max", journal_max)
         .number("tasks_at_once", tasks_at_once)

@@ -79,7 +79,7 @@ impl Engine {
         let keys = [context.keys().account(id), context.keys().journal(context.bucket(id))];
         let mut may_be_done = false;
         for _ in 0..TRIES_MAX {
-            let _place = fanout::reserve(context)?;
+            let _place = fanout::reserve(context, 1)?;
             let (seen, epoch) = graph::graph_stamp(context, id).await?;
             let entry = fanout::Entry::new(context.bucket(id), context.instance, Task::Bury { account: id });
             let stamps = (seen, draw());

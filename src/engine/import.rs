@@ -66,7 +66,7 @@ impl EngineBuilder {
         settings.check()?;
         let policy = settings.modes.make();
         let context = Context::new(Store::open(store).await?, settings, OwnCaches::default(), policy);
-        fanout::hold_for_import(&context).await?;
+        fanout::begin_import(&context).await?;
         // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of each
         // account fills it anew.
         timeline::sweep(&context, u32::MAX).await?;
@@ -301,13 +301,17 @@ impl Importer {
         ids.into_iter().map(|id| id.ok_or_else(|| Error::internal("a post without an id"))).collect()
     }
 
-    /// Spreads the follower sets that have become large, and gives the tenant free.
+    /// Spreads the follower sets that have become large, drops homes that came into being meanwhile, and gives the
+    /// tenant free.
     pub async fn finish(self) -> Result<()> {
         let most = self.context.sets().spread_at();
         for (author, _) in self.followers.iter().filter(|(_, count)| **count >= most) {
             self.context.followers(*author)?.spread().await?;
             fanout::hold_for_import(&self.context).await?;
         }
+        // An engine that was frozen past its lease may have filled homes meanwhile, or tools that only look.
+        fanout::hold_for_import(&self.context).await?;
+        timeline::sweep(&self.context, u32::MAX).await?;
         fanout::end_import(&self.context).await
     }
 }

@@ -165,8 +165,8 @@ impl Engine {
         })
     }
 
-    /// Stops: takes nothing new, finishes what is under way, and gives its lease back, so that others take over at
-    /// once what is left at the deadline. Tells how many tasks that are. Other copies of this engine stop too.
+    /// Stops: takes nothing new, finishes what is under way, and gives its lease back (until then it renews it), so
+    /// that others take over at once what is left at the deadline. Tells how many tasks that are. Other copies of this engine stop too.
     pub async fn shutdown(&self, deadline: Duration) -> Result<usize> {
         self.context.tasks.stop();
         let _ = timeout(deadline, self.context.tasks.ended()).await;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tracing::Instrument as _;
 
 use super::Engine;
-use crate::account::{AccountState, Mode};
+use crate::account::{Account, AccountState, Mode};
 use crate::cluster::{Command, Epoch, Request};
 use crate::context::{draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
@@ -13,7 +13,7 @@ use crate::fanout::{self, Delivery, Entry, FanoutState, Recipients, Reference, T
 use crate::functions::{self, Deleted, Edited, Publish};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
-use crate::post::{Draft, Edit, Header, Post};
+use crate::post::{Audience, Draft, Edit, Header, Post, Visibility};
 
 /// Homes that have a post when it is acknowledged as "first".
 const FIRST_HOMES: u64 = 1_000;
@@ -143,11 +143,8 @@ impl Engine {
             if header.author != target.author {
                 return Err(missing());
             }
-            if target.author != author {
-                let is_seen = post.admits(author) && !self.context.restricts(target.author, author).await?;
-                if !is_seen {
-                    return Err(missing());
-                }
+            if target.author != author && !self.is_seen(author, &post).await? {
+                return Err(missing());
             }
             if what == "repost_of" && !may_be_reposted(author, &header, &post) {
                 return Err(Error::invalid(format!(
@@ -157,6 +154,24 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Whether `reader` may see another one's post, as a profile would show it.
+    async fn is_seen(&self, reader: AccountId, post: &Post) -> Result<bool> {
+        let context = &self.context;
+        let header = post.header();
+        let author = context.account(header.author).await?.filter(Account::is_active);
+        let Some(author) = author.filter(|_| post.admits(reader)) else { return Ok(false) };
+        let for_followers = match header.visibility {
+            Visibility::Public | Visibility::Unlisted => author.state == AccountState::Limited,
+            Visibility::Followers => true,
+            // It names the reader.
+            Visibility::Direct => false,
+        };
+        if for_followers && !self.is_following(reader, header.author).await? {
+            return Ok(false);
+        }
+        Ok(!context.restricts(header.author, reader).await?)
     }
 
     /// A post as it is stored, and who told it.
@@ -179,7 +194,7 @@ impl Engine {
         let references = Reference::all(draft.repost_of, draft.reply_to);
         let mut lost = None;
         for _ in 0..TRIES_MAX {
-            let _place = fanout::reserve(context)?;
+            let _places = fanout::reserve(context, 1 + references.len())?;
             let entry = draw();
             let refers: Vec<(functions::Mark, Reference)> =
                 references.iter().map(|to| (draw(), *to)).collect();
@@ -250,7 +265,7 @@ impl Engine {
             outbox_most: context.settings.outbox_posts,
             owner: context.instance,
             entry,
-            fit: context.fit,
+            fit: context.fit(),
             references: references.iter().map(|(entry, to)| (*entry, to.stored())).collect(),
         })
     }
@@ -316,7 +331,6 @@ impl Engine {
         if id.bucket(buckets) != context.bucket(author) {
             return Err(no_post_of(id, author));
         }
-        let _place = fanout::reserve(context)?;
         let (post, epoch) = self.stored(id).await?;
         // An earlier sending may have deleted it; that may not be on replicas yet.
         let Some(post) = post else { return self.acknowledged(epoch).await };
@@ -325,6 +339,7 @@ impl Engine {
             |to: Reference| Entry::new(bucket, context.instance, Task::Refer { post: id, author, to });
         let references = Reference::all(post.header().original, post.header().reply_to);
         let entries: Vec<Entry> = references.into_iter().map(refer).collect();
+        let _places = fanout::reserve(context, entries.len())?;
         let keys = context.keys();
         let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
         let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
@@ -353,7 +368,6 @@ impl Engine {
 }
 
 fn may_be_reposted(by: AccountId, header: &Header, post: &Post) -> bool {
-    use crate::post::{Audience, Visibility};
     match header.visibility {
         Visibility::Public | Visibility::Unlisted => post.audience() == Audience::Unnamed,
         // Its own followers have seen it; nobody else will.

@@ -11,7 +11,8 @@ use crate::timeline::{record_of, stored_posts};
 const NONCE: [u8; 8] = [0x80, 0, 0, 0, 0, 0, 0, 1];
 
 impl Engine {
-    /// Makes homes that hold these posts (id and author, ascending), whoever they are of. For load tests only.
+    /// Makes homes that hold these posts (id and author, ascending), whoever they are of. For load tests only: no list
+    /// of days names them, so no sweep finds them, nor does an import.
     #[doc(hidden)]
     pub async fn stock_homes(&self, homes: &[(AccountId, Vec<(u64, u64)>)]) -> Result<()> {
         let context = &self.context;
@@ -21,7 +22,7 @@ impl Engine {
             let head = record_of(0, u64::from_be_bytes(NONCE));
             let begin = Command::new("RPUSH").arg(&home).arg(&head);
             let records = posts.iter().map(|(id, author)| record_of(*id, *author));
-            let finish = functions::home_finish(home, &NONCE, 0, context.fit, records);
+            let finish = functions::home_finish(home, &NONCE, 0, context.fit(), records);
             batch.push_ordered([Request::write(slot, begin), Request::write(slot, finish)]);
         }
         for answer in context.run_all(batch).await? {

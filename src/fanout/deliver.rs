@@ -37,7 +37,7 @@ pub(super) async fn tidy_all(context: &Context) {
 }
 
 fn tidy(context: &Context, reader: AccountId) -> Request {
-    Request::write(context.slot(reader), functions::home_tidy(context.keys().home(reader), context.fit))
+    Request::write(context.slot(reader), functions::home_tidy(context.keys().home(reader), context.fit()))
 }
 
 /// A post on its way to homes.
@@ -141,7 +141,7 @@ impl Visit for Parcel<'_> {
         let keys = self.context.keys();
         let head = keys.home_head(piece.bucket());
         let command =
-            functions::home_deliver(set, members, piece.leaf(), &head, &self.record, self.context.fit);
+            functions::home_deliver(set, members, piece.leaf(), &head, &self.record, self.context.fit());
         Request::write(keys.buckets().slot(piece.bucket()), command).unless_moving()
     }
 

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, watch};
 use tracing::Instrument as _;
 
 use super::deliver;
 use super::entry::{Entry, Task};
+use super::lease::Lease;
 use super::progress::{Delivery, DeliveryProgress, Reporter};
 use crate::bucket::Bucket;
 use crate::cluster::{Request, Touched};
@@ -24,23 +24,37 @@ use crate::{graph, meters, modes, rules};
 const LARGE_AT_ONCE: usize = 4;
 /// First and longest pause before an entry that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
+/// Longest pause where trying again cannot help by itself.
+const BACKOFF_STUCK: Duration = Duration::from_secs(60);
 
 /// A task that fails for so long is worth a warning.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Homes that wait for a watermark; 8 bytes each.
+const TIDIES_MAX: usize = 100_000;
 
 /// What this instance has to do.
 #[derive(Debug)]
 pub(crate) struct Tasks {
-    /// Entries that wait or are under way here.
-    known: Mutex<HashMap<(Bucket, Mark), (Task, Reporter)>>,
+    known: Mutex<Known>,
     most: usize,
     small: Semaphore,
     large: Semaphore,
+    pub(super) lease: Lease,
     /// Homes that are due for a watermark.
     pub(super) tidies: Tidies,
     /// Nothing new is begun any more.
-    is_stopping: AtomicBool,
+    is_stopping: watch::Sender<bool>,
     has_ended: Notify,
+}
+
+/// Entries that wait or are under way here, and places for those that are about to be accepted.
+///
+/// What an entry that is under way leaves to do itself (a pair that turns a request into a follow) needs no place: it
+/// ends right after.
+#[derive(Debug, Default)]
+struct Known {
+    entries: HashMap<(Bucket, Mark), (Task, Reporter)>,
+    reserved: usize,
 }
 
 /// Homes that wait for a watermark. Whoever sends something next takes some along.
@@ -52,8 +66,12 @@ impl Tidies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What finds no room is dropped: the next delivery that is due at that home brings it back.
     pub(super) fn add(&self, homes: Vec<AccountId>) {
-        self.homes().extend(homes);
+        let mut waiting = self.homes();
+        let room = TIDIES_MAX.saturating_sub(waiting.len());
+        meters::tidies_dropped(homes.len().saturating_sub(room));
+        waiting.extend(homes.into_iter().take(room));
     }
 
     pub(super) fn take(&self, most: usize) -> Vec<AccountId> {
@@ -63,9 +81,19 @@ impl Tidies {
     }
 }
 
-/// A place among the tasks, taken before a write is accepted.
+/// Places among the tasks, taken before a write is accepted; given back when it is dropped, by when the tasks that they
+/// were for are known.
 #[derive(Debug)]
-pub(crate) struct Reserved;
+pub(crate) struct Reserved<'a> {
+    tasks: &'a Tasks,
+    places: usize,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.tasks.known().reserved -= self.places;
+    }
+}
 
 impl Tasks {
     pub(crate) fn new(settings: &crate::settings::EngineSettings) -> Self {
@@ -74,39 +102,66 @@ impl Tasks {
             most: settings.tasks_max,
             small: Semaphore::new(settings.tasks_at_once),
             large: Semaphore::new(LARGE_AT_ONCE),
+            lease: Lease::default(),
             tidies: Tidies::default(),
-            is_stopping: AtomicBool::new(false),
+            is_stopping: watch::Sender::new(false),
             has_ended: Notify::new(),
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<(Bucket, Mark), (Task, Reporter)>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reserve(&self, places: usize) -> Result<Reserved<'_>> {
+        if self.is_stopping() {
+            return Err(Error::unavailable("this instance is shutting down, or has given way to an import"));
+        }
+        let mut known = self.known();
+        let taken = known.entries.len() + known.reserved;
+        if taken + places > self.most {
+            return Err(Error::new(
+                ErrorKind::Overloaded,
+                format!(
+                    "{taken} of {} places for fan-outs and other tasks are taken in this instance (tasks_max); slow \
+                     down",
+                    self.most
+                ),
+            ));
+        }
+        known.reserved += places;
+        Ok(Reserved { tasks: self, places })
     }
 
     /// How many wait or are under way.
     pub(crate) fn len(&self) -> usize {
-        self.known().len()
+        self.known().entries.len()
     }
 
     pub(crate) fn knows(&self, bucket: Bucket, id: Mark) -> bool {
-        self.known().contains_key(&(bucket, id))
+        self.known().entries.contains_key(&(bucket, id))
     }
 
     /// The fan-out of a post, if it is being run here.
     fn delivery_of(&self, post: PostId) -> Option<Delivery> {
         let is_it = |task: &Task| matches!(task, Task::Deliver { post: id, .. } if *id == post);
-        self.known().values().find(|(task, _)| is_it(task)).map(|(_, reporter)| reporter.follow())
+        self.known().entries.values().find(|(task, _)| is_it(task)).map(|(_, reporter)| reporter.follow())
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        self.is_stopping.load(Ordering::Acquire)
+        *self.is_stopping.borrow()
     }
 
     /// From now on nothing new is begun, and what fails is left to others.
     pub(crate) fn stop(&self) {
-        self.is_stopping.store(true, Ordering::Release);
+        self.is_stopping.send_replace(true);
         self.has_ended.notify_waiters();
+    }
+
+    /// Sleeps for so long, or until nothing new is to be begun.
+    async fn pause(&self, time: Duration) {
+        let mut stopping = self.is_stopping.subscribe();
+        let _ = tokio::time::timeout(time, stopping.wait_for(|is_stopping| *is_stopping)).await;
     }
 
     /// Waits until nothing is under way.
@@ -122,20 +177,9 @@ impl Tasks {
     }
 }
 
-/// Makes sure that there is room for a task before a write that needs one is accepted.
-pub(crate) fn reserve(context: &Context) -> Result<Reserved> {
-    let tasks = &context.tasks;
-    if tasks.is_stopping() {
-        return Err(Error::unavailable("this instance is shutting down"));
-    }
-    let under_way = tasks.len();
-    if under_way >= tasks.most {
-        return Err(Error::new(
-            ErrorKind::Overloaded,
-            format!("{under_way} fan-outs and other tasks wait in this instance (tasks_max); slow down"),
-        ));
-    }
-    Ok(Reserved)
+/// Makes sure that there is room for so many tasks before a write that leaves them is accepted.
+pub(crate) fn reserve(context: &Context, places: usize) -> Result<Reserved<'_>> {
+    context.tasks.reserve(places)
 }
 
 /// Writes an entry into its journal.
@@ -160,7 +204,7 @@ pub(crate) fn journal_full(context: &Context) -> Error {
 
 /// Has something looked at, by us or by whoever finishes what we leave.
 pub(crate) async fn add(context: &Arc<Context>, bucket: Bucket, task: Task) -> Result<Delivery> {
-    let _place = reserve(context)?;
+    let _place = reserve(context, 1)?;
     let entry = Entry::new(bucket, context.instance, task);
     note(context, &entry).await?;
     Ok(accept(context, entry))
@@ -191,7 +235,7 @@ pub(crate) async fn state(context: &Context, post: PostId) -> Result<FanoutState
 pub(crate) fn accept(context: &Arc<Context>, entry: Entry) -> Delivery {
     let reporter = Reporter::new();
     let delivery = reporter.follow();
-    match context.tasks.known().entry((entry.bucket, entry.id)) {
+    match context.tasks.known().entries.entry((entry.bucket, entry.id)) {
         // Somebody here runs it already.
         Occupied(known) => return known.get().1.follow(),
         Vacant(place) => drop(place.insert((entry.task, reporter.clone()))),
@@ -201,7 +245,7 @@ pub(crate) fn accept(context: &Arc<Context>, entry: Entry) -> Delivery {
         let key = (entry.bucket, entry.id);
         let span = tracing::debug_span!("task", kind = entry.task.label(), bucket = %entry.bucket);
         run_until_done(&context, entry, &reporter).instrument(span).await;
-        context.tasks.known().remove(&key);
+        context.tasks.known().entries.remove(&key);
         if context.tasks.len() == 0 {
             // Nobody is left to take the tidying along.
             deliver::tidy_all(&context).await;
@@ -216,25 +260,46 @@ async fn run_until_done(context: &Arc<Context>, mut entry: Entry, reporter: &Rep
     let started = Instant::now();
     let mut is_told = false;
     loop {
-        match run(context, &mut entry, reporter).await {
+        let error = match run(context, &mut entry, reporter).await {
             Ok(Ended::Done) => return reporter.done(),
-            Ok(Ended::Later) => {}
+            Ok(Ended::Later) => None,
+            Err(e) => Some(e),
+        };
+        let is_stuck = error.as_ref().is_some_and(|e| !e.kind().is_retryable());
+        match error {
+            None => {}
             // In a failover all tasks under way fail, again and again: what goes by itself is no warning.
-            Err(e) if is_told || (e.kind().is_retryable() && started.elapsed() < PATIENCE) => {
+            Some(e) if is_told || (!is_stuck && started.elapsed() < PATIENCE) => {
                 tracing::debug!("task {:?} again: {e}", entry.task);
             }
-            Err(e) => {
+            Some(e) => {
                 is_told = true;
-                tracing::warn!("task {:?} fails again and again: {e}", entry.task);
+                if is_stuck {
+                    meters::task_stuck(entry.task.label());
+                }
+                tracing::warn!(
+                    "task {:?} of bucket {} fails: {e}. It stays in the journal and is tried again, at least every \
+                     {BACKOFF_STUCK:?}; nothing is lost. If that goes on, see to what the error names (rights, a key \
+                     of another type, a newer release's data); `tideline inspect` shows the task",
+                    entry.task,
+                    entry.bucket
+                );
             }
         }
         meters::task_retried(entry.task.label());
+        if !context.tasks.is_stopping() {
+            context.tasks.pause(wait).await;
+        }
         if context.tasks.is_stopping() {
             return;
         }
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(BACKOFF.1);
+        wait = longer(wait, is_stuck);
     }
+}
+
+/// The pause after this one.
+fn longer(wait: Duration, is_stuck: bool) -> Duration {
+    (wait * 2).min(if is_stuck { BACKOFF_STUCK } else { BACKOFF.1 })
 }
 
 /// How a run of a task ended.
@@ -307,4 +372,64 @@ async fn strike(context: &Context, entry: &Entry, facts: &[(&str, u64)]) -> Resu
     let command = functions::journal_strike(journal, &entry.id, record, facts);
     let slot = context.keys().buckets().slot(entry.bucket);
     context.router().call(Request::write(slot, command)).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::EngineSettings;
+
+    #[test]
+    fn places_are_never_given_twice_and_come_back() {
+        let tasks =
+            Tasks::new(&EngineSettings { tasks_max: 100, tasks_at_once: 1, ..EngineSettings::default() });
+        let first = tasks.reserve(99).unwrap();
+        assert_eq!(tasks.reserve(2).unwrap_err().kind(), ErrorKind::Overloaded);
+        let last = tasks.reserve(1).unwrap();
+        assert_eq!(tasks.reserve(1).unwrap_err().kind(), ErrorKind::Overloaded);
+        drop(first);
+        let task = Task::Bury { account: AccountId::new(1).unwrap() };
+        tasks.known().entries.insert((Bucket(0), [0; 8]), (task, Reporter::new()));
+        drop(last);
+        assert_eq!(tasks.reserve(100).unwrap_err().kind(), ErrorKind::Overloaded);
+        let rest = tasks.reserve(99).unwrap();
+        tasks.stop();
+        drop(rest);
+        assert_eq!(tasks.reserve(0).unwrap_err().kind(), ErrorKind::Unavailable);
+        assert_eq!(tasks.known().reserved, 0);
+    }
+
+    #[test]
+    fn homes_that_wait_for_a_watermark_have_a_bound() {
+        let tidies = Tidies::default();
+        let home = AccountId::new(7).unwrap();
+        for _ in 0..3 {
+            tidies.add(vec![home; TIDIES_MAX / 2]);
+        }
+        assert_eq!(tidies.take(usize::MAX).len(), TIDIES_MAX);
+        tidies.add(vec![home]);
+        assert_eq!(tidies.take(256), [home]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_up_to_a_bound_and_end_with_the_instance() {
+        let pauses = |is_stuck| {
+            let grown = std::iter::successors(Some(BACKOFF.0), move |wait| Some(longer(*wait, is_stuck)));
+            grown.take(20).collect::<Vec<_>>()
+        };
+        assert_eq!(pauses(false).last(), Some(&BACKOFF.1));
+        assert_eq!(pauses(true).last(), Some(&BACKOFF_STUCK));
+        assert_eq!(longer(BACKOFF_STUCK, false), BACKOFF.1);
+        assert!(pauses(true).windows(2).all(|pair| pair[1] >= pair[0] && pair[1] <= pair[0] * 2));
+        let tasks = Arc::new(Tasks::new(&EngineSettings::default()));
+        let began = tokio::time::Instant::now();
+        tasks.pause(Duration::from_secs(1)).await;
+        assert!(began.elapsed() >= Duration::from_secs(1));
+        let stopped = tasks.clone();
+        let pausing = tokio::spawn(async move { stopped.pause(BACKOFF_STUCK).await });
+        tokio::task::yield_now().await;
+        tasks.stop();
+        pausing.await.unwrap();
+        assert!(began.elapsed() < Duration::from_secs(2));
+    }
 }

@@ -16,7 +16,7 @@ mod scan;
 pub(crate) use entry::{Entry, Recipients, Reference, Task};
 pub use executor::FanoutState;
 pub(crate) use executor::{Ended, Tasks, accept, add, journal_full, reserve, state};
-pub(crate) use lease::{begin as begin_lease, end as end_lease, end_import, hold_for_import};
+pub(crate) use lease::{begin as begin_lease, begin_import, end as end_lease, end_import, hold_for_import};
 pub(crate) use progress::Reporter;
 pub use progress::{Delivery, DeliveryProgress};
 pub(crate) use round::{Round, Visit, move_checkpoint};

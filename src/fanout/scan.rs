@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use super::entry::Entry;
-use super::executor::accept;
+use super::executor::{accept, reserve};
 use super::lease::living;
 use crate::bucket::{Bucket, mix64};
 use crate::cluster::{Answer, Command, Reply, Request};
@@ -56,16 +56,23 @@ async fn scan(context: &Arc<Context>, round: u64, absent: &mut HashMap<Mark, u64
             if context.tasks.knows(bucket, entry.id) || context.tasks.is_stopping() {
                 continue;
             }
-            if entry.owner == context.instance {
+            let is_own = entry.owner == context.instance;
+            if !is_own {
+                if !mine || living.contains(&entry.owner) {
+                    continue;
+                }
+                seen.insert(entry.owner);
+                if *absent.entry(entry.owner).or_insert(round) == round {
+                    continue;
+                }
+            }
+            // What finds no room is left for the next look.
+            let Ok(_place) = reserve(context, 1) else { continue };
+            if is_own {
                 meters::task_recovered("own");
                 accept(context, entry);
-            } else if mine && !living.contains(&entry.owner) {
-                seen.insert(entry.owner);
-                if *absent.entry(entry.owner).or_insert(round) < round
-                    && let Err(e) = claim(context, entry).await
-                {
-                    tracing::debug!("an entry of bucket {bucket} could not be claimed: {e}");
-                }
+            } else if let Err(e) = claim(context, entry).await {
+                tracing::debug!("an entry of bucket {bucket} could not be claimed: {e}");
             }
         }
     }

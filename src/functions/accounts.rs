@@ -31,7 +31,7 @@ pub(crate) fn account_set<'f>(
 
 /// Says yes to a request, and adds a journal entry. `before`: what stands there as far as is known.
 pub(crate) fn approve(
-    keys: &[Vec<u8>; 2],
+    keys: &[Vec<u8>; 3],
     requester: AccountId,
     before: Option<Mark>,
     request: Mark,
@@ -115,6 +115,7 @@ pub(crate) struct GraphChange {
     pub(crate) marks: Vec<(AccountId, Option<Mark>)>,
     /// Whose request changes, what it must be now, and what it becomes.
     pub(crate) request: Option<(AccountId, Option<Mark>, Option<Mark>)>,
+    pub(crate) requests_max: u32,
     pub(crate) edges: Vec<Edge>,
 }
 
@@ -126,9 +127,13 @@ pub(crate) enum Changed {
     /// Something else has changed: the graph stamp is this now.
     Stamp(Mark),
     NoAccount,
+    /// The account's state forbids it.
+    State(u8),
     JournalFull,
     /// The request is another one.
     Request,
+    /// There are as many requests as there may be.
+    Requests,
     /// Of the edge with that number: our copy of the tree is old, its piece is full, its set is.
     Tree(usize, Vec<u8>),
     PieceFull(usize),
@@ -159,6 +164,7 @@ impl GraphChange {
                 .arg(or_empty(wanted.as_ref()))
                 .arg(or_empty(becomes.as_ref())),
         };
+        command = command.arg(self.requests_max);
         for edge in &self.edges {
             let op = if edge.op == EdgeOp::Add { "+" } else { "-" };
             command = leaf_args(command.arg(op), edge.leaf)
@@ -184,11 +190,13 @@ impl Changed {
                 b"gone" => Self::NoAccount,
                 b"busy" => Self::JournalFull,
                 b"request" => Self::Request,
+                b"requests" => Self::Requests,
                 _ => return Err(unexpected("change", &reply)),
             },
             [word, value] => match word.bytes()? {
                 b"ok" => Self::Done(value.count()?),
                 b"stamp" => Self::Stamp(mark(value)?),
+                b"state" => Self::State(value.bytes()?.first().copied().unwrap_or_default()),
                 b"full" => Self::PieceFull(number(value)?),
                 b"limit" => Self::Limit(number(value)?),
                 _ => return Err(unexpected("change", &reply)),
@@ -363,9 +371,16 @@ pub(crate) fn field_drop(hash: Vec<u8>, field: &[u8], value: &[u8]) -> Command {
     fcall("field_drop", &[hash]).arg(field).arg(value)
 }
 
-/// Drops keys of a deleted account; `keys`: its record first. `all`: and what its record tells.
-pub(crate) fn account_bury(keys: &[Vec<u8>], all: bool) -> Command {
-    fcall("account_bury", keys).arg(if all { "1" } else { "" })
+/// Drops keys of a deleted account, and adds journal entries; `keys`: its record and journal first. `all`: and what its
+/// record tells. Answers 1; 0: it is not deleted; -1: the journal is full.
+pub(crate) fn account_bury(
+    keys: &[Vec<u8>],
+    all: bool,
+    journal_most: u32,
+    entries: &[(Mark, Vec<u8>)],
+) -> Command {
+    let command = fcall("account_bury", keys).arg(if all { "1" } else { "" }).arg(journal_most);
+    entries.iter().fold(command, |command, (entry, value)| command.arg(entry).arg(value))
 }
 
 /// Deletes an account, and has its traces taken away. `keys`: record, journal. Answers as [`Compared`].

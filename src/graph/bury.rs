@@ -4,20 +4,25 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 
+use super::reference::drop_lists;
 use super::toggles::unfollow;
 use crate::account::{Account, AccountState};
 use crate::cluster::{Command, Epoch, Reply, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::Ended;
+use crate::fanout::{Ended, Entry, Reference, Task, accept, journal_full, reserve};
 use crate::functions;
 use crate::ids::{AccountId, PostId};
+use crate::post::Header;
+use crate::post::layout::{AUTHOR_OFFSET, HEADER_LEN};
 use crate::sharded::{Checkpoint, SortedSet};
 
 /// Followers that are turned away at once.
 const AT_ONCE: usize = 32;
-/// Posts deleted in one batch, keys dropped in one call.
-const BATCH: usize = 500;
+/// Posts deleted in one batch: each may leave two entries in a journal that holds a hundred at least.
+const POSTS_AT_ONCE: usize = 32;
+/// Keys dropped in one call.
+const KEYS_AT_ONCE: usize = 500;
 
 /// Takes away what is left of an account whose record says "deleted".
 pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &mut Touched) -> Result<Ended> {
@@ -32,9 +37,12 @@ pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &m
     let followed = context.sets().members_of(&[&context.following(account)?]).await?;
     // Others' follows end for it: that it is deleted must last.
     context.router().fence(touched).await?;
-    let asked = requests(context, account).await?;
+    let asked = accounts_in(context, account, &context.keys().requested(account)).await?;
     for author in followed.into_iter().flatten().chain(asked) {
         note(touched, unfollow(context, account, author).await)?;
+    }
+    for reader in accounts_in(context, account, &context.keys().waiting(account)).await? {
+        note(touched, unfollow(context, reader, account).await)?;
     }
     let followers = context.followers(account)?;
     let mut next = Some(Checkpoint::START);
@@ -63,19 +71,19 @@ fn note(touched: &mut Touched, outcome: Result<Epoch>) -> Result<()> {
     Ok(())
 }
 
-/// Whom the account has asked to follow.
-async fn requests(context: &Context, account: AccountId) -> Result<Vec<AccountId>> {
-    let command = Command::new("HKEYS").arg(&context.keys().requested(account));
-    let asked = context.router().call(Request::read(context.slot(account), command)).await?.into_array()?;
-    asked.iter().map(|id| AccountId::from_bytes(id.bytes()?)).collect()
+/// The accounts that are fields of one of an account's hashes.
+async fn accounts_in(context: &Context, account: AccountId, hash: &[u8]) -> Result<Vec<AccountId>> {
+    let command = Command::new("HKEYS").arg(hash);
+    let fields = context.router().call(Request::read(context.slot(account), command)).await?.into_array()?;
+    fields.iter().map(|id| AccountId::from_bytes(id.bytes()?)).collect()
 }
 
 /// Deletes all posts, the oldest first; the outbox goes last, so that another run finds what is left.
-async fn posts(context: &Context, account: AccountId, touched: &mut Touched) -> Result<()> {
+async fn posts(context: &Arc<Context>, account: AccountId, touched: &mut Touched) -> Result<()> {
     let (outbox, slot) = (context.keys().outbox(account), context.slot(account));
     let mut from = 0;
     loop {
-        let range = Command::new("LRANGE").arg(&outbox).arg(from).arg(from + BATCH - 1);
+        let range = Command::new("LRANGE").arg(&outbox).arg(from).arg(from + POSTS_AT_ONCE - 1);
         let elements = context.router().call(Request::read(slot, range)).await?.into_array()?;
         if elements.is_empty() {
             return Ok(());
@@ -85,29 +93,73 @@ async fn posts(context: &Context, account: AccountId, touched: &mut Touched) -> 
             let bytes: [u8; 8] = element.bytes().ok()?.try_into().ok()?;
             PostId::from_u64(u64::from_be_bytes(bytes) & (u64::MAX >> 1)).ok()
         };
-        let record = std::iter::once(context.keys().account(account));
-        let posts = elements.iter().filter_map(id).map(|id| context.keys().post(id));
-        bury_keys(context, slot, &record.chain(posts).collect::<Vec<_>>(), false, touched).await?;
+        some_posts(context, account, elements.iter().filter_map(id).collect(), touched).await?;
     }
+}
+
+/// Deletes these posts, takes them off the lists of what they refer to, and drops their own lists.
+async fn some_posts(
+    context: &Arc<Context>,
+    account: AccountId,
+    ids: Vec<PostId>,
+    touched: &mut Touched,
+) -> Result<()> {
+    let (keys, slot, bucket) = (context.keys(), context.slot(account), context.bucket(account));
+    let header = |id: &PostId| {
+        let range = Command::new("GETRANGE").arg(&keys.post(*id)).arg("0").arg(HEADER_LEN - 1);
+        Request::read(slot, range)
+    };
+    let answers = context.run_all(ids.iter().map(header).collect()).await?;
+    let (mut entries, mut posts) = (Vec::new(), Vec::new());
+    for (id, answer) in ids.iter().zip(answers) {
+        let stored = answer.ok()?;
+        // An id that a failover has given twice may be another author's post by now.
+        if stored.bytes()?.get(AUTHOR_OFFSET..AUTHOR_OFFSET + 8) != Some(account.to_bytes().as_slice()) {
+            continue;
+        }
+        posts.push(keys.post(*id));
+        let header = Header::parse(stored.bytes()?)?;
+        for to in Reference::all(header.original, header.reply_to) {
+            entries.push(Entry::new(
+                bucket,
+                context.instance,
+                Task::Refer { post: *id, author: account, to },
+            ));
+        }
+    }
+    bury_keys(context, account, posts, false, &entries, touched).await?;
+    // Without a place here they are found in the journal later.
+    if let Ok(_places) = reserve(context, entries.len()) {
+        entries.into_iter().for_each(|entry| drop(accept(context, entry)));
+    }
+    drop_lists(context, &ids).await
 }
 
 /// Only while the record says "deleted": an executor that stalled must not harm anybody.
 async fn bury_keys(
     context: &Context,
-    slot: u16,
-    keys: &[Vec<u8>],
+    account: AccountId,
+    dropped: Vec<Vec<u8>>,
     all: bool,
+    entries: &[Entry],
     touched: &mut Touched,
 ) -> Result<()> {
-    let answer = context.router().ask(Request::write(slot, functions::account_bury(keys, all))).await?;
+    let (keys, most) = (context.keys(), context.settings.journal_max);
+    let of = [keys.account(account), keys.journal(context.bucket(account))];
+    let of: Vec<Vec<u8>> = of.into_iter().chain(dropped).collect();
+    let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
+    let command = functions::account_bury(&of, all, most, &values);
+    let answer = context.router().ask(Request::write(context.slot(account), command)).await?;
     touched.add(&answer);
-    match answer.ok()?.count()? {
+    match answer.ok()?.int()? {
         1 => Ok(()),
+        -1 => Err(journal_full(context)),
         _ => Err(Error::new(ErrorKind::Conflict, "an account that is being deleted is deleted no more")),
     }
 }
 
-/// Drops the keys of the account itself, and what is empty by now of its followers in other buckets.
+/// Drops the keys of the account itself, and its followers' edges in other buckets: nobody follows it any more, and an
+/// edge that a pair on its way still writes is taken off by that pair.
 async fn sets(
     context: &Context,
     account: AccountId,
@@ -131,22 +183,12 @@ async fn sets(
     ] {
         own.extend(set.keys_at_home().await?);
     }
-    let slot = context.slot(account);
-    for chunk in own.chunks(BATCH) {
-        let all: Vec<Vec<u8>> = std::iter::once(keys.account(account)).chain(chunk.iter().cloned()).collect();
-        bury_keys(context, slot, &all, true, touched).await?;
+    followers.drop_parts().await?;
+    own.extend(followers.keys_at_home().await?);
+    for chunk in own.chunks(KEYS_AT_ONCE) {
+        bury_keys(context, account, chunk.to_vec(), true, &[], touched).await?;
     }
-    let days = Command::new("ZREM").arg(&keys.days(context.bucket(account))).arg(&account.to_bytes());
-    context.router().call(Request::write(slot, days)).await?;
-    if !followers.is_known_spread() {
-        return Ok(());
-    }
-    // Pairs may still be on their way to take edges off; an empty tree that comes back is a few bytes.
-    for bucket in keys.buckets().all() {
-        if followers.part_members(bucket).await?.is_empty() {
-            let unlink = Command::new("UNLINK").arg(&followers.part_root_key(bucket));
-            context.router().call(Request::write(keys.buckets().slot(bucket), unlink)).await?;
-        }
-    }
-    Ok(())
+    let days = Command::new("ZREM").arg(&context.keys().days(context.bucket(account)));
+    let days = days.arg(&account.to_bytes());
+    context.router().call(Request::write(context.slot(account), days)).await.map(drop)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request};
 use crate::context::{Context, changed_always, draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
@@ -97,12 +98,25 @@ async fn attempt(
         Changed::Tree(n, tree) => drop(context.sets().piece_heirs(nth(&pieces, n)?, &tree)?),
         Changed::PieceFull(n) => context.sets().split_piece(nth(&pieces, n)?).await?,
         Changed::NoAccount => return Err(no_account(account)),
+        Changed::State(state) => {
+            let state = AccountState::from_letter(state);
+            return Err(match state {
+                AccountState::Deleted => no_account(account),
+                _ => Error::invalid(format!(
+                    "account {account} is {state:?}: it cannot follow, mute, block or hide"
+                )),
+            });
+        }
         Changed::Limit(n) => {
             let wanted = nth(&intent.edges, n)?;
             return Err(Error::invalid(format!(
                 "account {account} {} {} already",
                 wanted.what, wanted.limit
             )));
+        }
+        Changed::Requests => {
+            let most = context.settings.requests_max;
+            return Err(Error::invalid(format!("account {account} waits for {most} answers already")));
         }
         Changed::JournalFull => return Err(journal_full(context)),
     }
@@ -147,6 +161,7 @@ fn graph_change(
         entries: entries.iter().map(|entry| (entry.id, entry.stored())).collect(),
         marks: marked.chain(intent.unmarked.iter().map(|author| (*author, None))).collect(),
         request: intent.request,
+        requests_max: context.settings.requests_max,
         edges: intent.edges.iter().zip(pieces).map(edge).collect(),
     }
 }

@@ -131,7 +131,7 @@ pub(crate) async fn complete(
                 since: follow.since,
                 may_drop,
                 reach,
-                fit: context.fit,
+                fit: context.fit(),
             };
             batch.push(Request::write(context.slot(reader), settle.command(&ids)).once());
             pieces.push(piece);

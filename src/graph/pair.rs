@@ -36,7 +36,7 @@ pub(crate) async fn settle_pair(
 ) -> Result<Ended> {
     match look(context, reader, author, touched).await? {
         Look::Following { since, mark, floor } => {
-            if !is_wanted(context, reader, author).await? {
+            if !is_wanted(context, reader, author, touched).await? {
                 end_unwanted(context, reader, author, since).await?;
                 // Whatever came of it: the next look takes the edge off, or finds the follow wanted after all.
                 return Ok(Ended::Later);
@@ -127,7 +127,10 @@ async fn settle_request(context: &Arc<Context>, reader: AccountId, author: Accou
         finish_request(context, reader, author).await?;
         return Ok(Ended::Done);
     };
-    if !is_wanted(context, reader, author).await? {
+    let mut said = Touched::new();
+    if !is_wanted(context, reader, author, &mut said).await? {
+        // As for a follow: that it is unwanted must last.
+        context.router().fence(&said).await?;
         return withdraw(context, reader, author, request).await;
     }
     if approved(context, author, reader).await? == Some(request) {
@@ -144,8 +147,10 @@ async fn settle_request(context: &Arc<Context>, reader: AccountId, author: Accou
         .await;
         return match made {
             Ok(_) => Ok(Ended::Done),
-            // It follows as many as it may: asking again later is its affair.
-            Err(e) if e.kind() == ErrorKind::Invalid => withdraw(context, reader, author, request).await,
+            // It follows as many as it may, or may not follow (any more): asking again later is its affair.
+            Err(e) if matches!(e.kind(), ErrorKind::Invalid | ErrorKind::NotFound) => {
+                withdraw(context, reader, author, request).await
+            }
             Err(e) => Err(e),
         };
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::change::graph_stamp;
 use super::toggles::{requested, unfollow_intent};
 use crate::cluster::{Command, Epoch, Reply, Request};
-use crate::context::Context;
+use crate::context::{Context, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Entry, Task, accept, journal_full, reserve};
 use crate::functions::{self, Compared, mark};
@@ -37,7 +37,7 @@ pub(crate) async fn approve(
     let task = Task::Pair { reader: requester, author: account, may_drop: true };
     let mut lost = None;
     for _ in 0..TRIES_MAX {
-        let _place = reserve(context)?;
+        let _place = reserve(context, 1)?;
         let Some(request) = requested(context, requester, account).await? else {
             let (_, epoch) = graph_stamp(context, requester).await?;
             let follows = context.following(requester)?.score(&account).await?.is_some();
@@ -45,7 +45,7 @@ pub(crate) async fn approve(
         };
         let before = approved(context, account, requester).await?;
         let entry = Entry::new(context.bucket(account), context.instance, task);
-        let of = [keys.approved(account), keys.journal(entry.bucket)];
+        let of = [keys.approved(account), keys.journal(entry.bucket), keys.account(account)];
         let most = context.settings.journal_max;
         let command = functions::approve(&of, requester, before, request, most, (&entry.id, &entry.stored()));
         let answer = match context.once(context.slot(account), command).await {
@@ -62,7 +62,8 @@ pub(crate) async fn approve(
                 return Ok(epoch);
             }
             Compared::JournalFull => return Err(journal_full(context)),
-            Compared::Changed | Compared::NoAccount => {}
+            Compared::Changed => {}
+            Compared::NoAccount => return Err(no_account(account)),
         }
     }
     Err(lost.unwrap_or_else(|| no_request(account, requester)))
@@ -74,7 +75,7 @@ pub(crate) async fn reject(
     account: AccountId,
     requester: AccountId,
 ) -> Result<Epoch> {
-    let _place = reserve(context)?;
+    let _place = reserve(context, 1)?;
     super::change::apply(context, requester, || {
         Box::pin(async {
             if requested(context, requester, account).await?.is_none() {

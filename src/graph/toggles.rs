@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::{Intent, Wanted, apply};
-use crate::account::AccountState;
-use crate::cluster::{Command, Epoch, Request};
+use crate::account::{Account, AccountState};
+use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::{Context, draw};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Task, reserve};
 use crate::functions::{EdgeOp, Mark, mark};
 use crate::ids::AccountId;
@@ -94,7 +94,7 @@ pub(crate) async fn follow(
     author: AccountId,
 ) -> Result<(Followed, Epoch)> {
     distinct(reader, author)?;
-    let _place = reserve(context)?;
+    let _place = reserve(context, 1)?;
     let card = context.existing(author).await?;
     if !card.is_active() {
         return Err(Error::invalid(format!("account {author} is {:?}: it cannot be followed", card.state)));
@@ -122,6 +122,7 @@ pub(crate) async fn follow(
             if requested(context, reader, author).await?.is_some() {
                 return Ok(None);
             }
+            has_room(context, author).await?;
             Ok(Some(Intent {
                 request: Some((author, None, Some(draw()))),
                 tasks: vec![Task::Pair { reader, author, may_drop: true }],
@@ -146,10 +147,23 @@ pub(super) async fn requested(
     if reply.is_nil() { Ok(None) } else { mark(&reply).map(Some) }
 }
 
+/// Whether one more may wait for a locked account's answer. Those under way are not counted, so it may be a few more.
+async fn has_room(context: &Context, author: AccountId) -> Result<()> {
+    let waiting = Command::new("HLEN").arg(&context.keys().waiting(author));
+    let waiting = context.router().call(Request::read(context.slot(author), waiting)).await?.count()?;
+    if waiting < u64::from(context.settings.requests_max) {
+        return Ok(());
+    }
+    let text = format!(
+        "{waiting} wait for the answer of account {author} already; ask again when it has answered some"
+    );
+    Err(Error::new(ErrorKind::Overloaded, text))
+}
+
 /// Unfollows, or takes a request back.
 pub(crate) async fn unfollow(context: &Arc<Context>, reader: AccountId, author: AccountId) -> Result<Epoch> {
     distinct(reader, author)?;
-    let _place = reserve(context)?;
+    let _place = reserve(context, 1)?;
     let following = context.following(reader)?;
     meters::graph_change("unfollow");
     apply(context, reader, || {
@@ -177,19 +191,30 @@ pub(super) async fn end_unwanted(
         Box::pin(async {
             let now = following.score(&author).await?;
             let is_same = now.is_some_and(|now| now.to_bits() == since.to_bits());
+            let mut said = Touched::new();
             // Read under the stamp that is compared: a follow that was acknowledged since has renewed it.
-            if !is_same || is_wanted(context, reader, author).await? {
+            if !is_same || is_wanted(context, reader, author, &mut said).await? {
                 return Ok(None);
             }
+            // That it is unwanted must last: else a failover takes the block back, and the follow is gone all the same.
+            context.router().fence(&said).await?;
             unfollow_intent(context, reader, author).map(Some)
         })
     })
     .await
 }
 
-/// Whether an author is there and doesn't block the reader.
-pub(super) async fn is_wanted(context: &Context, reader: AccountId, author: AccountId) -> Result<bool> {
-    match context.account(author).await? {
+/// Whether an author is there and doesn't block the reader. `said`: whose word that is. It is noted before the block is
+/// read, so a fence over it covers both.
+pub(super) async fn is_wanted(
+    context: &Context,
+    reader: AccountId,
+    author: AccountId,
+    said: &mut Touched,
+) -> Result<bool> {
+    let answer = context.router().ask(context.account_request(author)).await?;
+    said.add(&answer);
+    match Account::parse(author, answer.ok()?)? {
         Some(card) if card.state != AccountState::Deleted => Ok(!context.is_blocked(author, reader).await?),
         _ => Ok(false),
     }
@@ -204,7 +229,9 @@ pub(crate) async fn toggle(
     on: bool,
 ) -> Result<Epoch> {
     distinct(account, other)?;
-    let _place = reserve(context)?;
+    // A block ends follows both ways.
+    let places = if what == Toggle::Block && on { 2 } else { 0 };
+    let _places = reserve(context, places)?;
     if on {
         context.existing(other).await?;
     }

@@ -68,7 +68,7 @@ pub(crate) async fn change(
         context.keys().journal(context.bucket(account)),
     ];
     for _ in 0..TRIES_MAX {
-        let _place = fanout::reserve(context)?;
+        let _place = fanout::reserve(context, 1)?;
         let (seen, epoch) = stored(context, account).await?;
         let seen = seen.ok_or_else(|| no_account(account))?;
         if way == Way::of(seen.mode()) {

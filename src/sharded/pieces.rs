@@ -2,15 +2,20 @@
 //! else in its slot, or delivers to all members of a piece. Such a function compares the tree itself; if our copy was
 //! old it answers with the tree as it is.
 
+use std::sync::Arc;
+
 use super::change::{AddHow, Item};
 use super::local::{LocalKey, Probe, Spot};
-use super::tree::{DEPTH_MAX, hash};
+use super::tree::{DEPTH_MAX, State, Tree, hash};
 use super::walk::read_members;
 use super::{Layout, Member, Sets, SortedSet};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, Result};
 use crate::functions;
+
+/// Parts of a spread set that are dropped at once.
+const PARTS_AT_ONCE: usize = 128;
 
 /// One piece of a local set, as far as is known: it may have been split since.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +105,15 @@ impl Sets {
         Ok(added.ok().map(drop))
     }
 
+    /// Which of several sets have anything.
+    pub(crate) async fn exist<M: Member>(&self, sets: &[SortedSet<M>]) -> Result<Vec<bool>> {
+        let exists = |set: &SortedSet<M>| {
+            Request::read(self.slot(&set.home), Command::new("EXISTS").arg(&set.root_key()))
+        };
+        let answers = self.router().run(sets.iter().map(exists).collect()).await;
+        answers.into_iter().map(|answer| Ok(answer?.ok()?.int()? == 1)).collect()
+    }
+
     /// How many members each of several sets has that stay local.
     pub(crate) async fn len_of_many<M: Member>(&self, sets: &[SortedSet<M>]) -> Result<Vec<u64>> {
         let count =
@@ -145,14 +159,44 @@ impl<M: Member> SortedSet<M> {
         Ok(std::iter::once(self.root_key()).chain(spots).collect())
     }
 
+    /// Drops what the set has in other slots than its own, if it is spread: for one that is needed no more. What is in
+    /// its own slot says that there are parts, and goes last.
+    pub(crate) async fn drop_parts(&self) -> Result<()> {
+        let tree = self.sets.look_at(&self.home).await?;
+        if tree.is_some_and(|tree| matches!(tree.state, State::Spreading | State::Copied)) {
+            // Somebody still copies into the parts, or died at that.
+            self.spread().await?;
+        }
+        if !self.is_known_spread() {
+            return Ok(());
+        }
+        let parts = self.parts();
+        for parts in parts.chunks(PARTS_AT_ONCE) {
+            let trees = self.sets.look(&parts.iter().collect::<Vec<_>>()).await?;
+            let unlink = |(part, tree): (&LocalKey, &Option<Arc<Tree>>)| {
+                let spots = Spot::all_from(tree.as_deref(), 0).into_iter();
+                let keys = spots.map(|spot| self.sets.key_at(part, spot)).chain([self.sets.key(part)]);
+                Request::write(self.sets.slot(part), keys.fold(Command::new("UNLINK"), |c, key| c.arg(&key)))
+            };
+            let batch = parts.iter().zip(&trees).map(unlink).collect();
+            for answer in self.sets.router().run(batch).await {
+                answer?.ok()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the set, wherever it lies. It must not be used any more.
+    pub(crate) async fn drop_all(&self) -> Result<()> {
+        self.drop_parts().await?;
+        let keys = self.keys_at_home().await?;
+        let unlink = keys.iter().fold(Command::new("UNLINK"), |command, key| command.arg(key));
+        self.sets.router().call(Request::write(self.sets.slot(&self.home), unlink)).await.map(drop)
+    }
+
     /// The key that says whether the set is spread, as functions take it.
     pub(crate) fn root_key(&self) -> Vec<u8> {
         self.sets.key(&self.home)
-    }
-
-    /// The same key of its part in a bucket.
-    pub(crate) fn part_root_key(&self, bucket: Bucket) -> Vec<u8> {
-        self.sets.key(&self.part(bucket))
     }
 
     /// Whether this process knows that the set is spread, which is for ever.

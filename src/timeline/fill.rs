@@ -3,7 +3,11 @@
 //! The home is created first, under a nonce that claims nothing; then everything is pulled, uncached; then the list is
 //! written anew with what arrived meanwhile. Who comes later joins; whoever finishes first, finishes.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
 
 use super::home::record_of;
 use super::merge::Entry;
@@ -11,7 +15,7 @@ use super::outbox::{self, Part};
 use super::state::load_state;
 use crate::cluster::{Command, Request};
 use crate::context::{Context, draw, no_account};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Begun, Mark};
 use crate::ids::AccountId;
 use crate::meters;
@@ -21,6 +25,8 @@ use crate::rules;
 const DEPTH_FIRST: usize = 8;
 /// Rounds in which outboxes are read deeper, each time twice as deep.
 const ROUNDS_MAX: usize = 6;
+/// Tries to begin a fill whose reply is lost again and again.
+const TRIES_MAX: usize = 8;
 /// Outboxes read in one batch.
 const OUTBOXES_AT_ONCE: usize = 2_000;
 
@@ -31,8 +37,53 @@ fn draw_nonce() -> Mark {
     nonce
 }
 
-/// Fills the home of an account, if it has none. Tells whether it did.
+/// Fills that this instance runs, so that each home is filled once, however often it is read meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct Fills(Mutex<HashMap<AccountId, watch::Receiver<()>>>);
+
+/// A fill of this instance; over when it is dropped.
+struct Filling<'a> {
+    fills: &'a Fills,
+    reader: AccountId,
+    /// Those who wait for its end see it dropped.
+    _ends: watch::Sender<()>,
+}
+
+impl Fills {
+    fn known(&self) -> MutexGuard<'_, HashMap<AccountId, watch::Receiver<()>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins one, or gives what tells when the one under way is over.
+    fn begin(&self, reader: AccountId) -> std::result::Result<Filling<'_>, watch::Receiver<()>> {
+        match self.known().entry(reader) {
+            Occupied(fill) => Err(fill.get().clone()),
+            Vacant(place) => {
+                let (ends, end) = watch::channel(());
+                place.insert(end);
+                Ok(Filling { fills: self, reader, _ends: ends })
+            }
+        }
+    }
+}
+
+impl Drop for Filling<'_> {
+    fn drop(&mut self) {
+        self.fills.known().remove(&self.reader);
+    }
+}
+
+/// Fills the home of an account, if it has none. Tells whether it did; if this instance is at it already, it waits for
+/// that.
 pub(crate) async fn fill(context: &Arc<Context>, reader: AccountId) -> Result<bool> {
+    let _filling = match context.fills.begin(reader) {
+        Ok(filling) => filling,
+        Err(mut end) => {
+            // It fails when the fill is over, and only then.
+            let _ = end.changed().await;
+            return Ok(false);
+        }
+    };
     let early = if rules::holds("fill_begins_first") { begin(context, reader).await? } else { None };
     if early.is_none() && rules::holds("fill_begins_first") {
         return Ok(false);
@@ -48,7 +99,7 @@ pub(crate) async fn fill(context: &Arc<Context>, reader: AccountId) -> Result<bo
     let late = if rules::holds("fill_begins_first") { early } else { begin(context, reader).await? };
     let Some(nonce) = late else { return Ok(false) };
     let records = posts.iter().map(|entry| record_of(entry.id, entry.author));
-    let command = functions::home_finish(context.keys().home(reader), &nonce, floor, context.fit, records);
+    let command = functions::home_finish(context.keys().home(reader), &nonce, floor, context.fit(), records);
     let finished = context.router().call(Request::write(context.slot(reader), command)).await?.count()? == 1;
     meters::fill(if finished { "finished" } else { "superseded" });
     Ok(finished)
@@ -57,7 +108,8 @@ pub(crate) async fn fill(context: &Arc<Context>, reader: AccountId) -> Result<bo
 /// Creates the home, or joins who is filling it; `None`: it is there.
 async fn begin(context: &Context, reader: AccountId) -> Result<Option<Mark>> {
     let keys = context.keys();
-    loop {
+    let mut lost = None;
+    for _ in 0..TRIES_MAX {
         let command = functions::home_begin(
             keys.account(reader),
             keys.home(reader),
@@ -67,7 +119,7 @@ async fn begin(context: &Context, reader: AccountId) -> Result<Option<Mark>> {
             context.today(),
         );
         match context.once(context.slot(reader), command).await {
-            Err(e) if e.kind() == ErrorKind::Unknown => {}
+            Err(e) if e.kind() == ErrorKind::Unknown => lost = Some(e),
             Err(e) => return Err(e),
             Ok(answer) => {
                 return match Begun::parse(answer.ok()?)? {
@@ -78,6 +130,7 @@ async fn begin(context: &Context, reader: AccountId) -> Result<Option<Mark>> {
             }
         }
     }
+    Err(lost.unwrap_or_else(|| Error::internal("a fill was never begun")))
 }
 
 /// One outbox, as far as it was read.
@@ -178,6 +231,20 @@ mod tests {
             wanted.sort_unstable();
             prop_assert_eq!(posts, wanted);
         }
+    }
+
+    #[tokio::test]
+    async fn a_home_is_filled_once_at_a_time_and_others_wait_for_that() {
+        let (fills, reader) = (Fills::default(), AccountId::new(1).unwrap());
+        let filling = fills.begin(reader).unwrap();
+        assert!(fills.begin(AccountId::new(2).unwrap()).is_ok());
+        let mut end = fills.begin(reader).err().unwrap();
+        let waits = tokio::time::timeout(std::time::Duration::from_millis(20), end.changed());
+        waits.await.unwrap_err();
+        drop(filling);
+        end.changed().await.unwrap_err();
+        assert!(fills.begin(reader).is_ok());
+        assert!(fills.known().is_empty());
     }
 
     #[test]

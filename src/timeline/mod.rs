@@ -29,7 +29,7 @@ mod unmark;
 pub use caches::{AccountCache, Aged, ObjectCache, PostCache};
 pub(crate) use caches::{Caches, OwnCaches};
 pub use cursor::{Cursor, Range};
-pub(crate) use fill::fill;
+pub(crate) use fill::{Fills, fill};
 pub use filter::{FilterFacts, HiddenBecause, PostFilter};
 pub use home::HomeStatus;
 pub(crate) use home::{record_of, stored_posts};

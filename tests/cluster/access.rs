@@ -1,21 +1,136 @@
 //! Who may come in: passwords, users with few rights, TLS.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
 };
 use tideline::cluster::{RouterSettings, TlsFiles};
 use tideline::local_cluster::{ClusterSpec, LocalCluster, TlsServerFiles};
-use tideline::sharded::{Order, SortedSet};
-use tideline::{AccountId, Error, ErrorKind, Store, StoreOptions};
+use tideline::post::{Draft, Edit, PostRef};
+use tideline::sharded::{Order, SetSettings, SortedSet};
+use tideline::{
+    AccountId, AccountUpdate, Engine, Error, ErrorKind, ImportedEdge, ImportedPost, NewAccount, Query, Store,
+    StoreOptions,
+};
 
+use super::engine::small;
 use super::harness::{Model, account, impatient, members, options, own, pairs, tell, try_own};
 
 /// What a user needs, nothing else: docs/testing.md lists it with the reasons.
 const RIGHTS: &str = "+info +time +config|get +cluster|nodes +asking +wait +function|load +function|list +fcall \
                       +fcall_ro +get +set +expire +type +unlink +del +rename +setrange +setbit +getrange +bitfield +bitfield_ro +zadd +zrem \
                       +zcard +zrange +zscore +zcount +zrangebyscore +zrevrangebyscore +hsetnx +hmget";
+
+/// What an engine needs on top; docs/router.md has both lists.
+const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hgetall +hincrby +hkeys +hlen +hrandfield +hscan +hset +lindex +llen \
+                             +lpush +lrange +lset +ltrim +rpush +rpushx";
+
+/// Uses a whole engine: import, publish, fan-out to local and spread followers, reads down to the end, fills, edges,
+/// requests, edits, deletions, inspection, sweep, shutdown.
+async fn use_engine(options: StoreOptions) -> Result<(), Error> {
+    let sets = SetSettings { piece_limit: Some(16), spread_at: Some(20), ..SetSettings::default() };
+    let options = StoreOptions { sets, ..options };
+    let builder = || Engine::builder().store(options.clone()).settings(small());
+    let mut importer = builder().import().await?;
+    let new = |id| NewAccount { id: Some(account(id)), ..NewAccount::default() };
+    importer.accounts(&[new(1), new(2)]).await?;
+    importer.edges(&[ImportedEdge { reader: account(1), author: account(2), since_ms: 1_000 }]).await?;
+    let old = ImportedPost { author: account(2), created_ms: 2_000, draft: Draft::text("from before") };
+    importer.posts(&[old]).await?;
+    importer.finish().await?;
+
+    let engine = builder().start().await?;
+    let drained = async || engine.drained(Duration::from_secs(5)).await;
+    let mut people = vec![account(1), account(2)];
+    for _ in 0..28 {
+        people.push(engine.create_account(NewAccount::default()).await?);
+    }
+    let [star, local, reader] = people[2..5] else { unreachable!() };
+    for follower in people.iter().filter(|id| **id != star) {
+        engine.follow(*follower, star).await?;
+    }
+    engine.follow(reader, local).await?;
+    for warmed in [reader, star, local] {
+        engine.warm(warmed).await?;
+    }
+    drained().await?;
+    let mut posts = Vec::new();
+    for n in 0..45 {
+        let author = if n % 3 == 0 { star } else { local };
+        posts.push(PostRef {
+            id: engine.publish(author, &Draft::text("post").token(format!("{n}"))).await?.id,
+            author,
+        });
+    }
+    engine.publish(local, &Draft::repost(posts[0])).await?;
+    let reply = engine.publish(star, &Draft::text("well").reply_to(posts[1])).await?.id;
+    drained().await?;
+    let mut query = Query::home().limit(10).hydrated();
+    let mut seen = 0;
+    loop {
+        let page = engine.read(reader, &query).await?;
+        seen += page.posts.len();
+        let Some(next) = page.next else { break };
+        query = query.after(next);
+    }
+    assert_eq!(seen, 47);
+    engine.read(reader, &Query::profile(star)).await?;
+    engine.edit(star, reply, &Edit { text: Some("oh well".into()), ..Edit::default() }).await?;
+    engine.delete(star, reply).await?;
+    engine.fanout(posts[0].id).await?;
+
+    use_edges(&engine, &people).await?;
+    engine.inspect(reader).await?;
+    engine.health().await?;
+    engine.delete_account(star).await?;
+    drained().await?;
+    engine.sweep(0).await?;
+    engine.shutdown(Duration::from_secs(5)).await.map(drop)
+}
+
+/// Restrictions, requests and lists of who follows whom.
+async fn use_edges(engine: &Engine, people: &[AccountId]) -> Result<(), Error> {
+    let [star, local, reader, locked] = people[2..6] else { unreachable!() };
+    let drained = async || engine.drained(Duration::from_secs(5)).await;
+    engine.mute(reader, star).await?;
+    engine.unmute(reader, star).await?;
+    engine.hide_from(star, reader).await?;
+    engine.block(local, reader).await?;
+    engine.unblock(local, reader).await?;
+    engine.unfollow(people[7], star).await?;
+    let lock = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+    engine.update_account(locked, &lock).await?;
+    for asking in [people[7], people[8]] {
+        engine.follow(asking, locked).await?;
+    }
+    drained().await?;
+    assert_eq!(engine.follow_requests(locked).await?.len(), 2);
+    engine.approve(locked, people[7]).await?;
+    engine.reject(locked, people[8]).await?;
+    drained().await?;
+    engine.followers(star, None, 10, Order::Descending).await?;
+    engine.common_following(reader, people[7]).await.map(drop)
+}
+
+#[tokio::test]
+async fn an_engine_needs_few_rights_and_every_one_of_them() {
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let used = async || {
+        let router = RouterSettings { deadline: Duration::from_secs(2), ..impatient() };
+        use_engine(StoreOptions { router, ..options(urls_as(&cluster, "tideline:secret")) }).await
+    };
+    set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS}")).await;
+    used().await.unwrap();
+    for right in ENGINE_RIGHTS.split_whitespace() {
+        let rest: Vec<_> = ENGINE_RIGHTS.split_whitespace().filter(|r| *r != right).collect();
+        set_user(&cluster, &format!("{RIGHTS} {}", rest.join(" "))).await;
+        let refused = used().await.err();
+        println!("without {right}: {refused:?}");
+        assert!(refused.is_some(), "{right} is not needed");
+    }
+}
 
 /// Uses everything there is: sets local and spread, pages, walks, ids, stamps, fences.
 async fn use_everything(store: &Store) -> Result<(), Error> {

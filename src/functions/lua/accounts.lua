@@ -29,27 +29,30 @@ end
 -- account_read: notes on which day an account has read, and that its home is alive.
 -- KEYS  record, bucket's days
 -- ARGV  account, day
--- Reply 1, or 0: there is no such account
+-- Reply 1, or 0: there is no such account, or it is deleted
 local function account_read(keys, args)
-  if redis.call('EXISTS', keys[1]) == 0 then return 0 end
+  if not is_there(keys[1]) then return 0 end
   redis.call('HSET', keys[1], 'd', args[2])
   redis.call('ZADD', keys[2], args[2], args[1])
   return 1
 end
 
--- change: changes what an account follows, mutes, blocks, if nothing has changed since the caller looked.
+-- change: changes what an account follows, mutes, blocks, if nothing has changed since the caller looked. Whoever is
+-- suspended or deleted only takes back: an account that is being deleted must come to an end.
 -- KEYS  record, marks, requests, journal, clock, then for each set: the set, its piece (the set while it is small)
 -- ARGV  graph stamp that the caller saw, new graph stamp, new marks stamp,
 --       most entries of the journal, how many are new, entry, value, ...,
 --       how many marks change, author, mark (or '' to take it away), ...,
---       '' or the account whose request changes, what its request must be now ('' anything), what it becomes ('' none)
+--       '' or the account whose request changes, what its request must be now ('' anything), what it becomes ('' none),
+--       most requests,
 --       then for each set: '+' or '-', piece (-1: small), depth, most of a piece, most of the set, the record's field
 --       for its size, member
--- Reply {'ok', stamp}; {'stamp', graph stamp}: something has changed; {'gone'}: no such account; {'busy'}: the journal
---       is full; {'request'}: the request is another one; and of set number n: {'tree', n, tree}, {'full', n},
---       {'limit', n}
+-- Reply {'ok', stamp}; {'stamp', graph stamp}: something has changed; {'gone'}: no such account; {'state', state}: it
+--       may not; {'busy'}: the journal is full; {'request'}: the request is another one; {'requests'}: there are too
+--       many; and of set number n: {'tree', n, tree}, {'full', n}, {'limit', n}
 local function change(keys, args)
-  local stamp = redis.call('HGET', keys[1], 'g')
+  local record = redis.call('HMGET', keys[1], 'g', 's')
+  local stamp, state = record[1], record[2]
   if not stamp then return { 'gone' } end
   if stamp ~= args[1] then return { 'stamp', stamp } end
   local at = 5
@@ -62,17 +65,21 @@ local function change(keys, args)
   at = first_mark + 2 * marks
   local asked, wanted, becomes = args[at], args[at + 1], args[at + 2]
   if wanted ~= '' and redis.call('HGET', keys[3], asked) ~= wanted then return { 'request' } end
-  local first_set = at + 3
+  if becomes ~= '' and redis.call('HLEN', keys[3]) >= tonumber(args[at + 3]) then return { 'requests' } end
+  local first_set = at + 4
+  local is_more = becomes ~= ''
   for n = 0, (#keys - 5) / 2 - 1 do
     local a, key, place = first_set + 7 * n, keys[6 + 2 * n], keys[7 + 2 * n]
     local piece, depth = tonumber(args[a + 1]), tonumber(args[a + 2])
     local ok, answer = check_place(key, piece, depth)
     if not ok then return answer.err and answer or { 'tree', n, answer[2] } end
+    is_more = is_more or args[a] == '+'
     if args[a] == '+' and not redis.call('ZSCORE', place, args[a + 6]) then
       if set_total(key, piece) >= tonumber(args[a + 4]) then return { 'limit', n } end
       if redis.call('ZCARD', place) >= tonumber(args[a + 3]) and depth < DEPTH_MAX then return { 'full', n } end
     end
   end
+  if is_more and state ~= 'a' and state ~= 'l' then return { 'state', state } end
   local score = take_stamps(keys[5], 1)
   redis.call('HSET', keys[1], 'g', args[2], 't', args[3])
   if entries > 0 then redis.call('HSET', keys[4], unpack(args, first_entry, first_entry + 2 * entries - 1)) end
@@ -192,10 +199,11 @@ local function settle(keys, args)
 end
 
 -- approve: says yes to a request, and has that looked at.
--- KEYS  approved, journal
+-- KEYS  approved, journal, record
 -- ARGV  who asked, what stands there as far as the caller knows ('' nothing), request, most entries, entry, value
--- Reply {'ok'}; {'stamp', what stands there}; {'busy'}
+-- Reply {'ok'}; {'stamp', what stands there}; {'busy'}; {'gone'}: there is no such account, or it is deleted
 local function approve(keys, args)
+  if not is_there(keys[3]) then return { 'gone' } end
   local before = redis.call('HGET', keys[1], args[1]) or ''
   if before == args[3] then return { 'ok' } end
   if before ~= args[2] then return { 'stamp', before } end
@@ -228,13 +236,17 @@ local function account_delete(keys, args)
   return { 'ok' }
 end
 
--- account_bury: takes keys of a deleted account away.
--- KEYS  record, then keys that go
--- ARGV  '1' if nothing is to be left of the record but that there was an account
--- Reply 1, or 0: it is not deleted
+-- account_bury: takes keys of a deleted account away, and has looked at what that leaves elsewhere.
+-- KEYS  record, journal, then keys that go
+-- ARGV  '1' if nothing is to be left of the record but that there was an account, most entries, then entry, value, ...
+-- Reply 1; 0: it is not deleted; -1: the journal is full
 local function account_bury(keys, args)
   if redis.call('HGET', keys[1], 's') ~= 'd' then return 0 end
-  if #keys > 1 then redis.call('UNLINK', unpack(keys, 2)) end
+  if #args > 2 then
+    if journal_full(keys[2], tonumber(args[2]), (#args - 2) / 2) then return -1 end
+    redis.call('HSET', keys[2], unpack(args, 3))
+  end
+  if #keys > 2 then redis.call('UNLINK', unpack(keys, 3)) end
   if args[1] ~= '1' then return 1 end
   local fields = redis.call('HKEYS', keys[1])
   for i = 1, #fields do

@@ -104,9 +104,9 @@ end
 -- home_begin: a home that is to be filled, by us or by who has begun already.
 -- KEYS  account's record, home, bucket's days
 -- ARGV  nonce (top bit set, not all ones), account, day
--- Reply {'fill', nonce}; {'whole'}: there is nothing to fill; {'gone'}: there is no such account
+-- Reply {'fill', nonce}; {'whole'}: there is nothing to fill; {'gone'}: there is no such account, or it is deleted
 local function home_begin(keys, args)
-  if redis.call('EXISTS', keys[1]) == 0 then return { 'gone' } end
+  if not is_there(keys[1]) then return { 'gone' } end
   local first = redis.call('LINDEX', keys[2], 0)
   if not first then
     redis.call('ZADD', keys[3], args[3], args[2])

@@ -41,7 +41,7 @@ end
 -- ARGV  entry, then field, value, ... of the record
 -- Reply 1, or 0: it was struck already
 local function journal_strike(keys, args)
-  if #args > 1 and redis.call('EXISTS', keys[2]) == 1 then redis.call('HSET', keys[2], unpack(args, 2)) end
+  if #args > 1 and is_there(keys[2]) then redis.call('HSET', keys[2], unpack(args, 2)) end
   return redis.call('HDEL', keys[1], args[1])
 end
 

@@ -122,7 +122,7 @@ local function post_delete(keys, args)
   local place = outbox_place(keys[2], args[2], length)
   if place < length and redis.call('LINDEX', keys[2], place) == args[2] then
     redis.call('LSET', keys[2], place, string.char(string.byte(args[2]) + 128) .. string.sub(args[2], 2))
-    if redis.call('EXISTS', keys[3]) == 1 then redis.call('HINCRBY', keys[3], 'p', -1) end
+    if is_there(keys[3]) then redis.call('HINCRBY', keys[3], 'p', -1) end
   end
   return { 'ok' }
 end
@@ -153,9 +153,9 @@ end
 -- outbox_import: appends ids to an outbox, all above what it holds.
 -- KEYS  record, outbox
 -- ARGV  id, ... ascending
--- Reply 1; 0: there is no such account; -1: an id is not above those that are there
+-- Reply 1; 0: there is no such account, or it is deleted; -1: an id is not above those that are there
 local function outbox_import(keys, args)
-  if redis.call('EXISTS', keys[1]) == 0 then return 0 end
+  if not is_there(keys[1]) then return 0 end
   local last = redis.call('LINDEX', keys[2], -1)
   if last and #last == 8 and outbox_order(last) >= order_of(args[1]) then
     -- Our own first sending, whose reply was lost?

@@ -1,7 +1,7 @@
 //! What a user does first.
 
-use tideline::post::{Draft, Edit, PostRef};
-use tideline::{ErrorKind, Followed, Query};
+use tideline::post::{Draft, Edit, PostRef, Visibility};
+use tideline::{AccountState, AccountUpdate, ErrorKind, Followed, Query};
 
 use super::{accounts, drained, engine, walk_home};
 
@@ -73,4 +73,38 @@ async fn edits_deletes_and_tokens() {
     let again = engine.publish(people[0], &draft).await.unwrap();
     assert_eq!((again.id, again.is_repeat), (first.id, true));
     assert_eq!(walk_home(&engine, people[0], 5).await, []);
+}
+
+#[tokio::test]
+async fn only_what_one_may_see_is_answered_or_passed_on() {
+    let engine = engine().await;
+    let people = accounts(&engine, 2).await;
+    let [author, other] = people[..] else { unreachable!() };
+    let post = async |draft: Draft| PostRef { id: engine.publish(author, &draft).await.unwrap().id, author };
+    let public = post(Draft::text("for all")).await;
+    let inner = post(Draft::text("for followers").visibility(Visibility::Followers)).await;
+    let direct = post(Draft::text("for you").visibility(Visibility::Direct).only_to([other])).await;
+    let answer = async |to: PostRef| {
+        let answered = engine.publish(other, &Draft::text("well").reply_to(to)).await;
+        answered.map(drop).map_err(|e| e.kind())
+    };
+    let state = async |state| {
+        let update = AccountUpdate { state: Some(state), ..AccountUpdate::default() };
+        engine.update_account(author, &update).await.unwrap();
+    };
+    assert_eq!(answer(public).await, Ok(()));
+    assert_eq!(answer(direct).await, Ok(()));
+    assert_eq!(answer(inner).await, Err(ErrorKind::NotFound));
+    state(AccountState::Limited).await;
+    assert_eq!(answer(public).await, Err(ErrorKind::NotFound));
+    assert_eq!(answer(direct).await, Ok(()));
+    engine.follow(other, author).await.unwrap();
+    assert_eq!(answer(public).await, Ok(()));
+    assert_eq!(answer(inner).await, Ok(()));
+    state(AccountState::Suspended).await;
+    for to in [public, inner, direct] {
+        assert_eq!(answer(to).await, Err(ErrorKind::NotFound));
+    }
+    let repost = engine.publish(other, &Draft::repost(public)).await.unwrap_err();
+    assert_eq!(repost.kind(), ErrorKind::NotFound);
 }

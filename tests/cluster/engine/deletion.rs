@@ -1,9 +1,11 @@
 //! Accounts that go.
 
 use tideline::post::{Draft, PostRef};
-use tideline::{ErrorKind, Query};
+use tideline::sharded::SortedSet;
+use tideline::{AccountId, AccountState, AccountUpdate, Engine, ErrorKind, PostId, Query};
 
-use super::{accounts, drained, engine, walk_home};
+use super::{accounts, at_key, drained, engine, walk_home};
+use crate::harness::tell;
 
 #[tokio::test]
 async fn a_deleted_account_leaves_no_trace() {
@@ -48,4 +50,108 @@ async fn a_deleted_account_leaves_no_trace() {
     assert_eq!(engine.delete_account(gone).await.unwrap_err().kind(), ErrorKind::NotFound);
     let profile = engine.read(people[1], &Query::profile(gone)).await.unwrap();
     assert!(profile.posts.is_empty());
+}
+
+/// Every key of the tenant that has these bytes in its name, or ends with this account's id, on all servers.
+async fn keys_of(engine: &Engine, id: AccountId) -> Vec<String> {
+    let mut found = Vec::new();
+    let raw: String = id.get().to_be_bytes().iter().map(|b| format!("\\x{b:02x}")).collect();
+    for node in engine.store().router().primaries() {
+        let keys = engine.store().keys().prefix().to_owned();
+        // Inline commands take escapes in quotes.
+        for pattern in [format!("\"{keys}*{raw}\""), format!("{keys}*:{id}")] {
+            let keys = tell(&node, &format!("KEYS {pattern}")).await;
+            found.extend(
+                keys.lines().filter(|l| !l.starts_with(['*', '$'])).map(|l| l.escape_debug().to_string()),
+            );
+        }
+    }
+    found
+}
+
+fn list(engine: &Engine, what: &str, post: PostId) -> SortedSet<AccountId> {
+    engine.store().sets().named(&format!("{what}:{post}")).unwrap()
+}
+
+#[tokio::test]
+async fn of_a_deleted_account_only_its_record_is_left_and_its_replies_leave_others_lists() {
+    let engine = engine().await;
+    let people = accounts(&engine, 60).await;
+    let [gone, other, third] = people[..3] else { unreachable!() };
+    engine
+        .update_account(gone, &AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() })
+        .await
+        .unwrap();
+    for reader in &people[1..55] {
+        engine.follow(*reader, gone).await.unwrap();
+        engine.approve(gone, *reader).await.unwrap();
+    }
+    // These wait for an answer that never comes; it waits for another one's.
+    for reader in &people[55..] {
+        engine.follow(*reader, gone).await.unwrap();
+    }
+    engine
+        .update_account(third, &AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() })
+        .await
+        .unwrap();
+    engine.follow(gone, third).await.unwrap();
+    engine.follow(gone, other).await.unwrap();
+    engine.warm(gone).await.unwrap();
+    let parent =
+        PostRef { id: engine.publish(other, &Draft::text("a question")).await.unwrap().id, author: other };
+    engine.publish(gone, &Draft::text("an answer").reply_to(parent)).await.unwrap();
+    engine.publish(gone, &Draft::repost(parent)).await.unwrap();
+    let kept = engine.publish(third, &Draft::text("mine").reply_to(parent)).await.unwrap().id;
+    let own = PostRef { id: engine.publish(gone, &Draft::text("mine")).await.unwrap().id, author: gone };
+    engine.publish(other, &Draft::text("well").reply_to(own)).await.unwrap();
+    engine.publish(third, &Draft::repost(own)).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(list(&engine, "replies", parent.id).len().await.unwrap(), 2);
+    assert_eq!(list(&engine, "reposts", parent.id).len().await.unwrap(), 1);
+    assert_eq!(list(&engine, "replies", own.id).len().await.unwrap(), 1);
+    let keys = keys_of(&engine, gone).await;
+    assert!(keys.len() > 10, "the search finds too few: {keys:?}");
+
+    engine.delete_account(gone).await.unwrap();
+    drained(&engine).await;
+    let replies = list(&engine, "replies", parent.id);
+    assert_eq!(replies.len().await.unwrap(), 1);
+    assert!(replies.score(&AccountId::new(kept.get()).unwrap()).await.unwrap().is_some());
+    assert_eq!(list(&engine, "reposts", parent.id).len().await.unwrap(), 0);
+    for what in ["replies", "reposts"] {
+        assert_eq!(list(&engine, what, own.id).len().await.unwrap(), 0);
+    }
+    assert_eq!(engine.follow_requests(third).await.unwrap(), []);
+    for reader in &people[55..] {
+        assert_eq!(at_key(&engine, 'r', *reader, "HLEN", &[]).await.int().unwrap(), 0, "a request is left");
+    }
+    let keys = keys_of(&engine, gone).await;
+    assert_eq!(keys.len(), 1, "only the record stays: {keys:?}");
+}
+
+#[tokio::test]
+async fn a_deleted_account_does_nothing_new_and_reading_creates_nothing_for_it() {
+    let engine = engine().await;
+    let people = accounts(&engine, 3).await;
+    let [gone, other, suspended] = people[..] else { unreachable!() };
+    let state = AccountUpdate { state: Some(AccountState::Suspended), ..AccountUpdate::default() };
+    engine.follow(suspended, other).await.unwrap();
+    engine.update_account(suspended, &state).await.unwrap();
+    // Suspended: it takes back, and adds nothing.
+    assert_eq!(engine.mute(suspended, other).await.unwrap_err().kind(), ErrorKind::Invalid);
+    engine.unfollow(suspended, other).await.unwrap();
+    assert_eq!(engine.follow(suspended, other).await.unwrap_err().kind(), ErrorKind::Invalid);
+    drained(&engine).await;
+
+    // As it is while its traces are being taken away: the record says "deleted", and still has its stamps.
+    at_key(&engine, 'a', gone, "HSET", &["s", "d"]).await;
+    assert_eq!(engine.follow(gone, other).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(engine.block(gone, other).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(engine.approve(gone, other).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(engine.warm(gone).await.unwrap_err().kind(), ErrorKind::NotFound);
+    // Another device still reads: that fills no home and notes no read.
+    drop(engine.read(gone, &Query::home()).await);
+    drained(&engine).await;
+    let keys = keys_of(&engine, gone).await;
+    assert_eq!(keys.len(), 1, "only the record: {keys:?}");
 }

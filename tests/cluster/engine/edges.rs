@@ -1,13 +1,15 @@
 //! Who follows whom, and may.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
+use tideline::local_cluster::ClusterSpec;
 use tideline::post::{Draft, PostRef, Visibility};
 use tideline::sharded::{Checkpoint, Order};
-use tideline::{AccountId, AccountUpdate, Engine, ErrorKind, Followed, Query};
+use tideline::{AccountId, AccountUpdate, Engine, EngineSettings, ErrorKind, Followed, Query, StoreOptions};
 
 use super::{accounts, drained, engine, engine_with, small, tenant, walk_home};
-use tideline::EngineSettings;
+use crate::harness::{eventually, impatient, options, own};
 
 async fn pages(engine: &Engine, of: AccountId, order: Order) -> Vec<AccountId> {
     let (mut all, mut after) = (Vec::new(), None);
@@ -138,4 +140,71 @@ async fn an_account_follows_no_more_than_it_may() {
     engine.unfollow(people[0], people[1]).await.unwrap();
     engine.follow(people[0], people[21]).await.unwrap();
     assert_eq!(engine.account(people[0]).await.unwrap().following, 20);
+}
+
+#[tokio::test]
+async fn a_follow_ends_only_for_a_block_that_lasts() {
+    // A node timeout far longer than the test: nobody is declared dead.
+    let cluster = own(ClusterSpec::ephemeral().replicas(1).node_timeout(Duration::from_secs(30))).await;
+    let store = StoreOptions { router: impatient(), ..options(cluster.urls()) };
+    let engine = engine_with(store, small()).await;
+    let people = accounts(&engine, 3).await;
+    let [author, reader, asking] = people[..] else { unreachable!() };
+    engine.follow(reader, author).await.unwrap();
+    let locked = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+    engine.update_account(author, &locked).await.unwrap();
+    assert_eq!(engine.follow(asking, author).await.unwrap(), Followed::Requested);
+    drained(&engine).await;
+    let buckets = engine.store().keys().buckets();
+    let primary = engine.store().router().owner(buckets.slot(buckets.of_account(author.get()))).unwrap();
+    let replica = cluster.replica_of(&primary).await.unwrap();
+    replica.freeze().unwrap();
+    engine.block(author, reader).await.unwrap();
+    engine.block(author, asking).await.unwrap();
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_secs(2) {
+        assert!(
+            engine.is_following(reader, author).await.unwrap(),
+            "ended for a block that may still get lost"
+        );
+        assert_eq!(engine.follow_requests(author).await.unwrap(), [asking]);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    replica.thaw().unwrap();
+    eventually("the follow and the request end", async || {
+        !engine.is_following(reader, author).await.unwrap()
+            && engine.follow_requests(author).await.unwrap().is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn requests_have_a_bound_on_both_sides() {
+    let settings = EngineSettings { requests_max: 3, ..small() };
+    let engine = engine_with(tenant(40), settings).await;
+    let people = accounts(&engine, 9).await;
+    let locked = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+    for account in &people[..5] {
+        engine.update_account(*account, &locked).await.unwrap();
+    }
+    let asking = people[5];
+    for author in &people[..3] {
+        assert_eq!(engine.follow(asking, *author).await.unwrap(), Followed::Requested);
+    }
+    let refused = engine.follow(asking, people[3]).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    // What it has asked it may ask again; one less makes room for one more.
+    engine.follow(asking, people[0]).await.unwrap();
+    engine.unfollow(asking, people[0]).await.unwrap();
+    engine.follow(asking, people[3]).await.unwrap();
+    let popular = people[4];
+    for reader in [people[0], people[1], people[6]] {
+        engine.follow(reader, popular).await.unwrap();
+        drained(&engine).await;
+    }
+    let refused = engine.follow(people[7], popular).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
+    engine.reject(popular, people[0]).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(engine.follow(people[7], popular).await.unwrap(), Followed::Requested);
 }

@@ -4,7 +4,7 @@ use tideline::post::{Draft, PostRef};
 use tideline::{AccountId, Engine, ErrorKind, ImportedEdge, ImportedPost, NewAccount, Query};
 
 use super::{drained, engine, small, tenant, walk_home};
-use crate::harness::account;
+use crate::harness::{account, eventually};
 
 const PEOPLE: u64 = 120;
 
@@ -155,4 +155,72 @@ async fn follows_of_pulled_authors_are_imported_with_what_pulls_them() {
     drained(&engine).await;
     posts.sort_unstable_by(|a, b| b.cmp(a));
     assert_eq!(walk_home(&engine, account(1), 20).await, posts);
+}
+
+#[tokio::test]
+async fn homes_that_were_filled_beside_an_import_are_dropped_at_its_end() {
+    let options = tenant(40);
+    let builder = || Engine::builder().store(options.clone()).settings(small());
+    let engine = builder().start().await.unwrap();
+    let people = super::accounts(&engine, 2).await;
+    engine.shutdown(crate::harness::PATIENCE).await.unwrap();
+    let mut importer = builder().import().await.unwrap();
+    // As an engine that was frozen past its lease and hasn't looked yet.
+    assert!(builder().observe().await.unwrap().warm(people[0]).await.unwrap());
+    let post = ImportedPost { author: people[1], created_ms: 5_000, draft: Draft::text("from before") };
+    let ids = importer.posts(&[post]).await.unwrap();
+    importer.edges(&[ImportedEdge { reader: people[0], author: people[1], since_ms: 4_000 }]).await.unwrap();
+    importer.finish().await.unwrap();
+    assert_eq!(walk_home(&builder().start().await.unwrap(), people[0], 20).await, ids);
+}
+
+#[tokio::test]
+async fn an_import_holds_its_tenant_between_its_calls() {
+    let options = tenant(40);
+    let builder = || Engine::builder().store(options.clone()).settings(small());
+    let mut importer = builder().import().await.unwrap();
+    // Longer than its lease.
+    tokio::time::sleep(small().lease_ttl * 2).await;
+    assert_eq!(builder().start().await.unwrap_err().kind(), ErrorKind::Conflict);
+    importer.accounts(&people()).await.unwrap();
+    importer.finish().await.unwrap();
+    builder().start().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_engine_that_was_frozen_past_its_lease_gives_way_to_an_import() {
+    let options = tenant(40);
+    let builder = || Engine::builder().store(options.clone()).settings(small());
+    let (frozen, is_frozen) = tokio::sync::oneshot::channel();
+    let (thaw, is_thawed) = std::sync::mpsc::channel::<()>();
+    let (store, settings) = (options.clone(), small());
+    // A runtime of its own, whose only thread is held up.
+    let engine = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let engine = Engine::builder().store(store).settings(settings).start().await.unwrap();
+            let author = super::accounts(&engine, 1).await[0];
+            frozen.send(()).unwrap();
+            is_thawed.recv().unwrap();
+            eventually("the engine stops", async || {
+                let refused = engine.publish(author, &Draft::text("beside an import")).await.err();
+                refused.is_some_and(|e| e.kind() == ErrorKind::Unavailable)
+            })
+            .await;
+            assert!(!engine.health().await.unwrap().is_well);
+        });
+    });
+    is_frozen.await.unwrap();
+    let mut importer = loop {
+        match builder().import().await {
+            Ok(importer) => break importer,
+            Err(e) => assert_eq!(e.kind(), ErrorKind::Conflict),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    thaw.send(()).unwrap();
+    tokio::task::spawn_blocking(|| engine.join().unwrap()).await.unwrap();
+    // The import was not disturbed.
+    importer.accounts(&people()).await.unwrap();
+    importer.finish().await.unwrap();
 }

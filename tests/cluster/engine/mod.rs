@@ -8,9 +8,11 @@ mod homes;
 mod import;
 mod inspect;
 mod pages;
+mod tasks;
 
 use std::time::Duration;
 
+use tideline::cluster::{Command, Reply, Request};
 use tideline::sharded::SetSettings;
 use tideline::{AccountId, Engine, EngineSettings, NewAccount, PostId, Query, StoreOptions};
 
@@ -68,4 +70,20 @@ pub(crate) async fn walk_home(engine: &Engine, reader: AccountId, limit: usize) 
 
 pub(crate) async fn drained(engine: &Engine) {
     engine.drained(PATIENCE).await.unwrap();
+}
+
+/// Says a command about one of an account's own keys, by the letter that docs/keys.md names.
+pub(crate) async fn at_key(
+    engine: &Engine,
+    letter: char,
+    account: AccountId,
+    command: &str,
+    arguments: &[&str],
+) -> Reply {
+    let keys = engine.store().keys();
+    let bucket = keys.buckets().of_account(account.get());
+    let mut key = format!("{}{{{}}}{letter}", keys.prefix(), keys.buckets().tag(bucket)).into_bytes();
+    key.extend(account.get().to_be_bytes());
+    let command = arguments.iter().fold(Command::new(command).arg(&key), |c, a| c.arg(*a));
+    engine.store().router().call(Request::write(keys.buckets().slot(bucket), command)).await.unwrap()
 }

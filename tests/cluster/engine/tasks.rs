@@ -1,0 +1,84 @@
+//! Tasks that cannot be carried out, how many an instance takes, and how it ends.
+
+use std::time::{Duration, Instant};
+
+use tideline::cluster::{Command, Request};
+use tideline::local_cluster::ClusterSpec;
+use tideline::post::Draft;
+use tideline::{AccountId, EngineSettings, StoreOptions};
+
+use super::{accounts, at_key, drained, engine_with, small, tenant, walk_home};
+use crate::harness::{eventually, impatient, options, own};
+
+#[tokio::test]
+async fn what_cannot_be_carried_out_is_never_struck_and_never_claimed_beyond_the_places() {
+    let options = tenant(40);
+    let first = engine_with(options.clone(), small()).await;
+    let people = accounts(&first, 2).await;
+    let [author, reader] = people[..] else { unreachable!() };
+    first.follow(reader, author).await.unwrap();
+    drained(&first).await;
+    // Somebody has damaged the reader's home: every delivery fails.
+    at_key(&first, 'h', reader, "SET", &["damaged"]).await;
+    let mut posts = Vec::new();
+    for n in 0..12 {
+        posts.insert(0, first.publish(author, &Draft::text(format!("post {n}"))).await.unwrap().id);
+    }
+    assert!(first.health().await.unwrap().tasks >= 12);
+    let began = Instant::now();
+    assert_eq!(first.shutdown(Duration::from_secs(60)).await.unwrap(), 0);
+    assert!(began.elapsed() < Duration::from_secs(5), "a task that pauses holds nobody up");
+
+    let settings = EngineSettings { tasks_max: 4, tasks_at_once: 2, ..small() };
+    let second = engine_with(options, settings).await;
+    eventually("the other instance takes over what it has places for", async || {
+        second.health().await.unwrap().tasks == 4
+    })
+    .await;
+    for _ in 0..20 {
+        let health = second.health().await.unwrap();
+        assert!(health.tasks <= 4, "{} tasks with four places", health.tasks);
+        assert_eq!(health.journal_entries, 12);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    at_key(&second, 'h', reader, "DEL", &[]).await;
+    drained(&second).await;
+    assert_eq!(walk_home(&second, reader, 20).await, posts);
+}
+
+#[tokio::test]
+async fn a_lease_lasts_while_its_instance_drains() {
+    let cluster = own(ClusterSpec::ephemeral().node_timeout(Duration::from_secs(30))).await;
+    let options = StoreOptions { router: impatient(), ..options(cluster.urls()) };
+    let engine = engine_with(options, small()).await;
+    let (router, buckets) = (engine.store().router(), engine.store().keys().buckets());
+    let at = |account: AccountId| router.owner(buckets.slot(buckets.of_account(account.get()))).unwrap();
+    let leases = router.owner(0).unwrap();
+    let people = accounts(&engine, 40).await;
+    let author = *people.iter().find(|id| at(**id) == leases).unwrap();
+    let reader = *people.iter().find(|id| at(**id) != leases).unwrap();
+    engine.follow(reader, author).await.unwrap();
+    drained(&engine).await;
+    let node = cluster.node(&at(reader)).unwrap();
+    node.freeze().unwrap();
+    // One try of its delivery takes as long as the router is patient.
+    engine.publish(author, &Draft::text("to somebody whose server sleeps")).await.unwrap();
+    let key = format!("{}{{{}}}v", engine.store().keys().prefix(), buckets.tag(buckets.get(0).unwrap()));
+    let living = async || {
+        let all = Request::read(0, Command::new("HVALS").arg(&key));
+        let all = router.call(all).await.unwrap().into_array().unwrap();
+        all.iter().map(|until| until.text().unwrap().parse::<u64>().unwrap()).collect::<Vec<_>>()
+    };
+    let stopping = engine.clone();
+    let shutdown = tokio::spawn(async move { stopping.shutdown(Duration::from_secs(15)).await });
+    tokio::time::sleep(small().lease_ttl * 2).await;
+    assert!(!shutdown.is_finished());
+    let until = living().await;
+    assert!(until.len() == 1 && until[0] > router.now_ms(), "{until:?}, now {}", router.now_ms());
+    node.thaw().unwrap();
+    assert_eq!(shutdown.await.unwrap().unwrap(), 0);
+    assert!(living().await.is_empty());
+    // Nor does a renewal that was on its way bring it back.
+    tokio::time::sleep(small().lease_renewal * 2).await;
+    assert!(living().await.is_empty());
+}
