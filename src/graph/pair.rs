@@ -42,7 +42,7 @@ pub(crate) async fn settle_pair(
 ) -> Result<Ended> {
     match look(context, reader, author, touched).await? {
         Look::Following { since, mark, floor } => {
-            if !is_wanted(context, reader, author).await? {
+            if rules::holds("block_read_again") && !is_wanted(context, reader, author).await? {
                 end_unwanted(context, reader, author, since).await?;
                 // Whatever came of it: the next look takes the edge off, or finds the follow wanted after all.
                 return Ok(Ended::Later);
@@ -104,9 +104,6 @@ struct Follow {
 impl Follow {
     async fn complete(&self, context: &Arc<Context>, touched: &mut Touched) -> Result<Ended> {
         let followers = context.followers(self.author)?;
-        let added = followers.add_greater(&[(self.reader, self.since)]).await?;
-        touched.extend(&added.touched);
-        // After that, and never from a cache: what is posted from now on finds the edge.
         let keys = context.keys();
         let command = functions::author_look(
             keys.account(self.author),
@@ -115,7 +112,15 @@ impl Follow {
             self.floor,
             rules::size(IDS_MAX, 4),
         );
-        let answer = context.router().ask(Request::read(context.slot(self.author), command)).await?;
+        let ask = || context.router().ask(Request::read(context.slot(self.author), command.clone()));
+        let early = if rules::holds("edge_first") { None } else { Some(ask().await?) };
+        let added = followers.add_greater(&[(self.reader, self.since)]).await?;
+        touched.extend(&added.touched);
+        // After that, and never from a cache: what is posted from now on finds the edge.
+        let answer = match early {
+            None => ask().await?,
+            Some(early) => early,
+        };
         touched.add(&answer);
         let (mode, _layout, reach, ids) = functions::parse_author_look(answer.ok()?)?;
         if rules::holds("fence_unmark") {
@@ -218,7 +223,8 @@ async fn settle_request(context: &Arc<Context>, reader: AccountId, author: Accou
     if !is_wanted(context, reader, author).await? {
         return withdraw(context, reader, author, request).await;
     }
-    if approved(context, author, reader).await? == Some(request) {
+    let approval = approved(context, author, reader).await?;
+    if approval == Some(request) || approval.is_some() && !rules::holds("same_request") {
         let made = super::change::apply(context, reader, || {
             Box::pin(async {
                 if requested(context, reader, author).await? != Some(request) {

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::fanout::{Task, reserve};
 use crate::functions::{EdgeOp, Mark, mark};
 use crate::ids::AccountId;
-use crate::meters;
+use crate::{meters, rules};
 
 /// What came of a follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,7 +178,8 @@ pub(super) async fn end_unwanted(
             let now = following.score(&author).await?;
             let is_same = now.is_some_and(|now| now.to_bits() == since.to_bits());
             // Read under the stamp that is compared: a follow that was acknowledged since has renewed it.
-            if !is_same || is_wanted(context, reader, author).await? {
+            let is_same = is_same || !rules::holds("same_follow");
+            if !is_same || rules::holds("wanted_again") && is_wanted(context, reader, author).await? {
                 return Ok(None);
             }
             unfollow_intent(context, reader, author).map(Some)

@@ -1,16 +1,19 @@
 //! The cluster: buckets, each of them a node, with what a replica has of it, its clock, its lives.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::time::Instant;
 
+use super::checks::{Edited, Moment};
 use super::data::{Data, Done, Out};
+use super::gates::Gate;
 use super::lua;
 use super::truth::State;
 use crate::bucket::{Buckets, mix64};
@@ -45,7 +48,7 @@ pub(super) struct Node {
     synced: Data,
     pub(super) epoch: Epoch,
     life: u32,
-    clock_ahead_ms: u64,
+    pub(super) clock_ahead_ms: u64,
     pub(super) moving: Option<Moving>,
 }
 
@@ -56,6 +59,8 @@ pub(super) struct Faults {
     pub(super) lost: u32,
     /// Requests that take long, of 1,000.
     pub(super) slow: u32,
+    /// Whether requests take any time at all.
+    pub(super) has_delays: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +99,14 @@ pub(super) struct World {
     pub(super) digest: u64,
     /// Copies of requests that are still to arrive.
     pub(super) late: u32,
+    /// Where requests are stopped, for scripts.
+    pub(super) gates: Vec<Gate>,
+    /// How long caches may be behind.
+    pub(super) visible_within: Duration,
+    /// What was true not long ago, while caches may be behind.
+    pub(super) moments: VecDeque<Arc<Moment>>,
+    pub(super) edits: Vec<Edited>,
+    epoch_ms: u64,
     random: StdRng,
     began: Instant,
 }
@@ -133,6 +146,11 @@ impl World {
             trace: is_traced.then(Vec::new),
             digest: seed,
             late: 0,
+            gates: Vec::new(),
+            visible_within: Duration::ZERO,
+            moments: VecDeque::new(),
+            edits: Vec::new(),
+            epoch_ms: EPOCH_MS,
             random: StdRng::seed_from_u64(seed),
             began: Instant::now(),
         }));
@@ -158,7 +176,12 @@ impl World {
 
     /// The median of all clocks.
     pub(super) fn now_ms(&self) -> u64 {
-        EPOCH_MS + self.elapsed_ms()
+        self.epoch_ms + self.elapsed_ms()
+    }
+
+    /// Sets all clocks, also back.
+    pub(super) fn set_clocks(&mut self, now_ms: u64) {
+        self.epoch_ms = now_ms - self.elapsed_ms();
     }
 
     pub(super) fn violated(&mut self, what: impl Into<String>) {
@@ -296,8 +319,7 @@ impl World {
     }
 
     /// The replica takes over, with what it has.
-    pub(super) fn fail_over(&mut self, number: usize) {
-        let clock_ahead_ms = self.pick(&[0, 0, 5, 20, 60]);
+    pub(super) fn fail_over(&mut self, number: usize, clock_ahead_ms: u64) {
         self.failovers.push((number, self.commands));
         self.commands += 1;
         let node = &mut self.nodes[number];
@@ -308,6 +330,18 @@ impl World {
         node.clock_ahead_ms = clock_ahead_ms;
         self.note(|| format!("FAILOVER of {number}{}", if has_lost { ", with losses" } else { "" }));
         self.note_states(number, true);
+    }
+
+    /// Whether an account's server has failed over since that command.
+    pub(super) fn has_failed_over(&self, account: AccountId, since: u64) -> bool {
+        let bucket = usize::from(self.keys.bucket_of(account).index());
+        self.failovers.iter().any(|(number, command)| *number == bucket && *command >= since)
+    }
+
+    /// An instance ends, at once.
+    pub(super) fn kill(&mut self, number: usize) {
+        self.instances[number].is_dead = true;
+        self.note(|| format!("DEATH of {number}"));
     }
 
     /// A follow comes and goes only while somebody wants that: a late copy of what was answered long ago must not.
@@ -329,6 +363,9 @@ impl World {
 
     /// A pause as a network makes it, or a busy process.
     pub(super) fn delay(&mut self) -> Duration {
+        if !self.faults.has_delays {
+            return Duration::ZERO;
+        }
         let ms = match self.below(1_000) {
             n if n < u64::from(self.faults.slow) => 20 + self.below(200),
             n if n < 700 => self.below(2),
