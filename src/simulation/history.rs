@@ -8,9 +8,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::ends;
 use super::instances::{ids_in, in_a_world, instance, watch};
+use super::moving::Moving;
 use super::shape::{MIXES, Mix, Shape};
 use super::truth;
-use super::world::{Moving, Toggle, world};
+use super::world::{Toggle, world};
 use crate::engine::Engine;
 use crate::error::{ErrorKind, Result};
 use crate::ids::AccountId;

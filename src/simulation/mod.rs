@@ -16,6 +16,7 @@ mod instances;
 mod link;
 mod lists;
 mod lua;
+mod moving;
 mod mutations;
 mod operations;
 mod proofs;

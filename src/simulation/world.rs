@@ -15,6 +15,7 @@ use super::checks::{Edited, Moment};
 use super::data::{Data, Done, Out};
 use super::gates::Gate;
 use super::lua;
+use super::moving::{Moving, may_run};
 use super::truth::State;
 use crate::bucket::{Buckets, mix64};
 use crate::cluster::{Answer, Epoch, NodeAddr, Reply, Request};
@@ -26,20 +27,6 @@ use crate::rules;
 const BUCKET_BITS: u32 = 2;
 /// When the simulation begins: an hour of 2023.
 const EPOCH_MS: u64 = 1_700_000_000_000;
-
-/// A slot on its way to another node, key by key.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Moving {
-    pub(super) salt: u64,
-    /// Of 256 keys so many have moved.
-    pub(super) share: u64,
-}
-
-impl Moving {
-    pub(super) fn has(&self, key: &[u8]) -> bool {
-        key.iter().fold(self.salt, |h, b| mix64(h ^ u64::from(*b))) % 256 < self.share
-    }
-}
 
 /// One bucket.
 pub(super) struct Node {
@@ -372,21 +359,6 @@ impl World {
             _ => self.below(9),
         };
         Duration::from_millis(ms)
-    }
-}
-
-/// Whether a function may run while its slot moves, by the keys that it declares.
-fn may_run(data: &Data, moving: Moving, has_undeclared: bool, keys: &[&[u8]]) -> Result<(), String> {
-    let moved = keys.iter().filter(|key| moving.has(key) && data.has(key)).count();
-    let missing = keys.iter().filter(|key| !data.has(key)).count();
-    if keys.len() == 1 && !has_undeclared {
-        return Ok(());
-    }
-    match (moved, missing) {
-        (0, 0) => Ok(()),
-        (n, 0) if n == keys.len() && !has_undeclared => Ok(()),
-        (n, 0) if n == keys.len() => Err("ASK".into()),
-        _ => Err("TRYAGAIN Multiple keys request during rehashing of slot".into()),
     }
 }
 

@@ -6,7 +6,8 @@ use futures::future::LocalBoxFuture;
 use super::{Stage, close, pause};
 use crate::post::{Draft, Visibility};
 use crate::simulation::gates::At;
-use crate::simulation::world::{Moving, world};
+use crate::simulation::moving::Moving;
+use crate::simulation::world::world;
 
 /// H42: a post is published again with its token.
 pub(in crate::simulation) fn sent_twice() -> LocalBoxFuture<'static, ()> {
