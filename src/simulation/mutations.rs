@@ -30,8 +30,8 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ("finish_head", "if order_of(arrived[1]) > order_of(floor) then", "if false then"),
     (
         "finish_cut",
-        "local fit, floor, pulled = fit_of(args, 3), args[2], 7",
-        "local fit, floor, pulled = fit_of(args, 3), '\\0\\0\\0\\0\\0\\0\\0\\0', 7",
+        "local fit, floor, pulled = fit_of(args, 3), args[2], 6",
+        "local fit, floor, pulled = fit_of(args, 3), '\\0\\0\\0\\0\\0\\0\\0\\0', 6",
     ),
     (
         "finish_nonce",

@@ -66,7 +66,8 @@ impl Loaded {
         for (id, author) in wanted {
             let is_others = *author != reader;
             if let Entry::Vacant(place) = self.posts.entry(*id) {
-                let cached = caches.posts.get(id, asked).filter(|_| is_others || !rules::holds("own_uncached"));
+                let cached =
+                    caches.posts.get(id, asked).filter(|_| is_others || !rules::holds("own_uncached"));
                 match &cached {
                     Some(_) => hits.0 += 1,
                     None => posts.push(*id),
