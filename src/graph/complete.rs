@@ -87,9 +87,6 @@ pub(crate) async fn complete(
     touched: &mut Touched,
 ) -> Result<Completed> {
     let followers = context.followers(author)?;
-    let edges: Vec<(AccountId, f64)> = follows.iter().map(|follow| (follow.reader, follow.since)).collect();
-    touched.extend(&followers.add_greater(&edges).await?.touched);
-    // After that, and never from a cache: what is posted from now on finds the edges.
     let keys = context.keys();
     let deepest = follows.iter().filter_map(|follow| follow.floor).min();
     let command = functions::author_look(
@@ -99,7 +96,15 @@ pub(crate) async fn complete(
         deepest,
         rules::size(IDS_MAX, 4),
     );
-    let answer = context.router().ask(Request::read(context.slot(author), command)).await?;
+    let ask = || context.router().ask(Request::read(context.slot(author), command.clone()));
+    let early = if rules::holds("edge_first") { None } else { Some(ask().await?) };
+    let edges: Vec<(AccountId, f64)> = follows.iter().map(|follow| (follow.reader, follow.since)).collect();
+    touched.extend(&followers.add_greater(&edges).await?.touched);
+    // After that, and never from a cache: what is posted from now on finds the edges.
+    let answer = match early {
+        None => ask().await?,
+        Some(early) => early,
+    };
     touched.add(&answer);
     let (mode, _layout, reach, ids) = functions::parse_author_look(answer.ok()?)?;
     if rules::holds("fence_unmark") {

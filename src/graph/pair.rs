@@ -36,7 +36,7 @@ pub(crate) async fn settle_pair(
 ) -> Result<Ended> {
     match look(context, reader, author, touched).await? {
         Look::Following { since, mark, floor } => {
-            if !is_wanted(context, reader, author, touched).await? {
+            if rules::holds("block_read_again") && !is_wanted(context, reader, author, touched).await? {
                 end_unwanted(context, reader, author, since).await?;
                 // Whatever came of it: the next look takes the edge off, or finds the follow wanted after all.
                 return Ok(Ended::Later);
@@ -133,7 +133,8 @@ async fn settle_request(context: &Arc<Context>, reader: AccountId, author: Accou
         context.router().fence(&said).await?;
         return withdraw(context, reader, author, request).await;
     }
-    if approved(context, author, reader).await? == Some(request) {
+    let approval = approved(context, author, reader).await?;
+    if approval == Some(request) || approval.is_some() && !rules::holds("same_request") {
         let made = super::change::apply(context, reader, || {
             Box::pin(async {
                 if requested(context, reader, author).await? != Some(request) {

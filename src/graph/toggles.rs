@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Task, reserve};
 use crate::functions::{EdgeOp, Mark, mark};
 use crate::ids::AccountId;
-use crate::meters;
+use crate::{meters, rules};
 
 /// What came of a follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,7 +193,9 @@ pub(super) async fn end_unwanted(
             let is_same = now.is_some_and(|now| now.to_bits() == since.to_bits());
             let mut said = Touched::new();
             // Read under the stamp that is compared: a follow that was acknowledged since has renewed it.
-            if !is_same || is_wanted(context, reader, author, &mut said).await? {
+            let is_same = is_same || !rules::holds("same_follow");
+            let asks = rules::holds("wanted_again");
+            if !is_same || asks && is_wanted(context, reader, author, &mut said).await? {
                 return Ok(None);
             }
             // That it is unwanted must last: else a failover takes the block back, and the follow is gone all the same.

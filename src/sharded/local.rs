@@ -305,13 +305,18 @@ fn still_leaves(check: Answer, group: &[Probe]) -> Result<Vec<bool>> {
     }
     let bits: Vec<i64> = check.ok()?.into_array()?.iter().map(Reply::int).collect::<Result<_>>()?;
     let Some((state, bits)) = bits.split_first() else { return Ok(none) };
-    if bits.len() != group.len() * 2 || !matches!(u8::try_from(*state), Ok(b'L' | b'G')) {
+    if bits.len() != group.len() * 2 || !is_frozen_or_local(*state) {
         return Ok(none);
     }
     let holds = |(probe, bits): (&Probe, &[i64])| {
         !rules::holds("leaf_still") || bits[0] == 0 && (probe.spot.leaf().depth == 0 || bits[1] == 1)
     };
     Ok(group.iter().zip(bits.chunks_exact(2)).map(holds).collect())
+}
+
+/// Whether a set is, all of it, where its tree is: not spread (or copied) meanwhile.
+fn is_frozen_or_local(state: i64) -> bool {
+    matches!(u8::try_from(state), Ok(b'L' | b'G')) || !rules::holds("record_after_walk")
 }
 
 pub(super) fn overtaken() -> Error {

@@ -134,8 +134,7 @@ impl<M: Member> SortedSet<M> {
             let probes = plan(&trees, place);
             let read = self.sets.probe(&sets, &mut trees, &probes, |key, _| command(key)).await?;
             // Only once all that was local is read may the record say that there is nothing else.
-            let is_spread =
-                trees[0].as_ref().is_some_and(|tree| tree.is_spread()) && rules::holds("record_after_walk");
+            let is_spread = trees[0].as_ref().is_some_and(|tree| tree.is_spread());
             if is_spread && matches!(place, Place::Local { .. }) {
                 place = Place::SPREAD;
                 (sets, trees) = self.sets_from(place);

@@ -1,89 +1,140 @@
-//! What must be true of every page, and of every walk once nothing is under way.
+//! What must be true of every page.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::time::Instant;
 
 use super::truth::{self, Posts, State};
 use super::world::{World, world};
 use crate::ids::AccountId;
+use crate::post::{Post, PostRef};
 use crate::timeline::Page;
+
+type AllPosts = BTreeMap<AccountId, Posts>;
+
+/// What was true at some moment.
+#[derive(Debug)]
+pub(super) struct Moment {
+    at: Instant,
+    command: u64,
+    deleted: BTreeSet<AccountId>,
+    posts: AllPosts,
+}
+
+impl Moment {
+    fn now(w: &World) -> Arc<Self> {
+        let deleted = w.accounts.iter().copied().filter(|account| truth::is_deleted(w, *account)).collect();
+        Arc::new(Self { at: Instant::now(), command: w.commands, deleted, posts: all_posts(w) })
+    }
+}
 
 /// What was true when a read began.
 pub(super) struct Before {
-    command: u64,
-    deleted: BTreeSet<AccountId>,
-    posts: BTreeMap<AccountId, Posts>,
+    /// What the reader itself has done by then shows.
+    own: Arc<Moment>,
+    /// What others have done by then shows: caches may be behind.
+    others: Arc<Moment>,
 }
 
 impl Before {
     pub(super) fn now() -> Self {
-        world(|w| Self { command: w.commands, deleted: deleted(w), posts: all_posts(w) })
+        world(|w| {
+            let now = Moment::now(w);
+            if w.visible_within.is_zero() {
+                return Self { own: now.clone(), others: now };
+            }
+            w.moments.push_back(now.clone());
+            let is_past = |moment: &Arc<Moment>| moment.at + w.visible_within <= now.at;
+            while w.moments.get(1).is_some_and(is_past) {
+                w.moments.pop_front();
+            }
+            let nothing = || {
+                let posts = w.accounts.iter().map(|account| (*account, Posts::default())).collect();
+                Arc::new(Moment { at: now.at, command: 0, deleted: BTreeSet::new(), posts })
+            };
+            let others = w.moments.front().filter(|moment| is_past(moment)).cloned().unwrap_or_else(nothing);
+            Self { own: now, others }
+        })
+    }
+
+    /// Nothing is under way, and no cache is behind.
+    fn at_rest(w: &World) -> Self {
+        let now = Moment::now(w);
+        Self { own: now.clone(), others: now }
+    }
+
+    fn of(&self, author: AccountId, reader: AccountId) -> &Moment {
+        if author == reader { &self.own } else { &self.others }
     }
 
     /// All that an account has followed, muted, blocked since.
-    fn states(&self, w: &World, account: AccountId) -> Vec<Rc<State>> {
+    fn states(&self, w: &World, account: AccountId, reader: AccountId) -> Vec<Rc<State>> {
         let past = w.past.get(&account).map_or(&[][..], Vec::as_slice);
-        let first = past.partition_point(|(command, _)| *command <= self.command).saturating_sub(1);
+        let since = self.of(account, reader).command;
+        let first = past.partition_point(|(command, _)| *command <= since).saturating_sub(1);
         past[first..].iter().map(|(_, state)| state.clone()).collect()
-    }
-
-    fn has_failed_over(&self, w: &World, account: AccountId) -> bool {
-        let bucket = usize::from(w.keys.bucket_of(account).index());
-        w.failovers.iter().any(|(number, command)| *number == bucket && *command >= self.command)
     }
 
     /// Checks a page that was read of the ids below `from`, since then.
     pub(super) fn check(&self, reader: AccountId, from: u64, limit: usize, page: &Page) {
+        let reached = page.next.map_or(0, |cursor| cursor.id());
         world(|w| {
-            let reached = page.next.map_or(0, |cursor| cursor.id());
-            let shown: Vec<(u64, AccountId)> = page.posts.iter().map(|p| (p.id.get(), p.author)).collect();
-            if !shown.is_sorted_by(|a, b| a.0 > b.0)
-                || shown.iter().any(|(id, _)| *id >= from || *id < reached)
-            {
-                w.violated(format!(
-                    "page of {reader} below {from} is out of order: {shown:?}, next {reached}"
-                ));
+            if page.posts.is_empty() && reached >= from && page.next.is_some() {
+                w.violated(format!("page of {reader} below {from} has not moved: {reached}, limit {limit}"));
             }
-            if shown.is_empty() && reached >= from && page.next.is_some() {
-                w.violated(format!(
-                    "page of {reader} below {from} has not moved: next {reached}, limit {limit}"
-                ));
+            if let Some(end) = from.checked_sub(1) {
+                self.check_page(w, reader, reached..=end, page);
             }
-            let now = all_posts(w);
-            for (id, author) in &shown {
-                if let Some(why) = self.is_hidden(w, &now, reader, *id, *author) {
-                    w.violated(format!("page of {reader} shows {id} of {author}: {why}"));
-                }
-            }
-            let shown: BTreeSet<(u64, AccountId)> = shown.into_iter().collect();
-            self.compare(w, &now, reader, reached..from, &shown);
         });
     }
 
-    /// Checks a page that was read upwards, of the ids above `least`.
-    pub(super) fn check_upwards(&self, reader: AccountId, least: u64, page: &Page) {
-        let Some(newest) = page.newer else { return };
-        world(|w| {
-            let shown: BTreeSet<(u64, AccountId)> =
-                page.posts.iter().map(|p| (p.id.get(), p.author)).collect();
-            self.compare(w, &all_posts(w), reader, least + 1..newest.get() + 1, &shown);
-        });
+    /// Checks a page that was read upwards, of the ids above `least`: those next to it, all of them.
+    pub(super) fn check_upwards(&self, reader: AccountId, least: u64, limit: usize, page: &Page) {
+        let newest = page.posts.first().map_or(least, |post| post.id.get());
+        let reached = if page.posts.len() < limit { u64::MAX } else { newest };
+        world(|w| self.check_page(w, reader, least + 1..=reached, page));
     }
 
-    fn compare(
-        &self,
-        w: &mut World,
-        now: &BTreeMap<AccountId, Posts>,
-        reader: AccountId,
-        ids: Range<u64>,
-        shown: &BTreeSet<(u64, AccountId)>,
-    ) {
-        let needed = self.needed(w, now, reader);
-        let missing: Vec<_> =
-            needed.into_iter().filter(|e| ids.contains(&e.0) && !shown.contains(e)).collect();
+    /// A page that should hold all there is of these ids.
+    fn check_page(&self, w: &mut World, reader: AccountId, ids: RangeInclusive<u64>, page: &Page) {
+        let shown: Vec<(u64, AccountId)> = page.posts.iter().map(|p| (p.id.get(), p.author)).collect();
+        let is_sorted = shown.is_sorted_by(|a, b| a.0 > b.0);
+        if !is_sorted || shown.iter().any(|(id, _)| !ids.contains(id)) {
+            w.violated(format!("page of {reader}, ids {ids:?}, is out of order: {shown:?}"));
+        }
+        let now = all_posts(w);
+        for (id, author) in &shown {
+            if let Some(why) = self.is_hidden(w, &now, reader, *id, *author) {
+                w.violated(format!("page of {reader} shows {id} of {author}: {why}"));
+            }
+        }
+        for post in page.posts.iter().filter_map(|post| post.post.as_ref()) {
+            self.check_edits(w, reader, post);
+        }
+        let needed = self.needed(w, &now, reader, &ids);
+        let is_missing = |e: &(u64, AccountId)| !shown.contains(e) && !is_collapsed(w, *e, &shown);
+        let missing: Vec<_> = needed.into_iter().filter(is_missing).collect();
         if !missing.is_empty() {
             w.violated(format!("HOLE: page of {reader}, ids {ids:?}, lacks {missing:?}; it shows {shown:?}"));
+        }
+    }
+
+    /// A post says what the last edit has made of it that was acknowledged by then.
+    fn check_edits(&self, w: &mut World, reader: AccountId, post: &Post) {
+        let header = post.header();
+        let since = self.of(header.author, reader).command;
+        let is_due = |edit: &&Edited| {
+            let is_it = edit.post.author == header.author && edit.command <= since;
+            is_it && edit.revision > header.revision && !w.has_failed_over(header.author, edit.command)
+        };
+        // Texts tell posts apart: a page's post doesn't know its id.
+        let text = &post.content().text;
+        if let Some(edit) = w.edits.iter().filter(|edit| edit.text == *text).find(is_due) {
+            let (of, seen, wanted) = (edit.post, header.revision, edit.revision);
+            w.violated(format!("page of {reader} shows revision {seen} of {of:?}, not {wanted}"));
         }
     }
 
@@ -91,16 +142,17 @@ impl Before {
     fn is_hidden(
         &self,
         w: &World,
-        now: &BTreeMap<AccountId, Posts>,
+        now: &AllPosts,
         reader: AccountId,
         id: u64,
         author: AccountId,
     ) -> Option<&'static str> {
-        let (before, now) = (&self.posts[&author], &now[&author]);
-        let is_sure = !self.has_failed_over(w, author);
+        let moment = self.of(author, reader);
+        let (before, now) = (&moment.posts[&author], &now[&author]);
+        let is_sure = !w.has_failed_over(author, moment.command);
         if truth::is_deleted(w, author) {
             // Its posts are going, one by one.
-            return (is_sure && self.deleted.contains(&author)).then_some("its author is deleted");
+            return (is_sure && moment.deleted.contains(&author)).then_some("its author is deleted");
         }
         if is_sure && before.deleted.contains(&id) {
             return Some("it was deleted");
@@ -109,76 +161,165 @@ impl Before {
         if is_sure && !is_known {
             return Some("there is no such post");
         }
-        if now.live.contains(&id) && !truth::admits(w, id, author, reader) {
-            return Some("it is not for that reader");
+        let own = self.states(w, reader, reader);
+        let post = truth::post(w, id, author);
+        if let Some(post) = &post {
+            if author != reader && !post.admits(reader) {
+                return Some("it is not for that reader");
+            }
+            if let Some(why) = self.reference_is_hidden(w, reader, &own, post) {
+                return Some(why);
+            }
         }
         if author == reader {
             return None;
         }
-        let own = self.states(w, reader);
         if own.iter().all(|state| !state.following.contains_key(&author)) {
             return Some("the reader doesn't follow its author");
         }
-        if own.iter().all(|s| s.mutes.contains_key(&author) || s.blocks.contains_key(&author)) {
-            return Some("the reader mutes or blocks its author");
+        if own.iter().all(|s| s.mutes.contains_key(&author)) {
+            return Some("the reader mutes its author");
         }
-        let theirs = self.states(w, author);
-        theirs
-            .iter()
-            .all(|s| s.blocks.contains_key(&reader) || s.hides.contains_key(&reader))
-            .then_some("its author blocks the reader, or hides from it")
+        self.is_barred(w, reader, &own, author).then_some("its author and the reader don't want each other")
     }
 
-    /// What every page must show of what lies within it.
+    /// Whether all the time one of two has blocked the other, or hidden from it.
+    fn is_barred(&self, w: &World, reader: AccountId, own: &[Rc<State>], author: AccountId) -> bool {
+        let theirs = self.states(w, author, reader);
+        own.iter().all(|s| s.blocks.contains_key(&author))
+            || theirs.iter().all(|s| s.blocks.contains_key(&reader) || s.hides.contains_key(&reader))
+    }
+
+    fn reference_is_hidden(
+        &self,
+        w: &World,
+        reader: AccountId,
+        own: &[Rc<State>],
+        post: &Post,
+    ) -> Option<&'static str> {
+        let header = post.header();
+        if let Some(parent) = header.reply_to.filter(|_| header.author != reader) {
+            let is_known = [reader, header.author].contains(&parent.author);
+            if !is_known && own.iter().all(|s| !s.following.contains_key(&parent.author)) {
+                return Some("it answers a stranger");
+            }
+        }
+        let original = header.original?;
+        let moment = self.of(original.author, reader);
+        let is_sure = !w.has_failed_over(original.author, moment.command);
+        if is_sure && moment.posts[&original.author].deleted.contains(&original.id.get()) {
+            return Some("what it reposts was deleted");
+        }
+        (original.author != reader && self.is_barred(w, reader, own, original.author))
+            .then_some("the reader and the author of what it reposts don't want each other")
+    }
+
+    /// What every page of these ids must show.
     fn needed(
         &self,
         w: &World,
-        now: &BTreeMap<AccountId, Posts>,
+        now: &AllPosts,
         reader: AccountId,
+        ids: &RangeInclusive<u64>,
     ) -> Vec<(u64, AccountId)> {
-        let own = self.states(w, reader);
+        let own = self.states(w, reader, reader);
         let mut needed = Vec::new();
         for author in w.accounts.iter().copied() {
-            if self.has_failed_over(w, author)
-                || self.deleted.contains(&author)
-                || truth::is_deleted(w, author)
-            {
-                continue;
-            }
             if author != reader {
-                let theirs = self.states(w, author);
                 let since = own[0].following.get(&author);
-                let is_followed = since.is_some() && own.iter().all(|s| s.following.get(&author) == since);
-                let is_restricted = own
-                    .iter()
-                    .any(|s| s.mutes.contains_key(&author) || s.blocks.contains_key(&author))
-                    || theirs.iter().any(|s| s.blocks.contains_key(&reader) || s.hides.contains_key(&reader));
-                if !is_followed || is_restricted {
+                if since.is_none() || own.iter().any(|s| s.following.get(&author) != since) {
                     continue;
                 }
             }
-            let (before, now) = (&self.posts[&author], &now[&author]);
+            let is_muted = own.iter().any(|s| s.mutes.contains_key(&author));
+            if is_muted || !self.is_welcome(w, reader, &own, author) {
+                continue;
+            }
+            let (before, now) = (&self.of(author, reader).posts[&author], &now[&author]);
             let is_settled = |id: &&u64| author == reader || !before.unsettled.contains(id);
-            let there = before.live.intersection(&now.live).filter(is_settled).copied();
-            needed.extend(there.filter(|id| truth::admits(w, *id, author, reader)).map(|id| (id, author)));
+            for id in before.live.range(ids.clone()).filter(is_settled) {
+                let Some(post) = truth::post(w, *id, author).filter(|_| now.live.contains(id)) else {
+                    continue;
+                };
+                let is_for_reader = author == reader || post.admits(reader);
+                if is_for_reader && self.references_show(w, reader, &own, &post) {
+                    needed.push((*id, author));
+                }
+            }
         }
         needed
     }
+
+    /// Whether nothing was in the way between the reader and that account at any time: failovers, blocks.
+    fn is_welcome(&self, w: &World, reader: AccountId, own: &[Rc<State>], author: AccountId) -> bool {
+        let moment = self.of(author, reader);
+        if w.has_failed_over(author, moment.command) || truth::is_deleted(w, author) {
+            return false;
+        }
+        let theirs = self.states(w, author, reader);
+        author == reader
+            || !own.iter().any(|s| s.blocks.contains_key(&author))
+                && !theirs.iter().any(|s| s.blocks.contains_key(&reader) || s.hides.contains_key(&reader))
+    }
+
+    /// Whether what a post answers or reposts keeps it from nobody at any time.
+    fn references_show(&self, w: &World, reader: AccountId, own: &[Rc<State>], post: &Post) -> bool {
+        let header = post.header();
+        let follows = |account| own.iter().all(|s| s.following.contains_key(&account));
+        let answers = header.reply_to.filter(|_| header.author != reader).is_none_or(|parent| {
+            let is_unwanted =
+                |s: &Rc<State>| s.mutes.contains_key(&parent.author) || s.blocks.contains_key(&parent.author);
+            let is_known = [reader, header.author].contains(&parent.author) || follows(parent.author);
+            is_known && !own.iter().any(is_unwanted)
+        });
+        answers
+            && header.original.is_none_or(|original| {
+                // What one reposts oneself shows, muted or not.
+                let is_muted = |s: &Rc<State>| s.mutes.contains_key(&original.author);
+                let is_free = header.author == reader || !own.iter().any(is_muted);
+                is_free && self.original_shows(w, reader, own, original)
+            })
+    }
+
+    fn original_shows(&self, w: &World, reader: AccountId, own: &[Rc<State>], original: PostRef) -> bool {
+        let PostRef { id, author } = original;
+        let is_there = self.of(author, reader).posts[&author].live.contains(&id.get());
+        let stored = truth::post(w, id.get(), author);
+        is_there
+            && stored.is_some_and(|post| author == reader || post.admits(reader))
+            && self.is_welcome(w, reader, own, author)
+    }
 }
 
-fn deleted(w: &World) -> BTreeSet<AccountId> {
-    w.accounts.iter().copied().filter(|account| truth::is_deleted(w, *account)).collect()
+/// An edit that was acknowledged.
+#[derive(Debug)]
+pub(super) struct Edited {
+    pub(super) command: u64,
+    pub(super) post: PostRef,
+    /// What the post said before and says still: edits change something else.
+    pub(super) text: String,
+    pub(super) revision: u32,
 }
 
-fn all_posts(w: &World) -> BTreeMap<AccountId, Posts> {
+/// Whether a repost gives way to another one of the same post above it.
+pub(super) fn is_collapsed(w: &World, entry: (u64, AccountId), shown: &[(u64, AccountId)]) -> bool {
+    let original = |(id, author): (u64, AccountId)| {
+        let post = truth::post(w, id, author).filter(Post::is_plain_repost)?;
+        post.header().original.map(|original| original.id)
+    };
+    let Some(of) = original(entry) else { return false };
+    shown.iter().any(|other| other.0 > entry.0 && original(*other) == Some(of))
+}
+
+fn all_posts(w: &World) -> AllPosts {
     w.accounts.iter().map(|account| (*account, truth::posts(w, *account))).collect()
 }
 
 /// All that a reader's timeline holds, newest first, when nothing is under way.
 pub(super) fn whole_timeline(reader: AccountId) -> Vec<(u64, AccountId)> {
-    let before = Before::now();
     world(|w| {
-        let mut all = before.needed(w, &before.posts, reader);
+        let before = Before::at_rest(w);
+        let mut all = before.needed(w, &before.own.posts, reader, &(0..=u64::MAX));
         all.sort_unstable();
         all.reverse();
         all

@@ -6,6 +6,7 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all, pending};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::gates::{self, At};
 use super::world::world;
 use crate::cluster::simulated::Simulated;
 use crate::cluster::{Answer, Batch, Epoch, Request, Touched};
@@ -64,7 +65,8 @@ impl Link {
         loop {
             let rest = &group[answers.len()..];
             self.pause(rest).await;
-            if let Some(fault) = fault() {
+            let is_lost = world(|w| !w.gates.is_empty()) && gates::is_lost(self.0, &rest[0]);
+            if let Some(fault) = if is_lost { Some(Fault::Lost) } else { fault() } {
                 match fault {
                     Fault::Lost => {}
                     Fault::Unanswered => execute_all(self.0, rest),
@@ -90,7 +92,9 @@ impl Link {
                 if answers.len() > first && world(|w| w.chance(300)) {
                     self.pause(&[]).await;
                 }
+                self.pass(At::Before, Some(request)).await;
                 let Some(answer) = world(|w| w.execute(self.0, request)) else { break };
+                self.pass(At::After, Some(request)).await;
                 answers.push(Ok(answer));
             }
             self.pause(&[]).await;
@@ -106,15 +110,29 @@ impl Link {
     async fn backwards(&self, group: &[Request]) -> Vec<Result<Answer>> {
         let mut answers = Vec::new();
         for request in group.iter().rev() {
+            self.pass(At::Before, Some(request)).await;
             answers.extend(world(|w| w.execute(self.0, request)).map(Ok));
+            self.pass(At::After, Some(request)).await;
             self.pause(&[]).await;
         }
         answers.reverse();
         answers
     }
 
+    /// Waits where a script has put a gate; for ever, if the instance dies there.
+    async fn pass(&self, at: At, request: Option<&Request>) {
+        if world(|w| w.gates.is_empty()) {
+            return;
+        }
+        gates::pass(self.0, at, request).await;
+        if world(|w| w.instances[self.0].is_dead) {
+            pending().await
+        }
+    }
+
     async fn fence_one(&self, epoch: &Epoch) -> Result<()> {
         self.pause(&[]).await;
+        self.pass(At::Fence, None).await;
         let number = usize::from(epoch.node().port);
         let is_same = |w: &super::world::World| w.nodes[number].epoch == *epoch;
         let is_synced = world(|w| {

@@ -18,7 +18,7 @@ pub(super) struct Call {
     pub(super) now_us: u64,
     pub(super) declared: Vec<Bytes>,
     /// Of a slot that moves: which keys are at the target.
-    pub(super) moved: Option<super::world::Moving>,
+    pub(super) moved: Option<super::moving::Moving>,
 }
 
 struct Library {

@@ -82,11 +82,10 @@ pub(super) fn posts(world: &World, author: AccountId) -> Posts {
     posts
 }
 
-/// Whether a post, which is there, names `reader` among those who may see it, or names nobody.
-pub(super) fn admits(world: &World, id: u64, author: AccountId, reader: AccountId) -> bool {
-    let Ok(post) = PostId::from_u64(id) else { return false };
-    let Ok(Some(stored)) = world.data_of(author).text(&world.keys.post(post)) else { return false };
-    Post::parse(stored).is_ok_and(|post| author == reader || post.admits(reader))
+/// A post, if it is there and by that author.
+pub(super) fn post(world: &World, id: u64, author: AccountId) -> Option<Post> {
+    let stored = world.data_of(author).text(&world.keys.post(PostId::from_u64(id).ok()?)).ok()??;
+    Post::parse(stored).ok().filter(|post| post.header().author == author)
 }
 
 /// Whether an account is deleted, or being deleted.
@@ -106,11 +105,7 @@ pub(super) fn is_forgotten(world: &World, reader: AccountId, author: AccountId) 
 
 /// What an account's posts say.
 pub(super) fn texts(world: &World, author: AccountId) -> Vec<String> {
-    let text = |id: &u64| {
-        let key = world.keys.post(PostId::from_u64(*id).ok()?);
-        let post = Post::parse(world.data_of(author).text(&key).ok()??).ok()?;
-        Some(post.content().text.clone())
-    };
+    let text = |id: &u64| Some(post(world, *id, author)?.content().text.clone());
     posts(world, author).live.iter().filter_map(text).collect()
 }
 
@@ -120,4 +115,43 @@ pub(super) fn journal_entries(world: &World) -> usize {
         data.hash(&world.keys.journal(bucket)).ok().flatten().map_or(0, BTreeMap::len)
     };
     world.keys.buckets().all().zip(world.nodes.iter().map(|n| &n.data)).map(length).sum()
+}
+
+/// Pull marks of all accounts.
+pub(super) fn marks(world: &World) -> usize {
+    let of = |account: &AccountId| {
+        world.data_of(*account).hash(&world.keys.marks(*account)).ok().flatten().map_or(0, BTreeMap::len)
+    };
+    world.accounts.iter().map(of).sum()
+}
+
+/// What an account's slot says of it in two places, differently: posts and outbox, the record's counts and what they
+/// count.
+pub(super) fn disagreements(world: &World, account: AccountId) -> Vec<String> {
+    if is_deleted(world, account) {
+        return Vec::new();
+    }
+    let (data, state, posts) = (world.data_of(account), State::of(world, account), posts(world, account));
+    let record = data.hash(&world.keys.account(account)).ok().flatten();
+    let count = |field: &str| {
+        let text = record?.get(field.as_bytes())?;
+        std::str::from_utf8(text).ok()?.parse::<usize>().ok()
+    };
+    let counts = [
+        ("p", posts.live.len()),
+        ("nf", state.following.len()),
+        ("nb", state.blocks.len()),
+        ("nh", state.hides.len()),
+    ];
+    let mut wrong: Vec<String> = counts
+        .iter()
+        .filter(|(field, wanted)| count(field).unwrap_or(0) != *wanted)
+        .map(|(field, wanted)| format!("{field} is {:?}, there are {wanted}", count(field)))
+        .collect();
+    for id in posts.live {
+        if post(world, id, account).is_none() {
+            wrong.push(format!("its outbox names {id}, which is not there"));
+        }
+    }
+    wrong
 }

@@ -1,17 +1,21 @@
 //! The cluster: buckets, each of them a node, with what a replica has of it, its clock, its lives.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::time::Instant;
 
+use super::checks::{Edited, Moment};
 use super::data::{Data, Done, Out};
+use super::gates::Gate;
 use super::lua;
+use super::moving::{Moving, may_run};
 use super::truth::State;
 use crate::bucket::{Buckets, mix64};
 use crate::cluster::{Answer, Epoch, NodeAddr, Reply, Request};
@@ -24,20 +28,6 @@ const BUCKET_BITS: u32 = 2;
 /// When the simulation begins: an hour of 2023.
 const EPOCH_MS: u64 = 1_700_000_000_000;
 
-/// A slot on its way to another node, key by key.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Moving {
-    pub(super) salt: u64,
-    /// Of 256 keys so many have moved.
-    pub(super) share: u64,
-}
-
-impl Moving {
-    pub(super) fn has(&self, key: &[u8]) -> bool {
-        key.iter().fold(self.salt, |h, b| mix64(h ^ u64::from(*b))) % 256 < self.share
-    }
-}
-
 /// One bucket.
 pub(super) struct Node {
     pub(super) data: Data,
@@ -45,7 +35,7 @@ pub(super) struct Node {
     synced: Data,
     pub(super) epoch: Epoch,
     life: u32,
-    clock_ahead_ms: u64,
+    pub(super) clock_ahead_ms: u64,
     pub(super) moving: Option<Moving>,
 }
 
@@ -56,6 +46,8 @@ pub(super) struct Faults {
     pub(super) lost: u32,
     /// Requests that take long, of 1,000.
     pub(super) slow: u32,
+    /// Whether requests take any time at all.
+    pub(super) has_delays: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +86,14 @@ pub(super) struct World {
     pub(super) digest: u64,
     /// Copies of requests that are still to arrive.
     pub(super) late: u32,
+    /// Where requests are stopped, for scripts.
+    pub(super) gates: Vec<Gate>,
+    /// How long caches may be behind.
+    pub(super) visible_within: Duration,
+    /// What was true not long ago, while caches may be behind.
+    pub(super) moments: VecDeque<Arc<Moment>>,
+    pub(super) edits: Vec<Edited>,
+    epoch_ms: u64,
     random: StdRng,
     began: Instant,
 }
@@ -133,6 +133,11 @@ impl World {
             trace: is_traced.then(Vec::new),
             digest: seed,
             late: 0,
+            gates: Vec::new(),
+            visible_within: Duration::ZERO,
+            moments: VecDeque::new(),
+            edits: Vec::new(),
+            epoch_ms: EPOCH_MS,
             random: StdRng::seed_from_u64(seed),
             began: Instant::now(),
         }));
@@ -158,7 +163,12 @@ impl World {
 
     /// The median of all clocks.
     pub(super) fn now_ms(&self) -> u64 {
-        EPOCH_MS + self.elapsed_ms()
+        self.epoch_ms + self.elapsed_ms()
+    }
+
+    /// Sets all clocks, also back.
+    pub(super) fn set_clocks(&mut self, now_ms: u64) {
+        self.epoch_ms = now_ms - self.elapsed_ms();
     }
 
     pub(super) fn violated(&mut self, what: impl Into<String>) {
@@ -296,8 +306,7 @@ impl World {
     }
 
     /// The replica takes over, with what it has.
-    pub(super) fn fail_over(&mut self, number: usize) {
-        let clock_ahead_ms = self.pick(&[0, 0, 5, 20, 60]);
+    pub(super) fn fail_over(&mut self, number: usize, clock_ahead_ms: u64) {
         self.failovers.push((number, self.commands));
         self.commands += 1;
         let node = &mut self.nodes[number];
@@ -308,6 +317,18 @@ impl World {
         node.clock_ahead_ms = clock_ahead_ms;
         self.note(|| format!("FAILOVER of {number}{}", if has_lost { ", with losses" } else { "" }));
         self.note_states(number, true);
+    }
+
+    /// Whether an account's server has failed over since that command.
+    pub(super) fn has_failed_over(&self, account: AccountId, since: u64) -> bool {
+        let bucket = usize::from(self.keys.bucket_of(account).index());
+        self.failovers.iter().any(|(number, command)| *number == bucket && *command >= since)
+    }
+
+    /// An instance ends, at once.
+    pub(super) fn kill(&mut self, number: usize) {
+        self.instances[number].is_dead = true;
+        self.note(|| format!("DEATH of {number}"));
     }
 
     /// A follow comes and goes only while somebody wants that: a late copy of what was answered long ago must not.
@@ -329,27 +350,15 @@ impl World {
 
     /// A pause as a network makes it, or a busy process.
     pub(super) fn delay(&mut self) -> Duration {
+        if !self.faults.has_delays {
+            return Duration::ZERO;
+        }
         let ms = match self.below(1_000) {
             n if n < u64::from(self.faults.slow) => 20 + self.below(200),
             n if n < 700 => self.below(2),
             _ => self.below(9),
         };
         Duration::from_millis(ms)
-    }
-}
-
-/// Whether a function may run while its slot moves, by the keys that it declares.
-fn may_run(data: &Data, moving: Moving, has_undeclared: bool, keys: &[&[u8]]) -> Result<(), String> {
-    let moved = keys.iter().filter(|key| moving.has(key) && data.has(key)).count();
-    let missing = keys.iter().filter(|key| !data.has(key)).count();
-    if keys.len() == 1 && !has_undeclared {
-        return Ok(());
-    }
-    match (moved, missing) {
-        (0, 0) => Ok(()),
-        (n, 0) if n == keys.len() && !has_undeclared => Ok(()),
-        (n, 0) if n == keys.len() => Err("ASK".into()),
-        _ => Err("TRYAGAIN Multiple keys request during rehashing of slot".into()),
     }
 }
 

@@ -2,9 +2,9 @@
 //! `visible_within` by each instance, however many readers pull it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::outbox::Newest;
 use crate::ids::{AccountId, IdMap};

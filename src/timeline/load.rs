@@ -3,9 +3,9 @@
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures::future::try_join_all;
+use tokio::time::Instant;
 
 use super::filter::Met;
 use super::merge;
@@ -66,7 +66,8 @@ impl Loaded {
         for (id, author) in wanted {
             let is_others = *author != reader;
             if let Entry::Vacant(place) = self.posts.entry(*id) {
-                let cached = caches.posts.get(id, asked).filter(|_| is_others);
+                let cached =
+                    caches.posts.get(id, asked).filter(|_| is_others || !rules::holds("own_uncached"));
                 match &cached {
                     Some(_) => hits.0 += 1,
                     None => posts.push(*id),

@@ -2,7 +2,8 @@
 //! another reader has just sent.
 
 use std::sync::Arc;
-use std::time::Instant;
+
+use tokio::time::Instant;
 
 use super::flights::{Flight, Turn, Waiting};
 use super::outbox::{self, Newest};

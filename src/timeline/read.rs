@@ -2,7 +2,8 @@
 //! more of both as long as the page isn't full.
 
 use std::sync::Arc;
-use std::time::Instant;
+
+use tokio::time::Instant;
 
 use super::cursor::Cursor;
 use super::filter::{FilterFacts, HiddenBecause, PostFilter, Rules, shown_at_home, shown_on_profile};
@@ -149,6 +150,8 @@ impl<'a> Reading<'a> {
         let known = self.context.caches.states.get(&self.reader);
         let whole = self.direction == Direction::Up;
         let Some(trip) = self.first_trip(known.as_deref(), whole).await? else { return Ok(Try::Again) };
+        let known =
+            if rules::holds("known_first") { known } else { self.context.caches.states.get(&self.reader) };
         let is_same =
             |state: &Arc<ReaderState>| state.is_of(&trip.stamps) || !rules::holds("stamps_compared");
         let state = match known {

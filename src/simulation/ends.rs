@@ -1,0 +1,145 @@
+//! What must be true once nothing is under way.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::checks::{is_collapsed, whole_timeline};
+use super::truth::{self, State};
+use super::world::{Faults, World, world};
+use crate::engine::Engine;
+use crate::ids::AccountId;
+use crate::sharded::Order;
+use crate::timeline::{Cursor, Query};
+
+/// Nothing goes wrong any more; all journals run empty. False, and a violation: they don't.
+pub(super) async fn run_dry() -> bool {
+    world(|w| {
+        w.note(|| "DRAIN".into());
+        w.faults = Faults { has_delays: w.faults.has_delays, ..Faults::default() };
+        w.nodes.iter_mut().for_each(|node| node.moving = None);
+    });
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        sleep(Duration::from_millis(100)).await;
+        let (left, late) = world(|w| (truth::journal_entries(w), w.late));
+        if left == 0 && late == 0 {
+            return true;
+        }
+        if Instant::now() > deadline {
+            world(|w| w.violated(format!("{left} entries stay in the journals")));
+            return false;
+        }
+    }
+}
+
+/// Accounts that are among the followers of `author` and don't follow it. They cost deliveries, and show nothing that
+/// is wrong.
+pub(super) async fn strays(engine: &Engine, author: AccountId) -> Vec<AccountId> {
+    let followers = engine.followers(author, None, 100, Order::Ascending).await;
+    let all = followers.map(|page| page.entries).unwrap_or_default().into_iter().map(|(reader, _)| reader);
+    all.filter(|reader| world(|w| !State::of(w, *reader).following.contains_key(&author))).collect()
+}
+
+/// A follow of what is deleted is wrong, one of an author that blocks, and one that nobody has made of a request that
+/// was approved.
+pub(super) fn check_follows(readers: &[AccountId], authors: &[AccountId], when: &str) {
+    world(|w| {
+        for (reader, author) in readers.iter().flat_map(|r| authors.iter().map(move |a| (*r, *a))) {
+            if truth::is_forgotten(w, reader, author) {
+                w.violated(format!("{when}: {author} has approved {reader}, which doesn't follow it"));
+            }
+            let state = State::of(w, author);
+            let is_barred = state.blocks.contains_key(&reader);
+            if is_barred && State::of(w, reader).following.contains_key(&author) {
+                w.violated(format!("{when}: {reader} follows {author}, which blocks it"));
+            }
+            let is_gone = truth::is_deleted(w, author) || truth::is_deleted(w, reader);
+            if is_gone && State::of(w, reader).following.contains_key(&author) {
+                w.violated(format!("{when}: {reader} follows {author}, and one of them is deleted"));
+            }
+        }
+    });
+}
+
+/// What lies in one slot never disagrees: outboxes and their posts, records and what they count.
+pub(super) fn check_slots() {
+    world(|w| {
+        for account in w.accounts.clone() {
+            for what in truth::disagreements(w, account) {
+                w.violated(format!("{account}: {what}"));
+            }
+        }
+    });
+}
+
+/// What was published with a token is there once.
+pub(super) fn check_tokens() {
+    for author in world(|w| w.accounts.clone()) {
+        let mut seen = BTreeSet::new();
+        for text in world(|w| truth::texts(w, author)) {
+            if text.starts_with("token") && !seen.insert(text.clone()) {
+                world(|w| w.violated(format!("DOUBLE: {author} has published {text} twice")));
+            }
+        }
+    }
+}
+
+/// A reader's walk equals the truth.
+pub(super) async fn compare(engine: &Engine, reader: AccountId, limit: usize, when: &str) {
+    if world(|w: &mut World| truth::is_deleted(w, reader)) {
+        return;
+    }
+    let pages = walk(engine, reader, limit).await;
+    let walked: Vec<Entry> = pages.iter().flat_map(|page| page.entries.clone()).collect();
+    let wanted = whole_timeline(reader);
+    // Reposts of one post collapse, within a page.
+    let is_collapsed_there = |w: &World, entry: Entry| {
+        let page = pages.iter().find(|page| page.reached <= entry.0);
+        page.is_some_and(|page| is_collapsed(w, entry, &page.entries))
+    };
+    let lacks = wanted.iter().filter(|e| !walked.contains(e));
+    let lacks: Vec<_> = world(|w| lacks.filter(|e| !is_collapsed_there(w, **e)).collect());
+    let extra: Vec<_> = walked.iter().filter(|e| !wanted.contains(e)).collect();
+    if !lacks.is_empty() || !extra.is_empty() || !walked.is_sorted_by(|a, b| a.0 > b.0) {
+        world(|w| {
+            w.violated(format!(
+                "{when}, walk of {reader}, {limit} a page: lacks {lacks:?}, shows {extra:?} too"
+            ));
+        });
+    }
+}
+
+type Entry = (u64, AccountId);
+
+/// A page of a walk, and down to where it is all.
+struct Walked {
+    entries: Vec<Entry>,
+    reached: u64,
+}
+
+/// All of a timeline, page by page.
+async fn walk(engine: &Engine, reader: AccountId, limit: usize) -> Vec<Walked> {
+    let mut walked = Vec::new();
+    let mut cursor = None;
+    for _ in 0..500 {
+        let query = Query { cursor, limit: Some(limit), ..Query::home() };
+        match engine.read(reader, &query).await {
+            Err(e) => {
+                world(|w| w.violated(format!("a walk of {reader} fails: {e:?}")));
+                return walked;
+            }
+            Ok(page) => {
+                let entries = page.posts.iter().map(|post| (post.id.get(), post.author)).collect();
+                walked.push(Walked { entries, reached: page.next.map_or(0, Cursor::id) });
+                cursor = page.next;
+            }
+        }
+        if cursor.is_none() {
+            return walked;
+        }
+    }
+    world(|w| w.violated(format!("a walk of {reader} never ends")));
+    walked
+}

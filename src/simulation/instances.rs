@@ -1,0 +1,87 @@
+//! What runs on the cluster: instances of the engine, and the accounts that they serve.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::history::Outcome;
+use super::link::Link;
+use super::lua;
+use super::shape::settings;
+use super::world::{Instance, World, world};
+use crate::cluster::Router;
+use crate::engine::{Engine, Own};
+use crate::ids::AccountId;
+use crate::rules;
+use crate::store::Store;
+
+/// Lives through something in a world of its own, without these rules.
+pub(super) fn in_a_world<F>(
+    seed: u64,
+    rules_out: &[&'static str],
+    is_traced: bool,
+    life: impl FnOnce() -> F,
+) -> Outcome
+where
+    F: Future<Output = std::collections::BTreeMap<&'static str, u64>>,
+{
+    rules::within(|| {
+        rules::take_out(rules_out);
+        rules::draw_from(seed ^ 0x5eed);
+        lua::load(rules_out);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = runtime.expect("a runtime");
+        let counts = runtime.block_on(async {
+            World::begin(seed, is_traced);
+            life().await
+        });
+        drop(runtime);
+        world(|w| Outcome {
+            violations: std::mem::take(&mut w.violations),
+            commands: w.commands,
+            digest: w.digest,
+            trace: w.trace.take().unwrap_or_default(),
+            counts,
+        })
+    })
+}
+
+/// One more instance, and its number.
+pub(super) async fn instance() -> (usize, Engine) {
+    let (number, keys) = world(|w| {
+        w.instances.push(Instance { is_dead: false, frozen_until: Instant::now() });
+        (w.instances.len() - 1, w.keys.clone())
+    });
+    let (engine, sets) = settings(world(|w| w.visible_within));
+    let router = Router::simulated(Arc::new(Link(number))).expect("a router");
+    let store = Store::simulated(router, keys, sets).expect("a store");
+    loop {
+        // Its first lease may be lost.
+        if let Ok(engine) = Engine::over(store.clone(), engine.clone(), Own::default()).await {
+            return (number, engine);
+        }
+    }
+}
+
+/// Ids of accounts that lie in these buckets, one after the other.
+pub(super) fn ids_in(buckets: &[u16]) -> Vec<AccountId> {
+    let mut ids = (100..).map(|id| AccountId::new(id).expect("an id"));
+    let keys = world(|w| w.keys.clone());
+    let mut next =
+        |bucket: &u16| ids.find(|id| keys.bucket_of(*id).index() == *bucket).expect("there are more");
+    buckets.iter().map(&mut next).collect()
+}
+
+/// From now on these accounts are watched. Everything is on replicas.
+pub(super) fn watch(accounts: &[AccountId]) {
+    world(|w| {
+        w.accounts = accounts.to_vec();
+        for number in 0..w.nodes.len() {
+            w.note_states(number, true);
+            w.sync(number);
+        }
+        for account in accounts {
+            w.past.entry(*account).or_default()[0].0 = 0;
+        }
+    });
+}

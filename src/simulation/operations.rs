@@ -1,0 +1,205 @@
+//! What clients do.
+
+use super::checks::{Before, Edited};
+use super::history::History;
+use super::truth;
+use super::world::{Toggle, world};
+use crate::cluster::{Command, Request};
+use crate::engine::Engine;
+use crate::error::{ErrorKind, Result};
+use crate::ids::{AccountId, PostId};
+use crate::post::{Draft, Edit, PostRef, Visibility};
+use crate::timeline::{Cursor, Query, Range};
+
+impl History {
+    /// A client does something.
+    pub(super) fn act(&mut self) {
+        let engine = self.engine();
+        let mix = self.mix;
+        let (reader, author) =
+            world(|w| (w.pick(&self.readers[..mix.readers]), w.pick(&self.authors[..mix.authors])));
+        let mut dice = world(|w| w.below(1_000));
+        let chosen = mix.shares.iter().find(|(_, share)| {
+            let is_this = dice < *share;
+            dice = dice.saturating_sub(*share);
+            is_this
+        });
+        let what = chosen.map_or("read", |(what, _)| what);
+        self.count(what);
+        match what {
+            "publish" => {
+                let by = if world(|w| w.chance(750)) { author } else { reader };
+                let draft = self.draft();
+                self.spawn(what, async move { retried(&engine, by, &draft).await });
+            }
+            "follow" => self.spawn(what, toggle(Toggle::Follow, engine, reader, author)),
+            "unfollow" => self.spawn(what, toggle(Toggle::Unfollow, engine, reader, author)),
+            "delete" => self.spawn(what, delete(engine, author)),
+            "restrict" => self.restrict(engine, reader, author),
+            "edit" => self.spawn(what, edit(engine, author)),
+            "spread" => {
+                let followers = engine.store().sets().of_account::<AccountId>(author, "followers");
+                self.spawn(what, async move { followers?.spread().await });
+            }
+            "drop" => world(|w| {
+                let home = w.keys.home(reader);
+                let request = Request::write(w.keys.slot_of(reader), Command::new("DEL").arg(&home));
+                drop(w.execute(9, &request));
+            }),
+            "answer" => self.spawn(what, async move {
+                match world(|w| w.chance(800)) {
+                    true => engine.approve(author, reader).await,
+                    false => engine.reject(author, reader).await,
+                }
+            }),
+            "upwards" => self.spawn(what, upwards(engine, reader)),
+            "bury" => {
+                let whom = if world(|w| w.chance(500)) { author } else { reader };
+                world(|w| w.ends_all_follows(whom));
+                self.spawn(what, async move { engine.delete_account(whom).await });
+            }
+            "sweep" => self.spawn(what, async move { engine.sweep(0).await.map(drop) }),
+            "warm" => self.spawn(what, async move { engine.warm(reader).await.map(drop) }),
+            _ => {
+                let engines: Vec<Engine> = self.engines.iter().map(|(_, engine)| engine.clone()).collect();
+                self.spawn(what, scroll(engines, reader));
+            }
+        }
+    }
+
+    fn draft(&self) -> Draft {
+        let (kind, named, token) =
+            world(|w| (w.below(14), [w.pick(&self.readers), w.pick(&self.readers)], w.below(u64::MAX)));
+        let draft = Draft::text(format!("token{token}"));
+        let draft = match kind {
+            0 => draft.visibility(Visibility::Direct).only_to(named),
+            1 => draft.only_to(named),
+            2 => draft.not_to([named[0]]),
+            3 => draft.visibility(Visibility::Followers),
+            4 | 5 => any_post().map_or(draft.clone(), |of| draft.reply_to(of)),
+            6 | 7 => any_post().map_or(draft, Draft::repost),
+            _ => draft,
+        };
+        if token % 2 == 0 { Draft { token: Some(token.to_string()), ..draft } } else { draft }
+    }
+
+    fn restrict(&mut self, engine: Engine, reader: AccountId, author: AccountId) {
+        let (by, whom) = if world(|w| w.chance(500)) { (reader, author) } else { (author, reader) };
+        let kind = world(|w| w.below(6));
+        if kind == 2 {
+            // It ends both follows, sooner or later.
+            world(|w| {
+                *w.open.entry((Toggle::Unfollow, by, whom)).or_default() += 1;
+                *w.open.entry((Toggle::Unfollow, whom, by)).or_default() += 1;
+            });
+        }
+        self.spawn("restrict", async move {
+            match kind {
+                0 => engine.mute(by, whom).await,
+                1 => engine.unmute(by, whom).await,
+                2 => engine.block(by, whom).await,
+                3 => engine.unblock(by, whom).await,
+                4 => engine.hide_from(by, whom).await,
+                _ => engine.show_to(by, whom).await,
+            }
+        });
+    }
+}
+
+pub(super) async fn toggle(what: Toggle, engine: Engine, reader: AccountId, author: AccountId) -> Result<()> {
+    let open = |by: i32| {
+        world(|w| {
+            let open = w.open.entry((what, reader, author)).or_default();
+            *open = open.saturating_add_signed(by);
+        });
+    };
+    open(1);
+    let done = match what {
+        Toggle::Follow => engine.follow(reader, author).await.map(drop),
+        Toggle::Unfollow => engine.unfollow(reader, author).await,
+    };
+    // Of what was given up some copy may still be on its way.
+    if done.is_ok() || done.as_ref().is_err_and(|e| e.kind() == ErrorKind::Invalid) {
+        open(-1);
+    }
+    done
+}
+
+/// Publishes, again while nobody knows whether it has worked, if that is safe.
+async fn retried(engine: &Engine, author: AccountId, draft: &Draft) -> Result<()> {
+    for _ in 0..3 {
+        match engine.publish(author, draft).await {
+            Err(e) if e.kind() == ErrorKind::Unknown && draft.token.is_some() => {}
+            other => return other.map(drop),
+        }
+    }
+    Ok(())
+}
+
+/// Some post that is there.
+fn any_post() -> Option<PostRef> {
+    world(|w| {
+        let of = |author: AccountId| truth::posts(w, author).live.into_iter().map(move |id| (id, author));
+        let all: Vec<(u64, AccountId)> = w.accounts.clone().into_iter().flat_map(of).collect();
+        if all.is_empty() {
+            return None;
+        }
+        let (id, author) = w.pick(&all);
+        Some(PostRef { id: PostId::from_u64(id).ok()?, author })
+    })
+}
+
+async fn edit(engine: Engine, author: AccountId) -> Result<()> {
+    let live: Vec<u64> = world(|w| truth::posts(w, author).live.into_iter().collect());
+    let Some(id) = world(|w| (!live.is_empty()).then(|| w.pick(&live))) else { return Ok(()) };
+    let (post, sensitive) = (PostRef { id: PostId::from_u64(id)?, author }, world(|w| w.chance(500)));
+    engine.edit(author, post.id, &Edit { sensitive: Some(sensitive), ..Edit::default() }).await?;
+    world(|w| {
+        let Some(now) = truth::post(w, id, author) else { return };
+        let (text, revision) = (now.content().text.clone(), now.header().revision);
+        // Reposts have no text.
+        if !text.is_empty() {
+            w.edits.push(Edited { command: w.commands, post, text, revision });
+        }
+    });
+    Ok(())
+}
+
+async fn delete(engine: Engine, author: AccountId) -> Result<()> {
+    let live: Vec<u64> = world(|w| truth::posts(w, author).live.into_iter().collect());
+    if live.is_empty() {
+        return Ok(());
+    }
+    let id = world(|w| w.pick(&live));
+    engine.delete(author, PostId::from_u64(id)?).await
+}
+
+/// Reads a page or some, each at any instance.
+async fn scroll(engines: Vec<Engine>, reader: AccountId) -> Result<()> {
+    let (pages, limit) = world(|w| (w.pick(&[1, 1, 1, 2, 5]), w.pick(&[2, 3, 3, 10])));
+    let mut cursor: Option<Cursor> = None;
+    for _ in 0..pages {
+        let engine = &engines[usize::from(world(|w| w.chance(500)))];
+        let hydrate = world(|w| w.chance(300));
+        let query = Query { cursor, limit: Some(limit), hydrate, ..Query::home() };
+        let before = Before::now();
+        let page = engine.read(reader, &query).await?;
+        before.check(reader, cursor.map_or(u64::MAX, Cursor::id), limit, &page);
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The page right above some post.
+async fn upwards(engine: Engine, reader: AccountId) -> Result<()> {
+    let Some(PostRef { id, .. }) = any_post() else { return Ok(()) };
+    let limit = world(|w| w.pick(&[2, 3, 20]));
+    let range = Range { min_id: Some(id), ..Range::default() };
+    let before = Before::now();
+    let page = engine.read(reader, &Query { range, limit: Some(limit), ..Query::home() }).await?;
+    before.check_upwards(reader, id.get(), limit, &page);
+    Ok(())
+}

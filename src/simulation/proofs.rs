@@ -1,0 +1,129 @@
+//! What shows that a rule is needed: a history that is violated without it, and not with it.
+
+use super::history::{Outcome, live};
+use super::scripts::{Script, follows, homes, play, posts, reading, spreading};
+use super::shape::Shape;
+
+/// How it shows.
+pub(super) enum Proof {
+    /// One of so many harsh histories, from the first seed on, is violated.
+    Random(u64),
+    /// A script is violated.
+    Scripted(Script),
+    /// Another rule stands behind it: the script is violated only without both.
+    Backed(&'static str, Script),
+    /// It doesn't show: the nearest story does no harm. docs/testing.md says why.
+    Unneeded(Script),
+}
+
+use Proof::{Backed, Random, Scripted, Unneeded};
+
+/// All rules.
+pub(super) const ALL: &[(&str, Proof)] = &[
+    // Homes
+    ("only_fill", Random(20)),
+    ("tidy_scan", Scripted(homes::tidied_late)),
+    ("cut_floor", Random(20)),
+    ("tidy_nonce", Scripted(homes::window_of_a_fill)),
+    ("watermarks", Random(40)),
+    ("finish_arrived", Scripted(homes::watermarks_that_arrived)),
+    ("finish_head", Scripted(homes::cut_while_filled)),
+    ("finish_cut", Random(40)),
+    ("finish_nonce", Scripted(homes::two_fills)),
+    ("fill_begins_first", Scripted(homes::published_before_the_home)),
+    ("highest_cut", Random(40)),
+    ("draw_anew", Scripted(homes::nonce_sent_twice)),
+    ("busy", Backed("reach", homes::follow_during_a_fill)),
+    // Follow, unfollow
+    ("graph_stamp_follow", Random(20)),
+    ("marks_stamp_follow", Unneeded(follows::follow_after_a_read)),
+    ("mark_at_once", Scripted(follows::follow_shows_at_once)),
+    ("block_read_again", Scripted(follows::blocked_while_it_follows)),
+    ("same_follow", Backed("wanted_again", follows::unblocked_and_followed_again)),
+    ("wanted_again", Backed("same_follow", follows::unblocked_and_followed_again)),
+    ("same_request", Scripted(follows::another_request)),
+    ("compare_and_set", Scripted(follows::unfollow_in_a_socket)),
+    ("greater", Scripted(follows::edge_comes_late)),
+    ("remove_below", Scripted(follows::removal_stalls)),
+    ("own_stamp", Scripted(follows::removal_stalls)),
+    ("stamp_above_last", Scripted(follows::removal_stalls_and_clocks_turn_back)),
+    ("mark_compared", Scripted(follows::another_mark)),
+    ("reach", Random(40)),
+    ("edge_first", Scripted(follows::posted_before_the_edge)),
+    ("mode_looked_at", Scripted(follows::author_is_pulled)),
+    ("fence_edge", Scripted(follows::unfollow_is_lost)),
+    ("fence_unmark", Scripted(follows::edge_is_lost_at_the_author)),
+    ("edge_in_settle", Backed("fence_unmark", follows::edge_is_lost_at_the_reader)),
+    // Reading
+    ("stamps_compared", Random(20)),
+    ("stamps_first", Backed("known_first", reading::home_before_its_stamps)),
+    ("known_first", Backed("stamps_first", reading::home_before_its_stamps)),
+    ("stamps_again", Scripted(reading::second_look_after_a_failover)),
+    ("state_of_stamps", Scripted(reading::state_of_two_times)),
+    ("marks_stamp_settle", Scripted(reading::completion_is_lost)),
+    ("one_life", Scripted(reading::two_lives_in_a_trip)),
+    ("leaf_still", Scripted(reading::pieces_were_split)),
+    ("own_uncached", Scripted(reading::own_post_deleted)),
+    ("cache_age", Scripted(reading::cached_post_deleted)),
+    // Posts, deliveries
+    ("id_above_last", Random(40)),
+    ("token", Scripted(posts::sent_twice)),
+    ("touch_first", Backed("post_first", posts::published_in_a_moving_slot)),
+    ("post_first", Backed("touch_first", posts::published_in_a_moving_slot)),
+    ("author_shown", Scripted(posts::an_id_comes_twice)),
+    ("author_delivered", Backed("author_shown", posts::an_id_comes_twice_to_a_claimer)),
+    ("fence", Scripted(posts::delivery_is_lost)),
+    ("fence_strike", Scripted(posts::delivery_is_lost)),
+    ("fence_checkpoint", Scripted(posts::delivery_behind_the_checkpoint_is_lost)),
+    // Follower sets
+    ("split_checked", Scripted(spreading::added_by_an_old_tree)),
+    ("frozen_set", Scripted(spreading::added_while_it_is_spread)),
+    ("record_after_walk", Scripted(spreading::spread_before_it_is_walked)),
+    ("fence_copies", Scripted(spreading::copies_are_lost)),
+    ("fence_copied", Scripted(spreading::copied_is_lost)),
+    ("fence_ended", Unneeded(spreading::ended_is_lost)),
+    ("fence_frozen", Scripted(spreading::frozen_is_lost)),
+    ("guard", Scripted(spreading::frozen_copier)),
+];
+
+impl Proof {
+    /// The violation that shows it; or what doesn't come as it should.
+    pub(super) fn holds(&self, rule: &'static str, is_traced: bool) -> Result<String, String> {
+        match self {
+            Random(many) => {
+                let without = (1..=*many).map(|seed| (seed, live(seed, Shape::HARSH, &[rule], false)));
+                let found = without.into_iter().find(|(_, outcome)| !outcome.violations.is_empty());
+                let (seed, outcome) = found.ok_or_else(|| format!("not missed in {many} histories"))?;
+                clean(&live(seed, Shape::HARSH, &[], is_traced))?;
+                missed(&outcome).map(|what| format!("seed {seed}: {what}"))
+            }
+            Scripted(script) => {
+                clean(&play(*script, &[], is_traced))?;
+                missed(&play(*script, &[rule], is_traced))
+            }
+            Backed(other, script) => {
+                clean(&play(*script, &[], is_traced))?;
+                clean(&play(*script, &[rule], is_traced)).map_err(|e| format!("missed alone: {e}"))?;
+                missed(&play(*script, &[rule, other], is_traced)).map(|what| format!("with {other}: {what}"))
+            }
+            Unneeded(script) => {
+                clean(&play(*script, &[], is_traced))?;
+                clean(&play(*script, &[rule], is_traced)).map(|()| "not needed".to_owned())
+            }
+        }
+    }
+}
+
+fn print(outcome: &Outcome) {
+    outcome.trace.iter().for_each(|line| println!("{line}"));
+}
+
+fn clean(outcome: &Outcome) -> Result<(), String> {
+    print(outcome);
+    outcome.violations.first().map_or(Ok(()), |what| Err(format!("violated while it holds: {what}")))
+}
+
+fn missed(outcome: &Outcome) -> Result<String, String> {
+    print(outcome);
+    outcome.violations.first().cloned().ok_or_else(|| "not missed".to_owned())
+}

@@ -1,0 +1,290 @@
+//! Follow, unfollow, completion.
+
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+
+use super::{Stage, close};
+use crate::simulation::gates::{At, Gate};
+use crate::simulation::operations::toggle;
+use crate::simulation::world::{Toggle, world};
+use crate::{AccountUpdate, Mode};
+
+/// H21: an unfollow lies in a frozen server's socket; its repetition was acknowledged, and R follows again.
+pub(in crate::simulation) fn unfollow_in_a_socket() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        let copy = close(0, At::Copied, "change");
+        stage.unfollow(0, reader, author).await;
+        copy.open();
+        stage.settled().await;
+        stage.follow(1, reader, author).await;
+        stage.settled().await;
+        copy.deliver();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H12, H13: the removal of an edge stalls; R follows again.
+pub(in crate::simulation) fn removal_stalls() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        let removal = close(0, At::Before, "set_remove");
+        stage.unfollow(0, reader, author).await;
+        removal.reached().await;
+        stage.follow(1, reader, author).await;
+        super::pause(30).await;
+        removal.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// As before, and R's server fails over to one whose clock is behind.
+pub(in crate::simulation) fn removal_stalls_and_clocks_turn_back() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        world(|w| w.nodes[1].clock_ahead_ms = 10_000);
+        let removal = close(0, At::Before, "set_remove");
+        stage.unfollow(0, reader, author).await;
+        removal.reached().await;
+        stage.sync(reader);
+        stage.fail_over(reader);
+        stage.follow(1, reader, author).await;
+        super::pause(30).await;
+        removal.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// A completion stalls before its edge. R unfollows, and that edge's removal stalls too; R follows again, by a third
+/// instance. Then the two wake.
+pub(in crate::simulation) fn edge_comes_late() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        let (edge, removal) = (close(0, At::Before, "set_add"), close(1, At::Before, "set_remove"));
+        stage.follow(0, reader, author).await;
+        edge.reached().await;
+        super::pause(5).await;
+        stage.unfollow(1, reader, author).await;
+        removal.reached().await;
+        super::pause(5).await;
+        stage.follow(2, reader, author).await;
+        super::pause(30).await;
+        edge.open();
+        super::pause(30).await;
+        removal.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H16: a completion stands before its edge; X posts.
+pub(in crate::simulation) fn posted_before_the_edge() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        let edge = close(0, At::Before, "set_add");
+        stage.follow(0, reader, author).await;
+        edge.reached().await;
+        stage.publish(1, author).await;
+        super::pause(30).await;
+        edge.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H26: a completion stalls; R unfollows, X posts, R follows again. The mark is another one.
+pub(in crate::simulation) fn another_mark() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        let (first, second) = (close(0, At::Before, "settle"), close(1, At::Before, "settle"));
+        stage.follow(0, reader, author).await;
+        first.reached().await;
+        stage.unfollow(2, reader, author).await;
+        super::pause(30).await;
+        stage.publish(2, author).await;
+        super::pause(30).await;
+        stage.follow(1, reader, author).await;
+        second.reached().await;
+        first.open();
+        super::pause(5).await;
+        stage.read(1, reader, 20).await;
+        second.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H26: whoever follows an author that is pulled keeps its mark.
+pub(in crate::simulation) fn author_is_pulled() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::of([1, 3], Mode::Pull).await;
+        stage.home_of(reader).await;
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// An instance has R's state; R follows X, whom only the new mark shows.
+pub(in crate::simulation) fn follow_after_a_read() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::of([1, 3], Mode::Pull).await;
+        stage.publish(0, author).await;
+        stage.home_of(reader).await;
+        stage.read(1, reader, 3).await;
+        stage.follow(0, reader, author).await;
+        stage.read(1, reader, 3).await;
+        stage.unfollow(0, reader, author).await;
+        stage.read(1, reader, 3).await;
+        stage.follow(0, reader, author).await;
+        stage.fail_over(author);
+        stage.read(1, reader, 3).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H19: R unfollows, the edge goes; R's server forgets the unfollow.
+pub(in crate::simulation) fn unfollow_is_lost() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        let removal = close(0, At::After, "set_remove");
+        stage.unfollow(0, reader, author).await;
+        removal.reached().await;
+        stage.fail_over(reader);
+        removal.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H17: X's server forgets the edge when the mark has just gone.
+pub(in crate::simulation) fn edge_is_lost_at_the_author() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        let settle = close(0, At::After, "settle");
+        stage.follow(0, reader, author).await;
+        settle.reached().await;
+        stage.fail_over(author);
+        settle.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H18: X's followers are spread, so R's own server has the edge, and forgets it before the mark goes.
+pub(in crate::simulation) fn edge_is_lost_at_the_reader() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        stage.spread_beside(0, author).await.expect("a spread set");
+        let (edge, look) = (close(0, At::Before, "set_add"), close(0, At::After, "author_look"));
+        stage.follow(0, reader, author).await;
+        edge.reached().await;
+        stage.sync(reader);
+        edge.open();
+        look.reached().await;
+        stage.fail_over(reader);
+        look.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H14: R follows X; its next read shows what X has posted before.
+pub(in crate::simulation) fn follow_shows_at_once() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.publish(0, author).await;
+        stage.home_of(reader).await;
+        stage.follow(0, reader, author).await;
+        stage.read(1, reader, 3).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H24: a follow has looked at X's blocks; X blocks R; the follow writes.
+pub(in crate::simulation) fn blocked_while_it_follows() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        let change = close(0, At::Before, "change");
+        let engine = stage.engines[0].clone();
+        let following = tokio::spawn(toggle(Toggle::Follow, engine, reader, author));
+        change.reached().await;
+        stage.engines[1].block(author, reader).await.expect("a block");
+        stage.settled().await;
+        world(|w| w.ends_all_follows(reader));
+        change.open();
+        drop(following.await);
+        stage.settled().await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H20: a pair has seen that X blocks R, and stalls. X unblocks R, which ends its follow and follows again.
+pub(in crate::simulation) fn unblocked_and_followed_again() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        let seen = Gate::close(0, At::Before, "HGET", &world(|w| w.keys.account(reader)));
+        stage.engines[0].block(author, reader).await.expect("a block");
+        seen.reached().await;
+        stage.engines[1].unblock(author, reader).await.expect("no block");
+        stage.unfollow(1, reader, author).await;
+        super::pause(30).await;
+        stage.follow(1, reader, author).await;
+        super::pause(30).await;
+        seen.open();
+        stage.settled().await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H22: X approves a request; whoever is to look at that stalls. R takes the request back, and asks again.
+pub(in crate::simulation) fn another_request() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        let locked = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+        stage.engines[0].update_account(author, &locked).await.expect("locked");
+        stage.follow(2, reader, author).await;
+        stage.settled().await;
+        let (look, tidy) = (close(0, At::Before, "pair_look"), close(1, At::Before, "field_drop"));
+        stage.engines[0].approve(author, reader).await.expect("approved");
+        look.reached().await;
+        stage.unfollow(1, reader, author).await;
+        tidy.reached().await;
+        stage.follow(2, reader, author).await;
+        super::pause(50).await;
+        look.open();
+        super::pause(50).await;
+        tidy.open();
+        stage.settled().await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}

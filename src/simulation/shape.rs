@@ -1,0 +1,104 @@
+//! How histories are shaped: what clients do, how often what goes wrong, how small everything is.
+
+use std::time::Duration;
+
+use super::world::Faults;
+use crate::settings::EngineSettings;
+use crate::sharded::SetSettings;
+
+/// How a history is shaped.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) steps: u32,
+    pub(super) faults: Faults,
+    /// Failovers, deaths, freezes, moves of slots: of 1,000 steps.
+    pub(super) failovers: u32,
+    pub(super) deaths: u32,
+    pub(super) freezes: u32,
+    pub(super) moves: u32,
+    /// How long caches may be behind.
+    pub(super) visible_within: Duration,
+}
+
+impl Shape {
+    /// Everything goes wrong.
+    pub(super) const HARSH: Self = Self {
+        steps: 70,
+        faults: Faults { lost: 25, slow: 30, has_delays: true },
+        failovers: 70,
+        deaths: 12,
+        freezes: 20,
+        moves: 15,
+        visible_within: Duration::ZERO,
+    };
+    /// The same, and caches.
+    pub(super) const CACHED: Self = Self { visible_within: Duration::from_millis(60), ..Self::HARSH };
+    /// Nothing does, but everything interleaves.
+    pub(super) const CALM: Self = Self {
+        steps: 70,
+        faults: Faults { lost: 0, slow: 30, has_delays: true },
+        failovers: 0,
+        deaths: 0,
+        freezes: 0,
+        moves: 0,
+        visible_within: Duration::ZERO,
+    };
+}
+
+/// What clients do, and how many of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mix {
+    pub(super) readers: usize,
+    pub(super) authors: usize,
+    /// Of 1,000 operations; the rest are reads.
+    pub(super) shares: [(&'static str, u64); 13],
+}
+
+const fn mix(readers: usize, authors: usize, of: [u64; 13]) -> Mix {
+    let shares = [
+        ("publish", of[0]),
+        ("follow", of[1]),
+        ("unfollow", of[2]),
+        ("delete", of[3]),
+        ("restrict", of[4]),
+        ("spread", of[5]),
+        ("drop", of[6]),
+        ("sweep", of[7]),
+        ("warm", of[8]),
+        ("answer", of[9]),
+        ("upwards", of[10]),
+        ("bury", of[11]),
+        ("edit", of[12]),
+    ];
+    Mix { readers, authors, shares }
+}
+
+/// Everything; one pair of accounts; one reader; one author with many followers.
+pub(super) const MIXES: [Mix; 4] = [
+    mix(4, 3, [270, 150, 80, 30, 50, 20, 35, 3, 60, 25, 30, 4, 20]),
+    mix(2, 1, [220, 240, 230, 5, 10, 15, 25, 3, 40, 10, 20, 1, 10]),
+    mix(1, 3, [330, 100, 30, 10, 10, 3, 110, 3, 150, 5, 20, 1, 10]),
+    mix(4, 1, [260, 260, 140, 5, 5, 50, 20, 3, 20, 10, 20, 0, 10]),
+];
+
+/// Small homes and pages, one member a piece, short leases.
+pub(super) fn settings(visible_within: Duration) -> (EngineSettings, SetSettings) {
+    let engine = EngineSettings {
+        visible_within,
+        home_posts: 5,
+        home_margin: 1,
+        page_length: 3,
+        outbox_posts: 1_000,
+        lease_ttl: Duration::from_millis(260),
+        lease_renewal: Duration::from_millis(80),
+        scan_period: Duration::from_millis(70),
+        fanout_chunk: 2,
+        states_cached: 100,
+        posts_cached: 100,
+        accounts_cached: 100,
+        outboxes_cached: 100,
+        ..EngineSettings::default()
+    };
+    let sets = SetSettings { piece_limit: Some(1), spread_at: Some(1_000), trees_cached: 1_000 };
+    (engine, sets)
+}
