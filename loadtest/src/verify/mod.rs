@@ -38,8 +38,8 @@ use tideline::local_cluster::{ClusterSpec, LocalCluster};
 
 use crate::report;
 use crate::target::Target;
-use args::Chaos;
 pub(crate) use args::VerifyArgs;
+use args::{Chaos, Sabotage};
 use call::Call;
 use chaos::Storm;
 use outcome::{Basis, Outcome};
@@ -127,28 +127,38 @@ async fn verify(args: &VerifyArgs, target: &Target) -> anyhow::Result<Outcome> {
         rounds += 1;
         let steps = planner.steps(usize::try_from(steps)?);
         run.world().posts.resize(planner.posts(), None);
+        let work = drive::drive(&run, steps, clients);
         if args.chaos.is_empty() {
-            drive::drive(&run, steps, clients).await?;
+            work.await?;
         } else {
-            in_a_storm(&run, &setup, args, target, (seed, rounds), drive::drive(&run, steps, clients))
-                .await?;
+            in_a_storm(&run, &setup, args, target, (seed, rounds), work).await?;
         }
-        settle::settle(&run).await;
-        if left == 0
-            && let Some(sabotage) = args.sabotage
-        {
-            stored::sabotage(&run, &setup, sabotage).await?;
-        }
-        tokio::time::sleep(Duration::from_millis(setup.visible_within_ms + 20)).await;
-        run.check_pages();
-        settle::compare(&run).await;
-        walks::walk(&run, seed, if left == 0 { Depth::All } else { Depth::Round }).await;
-        run.check_pages();
+        let (depth, sabotage) = if left == 0 { (Depth::All, args.sabotage) } else { (Depth::Round, None) };
+        compare(&run, &setup, (seed, depth, sabotage)).await?;
+        eprintln!("{} operations after {:.0} s", args.operations - left, began.elapsed().as_secs_f64());
     }
     explain(&run, &setup, seed).await?;
     let (wall, posts) = (began.elapsed(), planner.posts());
     let basis = Basis { seed, visible_within_ms: setup.visible_within_ms, wall, rounds, posts };
     Ok(Outcome::new(args, basis, &run.findings()))
+}
+
+/// When nothing is under way any more: looks up what couldn't be known, then holds everything against the model.
+async fn compare(
+    run: &Arc<Run>,
+    setup: &Setup,
+    (seed, depth, sabotage): (u64, Depth, Option<Sabotage>),
+) -> anyhow::Result<()> {
+    settle::settle(run).await;
+    if let Some(sabotage) = sabotage {
+        stored::sabotage(run, setup, sabotage).await?;
+    }
+    tokio::time::sleep(Duration::from_millis(setup.visible_within_ms + 20)).await;
+    run.check_pages();
+    settle::compare(run).await;
+    walks::walk(run, seed, depth).await;
+    run.check_pages();
+    Ok(())
 }
 
 /// Does the work while things go wrong; all is mended when it returns.
