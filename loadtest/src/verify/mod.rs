@@ -5,6 +5,10 @@
 //! `rules` says who may see what, written independently of the engine; `check` holds a page against both. Nothing of
 //! that does I/O or waits, but for `drive`. A page is checked after its round: by then everything that overlaps it is
 //! known. After each round the work is drained, what couldn't be known (`settle`) is looked up, and all is compared.
+//!
+//! Another operation is an `Action` that `plan` draws now and then, a `Call` that `perform` carries out, what `drive`
+//! writes into `world` when it was acknowledged, and what follows from that: in `rules` for what shows, in `settle` for
+//! what can be listed or counted. Another fault is a kind of `Chaos`.
 
 mod args;
 mod call;
@@ -176,7 +180,7 @@ async fn in_a_storm(
         Target::Foreign(_) => None,
     };
     let buckets = setup.store().await?.keys().buckets();
-    let storm = Storm { run, setup, cluster, buckets, kinds: &args.chaos, is_over: &is_over };
+    let storm = Storm { run, setup, cluster, buckets, kinds: &args.chaos, round, is_over: &is_over };
     let mut random = StdRng::seed_from_u64(seed.wrapping_add(u64::try_from(round)?));
     let randoms = [StdRng::from_rng(&mut random), StdRng::from_rng(&mut random)];
     let work = async {
