@@ -11,13 +11,15 @@ CARGO ?= cargo
 SERVERS ?= system redis-8.2 valkey-9.1
 # The further server that `make test` runs the cluster tests with; empty for none.
 ALSO ?= valkey-9.1
+# For `make verify-long`; empty: 1 to 20.
+SEEDS ?=
 # For the demonstration and the benchmarks: make run ARGS="--help".
 ARGS ?=
 
 INSTALL := scripts/install-tools.sh
 SCRIPTS := scripts/*.sh deploy/*.sh .ci/run
 
-.PHONY: help run test test-servers check check-rust check-scripts bench tools clean
+.PHONY: help run test verify-long test-servers check check-rust check-scripts bench tools clean
 
 help: ## List the targets
 	@echo "Tideline: sharded sorted sets and hybrid push/pull home timelines on Redis Cluster"
@@ -36,6 +38,10 @@ test: ## All tests, then the cluster tests with a further server (ALSO)
 	@$(INSTALL) cargo compiler server client
 	scripts/no-strays.sh $(CARGO) test --workspace --locked
 	@if [ -n "$(ALSO)" ]; then CARGO="$(CARGO)" scripts/test-servers.sh --skip-unavailable $(ALSO); fi
+
+verify-long: ## The oracle with all faults, over SEEDS (1 to 20): an hour or two; OPERATIONS for each (20000)
+	@$(INSTALL) cargo compiler server
+	@CARGO="$(CARGO)" scripts/no-strays.sh scripts/verify-long.sh $(SEEDS)
 
 test-servers: ## The cluster tests with each of SERVERS
 	@$(INSTALL) cargo compiler server client

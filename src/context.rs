@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::account::Account;
+use crate::account::{Account, AccountState};
 use crate::bucket::Bucket;
 use crate::cluster::{Answer, Batch, Command, Epoch, Request, Router, Touched};
 use crate::error::{Error, ErrorKind, Result};
@@ -128,7 +128,7 @@ impl Context {
 
     /// An account that exists and isn't deleted.
     pub(crate) async fn existing(&self, id: AccountId) -> Result<Account> {
-        let account = self.account(id).await?.filter(|a| a.state != crate::account::AccountState::Deleted);
+        let account = self.account(id).await?.filter(|account| account.state != AccountState::Deleted);
         account.ok_or_else(|| no_account(id))
     }
 
@@ -137,11 +137,20 @@ impl Context {
         Request::read(self.slot(id), Account::FIELDS.iter().fold(command, |c, field| c.arg(*field)))
     }
 
-    /// Whether `by` blocks `whom`, and whether it hides from it.
+    /// Whether `by` blocks `whom`, or hides from it.
+    ///
+    /// A deletion takes both sets away, while others may still remember the account and its posts. So that it is not
+    /// deleted is read after them: only then were they there. To nobody a deleted account has anything to show.
     pub(crate) async fn restricts(&self, by: AccountId, whom: AccountId) -> Result<bool> {
         let (blocks, hides) = (self.blocks(by)?, self.hides(by)?);
         let (blocks, hides) = futures::future::try_join(blocks.score(&whom), hides.score(&whom)).await?;
-        Ok(blocks.is_some() || hides.is_some())
+        let is_in_one = blocks.is_some() || hides.is_some();
+        Ok(is_in_one || self.is_gone(by).await?)
+    }
+
+    /// Whether an account is deleted, or never was.
+    async fn is_gone(&self, id: AccountId) -> Result<bool> {
+        Ok(self.account(id).await?.is_none_or(|account| account.state == AccountState::Deleted))
     }
 
     pub(crate) async fn is_blocked(&self, by: AccountId, whom: AccountId) -> Result<bool> {
@@ -230,7 +239,9 @@ mod tests {
         let router = Router::simulated(Arc::new(Silent)).unwrap();
         let keys = Keyspace::new("", Buckets::default()).unwrap();
         let store = Store::simulated(router.clone(), keys, SetSettings::default()).unwrap();
-        let context = Context::new(store, EngineSettings::default(), OwnCaches::default());
+        let settings = EngineSettings::default();
+        let policy = settings.modes.make();
+        let context = Context::new(store, settings, OwnCaches::default(), policy);
         assert!(context.fit().is_one_node());
         // A primary with nodes of 4 kB has joined.
         router.learn_list_size(-1);

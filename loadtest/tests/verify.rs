@@ -1,7 +1,7 @@
 //! The oracle: random histories, with and without faults, and that it can fail.
 //!
 //! A failed run prints its seed: `TIDELINE_SEED=N cargo test -p loadtest --test verify` plans the same operations.
-//! `TIDELINE_VERIFY_OPERATIONS` makes the runs without faults longer, for nights.
+//! For nights: `make verify-long`.
 
 use std::process::Command;
 
@@ -56,8 +56,7 @@ fn verify(seed: u64, args: &[&str]) -> Ran {
 }
 
 fn long_run(visible_within_ms: &str) {
-    let operations = std::env::var("TIDELINE_VERIFY_OPERATIONS").unwrap_or_else(|_| "6000".into());
-    let ran = verify(seed(), &["--operations", &operations, "--visible-within-ms", visible_within_ms]);
+    let ran = verify(seed(), &["--operations", "6000", "--visible-within-ms", visible_within_ms]);
     ran.must_be_right();
     assert!(ran.count("/pages_checked") > 2_000 && ran.count("/posts") > 500, "{}", ran.told);
     for operation in ["publish", "delete", "follow", "unfollow", "block", "read", "sweep"] {
@@ -95,12 +94,15 @@ fn nothing_is_lost_when_slots_move() {
 }
 
 #[test]
-fn nothing_replicated_is_lost_when_primaries_fail() {
-    let chaos = ["--chaos", "kill-instance,failover", "--operations", "1500", "--round", "1500"];
-    let ran = verify(seed(), &chaos);
+fn nothing_replicated_is_lost_when_everything_goes_wrong_at_once() {
+    // Two rounds: slots move first in one, a primary fails first in the other.
+    let chaos = "kill-instance,freeze-instance,failover,reshard";
+    let ran = verify(seed(), &["--chaos", chaos, "--operations", "2400", "--round", "1200"]);
     ran.must_be_right();
-    let events = ["primaries killed", "primaries frozen", "failovers asked for"];
-    assert!(events.iter().any(|event| ran.count(&format!("/events/{event}")) > 0), "{}", ran.told);
+    let happened = |events: &[&str]| events.iter().any(|event| ran.count(&format!("/events/{event}")) > 0);
+    assert!(happened(&["primaries killed", "primaries frozen", "failovers asked for"]), "{}", ran.told);
+    assert!(happened(&["slots moved"]), "{}", ran.told);
+    assert!(happened(&["instances killed", "instances frozen"]), "{}", ran.told);
 }
 
 #[test]

@@ -110,8 +110,8 @@ pub(crate) async fn stored(context: &Context, account: AccountId) -> Result<Stor
         },
         outbox: outbox_of(&listed, first, newest)?,
         pulls: pulls.collect::<Result<_>>()?,
-        // The record of an account that is being deleted may have lost its stamps already.
-        last_read_day: read_stamps(account, stamps).ok().and_then(|stamps| stamps.day),
+        // The record of an account that is being deleted may have lost its stamps already; a new one's says day 0.
+        last_read_day: read_stamps(account, stamps).ok().and_then(|stamps| stamps.day).filter(|day| *day > 0),
     })
 }
 

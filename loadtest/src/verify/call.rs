@@ -163,6 +163,16 @@ pub(crate) enum Call {
         reader: u64,
         author: u64,
     },
+    IsMutual {
+        one: u64,
+        other: u64,
+    },
+    /// Whom both follow, or who follows both.
+    Common {
+        one: u64,
+        other: u64,
+        followers: bool,
+    },
     Following {
         account: u64,
         descending: bool,

@@ -39,6 +39,8 @@ pub(crate) struct Storm<'a> {
     pub(crate) cluster: Option<&'a LocalCluster>,
     pub(crate) buckets: Buckets,
     pub(crate) kinds: &'a [Chaos],
+    /// Decides what goes wrong first: also a run of a few short rounds has everything.
+    pub(crate) round: usize,
     pub(crate) is_over: &'a AtomicBool,
 }
 
@@ -50,8 +52,14 @@ impl Storm<'_> {
         instances.and(servers)
     }
 
+    /// Those of these two that are wanted; first what is this round's turn.
     fn of(&self, kinds: [Chaos; 2]) -> Vec<Chaos> {
-        kinds.into_iter().filter(|kind| self.kinds.contains(kind)).collect()
+        let mut kinds: Vec<Chaos> = kinds.into_iter().filter(|kind| self.kinds.contains(kind)).collect();
+        if !kinds.is_empty() {
+            let turn = self.round % kinds.len();
+            kinds.rotate_left(turn);
+        }
+        kinds
     }
 
     async fn pause(&self, random: &mut StdRng) -> bool {
@@ -61,8 +69,9 @@ impl Storm<'_> {
 
     async fn instances(&self, mut random: StdRng) -> anyhow::Result<()> {
         let kinds = self.of([Chaos::KillInstance, Chaos::FreezeInstance]);
+        let mut turn = kinds.first();
         while self.pause(&mut random).await {
-            let Some(kind) = kinds.choose(&mut random) else { return Ok(()) };
+            let Some(kind) = turn.take().or_else(|| kinds.choose(&mut random)) else { return Ok(()) };
             let number = random.random_range(0..self.run.pool.len());
             let Instance::There(worker) = self.run.pool.instance(number) else { return Ok(()) };
             let mut is_killed = *kind == Chaos::KillInstance;
@@ -99,10 +108,10 @@ impl Storm<'_> {
     /// Failovers and moves one after another: a slot whose server dies while it moves needs an operator.
     async fn servers(&self, mut random: StdRng) -> anyhow::Result<()> {
         let kinds = self.of([Chaos::Failover, Chaos::Reshard]);
+        let mut turn = kinds.first();
         while self.pause(&mut random).await {
-            let (Some(kind), Some(cluster)) = (kinds.choose(&mut random), self.cluster) else {
-                return Ok(());
-            };
+            let kind = turn.take().or_else(|| kinds.choose(&mut random));
+            let (Some(kind), Some(cluster)) = (kind, self.cluster) else { return Ok(()) };
             if *kind == Chaos::Failover {
                 self.fail_over(cluster, &mut random).await.context("failover")?;
             } else {

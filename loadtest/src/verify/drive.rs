@@ -6,7 +6,7 @@ use super::call::{Asked, Call, PostSpec, Reply, Switch, Which};
 use super::check::Wrong;
 use super::facts::{Change, OPEN, Time};
 use super::run::{Ended, Run};
-use super::steps::{Action, PostPlan, Step};
+use super::steps::{Action, Place, PostPlan, Step};
 use super::world::{PostFact, PostNo};
 
 /// Carries steps out, each client its own; returns when all are done.
@@ -19,6 +19,9 @@ pub(crate) async fn drive(run: &Arc<Run>, steps: Vec<Step>, clients: usize) -> a
         let run = run.clone();
         tokio::spawn(async move {
             for step in part {
+                if run.has_given_up() {
+                    return;
+                }
                 Client { run: &run, actor: step.actor, instance: step.instance }.carry_out(step.action).await;
             }
         })
@@ -84,10 +87,11 @@ impl Client<'_> {
             Action::Read { limit, hydrate } => {
                 run.read(self.instance, Asked { hydrate, ..Asked::home(self.actor, limit) }).await;
             }
-            Action::Walk { pages, limit, up, around } => self.walk(pages, limit, up, around).await,
-            Action::Profile { account, limit, replies, reposts } => {
-                let which = Which::Profile { account, replies, reposts };
-                run.read(self.instance, Asked { which, ..Asked::home(self.actor, limit) }).await;
+            Action::Walk { which, limits, up, around } => self.walk(which, &limits, up, around).await,
+            Action::Range { limit, max, since, min } => {
+                let [max, since, min] = [max, since, min].map(|place| self.id_at(place?));
+                let asked = Asked { max, since, min, ..Asked::home(self.actor, limit) };
+                run.read(self.instance, asked).await;
             }
             Action::Sweep => drop(run.call(self.instance, Call::Sweep).await),
             Action::Warm => drop(run.call(self.instance, Call::Warm { account: self.actor }).await),
@@ -298,15 +302,22 @@ impl Client<'_> {
         }
     }
 
-    async fn walk(&self, pages: usize, limit: usize, up: bool, around: Option<PostNo>) {
-        let place = around.and_then(|no| self.run.world().reference(no)).map(|(id, _)| id);
-        let mut asked = Asked::home(self.actor, limit);
+    /// The id at a place, if somebody has published there.
+    fn id_at(&self, place: Place) -> Option<u64> {
+        let (id, _) = self.run.world().reference(place.post)?;
+        Some(id.saturating_add_signed(place.offset))
+    }
+
+    async fn walk(&self, which: Which, limits: &[usize], up: bool, around: Option<PostNo>) {
+        let place = around.and_then(|post| self.id_at(Place { post, offset: 0 }));
+        let mut asked = Asked { which, ..Asked::home(self.actor, 1) };
         if up {
             asked.min = Some(place.unwrap_or(0));
         } else {
             asked.max = place;
         }
-        for page in 0..pages {
+        for (page, limit) in limits.iter().enumerate() {
+            asked.limit = *limit;
             let Some(page) = self.run.read(self.instance + page, asked).await else { return };
             match (up, page.next, page.newer) {
                 (false, Some(next), _) => asked.cursor = Some(next),

@@ -5,6 +5,10 @@
 //! `rules` says who may see what, written independently of the engine; `check` holds a page against both. Nothing of
 //! that does I/O or waits, but for `drive`. A page is checked after its round: by then everything that overlaps it is
 //! known. After each round the work is drained, what couldn't be known (`settle`) is looked up, and all is compared.
+//!
+//! Another operation is an `Action` that `plan` draws now and then, a `Call` that `perform` carries out, what `drive`
+//! writes into `world` when it was acknowledged, and what follows from that: in `rules` for what shows, in `settle` for
+//! what can be listed or counted. Another fault is a kind of `Chaos`.
 
 mod args;
 mod call;
@@ -38,8 +42,8 @@ use tideline::local_cluster::{ClusterSpec, LocalCluster};
 
 use crate::report;
 use crate::target::Target;
-use args::Chaos;
 pub(crate) use args::VerifyArgs;
+use args::{Chaos, Sabotage};
 use call::Call;
 use chaos::Storm;
 use outcome::{Basis, Outcome};
@@ -127,28 +131,38 @@ async fn verify(args: &VerifyArgs, target: &Target) -> anyhow::Result<Outcome> {
         rounds += 1;
         let steps = planner.steps(usize::try_from(steps)?);
         run.world().posts.resize(planner.posts(), None);
+        let work = drive::drive(&run, steps, clients);
         if args.chaos.is_empty() {
-            drive::drive(&run, steps, clients).await?;
+            work.await?;
         } else {
-            in_a_storm(&run, &setup, args, target, (seed, rounds), drive::drive(&run, steps, clients))
-                .await?;
+            in_a_storm(&run, &setup, args, target, (seed, rounds), work).await?;
         }
-        settle::settle(&run).await;
-        if left == 0
-            && let Some(sabotage) = args.sabotage
-        {
-            stored::sabotage(&run, &setup, sabotage).await?;
-        }
-        tokio::time::sleep(Duration::from_millis(setup.visible_within_ms + 20)).await;
-        run.check_pages();
-        settle::compare(&run).await;
-        walks::walk(&run, seed, if left == 0 { Depth::All } else { Depth::Round }).await;
-        run.check_pages();
+        let (depth, sabotage) = if left == 0 { (Depth::All, args.sabotage) } else { (Depth::Round, None) };
+        compare(&run, &setup, (seed, depth, sabotage)).await?;
+        eprintln!("{} operations after {:.0} s", args.operations - left, began.elapsed().as_secs_f64());
     }
     explain(&run, &setup, seed).await?;
     let (wall, posts) = (began.elapsed(), planner.posts());
     let basis = Basis { seed, visible_within_ms: setup.visible_within_ms, wall, rounds, posts };
     Ok(Outcome::new(args, basis, &run.findings()))
+}
+
+/// When nothing is under way any more: looks up what couldn't be known, then holds everything against the model.
+async fn compare(
+    run: &Arc<Run>,
+    setup: &Setup,
+    (seed, depth, sabotage): (u64, Depth, Option<Sabotage>),
+) -> anyhow::Result<()> {
+    settle::settle(run).await;
+    if let Some(sabotage) = sabotage {
+        stored::sabotage(run, setup, sabotage).await?;
+    }
+    tokio::time::sleep(Duration::from_millis(setup.visible_within_ms + 20)).await;
+    run.check_pages();
+    settle::compare(run).await;
+    walks::walk(run, seed, depth).await;
+    run.check_pages();
+    Ok(())
 }
 
 /// Does the work while things go wrong; all is mended when it returns.
@@ -166,7 +180,7 @@ async fn in_a_storm(
         Target::Foreign(_) => None,
     };
     let buckets = setup.store().await?.keys().buckets();
-    let storm = Storm { run, setup, cluster, buckets, kinds: &args.chaos, is_over: &is_over };
+    let storm = Storm { run, setup, cluster, buckets, kinds: &args.chaos, round, is_over: &is_over };
     let mut random = StdRng::seed_from_u64(seed.wrapping_add(u64::try_from(round)?));
     let randoms = [StdRng::from_rng(&mut random), StdRng::from_rng(&mut random)];
     let work = async {

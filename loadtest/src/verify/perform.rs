@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tideline::post::{Draft, Edit, PostRef, Visibility};
-use tideline::sharded::Order;
+use tideline::sharded::{Checkpoint, Order};
 use tideline::{
     AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, Mode, NewAccount, PostId,
     Query, Range, Timeline,
@@ -200,6 +200,13 @@ impl Performer {
             Call::IsFollowing { reader, author } => {
                 Reply::Flag(engine.is_following(account(reader)?, account(author)?).await?)
             }
+            Call::IsMutual { one, other } => {
+                Reply::Flag(engine.is_mutual(account(one)?, account(other)?).await?)
+            }
+            Call::Common { one, other, followers } => {
+                let common = self.common(account(one)?, account(other)?, followers).await?;
+                Reply::Accounts(common.into_iter().map(AccountId::get).collect())
+            }
             Call::Following { .. } | Call::Followers { .. } => Reply::Accounts(self.list(call).await?),
             Call::Counts { account: id } => {
                 let id = account(id)?;
@@ -219,6 +226,25 @@ impl Performer {
             }
             other => unreachable!("{other:?} is carried out elsewhere"),
         })
+    }
+
+    async fn common(
+        &self,
+        one: AccountId,
+        other: AccountId,
+        followers: bool,
+    ) -> tideline::Result<Vec<AccountId>> {
+        if !followers {
+            return self.engine.common_following(one, other).await;
+        }
+        let (mut all, mut from) = (Vec::new(), Some(Checkpoint::START));
+        for _ in 0..PAGES_MAX {
+            let Some(checkpoint) = from else { break };
+            let common = self.engine.common_followers(one, other, checkpoint).await?;
+            all.extend(common.members);
+            from = common.next;
+        }
+        Ok(all)
     }
 
     /// Whom an account follows or who follows it, page by page.

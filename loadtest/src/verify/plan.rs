@@ -7,8 +7,8 @@ use rand::rngs::StdRng;
 use rand::seq::IteratorRandom;
 use rand::{RngExt, SeedableRng};
 
-use super::call::{Reach, State, Switch};
-use super::steps::{Action, PostPlan, Step};
+use super::call::{Reach, State, Switch, Which};
+use super::steps::{Action, Place, PostPlan, Step};
 use super::world::PostNo;
 
 /// Accounts that nearly everybody follows.
@@ -179,7 +179,8 @@ impl Planner {
             610..613 => Some(Action::Sweep),
             613..615 => Some(Action::Spread),
             615..850 => None,
-            850..960 => Some(self.walk()),
+            850..930 => Some(self.walk(Which::Home)),
+            930..960 => Some(self.range()),
             _ => Some(self.profile()),
         };
         let action = action.unwrap_or_else(|| self.read());
@@ -227,15 +228,33 @@ impl Planner {
         Action::Read { limit: self.limit(), hydrate: self.random.random_bool(0.3) }
     }
 
-    fn walk(&mut self) -> Action {
+    fn walk(&mut self, which: Which) -> Action {
         let around = self.random.random_bool(0.5).then(|| self.recent()).flatten();
         let up = self.random.random_bool(0.4);
-        Action::Walk { pages: self.random.random_range(2..8), limit: self.limit(), up, around }
+        let pages = self.random.random_range(1..8);
+        Action::Walk { which, limits: (0..pages).map(|_| self.limit()).collect(), up, around }
+    }
+
+    fn range(&mut self) -> Action {
+        let limit = self.limit();
+        let (max, since, min) = match self.random.random_range(0..5) {
+            0 => (self.place(), None, None),
+            1 => (None, self.place(), None),
+            2 => (self.place(), self.place(), None),
+            3 => (None, None, self.place()),
+            _ => (self.place(), None, self.place()),
+        };
+        Action::Range { limit, max, since, min }
     }
 
     fn profile(&mut self) -> Action {
         let (replies, reposts) = (self.random.random_bool(0.7), self.random.random_bool(0.7));
-        Action::Profile { account: self.somebody(), limit: self.limit(), replies, reposts }
+        let account = self.somebody();
+        self.walk(Which::Profile { account, replies, reposts })
+    }
+
+    fn place(&mut self) -> Option<Place> {
+        Some(Place { post: self.recent()?, offset: self.random.random_range(-1..=1) })
     }
 
     fn recent(&mut self) -> Option<PostNo> {

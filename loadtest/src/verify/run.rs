@@ -1,6 +1,7 @@
 //! What clients and checks share: the instances, the world, the clock, and what was found.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -63,6 +64,8 @@ pub(crate) struct Run {
     seen: Mutex<Vec<Seen>>,
     /// Changes with every post.
     published: watch::Sender<()>,
+    /// A call was not carried out in time: nothing more is asked, so that the run ends.
+    has_given_up: AtomicBool,
 }
 
 impl Run {
@@ -74,6 +77,7 @@ impl Run {
             findings: Mutex::default(),
             seen: Mutex::default(),
             published: watch::Sender::new(()),
+            has_given_up: AtomicBool::new(false),
         })
     }
 
@@ -91,6 +95,18 @@ impl Run {
 
     pub(crate) fn event(&self, what: &'static str) {
         *self.findings().events.entry(what).or_default() += 1;
+    }
+
+    /// Whether a call was not carried out in time. What was done since then is not known, so nothing can be checked.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.has_given_up.load(Ordering::Relaxed)
+    }
+
+    /// The first call that is stuck ends the run.
+    fn give_up(&self, reader: u64, text: String) {
+        self.has_given_up.store(true, Ordering::Relaxed);
+        self.wrong(Wrong::Stuck, reader, None, text);
+        self.tell_published();
     }
 
     pub(crate) fn report(&self, violation: Violation) {
@@ -116,6 +132,9 @@ impl Run {
         let name = call.name();
         let mut tries = 0;
         while since.elapsed() < CALL_MAX {
+            if self.has_given_up() {
+                return Ended::Stuck;
+            }
             let answer =
                 tokio::time::timeout(CALL_MAX, self.pool.instance(instance + tries).call(call.clone())).await;
             match answer.ok().flatten() {
@@ -143,7 +162,7 @@ impl Run {
             tokio::time::sleep(PAUSE).await;
         }
         let seconds = CALL_MAX.as_secs();
-        self.wrong(Wrong::Stuck, 0, None, format!("{call:?} was not carried out within {seconds} s"));
+        self.give_up(0, format!("{call:?} was not carried out within {seconds} s"));
         Ended::Stuck
     }
 
@@ -160,6 +179,9 @@ impl Run {
         let since = Instant::now();
         let mut number = instance;
         loop {
+            if self.has_given_up() {
+                return None;
+            }
             let from = self.now();
             let answer =
                 tokio::time::timeout(CALL_MAX, self.pool.instance(number).call(Call::Read(asked))).await;
@@ -185,7 +207,7 @@ impl Run {
             }
             if since.elapsed() > CALL_MAX {
                 let text = format!("{asked:?} was not answered within {} s", CALL_MAX.as_secs());
-                self.wrong(Wrong::Stuck, asked.reader, None, text);
+                self.give_up(asked.reader, text);
                 return None;
             }
             self.count("read", |counts| counts.repeated += 1);
@@ -194,9 +216,13 @@ impl Run {
         }
     }
 
-    /// Checks all pages that were read so far: nothing may be under way that overlaps them.
+    /// Checks all pages that were read so far: nothing may be under way that overlaps them. Where a call got stuck
+    /// nobody knows what overlaps them.
     pub(crate) fn check_pages(&self) {
         let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        if self.has_given_up() {
+            return;
+        }
         let world = self.world();
         self.findings().pages += u64::try_from(seen.len()).unwrap_or(u64::MAX);
         for page in &seen {
@@ -209,7 +235,7 @@ impl Run {
     /// Waits until an account is there.
     pub(crate) async fn known(&self, account: u64) {
         let mut changes = self.published.subscribe();
-        while !self.world().states.contains_key(&account) {
+        while !self.has_given_up() && !self.world().states.contains_key(&account) {
             if tokio::time::timeout(CALL_MAX * 2, changes.changed()).await.is_err() {
                 return;
             }
@@ -229,7 +255,7 @@ impl Run {
                 if let Some(reference) = world.reference(no) {
                     return Some(reference);
                 }
-                if is_over(&world) {
+                if is_over(&world) || self.has_given_up() {
                     return None;
                 }
             }

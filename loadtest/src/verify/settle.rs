@@ -124,7 +124,9 @@ fn expected(world: &World, pair: Pair, now: Window) -> Option<bool> {
 /// Holds everything that can be asked besides timelines against the model.
 pub(crate) async fn compare(run: &Arc<Run>) {
     let accounts = run.world().accounts.clone();
-    stream::iter(accounts).for_each_concurrent(AT_ONCE, |account| compare_account(run, account)).await;
+    stream::iter(&accounts).for_each_concurrent(AT_ONCE, |account| compare_account(run, *account)).await;
+    let pairs: Vec<Pair> = accounts.iter().copied().zip(accounts.iter().copied().skip(1)).collect();
+    stream::iter(pairs).for_each_concurrent(AT_ONCE, |pair| compare_pair(run, pair)).await;
     let posts = run.world().posts.len();
     stream::iter(0..posts).for_each_concurrent(AT_ONCE, |no| compare_post(run, no)).await;
 }
@@ -217,6 +219,30 @@ async fn compare_list(run: &Arc<Run>, account: u64, call: Call, wanted: &BTreeSe
     }
     for other in set.difference(wanted) {
         run.wrong_between(Wrong::Miscounted, (account, *other), format!("{call:?} has {other} besides"));
+    }
+}
+
+/// What two accounts have in common.
+async fn compare_pair(run: &Arc<Run>, (one, other): Pair) {
+    let (following, followers, is_mutual) = {
+        let world = run.world();
+        let now = run.now();
+        let follows = |a, b| world.is_following(a, b, Window { from: now, to: now }) == Tri::Yes;
+        let all = || world.accounts.iter().copied();
+        let following: BTreeSet<u64> = all().filter(|x| follows(one, *x) && follows(other, *x)).collect();
+        let followers: BTreeSet<u64> = all().filter(|x| follows(*x, one) && follows(*x, other)).collect();
+        (following, followers, follows(one, other) && follows(other, one))
+    };
+    compare_list(run, one, Call::Common { one, other, followers: false }, &following).await;
+    compare_list(run, one, Call::Common { one, other, followers: true }, &followers).await;
+    if let Ended::Done(Reply::Flag(flag)) = run.call(0, Call::IsMutual { one, other }).await
+        && flag != is_mutual
+    {
+        run.wrong_between(
+            Wrong::Miscounted,
+            (one, other),
+            format!("{one} and {other} follow each other: {flag}"),
+        );
     }
 }
 

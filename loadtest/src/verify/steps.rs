@@ -1,6 +1,6 @@
 //! Steps of a plan: who does what.
 
-use super::call::{Reach, State, Switch};
+use super::call::{Reach, State, Switch, Which};
 use super::world::PostNo;
 
 /// One step.
@@ -23,6 +23,13 @@ pub(crate) struct PostPlan {
     pub(crate) original: Option<PostNo>,
     pub(crate) has_text: bool,
     pub(crate) parent: Option<PostNo>,
+}
+
+/// So far from a post's id: -1, 0 or 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) post: PostNo,
+    pub(crate) offset: i64,
 }
 
 /// What a step does; the actor does it.
@@ -52,18 +59,20 @@ pub(crate) enum Action {
         limit: usize,
         hydrate: bool,
     },
-    /// Some pages of its home, one behind the other, downwards or upwards from a post's place.
+    /// Pages of its home or of a profile, one behind the other, downwards or upwards from a post's place.
     Walk {
-        pages: usize,
-        limit: usize,
+        which: Which,
+        /// Of each page.
+        limits: Vec<usize>,
         up: bool,
         around: Option<PostNo>,
     },
-    Profile {
-        account: u64,
+    /// One page of its home between places: at a post, or beside it.
+    Range {
         limit: usize,
-        replies: bool,
-        reposts: bool,
+        max: Option<Place>,
+        since: Option<Place>,
+        min: Option<Place>,
     },
     Sweep,
     Warm,
@@ -79,7 +88,7 @@ impl Action {
             | Self::Switch(_, other, _)
             | Self::Approve(other)
             | Self::Reject(other)
-            | Self::Profile { account: other, .. } => Some(*other),
+            | Self::Walk { which: Which::Profile { account: other, .. }, .. } => Some(*other),
             _ => None,
         }
     }

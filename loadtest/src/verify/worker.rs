@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,9 @@ use tokio::sync::{mpsc, oneshot};
 use super::call::{Call, Reply};
 use super::perform::Performer;
 use super::setup::Setup;
+
+/// How long an instance may take to be ready.
+const START_MAX: Duration = Duration::from_secs(30);
 
 /// A call on its way.
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,7 +56,9 @@ impl Worker {
         };
         let mut output = BufReader::new(output);
         let mut ready = String::new();
-        output.read_line(&mut ready).await?;
+        tokio::time::timeout(START_MAX, output.read_line(&mut ready))
+            .await
+            .context("an instance doesn't start")??;
         anyhow::ensure!(ready.trim() == "ready", "an instance said {ready:?} instead of being ready");
         let (calls, receiver) = mpsc::unbounded_channel();
         let waiting = Arc::new(Mutex::new((0, Some(Waiting::new()))));

@@ -1,10 +1,12 @@
 //! Accounts that go.
 
+use std::time::Duration;
+
 use tideline::post::{Draft, PostRef};
 use tideline::sharded::SortedSet;
-use tideline::{AccountId, AccountState, AccountUpdate, Engine, ErrorKind, PostId, Query};
+use tideline::{AccountId, AccountState, AccountUpdate, Engine, EngineSettings, ErrorKind, PostId, Query};
 
-use super::{accounts, at_key, drained, engine, walk_home};
+use super::{accounts, at_key, drained, engine, engine_with, small, tenant, walk_home};
 use crate::harness::tell;
 
 #[tokio::test]
@@ -154,4 +156,29 @@ async fn a_deleted_account_does_nothing_new_and_reading_creates_nothing_for_it()
     drained(&engine).await;
     let keys = keys_of(&engine, gone).await;
     assert_eq!(keys.len(), 1, "only the record: {keys:?}");
+}
+
+/// An instance remembered an account and a repost of its post. The account hid from a reader, and was deleted: the list
+/// of whom it hides from went, and the reader saw the repost for as long as the instance remembered.
+#[tokio::test]
+async fn what_a_deleted_account_hid_from_somebody_stays_hidden_while_it_is_remembered() {
+    let settings = EngineSettings { visible_within: Duration::from_secs(600), ..small() };
+    let engine = engine_with(tenant(40), settings).await;
+    let people = accounts(&engine, 4).await;
+    let (gone, between, one, other) = (people[0], people[1], people[2], people[3]);
+    for reader in [one, other] {
+        engine.follow(reader, between).await.unwrap();
+    }
+    engine.hide_from(gone, other).await.unwrap();
+    let post = engine.publish(gone, &Draft::text("not for everybody")).await.unwrap().id;
+    let repost = Draft::repost(PostRef { id: post, author: gone });
+    let repost = engine.publish(between, &repost).await.unwrap().id;
+    drained(&engine).await;
+    assert_eq!(walk_home(&engine, one, 20).await, [repost]);
+    engine.delete_account(gone).await.unwrap();
+    drained(&engine).await;
+
+    // Still remembered, and what others did may show late.
+    assert_eq!(walk_home(&engine, one, 20).await, [repost]);
+    assert_eq!(walk_home(&engine, other, 20).await, []);
 }
