@@ -7,6 +7,7 @@ mod cluster_status;
 mod demo;
 mod inspect;
 mod inspect_text;
+mod mode;
 mod progress;
 mod target;
 
@@ -31,6 +32,8 @@ enum Command {
     Demo(demo::Demo),
     /// Shows what is stored of an account, and why its newest page looks as it does.
     Inspect(inspect::Inspect),
+    /// Shows or changes how an account's posts reach its followers: pushed into their homes, or pulled by them.
+    Mode(mode::ModeCommand),
 }
 
 /// Does what was typed.
@@ -39,5 +42,6 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Cluster(action) => cluster::run(action).await,
         Command::Demo(demo) => demo::run(demo).await,
         Command::Inspect(inspect) => inspect::run(inspect).await,
+        Command::Mode(mode) => mode::run(mode).await,
     }
 }

@@ -9,6 +9,7 @@ use crate::functions::{self, Look, Mark, PairLook, Settle, Settled};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::rules;
+use crate::sharded::SortedSet;
 
 /// Ids that a completion reads of an outbox.
 const IDS_MAX: u32 = 128;
@@ -117,6 +118,22 @@ pub(crate) async fn complete(
         meters::completion("pulled");
         return Ok(Completed::Pulled);
     }
+    settle(context, author, &followers, follows, may_drop, (reach, &ids), touched)
+        .await
+        .map(Completed::Settled)
+}
+
+/// The last step: `reach`, `ids`: the author's newest posts, and down to where these are all.
+async fn settle(
+    context: &Context,
+    author: AccountId,
+    followers: &SortedSet<AccountId>,
+    follows: &[Follow],
+    may_drop: bool,
+    (reach, ids): (u64, &[u64]),
+    touched: &mut Touched,
+) -> Result<Vec<(AccountId, Settled)>> {
+    let keys = context.keys();
     let mut settled = Vec::with_capacity(follows.len());
     let mut open: Vec<&Follow> = follows.iter().collect();
     for _ in 0..ROUNDS_MAX {
@@ -138,7 +155,7 @@ pub(crate) async fn complete(
                 reach,
                 fit: context.fit(),
             };
-            batch.push(Request::write(context.slot(reader), settle.command(&ids)).once());
+            batch.push(Request::write(context.slot(reader), settle.command(ids)).once());
             pieces.push(piece);
         }
         let answers = context.run_all(batch).await?;
@@ -160,7 +177,7 @@ pub(crate) async fn complete(
             }
         }
         if again.is_empty() {
-            return Ok(Completed::Settled(settled));
+            return Ok(settled);
         }
         open = again;
     }

@@ -1,6 +1,7 @@
 //! Telling all followers of an account that they must pull it, or no longer need to.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -11,8 +12,8 @@ use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Touched};
 use crate::context::{Context, draw};
 use crate::error::Result;
-use crate::fanout::{self, Entry, Reporter, Round, Visit};
-use crate::functions::{self, Look, Marking, Visited};
+use crate::fanout::{self, Ended, Entry, Reporter, Round, Task, Visit};
+use crate::functions::{self, Look, Marking, Settled, Visited};
 use crate::graph::{self, Completed, Follow};
 use crate::ids::AccountId;
 use crate::rules;
@@ -52,7 +53,7 @@ pub(super) async fn promote(
 /// Takes followers' marks away, as far as their homes hold what was posted since. The others keep theirs, and ask
 /// themselves when they read.
 pub(super) async fn demote(
-    context: &Context,
+    context: &Arc<Context>,
     entry: &mut Entry,
     author: AccountId,
     reporter: &Reporter,
@@ -66,21 +67,35 @@ pub(super) async fn demote(
     while let Some(from) = next {
         let (members, then) = followers.walk_members(from).await?;
         for readers in members.chunks(COMPLETED_AT_ONCE) {
-            let looks = graph::look_at(context, author, readers, touched).await?;
-            let follow = |(reader, look)| match look {
-                Look::Following { since, mark: Some(mark), floor } => {
-                    Some(Follow { reader, since, mark, floor })
+            let (follows, mut open) = follows(context, author, readers, touched).await?;
+            let mut is_over = false;
+            if !follows.is_empty() {
+                match graph::complete(context, author, &follows, false, touched).await? {
+                    Completed::Settled(settled) => {
+                        reporter.add(settled.len() as u64, 0);
+                        let is_open =
+                            |outcome: &Settled| matches!(outcome, Settled::Changed | Settled::NoEdge);
+                        open.extend(
+                            settled.into_iter().filter(|(_, outcome)| is_open(outcome)).map(|(r, _)| r),
+                        );
+                    }
+                    // Another change of mode has come: the marks are right.
+                    Completed::Pulled | Completed::AuthorGone => {
+                        is_over = true;
+                        open.extend(follows.iter().map(|follow| follow.reader));
+                    }
                 }
-                _ => None,
-            };
-            let follows: Vec<Follow> = looks.into_iter().filter_map(follow).collect();
-            if follows.is_empty() {
-                continue;
             }
-            match graph::complete(context, author, &follows, false, touched).await? {
-                Completed::Settled(settled) => reporter.add(settled.len() as u64, 0),
-                // Another change of mode has come: the marks are right.
-                Completed::Pulled | Completed::AuthorGone => return Ok(()),
+            // Who has unfollowed meanwhile may have lost its edge before ours was written.
+            for reader in open {
+                let settled = graph::settle_pair(context, reader, author, false, touched).await?;
+                if let Ended::Later = settled {
+                    let task = Task::Pair { reader, author, may_drop: false };
+                    fanout::add(context, context.bucket(reader), task).await?;
+                }
+            }
+            if is_over {
+                return Ok(());
             }
         }
         if let Some(then) = then {
@@ -89,6 +104,26 @@ pub(super) async fn demote(
         next = then;
     }
     Ok(())
+}
+
+/// Those of an author's followers that follow it, with a mark; and those that don't follow it, but have an edge.
+async fn follows(
+    context: &Context,
+    author: AccountId,
+    readers: &[AccountId],
+    touched: &mut Touched,
+) -> Result<(Vec<Follow>, Vec<AccountId>)> {
+    let (mut follows, mut strangers) = (Vec::new(), Vec::new());
+    for (reader, look) in graph::look_at(context, author, readers, touched).await? {
+        match look {
+            Look::Following { since, mark: Some(mark), floor } => {
+                follows.push(Follow { reader, since, mark, floor });
+            }
+            Look::Following { mark: None, .. } => {}
+            Look::Not(_) | Look::Tree(_) => strangers.push(reader),
+        }
+    }
+    Ok((follows, strangers))
 }
 
 /// Has followers pull an author.

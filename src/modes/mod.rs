@@ -102,7 +102,7 @@ pub(crate) async fn change(
 
 /// Carries out the change of mode that wrote `random`, if it is the last one still.
 pub(crate) async fn settle(
-    context: &Context,
+    context: &Arc<Context>,
     entry: &mut Entry,
     author: AccountId,
     random: Mark,

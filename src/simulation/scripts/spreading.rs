@@ -5,7 +5,7 @@ use futures::future::LocalBoxFuture;
 
 use super::{Stage, close, pause};
 use crate::ids::AccountId;
-use crate::keys::Place;
+use crate::keys::{Place, set_of_account};
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::world::world;
 
@@ -96,8 +96,8 @@ pub(in crate::simulation) fn copies_are_lost() -> LocalBoxFuture<'static, ()> {
 /// Where the edge is of whom `reader` follows, once it is spread.
 fn part_key(reader: AccountId, author: AccountId) -> Vec<u8> {
     world(|w| {
-        let name = format!("@followers:{author}");
-        w.keys.set(Place::Part, w.keys.bucket_of(reader), name.as_bytes())
+        let name = set_of_account("followers", author);
+        w.keys.set(Place::Part, w.keys.bucket_of(reader), &name)
     })
 }
 

@@ -7,6 +7,7 @@ mod edges;
 mod homes;
 mod import;
 mod inspect;
+mod modes;
 mod pages;
 mod tasks;
 

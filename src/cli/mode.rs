@@ -1,0 +1,93 @@
+//! `tideline mode`: how an account's posts reach its followers.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use tideline::{AccountId, Engine, ModeState, Way};
+
+use super::target::Target;
+
+/// How long the tasks of this command may take to end once it is done.
+const GOODBYE: Duration = Duration::from_secs(10);
+
+/// What to show, or to change.
+#[derive(Debug, Args)]
+pub(crate) struct ModeCommand {
+    /// The account's id.
+    account: u64,
+    /// Have it pushed or pulled from now on, or leave that to the policy again. Left out: only show.
+    way: Option<Wanted>,
+    #[command(flatten)]
+    target: Target,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Wanted {
+    /// Its posts are delivered into its followers' homes.
+    Push,
+    /// Its followers pull its posts when they read.
+    Pull,
+    /// The policy decides.
+    Auto,
+}
+
+impl Wanted {
+    fn way(self) -> Option<Way> {
+        match self {
+            Self::Push => Some(Way::Push),
+            Self::Pull => Some(Way::Pull),
+            Self::Auto => None,
+        }
+    }
+}
+
+pub(crate) async fn run(wanted: ModeCommand) -> anyhow::Result<ExitCode> {
+    let account = AccountId::new(wanted.account)?;
+    let config = wanted.target.config()?;
+    let prefix = config.store.prefix.clone();
+    let of = || format!("account {account} of the tenant with prefix `{prefix}`");
+    let builder = Engine::builder().config(config);
+    let state = match wanted.way {
+        None => builder.observe().await?.mode(account).await.with_context(of)?,
+        Some(way) => {
+            let engine = builder.start().await?;
+            let changed = change(&engine, account, way).await.with_context(of);
+            // Also after an error: whatever was begun is left to the service at once.
+            engine.shutdown(GOODBYE).await?;
+            changed?
+        }
+    };
+    if wanted.json {
+        println!("{}", serde_json::to_string_pretty(&state)?);
+    } else {
+        println!("account {account}: {}", described(&state));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn change(engine: &Engine, account: AccountId, way: Wanted) -> anyhow::Result<ModeState> {
+    let mut change = engine.set_way(account, way.way()).await?;
+    let told = change.all().await?;
+    if told.delivered > 0 {
+        eprintln!("{} followers were told.", told.delivered);
+    }
+    Ok(engine.mode(account).await?)
+}
+
+fn described(state: &ModeState) -> String {
+    let mode = match state.mode {
+        tideline::Mode::Push => "pushed into its followers' homes",
+        tideline::Mode::Promoting => "pushed; its followers are being told to pull",
+        tideline::Mode::Pull => "pulled by its followers",
+    };
+    let who = if state.forced.is_some() { "told by hand" } else { "by policy" };
+    match state.progress {
+        Some(part) => format!("{mode}, {who}; {:.0} % of its followers know", part * 100.0),
+        None => format!("{mode}, {who}"),
+    }
+}

@@ -1,0 +1,235 @@
+//! Push and pull, and crossing from one to the other while everything goes on.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::future::join_all;
+use tideline::post::Draft;
+use tideline::{
+    AccountId, Engine, EngineSettings, ErrorKind, Facts, HomeRecord, Mode, ModeSettings, NewAccount, Policy,
+    PolicyName, PostId, Query, Way,
+};
+
+use super::{accounts, drained, engine, engine_with, small, tenant, walk_home};
+
+async fn post(engine: &Engine, author: AccountId) -> PostId {
+    engine.publish(author, &Draft::text("a post")).await.unwrap().id
+}
+
+/// How many posts of anybody a reader's home holds as stored.
+async fn stored(engine: &Engine, reader: AccountId) -> BTreeSet<PostId> {
+    let home = engine.inspect(reader).await.unwrap().home;
+    let post = |record: &HomeRecord| match record {
+        HomeRecord::Post { id, .. } => Some(*id),
+        HomeRecord::Watermark(_) | HomeRecord::Filling(_) => None,
+    };
+    home.newest.iter().filter_map(post).collect()
+}
+
+async fn set_way(engine: &Engine, account: AccountId, way: Option<Way>) -> u64 {
+    engine.set_way(account, way).await.unwrap().all().await.unwrap().delivered
+}
+
+async fn followed(engine: &Engine, readers: usize) -> (AccountId, Vec<AccountId>) {
+    let mut all = accounts(engine, readers + 1).await;
+    let author = all.pop().unwrap();
+    join_all(all.iter().map(|reader| engine.follow(*reader, author))).await;
+    for reader in &all {
+        engine.warm(*reader).await.unwrap();
+    }
+    drained(engine).await;
+    (author, all)
+}
+
+#[tokio::test]
+async fn posts_of_a_pulled_account_stay_in_its_outbox_and_show_all_the_same() {
+    // Local, then spread, followers.
+    for readers in [10, 60] {
+        let engine = engine().await;
+        let (author, readers) = followed(&engine, readers).await;
+        let before = post(&engine, author).await;
+        drained(&engine).await;
+        assert_eq!(set_way(&engine, author, Some(Way::Pull)).await, readers.len() as u64);
+        let state = engine.mode(author).await.unwrap();
+        assert_eq!((state.mode, state.forced, state.progress), (Mode::Pull, Some(Way::Pull), None));
+        let after = post(&engine, author).await;
+        drained(&engine).await;
+        for reader in &readers {
+            assert!(stored(&engine, *reader).await.contains(&before));
+            assert!(!stored(&engine, *reader).await.contains(&after));
+            assert_eq!(walk_home(&engine, *reader, 20).await, [after, before]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_demotion_brings_what_was_not_delivered_into_homes_without_filling_any() {
+    for readers in [10, 60] {
+        let engine = engine().await;
+        let (author, readers) = followed(&engine, readers).await;
+        set_way(&engine, author, Some(Way::Pull)).await;
+        let pulled = [post(&engine, author).await, post(&engine, author).await];
+        assert_eq!(set_way(&engine, author, Some(Way::Push)).await, readers.len() as u64);
+        let pushed = post(&engine, author).await;
+        drained(&engine).await;
+        for reader in &readers {
+            let inspection = engine.inspect(*reader).await.unwrap();
+            assert!(inspection.pulls.is_empty(), "{reader} pulls still: {:?}", inspection.pulls);
+            assert_eq!(stored(&engine, *reader).await, BTreeSet::from([pulled[0], pulled[1], pushed]));
+            assert_eq!(walk_home(&engine, *reader, 20).await, [pushed, pulled[1], pulled[0]]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_mark_that_a_demotion_left_goes_once_the_home_has_moved_on() {
+    let settings = EngineSettings { visible_within: Duration::from_millis(20), ..small() };
+    let engine = engine_with(tenant(40), settings).await;
+    let (author, readers) = followed(&engine, 1).await;
+    let reader = readers[0];
+    set_way(&engine, author, Some(Way::Pull)).await;
+    // More than a completion appends: the mark stays.
+    let mut posts = Vec::new();
+    for _ in 0..200 {
+        posts.push(post(&engine, author).await);
+    }
+    set_way(&engine, author, Some(Way::Push)).await;
+    assert_eq!(engine.inspect(reader).await.unwrap().pulls, [author]);
+    // The home is cut: its floor passes the last post that was not pushed.
+    for _ in 0..60 {
+        posts.push(post(&engine, author).await);
+    }
+    drained(&engine).await;
+    for _ in 0..200 {
+        engine.read(reader, &Query::home()).await.unwrap();
+        if engine.inspect(reader).await.unwrap().pulls.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(engine.inspect(reader).await.unwrap().pulls.is_empty());
+    posts.reverse();
+    assert_eq!(walk_home(&engine, reader, 20).await, posts);
+}
+
+/// Modes go back and forth while followers come and go, posts are written and pages read: no page may have a hole.
+#[tokio::test]
+async fn nothing_is_missing_while_an_account_crosses_over_and_back() {
+    let engine = engine().await;
+    let (author, readers) = followed(&engine, 50).await;
+    let is_over = AtomicBool::new(false);
+    let crossing = async {
+        for n in 0..12 {
+            let way = if n % 2 == 0 { Way::Pull } else { Way::Push };
+            set_way(&engine, author, Some(way)).await;
+        }
+        is_over.store(true, Ordering::Relaxed);
+    };
+    let posting = async {
+        let mut posts = Vec::new();
+        while !is_over.load(Ordering::Relaxed) {
+            posts.push(post(&engine, author).await);
+            // Acknowledged and its fan-out finished: from now on every page shows it.
+            let settled = posts.clone();
+            engine.drained(Duration::from_secs(30)).await.unwrap();
+            for reader in readers.iter().take(5) {
+                let seen = engine.read(*reader, &Query::home().limit(100)).await.unwrap().ids();
+                let newest: Vec<PostId> = settled.iter().rev().take(seen.len()).copied().collect();
+                assert_eq!(
+                    seen.iter().filter(|id| settled.contains(id)).copied().collect::<Vec<_>>(),
+                    newest
+                );
+            }
+        }
+        posts
+    };
+    let following = async {
+        let mut n = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            let reader = readers[10 + n % 40];
+            engine.unfollow(reader, author).await.unwrap();
+            engine.follow(reader, author).await.unwrap();
+            n += 1;
+        }
+    };
+    let ((), mut posts, ()) = futures::join!(crossing, posting, following);
+    drained(&engine).await;
+    posts.reverse();
+    for reader in &readers {
+        assert_eq!(walk_home(&engine, *reader, 20).await, posts, "of {reader}");
+    }
+}
+
+#[tokio::test]
+async fn a_policy_crosses_over_and_what_was_told_by_hand_stays() {
+    let modes = ModeSettings {
+        policy: PolicyName::Threshold,
+        pull_from: 8,
+        push_below: 4,
+        decide_every: Duration::from_millis(1),
+        ..ModeSettings::default()
+    };
+    let engine = engine_with(tenant(40), EngineSettings { modes, ..small() }).await;
+    let (author, readers) = followed(&engine, 9).await;
+    post(&engine, author).await;
+    wait_for(&engine, author, Mode::Pull).await;
+    for reader in &readers[3..] {
+        engine.unfollow(*reader, author).await.unwrap();
+    }
+    drained(&engine).await;
+    // What is pulled is looked at when it was pulled.
+    engine.read(readers[0], &Query::home()).await.unwrap();
+    engine.judge_now().await;
+    wait_for(&engine, author, Mode::Push).await;
+    set_way(&engine, author, Some(Way::Pull)).await;
+    engine.read(readers[0], &Query::home()).await.unwrap();
+    engine.judge_now().await;
+    assert_eq!(engine.mode(author).await.unwrap().mode, Mode::Pull);
+    set_way(&engine, author, None).await;
+    engine.read(readers[0], &Query::home()).await.unwrap();
+    engine.judge_now().await;
+    wait_for(&engine, author, Mode::Push).await;
+}
+
+async fn wait_for(engine: &Engine, author: AccountId, mode: Mode) {
+    for _ in 0..500 {
+        if engine.mode(author).await.unwrap().mode == mode {
+            return drained(engine).await;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{author} is {:?} still", engine.mode(author).await.unwrap());
+}
+
+/// One of a service's own: announcements are pulled, whoever follows.
+#[derive(Debug)]
+struct Everybody;
+
+impl Policy for Everybody {
+    fn way(&self, facts: &Facts) -> Way {
+        if facts.followers > 0 { Way::Pull } else { facts.now }
+    }
+}
+
+#[tokio::test]
+async fn a_service_may_bring_a_policy_of_its_own() {
+    let engine =
+        Engine::builder().store(tenant(40)).settings(small()).policy(Everybody).start().await.unwrap();
+    let (author, readers) = followed(&engine, 2).await;
+    let first = post(&engine, author).await;
+    wait_for(&engine, author, Mode::Pull).await;
+    assert_eq!(walk_home(&engine, readers[0], 20).await, [first]);
+}
+
+#[tokio::test]
+async fn an_account_that_is_not_there_has_no_mode() {
+    let engine = engine().await;
+    let nobody = AccountId::new(77).unwrap();
+    assert_eq!(engine.mode(nobody).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(engine.set_way(nobody, Some(Way::Pull)).await.unwrap_err().kind(), ErrorKind::NotFound);
+    // One that is pulled from the beginning needs no change.
+    let pulled = NewAccount { mode: Mode::Pull, ..NewAccount::default() };
+    let pulled = engine.create_account(pulled).await.unwrap();
+    assert_eq!(set_way(&engine, pulled, Some(Way::Pull)).await, 0);
+}
