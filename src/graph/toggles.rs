@@ -168,8 +168,9 @@ pub(crate) async fn unfollow(context: &Arc<Context>, reader: AccountId, author: 
     meters::graph_change("unfollow");
     apply(context, reader, || {
         Box::pin(async {
-            if following.score(&author).await?.is_none()
-                && requested(context, reader, author).await?.is_none()
+            // First the request: an approval may turn it into a follow between these two looks, never back.
+            if requested(context, reader, author).await?.is_none()
+                && following.score(&author).await?.is_none()
             {
                 return Ok(None);
             }
