@@ -130,6 +130,27 @@ impl Router {
         self.topology().owner(slot).map(|n| n.addr.clone())
     }
 
+    /// A small number that slots of one node have in common, as far as is known.
+    pub(crate) fn node_number(&self, slot: u16) -> u16 {
+        self.topology().owner_index(slot)
+    }
+
+    /// The numbers of the nodes of these slots, each once.
+    pub(crate) fn nodes_of(&self, slots: impl Iterator<Item = u16>) -> Vec<u16> {
+        let topology = self.topology();
+        let mut nodes = Vec::new();
+        for slot in slots {
+            let node = topology.owner_index(slot);
+            if !nodes.contains(&node) {
+                nodes.push(node);
+                if nodes.len() == topology.members.len() {
+                    break;
+                }
+            }
+        }
+        nodes
+    }
+
     /// Up to which sizes the primaries keep sets and lists compact.
     pub fn limits(&self) -> ListpackLimits {
         self.inner.health.load().limits

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 
 use super::entry::{Entry, Recipients};
 use super::progress::Reporter;
+use super::riders;
 use super::round::{Round, Visit};
 use crate::cluster::{Batch, Command, Request, Touched};
 use crate::context::Context;
@@ -20,29 +21,12 @@ use crate::rules;
 use crate::sharded::PieceAt;
 use crate::timeline::record_of;
 
-/// Homes tidied in one batch.
-const TIDIES_AT_ONCE: usize = 256;
 /// The length of a home is measured at one of so many deliveries.
 const HOMES_PER_SAMPLE: usize = 64;
 
-/// Gives all homes a watermark that are due for one; a lost one does no harm.
-pub(super) async fn tidy_all(context: &Context) {
-    loop {
-        let homes = context.tasks.tidies.take(TIDIES_AT_ONCE);
-        if homes.is_empty() {
-            return;
-        }
-        context.router().run(homes.into_iter().map(|home| tidy(context, home)).collect()).await;
-    }
-}
-
-fn tidy(context: &Context, reader: AccountId) -> Request {
-    Request::write(context.slot(reader), functions::home_tidy(context.keys().home(reader), context.fit()))
-}
-
 /// A post on its way to homes.
 struct Parcel<'a> {
-    context: &'a Context,
+    context: &'a Arc<Context>,
     record: [u8; 16],
     posted_ms: u64,
     reporter: &'a Reporter,
@@ -106,18 +90,22 @@ impl Parcel<'_> {
     async fn to_homes(&self, readers: &[AccountId], touched: &mut Touched) -> Result<()> {
         let context = self.context;
         for chunk in readers.chunks(context.settings.fanout_chunk) {
-            let mut batch = Batch::with_capacity(chunk.len() + TIDIES_AT_ONCE);
+            let slots = chunk.iter().map(|reader| context.slot(*reader));
+            let riders = context.tasks.riders.take_along(context, slots);
+            let mut batch = Batch::with_capacity(chunk.len() + riders.len());
             for reader in chunk {
                 let command = Command::new("RPUSHX").arg(&context.keys().home(*reader)).arg(&self.record);
                 batch.push(Request::write(context.slot(*reader), command));
             }
-            // What other fan-outs have left to tidy goes along: alone it would cost each node a system call.
-            for home in context.tasks.tidies.take(TIDIES_AT_ONCE) {
-                batch.push(tidy(context, home));
+            for rider in &riders {
+                batch.push(rider.request(context));
             }
+            let mut answers = context.router().run(batch).await.into_iter();
+            let ours: Vec<_> = answers.by_ref().take(chunk.len()).collect();
+            riders::arrived(context, riders, answers);
             let mut due = Vec::new();
             let mut delivered = 0;
-            for (n, (reader, answer)) in chunk.iter().zip(context.router().run(batch).await).enumerate() {
+            for (n, (reader, answer)) in chunk.iter().zip(ours).enumerate() {
                 let answer = answer?;
                 touched.add(&answer);
                 let length = answer.ok()?.count()?;
@@ -129,7 +117,7 @@ impl Parcel<'_> {
                     due.push(*reader);
                 }
             }
-            context.tasks.tidies.add(due);
+            context.tasks.riders.tidy(&due);
             self.report(delivered, chunk.len() as u64 - delivered);
         }
         Ok(())

@@ -12,11 +12,12 @@ use super::deliver;
 use super::entry::{Entry, Task};
 use super::lease::Lease;
 use super::progress::{Delivery, DeliveryProgress, Reporter};
+use super::riders::{self, Rider, Riders};
 use crate::bucket::Bucket;
-use crate::cluster::{Request, Touched};
+use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Mark};
+use crate::functions::{self, FanoutFacts, Mark, Rates};
 use crate::ids::{AccountId, PostId};
 use crate::{graph, meters, modes, rules};
 
@@ -29,8 +30,6 @@ const BACKOFF_STUCK: Duration = Duration::from_secs(60);
 
 /// A task that fails for so long is worth a warning.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Homes that wait for a watermark; 8 bytes each.
-const TIDIES_MAX: usize = 100_000;
 
 /// What this instance has to do.
 #[derive(Debug)]
@@ -40,8 +39,8 @@ pub(crate) struct Tasks {
     small: Semaphore,
     large: Semaphore,
     pub(super) lease: Lease,
-    /// Homes that are due for a watermark.
-    pub(super) tidies: Tidies,
+    /// What goes along with deliveries.
+    pub(super) riders: Riders,
     /// Nothing new is begun any more.
     is_stopping: watch::Sender<bool>,
     has_ended: Notify,
@@ -55,30 +54,6 @@ pub(crate) struct Tasks {
 struct Known {
     entries: HashMap<(Bucket, Mark), (Task, Reporter)>,
     reserved: usize,
-}
-
-/// Homes that wait for a watermark. Whoever sends something next takes some along.
-#[derive(Debug, Default)]
-pub(super) struct Tidies(Mutex<Vec<AccountId>>);
-
-impl Tidies {
-    fn homes(&self) -> MutexGuard<'_, Vec<AccountId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What finds no room is dropped: the next delivery that is due at that home brings it back.
-    pub(super) fn add(&self, homes: Vec<AccountId>) {
-        let mut waiting = self.homes();
-        let room = TIDIES_MAX.saturating_sub(waiting.len());
-        meters::tidies_dropped(homes.len().saturating_sub(room));
-        waiting.extend(homes.into_iter().take(room));
-    }
-
-    pub(super) fn take(&self, most: usize) -> Vec<AccountId> {
-        let mut homes = self.homes();
-        let from = homes.len().saturating_sub(most);
-        homes.split_off(from)
-    }
 }
 
 /// Places among the tasks, taken before a write is accepted; given back when it is dropped, by when the tasks that they
@@ -103,7 +78,7 @@ impl Tasks {
             small: Semaphore::new(settings.tasks_at_once),
             large: Semaphore::new(LARGE_AT_ONCE),
             lease: Lease::default(),
-            tidies: Tidies::default(),
+            riders: Riders::default(),
             is_stopping: watch::Sender::new(false),
             has_ended: Notify::new(),
         }
@@ -131,6 +106,12 @@ impl Tasks {
         }
         known.reserved += places;
         Ok(Reserved { tasks: self, places })
+    }
+
+    /// An entry needs no more attention here.
+    fn end(&self, key: (Bucket, Mark)) {
+        self.known().entries.remove(&key);
+        self.has_ended.notify_waiters();
     }
 
     /// How many wait or are under way.
@@ -244,24 +225,26 @@ pub(crate) fn accept(context: &Arc<Context>, entry: Entry) -> Delivery {
     tokio::spawn(async move {
         let key = (entry.bucket, entry.id);
         let span = tracing::debug_span!("task", kind = entry.task.label(), bucket = %entry.bucket);
-        run_until_done(&context, entry, &reporter).instrument(span).await;
-        context.tasks.known().entries.remove(&key);
-        if context.tasks.len() == 0 {
-            // Nobody is left to take the tidying along.
-            deliver::tidy_all(&context).await;
+        let is_struck = run_until_done(&context, entry, &reporter).instrument(span).await;
+        if is_struck {
+            context.tasks.end(key);
         }
-        context.tasks.has_ended.notify_waiters();
     });
     delivery
 }
 
-async fn run_until_done(context: &Arc<Context>, mut entry: Entry, reporter: &Reporter) {
+/// Whether the entry needs no more attention: it was struck, or is left to others. Else it waits for its strike.
+async fn run_until_done(context: &Arc<Context>, mut entry: Entry, reporter: &Reporter) -> bool {
     let mut wait = BACKOFF.0;
     let started = Instant::now();
     let mut is_told = false;
     loop {
         let error = match run(context, &mut entry, reporter).await {
-            Ok(Ended::Done) => return reporter.done(),
+            Ok(Ended::Done) => {
+                reporter.done();
+                return true;
+            }
+            Ok(Ended::Riding) => return false,
             Ok(Ended::Later) => None,
             Err(e) => Some(e),
         };
@@ -291,7 +274,7 @@ async fn run_until_done(context: &Arc<Context>, mut entry: Entry, reporter: &Rep
             context.tasks.pause(wait).await;
         }
         if context.tasks.is_stopping() {
-            return;
+            return true;
         }
         wait = longer(wait, is_stuck);
     }
@@ -306,6 +289,8 @@ fn longer(wait: Duration, is_stuck: bool) -> Duration {
 pub(crate) enum Ended {
     /// It may be struck.
     Done,
+    /// The same, and that goes along with something else.
+    Riding,
     /// Not yet: something that it needs is not ready.
     Later,
 }
@@ -319,21 +304,23 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
     let permits = if is_large { &context.tasks.large } else { &context.tasks.small };
     let _permit = permits.acquire().await.map_err(|e| Error::internal(e.to_string()))?;
     let mut touched = Touched::new();
-    let mut facts: Vec<(&str, u64)> = Vec::new();
     let ended = match entry.task {
+        Task::Deliver { post, author } if is_large => {
+            let facts = run_delivery(context, entry, (post, author), reporter, &mut touched).await?;
+            context.tasks.riders.add(Rider::Strike(Box::new(entry.clone()), facts));
+            riders::send_all(context).await;
+            return Ok(Ended::Riding);
+        }
         Task::Deliver { post, author } => {
-            reporter.restart();
-            let counts = deliver::run(context, entry, post, author, reporter, &mut touched).await?;
-            let progress = reporter.progress();
-            if counts {
-                // Followers as of now: the only cheap moment to count those of a spread set.
-                facts.extend([
-                    ("nF", progress.delivered + progress.skipped),
-                    ("fd", progress.delivered),
-                    ("fs", progress.skipped),
-                ]);
+            context.tasks.riders.begin();
+            let run = run_delivery(context, entry, (post, author), reporter, &mut touched).await;
+            if let Ok(facts) = &run {
+                context.tasks.riders.add(Rider::Strike(Box::new(entry.clone()), *facts));
             }
-            Ended::Done
+            if context.tasks.riders.end() {
+                riders::send_all(context).await;
+            }
+            return run.map(|_| Ended::Riding);
         }
         Task::Pair { reader, author, may_drop } => {
             graph::settle_pair(context, reader, author, may_drop, &mut touched).await?
@@ -346,90 +333,58 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
             modes::settle(context, entry, author, random, reporter, &mut touched).await?
         }
     };
-    if let Ended::Later = ended {
-        return Ok(ended);
+    if let Ended::Done = ended {
+        fence_strike(context, &touched).await?;
+        let slot = context.keys().buckets().slot(entry.bucket);
+        let command = strike_command(context, entry, None);
+        context.router().call(Request::write(slot, command)).await?;
     }
-    if rules::holds("fence_strike") {
-        context.router().fence(&touched).await?;
-    }
-    strike(context, entry, &facts).await?;
-    if let (Task::Deliver { author, .. }, false) = (entry.task, facts.is_empty()) {
-        let DeliveryProgress { delivered, skipped, .. } = reporter.progress();
-        if let Err(e) = modes::decide(context, author, Some((delivered + skipped, delivered)), 0).await {
-            tracing::debug!("the way of account {author} could not be looked at: {e}");
-        }
-    }
-    Ok(Ended::Done)
+    Ok(ended)
+}
+
+/// Delivers a post, up to where its entry may be struck. Gives what it found out, if it went to all followers.
+async fn run_delivery(
+    context: &Arc<Context>,
+    entry: &mut Entry,
+    (post, author): (PostId, AccountId),
+    reporter: &Reporter,
+    touched: &mut Touched,
+) -> Result<Option<FanoutFacts>> {
+    reporter.restart();
+    let counts = deliver::run(context, entry, post, author, reporter, touched).await?;
+    fence_strike(context, touched).await?;
+    reporter.done();
+    let DeliveryProgress { delivered, skipped, .. } = reporter.progress();
+    let (now_ms, every_ms) = (context.router().now_ms(), context.judge.every_ms());
+    // Followers as of now: the only cheap moment to count those of a spread set.
+    Ok(counts.then_some(FanoutFacts { delivered, skipped, now_ms, every_ms }))
+}
+
+/// What was done must be on replicas before the entry goes.
+async fn fence_strike(context: &Context, touched: &Touched) -> Result<()> {
+    if rules::holds("fence_strike") { context.router().fence(touched).await } else { Ok(()) }
 }
 
 /// Takes a finished entry out of its journal.
-async fn strike(context: &Context, entry: &Entry, facts: &[(&str, u64)]) -> Result<()> {
-    let record = match entry.task {
-        Task::Deliver { author, .. } => context.keys().account(author),
-        _ => Vec::new(),
+pub(super) fn strike_command(context: &Context, entry: &Entry, facts: Option<FanoutFacts>) -> Command {
+    let record = |author| context.keys().account(author);
+    let facts = match entry.task {
+        Task::Deliver { author, .. } => facts.map(|facts| (record(author), facts)),
+        _ => None,
     };
-    let journal = context.keys().journal(entry.bucket);
-    let command = functions::journal_strike(journal, &entry.id, record, facts);
-    let slot = context.keys().buckets().slot(entry.bucket);
-    context.router().call(Request::write(slot, command)).await.map(drop)
+    functions::journal_strike(context.keys().journal(entry.bucket), &entry.id, facts)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::settings::EngineSettings;
-
-    #[test]
-    fn places_are_never_given_twice_and_come_back() {
-        let tasks =
-            Tasks::new(&EngineSettings { tasks_max: 100, tasks_at_once: 1, ..EngineSettings::default() });
-        let first = tasks.reserve(99).unwrap();
-        assert_eq!(tasks.reserve(2).unwrap_err().kind(), ErrorKind::Overloaded);
-        let last = tasks.reserve(1).unwrap();
-        assert_eq!(tasks.reserve(1).unwrap_err().kind(), ErrorKind::Overloaded);
-        drop(first);
-        let task = Task::Bury { account: AccountId::new(1).unwrap() };
-        tasks.known().entries.insert((Bucket(0), [0; 8]), (task, Reporter::new()));
-        drop(last);
-        assert_eq!(tasks.reserve(100).unwrap_err().kind(), ErrorKind::Overloaded);
-        let rest = tasks.reserve(99).unwrap();
-        tasks.stop();
-        drop(rest);
-        assert_eq!(tasks.reserve(0).unwrap_err().kind(), ErrorKind::Unavailable);
-        assert_eq!(tasks.known().reserved, 0);
-    }
-
-    #[test]
-    fn homes_that_wait_for_a_watermark_have_a_bound() {
-        let tidies = Tidies::default();
-        let home = AccountId::new(7).unwrap();
-        for _ in 0..3 {
-            tidies.add(vec![home; TIDIES_MAX / 2]);
-        }
-        assert_eq!(tidies.take(usize::MAX).len(), TIDIES_MAX);
-        tidies.add(vec![home]);
-        assert_eq!(tidies.take(256), [home]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn pauses_grow_up_to_a_bound_and_end_with_the_instance() {
-        let pauses = |is_stuck| {
-            let grown = std::iter::successors(Some(BACKOFF.0), move |wait| Some(longer(*wait, is_stuck)));
-            grown.take(20).collect::<Vec<_>>()
-        };
-        assert_eq!(pauses(false).last(), Some(&BACKOFF.1));
-        assert_eq!(pauses(true).last(), Some(&BACKOFF_STUCK));
-        assert_eq!(longer(BACKOFF_STUCK, false), BACKOFF.1);
-        assert!(pauses(true).windows(2).all(|pair| pair[1] >= pair[0] && pair[1] <= pair[0] * 2));
-        let tasks = Arc::new(Tasks::new(&EngineSettings::default()));
-        let began = tokio::time::Instant::now();
-        tasks.pause(Duration::from_secs(1)).await;
-        assert!(began.elapsed() >= Duration::from_secs(1));
-        let stopped = tasks.clone();
-        let pausing = tokio::spawn(async move { stopped.pause(BACKOFF_STUCK).await });
-        tokio::task::yield_now().await;
-        tasks.stop();
-        pausing.await.unwrap();
-        assert!(began.elapsed() < Duration::from_secs(2));
+/// A fan-out's entry is struck; perhaps its author is to be pulled from now on.
+pub(super) fn struck(
+    context: &Arc<Context>,
+    entry: &Entry,
+    facts: Option<FanoutFacts>,
+    rates: Option<Rates>,
+) {
+    context.tasks.end((entry.bucket, entry.id));
+    if let (Task::Deliver { author, .. }, Some(facts), Some(rates)) = (entry.task, facts, rates) {
+        let followers = (facts.delivered + facts.skipped, facts.delivered);
+        modes::decide(context, author, rates, followers);
     }
 }

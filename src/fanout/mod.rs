@@ -10,6 +10,7 @@ mod entry;
 mod executor;
 mod lease;
 mod progress;
+mod riders;
 mod round;
 mod scan;
 

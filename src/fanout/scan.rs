@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use super::entry::Entry;
 use super::executor::{accept, reserve};
 use super::lease::living;
+use super::riders;
 use crate::bucket::{Bucket, mix64};
 use crate::cluster::{Answer, Command, Reply, Request};
 use crate::context::Context;
@@ -28,6 +29,8 @@ pub(crate) async fn keep_scanning(context: Weak<Context>) {
         if context.tasks.is_stopping() {
             return;
         }
+        // What could not be sent, or waits for a fan-out that hangs.
+        riders::send_all(&context).await;
         if let Err(e) = scan(&context, round, &mut absent).await {
             tracing::warn!("searching the journals failed: {e}");
         }

@@ -1,6 +1,7 @@
 //! Journal entries and leases.
 
 use super::fcall;
+use super::modes::Rates;
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
 
@@ -39,16 +40,40 @@ pub(crate) fn journal_mark(
     fcall("journal_mark", &[journal]).arg(entry).arg(owner).arg(before).arg(checkpoint)
 }
 
-/// Strikes an entry, and notes facts, if there are any, in a record of the same bucket.
+/// What a fan-out that reached all followers has found out about its author.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FanoutFacts {
+    pub(crate) delivered: u64,
+    pub(crate) skipped: u64,
+    /// The time now, and how old rates may be.
+    pub(crate) now_ms: u64,
+    pub(crate) every_ms: u64,
+}
+
+/// Strikes an entry, and notes facts, if there are any, in its author's record.
 pub(crate) fn journal_strike(
     journal: Vec<u8>,
     entry: &[u8],
-    record: Vec<u8>,
-    facts: &[(&str, u64)],
+    facts: Option<(Vec<u8>, FanoutFacts)>,
 ) -> Command {
-    let keys = if facts.is_empty() { vec![journal] } else { vec![journal, record] };
-    let command = fcall("journal_strike", &keys).arg(entry);
-    facts.iter().fold(command, |command, (field, value)| command.arg(*field).arg(*value))
+    let Some((record, facts)) = facts else { return fcall("journal_strike", &[journal]).arg(entry) };
+    fcall("journal_strike", &[journal, record])
+        .arg(entry)
+        .arg(facts.now_ms)
+        .arg(facts.every_ms)
+        .arg("nF")
+        .arg(facts.delivered + facts.skipped)
+        .arg("fd")
+        .arg(facts.delivered)
+        .arg("fs")
+        .arg(facts.skipped)
+}
+
+/// What is known of the author, if facts were noted.
+pub(crate) fn parse_struck(reply: Reply) -> Result<Option<Rates>> {
+    let reply = reply.into_array()?;
+    let (_, rates) = reply.split_first().ok_or_else(|| super::unexpected("journal_strike", &reply))?;
+    if rates.is_empty() { Ok(None) } else { Rates::parse(rates).map(Some) }
 }
 
 /// Renews a lease for so long; zero ends it. Answers with the names of all that live.

@@ -21,9 +21,10 @@ pub(crate) use homes::{
     Begun, HomeFit, home_begin, home_deliver, home_drop, home_finish, home_sweep, home_tidy,
 };
 pub(crate) use journal::{
-    journal_add, journal_claim, journal_mark, journal_strike, lease_renew, parse_added,
+    FanoutFacts, journal_add, journal_claim, journal_mark, journal_strike, lease_renew, parse_added,
+    parse_struck,
 };
-pub(crate) use modes::{Marking, Visited, mode_set, pulls_add};
+pub(crate) use modes::{Marking, Rates, Visited, mode_set, pulls_add};
 pub(crate) use posts::{
     Deleted, Edited, Publish, Published, outbox_import, outbox_page, post_delete, post_edit,
 };
@@ -43,6 +44,7 @@ const CODE: &str = concat!(
     include_str!("lua/sets.lua"),
     include_str!("lua/clock.lua"),
     include_str!("lua/homes.lua"),
+    include_str!("lua/rates.lua"),
     include_str!("lua/journal.lua"),
     include_str!("lua/accounts.lua"),
     include_str!("lua/posts.lua"),

@@ -2,6 +2,7 @@
 
 use super::accounts::Mark;
 use super::{fcall, unexpected};
+use crate::account::Mode;
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
 use crate::ids::AccountId;
@@ -19,9 +20,38 @@ pub(crate) fn mode_set(
     entry.into_iter().fold(command, |command, (entry, value)| command.arg(entry).arg(value))
 }
 
-/// Notes how often an account was pulled.
-pub(crate) fn pulls_add(record: Vec<u8>, times: u64) -> Command {
-    fcall("pulls_add", &[record]).arg(times)
+/// Notes how often an account was pulled; answers as [`Rates`], or with nothing for an account that is not there.
+pub(crate) fn pulls_add(record: Vec<u8>, times: u64, now_ms: u64, every_ms: u64) -> Command {
+    fcall("pulls_add", &[record]).arg(times).arg(now_ms).arg(every_ms)
+}
+
+/// What an account's record knows about how it is delivered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rates {
+    pub(crate) mode: Mode,
+    /// Whether it was told by hand.
+    pub(crate) is_forced: bool,
+    pub(crate) posts_per_day: f64,
+    pub(crate) pulls_per_day: f64,
+    /// Followers at the last fan-out, and how many of them had a home.
+    pub(crate) followers: u64,
+    pub(crate) delivered: u64,
+}
+
+impl Rates {
+    pub(crate) fn parse(reply: &[Reply]) -> Result<Self> {
+        let [mode, forced, posts, pulls, followers, delivered] = reply else {
+            return Err(unexpected("what a policy asks", reply));
+        };
+        Ok(Self {
+            mode: Mode::from_letter(mode.bytes()?.first().copied().unwrap_or_default()),
+            is_forced: !forced.bytes()?.is_empty(),
+            posts_per_day: posts.double()?,
+            pulls_per_day: pulls.double()?,
+            followers: followers.count()?,
+            delivered: delivered.count()?,
+        })
+    }
 }
 
 /// Who is to pull, and what is written for that: drawn anew for every sending.

@@ -4,7 +4,7 @@ use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tideline::cluster::RouterSettings;
 use tideline::post::Draft;
-use tideline::{AccountId, Engine, NewAccount, StoreOptions};
+use tideline::{AccountId, Engine, NewAccount, PushOnly, StoreOptions};
 
 use super::bench::Bench;
 use super::deliveries::Deliveries;
@@ -30,7 +30,8 @@ impl<'a> Tideline<'a> {
         let router = RouterSettings { replicas: bench.replicas(), ..RouterSettings::default() };
         let store =
             StoreOptions { prefix: bench.prefix.clone(), router, ..StoreOptions::new(bench.target.seeds()) };
-        let engine = Engine::builder().store(store).start().await?;
+        // Deliveries are what is measured: also of accounts that a policy would have pulled.
+        let engine = Engine::builder().store(store).policy(PushOnly).start().await?;
         Ok(Self { bench, engine })
     }
 

@@ -38,11 +38,17 @@ end
 
 -- journal_strike: an entry is done.
 -- KEYS  journal, and a record if facts are to be noted there
--- ARGV  entry, then field, value, ... of the record
--- Reply 1, or 0: it was struck already
+-- ARGV  entry, then the caller's milliseconds, how old rates may be in ms, field, value, ... of the record
+-- Reply {1, or 0: it was struck already}, and with facts what a policy wants to know (rates.lua)
 local function journal_strike(keys, args)
-  if #args > 1 and is_there(keys[2]) then redis.call('HSET', keys[2], unpack(args, 2)) end
-  return redis.call('HDEL', keys[1], args[1])
+  local facts
+  if #keys > 1 and is_there(keys[2]) then
+    redis.call('HSET', keys[2], unpack(args, 4))
+    facts = note_rates(keys[2], tonumber(args[2]), tonumber(args[3]), 0)
+  end
+  local struck = redis.call('HDEL', keys[1], args[1])
+  if facts then return { struck, unpack(facts) } end
+  return { struck }
 end
 
 -- lease_renew: says that an instance lives, and tells who else does.

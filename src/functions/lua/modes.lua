@@ -6,9 +6,9 @@
 -- ARGV  mode that the caller saw ('' none), mode that it becomes, most entries, then entry, value, or nothing
 -- Reply {'ok'}; {'gone'}: no such account; {'stamp', mode}: it is another one; {'busy'}: the journal is full
 local function mode_set(keys, args)
-  local record = redis.call('HMGET', keys[1], 's', 'm')
-  if not record[1] or record[1] == 'd' then return { 'gone' } end
-  if (record[2] or '') ~= args[1] then return { 'stamp', record[2] or '' } end
+  if not is_there(keys[1]) then return { 'gone' } end
+  local before = redis.call('HGET', keys[1], 'm') or ''
+  if before ~= args[1] then return { 'stamp', before } end
   if #args > 3 then
     if journal_full(keys[3], tonumber(args[3]), 1) then return { 'busy' } end
     redis.call('HSET', keys[3], args[4], args[5])
@@ -23,12 +23,11 @@ end
 
 -- pulls_add: notes how often an account was pulled.
 -- KEYS  record
--- ARGV  times
--- Reply 1, or 0: there is no such account
+-- ARGV  times, the caller's milliseconds, how old rates may be in ms
+-- Reply what a policy wants to know (rates.lua), or {}: there is no such account
 local function pulls_add(keys, args)
-  if redis.call('EXISTS', keys[1]) == 0 then return 0 end
-  redis.call('HINCRBY', keys[1], 'pn', args[1])
-  return 1
+  if not is_there(keys[1]) then return {} end
+  return note_rates(keys[1], tonumber(args[2]), tonumber(args[3]), tonumber(args[1]))
 end
 
 -- Whether a local set of an account holds a member. `head`: what all keys of the bucket begin with.

@@ -1,0 +1,155 @@
+//! What crossing over costs: posts of an account that is pushed, its promotion, posts while it is pulled, its demotion; and
+//! the same posts by an account with ten followers. `cargo bench --bench modes -- 1000000`: so many followers (default
+//! 200,000), whose homes hold 20 posts each.
+
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "figures for people")]
+#![allow(missing_docs, reason = "a benchmark")]
+
+mod support;
+
+use comfy_table::Table;
+use comfy_table::presets::ASCII_MARKDOWN;
+use support::{Cost, cluster, measure, own_cpu, us_each};
+use tideline::bucket::mix64;
+use tideline::cluster::{Command, Replicas, RouterSettings};
+use tideline::post::Draft;
+use tideline::{AccountId, Engine, ImportedEdge, NewAccount, PostAck, PushOnly, StoreOptions, Way};
+
+const FOLLOWERS: u64 = 200_000;
+const FEW: u64 = 10;
+const HOME: u64 = 20;
+const CHUNK: u64 = 20_000;
+/// Posts of the large account while it is pushed, and posts where a post is cheap.
+const LARGE_POSTS: usize = 3;
+const SMALL_POSTS: usize = 500;
+const ROUNDS: usize = 3;
+
+fn account(n: u64) -> AccountId {
+    AccountId::new(mix64(n) >> 1 | 1).expect("an id")
+}
+
+fn celebrity() -> AccountId {
+    account(u64::MAX)
+}
+
+fn nobody() -> AccountId {
+    account(u64::MAX - 1)
+}
+
+#[tokio::main]
+async fn main() {
+    let followers = std::env::args().find_map(|arg| arg.parse().ok()).unwrap_or(FOLLOWERS);
+    let cluster = cluster(3).await;
+    let router = RouterSettings { replicas: Replicas::Absent, ..RouterSettings::default() };
+    let options = StoreOptions { router, ..StoreOptions::new(cluster.urls()) };
+    let engine = stock(&options, followers).await;
+    for server in cluster.urls() {
+        eprintln!("{server}: {followers} followers are there");
+    }
+
+    let mut rows: Vec<(&str, u64, Vec<Cost>)> = [
+        ("a post, pushed", LARGE_POSTS as u64),
+        ("promotion", 1),
+        ("a post, pulled", SMALL_POSTS as u64),
+        ("a post, pulled, 10 followers", SMALL_POSTS as u64),
+        ("demotion", 1),
+    ]
+    .map(|(name, each)| (name, each, Vec::new()))
+    .into();
+    set_way(&engine, nobody(), Way::Pull).await;
+    for _ in 0..ROUNDS {
+        let mut costs = Vec::new();
+        costs.push(measure(&cluster, own_cpu, posts(&engine, celebrity(), LARGE_POSTS)).await.0);
+        forget_latencies(&engine).await;
+        costs.push(measure(&cluster, own_cpu, set_way(&engine, celebrity(), Way::Pull)).await.0);
+        slowest(&engine, "promotion").await;
+        costs.push(measure(&cluster, own_cpu, posts(&engine, celebrity(), SMALL_POSTS)).await.0);
+        costs.push(measure(&cluster, own_cpu, posts(&engine, nobody(), SMALL_POSTS)).await.0);
+        forget_latencies(&engine).await;
+        costs.push(measure(&cluster, own_cpu, set_way(&engine, celebrity(), Way::Push)).await.0);
+        slowest(&engine, "demotion").await;
+        rows.iter_mut().zip(costs).for_each(|(row, cost)| row.2.push(cost));
+    }
+    let mut table = Table::new();
+    table.load_style(ASCII_MARKDOWN);
+    table.set_header(["what", "server us", "client us", "CPU us (range)", "in pushed posts", "seconds"]);
+    let totals = |costs: &[Cost], each| {
+        let of = |cost: &Cost| us_each(cost.server + cost.client, each);
+        support::median(&costs.iter().map(of).collect::<Vec<_>>())
+    };
+    let pushed = totals(&rows[0].2, LARGE_POSTS).0;
+    for (name, each, costs) in &rows {
+        let each = *each as usize;
+        let median = |of: fn(&Cost) -> std::time::Duration| {
+            support::median(&costs.iter().map(|c| us_each(of(c), each)).collect::<Vec<_>>()).0
+        };
+        let (all, low, high) = totals(costs, each);
+        table.add_row([
+            (*name).to_owned(),
+            format!("{:.0}", median(|c| c.server)),
+            format!("{:.0}", median(|c| c.client)),
+            format!("{all:.0} ({low:.0}-{high:.0})"),
+            format!("{:.4}", all / pushed),
+            format!("{:.4}", median(|c| c.wall) / 1e6),
+        ]);
+    }
+    println!("{followers} followers, medians of {ROUNDS} rounds\n{table}");
+    cluster.down().await.expect("the cluster ends");
+}
+
+async fn posts(engine: &Engine, author: AccountId, count: usize) {
+    for _ in 0..count {
+        engine
+            .publish_with(author, &Draft::text("a few words about the sea"), PostAck::Delivered)
+            .await
+            .expect("a post");
+    }
+}
+
+async fn set_way(engine: &Engine, account: AccountId, way: Way) {
+    engine.set_way(account, Some(way)).await.expect("a change of mode").all().await.expect("the end of it");
+}
+
+async fn forget_latencies(engine: &Engine) {
+    let reset = Command::new("CONFIG").arg("RESETSTAT");
+    engine.store().router().ask_primaries(&reset).await;
+}
+
+/// The servers' own statistics of function calls since the last reset.
+async fn slowest(engine: &Engine, of: &str) {
+    for (server, stats) in
+        engine.store().router().ask_primaries(&Command::new("INFO").arg("latencystats")).await
+    {
+        let stats = stats.expect("INFO");
+        let text = stats.text().expect("text");
+        for line in text.lines().filter(|line| line.starts_with("latency_percentiles_usec_fcall:")) {
+            eprintln!("{of}, {server}: {line}");
+        }
+    }
+}
+
+/// Accounts, edges and homes.
+async fn stock(options: &StoreOptions, followers: u64) -> Engine {
+    let mut importer = Engine::builder().store(options.clone()).import().await.expect("an import");
+    let of = |id| NewAccount { id: Some(id), ..NewAccount::default() };
+    importer.accounts(&[of(celebrity()), of(nobody())]).await.expect("accounts");
+    for first in (0..followers).step_by(CHUNK as usize) {
+        let readers = || (first..followers.min(first + CHUNK)).map(account);
+        importer.accounts(&readers().map(of).collect::<Vec<_>>()).await.expect("accounts");
+        let edge = |reader| ImportedEdge { reader, author: celebrity(), since_ms: 1_600_000_000_000 };
+        importer.edges(&readers().map(edge).collect::<Vec<_>>()).await.expect("edges");
+    }
+    let few = (0..FEW).map(account);
+    let edge = |reader| ImportedEdge { reader, author: nobody(), since_ms: 1_600_000_000_000 };
+    importer.edges(&few.map(edge).collect::<Vec<_>>()).await.expect("edges");
+    importer.finish().await.expect("the end of the import");
+    let engine = Engine::builder().store(options.clone()).policy(PushOnly).start().await.expect("an engine");
+    let posts: Vec<(u64, u64)> =
+        (0..HOME).map(|n| ((1_700_000_000_000 + n) << 16, account(n).get())).collect();
+    for first in (0..followers).step_by(2_000) {
+        let homes: Vec<_> =
+            (first..followers.min(first + 2_000)).map(|n| (account(n), posts.clone())).collect();
+        engine.stock_homes(&homes).await.expect("homes");
+    }
+    engine
+}
