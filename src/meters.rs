@@ -82,6 +82,15 @@ pub(crate) fn mode_change(to: &'static str) {
     counter!("tideline_mode_changes_total", "to" => to).increment(1);
 }
 
+pub(crate) fn marks_set(marks: u64) {
+    counter!("tideline_marks_set_total").increment(marks);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a histogram")]
+pub(crate) fn pulls(authors: usize) {
+    histogram!("tideline_pulls_per_read").record(authors as f64);
+}
+
 pub(crate) fn decision_failed() {
     counter!("tideline_mode_decisions_failed_total").increment(1);
 }

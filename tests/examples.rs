@@ -39,6 +39,11 @@ fn a_filter_of_ones_own_hides_posts() {
 }
 
 #[test]
+fn a_policy_of_ones_own_decides_who_is_pulled() {
+    run("policy", &["1000 is pulled; ", "reads 2 of its posts", "1000 is pushed again, "]);
+}
+
+#[test]
 fn a_site_moves_here() {
     run("import", &["200 new accounts", "1001 posts", "100 reads: "]);
 }

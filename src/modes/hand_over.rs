@@ -16,8 +16,8 @@ use crate::fanout::{self, Ended, Entry, Reporter, Round, Task, Visit};
 use crate::functions::{self, Look, Marking, Settled, Visited};
 use crate::graph::{self, Completed, Follow};
 use crate::ids::AccountId;
-use crate::rules;
 use crate::sharded::{Checkpoint, PieceAt};
+use crate::{meters, rules};
 
 /// Followers that one call marks, where they are named.
 const MARKED_AT_ONCE: usize = 64;
@@ -204,6 +204,7 @@ impl Visit for Marker<'_> {
     }
 
     fn reached(&self, marked: u64, of: u64) {
+        meters::marks_set(marked);
         self.reporter.add(marked, of - marked);
     }
 }

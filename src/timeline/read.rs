@@ -166,6 +166,7 @@ impl<'a> Reading<'a> {
             self.context.traffic.read(state.to_pull());
         }
         self.note_read(&trip.stamps);
+        meters::pulls(trip.newest.len());
         self.feed_first(&trip, &state, whole);
         let mut deepest = self.sources.home_kind();
         for _ in 0..ROUNDS_MAX {

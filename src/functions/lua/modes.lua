@@ -33,9 +33,9 @@ end
 -- Whether a local set of an account holds a member. `head`: what all keys of the bucket begin with.
 local function holds(head, name, member)
   local key = head .. 's' .. name
-  local kind = redis.call('TYPE', key).ok
-  if kind == 'zset' then return redis.call('ZSCORE', key, member) end
-  if kind ~= 'string' then return false end
+  local score = redis.pcall('ZSCORE', key, member)
+  if type(score) ~= 'table' then return score end
+  if string.sub(score.err, 1, 9) ~= 'WRONGTYPE' then error(score) end
   local of, piece, depth = hash(member), 0, 0
   while redis.call('GETBIT', key, HEADER_BITS + 2 ^ depth + piece) == 1 do
     depth = depth + 1
