@@ -134,8 +134,12 @@ async fn settle(
     touched: &mut Touched,
 ) -> Result<Vec<(AccountId, Settled)>> {
     let keys = context.keys();
-    let mut settled = Vec::with_capacity(follows.len());
-    let mut open: Vec<&Follow> = follows.iter().collect();
+    // Floors only rise, and leaving a mark is always right: no need to ask where the ids don't reach.
+    let (left, mut open): (Vec<&Follow>, Vec<&Follow>) =
+        follows.iter().partition(|follow| !may_drop && follow.floor.is_some_and(|floor| reach > floor));
+    let mut settled: Vec<(AccountId, Settled)> =
+        left.into_iter().map(|follow| (follow.reader, Settled::Left)).collect();
+    settled.iter().for_each(|(_, outcome)| meters::completion(outcome.label()));
     for _ in 0..ROUNDS_MAX {
         let is_spread = followers.is_known_spread();
         let mut batch = Batch::with_capacity(open.len());
@@ -155,7 +159,8 @@ async fn settle(
                 reach,
                 fit: context.fit(),
             };
-            batch.push(Request::write(context.slot(reader), settle.command(ids)).once());
+            let above = ids.partition_point(|id| follow.floor.is_none_or(|floor| *id > floor));
+            batch.push(Request::write(context.slot(reader), settle.command(&ids[..above])).once());
             pieces.push(piece);
         }
         let answers = context.run_all(batch).await?;

@@ -109,7 +109,9 @@ impl Merge {
     pub(crate) fn feed(&mut self, source: usize, entries: impl IntoIterator<Item = Entry>, bound: u64) {
         let (direction, until, passed) = (self.direction, self.until, self.passed);
         let inside = |entry: &Entry| until < entry.id && entry.id < passed;
-        let entries = entries.into_iter().map(|entry| mirror_entry(direction, entry));
+        let entries = entries.into_iter();
+        self.entries.reserve(entries.size_hint().1.unwrap_or(0));
+        let entries = entries.map(|entry| mirror_entry(direction, entry));
         self.entries.extend(entries.filter(inside));
         self.bounds[source] = self.bounds[source].min(mirror(direction, bound));
     }

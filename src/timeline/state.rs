@@ -50,7 +50,7 @@ pub(crate) struct ReaderState {
     pub(crate) following: Arc<[u64]>,
     pub(crate) mutes: Arc<[u64]>,
     pub(crate) blocks: Arc<[u64]>,
-    /// Authors with a pull mark.
+    /// Those it follows with a pull mark.
     pub(crate) pulled: Arc<[u64]>,
 }
 
@@ -73,7 +73,7 @@ impl ReaderState {
 
     /// Whom a read of the home pulls.
     pub(crate) fn to_pull(&self) -> impl Iterator<Item = AccountId> + '_ {
-        self.pulled.iter().filter(|a| self.follows(**a)).filter_map(|a| AccountId::new(*a).ok())
+        self.pulled.iter().filter_map(|a| AccountId::new(*a).ok())
     }
 }
 
@@ -99,6 +99,8 @@ pub(crate) async fn load_state(
             }
             _ => graph(context, reader).await?,
         };
+        // Who unfollows takes the mark away; one that is left over says nothing.
+        pulled.retain(|author| following.binary_search(author).is_ok());
         // Equal stamps before and after, from the same life of the same server: nothing changed between.
         let (after, epoch_after) = stamps(context, reader).await?;
         let is_same = epoch == epoch_after && (before.graph, before.marks) == (after.graph, after.marks);
