@@ -1,6 +1,6 @@
 //! What crossing over costs: posts of an account that is pushed, its promotion, posts while it is pulled, its demotion; and
 //! the same posts by an account with ten followers. `cargo bench --bench modes -- 1000000`: so many followers (default
-//! 200,000), whose homes hold 20 posts each.
+//! 200,000), whose homes hold 400 posts each.
 
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "figures for people")]
 #![allow(missing_docs, reason = "a benchmark")]
@@ -17,7 +17,7 @@ use tideline::{AccountId, Engine, ImportedEdge, NewAccount, PostAck, PushOnly, S
 
 const FOLLOWERS: u64 = 200_000;
 const FEW: u64 = 10;
-const HOME: u64 = 20;
+const HOME: u64 = 400;
 const CHUNK: u64 = 20_000;
 /// Posts of the large account while it is pushed, and posts where a post is cheap.
 const LARGE_POSTS: usize = 3;
@@ -59,7 +59,9 @@ async fn main() {
     set_way(&engine, nobody(), Way::Pull).await;
     for _ in 0..ROUNDS {
         let mut costs = Vec::new();
+        forget_latencies(&engine).await;
         costs.push(measure(&cluster, own_cpu, posts(&engine, celebrity(), LARGE_POSTS)).await.0);
+        slowest(&engine, "pushed posts").await;
         forget_latencies(&engine).await;
         costs.push(measure(&cluster, own_cpu, set_way(&engine, celebrity(), Way::Pull)).await.0);
         slowest(&engine, "promotion").await;
@@ -146,9 +148,9 @@ async fn stock(options: &StoreOptions, followers: u64) -> Engine {
     let engine = Engine::builder().store(options.clone()).policy(PushOnly).start().await.expect("an engine");
     let posts: Vec<(u64, u64)> =
         (0..HOME).map(|n| ((1_700_000_000_000 + n) << 16, account(n).get())).collect();
-    for first in (0..followers).step_by(2_000) {
+    for first in (0..followers).step_by(500) {
         let homes: Vec<_> =
-            (first..followers.min(first + 2_000)).map(|n| (account(n), posts.clone())).collect();
+            (first..followers.min(first + 500)).map(|n| (account(n), posts.clone())).collect();
         engine.stock_homes(&homes).await.expect("homes");
     }
     engine

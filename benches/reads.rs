@@ -67,6 +67,7 @@ async fn main() {
         "ZREVRANGE + 20 HGETALL (the books')",
         "hydrated, none pulled",
         "hydrated, 5 authors pulled",
+        "stored timeline, 60 followees asked (the books' pull)",
     ];
     for round in 0..=ROUNDS {
         for number in 0..names.len() {
@@ -76,6 +77,7 @@ async fn main() {
                     match number {
                         0 => drop(books_ids(&router, n % READERS).await),
                         4 => books_hydrated(&router, n % READERS).await,
+                        7 => drop(books_pull(&router, n % READERS).await),
                         1..=3 => read_page(&engine, reader(number - 1, n % READERS), false).await,
                         _ => read_page(&engine, reader(number - 5, n % READERS), true).await,
                     }
@@ -98,7 +100,7 @@ async fn main() {
         let of =
             |side: fn(&(f64, f64)) -> f64| median(&costs[&number].iter().map(side).collect::<Vec<_>>()).0;
         let (all, low, high) = total(number);
-        let books = total(if number < 4 { 0 } else { 4 }).0;
+        let books = total(if (4..7).contains(&number) { 4 } else { 0 }).0;
         table.add_row([
             (*name).to_owned(),
             format!("{:.1}", of(|c| c.0)),
@@ -203,6 +205,13 @@ async fn stock_books(router: &Router) {
         }
         batch.push(Request::write(slot_of_key(key.as_bytes()), add));
     }
+    for author in 0..PUSHED {
+        let [last, outbox] = books_author(author);
+        let set = Command::new("SET").arg(&last).arg(1_700_000_000_000u64);
+        batch.push(Request::write(slot_of_key(last.as_bytes()), set));
+        let add = Command::new("ZADD").arg(&outbox).arg(1_700_000_000_000u64).arg(author * POSTS_EACH);
+        batch.push(Request::write(slot_of_key(outbox.as_bytes()), add));
+    }
     for answer in router.run(batch).await {
         answer.expect("an answer").ok().expect("stocking");
     }
@@ -213,6 +222,59 @@ async fn books_ids(router: &Router, n: u64) -> Vec<u64> {
     let range = Command::new("ZREVRANGE").arg(&key).arg("0").arg(PAGE - 1);
     let reply = router.call(Request::read(slot_of_key(key.as_bytes()), range)).await.expect("a page");
     let ids = reply.into_array().expect("ids");
+    assert_eq!(ids.len(), PAGE);
+    ids.iter().map(|id| id.count().expect("a number")).collect()
+}
+
+/// The time of an author's last post, and its posts.
+fn books_author(author: u64) -> [String; 2] {
+    [format!("last:{author}"), format!("outbox:{author}")]
+}
+
+/// Pull on read, as textbooks have it: whoever of the followees has posted since the newest entry of the stored timeline is
+/// asked for what is new; that goes into the timeline, and the page comes out of it.
+async fn books_pull(router: &Router, n: u64) -> Vec<u64> {
+    let at = |key: &str, command: Command| Request::read(slot_of_key(key.as_bytes()), command);
+    let home = books_home(n);
+    let newest = Command::new("ZREVRANGE").arg(&home).arg("0").arg("0").arg("WITHSCORES");
+    let followees: Vec<u64> = (0..FOLLOWED).map(|i| (n * 7 + i * 3) % PUSHED).collect();
+    let mut batch = Batch::new();
+    batch.push(at(&home, newest));
+    for author in &followees {
+        let [last, _] = books_author(*author);
+        batch.push(at(&last, Command::new("GET").arg(&last)));
+    }
+    let mut answers = router.run(batch).await.into_iter().map(|answer| answer.expect("an answer").ok());
+    let newest = answers.next().expect("an answer").expect("a timeline").into_array().expect("an entry");
+    let newest = newest[1].count().expect("a time");
+    let posted_since = followees
+        .iter()
+        .zip(answers)
+        .filter(|(_, last)| last.as_ref().expect("a time").count().is_ok_and(|last| last > newest));
+    let new: Batch = posted_since
+        .map(|(author, _)| {
+            let [_, outbox] = books_author(*author);
+            let range = Command::new("ZRANGEBYSCORE").arg(&outbox).arg(format!("({newest}")).arg("+inf");
+            at(&outbox, range.arg("WITHSCORES"))
+        })
+        .collect();
+    let mut add = Command::new("ZADD").arg(&home);
+    let mut is_new = false;
+    for answer in router.run(new).await {
+        for pair in answer.expect("an answer").ok().expect("posts").into_array().expect("posts").chunks(2) {
+            add.push(pair[1].bytes().expect("a time")).push(pair[0].bytes().expect("a post"));
+            is_new = true;
+        }
+    }
+    let mut last = Batch::new();
+    if is_new {
+        last.push(Request::write(slot_of_key(home.as_bytes()), add));
+        let cut = Command::new("ZREMRANGEBYRANK").arg(&home).arg("0").arg(-1 - BOOKS_ENTRIES.cast_signed());
+        last.push(Request::write(slot_of_key(home.as_bytes()), cut));
+    }
+    last.push(at(&home, Command::new("ZREVRANGE").arg(&home).arg("0").arg(PAGE - 1)));
+    let page = router.run(last).await.pop().expect("a page").expect("an answer").ok().expect("a page");
+    let ids = page.into_array().expect("ids");
     assert_eq!(ids.len(), PAGE);
     ids.iter().map(|id| id.count().expect("a number")).collect()
 }
