@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::flights::Flights;
 use super::outbox::Newest;
+use super::pulls::Looked;
 use super::state::ReaderState;
 use crate::account::Account;
 use crate::ids::{AccountId, PostId};
@@ -122,7 +123,7 @@ pub(crate) struct Caches {
     pub(crate) restrictions: Fresh<(AccountId, AccountId), bool>,
     pub(crate) outboxes: Fresh<AccountId, Arc<Newest>>,
     /// Looks at outboxes that are under way.
-    pub(crate) flights: Flights,
+    pub(crate) flights: Flights<Looked>,
     /// Pairs that were journaled by a reader not long ago.
     pub(crate) asked: Fresh<(AccountId, AccountId), ()>,
 }

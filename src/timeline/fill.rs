@@ -3,12 +3,9 @@
 //! The home is created first, under a nonce that claims nothing; then everything is pulled, uncached; then the list is
 //! written anew with what arrived meanwhile. Who comes later joins; whoever finishes first, finishes.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry::{Occupied, Vacant};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::watch;
-
+use super::flights::{Flights, Turn};
 use super::home::record_of;
 use super::merge::Entry;
 use super::outbox::{self, Part};
@@ -38,49 +35,15 @@ fn draw_nonce() -> Mark {
 }
 
 /// Fills that this instance runs, so that each home is filled once, however often it is read meanwhile.
-#[derive(Debug, Default)]
-pub(crate) struct Fills(Mutex<HashMap<AccountId, watch::Receiver<()>>>);
-
-/// A fill of this instance; over when it is dropped.
-struct Filling<'a> {
-    fills: &'a Fills,
-    reader: AccountId,
-    /// Those who wait for its end see it dropped.
-    _ends: watch::Sender<()>,
-}
-
-impl Fills {
-    fn known(&self) -> MutexGuard<'_, HashMap<AccountId, watch::Receiver<()>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins one, or gives what tells when the one under way is over.
-    fn begin(&self, reader: AccountId) -> std::result::Result<Filling<'_>, watch::Receiver<()>> {
-        match self.known().entry(reader) {
-            Occupied(fill) => Err(fill.get().clone()),
-            Vacant(place) => {
-                let (ends, end) = watch::channel(());
-                place.insert(end);
-                Ok(Filling { fills: self, reader, _ends: ends })
-            }
-        }
-    }
-}
-
-impl Drop for Filling<'_> {
-    fn drop(&mut self) {
-        self.fills.known().remove(&self.reader);
-    }
-}
+pub(crate) type Fills = Flights<()>;
 
 /// Fills the home of an account, if it has none. Tells whether it did; if this instance is at it already, it waits for
 /// that.
 pub(crate) async fn fill(context: &Arc<Context>, reader: AccountId) -> Result<bool> {
-    let _filling = match context.fills.begin(reader) {
-        Ok(filling) => filling,
-        Err(mut end) => {
-            // It fails when the fill is over, and only then.
-            let _ = end.changed().await;
+    let _filling = match context.fills.join(reader) {
+        Turn::Ours(filling) => filling,
+        Turn::Theirs(filling) => {
+            filling.landed().await;
             return Ok(false);
         }
     };
@@ -231,20 +194,6 @@ mod tests {
             wanted.sort_unstable();
             prop_assert_eq!(posts, wanted);
         }
-    }
-
-    #[tokio::test]
-    async fn a_home_is_filled_once_at_a_time_and_others_wait_for_that() {
-        let (fills, reader) = (Fills::default(), AccountId::new(1).unwrap());
-        let filling = fills.begin(reader).unwrap();
-        assert!(fills.begin(AccountId::new(2).unwrap()).is_ok());
-        let mut end = fills.begin(reader).err().unwrap();
-        let waits = tokio::time::timeout(std::time::Duration::from_millis(20), end.changed());
-        waits.await.unwrap_err();
-        drop(filling);
-        end.changed().await.unwrap_err();
-        assert!(fills.begin(reader).is_ok());
-        assert!(fills.known().is_empty());
     }
 
     #[test]

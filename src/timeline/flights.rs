@@ -1,73 +1,73 @@
-//! One look at an outbox for all who want it at the same time: with the cache, a pulled outbox is read once in
-//! `visible_within` by each instance, however many readers pull it.
+//! One of us for all who want the same at the same time: reading an outbox that many readers pull, filling a home.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
-use tokio::time::Instant;
 
-use super::outbox::Newest;
 use crate::ids::{AccountId, IdMap};
 
-/// What a look brought, and when it was sent.
-type Landed = Option<(Instant, Arc<Newest>)>;
-
-/// The looks that are under way in this instance: as many as reads that wait for a first trip, so bounded by these.
-#[derive(Debug, Default)]
-pub(crate) struct Flights(Mutex<IdMap<AccountId, watch::Receiver<Landed>>>);
-
-/// Who looks.
+/// What is under way in this instance, by the account that it is about: no more than there are calls, so bounded by these.
 #[derive(Debug)]
-pub(super) enum Turn<'a> {
-    /// We do, and tell the others.
-    Ours(Flight<'a>),
-    /// Somebody does already.
-    Theirs(Waiting),
+pub(crate) struct Flights<V>(Mutex<IdMap<AccountId, watch::Receiver<Option<V>>>>);
+
+/// Whose turn it is.
+#[derive(Debug)]
+pub(super) enum Turn<'a, V> {
+    /// Ours; the others wait for us.
+    Ours(Flight<'a, V>),
+    /// Somebody is at it already.
+    Theirs(Waiting<V>),
 }
 
-/// A look that is ours. Dropping it tells those who wait that they must look themselves.
+/// What we do for all. Dropping it before it has landed tells those who wait that nothing came of it.
 #[derive(Debug)]
-pub(super) struct Flight<'a> {
-    flights: &'a Flights,
-    author: AccountId,
-    landed: watch::Sender<Landed>,
+pub(super) struct Flight<'a, V> {
+    flights: &'a Flights<V>,
+    account: AccountId,
+    landed: watch::Sender<Option<V>>,
 }
 
-/// A look that somebody else has sent.
+/// What somebody else does.
 #[derive(Debug)]
-pub(super) struct Waiting(watch::Receiver<Landed>);
+pub(super) struct Waiting<V>(watch::Receiver<Option<V>>);
 
-impl Flights {
-    fn under_way(&self) -> MutexGuard<'_, IdMap<AccountId, watch::Receiver<Landed>>> {
+impl<V> Default for Flights<V> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<V> Flights<V> {
+    fn under_way(&self) -> MutexGuard<'_, IdMap<AccountId, watch::Receiver<Option<V>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn join(&self, author: AccountId) -> Turn<'_> {
+    pub(super) fn join(&self, account: AccountId) -> Turn<'_, V> {
         let mut under_way = self.under_way();
-        if let Some(theirs) = under_way.get(&author) {
+        if let Some(theirs) = under_way.get(&account) {
             return Turn::Theirs(Waiting(theirs.clone()));
         }
         let (landed, waiting) = watch::channel(None);
-        under_way.insert(author, waiting);
-        Turn::Ours(Flight { flights: self, author, landed })
+        under_way.insert(account, waiting);
+        Turn::Ours(Flight { flights: self, account, landed })
     }
 }
 
-impl Flight<'_> {
-    pub(super) fn land(self, sent: Instant, newest: Arc<Newest>) {
-        self.landed.send_replace(Some((sent, newest)));
+impl<V> Flight<'_, V> {
+    pub(super) fn land(self, value: V) {
+        self.landed.send_replace(Some(value));
     }
 }
 
-impl Drop for Flight<'_> {
+impl<V> Drop for Flight<'_, V> {
     fn drop(&mut self) {
-        self.flights.under_way().remove(&self.author);
+        self.flights.under_way().remove(&self.account);
     }
 }
 
-impl Waiting {
-    /// `None`: whoever looked has given up.
-    pub(super) async fn landed(mut self) -> Landed {
+impl<V: Clone> Waiting<V> {
+    /// `None`: whoever was at it has given up.
+    pub(super) async fn landed(mut self) -> Option<V> {
         self.0.wait_for(Option::is_some).await.ok()?.clone()
     }
 }
@@ -75,35 +75,30 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::Mode;
-    use crate::timeline::outbox::Part;
 
-    fn author() -> AccountId {
-        AccountId::new(7).unwrap()
-    }
-
-    fn newest() -> Arc<Newest> {
-        Arc::new(Newest { mode: Mode::Pull, pushed_since: 0, part: Part { ids: vec![9], bound: 0 } })
+    fn account(id: u64) -> AccountId {
+        AccountId::new(id).unwrap()
     }
 
     #[tokio::test]
-    async fn one_looks_and_all_get_what_it_saw() {
+    async fn one_does_it_and_all_get_what_came_of_it() {
         let flights = Flights::default();
-        let Turn::Ours(flight) = flights.join(author()) else { panic!("nobody looks yet") };
-        let Turn::Theirs(waiting) = flights.join(author()) else { panic!("somebody looks") };
-        let sent = Instant::now();
-        flight.land(sent, newest());
-        assert_eq!(waiting.landed().await, Some((sent, newest())));
-        assert!(matches!(flights.join(author()), Turn::Ours(_)), "the look is over");
+        let Turn::Ours(flight) = flights.join(account(1)) else { panic!("nobody is at it yet") };
+        let Turn::Theirs(waiting) = flights.join(account(1)) else { panic!("somebody is at it") };
+        assert!(matches!(flights.join(account(2)), Turn::Ours(_)), "that is another one");
+        flight.land(9);
+        assert_eq!(waiting.landed().await, Some(9));
+        assert!(matches!(flights.join(account(1)), Turn::Ours(_)), "it is over");
+        assert!(flights.under_way().is_empty());
     }
 
     #[tokio::test]
-    async fn a_look_that_was_given_up_holds_nobody_up() {
-        let flights = Flights::default();
-        let Turn::Ours(flight) = flights.join(author()) else { panic!("nobody looks yet") };
-        let Turn::Theirs(waiting) = flights.join(author()) else { panic!("somebody looks") };
+    async fn what_was_given_up_holds_nobody_up() {
+        let flights: Flights<u64> = Flights::default();
+        let Turn::Ours(flight) = flights.join(account(1)) else { panic!("nobody is at it yet") };
+        let Turn::Theirs(waiting) = flights.join(account(1)) else { panic!("somebody is at it") };
         drop(flight);
         assert_eq!(waiting.landed().await, None);
-        assert!(matches!(flights.join(author()), Turn::Ours(_)));
+        assert!(matches!(flights.join(account(1)), Turn::Ours(_)));
     }
 }

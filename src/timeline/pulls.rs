@@ -12,6 +12,9 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
+/// What a look at an outbox brought, and when it was sent.
+pub(crate) type Looked = (Instant, Arc<Newest>);
+
 /// What a page pulls.
 #[derive(Debug)]
 pub(super) struct Pulls<'a> {
@@ -20,8 +23,8 @@ pub(super) struct Pulls<'a> {
     sent: Instant,
     known: Vec<(AccountId, Arc<Newest>)>,
     /// What we ask ourselves, in the order of the requests.
-    ours: Vec<(AccountId, Option<Flight<'a>>)>,
-    theirs: Vec<(AccountId, Waiting)>,
+    ours: Vec<(AccountId, Option<Flight<'a, Looked>>)>,
+    theirs: Vec<(AccountId, Waiting<Looked>)>,
 }
 
 impl<'a> Pulls<'a> {
@@ -99,7 +102,7 @@ impl<'a> Pulls<'a> {
             let newest = Arc::new(outbox::read_newest(mode, ids, self.depth())?);
             self.context.caches.outboxes.put(author, self.sent, newest.clone());
             if let Some(flight) = flight {
-                flight.land(self.sent, newest.clone());
+                flight.land((self.sent, newest.clone()));
             }
             self.known.push((author, newest));
         }
