@@ -369,12 +369,17 @@ async fn what_follows_a_write_of_unknown_fate_in_its_group_does_not_run() {
     assert!(second.is_nil() || second.text().unwrap() == "1", "sent a second time: {second:?}");
 }
 
-fn counted(snapshot: Snapshot, name: &str, label: Option<(&str, &str)>) -> u64 {
+pub(crate) fn counted<'a>(
+    snapshot: Snapshot,
+    name: &str,
+    labels: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> u64 {
+    let labels: Vec<(&str, &str)> = labels.into_iter().collect();
     let metrics = snapshot.into_vec().into_iter();
     let of = metrics.filter(|(key, ..)| {
         let key = key.key();
-        let has = |(k, v): (&str, &str)| key.labels().any(|l| l.key() == k && l.value() == v);
-        key.name() == name && label.is_none_or(has)
+        let has = |(k, v): &(&str, &str)| key.labels().any(|l| l.key() == *k && l.value() == *v);
+        key.name() == name && labels.iter().all(has)
     });
     of.map(|(.., value)| match value {
         DebugValue::Counter(count) => count,

@@ -5,11 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
+use metrics_util::debugging::DebuggingRecorder;
 use tideline::post::Draft;
 use tideline::{
     AccountId, Engine, EngineSettings, ErrorKind, Facts, HomeRecord, Mode, ModeSettings, NewAccount, Policy,
     PolicyName, PostId, Query, Way,
 };
+
+use crate::router::counted;
 
 use super::{accounts, drained, engine, engine_with, small, tenant, walk_home};
 
@@ -220,6 +223,37 @@ async fn a_service_may_bring_a_policy_of_its_own() {
     let first = post(&engine, author).await;
     wait_for(&engine, author, Mode::Pull).await;
     assert_eq!(walk_home(&engine, readers[0], 20).await, [first]);
+}
+
+/// However many readers pull an outbox at the same time, each instance asks for it once within `visible_within`.
+#[tokio::test]
+async fn a_pulled_outbox_is_read_once_by_each_instance_however_many_pull_it() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let settings = EngineSettings { visible_within: Duration::from_secs(600), ..small() };
+    let options = tenant(40);
+    let engines =
+        [engine_with(options.clone(), settings.clone()).await, engine_with(options, settings).await];
+    let (author, readers) = followed(&engines[0], 30).await;
+    set_way(&engines[0], author, Some(Way::Pull)).await;
+    let posted = post(&engines[0], author).await;
+    for engine in &engines {
+        // Each learns first what its readers follow: a read that doesn't know whom to pull asks nobody for the newest.
+        for round in 0..2 {
+            snapshotter.snapshot();
+            let reads = join_all(readers.iter().map(|reader| async move {
+                let query = Query::home();
+                engine.read(*reader, &query).await.unwrap().ids()
+            }))
+            .await;
+            assert!(reads.iter().all(|ids| *ids == [posted]), "{reads:?}");
+            let of = |outcome| [("cache", "outboxes"), ("outcome", outcome)];
+            let looked = snapshotter.snapshot();
+            let misses = counted(looked, "tideline_cache_lookups_total", of("miss"));
+            assert_eq!(misses, u64::from(round == 0), "in round {round}");
+        }
+    }
 }
 
 #[tokio::test]
