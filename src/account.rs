@@ -184,7 +184,7 @@ pub struct NewAccount {
     pub kind: AccountKind,
     /// Whether follows need its approval.
     pub is_locked: bool,
-    /// How its posts are delivered from the first one on.
+    /// How its posts are delivered from the first one on. Anything but push counts as told by hand: no policy changes it.
     pub mode: Mode,
 }
 
@@ -203,7 +203,9 @@ impl NewAccount {
             fields.push(("l", b"1".to_vec()));
         }
         if self.mode != Mode::Push {
-            fields.push(("m", self.mode.stored(draw())));
+            // Nobody follows it yet, so nobody needs to be told first.
+            fields.push(("m", Mode::Pull.stored(draw())));
+            fields.push(("mf", vec![Mode::Pull.letter()]));
         }
         fields
     }
