@@ -3,7 +3,7 @@
 //! A post's id says when it was written and where it lives; ids order posts by time everywhere. They don't fit a
 //! double, so an id is never a score. Pure: no I/O, no clock; `Sequencer` hands ids out.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -127,8 +127,6 @@ impl Hasher for IdHasher {
 
 /// A map by ids.
 pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
-/// A set of ids.
-pub(crate) type IdSet<K> = HashSet<K, BuildHasherDefault<IdHasher>>;
 
 /// As a string: ids don't fit a double, which is what numbers become in JSON.
 impl serde::Serialize for AccountId {

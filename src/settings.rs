@@ -109,7 +109,8 @@ pub struct ModeSettings {
     pub pull_ns: u64,
     /// Of the cost model: how much cheaper the other way must be, in percent.
     pub margin_percent: u64,
-    /// How often the policy is asked about an account, at most.
+    /// How often pulls are brought into accounts' records and the policy is asked about these, and how old the rates of
+    /// an account may be that it is asked with.
     pub decide_every: Duration,
 }
 
@@ -158,7 +159,7 @@ impl ModeSettings {
                 "delivery_ns, skipped_ns and pull_ns must be up to a second",
             ),
             ((1..=10_000).contains(&self.margin_percent), "margin_percent must be 1 to 10,000"),
-            (!self.decide_every.is_zero(), "decide_every must not be zero"),
+            (self.decide_every >= Duration::from_millis(1), "decide_every must be at least a millisecond"),
         ];
         rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule)
     }

@@ -5,12 +5,25 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use tideline::{AccountId, Engine, ModeState, Way};
+use tideline::{AccountId, Engine, Facts, ModeState, Policy, Way};
 
 use super::target::Target;
 
 /// How long the tasks of this command may take to end once it is done.
 const GOODBYE: Duration = Duration::from_secs(10);
+
+/// How often a change under way is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// The service's own policy may be another than the settings name: this command decides nothing for other accounts.
+#[derive(Debug)]
+struct AsItIs;
+
+impl Policy for AsItIs {
+    fn way(&self, facts: &Facts) -> Way {
+        facts.now
+    }
+}
 
 /// What to show, or to change.
 #[derive(Debug, Args)]
@@ -55,7 +68,7 @@ pub(crate) async fn run(wanted: ModeCommand) -> anyhow::Result<ExitCode> {
     let state = match wanted.way {
         None => builder.observe().await?.mode(account).await.with_context(of)?,
         Some(way) => {
-            let engine = builder.start().await?;
+            let engine = builder.policy(AsItIs).start().await?;
             let changed = change(&engine, account, way).await.with_context(of);
             // Also after an error: whatever was begun is left to the service at once.
             engine.shutdown(GOODBYE).await?;
@@ -71,12 +84,19 @@ pub(crate) async fn run(wanted: ModeCommand) -> anyhow::Result<ExitCode> {
 }
 
 async fn change(engine: &Engine, account: AccountId, way: Wanted) -> anyhow::Result<ModeState> {
-    let mut change = engine.set_way(account, way.way()).await?;
-    let told = change.all().await?;
-    if told.delivered > 0 {
-        eprintln!("{} followers were told.", told.delivered);
+    let change = engine.set_way(account, way.way()).await?;
+    // Whoever carries it out: another instance may be at it already.
+    loop {
+        let state = engine.mode(account).await?;
+        if state.progress.is_none() {
+            let told = change.progress().delivered;
+            if told > 0 {
+                eprintln!("{told} followers were told.");
+            }
+            return Ok(state);
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
-    Ok(engine.mode(account).await?)
 }
 
 fn described(state: &ModeState) -> String {

@@ -169,7 +169,7 @@ impl Engine {
     /// that others take over at once what is left at the deadline. Tells how many tasks that are. Other copies of this engine stop too.
     pub async fn shutdown(&self, deadline: Duration) -> Result<usize> {
         self.context.tasks.stop();
-        let _ = timeout(deadline, self.context.tasks.ended()).await;
+        let _ = timeout(deadline, self.context.tasks.ended(&self.context)).await;
         fanout::end_lease(&self.context).await?;
         Ok(self.context.tasks.len())
     }

@@ -5,10 +5,9 @@ use crate::account::Mode;
 use crate::cluster::{Command, Request};
 use crate::context::no_account;
 use crate::error::Result;
-use crate::fanout::{self, Delivery, Task};
-use crate::functions::account_set;
+use crate::fanout::{self, Delivery};
 use crate::ids::AccountId;
-use crate::modes::{self, Way};
+use crate::modes::{self, Way, Wish};
 
 /// How an account's posts reach its followers, and what is going on about that.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -17,8 +16,8 @@ pub struct ModeState {
     pub mode: Mode,
     /// What it was told by hand; `None`: the policy decides.
     pub forced: Option<Way>,
-    /// How far a change is that some instance carries out now, from 0 to 1; followers without a home don't matter for
-    /// that.
+    /// How far a change is that some instance carries out now, from 0 to 1, in steps of a few hundred buckets; 0
+    /// throughout while the followers lie in one slot.
     pub progress: Option<f64>,
 }
 
@@ -26,25 +25,10 @@ impl Engine {
     /// Has an account pushed, or pulled, from now on, whatever the policy says; with `None` the policy decides again.
     ///
     /// It goes on while everybody posts, reads and follows, and no page misses anything meanwhile. What is returned tells
-    /// how many followers know; the change goes on whether or not somebody holds it.
+    /// how many followers know, and is done at once if there was nothing to change, or another change of mode has
+    /// overtaken this one; the change goes on whether or not somebody holds it.
     pub async fn set_way(&self, account: AccountId, way: Option<Way>) -> Result<Delivery> {
-        let context = &self.context;
-        context.existing(account).await?;
-        let forced = match way {
-            Some(Way::Push) => b"P".to_vec(),
-            Some(Way::Pull) => b"L".to_vec(),
-            None => Vec::new(),
-        };
-        let command = account_set(context.keys().account(account), None, [("mf", forced)]);
-        let answer = context.router().ask(Request::write(context.slot(account), command)).await?;
-        let mut epoch = answer.epoch.clone();
-        answer.ok()?;
-        let mut delivery = Delivery(None);
-        if let Some(way) = way {
-            let changed = modes::change(context, account, way).await?;
-            delivery = changed.0.unwrap_or(delivery);
-            epoch = changed.1;
-        }
+        let (delivery, epoch) = modes::change(&self.context, account, Wish::Hand(way)).await?;
         self.acknowledged(epoch).await?;
         Ok(delivery)
     }
@@ -65,8 +49,9 @@ impl Engine {
             _ => None,
         };
         let entries = fanout::entries(context, context.bucket(account)).await?;
-        let is_change = |task| matches!(task, Task::Mode { author, .. } if author == account);
-        let change = entries.iter().rfind(|entry| is_change(entry.task));
+        // One that was overtaken by another change of mode has nothing left to do.
+        let random = reply.get(1).and_then(|mode| mode.bytes().ok()?.get(1..)?.try_into().ok());
+        let change = entries.iter().find(|entry| entry.task.is_of(random));
         let progress = change.map(|entry| {
             let bucket = entry.checkpoint.parse().ok().and_then(crate::sharded::Checkpoint::spread_bucket);
             f64::from(bucket.unwrap_or(0)) / f64::from(context.keys().buckets().count())

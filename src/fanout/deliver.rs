@@ -117,7 +117,7 @@ impl Parcel<'_> {
                     due.push(*reader);
                 }
             }
-            context.tasks.riders.tidy(&due);
+            context.tasks.riders.tidy(context, &due);
             self.report(delivered, chunk.len() as u64 - delivered);
         }
         Ok(())

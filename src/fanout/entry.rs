@@ -82,6 +82,11 @@ pub(crate) struct Entry {
 }
 
 impl Task {
+    /// Whether it carries out the change of mode that wrote these random bytes.
+    pub(crate) fn is_of(self, change: Option<Mark>) -> bool {
+        matches!(self, Self::Mode { random, .. } if Some(random) == change)
+    }
+
     fn letter(self) -> u8 {
         match self {
             Self::Deliver { .. } => b'D',

@@ -12,7 +12,7 @@ use super::deliver;
 use super::entry::{Entry, Task};
 use super::lease::Lease;
 use super::progress::{Delivery, DeliveryProgress, Reporter};
-use super::riders::{self, Rider, Riders};
+use super::riders::{self, Riders, Strike, UnderWay};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
@@ -23,8 +23,12 @@ use crate::{graph, meters, modes, rules};
 
 /// Fan-outs over all buckets at once; each of them keeps every node busy.
 const LARGE_AT_ONCE: usize = 4;
+/// Changes of mode and burials at once: nobody waits for one, and posts don't wait behind them.
+const SLOW_AT_ONCE: usize = 4;
 /// First and longest pause before an entry that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
+/// How often a task that makes others looks whether there is room again.
+const ROOM_PAUSE: Duration = Duration::from_millis(20);
 /// Longest pause where trying again cannot help by itself.
 const BACKOFF_STUCK: Duration = Duration::from_secs(60);
 
@@ -38,6 +42,7 @@ pub(crate) struct Tasks {
     most: usize,
     small: Semaphore,
     large: Semaphore,
+    slow: Semaphore,
     pub(super) lease: Lease,
     /// What goes along with deliveries.
     pub(super) riders: Riders,
@@ -77,6 +82,7 @@ impl Tasks {
             most: settings.tasks_max,
             small: Semaphore::new(settings.tasks_at_once),
             large: Semaphore::new(LARGE_AT_ONCE),
+            slow: Semaphore::new(SLOW_AT_ONCE),
             lease: Lease::default(),
             riders: Riders::default(),
             is_stopping: watch::Sender::new(false),
@@ -145,13 +151,21 @@ impl Tasks {
         let _ = tokio::time::timeout(time, stopping.wait_for(|is_stopping| *is_stopping)).await;
     }
 
+    /// Waits while so much is under way that whoever makes more should pause.
+    pub(crate) async fn room(&self) {
+        while self.len() * 2 > self.most && !self.is_stopping() {
+            self.pause(ROOM_PAUSE).await;
+        }
+    }
+
     /// Waits until nothing is under way.
-    pub(crate) async fn ended(&self) {
+    pub(crate) async fn ended(&self, context: &Arc<Context>) {
         loop {
             let ended = self.has_ended.notified();
             if self.len() == 0 {
                 return;
             }
+            riders::send_all(context);
             // Another look now and then: a task that ended between the look and the wait has notified nobody.
             let _ = tokio::time::timeout(Duration::from_millis(50), ended).await;
         }
@@ -298,29 +312,27 @@ pub(crate) enum Ended {
 async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> Result<Ended> {
     let is_large = match entry.task {
         Task::Deliver { author, .. } => context.followers(author)?.is_known_spread(),
-        Task::Bury { .. } | Task::Mode { .. } => true,
         _ => false,
     };
-    let permits = if is_large { &context.tasks.large } else { &context.tasks.small };
+    let permits = match entry.task {
+        Task::Bury { .. } | Task::Mode { .. } => &context.tasks.slow,
+        _ if is_large => &context.tasks.large,
+        _ => &context.tasks.small,
+    };
     let _permit = permits.acquire().await.map_err(|e| Error::internal(e.to_string()))?;
     let mut touched = Touched::new();
     let ended = match entry.task {
         Task::Deliver { post, author } if is_large => {
             let facts = run_delivery(context, entry, (post, author), reporter, &mut touched).await?;
-            context.tasks.riders.add(Rider::Strike(Box::new(entry.clone()), facts));
-            riders::send_all(context).await;
+            context.tasks.riders.strike(context, Strike { entry: entry.clone(), facts, is_told: false });
+            riders::send_all(context);
             return Ok(Ended::Riding);
         }
         Task::Deliver { post, author } => {
-            context.tasks.riders.begin();
-            let run = run_delivery(context, entry, (post, author), reporter, &mut touched).await;
-            if let Ok(facts) = &run {
-                context.tasks.riders.add(Rider::Strike(Box::new(entry.clone()), *facts));
-            }
-            if context.tasks.riders.end() {
-                riders::send_all(context).await;
-            }
-            return run.map(|_| Ended::Riding);
+            let _under_way = UnderWay::begin(context);
+            let facts = run_delivery(context, entry, (post, author), reporter, &mut touched).await?;
+            context.tasks.riders.strike(context, Strike { entry: entry.clone(), facts, is_told: false });
+            return Ok(Ended::Riding);
         }
         Task::Pair { reader, author, may_drop } => {
             graph::settle_pair(context, reader, author, may_drop, &mut touched).await?

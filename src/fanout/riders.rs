@@ -1,7 +1,10 @@
 //! Small commands that can wait a little: watermarks that homes are due for, and strikes of fan-outs that are done. Whoever
 //! sends deliveries next takes them along: alone each would cost a server and this instance a system call and more.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::join_all;
 
 use super::entry::Entry;
 use super::executor;
@@ -13,7 +16,7 @@ use crate::ids::AccountId;
 use crate::meters;
 
 /// Commands taken along in one batch.
-pub(super) const TAKEN_AT_ONCE: usize = 256;
+const TAKEN_AT_ONCE: usize = 256;
 /// Homes that wait for a watermark; a few bytes each.
 const TIDIES_MAX: usize = 100_000;
 
@@ -23,7 +26,16 @@ pub(super) enum Rider {
     /// A home is due for a watermark. A lost one does no harm.
     Tidy(AccountId),
     /// All of a fan-out is on replicas. The entry counts as known here until it is struck.
-    Strike(Box<Entry>, Option<FanoutFacts>),
+    Strike(Box<Strike>),
+}
+
+/// An entry that may go.
+#[derive(Debug)]
+pub(super) struct Strike {
+    pub(super) entry: Entry,
+    pub(super) facts: Option<FanoutFacts>,
+    /// Whether somebody was told that it can't be struck.
+    pub(super) is_told: bool,
 }
 
 /// What waits. Bounded: tidies by what is said here, strikes by the tasks that an instance may have.
@@ -32,25 +44,43 @@ pub(super) struct Riders(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
-    riders: Vec<Rider>,
+    /// By the node that they go to, as far as was known when they came. A dead node's wait for it alone.
+    riders: HashMap<u16, Vec<Rider>>,
+    tidies: usize,
     /// Small fan-outs under way: the last one that ends sends what still waits.
     under_way: usize,
+    is_sending: bool,
 }
+
+/// A small fan-out; it is over when this is dropped.
+pub(super) struct UnderWay<'a>(&'a Arc<Context>);
+
+/// Everything that waits is being sent; over when this is dropped.
+struct Sending<'a>(&'a Context);
 
 impl Rider {
     fn slot(&self, context: &Context) -> u16 {
         match self {
             Self::Tidy(home) => context.slot(*home),
-            Self::Strike(entry, _) => context.keys().buckets().slot(entry.bucket),
+            Self::Strike(strike) => context.keys().buckets().slot(strike.entry.bucket),
         }
     }
 
     pub(super) fn request(&self, context: &Context) -> Request {
         let command = match self {
             Self::Tidy(home) => functions::home_tidy(context.keys().home(*home), context.fit()),
-            Self::Strike(entry, facts) => executor::strike_command(context, entry, *facts),
+            Self::Strike(strike) => executor::strike_command(context, &strike.entry, strike.facts),
         };
         Request::write(self.slot(context), command)
+    }
+}
+
+impl Waiting {
+    fn take(&mut self, node: u16, most: usize) -> Vec<Rider> {
+        let Some(riders) = self.riders.get_mut(&node) else { return Vec::new() };
+        let taken = riders.split_off(riders.len().saturating_sub(most));
+        self.tidies -= taken.iter().filter(|rider| matches!(rider, Rider::Tidy(_))).count();
+        taken
     }
 }
 
@@ -60,77 +90,127 @@ impl Riders {
     }
 
     /// Tidies that find no room are dropped: the next delivery that is due at that home brings it back.
-    pub(super) fn tidy(&self, homes: &[AccountId]) {
+    pub(super) fn tidy(&self, context: &Context, homes: &[AccountId]) {
+        if homes.is_empty() {
+            return;
+        }
         let mut waiting = self.waiting();
-        let room = TIDIES_MAX.saturating_sub(waiting.riders.len());
+        let room = TIDIES_MAX.saturating_sub(waiting.tidies);
         meters::tidies_dropped(homes.len().saturating_sub(room));
-        waiting.riders.extend(homes.iter().take(room).copied().map(Rider::Tidy));
+        for home in homes.iter().take(room) {
+            waiting.tidies += 1;
+            let node = context.router().node_number(context.slot(*home));
+            waiting.riders.entry(node).or_default().push(Rider::Tidy(*home));
+        }
     }
 
-    pub(super) fn add(&self, rider: Rider) {
-        self.waiting().riders.push(rider);
-    }
-
-    /// A small fan-out begins.
-    pub(super) fn begin(&self) {
-        self.waiting().under_way += 1;
-    }
-
-    /// It is over. True: nobody is left to take anything along.
-    pub(super) fn end(&self) -> bool {
-        let mut waiting = self.waiting();
-        waiting.under_way -= 1;
-        waiting.under_way == 0
+    pub(super) fn strike(&self, context: &Context, strike: Strike) {
+        let rider = Rider::Strike(Box::new(strike));
+        let node = context.router().node_number(rider.slot(context));
+        self.waiting().riders.entry(node).or_default().push(rider);
     }
 
     /// Some that go to where the caller's own commands go: one node that is dead must not hold up who has nothing to do
     /// with it. `slots`: those of the caller.
     pub(super) fn take_along(&self, context: &Context, slots: impl Iterator<Item = u16>) -> Vec<Rider> {
-        let mut waiting = self.waiting();
-        if waiting.riders.is_empty() {
-            return Vec::new();
-        }
         let nodes = context.router().nodes_of(slots);
-        let from = waiting.riders.len().saturating_sub(TAKEN_AT_ONCE);
-        let (taken, left): (Vec<Rider>, Vec<Rider>) = waiting
-            .riders
-            .drain(from..)
-            .partition(|rider| nodes.contains(&context.router().node_number(rider.slot(context))));
-        waiting.riders.extend(left);
+        let mut waiting = self.waiting();
+        let mut taken = Vec::new();
+        for node in nodes {
+            let most = TAKEN_AT_ONCE - taken.len();
+            taken.append(&mut waiting.take(node, most));
+        }
         taken
     }
 
-    fn take_all(&self) -> Vec<Rider> {
-        std::mem::take(&mut self.waiting().riders)
+    /// The nodes for which something waits.
+    fn nodes(&self) -> Vec<u16> {
+        let mut waiting = self.waiting();
+        waiting.riders.retain(|_, riders| !riders.is_empty());
+        waiting.riders.keys().copied().collect()
     }
 }
 
-/// Sends all that waits.
-pub(super) async fn send_all(context: &Arc<Context>) {
-    let mut riders = context.tasks.riders.take_all();
-    while !riders.is_empty() {
-        let some = riders.split_off(riders.len().saturating_sub(TAKEN_AT_ONCE));
-        let batch: Batch = some.iter().map(|rider| rider.request(context)).collect();
+impl<'a> UnderWay<'a> {
+    pub(super) fn begin(context: &'a Arc<Context>) -> Self {
+        context.tasks.riders.waiting().under_way += 1;
+        Self(context)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.0.tasks.riders.waiting();
+        waiting.under_way -= 1;
+        // Nobody is left to take anything along.
+        if waiting.under_way == 0 {
+            drop(waiting);
+            send_all(self.0);
+        }
+    }
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        self.0.tasks.riders.waiting().is_sending = false;
+    }
+}
+
+/// Sends all that waits, beside: nobody has to wait for a node that is dead.
+pub(super) fn send_all(context: &Arc<Context>) {
+    let context = context.clone();
+    tokio::spawn(async move {
+        if std::mem::replace(&mut context.tasks.riders.waiting().is_sending, true) {
+            return;
+        }
+        let _sending = Sending(&context);
+        // What can't be sent waits again: a node's turn comes once.
+        join_all(context.tasks.riders.nodes().into_iter().map(|node| send_to(&context, node))).await;
+    });
+}
+
+async fn send_to(context: &Arc<Context>, node: u16) {
+    loop {
+        let riders = context.tasks.riders.waiting().take(node, TAKEN_AT_ONCE);
+        if riders.is_empty() {
+            return;
+        }
+        let batch: Batch = riders.iter().map(|rider| rider.request(context)).collect();
         let answers = context.router().run(batch).await;
-        arrived(context, some, answers.into_iter());
+        if !arrived(context, riders, answers.into_iter()) {
+            return;
+        }
     }
 }
 
-/// What became of riders that were sent.
+/// What became of riders that were sent. False: some strikes wait again.
 pub(super) fn arrived(
     context: &Arc<Context>,
     riders: Vec<Rider>,
     answers: impl Iterator<Item = Result<Answer>>,
-) {
+) -> bool {
+    let mut is_all = true;
     for (rider, answer) in riders.into_iter().zip(answers) {
-        let Rider::Strike(entry, facts) = rider else { continue };
+        let Rider::Strike(mut strike) = rider else { continue };
         match answer.and_then(|answer| functions::parse_struck(answer.ok()?)) {
-            Ok(rates) => executor::struck(context, &entry, facts, rates),
+            Ok(rates) => executor::struck(context, &strike.entry, strike.facts, rates),
             // Whoever sends something next tries again; the search of the journals does at the latest.
             Err(e) => {
-                tracing::debug!("entry of {:?} is not struck yet: {e}", entry.task);
-                context.tasks.riders.add(Rider::Strike(entry, facts));
+                is_all = false;
+                let task = strike.entry.task;
+                if e.kind().is_retryable() || strike.is_told {
+                    tracing::debug!("{task:?} is done, its entry is not struck yet: {e}");
+                } else {
+                    strike.is_told = true;
+                    meters::task_stuck(task.label());
+                    tracing::warn!(
+                        "{task:?} is done, but its entry cannot be struck: {e}. It is tried again; see to what the error \
+                         names (rights, a key of another type)"
+                    );
+                }
+                context.tasks.riders.strike(context, *strike);
             }
         }
     }
+    is_all
 }

@@ -30,7 +30,7 @@ pub(crate) async fn keep_scanning(context: Weak<Context>) {
             return;
         }
         // What could not be sent, or waits for a fan-out that hangs.
-        riders::send_all(&context).await;
+        riders::send_all(&context);
         if let Err(e) = scan(&context, round, &mut absent).await {
             tracing::warn!("searching the journals failed: {e}");
         }

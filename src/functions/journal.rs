@@ -65,8 +65,6 @@ pub(crate) fn journal_strike(
         .arg(facts.delivered + facts.skipped)
         .arg("fd")
         .arg(facts.delivered)
-        .arg("fs")
-        .arg(facts.skipped)
 }
 
 /// What is known of the author, if facts were noted.

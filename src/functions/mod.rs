@@ -24,7 +24,7 @@ pub(crate) use journal::{
     FanoutFacts, journal_add, journal_claim, journal_mark, journal_strike, lease_renew, parse_added,
     parse_struck,
 };
-pub(crate) use modes::{Marking, Rates, Visited, mode_set, pulls_add};
+pub(crate) use modes::{By, Marking, Rates, Visited, mode_set, pulls_add};
 pub(crate) use posts::{
     Deleted, Edited, Publish, Published, outbox_import, outbox_page, post_delete, post_edit,
 };

@@ -7,16 +7,33 @@ use crate::cluster::{Command, Reply};
 use crate::error::Result;
 use crate::ids::AccountId;
 
-/// Changes an account's mode if it is `seen` (as stored, empty for none), and adds a journal entry. `keys`: record, outbox,
-/// journal. Answers as [`Compared`](super::Compared).
+/// Who changes a mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Who carries a change out.
+    Executor,
+    /// The policy: refused if somebody told by hand.
+    Policy,
+    /// Somebody: what is told from now on (a mode's letter), and graph stamps, the one that was seen and a new one.
+    Hand(Option<u8>, [Mark; 2]),
+}
+
+/// Changes an account's mode if it is `seen` (as stored, empty for none) to `new` (empty: it stays), and adds a journal
+/// entry. `keys`: record, outbox, journal. Answers as [`Compared`](super::Compared).
 pub(crate) fn mode_set(
     keys: &[Vec<u8>; 3],
-    seen: &[u8],
-    new: &[u8],
+    (seen, new): (&[u8], &[u8]),
+    by: By,
     journal_most: u32,
     entry: Option<(&Mark, &[u8])>,
 ) -> Command {
-    let command = fcall("mode_set", keys).arg(seen).arg(new).arg(journal_most);
+    let command = fcall("mode_set", keys).arg(seen).arg(new);
+    let command = match by {
+        By::Executor => command.arg("x").arg("").arg("").arg(""),
+        By::Policy => command.arg("p").arg("").arg("").arg(""),
+        By::Hand(told, [seen, new]) => command.arg("h").arg(told.as_slice()).arg(&seen).arg(&new),
+    };
+    let command = command.arg(journal_most);
     entry.into_iter().fold(command, |command, (entry, value)| command.arg(entry).arg(value))
 }
 

@@ -49,7 +49,11 @@ pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &m
     while let Some(from) = next {
         let page = followers.walk(from).await?;
         let mut turned_away = stream::iter(page.entries)
-            .map(|(reader, _)| unfollow(context, reader, account))
+            .map(|(reader, _)| async move {
+                // Each leaves a task: users' own must find room beside them.
+                context.tasks.room().await;
+                unfollow(context, reader, account).await
+            })
             .buffer_unordered(AT_ONCE);
         while let Some(outcome) = turned_away.next().await {
             note(touched, outcome)?;

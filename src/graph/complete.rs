@@ -80,11 +80,14 @@ pub(crate) async fn look_at(
 }
 
 /// Takes marks of one author away, as far as the homes hold what they stood for.
+///
+/// `have_edges`: the followers' edges were just read. Once they are spread, `settle` looks at them itself, so none needs to
+/// be written, which might bring one back that has gone meanwhile.
 pub(crate) async fn complete(
     context: &Context,
     author: AccountId,
     follows: &[Follow],
-    may_drop: bool,
+    (may_drop, have_edges): (bool, bool),
     touched: &mut Touched,
 ) -> Result<Completed> {
     let followers = context.followers(author)?;
@@ -99,8 +102,12 @@ pub(crate) async fn complete(
     );
     let ask = || context.router().ask(Request::read(context.slot(author), command.clone()));
     let early = if rules::holds("edge_first") { None } else { Some(ask().await?) };
-    let edges: Vec<(AccountId, f64)> = follows.iter().map(|follow| (follow.reader, follow.since)).collect();
-    touched.extend(&followers.add_greater(&edges).await?.touched);
+    let writes = !(have_edges && followers.is_known_spread());
+    if writes {
+        let edges: Vec<(AccountId, f64)> =
+            follows.iter().map(|follow| (follow.reader, follow.since)).collect();
+        touched.extend(&followers.add_greater(&edges).await?.touched);
+    }
     // After that, and never from a cache: what is posted from now on finds the edges.
     let answer = match early {
         None => ask().await?,
@@ -115,28 +122,37 @@ pub(crate) async fn complete(
         return Ok(Completed::AuthorGone);
     }
     if rules::holds("mode_looked_at") && Mode::from_letter(mode) != Mode::Push {
-        meters::completion("pulled");
+        follows.iter().for_each(|_| meters::completion("pulled"));
         return Ok(Completed::Pulled);
     }
-    settle(context, author, &followers, follows, may_drop, (reach, &ids), touched)
-        .await
-        .map(Completed::Settled)
+    let newest = Newest { reach, ids };
+    let settled = settle(context, author, &followers, follows, (may_drop, writes), &newest, touched).await?;
+    Ok(Completed::Settled(settled))
 }
 
-/// The last step: `reach`, `ids`: the author's newest posts, and down to where these are all.
+/// An author's newest posts, newest first, and down to where these are all.
+struct Newest {
+    reach: u64,
+    ids: Vec<u64>,
+}
+
+/// The last step.
 async fn settle(
     context: &Context,
     author: AccountId,
     followers: &SortedSet<AccountId>,
     follows: &[Follow],
-    may_drop: bool,
-    (reach, ids): (u64, &[u64]),
+    (may_drop, writes): (bool, bool),
+    newest: &Newest,
     touched: &mut Touched,
 ) -> Result<Vec<(AccountId, Settled)>> {
     let keys = context.keys();
-    // Floors only rise, and leaving a mark is always right: no need to ask where the ids don't reach.
-    let (left, mut open): (Vec<&Follow>, Vec<&Follow>) =
-        follows.iter().partition(|follow| !may_drop && follow.floor.is_some_and(|floor| reach > floor));
+    let Newest { reach, ids } = newest;
+    let reach = *reach;
+    // Leaving a mark is always right: no need to ask where the ids don't reach. But who has written an edge must hear
+    // that the mark has changed.
+    let is_left = |follow: &&Follow| !writes && !may_drop && follow.floor.is_some_and(|floor| reach > floor);
+    let (left, mut open): (Vec<&Follow>, Vec<&Follow>) = follows.iter().partition(is_left);
     let mut settled: Vec<(AccountId, Settled)> =
         left.into_iter().map(|follow| (follow.reader, Settled::Left)).collect();
     settled.iter().for_each(|(_, outcome)| meters::completion(outcome.label()));

@@ -41,9 +41,12 @@ pub(crate) async fn settle_pair(
                 // Whatever came of it: the next look takes the edge off, or finds the follow wanted after all.
                 return Ok(Ended::Later);
             }
-            let Some(mark) = mark else { return Ok(Ended::Done) };
+            let Some(mark) = mark else {
+                finish_request(context, reader, author).await?;
+                return Ok(Ended::Done);
+            };
             let follow = Follow { reader, since, mark, floor };
-            let ended = match complete(context, author, &[follow], may_drop, touched).await? {
+            let ended = match complete(context, author, &[follow], (may_drop, false), touched).await? {
                 // Its deletion may have turned all followers away before our edge was written.
                 Completed::AuthorGone => Ended::Later,
                 // An unfollow may have been settled before our edge was written: then it must be looked at again.

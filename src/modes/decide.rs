@@ -1,10 +1,13 @@
 //! Asking the policy: when facts have come in, with a fan-out or with what was pulled.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::stream::{self, StreamExt as _};
 
+use quick_cache::sync::Cache;
+
+use super::Wish;
 use super::policy::{Facts, Policy, Way};
 use crate::cluster::Request;
 use crate::context::Context;
@@ -15,6 +18,9 @@ use crate::meters;
 
 /// Accounts looked at side by side.
 const AT_ONCE: usize = 16;
+/// How long a count of followers is good enough for a policy, and how many are remembered.
+const COUNTED_FOR: Duration = Duration::from_secs(600);
+const COUNTED_MAX: usize = 10_000;
 
 /// The policy.
 #[derive(Debug)]
@@ -22,11 +28,24 @@ pub(crate) struct Judge {
     policy: Arc<dyn Policy>,
     /// How often pulls are brought into records, and how old rates may be.
     pub(crate) every: Duration,
+    counted: Cache<AccountId, (Instant, u64)>,
 }
 
 impl Judge {
     pub(crate) fn new(policy: Arc<dyn Policy>, every: Duration) -> Self {
-        Self { policy, every }
+        Self { policy, every, counted: Cache::new(COUNTED_MAX) }
+    }
+
+    /// How many follow an account. Those of a spread set are in every bucket: they are counted now and then.
+    async fn followers(&self, context: &Context, account: AccountId) -> Result<u64> {
+        let set = context.followers(account)?;
+        let counted = self.counted.get(&account).filter(|(at, _)| at.elapsed() < COUNTED_FOR);
+        if let Some((_, followers)) = counted.filter(|_| set.is_known_spread()) {
+            return Ok(followers);
+        }
+        let followers = set.len().await?;
+        self.counted.insert(account, (Instant::now(), followers));
+        Ok(followers)
     }
 
     /// How old rates may be.
@@ -55,7 +74,7 @@ pub(crate) fn decide(
         tracing::info!("account {account} is to be {}ed from now on: {facts:?}", wanted.label());
         let context = context.clone();
         tokio::spawn(async move {
-            if let Err(e) = super::change(&context, account, wanted).await {
+            if let Err(e) = super::change(&context, account, Wish::Policy(wanted)).await {
                 tracing::debug!("account {account} stays as it is for now: {e}");
                 meters::decision_failed();
             }
@@ -74,7 +93,7 @@ async fn decide_pulled(context: &Arc<Context>, account: AccountId, pulls: u64) -
     let rates = Rates::parse(&reply)?;
     // While it is pulled nobody goes through its followers: how many there are is asked, how many of them are awake is
     // taken from the last fan-out.
-    let followers = context.followers(account)?.len().await?;
+    let followers = context.judge.followers(context, account).await?;
     let awake = match rates.followers {
         0 => followers,
         of => u64::try_from(u128::from(followers) * u128::from(rates.delivered) / u128::from(of))

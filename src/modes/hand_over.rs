@@ -11,9 +11,9 @@ use crate::account::Mode;
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Touched};
 use crate::context::{Context, draw};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fanout::{self, Ended, Entry, Reporter, Round, Task, Visit};
-use crate::functions::{self, Look, Marking, Settled, Visited};
+use crate::functions::{self, By, Look, Marking, Settled, Visited};
 use crate::graph::{self, Completed, Follow};
 use crate::ids::AccountId;
 use crate::sharded::{Checkpoint, PieceAt};
@@ -39,12 +39,10 @@ pub(super) async fn promote(
     if rules::holds("fence_promotion") {
         context.router().fence(touched).await?;
     }
-    let keys = context.keys();
-    let keys = [keys.account(author), keys.outbox(author), keys.journal(entry.bucket)];
-    let random = promoting.random().unwrap_or_default();
+    let pull = Mode::Pull.stored(promoting.random().unwrap_or_default());
     // Only if it is this promotion still. Sent twice, the second finds it done, or overtaken: both will do.
-    let pull = Mode::Pull.stored(random);
-    let command = functions::mode_set(&keys, &promoting.0, &pull, context.settings.journal_max, None);
+    let keys = super::keys_of(context, author);
+    let command = functions::mode_set(&keys, (&promoting.0, &pull), By::Executor, 0, None);
     let answer = context.router().ask(Request::write(context.slot(author), command)).await?;
     touched.add(&answer);
     answer.ok().map(drop)
@@ -65,12 +63,12 @@ pub(super) async fn demote(
         text => text.parse()?,
     });
     while let Some(from) = next {
-        let (members, then) = followers.walk_members(from).await?;
-        for readers in members.chunks(COMPLETED_AT_ONCE) {
-            let (follows, mut open) = follows(context, author, readers, touched).await?;
+        let page = followers.walk(from).await?;
+        for edges in page.entries.chunks(COMPLETED_AT_ONCE) {
+            let (follows, mut open) = follows(context, author, edges, touched).await?;
             let mut is_over = false;
             if !follows.is_empty() {
-                match graph::complete(context, author, &follows, false, touched).await? {
+                match graph::complete(context, author, &follows, (false, true), touched).await? {
                     Completed::Settled(settled) => {
                         reporter.add(settled.len() as u64, 0);
                         let is_open =
@@ -98,28 +96,31 @@ pub(super) async fn demote(
                 return Ok(());
             }
         }
-        if let Some(then) = then {
+        if let Some(then) = page.next {
             fanout::move_checkpoint(context, entry, then, touched).await?;
         }
-        next = then;
+        next = page.next;
     }
     Ok(())
 }
 
-/// Those of an author's followers that follow it, with a mark; and those that don't follow it, but have an edge.
+/// Those of an author's followers that follow it, with a mark; and those that don't follow it, but have an edge. Whose edge
+/// is older than its follow has followed again: what is journaled for that completes it.
 async fn follows(
     context: &Context,
     author: AccountId,
-    readers: &[AccountId],
+    edges: &[(AccountId, f64)],
     touched: &mut Touched,
 ) -> Result<(Vec<Follow>, Vec<AccountId>)> {
     let (mut follows, mut strangers) = (Vec::new(), Vec::new());
-    for (reader, look) in graph::look_at(context, author, readers, touched).await? {
+    let edges: BTreeMap<AccountId, f64> = edges.iter().copied().collect();
+    let readers: Vec<AccountId> = edges.keys().copied().collect();
+    for (reader, look) in graph::look_at(context, author, &readers, touched).await? {
         match look {
-            Look::Following { since, mark: Some(mark), floor } => {
+            Look::Following { since, mark: Some(mark), floor } if edges[&reader] >= since => {
                 follows.push(Follow { reader, since, mark, floor });
             }
-            Look::Following { mark: None, .. } => {}
+            Look::Following { .. } => {}
             Look::Not(_) | Look::Tree(_) => strangers.push(reader),
         }
     }
@@ -169,7 +170,15 @@ impl Marker<'_> {
     async fn mark_plainly(&self, accounts: &[AccountId], touched: &mut Touched) -> Result<()> {
         let context = self.context;
         for account in accounts {
-            if context.following(*account)?.score(&self.author).await?.is_none() {
+            // "Not following" must be as lasting as a mark, so it counts only from a server whose epoch is known.
+            let before = context.router().ask(context.account_request(*account)).await?;
+            let follows = context.following(*account)?.score(&self.author).await?.is_some();
+            let after = context.router().ask(context.account_request(*account)).await?;
+            if before.epoch != after.epoch {
+                return Err(Error::unavailable("a server failed over while followers were told to pull"));
+            }
+            touched.add(&after);
+            if !follows {
                 self.reached(0, 1);
                 continue;
             }

@@ -17,9 +17,9 @@ use std::sync::Arc;
 use crate::account::Mode;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::{Context, changed_always, draw, no_account};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Delivery, Ended, Entry, Reporter, Task};
-use crate::functions::{self, Compared, Mark};
+use crate::functions::{self, By, Compared, Mark};
 use crate::ids::AccountId;
 use crate::meters;
 
@@ -45,52 +45,101 @@ impl Stored {
     }
 }
 
+/// What is compared before a mode changes.
+struct Seen {
+    mode: Stored,
+    /// What it was told by hand; empty: nothing.
+    told: Vec<u8>,
+    graph: Mark,
+    epoch: Epoch,
+}
+
 /// How an account is delivered, and who told; `None`: there is no such account.
-async fn stored(context: &Context, account: AccountId) -> Result<(Option<Stored>, Epoch)> {
-    let command = Command::new("HMGET").arg(&context.keys().account(account)).arg("s").arg("m");
-    let answer = context.router().ask(Request::read(context.slot(account), command)).await?;
+async fn look(context: &Context, account: AccountId) -> Result<(Option<Seen>, Epoch)> {
+    let fields = Command::new("HMGET").arg(&context.keys().account(account));
+    let fields = ["s", "m", "mf", "g"].iter().fold(fields, |command, field| command.arg(*field));
+    let answer = context.router().ask(Request::read(context.slot(account), fields)).await?;
     let epoch = answer.epoch.clone();
     let fields = answer.ok()?.into_array()?;
     let bytes = |n: usize| fields.get(n).and_then(|field| field.bytes().ok());
-    let is_there = bytes(0).is_some_and(|state| state != b"d");
-    Ok((is_there.then(|| Stored(bytes(1).unwrap_or_default().to_vec())), epoch))
+    let (Some(state), Some(graph)) = (bytes(0), bytes(3)) else { return Ok((None, epoch)) };
+    if state == b"d" {
+        return Ok((None, epoch));
+    }
+    let graph = graph.try_into().map_err(|_| Error::internal("a graph stamp has 8 bytes"))?;
+    let mode = Stored(bytes(1).unwrap_or_default().to_vec());
+    let told = bytes(2).unwrap_or_default().to_vec();
+    Ok((Some(Seen { mode, told, graph, epoch: epoch.clone() }), epoch))
 }
 
-/// Has an account pushed, or pulled. `None`: it is already, or is about to be.
+/// Who wants another mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// The policy does.
+    Policy(Way),
+    /// Somebody says so by hand; `None`: the policy is to decide again.
+    Hand(Option<Way>),
+}
+
+impl Wish {
+    fn way(self) -> Option<Way> {
+        match self {
+            Self::Policy(way) => Some(way),
+            Self::Hand(way) => way,
+        }
+    }
+
+    fn told(self) -> Option<u8> {
+        self.way().map(|way| if way == Way::Pull { Mode::Pull.letter() } else { Mode::Push.letter() })
+    }
+}
+
+/// Has an account pushed, or pulled. What is returned tells how many followers know.
 pub(crate) async fn change(
     context: &Arc<Context>,
     account: AccountId,
-    way: Way,
-) -> Result<(Option<Delivery>, Epoch)> {
-    let keys = [
-        context.keys().account(account),
-        context.keys().outbox(account),
-        context.keys().journal(context.bucket(account)),
-    ];
+    wish: Wish,
+) -> Result<(Delivery, Epoch)> {
+    let keys = keys_of(context, account);
+    let most = context.settings.journal_max;
+    // What we sent and have no answer to.
+    let mut lost: Option<Entry> = None;
     for _ in 0..TRIES_MAX {
         let _place = fanout::reserve(context, 1)?;
-        let (seen, epoch) = stored(context, account).await?;
-        let seen = seen.ok_or_else(|| no_account(account))?;
-        if way == Way::of(seen.mode()) {
-            return Ok((None, epoch));
+        let seen = look(context, account).await?.0.ok_or_else(|| no_account(account))?;
+        if let Some(entry) = lost.take_if(|entry| entry.task.is_of(seen.mode.random())) {
+            return Ok((fanout::accept(context, entry), seen.epoch));
         }
+        let way = wish.way().filter(|way| *way != Way::of(seen.mode.mode()));
+        let by = match wish {
+            Wish::Policy(_) if way.is_none() || !seen.told.is_empty() => {
+                return Ok((Delivery(None), seen.epoch));
+            }
+            Wish::Policy(_) => By::Policy,
+            Wish::Hand(_) => By::Hand(wish.told(), [seen.graph, draw()]),
+        };
         // Whoever promotes goes on delivering until everybody knows.
-        let (mode, random) = (if way == Way::Pull { Mode::Promoting } else { Mode::Push }, draw());
+        let mode = way.map(|way| if way == Way::Pull { Mode::Promoting } else { Mode::Push });
+        let random = draw();
+        let new = mode.map(|mode| mode.stored(random)).unwrap_or_default();
         let entry =
             Entry::new(context.bucket(account), context.instance, Task::Mode { author: account, random });
-        let most = context.settings.journal_max;
         let value = entry.stored();
-        let command =
-            functions::mode_set(&keys, &seen.0, &mode.stored(random), most, Some((&entry.id, &value)));
+        let journaled = mode.map(|_| (&entry.id, value.as_slice()));
+        let command = functions::mode_set(&keys, (&seen.mode.0, &new), by, most, journaled);
         let answer = match context.once(context.slot(account), command).await {
-            Err(e) if e.kind() == ErrorKind::Unknown => continue,
+            Err(e) if e.kind() == ErrorKind::Unknown => {
+                lost = mode.map(|_| entry);
+                continue;
+            }
             answer => answer?,
         };
         let epoch = answer.epoch.clone();
         match Compared::parse(answer.ok()?)? {
             Compared::Done => {
+                let Some(way) = way else { return Ok((Delivery(None), epoch)) };
                 meters::mode_change(way.label());
-                return Ok((Some(fanout::accept(context, entry)), epoch));
+                return Ok((fanout::accept(context, entry), epoch));
             }
             Compared::Changed => {}
             Compared::NoAccount => return Err(no_account(account)),
@@ -98,6 +147,12 @@ pub(crate) async fn change(
         }
     }
     Err(changed_always(account))
+}
+
+/// The keys that `mode_set` takes.
+fn keys_of(context: &Context, account: AccountId) -> [Vec<u8>; 3] {
+    let keys = context.keys();
+    [keys.account(account), keys.outbox(account), keys.journal(context.bucket(account))]
 }
 
 /// Carries out the change of mode that wrote `random`, if it is the last one still.
@@ -109,9 +164,9 @@ pub(crate) async fn settle(
     reporter: &Reporter,
     touched: &mut Touched,
 ) -> Result<Ended> {
-    let (stored, epoch) = stored(context, author).await?;
+    let (seen, epoch) = look(context, author).await?;
     touched.add_epoch(&epoch);
-    let Some(stored) = stored.filter(|stored| stored.random() == Some(random)) else {
+    let Some(stored) = seen.map(|seen| seen.mode).filter(|stored| stored.random() == Some(random)) else {
         return Ok(Ended::Done);
     };
     reporter.restart();

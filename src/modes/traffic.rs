@@ -18,7 +18,7 @@ const READERS_LEAST: u64 = 100;
 pub(crate) struct Traffic {
     pulls: Mutex<IdMap<AccountId, u64>>,
     reads: AtomicU64,
-    /// Reads that were a reader's first of a day, on all instances.
+    /// Reads here that were a reader's first of a day.
     first_reads: AtomicU64,
 }
 

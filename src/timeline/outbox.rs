@@ -32,6 +32,8 @@ pub(crate) struct Newest {
     pub(crate) mode: Mode,
     /// The last post before pushing began.
     pub(crate) pushed_since: u64,
+    /// So many were asked for; deleted ones are not among the ids.
+    pub(crate) asked: usize,
     pub(crate) part: Part,
 }
 
@@ -50,7 +52,8 @@ pub(crate) fn read_newest(mode: Reply, ids: Reply, most: usize) -> Result<Newest
     let [mode, since] = mode.as_slice() else { return Err(Error::internal("two fields were asked for")) };
     let letter = mode.bytes().ok().and_then(|b| b.first().copied()).unwrap_or(b'P');
     let since = since.bytes().ok().and_then(|b| b.try_into().ok()).map_or(0, u64::from_be_bytes);
-    Ok(Newest { mode: Mode::from_letter(letter), pushed_since: since, part: read_end(ids, most)? })
+    let part = read_end(ids, most)?;
+    Ok(Newest { mode: Mode::from_letter(letter), pushed_since: since, asked: most, part })
 }
 
 /// Reads the last `most + 1` elements of an outbox: one more than wanted tells whether there is more.

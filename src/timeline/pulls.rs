@@ -2,6 +2,7 @@
 //! another reader has just sent.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -11,6 +12,9 @@ use crate::cluster::{Answer, Batch};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
+
+/// How long somebody else's look is waited for.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// What a look at an outbox brought, and when it was sent.
 pub(crate) type Looked = (Instant, Arc<Newest>);
@@ -50,7 +54,7 @@ impl<'a> Pulls<'a> {
 
     /// Whether a page has enough of that.
     fn suffices(&self, newest: &Newest) -> bool {
-        newest.part.ids.len() >= self.limit || newest.part.bound == 0
+        newest.asked >= self.depth() || newest.part.bound == 0
     }
 
     fn depth(&self) -> usize {
@@ -72,7 +76,9 @@ impl<'a> Pulls<'a> {
         self.take(answers)?;
         let mut late = Vec::new();
         for (author, waiting) in std::mem::take(&mut self.theirs) {
-            match waiting.landed().await {
+            // One that is held up, by a node that has nothing to do with us perhaps, is not waited for.
+            let landed = tokio::time::timeout(PATIENCE, waiting.landed()).await;
+            match landed.ok().flatten() {
                 Some((sent, newest)) if self.is_fresh(sent) && self.suffices(&newest) => {
                     self.known.push((author, newest));
                 }

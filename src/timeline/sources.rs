@@ -5,7 +5,7 @@ use super::outbox::{self, Part};
 use super::state::ReaderState;
 use crate::context::Context;
 use crate::error::Result;
-use crate::ids::{AccountId, IdSet};
+use crate::ids::{AccountId, IdMap};
 use crate::rules;
 
 /// Posts asked of an outbox at first, and at most, in one round.
@@ -30,7 +30,8 @@ pub(super) struct Sources {
     pub(super) merge: Merge,
     direction: Direction,
     kinds: Vec<Source>,
-    pulled: IdSet<AccountId>,
+    /// The outboxes among them, and their numbers.
+    pulled: IdMap<AccountId, usize>,
 }
 
 impl Sources {
@@ -39,7 +40,7 @@ impl Sources {
             merge: Merge::new(direction, from, until),
             direction,
             kinds: Vec::new(),
-            pulled: IdSet::default(),
+            pulled: IdMap::default(),
         }
     }
 
@@ -70,26 +71,32 @@ impl Sources {
         number
     }
 
-    /// Adds an outbox of which nothing was asked yet, at the place that others have come to.
+    /// Adds an outbox of which nothing was asked yet, at the place that others have come to, unless it is there.
     pub(super) fn add_outbox(&mut self, author: AccountId, at: Option<u64>) {
-        if self.pulled.insert(author) {
-            let number = match at {
-                Some(bound) => self.merge.open_at(bound),
-                None => self.merge.open(),
-            };
-            debug_assert_eq!(number, self.kinds.len());
-            self.kinds.push(Source::Outbox(author, 0));
+        if !self.pulled.contains_key(&author) {
+            self.open_outbox(author, at, 0);
         }
+    }
+
+    fn open_outbox(&mut self, author: AccountId, at: Option<u64>, asked: usize) -> usize {
+        let number = match at {
+            Some(bound) => self.merge.open_at(bound),
+            None => self.merge.open(),
+        };
+        debug_assert_eq!(number, self.kinds.len());
+        self.kinds.push(Source::Outbox(author, asked));
+        self.pulled.insert(author, number);
+        number
     }
 
     /// The newest posts of an account.
     pub(super) fn feed_newest(&mut self, author: AccountId, part: &Part, asked: usize) {
-        self.add_outbox(author, None);
-        let number = self.kinds.iter().position(|k| matches!(k, Source::Outbox(a, _) if *a == author));
-        if let Some(number) = number {
-            self.kinds[number] = Source::Outbox(author, asked);
-            self.merge.feed(number, part.entries(author), part.bound);
-        }
+        let number = match self.pulled.get(&author) {
+            Some(number) => *number,
+            None => self.open_outbox(author, None, asked),
+        };
+        self.kinds[number] = Source::Outbox(author, asked);
+        self.merge.feed(number, part.entries(author), part.bound);
     }
 
     /// The home's end: all that the reader follows, and itself, take its place there.

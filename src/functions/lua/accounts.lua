@@ -157,6 +157,17 @@ local function author_look(keys, args)
   return reply
 end
 
+-- Those of the records that a home doesn't hold: who is pushed again may have been for a while.
+local function missing_of(home, records)
+  local there, missing = {}, {}
+  local all = redis.call('LRANGE', home, 0, -1)
+  for i = 1, #all do there[all[i]] = true end
+  for i = 1, #records do
+    if not there[records[i]] then missing[#missing + 1] = records[i] end
+  end
+  return missing
+end
+
 -- settle: takes a pull mark away, if the home holds all that it stood for.
 -- KEYS  record, marks, home; if the author's followers are spread: its followers in this bucket, the piece
 -- ARGV  author, mark, new marks stamp, since, piece (-1: small), depth, '1' if the home may be dropped,
@@ -183,6 +194,7 @@ local function settle(keys, args)
     for i = #args, 13, -1 do
       if order_of(args[i]) > floor then append[#append + 1] = args[i] .. author end
     end
+    if #append > 0 then append = missing_of(home, append) end
     local room = fit[CUT_AT] + GROUP - redis.call('LLEN', home)
     if order_of(args[8]) > floor or #append + math.ceil(#append / (GROUP - 1)) > math.max(room, 2 * GROUP) then
       if args[7] ~= '1' then return { 'left' } end

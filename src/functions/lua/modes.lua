@@ -3,21 +3,28 @@
 
 -- mode_set: changes an account's mode, if it is what the caller saw, and has that carried out.
 -- KEYS  record, outbox, journal
--- ARGV  mode that the caller saw ('' none), mode that it becomes, most entries, then entry, value, or nothing
--- Reply {'ok'}; {'gone'}: no such account; {'stamp', mode}: it is another one; {'busy'}: the journal is full
+-- ARGV  mode that the caller saw ('' none), mode that it becomes ('' it stays),
+--       who asks: 'x' who carries a change out, 'p' the policy (refused if somebody told by hand), 'h' somebody by hand,
+--       then what is told ('' nothing any more), graph stamp that the caller saw, new graph stamp (all '' but for 'h'),
+--       most entries, then entry, value, or nothing
+-- Reply {'ok'}; {'gone'}: no such account; {'stamp', mode}: something is another; {'busy'}: the journal is full
 local function mode_set(keys, args)
   if not is_there(keys[1]) then return { 'gone' } end
-  local before = redis.call('HGET', keys[1], 'm') or ''
-  if before ~= args[1] then return { 'stamp', before } end
-  if #args > 3 then
-    if journal_full(keys[3], tonumber(args[3]), 1) then return { 'busy' } end
-    redis.call('HSET', keys[3], args[4], args[5])
+  local record = redis.call('HMGET', keys[1], 'm', 'mf', 'g')
+  local before, told = record[1] or '', record[2] or ''
+  if before ~= args[1] or (args[3] == 'p' and told ~= '') or (args[3] == 'h' and record[3] ~= args[5]) then
+    return { 'stamp', before }
+  end
+  if #args > 7 then
+    if journal_full(keys[3], tonumber(args[7]), 1) then return { 'busy' } end
+    redis.call('HSET', keys[3], args[8], args[9])
   end
   if string.sub(args[2], 1, 1) == 'P' then
     local last = redis.call('LINDEX', keys[2], -1)
     if last then redis.call('HSET', keys[1], 'b', live_id(string.sub(last, -8))) end
   end
-  redis.call('HSET', keys[1], 'm', args[2])
+  if args[2] ~= '' then redis.call('HSET', keys[1], 'm', args[2]) end
+  if args[3] == 'h' then redis.call('HSET', keys[1], 'mf', args[4], 'g', args[6]) end
   return { 'ok' }
 end
 
@@ -37,7 +44,7 @@ local function holds(head, name, member)
   if type(score) ~= 'table' then return score end
   if string.sub(score.err, 1, 9) ~= 'WRONGTYPE' then error(score) end
   local of, piece, depth = hash(member), 0, 0
-  while redis.call('GETBIT', key, HEADER_BITS + 2 ^ depth + piece) == 1 do
+  while redis.call('BITFIELD_RO', key, 'GET', 'u1', HEADER_BITS + 2 ^ depth + piece)[1] == 1 do
     depth = depth + 1
     piece = of % 2 ^ depth
   end

@@ -1,5 +1,6 @@
--- How often an account posts and is pulled stands in its record: pn, times that it was pulled; ra, "since at posts pulls
--- posts_a_day pulls_a_day": since when that is counted, how many there were at a moment, and how many a day before it.
+-- How often an account posts and is pulled stands in its record: pn, times that it was pulled; ra, "at posts pulls
+-- posts_a_day pulls_a_day known": how many there were at a moment, how many a day before it, and how much of that is known,
+-- from 0 to 1. It stays below 64 bytes, or the record would be no listpack any more.
 
 local MEMORY_MS = 21600000 -- what is six hours old counts for a third
 
@@ -8,26 +9,27 @@ local MEMORY_MS = 21600000 -- what is six hours old counts for a third
 local function note_rates(record, now, every, pulls)
   local seen = redis.call('HMGET', record, 'm', 'mf', 'p', 'pn', 'ra', 'nF', 'fd')
   local posts, pulled = tonumber(seen[3] or 0), tonumber(seen[4] or 0) + pulls
-  local since, at, posts_then, pulled_then, by_post, by_pull =
-    string.match(seen[5] or '', '^(%d+) (%d+) (%d+) (%d+) (%S+) (%S+)$')
+  local at, posts_then, pulled_then, by_post, by_pull, known =
+    string.match(seen[5] or '', '^(%d+) (%d+) (%d+) (%S+) (%S+) (%S+)$')
   local fields = {}
   if pulls > 0 then fields = { 'pn', pulled } end
-  if not since then
-    since, at, by_post, by_pull, posts_then = now, now, 0, 0, nil
+  local is_new = not at
+  if is_new then
+    by_post, by_pull, known = 0, 0, 0
   elseif now - at >= every then
     local days, kept = (now - at) / 86400000, math.exp((at - now) / MEMORY_MS)
     by_post = by_post * kept + math.max(posts - posts_then, 0) / days * (1 - kept)
     by_pull = by_pull * kept + math.max(pulled - pulled_then, 0) / days * (1 - kept)
-    at, posts_then = now, nil
+    known = 1 - (1 - known) * kept
+    is_new = true
   end
-  if not posts_then then
+  if is_new then
     fields[#fields + 1] = 'ra'
-    fields[#fields + 1] = string.format('%.0f %.0f %.0f %.0f %.6g %.6g', since, at, posts, pulled, by_post, by_pull)
+    fields[#fields + 1] = string.format('%.0f %.0f %.0f %.3g %.3g %.3g', now, posts, pulled, by_post, by_pull, known)
   end
   if #fields > 0 then redis.call('HSET', record, unpack(fields)) end
-  -- What was not seen yet counts for nothing: an average over the time that was.
-  local known = 1 - math.exp((since - at) / MEMORY_MS)
-  if known <= 0 then known = 1 end
-  return { seen[1] or '', seen[2] or '', string.format('%.6g', by_post / known), string.format('%.6g', by_pull / known),
+  -- What was not seen counts for nothing: an average over the time that was.
+  local whole = math.max(tonumber(known), 1e-9)
+  return { seen[1] or '', seen[2] or '', string.format('%.6g', by_post / whole), string.format('%.6g', by_pull / whole),
     seen[6] or '0', seen[7] or '0' }
 end
