@@ -37,7 +37,7 @@ local function holds(head, name, member)
   if type(score) ~= 'table' then return score end
   if string.sub(score.err, 1, 9) ~= 'WRONGTYPE' then error(score) end
   local of, piece, depth = hash(member), 0, 0
-  while redis.call('GETBIT', key, HEADER_BITS + 2 ^ depth + piece) == 1 do
+  while redis.call('BITFIELD_RO', key, 'GET', 'u1', HEADER_BITS + 2 ^ depth + piece)[1] == 1 do
     depth = depth + 1
     piece = of % 2 ^ depth
   end
