@@ -11,6 +11,7 @@ use crate::cluster::{Answer, Batch};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
+use crate::rules;
 
 /// What a page pulls.
 #[derive(Debug)]
@@ -70,7 +71,9 @@ impl<'a> Pulls<'a> {
         let mut late = Vec::new();
         for (author, waiting) in std::mem::take(&mut self.theirs) {
             match waiting.landed().await {
-                Some((sent, newest)) if self.is_fresh(sent) && self.suffices(&newest) => {
+                Some((sent, newest))
+                    if (self.is_fresh(sent) || !rules::holds("flight_age")) && self.suffices(&newest) =>
+                {
                     self.known.push((author, newest));
                 }
                 // It was given up, or was another page's: we look ourselves.
