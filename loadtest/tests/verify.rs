@@ -26,6 +26,13 @@ impl Ran {
         counted.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 
+    /// Some accounts were pulled, and some were handed over.
+    fn must_have_crossed(&self) {
+        for event in ["pulled after a round", "other modes than a round before"] {
+            assert!(self.count(&format!("/events/{event}")) > 0, "{event}: {}", self.told);
+        }
+    }
+
     fn must_be_right(&self) {
         assert!(self.wrongs().is_empty() && self.code == Some(0), "{:?}\n{}", self.wrongs(), self.told);
     }
@@ -59,9 +66,10 @@ fn long_run(visible_within_ms: &str) {
     let ran = verify(seed(), &["--operations", "6000", "--visible-within-ms", visible_within_ms]);
     ran.must_be_right();
     assert!(ran.count("/pages_checked") > 2_000 && ran.count("/posts") > 500, "{}", ran.told);
-    for operation in ["publish", "delete", "follow", "unfollow", "block", "read", "sweep"] {
+    for operation in ["publish", "delete", "follow", "unfollow", "block", "read", "sweep", "way"] {
         assert!(ran.count(&format!("/operations/{operation}/acknowledged")) > 0, "{operation}: {}", ran.told);
     }
+    ran.must_have_crossed();
 }
 
 #[test]
@@ -72,6 +80,18 @@ fn every_page_is_right_when_nothing_is_cached() {
 #[test]
 fn every_page_is_right_when_others_may_be_seen_late() {
     long_run("200");
+}
+
+#[test]
+fn every_page_is_right_whatever_the_policy_is() {
+    for policy in ["push", "pull", "threshold", "cost"] {
+        let ran = verify(seed(), &["--policy", policy, "--operations", "1800", "--round", "600"]);
+        ran.must_be_right();
+        // Where there is a single way only what was created the other way crosses over, and only once.
+        if policy == "threshold" {
+            ran.must_have_crossed();
+        }
+    }
 }
 
 #[test]

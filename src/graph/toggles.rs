@@ -169,9 +169,13 @@ pub(crate) async fn unfollow(context: &Arc<Context>, reader: AccountId, author: 
     apply(context, reader, || {
         Box::pin(async {
             // First the request: an approval may turn it into a follow between these two looks, never back.
-            if requested(context, reader, author).await?.is_none()
-                && following.score(&author).await?.is_none()
-            {
+            let is_unasked = async || requested(context, reader, author).await.map(|asked| asked.is_none());
+            let follows_not = async || following.score(&author).await.map(|since| since.is_none());
+            let is_nothing = match rules::holds("request_first") {
+                true => is_unasked().await? && follows_not().await?,
+                false => follows_not().await? && is_unasked().await?,
+            };
+            if is_nothing {
                 return Ok(None);
             }
             unfollow_intent(context, reader, author).map(Some)

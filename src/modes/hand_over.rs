@@ -166,7 +166,7 @@ impl Marker<'_> {
         Ok(())
     }
 
-    /// Key by key, while their slot moves: the mark, then the stamp that tells of it.
+    /// Key by key, while their slot moves.
     async fn mark_plainly(&self, accounts: &[AccountId], touched: &mut Touched) -> Result<()> {
         let context = self.context;
         for account in accounts {
@@ -186,7 +186,12 @@ impl Marker<'_> {
             let mark = Command::new("HSET").arg(&keys.marks(*account));
             let mark = mark.arg(&self.author.to_bytes()).arg(&draw());
             let stamp = Command::new("HSET").arg(&keys.account(*account)).arg("t").arg(&draw());
-            for command in [mark, stamp] {
+            // As the function does: with a new stamp and without the mark a reader would believe that it need not pull.
+            let mut commands = [mark, stamp];
+            if !rules::holds("mark_before_stamp") {
+                commands.reverse();
+            }
+            for command in commands {
                 let answer = context.once(context.slot(*account), command).await?;
                 touched.add(&answer);
                 answer.ok()?;

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 use super::checks::{is_collapsed, whole_timeline};
 use super::truth::{self, State};
 use super::world::{Faults, World, world};
+use crate::Mode;
 use crate::engine::Engine;
 use crate::ids::AccountId;
 use crate::sharded::Order;
@@ -58,6 +59,32 @@ pub(super) fn check_follows(readers: &[AccountId], authors: &[AccountId], when: 
             let is_gone = truth::is_deleted(w, author) || truth::is_deleted(w, reader);
             if is_gone && State::of(w, reader).following.contains_key(&author) {
                 w.violated(format!("{when}: {reader} follows {author}, and one of them is deleted"));
+            }
+        }
+    });
+}
+
+/// Whoever follows an account that is pulled pulls it; no change of mode has come to a halt.
+pub(super) fn check_modes(when: &str) {
+    world(|w| {
+        let is_there = |w: &World, account: &AccountId| !truth::is_deleted(w, *account);
+        let all: Vec<AccountId> = w.accounts.iter().copied().filter(|account| is_there(w, account)).collect();
+        for author in &all {
+            match truth::mode(w, *author) {
+                Mode::Push => {}
+                Mode::Promoting => {
+                    w.violated(format!("{when}: {author} is promoting, and nobody works on that"))
+                }
+                Mode::Pull => {
+                    let misses = |w: &World, reader: &AccountId| {
+                        State::of(w, *reader).following.contains_key(author)
+                            && !truth::marked(w, *reader).contains(author)
+                    };
+                    let missing: Vec<_> = all.iter().filter(|reader| misses(w, reader)).collect();
+                    if !missing.is_empty() {
+                        w.violated(format!("{when}: {author} is pulled, and {missing:?} don't"));
+                    }
+                }
             }
         }
     });

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::ends;
 use super::instances::{ids_in, in_a_world, instance, watch};
 use super::moving::Moving;
-use super::shape::{MIXES, Mix, Shape};
+use super::shape::{DECIDE_EVERY, MIXES, Mix, Shape, policy_of};
 use super::truth;
 use super::world::{Toggle, world};
 use crate::engine::Engine;
@@ -31,6 +31,10 @@ pub(super) struct Outcome {
 /// Lives through the history of a seed.
 pub(super) fn live(seed: u64, shape: Shape, rules_out: &[&'static str], is_traced: bool) -> Outcome {
     in_a_world(seed, rules_out, is_traced, || async move {
+        world(|w| {
+            w.policy = policy_of(seed);
+            w.decide_every = DECIDE_EVERY;
+        });
         let mix = MIXES[usize::try_from(seed % 4).unwrap_or(0)];
         History::new(shape, mix).await.live().await
     })
@@ -199,6 +203,7 @@ impl History {
     async fn check(&mut self, when: &str) {
         ends::check_follows(&self.readers, &self.authors, when);
         ends::check_slots();
+        ends::check_modes(when);
         ends::check_tokens();
         for reader in self.readers.clone() {
             let short = world(|w| w.pick(&[2, 3]));
@@ -214,6 +219,8 @@ impl History {
         for author in self.authors.clone() {
             *self.counts.entry("stray edge").or_default() += ends::strays(&engine, author).await.len() as u64;
         }
-        *self.counts.entry("marks left").or_default() += world(|w| truth::marks(w)) as u64;
+        for (what, many) in world(|w| truth::needless_marks(w)) {
+            *self.counts.entry(what).or_default() += many;
+        }
     }
 }

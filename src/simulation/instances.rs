@@ -52,12 +52,15 @@ pub(super) async fn instance() -> (usize, Engine) {
         w.instances.push(Instance { is_dead: false, frozen_until: Instant::now() });
         (w.instances.len() - 1, w.keys.clone())
     });
-    let (engine, sets) = settings(world(|w| w.visible_within));
+    let (visible_within, policy, decide_every) =
+        world(|w| (w.visible_within, w.policy.clone(), w.decide_every));
+    let (engine, sets) = settings(visible_within, decide_every);
     let router = Router::simulated(Arc::new(Link(number))).expect("a router");
     let store = Store::simulated(router, keys, sets).expect("a store");
+    let own = || Own { policy: Some(policy.clone()), ..Own::default() };
     loop {
         // Its first lease may be lost.
-        if let Ok(engine) = Engine::over(store.clone(), engine.clone(), Own::default()).await {
+        if let Ok(engine) = Engine::over(store.clone(), engine.clone(), own()).await {
             return (number, engine);
         }
     }

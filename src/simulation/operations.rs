@@ -8,6 +8,7 @@ use crate::cluster::{Command, Request};
 use crate::engine::Engine;
 use crate::error::{ErrorKind, Result};
 use crate::ids::{AccountId, PostId};
+use crate::modes::Way;
 use crate::post::{Draft, Edit, PostRef, Visibility};
 use crate::timeline::{Cursor, Query, Range};
 
@@ -57,6 +58,13 @@ impl History {
                 let whom = if world(|w| w.chance(500)) { author } else { reader };
                 world(|w| w.ends_all_follows(whom));
                 self.spawn(what, async move { engine.delete_account(whom).await });
+            }
+            "cross" => {
+                let whom = if world(|w| w.chance(800)) { author } else { reader };
+                let way = world(|w| {
+                    w.pick(&[Some(Way::Pull), Some(Way::Pull), Some(Way::Push), Some(Way::Push), None])
+                });
+                self.spawn(what, async move { engine.set_way(whom, way).await.map(drop) });
             }
             "sweep" => self.spawn(what, async move { engine.sweep(0).await.map(drop) }),
             "warm" => self.spawn(what, async move { engine.warm(reader).await.map(drop) }),

@@ -1,7 +1,7 @@
 //! What shows that a rule is needed: a history that is violated without it, and not with it.
 
 use super::history::{Outcome, live};
-use super::scripts::{Script, follows, homes, play, posts, reading, spreading};
+use super::scripts::{Script, follows, homes, modes, play, posts, reading, spreading};
 use super::shape::Shape;
 
 /// How it shows.
@@ -54,6 +54,15 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("fence_edge", Scripted(follows::unfollow_is_lost)),
     ("fence_unmark", Scripted(follows::edge_is_lost_at_the_author)),
     ("edge_in_settle", Backed("fence_unmark", follows::edge_is_lost_at_the_reader)),
+    ("request_first", Scripted(follows::approved_while_it_unfollows)),
+    // Push and pull
+    ("marks_first", Scripted(modes::promoted)),
+    ("fence_promotion", Scripted(modes::marks_are_lost)),
+    ("still_promoting", Scripted(modes::promotion_is_overtaken)),
+    ("mark_anew", Scripted(modes::demotion_stalls)),
+    ("following_checked", Scripted(modes::unfollowed_before_it_is_marked)),
+    ("mark_before_stamp", Scripted(modes::marked_in_a_moving_slot)),
+    ("own_change", Scripted(modes::promotion_of_another_time)),
     // Reading
     ("stamps_compared", Random(20)),
     ("stamps_first", Backed("known_first", reading::home_before_its_stamps)),
@@ -65,6 +74,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("leaf_still", Scripted(reading::pieces_were_split)),
     ("own_uncached", Scripted(reading::own_post_deleted)),
     ("cache_age", Scripted(reading::cached_post_deleted)),
+    ("flight_age", Scripted(reading::joined_an_old_look)),
     // Posts, deliveries
     ("id_above_last", Random(40)),
     ("token", Scripted(posts::sent_twice)),

@@ -1,9 +1,11 @@
 //! How histories are shaped: what clients do, how often what goes wrong, how small everything is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::world::Faults;
-use crate::settings::EngineSettings;
+use super::world::{Faults, world};
+use crate::modes::{Facts, Policy, Threshold, Way};
+use crate::settings::{EngineSettings, ModeSettings};
 use crate::sharded::SetSettings;
 
 /// How a history is shaped.
@@ -45,16 +47,19 @@ impl Shape {
     };
 }
 
+/// How often a policy is asked.
+pub(super) const DECIDE_EVERY: Duration = Duration::from_millis(60);
+
 /// What clients do, and how many of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mix {
     pub(super) readers: usize,
     pub(super) authors: usize,
     /// Of 1,000 operations; the rest are reads.
-    pub(super) shares: [(&'static str, u64); 13],
+    pub(super) shares: [(&'static str, u64); 14],
 }
 
-const fn mix(readers: usize, authors: usize, of: [u64; 13]) -> Mix {
+const fn mix(readers: usize, authors: usize, of: [u64; 14]) -> Mix {
     let shares = [
         ("publish", of[0]),
         ("follow", of[1]),
@@ -69,20 +74,21 @@ const fn mix(readers: usize, authors: usize, of: [u64; 13]) -> Mix {
         ("upwards", of[10]),
         ("bury", of[11]),
         ("edit", of[12]),
+        ("cross", of[13]),
     ];
     Mix { readers, authors, shares }
 }
 
 /// Everything; one pair of accounts; one reader; one author with many followers.
 pub(super) const MIXES: [Mix; 4] = [
-    mix(4, 3, [270, 150, 80, 30, 50, 20, 35, 3, 60, 25, 30, 4, 20]),
-    mix(2, 1, [220, 240, 230, 5, 10, 15, 25, 3, 40, 10, 20, 1, 10]),
-    mix(1, 3, [330, 100, 30, 10, 10, 3, 110, 3, 150, 5, 20, 1, 10]),
-    mix(4, 1, [260, 260, 140, 5, 5, 50, 20, 3, 20, 10, 20, 0, 10]),
+    mix(4, 3, [270, 150, 80, 30, 50, 20, 35, 3, 60, 25, 30, 4, 20, 25]),
+    mix(2, 1, [220, 240, 230, 5, 10, 15, 25, 3, 40, 10, 20, 1, 10, 40]),
+    mix(1, 3, [330, 100, 30, 10, 10, 3, 110, 3, 150, 5, 20, 1, 10, 20]),
+    mix(4, 1, [260, 260, 140, 5, 5, 50, 20, 3, 20, 10, 20, 0, 10, 40]),
 ];
 
 /// Small homes and pages, one member a piece, short leases.
-pub(super) fn settings(visible_within: Duration) -> (EngineSettings, SetSettings) {
+pub(super) fn settings(visible_within: Duration, decide_every: Duration) -> (EngineSettings, SetSettings) {
     let engine = EngineSettings {
         visible_within,
         home_posts: 5,
@@ -97,8 +103,42 @@ pub(super) fn settings(visible_within: Duration) -> (EngineSettings, SetSettings
         posts_cached: 100,
         accounts_cached: 100,
         outboxes_cached: 100,
+        modes: ModeSettings { decide_every, ..ModeSettings::default() },
         ..EngineSettings::default()
     };
     let sets = SetSettings { piece_limit: Some(1), spread_at: Some(1_000), trees_cached: 1_000 };
     (engine, sets)
+}
+
+/// Nobody crosses over but by hand.
+#[derive(Debug)]
+pub(super) struct ByHand;
+
+impl Policy for ByHand {
+    fn way(&self, facts: &Facts) -> Way {
+        facts.now
+    }
+}
+
+/// Changes its mind for no reason.
+#[derive(Debug)]
+struct Whim;
+
+impl Policy for Whim {
+    fn way(&self, facts: &Facts) -> Way {
+        match (world(|w| w.chance(300)), facts.now) {
+            (true, Way::Push) => Way::Pull,
+            (true, Way::Pull) => Way::Push,
+            (false, now) => now,
+        }
+    }
+}
+
+/// Who decides about push and pull in the history of a seed.
+pub(super) fn policy_of(seed: u64) -> Arc<dyn Policy> {
+    match seed % 3 {
+        0 => Arc::new(ByHand),
+        1 => Arc::new(Threshold { pull_from: 2, push_below: 2 }),
+        _ => Arc::new(Whim),
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::data::Data;
 use super::world::World;
+use crate::Mode;
 use crate::ids::{AccountId, PostId};
 use crate::keys::{Place, set_of_account};
 use crate::post::Post;
@@ -117,12 +118,36 @@ pub(super) fn journal_entries(world: &World) -> usize {
     world.keys.buckets().all().zip(world.nodes.iter().map(|n| &n.data)).map(length).sum()
 }
 
-/// Pull marks of all accounts.
-pub(super) fn marks(world: &World) -> usize {
-    let of = |account: &AccountId| {
-        world.data_of(*account).hash(&world.keys.marks(*account)).ok().flatten().map_or(0, BTreeMap::len)
-    };
-    world.accounts.iter().map(of).sum()
+/// How an account is delivered.
+pub(super) fn mode(world: &World, account: AccountId) -> Mode {
+    let record = world.data_of(account).hash(&world.keys.account(account)).ok().flatten();
+    let stored = record.and_then(|record| record.get(b"m".as_slice()));
+    Mode::from_letter(stored.and_then(|mode| mode.first().copied()).unwrap_or_default())
+}
+
+/// Whom an account has pull marks of.
+pub(super) fn marked(world: &World, reader: AccountId) -> BTreeSet<AccountId> {
+    let marks = world.data_of(reader).hash(&world.keys.marks(reader)).ok().flatten();
+    let has =
+        |author: &&AccountId| marks.is_some_and(|marks| marks.contains_key(author.to_bytes().as_slice()));
+    world.accounts.iter().filter(has).copied().collect()
+}
+
+/// Marks that make reads dearer and nothing wrong: of who is pushed, of whom nobody follows.
+pub(super) fn needless_marks(world: &World) -> BTreeMap<&'static str, u64> {
+    let mut counts = BTreeMap::new();
+    for reader in &world.accounts {
+        let following = State::of(world, *reader).following;
+        for author in marked(world, *reader) {
+            let what = match following.contains_key(&author) {
+                false => "mark without a follow",
+                true if mode(world, author) == Mode::Push => "mark of a pushed one",
+                true => continue,
+            };
+            *counts.entry(what).or_default() += 1;
+        }
+    }
+    counts
 }
 
 /// What an account's slot says of it in two places, differently: posts and outbox, the record's counts and what they

@@ -16,17 +16,22 @@ use super::data::{Data, Done, Out};
 use super::gates::Gate;
 use super::lua;
 use super::moving::{Moving, may_run};
+use super::shape::ByHand;
 use super::truth::State;
 use crate::bucket::{Buckets, mix64};
 use crate::cluster::{Answer, Epoch, NodeAddr, Reply, Request};
 use crate::ids::AccountId;
 use crate::keys::{Keyspace, slot_of_key};
+use crate::modes::Policy;
 use crate::rules;
 
 /// log2 of the number of buckets.
 const BUCKET_BITS: u32 = 2;
 /// When the simulation begins: an hour of 2023.
 const EPOCH_MS: u64 = 1_700_000_000_000;
+
+/// How often a policy is asked in scripts: not at all.
+const DECIDE_SELDOM: Duration = Duration::from_secs(3_600);
 
 /// One bucket.
 pub(super) struct Node {
@@ -90,6 +95,9 @@ pub(super) struct World {
     pub(super) gates: Vec<Gate>,
     /// How long caches may be behind.
     pub(super) visible_within: Duration,
+    /// Who decides about push and pull, and how often.
+    pub(super) policy: Arc<dyn Policy>,
+    pub(super) decide_every: Duration,
     /// What was true not long ago, while caches may be behind.
     pub(super) moments: VecDeque<Arc<Moment>>,
     pub(super) edits: Vec<Edited>,
@@ -135,6 +143,8 @@ impl World {
             late: 0,
             gates: Vec::new(),
             visible_within: Duration::ZERO,
+            policy: Arc::new(ByHand),
+            decide_every: DECIDE_SELDOM,
             moments: VecDeque::new(),
             edits: Vec::new(),
             epoch_ms: EPOCH_MS,

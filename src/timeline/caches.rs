@@ -142,7 +142,7 @@ impl Caches {
             restrictions: Fresh::new("restrictions", settings.accounts_cached, t),
             outboxes: Fresh::new("outboxes", settings.outboxes_cached, t),
             flights: Flights::default(),
-            asked: Fresh::new("asked", ASKED_MAX, ASK_EVERY),
+            asked: Fresh::new("asked", ASKED_MAX, rules::size(ASK_EVERY, Duration::from_millis(40))),
         }
     }
 }

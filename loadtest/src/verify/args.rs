@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, value_parser};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What goes wrong on purpose during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
@@ -17,6 +17,22 @@ pub(crate) enum Chaos {
     Failover,
     /// Slots move, key by key.
     Reshard,
+}
+
+/// Who decides which accounts are pushed and which are pulled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Policy {
+    /// All are pushed; those that are created otherwise are handed over.
+    Push,
+    /// All are pulled.
+    Pull,
+    /// By the number of followers, with thresholds that accounts cross again and again.
+    Threshold,
+    /// By what either way costs.
+    Cost,
+    /// The threshold, and besides accounts are told by hand, back and forth.
+    Mixed,
 }
 
 /// What is broken behind the engine's back, so that this test must find it.
@@ -63,6 +79,9 @@ pub(crate) struct VerifyArgs {
     /// The setting `visible_within`, in milliseconds [default: by the seed, 0 or 200]
     #[arg(long, value_name = "MS", value_parser = value_parser!(u64).range(0..=5_000))]
     pub(crate) visible_within_ms: Option<u64>,
+    /// Who is pushed and who is pulled; what a page shows does not depend on it
+    #[arg(long, value_enum, default_value = "mixed")]
+    pub(crate) policy: Policy,
     /// What goes wrong meanwhile; the instances are processes of their own then
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) chaos: Vec<Chaos>,

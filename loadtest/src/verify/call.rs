@@ -29,6 +29,13 @@ pub(crate) enum Switch {
     Hide,
 }
 
+/// How an account's posts reach its followers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Way {
+    Push,
+    Pull,
+}
+
 /// A post to publish; references are ids with their authors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PostSpec {
@@ -102,6 +109,11 @@ pub(crate) enum Call {
     SetState {
         account: u64,
         state: State,
+    },
+    /// `None`: the policy decides again.
+    SetWay {
+        account: u64,
+        way: Option<Way>,
     },
     DeleteAccount {
         account: u64,
@@ -229,6 +241,7 @@ impl Call {
             Self::Create { .. } => "create",
             Self::SetLock { .. } => "lock",
             Self::SetState { .. } => "state",
+            Self::SetWay { .. } => "way",
             Self::DeleteAccount { .. } => "delete account",
             Self::Follow { .. } => "follow",
             Self::Unfollow { .. } => "unfollow",

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::call::{Asked, Call, PostSpec, Reply, Switch, Which};
+use super::call::{Asked, Call, PostSpec, Reply, State, Switch, Which};
 use super::check::Wrong;
-use super::facts::{Change, OPEN, Time};
+use super::facts::{Change, OPEN, Time, Tri, Window};
 use super::run::{Ended, Run};
 use super::steps::{Action, Place, PostPlan, Step};
 use super::world::{PostFact, PostNo};
@@ -72,6 +72,7 @@ impl Client<'_> {
                     fact.change(start, end, state);
                 }
             }
+            Action::Cross(way) => drop(self.write(Call::SetWay { account: self.actor, way }).await),
             Action::Create { is_locked, is_pulled } => {
                 let call = Call::Create { account: self.actor, is_locked, is_pulled };
                 if self.write(call).await.is_some() {
@@ -137,12 +138,38 @@ impl Client<'_> {
 
     async fn switch(&self, what: Switch, other: u64, on: bool) {
         let call = Call::Switch { account: self.actor, other, what, on };
-        let start = self.run.now();
-        if self.write(call).await.is_some() {
-            let mut world = self.run.world();
-            let end = self.run.now();
-            world.switched(what, (self.actor, other), on, (start, end));
+        let (run, pair, start) = (self.run, (self.actor, other), self.run.now());
+        match run.call(self.instance, call.clone()).await {
+            Ended::Done(_) => {
+                let mut world = run.world();
+                let end = run.now();
+                world.switched(what, pair, on, (start, end));
+            }
+            // The other account is gone. A try before that may have been carried out.
+            Ended::Refused { kind, is_unsure, .. } if kind == "NotFound" => {
+                if is_unsure {
+                    let mut world = run.world();
+                    world.switch_fact(what, self.actor, other).influence(on, start, OPEN);
+                }
+            }
+            // Whoever is suspended only takes back. Its state is its own affair, so no try has found another one.
+            Ended::Refused { kind, .. } if kind == "Invalid" && on && self.is_suspended() => {}
+            Ended::Refused { kind, message, .. } => {
+                let text = format!("{call:?} was refused: {kind}: {message}");
+                run.wrong(Wrong::Stuck, self.actor, None, text);
+            }
+            Ended::Stuck => {}
         }
+    }
+
+    fn is_suspended(&self) -> bool {
+        let now = self.run.now();
+        let is = |state| state == State::Suspended;
+        let world = self.run.world();
+        world
+            .states
+            .get(&self.actor)
+            .is_some_and(|fact| fact.is(Window { from: now, to: now }, is) == Tri::Yes)
     }
 
     async fn answer(&self, requester: u64, yes: bool) {
@@ -330,7 +357,7 @@ impl Client<'_> {
 
 /// Whether a call may name an account that somebody else has deleted, or be a second sending of a deletion.
 fn may_miss(call: &Call) -> bool {
-    matches!(call, Call::Switch { .. } | Call::Unfollow { .. } | Call::DeleteAccount { .. })
+    matches!(call, Call::Unfollow { .. } | Call::DeleteAccount { .. })
 }
 
 /// What a post says after so many edits.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::call::Switch;
-use super::check::{Seen, Violation};
+use super::check::{Seen, Violation, Wrong};
 use super::facts::{Fact, OPEN, Time};
 use super::world::{PostFact, PostNo, World};
 
@@ -34,6 +34,13 @@ pub(crate) fn explain(world: &World, violation: &Violation, stored: &str) -> Str
     if let Some(other) = violation.other {
         pair(&mut text, world, violation.reader, other);
         pair(&mut text, world, other, violation.reader);
+    }
+    if violation.wrong == Wrong::Miscounted && violation.other.is_none() {
+        for (&(what, by, other), switched) in &world.switches {
+            if by == violation.reader && what != Switch::Mute {
+                fact(&mut text, &format!("{what:?} of {other} by {by}"), Some(switched));
+            }
+        }
     }
     text.push_str(stored);
     text

@@ -17,6 +17,7 @@ mod check;
 mod drive;
 mod explain;
 mod facts;
+mod modes;
 mod outcome;
 mod perform;
 mod plan;
@@ -43,7 +44,7 @@ use tideline::local_cluster::{ClusterSpec, LocalCluster};
 use crate::report;
 use crate::target::Target;
 pub(crate) use args::VerifyArgs;
-use args::{Chaos, Sabotage};
+use args::{Chaos, Policy, Sabotage};
 use call::Call;
 use chaos::Storm;
 use outcome::{Basis, Outcome};
@@ -94,6 +95,7 @@ fn setup_of(args: &VerifyArgs, target: &Target, seed: u64) -> Setup {
         visible_within_ms: args.visible_within_ms.unwrap_or(if seed.is_multiple_of(2) { 0 } else { 200 }),
         home_posts: if seed.is_multiple_of(3) { 40 } else { 16 },
         spread_at: 30,
+        policy: args.policy,
         is_replicated: args.has(Chaos::Failover),
     }
 }
@@ -121,7 +123,7 @@ async fn verify(args: &VerifyArgs, target: &Target) -> anyhow::Result<Outcome> {
     let world = World { visible_within: setup.visible_within_ms * 1_000, ..World::default() };
     let run = Run::new(start(args, &setup).await?, world);
     let clients = usize::try_from(args.clients)?;
-    let mut planner = Planner::new(seed, u64::from(args.accounts), clients);
+    let mut planner = Planner::new(seed, u64::from(args.accounts), clients, args.policy == Policy::Mixed);
     create(&run, &mut planner).await;
     drive::drive(&run, planner.beginnings(), clients).await?;
     let (mut left, mut rounds) = (args.operations, 0);
@@ -160,6 +162,7 @@ async fn compare(
     tokio::time::sleep(Duration::from_millis(setup.visible_within_ms + 20)).await;
     run.check_pages();
     settle::compare(run).await;
+    modes::compare(run, setup).await?;
     walks::walk(run, seed, depth).await;
     run.check_pages();
     Ok(())

@@ -11,7 +11,7 @@ use tideline::{
     Query, Range, Timeline,
 };
 
-use super::call::{Asked, Call, Counts, Page, PostSpec, Reach, Reply, Shown, State, Switch, Which};
+use super::call::{Asked, Call, Counts, Page, PostSpec, Reach, Reply, Shown, State, Switch, Way, Which};
 
 /// Deliveries that somebody may ask about; more are forgotten.
 const DELIVERIES_MAX: usize = 10_000;
@@ -83,6 +83,13 @@ impl Performer {
         let engine = &self.engine;
         match call {
             Call::Create { .. } | Call::SetLock { .. } | Call::SetState { .. } => self.record(call).await?,
+            Call::SetWay { account: id, way } => {
+                let way = way.map(|way| match way {
+                    Way::Push => tideline::Way::Push,
+                    Way::Pull => tideline::Way::Pull,
+                });
+                drop(engine.set_way(account(id)?, way).await?);
+            }
             Call::DeleteAccount { account: id } => engine.delete_account(account(id)?).await?,
             Call::Follow { reader, author } => {
                 let followed = engine.follow(account(reader)?, account(author)?).await?;

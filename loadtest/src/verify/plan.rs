@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IteratorRandom;
 use rand::{RngExt, SeedableRng};
 
-use super::call::{Reach, State, Switch, Which};
+use super::call::{Reach, State, Switch, Way, Which};
 use super::steps::{Action, Place, PostPlan, Step};
 use super::world::PostNo;
 
@@ -42,12 +42,20 @@ pub(crate) struct Planner {
     random: StdRng,
     accounts: u64,
     clients: usize,
+    /// Whether accounts are told by hand how their posts are delivered.
+    crosses: bool,
     imagined: Imagined,
 }
 
 impl Planner {
-    pub(crate) fn new(seed: u64, accounts: u64, clients: usize) -> Self {
-        Self { random: StdRng::seed_from_u64(seed), accounts, clients, imagined: Imagined::default() }
+    pub(crate) fn new(seed: u64, accounts: u64, clients: usize, crosses: bool) -> Self {
+        Self {
+            random: StdRng::seed_from_u64(seed),
+            accounts,
+            clients,
+            crosses,
+            imagined: Imagined::default(),
+        }
     }
 
     /// Which accounts are locked, and which are pulled, from their creation on.
@@ -164,7 +172,7 @@ impl Planner {
         {
             return step;
         }
-        let actor = self.somebody();
+        let mut actor = self.somebody();
         let action = match self.random.random_range(0..1_000) {
             0..250 => self.publish(actor),
             250..275 => self.own_post(actor).map(Action::Edit),
@@ -178,6 +186,12 @@ impl Planner {
             605..610 => Some(Action::Warm),
             610..613 => Some(Action::Sweep),
             613..615 => Some(Action::Spread),
+            615..635 if self.crosses => {
+                if self.random.random_bool(0.5) {
+                    actor = self.random.random_range(1..=FAMOUS);
+                }
+                Some(self.cross())
+            }
             615..850 => None,
             850..930 => Some(self.walk(Which::Home)),
             930..960 => Some(self.range()),
@@ -383,6 +397,14 @@ impl Planner {
         }
         self.imagined.follows.insert((requester, actor));
         Some(Action::Approve(requester))
+    }
+
+    fn cross(&mut self) -> Action {
+        Action::Cross(match self.random.random_range(0..5) {
+            0 | 1 => Some(Way::Pull),
+            2 | 3 => Some(Way::Push),
+            _ => None,
+        })
     }
 
     fn record(&mut self, actor: u64) -> Action {

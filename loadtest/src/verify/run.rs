@@ -51,6 +51,8 @@ pub(crate) struct Findings {
     known: HashSet<(Wrong, u64, Option<PostNo>, String)>,
     pub(crate) pages: u64,
     pub(crate) events: BTreeMap<&'static str, u64>,
+    /// How accounts were delivered after the last round.
+    modes: BTreeMap<u64, Vec<u8>>,
 }
 
 /// A run.
@@ -95,6 +97,20 @@ impl Run {
 
     pub(crate) fn event(&self, what: &'static str) {
         *self.findings().events.entry(what).or_default() += 1;
+    }
+
+    /// How accounts are delivered after a round.
+    pub(crate) fn note_modes(&self, modes: BTreeMap<u64, Vec<u8>>) {
+        let mut findings = self.findings();
+        let pulled = modes.values().filter(|mode| mode.first() == Some(&b'L')).count();
+        let is_other = |(account, mode): &(&u64, &Vec<u8>)| {
+            findings.modes.get(account).is_some_and(|before| before != *mode)
+        };
+        let changed = modes.iter().filter(is_other).count();
+        for (what, many) in [("pulled after a round", pulled), ("other modes than a round before", changed)] {
+            *findings.events.entry(what).or_default() += u64::try_from(many).unwrap_or(u64::MAX);
+        }
+        findings.modes = modes;
     }
 
     /// Whether a call was not carried out in time. What was done since then is not known, so nothing can be checked.

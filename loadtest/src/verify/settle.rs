@@ -134,6 +134,8 @@ pub(crate) async fn compare(run: &Arc<Run>) {
 /// What must be counted and listed of an account.
 struct Wanted {
     counts: Counts,
+    /// Blocks and hides that nobody can be sure of: whom they were of is gone.
+    unsure: (u64, u64),
     following: BTreeSet<u64>,
     followers: BTreeSet<u64>,
     /// Who certainly waits for an answer, and who certainly doesn't.
@@ -146,8 +148,8 @@ impl Wanted {
         let all = || world.accounts.iter().copied();
         let following: BTreeSet<u64> = all().filter(|other| is_following(account, *other)).collect();
         let followers: BTreeSet<u64> = all().filter(|other| is_following(*other, account)).collect();
-        let count = |what| {
-            let is_on = |other: &u64| world.is_on(what, account, *other, now) == Tri::Yes;
+        let count = |what, sure| {
+            let is_on = |other: &u64| world.is_on(what, account, *other, now) == sure;
             // Those that are deleted stay in one's lists.
             u64::try_from(world.states.keys().filter(|other| is_on(other)).count()).unwrap_or(u64::MAX)
         };
@@ -158,8 +160,8 @@ impl Wanted {
             posts: size(posts),
             following: size(following.len()),
             followers: size(followers.len()),
-            blocks: count(Switch::Block),
-            hides: count(Switch::Hide),
+            blocks: count(Switch::Block, Tri::Yes),
+            hides: count(Switch::Hide, Tri::Yes),
         };
         let waits = |other: &u64| {
             let request = world.requests.get(&(*other, account));
@@ -167,7 +169,18 @@ impl Wanted {
         };
         let certainly = all().filter(waits).collect();
         let never = all().filter(|other| !world.requests.contains_key(&(*other, account))).collect();
-        Self { counts, following, followers, waiting: (certainly, never) }
+        let unsure = (count(Switch::Block, Tri::Maybe), count(Switch::Hide, Tri::Maybe));
+        Self { counts, unsure, following, followers, waiting: (certainly, never) }
+    }
+}
+
+impl Wanted {
+    fn admits(&self, counts: Counts) -> bool {
+        let besides = |counted: u64, sure: u64| counted.wrapping_sub(sure);
+        let sure = Counts { blocks: self.counts.blocks, hides: self.counts.hides, ..counts };
+        sure == self.counts
+            && besides(counts.blocks, self.counts.blocks) <= self.unsure.0
+            && besides(counts.hides, self.counts.hides) <= self.unsure.1
     }
 }
 
@@ -179,7 +192,7 @@ async fn compare_account(run: &Arc<Run>, account: u64) {
     };
     let number = usize::try_from(account).unwrap_or(0);
     match run.call(number, Call::Counts { account }).await {
-        Ended::Done(Reply::Counts(counts)) if counts == wanted.counts => {}
+        Ended::Done(Reply::Counts(counts)) if wanted.admits(counts) => {}
         other => {
             let text = format!("counts of {account} are {other:?}, they must be {:?}", wanted.counts);
             run.wrong(Wrong::Miscounted, account, None, text);

@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tideline::cluster::{Replicas, RouterSettings};
 use tideline::sharded::SetSettings;
-use tideline::{Acknowledge, Engine, EngineSettings, Store, StoreOptions};
+use tideline::{Acknowledge, Engine, EngineSettings, ModeSettings, PolicyName, Store, StoreOptions};
+
+use super::args::Policy;
 
 /// How all instances of a run are set up. Goes to other processes as JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -17,6 +19,7 @@ pub(crate) struct Setup {
     pub(crate) visible_within_ms: u64,
     pub(crate) home_posts: u32,
     pub(crate) spread_at: u64,
+    pub(crate) policy: Policy,
     /// Whether writes wait for replicas.
     pub(crate) is_replicated: bool,
 }
@@ -37,6 +40,24 @@ impl Setup {
         StoreOptions { prefix, buckets, router, sets, ..StoreOptions::new(self.seeds.clone()) }
     }
 
+    /// Thresholds in the middle of what most accounts have, so that they cross over and back.
+    fn modes(&self) -> ModeSettings {
+        let policy = match self.policy {
+            Policy::Push => PolicyName::Push,
+            Policy::Pull => PolicyName::Pull,
+            Policy::Threshold | Policy::Mixed => PolicyName::Threshold,
+            Policy::Cost => PolicyName::Cost,
+        };
+        ModeSettings {
+            policy,
+            pull_from: 14,
+            push_below: 12,
+            margin_percent: 1,
+            decide_every: Duration::from_millis(300),
+            ..ModeSettings::default()
+        }
+    }
+
     /// A store alone, to look at what is stored.
     pub(crate) async fn store(&self) -> tideline::Result<Store> {
         Store::open(self.options()).await
@@ -52,6 +73,7 @@ impl Setup {
             lease_ttl: Duration::from_millis(1_500),
             lease_renewal: Duration::from_millis(300),
             acknowledge: if self.is_replicated { Acknowledge::Replicated } else { Acknowledge::Accepted },
+            modes: self.modes(),
             ..EngineSettings::default()
         };
         Engine::builder().store(self.options()).settings(settings).start().await

@@ -1,6 +1,6 @@
 //! Steps of a plan: who does what.
 
-use super::call::{Reach, State, Switch, Which};
+use super::call::{Reach, State, Switch, Way, Which};
 use super::world::PostNo;
 
 /// One step.
@@ -47,6 +47,8 @@ pub(crate) enum Action {
     Reject(u64),
     Lock(bool),
     State(State),
+    /// The actor is pushed, or pulled, or left to the policy.
+    Cross(Option<Way>),
     /// A new account: the actor itself.
     Create {
         is_locked: bool,

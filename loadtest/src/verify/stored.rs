@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use tideline::cluster::{Command, Reply, Request};
+use tideline::sharded::Order;
 use tideline::{AccountId, Store};
 
 use super::args::Sabotage;
 use super::call::Switch;
-use super::check::Violation;
+use super::check::{Violation, Wrong};
 use super::facts::Window;
 use super::rules::View;
 use super::run::Run;
@@ -17,6 +18,20 @@ use super::setup::Setup;
 use super::world::PostNo;
 
 const RECORD_LEN: usize = 16;
+
+/// An account's mode as its record holds it: a letter, and what tells one change from the next.
+pub(crate) async fn mode(store: &Store, account: u64) -> anyhow::Result<Vec<u8>> {
+    let (record, slot) = key(store, 'a', account);
+    let mode = ask(store, slot, Command::new("HGET").arg(&record).arg("m")).await?;
+    Ok(mode.bytes().map_or_else(|_| b"P".to_vec(), <[u8]>::to_vec))
+}
+
+/// Whom an account has pull marks of.
+pub(crate) async fn marks(store: &Store, account: u64) -> anyhow::Result<Vec<u64>> {
+    let (marks, slot) = key(store, 'm', account);
+    numbers(store, Command::new("HKEYS").arg(&marks), slot).await
+}
+
 /// The top bit of a home's author: not a post, but a watermark.
 const WATERMARK: u64 = 1 << 63;
 
@@ -71,9 +86,15 @@ pub(crate) async fn describe(setup: &Setup, violation: &Violation, run: &Run) ->
     });
     let spelled = spelled.collect::<Vec<_>>().join(" ");
     let _ = writeln!(text, "stored, home of {reader} (watermarks between bars): {spelled}");
-    let (marks, slot) = key(&store, 'm', reader);
-    let marked = numbers(&store, Command::new("HKEYS").arg(&marks), slot).await?;
-    let _ = writeln!(text, "stored, pull marks of {reader}: {marked:?}");
+    let _ = writeln!(text, "stored, pull marks of {reader}: {:?}", marks(&store, reader).await?);
+    if violation.wrong == Wrong::Miscounted && violation.other.is_none() {
+        for what in ["blocks", "hides"] {
+            let set = store.sets().of_account::<AccountId>(AccountId::new(reader)?, what)?.pinned();
+            let page = set.page(.., None, 200, Order::Ascending).await?;
+            let listed: Vec<u64> = page.entries.iter().map(|(other, _)| other.get()).collect();
+            let _ = writeln!(text, "stored, {what} of {reader}: {listed:?}");
+        }
+    }
     if let (Some(post), Some(id)) = (&post, post.as_ref().and_then(|post| post.id)) {
         describe_post(&store, &mut text, (reader, post.author, id), &records).await?;
     }
@@ -108,9 +129,7 @@ async fn describe_post(
 }
 
 async fn describe_pair(store: &Store, text: &mut String, reader: u64, author: u64) -> anyhow::Result<()> {
-    let (account, slot) = key(store, 'a', author);
-    let mode = ask(store, slot, Command::new("HGET").arg(&account).arg("m")).await?;
-    let mode = mode.bytes().map_or("P".into(), |mode| String::from_utf8_lossy(&mode[..1]).into_owned());
+    let mode = String::from_utf8_lossy(&mode(store, author).await?[..1]).into_owned();
     let (author_id, reader_id) = (AccountId::new(author)?, AccountId::new(reader)?);
     let followers = store.sets().of_account::<AccountId>(author_id, "followers")?;
     let layout = followers.layout().await?;

@@ -4,8 +4,11 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::{Stage, close};
+use crate::ids::AccountId;
+use crate::keys::{Place, set_of_account};
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::operations::toggle;
+use crate::simulation::truth::State;
 use crate::simulation::world::{Toggle, world};
 use crate::{AccountUpdate, Mode};
 
@@ -287,4 +290,44 @@ pub(in crate::simulation) fn another_request() -> LocalBoxFuture<'static, ()> {
         stage.ends_well().await;
     }
     .boxed_local()
+}
+
+/// R has asked to follow X and takes that back; between its two looks, at the follow and at the request, X approves.
+pub(in crate::simulation) fn approved_while_it_unfollows() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        let locked = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+        stage.engines[0].update_account(author, &locked).await.expect("locked");
+        stage.follow(2, reader, author).await;
+        stage.settled().await;
+        let looks = ["ZSCORE", "HGET"].map(|look| {
+            let key =
+                if look == "ZSCORE" { following_key(reader) } else { world(|w| w.keys.requested(reader)) };
+            Gate::close(1, At::After, look, &key)
+        });
+        let engine = stage.engines[1].clone();
+        let unfollowing = tokio::spawn(toggle(Toggle::Unfollow, engine, reader, author));
+        tokio::select! {
+            () = looks[0].reached() => {}
+            () = looks[1].reached() => {}
+        }
+        // A request that is approved becomes a follow that somebody wants.
+        world(|w| *w.open.entry((Toggle::Follow, reader, author)).or_default() += 1);
+        stage.engines[0].approve(author, reader).await.expect("approved");
+        super::pause(50).await;
+        looks.iter().for_each(Gate::open);
+        unfollowing.await.expect("no panic").expect("an unfollow");
+        stage.settled().await;
+        world(|w| {
+            if State::of(w, reader).following.contains_key(&author) {
+                w.violated("R follows X still: its unfollow was acknowledged, and did nothing");
+            }
+        });
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+fn following_key(reader: AccountId) -> Vec<u8> {
+    world(|w| w.keys.set(Place::Whole, w.keys.bucket_of(reader), &set_of_account("following", reader)))
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod follows;
 pub(super) mod homes;
+pub(super) mod modes;
 pub(super) mod posts;
 pub(super) mod reading;
 pub(super) mod spreading;
@@ -25,6 +26,8 @@ use super::world::{Toggle, world};
 use crate::cluster::{Command, Request};
 use crate::engine::Engine;
 use crate::ids::{AccountId, PostId};
+use crate::keys::{Place, set_of_account};
+use crate::modes::Way;
 use crate::post::Draft;
 use crate::timeline::Query;
 use crate::{Mode, NewAccount};
@@ -136,6 +139,11 @@ impl Stage {
         toggle(Toggle::Unfollow, self.engines[at].clone(), reader, author).await.expect("an unfollow");
     }
 
+    /// Has an account pushed, or pulled; what follows from that goes on beside.
+    async fn set_way(&self, at: usize, author: AccountId, way: Way) {
+        drop(self.engines[at].set_way(author, Some(way)).await.expect("a way"));
+    }
+
     async fn warm(&self, at: usize, reader: AccountId) {
         self.engines[at].warm(reader).await.expect("a home");
     }
@@ -180,6 +188,7 @@ impl Stage {
             }
             ends::check_follows(&self.accounts, &self.accounts, when);
             ends::check_slots();
+            ends::check_modes(when);
             ends::check_tokens();
             for account in &self.accounts {
                 self.publish(2, *account).await;
@@ -194,6 +203,14 @@ impl Stage {
             world(|w| w.violated(format!("{strays:?} don't follow {author}, and are among its followers")));
         }
     }
+}
+
+/// Where the edge is of whom `reader` follows, once it is spread.
+fn part_key(reader: AccountId, author: AccountId) -> Vec<u8> {
+    world(|w| {
+        let name = set_of_account("followers", author);
+        w.keys.set(Place::Part, w.keys.bucket_of(reader), &name)
+    })
 }
 
 async fn read(engine: &Engine, reader: AccountId, limit: usize) {

@@ -4,8 +4,10 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::{Stage, close, pause};
+use crate::Mode;
 use crate::ids::AccountId;
 use crate::simulation::gates::{At, Gate};
+use crate::simulation::shape::Shape;
 use crate::simulation::world::world;
 
 /// R has a home; X has posted before R follows it: only its mark, or what a completion brings, shows that post. Of
@@ -177,6 +179,33 @@ pub(in crate::simulation) fn cached_post_deleted() -> LocalBoxFuture<'static, ()
         stage.engines[0].delete(author, post).await.expect("deleted");
         stage.caches_forget().await;
         stage.read(1, reader, 3).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// L3: a look at X's outbox is slow; X posts, and when caches have had their time another reader joins that look.
+pub(in crate::simulation) fn joined_an_old_look() -> LocalBoxFuture<'static, ()> {
+    async {
+        world(|w| w.visible_within = Shape::CACHED.visible_within);
+        let (stage, [first, second, author]) = Stage::of([1, 2, 3], Mode::Pull).await;
+        for reader in [first, second] {
+            stage.follow(0, reader, author).await;
+            stage.home_of(reader).await;
+            stage.read(1, reader, 3).await;
+        }
+        stage.caches_forget().await;
+        let outbox = world(|w| w.keys.outbox(author));
+        let look = Gate::close(1, At::After, "LRANGE", &outbox);
+        let slow = stage.read_beside(1, first, 3);
+        look.reached().await;
+        stage.publish(0, author).await;
+        stage.caches_forget().await;
+        let joined = stage.read_beside(1, second, 3);
+        stage.turns().await;
+        look.open();
+        slow.await.expect("a page");
+        joined.await.expect("a page");
         stage.ends_well().await;
     }
     .boxed_local()

@@ -3,11 +3,9 @@
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
-use super::{Stage, close, pause};
+use super::{Stage, close, part_key, pause};
 use crate::ids::AccountId;
-use crate::keys::{Place, set_of_account};
 use crate::simulation::gates::{At, Gate};
-use crate::simulation::world::world;
 
 /// X with followers whose homes are whole; its set is a tree, which all instances know.
 async fn followed() -> (Stage, [AccountId; 4], AccountId) {
@@ -91,14 +89,6 @@ pub(in crate::simulation) fn copies_are_lost() -> LocalBoxFuture<'static, ()> {
         stage.ends_well().await;
     }
     .boxed_local()
-}
-
-/// Where the edge is of whom `reader` follows, once it is spread.
-fn part_key(reader: AccountId, author: AccountId) -> Vec<u8> {
-    world(|w| {
-        let name = set_of_account("followers", author);
-        w.keys.set(Place::Part, w.keys.bucket_of(reader), &name)
-    })
 }
 
 /// "Copied" is lost when changes go to the parts already: who copies again brings back what was removed there.
