@@ -158,8 +158,10 @@ impl Drop for Sending<'_> {
 
 /// Sends all that waits, beside: nobody has to wait for a node that is dead.
 pub(super) fn send_all(context: &Arc<Context>) {
+    // A fan-out may be dropped together with its runtime.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     let context = context.clone();
-    tokio::spawn(async move {
+    runtime.spawn(async move {
         if std::mem::replace(&mut context.tasks.riders.waiting().is_sending, true) {
             return;
         }

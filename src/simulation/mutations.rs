@@ -59,11 +59,7 @@ const IN_LUA: &[(&str, &str, &str)] = &[
         "redis.call('HSETNX', head .. 'm' .. members[i], author, mark)",
     ),
     ("following_checked", "if holds(head, '@following:' .. members[i], author) then", "if true then"),
-    (
-        "still_promoting",
-        "if before ~= args[1] or",
-        "if (args[3] ~= 'x' and before ~= args[1]) or",
-    ),
+    ("still_promoting", "if before ~= args[1] or", "if (args[3] ~= 'x' and before ~= args[1]) or"),
     (
         "mark_at_once",
         "    if args[i + 1] ~= '' then redis.call('HSET', keys[2], args[i], args[i + 1]) end\n",
