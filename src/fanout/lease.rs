@@ -102,7 +102,7 @@ async fn ask(context: &Context, name: &[u8], ttl_ms: u64) -> Result<HashSet<Mark
 }
 
 /// The name under which an import holds the tenant: engines don't start while it lives, nor it while they do.
-const IMPORT: &[u8; 8] = b"(import)";
+pub(crate) const IMPORT: &[u8; 8] = b"(import)";
 
 /// Holds the tenant for an import from now on. Refused while engines serve it.
 pub(crate) async fn begin_import(context: &Arc<Context>) -> Result<()> {
