@@ -10,97 +10,71 @@ use crate::functions::Mark;
 use crate::ids::{AccountId, PostId};
 use crate::sharded::{LocalKey, Spot};
 
-/// A kind of deviation; docs/fsck.md tells of each what it means and what a repair does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "each has a line in docs/fsck.md")]
-pub enum FindingKind {
-    EdgeMissing,
-    EdgeOld,
-    EdgeNeedless,
-    FollowsNobody,
-    MarkMissing,
-    MarkOfStranger,
-    MarkMayGo,
-    RequestOutOfStep,
-    EntryMissing,
-    WatermarkLies,
-    HomeWithoutFloor,
-    HomeTooLong,
-    HomeUnlisted,
-    FillHalted,
-    CountWrong,
-    ModeStuck,
-    BurialStuck,
-    PostGone,
-    PostUnlisted,
-    PostAfterDelete,
-    ListingMissing,
-    ListingNeedless,
-    MemberMisplaced,
-    TreeCountWrong,
-    SpreadHalted,
-    SpreadLeftover,
-    PieceOrphaned,
-    PartOrphaned,
-    GuardLeft,
-    KeyOrphaned,
-    PostOrphaned,
-    KeyUnknown,
-    Unreadable,
-    TokenEndless,
-    TokenOfNoPost,
-    EntryStale,
-    EntryUnknown,
-    LeaseUnreadable,
+macro_rules! kinds {
+    ($($kind:ident $label:literal,)*) => {
+        /// A kind of deviation; docs/fsck.md tells of each what it means and what a repair does.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[non_exhaustive]
+        pub enum FindingKind {
+            $(#[doc = concat!("`", $label, "`.")] #[serde(rename = $label)] $kind,)*
+        }
+
+        impl FindingKind {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            /// Its name in reports and metrics.
+            pub fn label(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $label,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    EdgeMissing "edge_missing",
+    EdgeOld "edge_old",
+    EdgeNeedless "edge_needless",
+    FollowsNobody "follows_nobody",
+    MarkMissing "mark_missing",
+    MarkOfStranger "mark_of_stranger",
+    MarkMayGo "mark_may_go",
+    RequestOutOfStep "request_out_of_step",
+    EntryMissing "entry_missing",
+    WatermarkLies "watermark_lies",
+    HomeWithoutFloor "home_without_floor",
+    HomeTooLong "home_too_long",
+    HomeUnlisted "home_unlisted",
+    FillHalted "fill_halted",
+    CountWrong "count_wrong",
+    ModeStuck "mode_stuck",
+    BurialStuck "burial_stuck",
+    PostGone "post_gone",
+    PostUnlisted "post_unlisted",
+    PostAfterDelete "post_after_delete",
+    ListingMissing "listing_missing",
+    ListingNeedless "listing_needless",
+    MemberMisplaced "member_misplaced",
+    TreeCountWrong "tree_count_wrong",
+    SpreadHalted "spread_halted",
+    SpreadLeftover "spread_leftover",
+    PieceOrphaned "piece_orphaned",
+    PartOrphaned "part_orphaned",
+    GuardLeft "guard_left",
+    KeyOrphaned "key_orphaned",
+    PostOrphaned "post_orphaned",
+    KeyUnknown "key_unknown",
+    Unreadable "unreadable",
+    TokenEndless "token_endless",
+    TokenOfNoPost "token_of_no_post",
+    EntryStale "entry_stale",
+    EntryUnknown "entry_unknown",
+    LeaseUnreadable "lease_unreadable",
 }
 
 impl FindingKind {
-    /// Its name in reports and metrics.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::EdgeMissing => "edge_missing",
-            Self::EdgeOld => "edge_old",
-            Self::EdgeNeedless => "edge_needless",
-            Self::FollowsNobody => "follows_nobody",
-            Self::MarkMissing => "mark_missing",
-            Self::MarkOfStranger => "mark_of_stranger",
-            Self::MarkMayGo => "mark_may_go",
-            Self::RequestOutOfStep => "request_out_of_step",
-            Self::EntryMissing => "entry_missing",
-            Self::WatermarkLies => "watermark_lies",
-            Self::HomeWithoutFloor => "home_without_floor",
-            Self::HomeTooLong => "home_too_long",
-            Self::HomeUnlisted => "home_unlisted",
-            Self::FillHalted => "fill_halted",
-            Self::CountWrong => "count_wrong",
-            Self::ModeStuck => "mode_stuck",
-            Self::BurialStuck => "burial_stuck",
-            Self::PostGone => "post_gone",
-            Self::PostUnlisted => "post_unlisted",
-            Self::PostAfterDelete => "post_after_delete",
-            Self::ListingMissing => "listing_missing",
-            Self::ListingNeedless => "listing_needless",
-            Self::MemberMisplaced => "member_misplaced",
-            Self::TreeCountWrong => "tree_count_wrong",
-            Self::SpreadHalted => "spread_halted",
-            Self::SpreadLeftover => "spread_leftover",
-            Self::PieceOrphaned => "piece_orphaned",
-            Self::PartOrphaned => "part_orphaned",
-            Self::GuardLeft => "guard_left",
-            Self::KeyOrphaned => "key_orphaned",
-            Self::PostOrphaned => "post_orphaned",
-            Self::KeyUnknown => "key_unknown",
-            Self::Unreadable => "unreadable",
-            Self::TokenEndless => "token_endless",
-            Self::TokenOfNoPost => "token_of_no_post",
-            Self::EntryStale => "entry_stale",
-            Self::EntryUnknown => "entry_unknown",
-            Self::LeaseUnreadable => "lease_unreadable",
-        }
-    }
-
     /// Whether it does no harm, and comes about without any fault: such findings leave a tenant clean.
     ///
     /// A mark that may go waits for its reader, and reads of that reader only cost a little more meanwhile. A post without
@@ -310,5 +284,18 @@ impl fmt::Display for Named<'_> {
             None => write!(f, "set {}", self.0.name.escape_ascii())?,
         }
         write!(f, " in bucket {}", self.0.bucket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_for_users_tells_of_every_kind() {
+        let page = include_str!("../../docs/fsck.md");
+        for kind in FindingKind::ALL {
+            assert!(page.contains(&format!("`{}`", kind.label())), "{kind:?}");
+        }
     }
 }

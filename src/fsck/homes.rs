@@ -102,9 +102,9 @@ async fn missing(
     let mut lacking: Vec<(AccountId, PostId)> = Vec::new();
     for authors in authors.chunks(OUTBOXES_AT_ONCE) {
         let mut batch = Batch::with_capacity(2 * authors.len());
-        authors
-            .iter()
-            .for_each(|author| drop(batch.push_ordered(newest_requests(context, *author, DEPTH.0))));
+        for author in authors {
+            batch.push_ordered(newest_requests(context, *author, DEPTH.0));
+        }
         let mut answers = Answers::of(context, batch).await?;
         for author in authors {
             let mut newest = read_newest(answers.next()?, answers.next()?, DEPTH.0)?;

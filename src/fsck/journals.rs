@@ -58,7 +58,7 @@ pub(super) async fn journal(context: &Context, bucket: Bucket) -> Result<Seen> {
     Ok(Seen::of(found))
 }
 
-/// Looks at the leases: one that can't be read keeps every instance from starting.
+/// Looks at the leases. One that can't be read is nobody's; it only goes by itself if its time can be read.
 pub(super) async fn living(context: &Context) -> Result<Seen> {
     let slot = context.keys().buckets().slot(Bucket(0));
     let all =

@@ -82,17 +82,18 @@ pub(crate) async fn run(
     if options.repair && context.tasks.is_stopping() {
         return Err(Error::unavailable("who only looks, or is shutting down, repairs nothing"));
     }
-    let mut run = Run { context, options, suspects: HashSet::new(), report: FsckReport::default() };
-    // First of all: with a lease that nobody can read nobody can ask who lives.
-    run.look_at(vec![Unit::Living]).await?;
-    run.settle().await?;
-    if fanout::living(context).await.is_ok_and(|living| living.contains(fanout::IMPORT)) {
+    if fanout::living(context).await?.contains(fanout::IMPORT) {
         let text = "an import fills this tenant: what it writes is out of step until it has finished";
         return Err(Error::new(ErrorKind::Conflict, text));
     }
-    let all = context.keys().buckets().all();
+    let buckets = context.keys().buckets();
+    if let Some(wanted) = options.buckets.as_ref().filter(|wanted| *wanted.end() >= buckets.count()) {
+        let text = format!("buckets {wanted:?}: there are {}, counted from 0", buckets.count());
+        return Err(Error::invalid(text));
+    }
     let wanted = |bucket: &Bucket| options.buckets.as_ref().is_none_or(|b| b.contains(&bucket.index()));
-    let mut walk = Walk::new(all.filter(wanted));
+    let mut run = Run { context, options, suspects: HashSet::new(), report: FsckReport::default() };
+    let mut walk = Walk::new(buckets.all().filter(wanted));
     let of = walk::keys_of_all(context).await;
     while let Some(keys) = walk.step(context).await? {
         run.report.keys += keys.len() as u64;
@@ -100,7 +101,7 @@ pub(crate) async fn run(
         for key in keys {
             let form = form_of(context.keys(), &key);
             run.report.accounts += u64::from(matches!(form, Form::Record(_)));
-            units.extend(Unit::of(form, key).filter(|unit| *unit != Unit::Living));
+            units.extend(Unit::of(form, key));
         }
         run.look_at(units).await?;
         if run.suspects.len() > SUSPECTS_MAX {
@@ -118,13 +119,6 @@ struct Run<'a> {
     options: &'a FsckOptions,
     suspects: HashSet<Deviation>,
     report: FsckReport,
-}
-
-/// What a suspicion has been through.
-#[derive(Debug, Clone, Copy)]
-struct Suspicion {
-    /// Looks in a row that have shown it, with nothing under way about it.
-    looks: u32,
 }
 
 impl Run<'_> {
@@ -192,8 +186,9 @@ impl Run<'_> {
 
     /// Those that are still there after several looks, while no entry of a journal is about to change that.
     async fn confirm(&mut self, suspects: HashSet<Deviation>) -> Result<Vec<Deviation>> {
-        let mut open: HashMap<Deviation, Suspicion> =
-            suspects.into_iter().map(|deviation| (deviation, Suspicion { looks: 1 })).collect();
+        // Looks in a row that have shown each, with nothing under way about it.
+        let mut open: HashMap<Deviation, u32> =
+            suspects.into_iter().map(|deviation| (deviation, 1)).collect();
         let mut confirmed = Vec::new();
         for _ in 0..ROUNDS_MAX {
             if open.is_empty() {
@@ -204,12 +199,12 @@ impl Run<'_> {
             let seen = self.seen(units.into_iter().collect()).await?;
             // After the look: an entry that was struck before it has been carried out before it.
             let under_way = UnderWay::read(self.context).await?;
-            open.retain(|deviation, suspicion| {
+            open.retain(|deviation, looks| {
                 if !seen.contains(deviation) {
                     return false;
                 }
-                suspicion.looks = if under_way.excuses(deviation) { 0 } else { suspicion.looks + 1 };
-                let is_sure = suspicion.looks >= deviation.kind().looks();
+                *looks = if under_way.excuses(deviation) { 0 } else { *looks + 1 };
+                let is_sure = *looks >= deviation.kind().looks();
                 if is_sure {
                     confirmed.push(deviation.clone());
                 }

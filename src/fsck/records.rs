@@ -25,10 +25,11 @@ pub(super) fn counted(
 
 /// Looks at an account's record.
 pub(super) async fn record(context: &Context, account: AccountId) -> Result<Seen> {
-    let fields = Command::new("HMGET").arg(&context.keys().account(account)).arg("s").arg("m").arg("k");
+    let fields = Command::new("HMGET").arg(&context.keys().account(account));
+    let fields = ["s", "m", "k", "g", "t"].iter().fold(fields, |command, field| command.arg(*field));
     let fields = context.router().call(Request::read(context.slot(account), fields)).await?.into_array()?;
-    let [state, mode, kind] = fields.as_slice() else {
-        return Err(Error::internal("three fields were asked for"));
+    let [state, mode, kind, stamps @ ..] = fields.as_slice() else {
+        return Err(Error::internal("five fields were asked for"));
     };
     if state.is_nil() {
         return Err(Error::internal(format!("the record of account {account} has no state")));
@@ -37,6 +38,9 @@ pub(super) async fn record(context: &Context, account: AccountId) -> Result<Seen
         // Its burial takes the other fields away last.
         let found = (!kind.is_nil()).then_some(Deviation::BurialStuck { account });
         return Ok(Seen::of(found.into_iter().collect()));
+    }
+    if stamps.iter().any(|stamp| stamp.bytes().map_or(true, |stamp| stamp.len() != 8)) {
+        return Err(Error::internal(format!("the record of account {account} lacks a stamp")));
     }
     let mut found = Vec::new();
     let mode = mode.bytes().unwrap_or_default();

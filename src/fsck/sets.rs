@@ -5,6 +5,7 @@ use super::deviation::{Deviation, FindingKind};
 use super::key::{list_of, owner_of, root_bucket};
 use super::look::{Seen, is_there};
 use super::{outboxes, pairs};
+use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -66,7 +67,11 @@ pub(super) async fn structure(context: &Context, set: &LocalKey) -> Result<(Seen
     let mut counts = true;
     if set.place == Place::Part {
         match state_of(context, &root).await?.1 {
-            State::Local => return Ok((Seen::of(vec![of(FindingKind::PartOrphaned, Vec::new())]), None)),
+            State::Local => {
+                let orphan = exists(context, set.bucket, &sets.key(set)).await?;
+                let orphan = orphan.then(|| of(FindingKind::PartOrphaned, Vec::new()));
+                return Ok((Seen::of(orphan.into_iter().collect()), None));
+            }
             // Copies that somebody is making.
             State::Spreading => counts = false,
             State::Copied | State::Spread => {}
@@ -98,7 +103,7 @@ pub(super) async fn structure(context: &Context, set: &LocalKey) -> Result<(Seen
 }
 
 /// The bucket of a member of one of the engine's sets.
-fn bucket_of(context: &Context, member: &[u8]) -> Option<crate::bucket::Bucket> {
+fn bucket_of(context: &Context, member: &[u8]) -> Option<Bucket> {
     AccountId::from_bytes(member).ok().map(|id| context.keys().bucket_of(id))
 }
 
@@ -110,10 +115,13 @@ pub(super) async fn piece(context: &Context, set: &LocalKey, piece: u32) -> Resu
         None => FindingKind::SpreadLeftover,
     };
     let key = context.keys().piece(set.place, set.bucket, &set.name, piece);
-    let slot = context.keys().buckets().slot(set.bucket);
-    let is_there =
-        context.router().call(Request::read(slot, Command::new("EXISTS").arg(&key))).await?.int()? == 1;
+    let is_there = exists(context, set.bucket, &key).await?;
     Ok(Seen::of(is_there.then_some(Deviation::Piece { kind, set: set.clone(), piece }).into_iter().collect()))
+}
+
+async fn exists(context: &Context, bucket: Bucket, key: &[u8]) -> Result<bool> {
+    let slot = context.keys().buckets().slot(bucket);
+    Ok(context.router().call(Request::read(slot, Command::new("EXISTS").arg(key))).await?.int()? == 1)
 }
 
 /// Looks whether anybody copies under a guard.

@@ -381,6 +381,6 @@ async fn work_that_nobody_does_and_leases_that_nobody_can_read_are_found() {
     heals(&engine, &[EntryStale]).await;
     assert_eq!(followers.score(&author).await.unwrap(), None);
     assert!(followers.score(&readers[0]).await.unwrap().is_some());
-    raw(&engine, 0, ('v', b""), "HSET", &[b"odd", b"later"]).await;
+    raw(&engine, 0, ('v', b""), "HSET", &[b"odd", b"9999999999999"]).await;
     heals(&engine, &[LeaseUnreadable]).await;
 }
