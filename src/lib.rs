@@ -18,6 +18,7 @@ mod context;
 mod engine;
 pub mod error;
 mod fanout;
+mod fsck;
 pub mod functions;
 mod graph;
 pub mod ids;
@@ -43,6 +44,7 @@ pub use engine::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use fanout::{Delivery, DeliveryProgress, FanoutState};
+pub use fsck::{FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
 pub use graph::Followed;
 pub use ids::{AccountId, PostId};
 pub use modes::{CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};

@@ -102,3 +102,11 @@ pub(crate) fn graph_change(kind: &'static str) {
 pub(crate) fn swept(homes: u64) {
     counter!("tideline_homes_swept_total").increment(homes);
 }
+
+pub(crate) fn fsck_finding(kind: &'static str) {
+    counter!("tideline_fsck_findings_total", "kind" => kind).increment(1);
+}
+
+pub(crate) fn fsck_repair(kind: &'static str) {
+    counter!("tideline_fsck_repairs_total", "kind" => kind).increment(1);
+}

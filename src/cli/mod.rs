@@ -5,6 +5,7 @@
 mod cluster;
 mod cluster_status;
 mod demo;
+mod fsck;
 mod inspect;
 mod inspect_text;
 mod mode;
@@ -30,6 +31,8 @@ enum Command {
     Cluster(cluster::Action),
     /// Shows home timelines at work: imports a small site, publishes, reads, and checks what was read.
     Demo(demo::Demo),
+    /// Looks for stored data that is out of step, and puts it right with --repair.
+    Fsck(fsck::Fsck),
     /// Shows what is stored of an account, and why its newest page looks as it does.
     Inspect(inspect::Inspect),
     /// Shows or changes how an account's posts reach its followers: pushed into their homes, or pulled by them.
@@ -41,6 +44,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Cluster(action) => cluster::run(action).await,
         Command::Demo(demo) => demo::run(demo).await,
+        Command::Fsck(fsck) => Ok(fsck::run(fsck).await),
         Command::Inspect(inspect) => inspect::run(inspect).await,
         Command::Mode(mode) => mode::run(mode).await,
     }

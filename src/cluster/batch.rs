@@ -162,7 +162,8 @@ impl Answer {
     }
 }
 
-fn kind_of(code: &str, rest: &str) -> ErrorKind {
+/// What a server's error means for who asked.
+pub(crate) fn kind_of(code: &str, rest: &str) -> ErrorKind {
     match code {
         // A right that is missing inside a function, in the words of Redis 7.0 and of later servers.
         "ERR"

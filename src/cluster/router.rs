@@ -7,7 +7,7 @@ use arc_swap::{ArcSwap, Guard};
 use futures::future::join_all;
 use tokio::sync::Notify;
 
-use super::batch::{Answer, Batch, Request};
+use super::batch::{Answer, Batch, Request, kind_of};
 use super::facts::{Finding, ListpackLimits, Severity};
 use super::library::Library;
 use super::node::{Common, Node, unix_us};
@@ -118,6 +118,20 @@ impl Router {
             (member.node.addr.clone(), first)
         });
         join_all(asked).await
+    }
+
+    /// Sends a command to one node.
+    pub(crate) async fn ask_node(&self, addr: &NodeAddr, command: Command) -> Result<Reply> {
+        let gone = || Error::unavailable(format!("{addr} is no node of the cluster any more"));
+        let asked = self.node(addr).ok_or_else(gone)?.ask([command]).await;
+        let replies = asked.map_err(|e| Error::unavailable(format!("{addr}: {e}")))?;
+        let reply = replies.into_iter().next().ok_or_else(|| Error::internal("no reply"))?;
+        match reply.error() {
+            Some((code, rest)) => {
+                Err(Error::new(kind_of(code, rest), format!("{addr} answered {code} {rest}")))
+            }
+            None => Ok(reply),
+        }
     }
 
     /// The primaries, as the slot map has them now.

@@ -25,6 +25,7 @@ use crate::cluster::{Epoch, Finding, Severity};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout;
+use crate::fsck::{self, FsckOptions, FsckProgress, FsckReport};
 use crate::ids::AccountId;
 use crate::modes::{Policy, keep_judging};
 use crate::settings::{Acknowledge, EngineSettings};
@@ -150,6 +151,21 @@ impl Engine {
             tasks: self.context.tasks.len(),
             journal_entries: fanout::journal_depth(&self.context).await?,
         })
+    }
+
+    /// Looks through all that is stored for what is out of step, and puts it right if that is wanted: docs/fsck.md.
+    ///
+    /// It runs beside everything else, takes as long as there is data, and changes nothing unless it repairs. What is
+    /// in flight is waited for, and never taken for a fault. `progress` is told now and then how far it is.
+    ///
+    /// [`Unavailable`](crate::ErrorKind::Unavailable): the cluster doesn't answer, or an observer was asked to repair.
+    /// [`Conflict`](crate::ErrorKind::Conflict): an import is under way.
+    pub async fn fsck(
+        &self,
+        options: &FsckOptions,
+        progress: impl Fn(FsckProgress) + Sync,
+    ) -> Result<FsckReport> {
+        Box::pin(fsck::run(&self.context, options, &progress)).await
     }
 
     /// Waits until no journal holds an entry: every accepted write has reached everybody.

@@ -24,7 +24,7 @@ pub(crate) enum Task {
 }
 
 /// What a post refers to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Reference {
     pub(crate) kind: u8,
     pub(crate) post: PostId,

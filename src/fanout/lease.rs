@@ -98,11 +98,12 @@ async fn ask(context: &Context, name: &[u8], ttl_ms: u64) -> Result<HashSet<Mark
     let command = functions::lease_renew(context.keys().living(), name, ttl_ms);
     let slot = context.keys().buckets().slot(Bucket(0));
     let names = context.router().call(Request::write(slot, command)).await?.into_array()?;
-    names.iter().map(mark).collect()
+    // What is no name is nobody's: it must not keep everybody from starting.
+    Ok(names.iter().filter_map(|name| mark(name).ok()).collect())
 }
 
 /// The name under which an import holds the tenant: engines don't start while it lives, nor it while they do.
-const IMPORT: &[u8; 8] = b"(import)";
+pub(crate) const IMPORT: &[u8; 8] = b"(import)";
 
 /// Holds the tenant for an import from now on. Refused while engines serve it.
 pub(crate) async fn begin_import(context: &Arc<Context>) -> Result<()> {

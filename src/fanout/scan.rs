@@ -92,7 +92,8 @@ fn is_ours(living: &HashSet<Mark>, instance: Mark, bucket: Bucket) -> bool {
     living.iter().max_by_key(|name| (weight(name), **name)).is_none_or(|name| *name == instance)
 }
 
-async fn lengths(context: &Context, buckets: &[Bucket]) -> Vec<(Bucket, Result<u64>)> {
+/// How many entries the journals of these buckets hold.
+pub(crate) async fn lengths(context: &Context, buckets: &[Bucket]) -> Vec<(Bucket, Result<u64>)> {
     let request = |bucket: &Bucket| {
         let command = Command::new("HLEN").arg(&context.keys().journal(*bucket));
         Request::read(context.keys().buckets().slot(*bucket), command)
@@ -135,7 +136,8 @@ pub(crate) async fn entries(context: &Context, bucket: Bucket) -> Result<Vec<Ent
     Ok(entries)
 }
 
-async fn claim(context: &Arc<Context>, entry: Entry) -> Result<()> {
+/// Takes an entry over, if its owner has it still, and runs it.
+pub(crate) async fn claim(context: &Arc<Context>, entry: Entry) -> Result<()> {
     let journal = context.keys().journal(entry.bucket);
     let command = functions::journal_claim(journal, &entry.id, &entry.owner, &context.instance);
     let slot = context.keys().buckets().slot(entry.bucket);

@@ -48,6 +48,12 @@ impl HomeFit {
         length > 0 && length.is_multiple_of(u64::from(group()))
     }
 
+    /// More records than a home has for longer than a moment: it is cut with the first delivery that is due beyond
+    /// `cut_at`, and what the next one brings is cut then.
+    pub(crate) fn most(self) -> u64 {
+        u64::from(self.cut_at + 4 * group())
+    }
+
     /// Whether homes stay within one list node.
     pub(crate) fn is_one_node(self) -> bool {
         self.node_max != u32::MAX

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod clock;
+mod fsck;
 mod homes;
 mod journal;
 mod modes;
@@ -17,6 +18,7 @@ pub(crate) use accounts::{
     parse_author_look,
 };
 pub use clock::Clock;
+pub(crate) use fsck::{orphan_drop, outbox_mend, parse_recount, piece_drop, posts_recount, set_recount};
 pub(crate) use homes::{
     Begun, HomeFit, home_begin, home_deliver, home_drop, home_finish, home_sweep, home_tidy,
 };
@@ -29,7 +31,7 @@ pub(crate) use posts::{
     Deleted, Edited, Publish, Published, outbox_import, outbox_page, post_delete, post_edit,
 };
 pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
-pub(crate) use sets::{count, guard_close, parse_count, set_split};
+pub(crate) use sets::{count, guard_close, parse_count, set_split, string_drop};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
 
 use crate::cluster::{Command, Library, Reply};
@@ -49,6 +51,7 @@ const CODE: &str = concat!(
     include_str!("lua/accounts.lua"),
     include_str!("lua/posts.lua"),
     include_str!("lua/modes.lua"),
+    include_str!("lua/fsck.lua"),
 );
 
 /// The code as it is loaded, for the simulation.

@@ -185,6 +185,11 @@ pub(crate) fn spread_forget(set: Vec<u8>) -> Command {
     fcall("spread_forget", &[set])
 }
 
+/// Drops a string if it still has this value.
+pub(crate) fn string_drop(key: Vec<u8>, value: &[u8]) -> Command {
+    fcall("guard_close", &[key]).arg(value)
+}
+
 /// Removes the guard if it still has this value.
 pub(crate) fn guard_close(guard: Vec<u8>, nonce: &[u8]) -> Command {
     fcall("guard_close", &[guard]).arg(nonce)

@@ -18,7 +18,7 @@ pub(crate) use bury::bury;
 pub(crate) use change::graph_stamp;
 pub(crate) use complete::{Completed, Follow, complete, look_at};
 pub(crate) use pair::{FillsSeen, settle_pair};
-pub(crate) use reference::{list_references, settle_reference};
+pub(crate) use reference::{list as list_of_references, list_references, settle_reference};
 pub(crate) use request::{approve, reject, waiting};
 pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, toggle, unfollow};

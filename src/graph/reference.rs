@@ -78,7 +78,7 @@ pub(crate) async fn list_references(
 }
 
 /// The replies to, or reposts of, a post; members are ids of posts, which are numbers of the same range as accounts'.
-fn list(context: &Context, kind: u8, post: PostId) -> Result<SortedSet<AccountId>> {
+pub(crate) fn list(context: &Context, kind: u8, post: PostId) -> Result<SortedSet<AccountId>> {
     let what = if kind == Reference::REPOST { "reposts" } else { "replies" };
     context.sets().named(&format!("{what}:{post}"))
 }

@@ -13,6 +13,7 @@ mod member;
 mod page;
 mod pieces;
 mod set;
+mod sight;
 pub(crate) mod spread;
 mod tree;
 mod walk;
@@ -23,12 +24,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quick_cache::sync::Cache;
 
 pub use change::Change;
+pub(crate) use local::{LocalKey, Spot};
 pub use member::{MEMBER_LEN_MAX, Member, Name};
+pub(crate) use page::Scored;
 pub use page::{Order, PAGE_MAX, ScoreRange};
 pub(crate) use pieces::PieceAt;
 pub use set::{Common, Layout, Page, SortedSet};
+pub(crate) use sight::Sight;
 #[doc(hidden)]
 pub use spread::Step;
+pub(crate) use tree::State;
 pub use walk::{Checkpoint, Walk};
 
 /// What benchmarks measure by itself; no part of the API.
@@ -42,7 +47,6 @@ use crate::error::{Error, Result};
 use crate::ids::AccountId;
 use crate::keys::{self, Keyspace};
 use crate::rules;
-use local::LocalKey;
 use tree::Tree;
 #[cfg(test)]
 pub(crate) use tree::hash;

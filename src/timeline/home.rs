@@ -21,8 +21,9 @@ pub(crate) fn record_of(id: u64, author: u64) -> [u8; RECORD_LEN] {
     record
 }
 
+/// A record of a home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Record {
+pub(crate) enum Record {
     Post(Entry),
     /// All records before it have ids up to this.
     Watermark(u64),
@@ -45,7 +46,8 @@ impl Record {
     }
 }
 
-pub(super) fn parse(reply: Reply) -> Result<Vec<Record>> {
+/// Reads a home's records.
+pub(crate) fn parse(reply: Reply) -> Result<Vec<Record>> {
     reply.into_array()?.iter().map(|record| Record::parse(record.bytes()?)).collect()
 }
 

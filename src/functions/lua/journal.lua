@@ -66,7 +66,8 @@ local function lease_renew(keys, args)
   end
   local all, living = redis.call('HGETALL', keys[1]), {}
   for i = 1, #all, 2 do
-    if tonumber(all[i + 1]) > now then
+    -- What is no time is over.
+    if (tonumber(all[i + 1]) or 0) > now then
       living[#living + 1] = all[i]
     elseif args[1] ~= '' then
       redis.call('HDEL', keys[1], all[i])

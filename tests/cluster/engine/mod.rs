@@ -4,6 +4,7 @@ mod basics;
 mod caches;
 mod deletion;
 mod edges;
+mod fsck;
 mod homes;
 mod import;
 mod inspect;

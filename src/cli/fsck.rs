@@ -1,0 +1,110 @@
+//! `tideline fsck`: looks for stored data that is out of step with what it is derived from.
+
+use std::ops::RangeInclusive;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::ProgressBar;
+use tideline::{Engine, FsckOptions, FsckReport};
+
+use super::progress::bar;
+use super::target::Target;
+
+/// How long the tasks of a repair may take to end once it is done.
+const GOODBYE: Duration = Duration::from_secs(10);
+/// Nothing wrong is left; something is; nobody knows, because the look failed.
+const CLEAN: u8 = 0;
+const FINDINGS_LEFT: u8 = 1;
+const NOT_LOOKED: u8 = 2;
+
+/// Where to look, and whether to put right what is found.
+#[derive(Debug, Args)]
+pub(crate) struct Fsck {
+    /// Put right what is found, beside whatever else goes on.
+    #[arg(long)]
+    repair: bool,
+    /// Look at these buckets only: `a-b`, or one.
+    #[arg(long, value_name = "A-B", value_parser = buckets)]
+    buckets: Option<RangeInclusive<u16>>,
+    /// Milliseconds between two looks at the same thing.
+    #[arg(long, value_name = "MS", default_value_t = 2_000)]
+    pause: u64,
+    #[command(flatten)]
+    target: Target,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn buckets(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if first <= last => Ok(first..=last),
+        _ => Err("`a-b`, the first and the last bucket".into()),
+    }
+}
+
+pub(crate) async fn run(wanted: Fsck) -> ExitCode {
+    let is_json = wanted.json;
+    match look(wanted).await {
+        Ok(report) => {
+            print(&report, is_json);
+            ExitCode::from(if report.is_clean() { CLEAN } else { FINDINGS_LEFT })
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(NOT_LOOKED)
+        }
+    }
+}
+
+async fn look(wanted: Fsck) -> anyhow::Result<FsckReport> {
+    let config = wanted.target.config()?;
+    let pause = Duration::from_millis(wanted.pause);
+    let options = FsckOptions { repair: wanted.repair, buckets: wanted.buckets, pause };
+    let builder = Engine::builder().config(config);
+    if !wanted.repair {
+        return watched(&builder.observe().await?, &options).await;
+    }
+    let engine = builder.start().await?;
+    let report = watched(&engine, &options).await;
+    // Also after an error: whatever was begun is left to the service at once.
+    engine.shutdown(GOODBYE).await?;
+    report
+}
+
+async fn watched(engine: &Engine, options: &FsckOptions) -> anyhow::Result<FsckReport> {
+    let bar: ProgressBar = bar(0, "keys");
+    let report = engine
+        .fsck(options, |progress| {
+            bar.set_length(progress.of);
+            bar.set_position(progress.keys);
+            bar.set_message(format!("keys; {} suspected, {} found", progress.suspects, progress.found));
+        })
+        .await;
+    bar.finish_and_clear();
+    Ok(report?)
+}
+
+fn print(report: &FsckReport, is_json: bool) {
+    if is_json {
+        match serde_json::to_string_pretty(report) {
+            Ok(text) => println!("{text}"),
+            Err(error) => eprintln!("error: {error}"),
+        }
+        return;
+    }
+    println!("{} keys of {} accounts were looked at.", report.keys, report.accounts);
+    for (kind, findings) in &report.findings {
+        let harmless = if findings.is_harmless { " (harmless)" } else { "" };
+        println!("{}{harmless}: {} found, {} repaired", kind.label(), findings.found, findings.repaired);
+        for example in &findings.examples {
+            println!("    {example}");
+        }
+    }
+    if report.in_flight > 0 {
+        println!("{} more were under way all the time: look again later.", report.in_flight);
+    }
+    println!("{}", if report.is_clean() { "Clean." } else { "Not clean." });
+}

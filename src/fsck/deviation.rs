@@ -1,0 +1,301 @@
+//! What can be out of step: each kind, and what tells one such thing from another. Pure.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::unit::Unit;
+use crate::bucket::Bucket;
+use crate::functions::Mark;
+use crate::ids::{AccountId, PostId};
+use crate::sharded::{LocalKey, Spot};
+
+macro_rules! kinds {
+    ($($kind:ident $label:literal,)*) => {
+        /// A kind of deviation; docs/fsck.md tells of each what it means and what a repair does.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[non_exhaustive]
+        pub enum FindingKind {
+            $(#[doc = concat!("`", $label, "`.")] #[serde(rename = $label)] $kind,)*
+        }
+
+        impl FindingKind {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            /// Its name in reports and metrics.
+            pub fn label(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $label,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    EdgeMissing "edge_missing",
+    EdgeOld "edge_old",
+    EdgeNeedless "edge_needless",
+    FollowsNobody "follows_nobody",
+    MarkMissing "mark_missing",
+    MarkOfStranger "mark_of_stranger",
+    MarkMayGo "mark_may_go",
+    RequestOutOfStep "request_out_of_step",
+    EntryMissing "entry_missing",
+    WatermarkLies "watermark_lies",
+    HomeWithoutFloor "home_without_floor",
+    HomeTooLong "home_too_long",
+    HomeUnlisted "home_unlisted",
+    FillHalted "fill_halted",
+    CountWrong "count_wrong",
+    ModeStuck "mode_stuck",
+    BurialStuck "burial_stuck",
+    PostGone "post_gone",
+    PostUnlisted "post_unlisted",
+    PostAfterDelete "post_after_delete",
+    ListingMissing "listing_missing",
+    ListingNeedless "listing_needless",
+    MemberMisplaced "member_misplaced",
+    TreeCountWrong "tree_count_wrong",
+    SpreadHalted "spread_halted",
+    SpreadLeftover "spread_leftover",
+    PieceOrphaned "piece_orphaned",
+    PartOrphaned "part_orphaned",
+    GuardLeft "guard_left",
+    KeyOrphaned "key_orphaned",
+    PostOrphaned "post_orphaned",
+    KeyUnknown "key_unknown",
+    Unreadable "unreadable",
+    TokenEndless "token_endless",
+    TokenOfNoPost "token_of_no_post",
+    EntryStale "entry_stale",
+    EntryUnknown "entry_unknown",
+    LeaseUnreadable "lease_unreadable",
+}
+
+impl FindingKind {
+    /// Whether it does no harm, and comes about without any fault: such findings leave a tenant clean.
+    ///
+    /// A mark that may go waits for its reader, and reads of that reader only cost a little more meanwhile. A post without
+    /// an author had been cut off from its outbox before the account was deleted, so no burial could find it.
+    pub fn is_harmless(self) -> bool {
+        matches!(self, Self::MarkMayGo | Self::PostOrphaned)
+    }
+
+    /// Looks at which it must be found. What comes to an end by itself within seconds is given the time for that.
+    pub(super) fn looks(self) -> u32 {
+        match self {
+            Self::FillHalted | Self::SpreadHalted | Self::EntryStale | Self::GuardLeft => 6,
+            _ => 3,
+        }
+    }
+}
+
+/// A deviation. Two that are equal are the same one, seen twice: so it holds whatever a change would change.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Deviation {
+    /// `stamp`: bits of the score of the follow, or of an edge that no follow has.
+    Edge {
+        kind: FindingKind,
+        reader: AccountId,
+        author: AccountId,
+        stamp: u64,
+    },
+    /// `mark`: the one that should go.
+    Mark {
+        kind: FindingKind,
+        reader: AccountId,
+        author: AccountId,
+        mark: Mark,
+    },
+    Request {
+        reader: AccountId,
+        author: AccountId,
+        request: Mark,
+    },
+    EntryMissing {
+        reader: AccountId,
+        author: AccountId,
+        post: PostId,
+    },
+    /// `detail`: of a watermark its id, of a fill its nonce.
+    Home {
+        kind: FindingKind,
+        reader: AccountId,
+        detail: u64,
+    },
+    /// `off`: by how much.
+    Count {
+        account: AccountId,
+        field: &'static str,
+        off: i128,
+    },
+    ModeStuck {
+        account: AccountId,
+        random: Mark,
+    },
+    BurialStuck {
+        account: AccountId,
+    },
+    Outbox {
+        kind: FindingKind,
+        author: AccountId,
+        post: PostId,
+    },
+    Listing {
+        kind: FindingKind,
+        post: PostId,
+        author: AccountId,
+        to: crate::fanout::Reference,
+    },
+    Misplaced {
+        set: LocalKey,
+        spot: Spot,
+        member: Vec<u8>,
+    },
+    /// `detail`: what stands there, as far as that tells one from another.
+    Set {
+        kind: FindingKind,
+        set: LocalKey,
+        detail: Vec<u8>,
+    },
+    Piece {
+        kind: FindingKind,
+        set: LocalKey,
+        piece: u32,
+    },
+    Key {
+        kind: FindingKind,
+        key: Vec<u8>,
+        owner: Option<AccountId>,
+        detail: Vec<u8>,
+    },
+    Journal {
+        kind: FindingKind,
+        bucket: Bucket,
+        entry: Vec<u8>,
+        value: Vec<u8>,
+    },
+    Lease {
+        name: Vec<u8>,
+    },
+    Unreadable {
+        unit: Unit,
+        why: String,
+    },
+}
+
+impl Deviation {
+    pub(super) fn kind(&self) -> FindingKind {
+        match self {
+            Self::Edge { kind, .. }
+            | Self::Mark { kind, .. }
+            | Self::Home { kind, .. }
+            | Self::Outbox { kind, .. }
+            | Self::Listing { kind, .. }
+            | Self::Set { kind, .. }
+            | Self::Piece { kind, .. }
+            | Self::Key { kind, .. }
+            | Self::Journal { kind, .. } => *kind,
+            Self::Request { .. } => FindingKind::RequestOutOfStep,
+            Self::EntryMissing { .. } => FindingKind::EntryMissing,
+            Self::Count { .. } => FindingKind::CountWrong,
+            Self::ModeStuck { .. } => FindingKind::ModeStuck,
+            Self::BurialStuck { .. } => FindingKind::BurialStuck,
+            Self::Misplaced { .. } => FindingKind::MemberMisplaced,
+            Self::Lease { .. } => FindingKind::LeaseUnreadable,
+            Self::Unreadable { .. } => FindingKind::Unreadable,
+        }
+    }
+
+    /// What is to be looked at to see whether it is there still.
+    pub(super) fn unit(&self) -> Unit {
+        match self {
+            Self::Edge { reader, author, .. } | Self::Mark { reader, author, .. } => {
+                Unit::Pair(*reader, *author)
+            }
+            Self::Request { reader, author, .. } => Unit::Request(*reader, *author),
+            Self::EntryMissing { reader, .. } | Self::Home { reader, .. } => Unit::Home(*reader),
+            Self::Count { account, .. } | Self::ModeStuck { account, .. } | Self::BurialStuck { account } => {
+                Unit::Record(*account)
+            }
+            Self::Outbox { post, author, .. } => Unit::Listed { post: *post, author: *author },
+            Self::Listing { post, to, .. } => Unit::Listing { post: *post, to: *to },
+            Self::Misplaced { set, .. } | Self::Set { set, .. } => match self.kind() {
+                FindingKind::GuardLeft => Unit::Guard(set.clone()),
+                _ => Unit::Structure(set.clone()),
+            },
+            Self::Piece { set, piece, .. } => Unit::Piece(set.clone(), *piece),
+            Self::Key { key, .. } => Unit::Key(key.clone()),
+            Self::Journal { bucket, .. } => Unit::Journal(*bucket),
+            Self::Lease { .. } => Unit::Living,
+            Self::Unreadable { unit, .. } => unit.clone(),
+        }
+    }
+}
+
+/// What a reader of a report can look for.
+impl fmt::Display for Deviation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Edge { reader, author, .. }
+            | Self::Mark { reader, author, .. }
+            | Self::Request { reader, author, .. } => {
+                write!(f, "account {reader} and account {author}, which it follows, asks or pulls")
+            }
+            Self::EntryMissing { reader, author, post } => {
+                write!(f, "post {post} of {author} in the home of {reader}")
+            }
+            Self::Home { reader, .. } => write!(f, "the home of {reader}"),
+            Self::Count { account, field, off } => {
+                write!(
+                    f,
+                    "field `{field}` of account {account}: {} too {}",
+                    off.abs(),
+                    if *off > 0 { "many" } else { "few" }
+                )
+            }
+            Self::ModeStuck { account, .. } | Self::BurialStuck { account } => write!(f, "account {account}"),
+            Self::Outbox { author, post, .. } => write!(f, "post {post} in the outbox of {author}"),
+            Self::Listing { post, to, .. } => write!(f, "post {post} on the list of post {}", to.post),
+            Self::Misplaced { set, member, .. } => {
+                write!(f, "member {} of {}", member.escape_ascii(), Named(set))
+            }
+            Self::Set { set, .. } => Named(set).fmt(f),
+            Self::Piece { set, piece, .. } => write!(f, "piece {piece:x} of {}", Named(set)),
+            Self::Key { key, .. } => write!(f, "key {}", key.escape_ascii()),
+            Self::Journal { bucket, entry, .. } => {
+                write!(f, "entry {} in the journal of bucket {bucket}", entry.escape_ascii())
+            }
+            Self::Lease { name } => write!(f, "lease {}", name.escape_ascii()),
+            Self::Unreadable { unit, why } => write!(f, "{unit:?}: {why}"),
+        }
+    }
+}
+
+/// A set as people may know it.
+struct Named<'a>(&'a LocalKey);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match super::key::owner_of(&self.0.name) {
+            Some((owner, what)) => write!(f, "the {} of {owner}", what.escape_ascii())?,
+            None => write!(f, "set {}", self.0.name.escape_ascii())?,
+        }
+        write!(f, " in bucket {}", self.0.bucket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_for_users_tells_of_every_kind() {
+        let page = include_str!("../../docs/fsck.md");
+        for kind in FindingKind::ALL {
+            assert!(page.contains(&format!("`{}`", kind.label())), "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Journals: entries that nobody carries out, leases that nobody can read; and which deviations an entry excuses, because
+//! it is what puts them right.
+
+use std::collections::HashMap;
+
+use super::deviation::{Deviation, FindingKind};
+use super::key::owner_of;
+use super::look::Seen;
+use crate::bucket::Bucket;
+use crate::cluster::{Command, Request};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::fanout::{self, Entry, Task};
+use crate::ids::AccountId;
+
+/// Entries asked for at once.
+const ENTRIES_AT_ONCE: u32 = 256;
+
+/// What stands in a bucket's journal, as it stands there.
+async fn stored(context: &Context, bucket: Bucket) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let (key, slot) = (context.keys().journal(bucket), context.keys().buckets().slot(bucket));
+    let (mut entries, mut cursor) = (Vec::new(), "0".to_owned());
+    // A hash of so many entries is gone through in fewer calls than this.
+    for _ in 0..=context.settings.journal_max {
+        let scan = Command::new("HSCAN").arg(&key).arg(&*cursor).arg("COUNT").arg(ENTRIES_AT_ONCE);
+        let page = context.router().call(Request::read(slot, scan)).await?.into_array()?;
+        let [next, pairs] =
+            <[_; 2]>::try_from(page).map_err(|_| Error::internal("a scan gives two parts"))?;
+        for pair in pairs.into_array()?.chunks_exact(2) {
+            entries.push((pair[0].bytes()?.to_vec(), pair[1].bytes()?.to_vec()));
+        }
+        next.text()?.clone_into(&mut cursor);
+        if cursor == "0" {
+            break;
+        }
+    }
+    Ok(entries)
+}
+
+/// Looks at a journal: entries of owners that don't live are searched for and claimed, unless nobody does that.
+pub(super) async fn journal(context: &Context, bucket: Bucket) -> Result<Seen> {
+    let entries = stored(context, bucket).await?;
+    if entries.is_empty() {
+        return Ok(Seen::default());
+    }
+    let living = fanout::living(context).await?;
+    let mut found = Vec::new();
+    for (entry, value) in entries {
+        let kind = match Entry::parse(bucket, &entry, &value) {
+            Err(_) => FindingKind::EntryUnknown,
+            Ok(parsed) if !living.contains(&parsed.owner) && !context.tasks.knows(bucket, parsed.id) => {
+                FindingKind::EntryStale
+            }
+            Ok(_) => continue,
+        };
+        found.push(Deviation::Journal { kind, bucket, entry, value });
+    }
+    Ok(Seen::of(found))
+}
+
+/// Looks at the leases. One that can't be read is nobody's; it only goes by itself if its time can be read.
+pub(super) async fn living(context: &Context) -> Result<Seen> {
+    let slot = context.keys().buckets().slot(Bucket(0));
+    let all =
+        context.router().call(Request::read(slot, Command::new("HGETALL").arg(&context.keys().living())));
+    let all = all.await?.into_array()?;
+    let mut found = Vec::new();
+    for pair in all.chunks_exact(2) {
+        let name = pair[0].bytes()?;
+        let until = pair[1].text().ok().and_then(|until| until.parse::<u64>().ok());
+        if name.len() != 8 || until.is_none() {
+            found.push(Deviation::Lease { name: name.into() });
+        }
+    }
+    Ok(Seen::of(found))
+}
+
+/// All work that is under way.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay {
+    of_account: HashMap<AccountId, Vec<Task>>,
+}
+
+impl UnderWay {
+    /// Reads all journals.
+    pub(super) async fn read(context: &Context) -> Result<Self> {
+        let buckets: Vec<Bucket> = context.keys().buckets().all().collect();
+        let mut under_way = Self::default();
+        for (bucket, length) in fanout::lengths(context, &buckets).await {
+            if length? == 0 {
+                continue;
+            }
+            for (entry, value) in stored(context, bucket).await? {
+                if let Ok(entry) = Entry::parse(bucket, &entry, &value) {
+                    under_way.add(entry.task);
+                }
+            }
+        }
+        Ok(under_way)
+    }
+
+    fn add(&mut self, task: Task) {
+        let mut add = |account| self.of_account.entry(account).or_default().push(task);
+        match task {
+            Task::Deliver { author, .. } | Task::Refer { author, .. } | Task::Mode { author, .. } => {
+                add(author)
+            }
+            Task::Pair { reader, .. } => add(reader),
+            Task::Bury { account } => add(account),
+        }
+    }
+
+    fn any(&self, account: AccountId, is_it: impl Fn(&Task) -> bool) -> bool {
+        self.of_account.get(&account).is_some_and(|tasks| tasks.iter().any(is_it))
+    }
+
+    /// Whether an entry is under way that puts this right, or makes it look wrong.
+    pub(super) fn excuses(&self, deviation: &Deviation) -> bool {
+        let buried = |account| self.any(account, |task| matches!(task, Task::Bury { .. }));
+        let pair = |reader, author| {
+            buried(reader)
+                || buried(author)
+                || self.any(reader, |task| matches!(task, Task::Pair { author: of, .. } if *of == author))
+                || self.any(author, |task| matches!(task, Task::Mode { .. }))
+        };
+        match deviation {
+            Deviation::Edge { reader, author, .. }
+            | Deviation::Mark { reader, author, .. }
+            | Deviation::Request { reader, author, .. } => pair(*reader, *author),
+            Deviation::EntryMissing { reader, author, post } => {
+                pair(*reader, *author)
+                    || self.any(*author, |task| matches!(task, Task::Deliver { post: of, .. } if of == post))
+            }
+            Deviation::Home { reader, .. } => buried(*reader),
+            Deviation::ModeStuck { account, .. } => {
+                buried(*account) || self.any(*account, |task| matches!(task, Task::Mode { .. }))
+            }
+            Deviation::Count { account, .. } | Deviation::BurialStuck { account } => buried(*account),
+            Deviation::Outbox { author, .. } => buried(*author),
+            Deviation::Listing { post, author, to, .. } => {
+                buried(*author)
+                    || buried(to.author)
+                    || self.of_account.values().flatten().any(
+                        |task| matches!(task, Task::Refer { post: of, to: target, .. } if of == post && target.post == to.post),
+                    )
+            }
+            Deviation::Misplaced { set, .. } | Deviation::Set { set, .. } | Deviation::Piece { set, .. } => {
+                owner_of(&set.name).is_some_and(|(owner, _)| buried(owner))
+            }
+            Deviation::Key { owner, .. } => owner.is_some_and(buried),
+            Deviation::Journal { .. } | Deviation::Lease { .. } | Deviation::Unreadable { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::PostId;
+
+    #[test]
+    fn only_work_on_the_same_thing_excuses_it() {
+        let id = |id| AccountId::new(id).unwrap();
+        let post = |id| PostId::from_u64(id).unwrap();
+        let missing =
+            |reader, of| Deviation::EntryMissing { reader: id(reader), author: id(2), post: post(of) };
+        let edge = |reader, author| {
+            let kind = FindingKind::EdgeMissing;
+            Deviation::Edge { kind, reader: id(reader), author: id(author), stamp: 0 }
+        };
+        let with = |task| {
+            let mut under_way = UnderWay::default();
+            under_way.add(task);
+            under_way
+        };
+        let delivery = with(Task::Deliver { post: post(7), author: id(2) });
+        assert!(delivery.excuses(&missing(1, 7)) && !delivery.excuses(&missing(1, 8)));
+        assert!(!delivery.excuses(&edge(1, 2)));
+        let pair = with(Task::Pair { reader: id(1), author: id(2), may_drop: false });
+        assert!(pair.excuses(&edge(1, 2)) && !pair.excuses(&edge(2, 1)) && !pair.excuses(&edge(1, 3)));
+        assert!(pair.excuses(&missing(1, 7)) && !pair.excuses(&missing(3, 7)));
+        let mode = with(Task::Mode { author: id(2), random: [0; 8] });
+        assert!(mode.excuses(&edge(9, 2)) && !mode.excuses(&edge(2, 9)));
+        let bury = with(Task::Bury { account: id(2) });
+        assert!(bury.excuses(&edge(9, 2)) && bury.excuses(&edge(2, 9)) && !bury.excuses(&edge(8, 9)));
+    }
+}

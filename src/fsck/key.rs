@@ -1,0 +1,181 @@
+//! What a key is, by its spelling (docs/keys.md). Pure.
+
+use std::sync::Arc;
+
+use crate::bucket::{Bucket, Buckets, slot_of, tag_of_slot};
+use crate::ids::{AccountId, PostId};
+use crate::keys::{Keyspace, Place};
+use crate::sharded::LocalKey;
+
+/// What a key of the tenant is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// Of the tenant or a bucket, and looked at elsewhere, or by nobody: the charter, clocks, what fences write.
+    Other,
+    Journal(Bucket),
+    Days(Bucket),
+    Living,
+    Record(AccountId),
+    Marks(AccountId),
+    Home(AccountId),
+    Outbox(AccountId),
+    /// Requests made, approved, waiting.
+    Requests(AccountId, u8),
+    Token(AccountId),
+    Post(PostId),
+    Set(LocalKey),
+    Piece(LocalKey, u32),
+    Guard(LocalKey),
+    /// None that this release writes.
+    Unknown,
+}
+
+/// The pattern of all keys of a tenant, for SCAN.
+pub(super) fn pattern(prefix: &str) -> String {
+    let mut pattern = String::with_capacity(prefix.len() + 2);
+    for c in prefix.chars() {
+        if matches!(c, '*' | '?' | '[' | ']' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern + "{*"
+}
+
+/// The bucket that a key lies in, by its tag, and what stands behind that. A tag without a bucket is a fence's only.
+fn split<'k>(keys: &Keyspace, key: &'k [u8]) -> Option<(Option<Bucket>, &'k [u8])> {
+    let rest = key.strip_prefix(keys.prefix().as_bytes())?.strip_prefix(b"{")?;
+    let end = rest.iter().position(|b| *b == b'}')?;
+    let (tag, rest) = (&rest[..end], &rest[end + 1..]);
+    let slot = slot_of(tag);
+    (tag_of_slot(slot).as_bytes() == tag).then_some((bucket_at(keys.buckets(), slot), rest))
+}
+
+fn bucket_at(buckets: Buckets, slot: u16) -> Option<Bucket> {
+    let bucket = buckets.all().nth(usize::from(slot / buckets.slot(Bucket(1))))?;
+    (buckets.slot(bucket) == slot).then_some(bucket)
+}
+
+/// The bucket that a key lies in.
+pub(super) fn bucket_of(keys: &Keyspace, key: &[u8]) -> Option<Bucket> {
+    split(keys, key)?.0
+}
+
+/// What a key is. One that lies in another bucket than it should is unknown too: nobody ever looks there.
+pub(super) fn form_of(keys: &Keyspace, key: &[u8]) -> Form {
+    let Some((bucket, rest)) = split(keys, key) else { return Form::Unknown };
+    let Some((letter, name)) = rest.split_first() else { return Form::Unknown };
+    let Some(bucket) = bucket else {
+        return if rest == b"f" { Form::Other } else { Form::Unknown };
+    };
+    parse(keys, bucket, *letter, name).unwrap_or(Form::Unknown)
+}
+
+fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<Form> {
+    let plain = |form| name.is_empty().then_some(form);
+    let account = |name| AccountId::from_bytes(name).ok().filter(|id| keys.bucket_of(*id) == bucket);
+    let set = |place, name: &[u8]| {
+        let set = LocalKey { place, bucket, name: Arc::from(name) };
+        (!name.is_empty() && (place == Place::Part || root_bucket(keys, name) == Some(bucket))).then_some(set)
+    };
+    match letter {
+        b'i' => plain(Form::Other).filter(|_| bucket == Bucket(0)),
+        b'v' => plain(Form::Living).filter(|_| bucket == Bucket(0)),
+        b'c' | b'f' => plain(Form::Other),
+        b'j' => plain(Form::Journal(bucket)),
+        b'd' => plain(Form::Days(bucket)),
+        b'a' => account(name).map(Form::Record),
+        b'm' => account(name).map(Form::Marks),
+        b'h' => account(name).map(Form::Home),
+        b'o' => account(name).map(Form::Outbox),
+        b'r' | b'u' | b'l' => account(name).map(|id| Form::Requests(id, letter)),
+        b'k' => name.split_first_chunk::<8>().and_then(|(id, _)| account(id.as_slice())).map(Form::Token),
+        b'w' => {
+            let id = PostId::from_u64(u64::from_be_bytes(name.try_into().ok()?)).ok()?;
+            (id.bucket(keys.buckets()) == bucket).then_some(Form::Post(id))
+        }
+        b's' => set(Place::Whole, name).map(Form::Set),
+        b't' => set(Place::Part, name).map(Form::Set),
+        b'g' => set(Place::Part, name).map(Form::Guard),
+        b'p' | b'q' => {
+            let colon = name.iter().position(|b| *b == b':')?;
+            let number = u32::from_str_radix(std::str::from_utf8(&name[..colon]).ok()?, 16).ok()?;
+            let place = if letter == b'p' { Place::Whole } else { Place::Part };
+            set(place, &name[colon + 1..]).map(|set| Form::Piece(set, number))
+        }
+        _ => None,
+    }
+}
+
+/// Whose set it is, and which one; `None`: it has a name of its own.
+pub(super) fn owner_of(name: &[u8]) -> Option<(AccountId, &[u8])> {
+    let rest = name.strip_prefix(b"@")?;
+    let (what, id) = rest.split_last_chunk::<8>()?;
+    Some((AccountId::from_bytes(id).ok()?, what.strip_suffix(b":")?))
+}
+
+/// The bucket in which a set of that name begins.
+pub(super) fn root_bucket(keys: &Keyspace, name: &[u8]) -> Option<Bucket> {
+    if name.first() == Some(&b'@') {
+        return owner_of(name).map(|(owner, _)| keys.bucket_of(owner));
+    }
+    Some(keys.buckets().of_bytes(name))
+}
+
+/// The post that a list is of, and whether its members repost or answer it.
+pub(super) fn list_of(name: &[u8]) -> Option<(PostId, u8)> {
+    use crate::fanout::Reference;
+    let (kind, id) = match (name.strip_prefix(b"replies:"), name.strip_prefix(b"reposts:")) {
+        (Some(id), _) => (Reference::REPLY, id),
+        (_, Some(id)) => (Reference::REPOST, id),
+        _ => return None,
+    };
+    let id = std::str::from_utf8(id).ok()?.parse().ok()?;
+    Some((PostId::from_u64(id).ok()?, kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{fence, set_of_account};
+
+    #[test]
+    fn every_key_is_told_by_its_spelling() {
+        let keys = Keyspace::new("te*st:", Buckets::new(64).unwrap()).unwrap();
+        let account = AccountId::new(77).unwrap();
+        let bucket = keys.bucket_of(account);
+        let post = PostId::new(keys.buckets(), bucket, 1_700_000_000_000, 3).unwrap();
+        let name = set_of_account("followers", account);
+        let set = |place| LocalKey { place, bucket, name: Arc::from(name.as_slice()) };
+        let cases = [
+            (keys.charter(), Form::Other),
+            (keys.clock(bucket), Form::Other),
+            (fence("te*st:", 7), Form::Other),
+            (keys.journal(bucket), Form::Journal(bucket)),
+            (keys.days(bucket), Form::Days(bucket)),
+            (keys.living(), Form::Living),
+            (keys.account(account), Form::Record(account)),
+            (keys.marks(account), Form::Marks(account)),
+            (keys.home(account), Form::Home(account)),
+            (keys.outbox(account), Form::Outbox(account)),
+            (keys.waiting(account), Form::Requests(account, b'l')),
+            (keys.token(account, "form"), Form::Token(account)),
+            (keys.post(post), Form::Post(post)),
+            (keys.set(Place::Whole, bucket, &name), Form::Set(set(Place::Whole))),
+            (keys.set(Place::Part, bucket, &name), Form::Set(set(Place::Part))),
+            (keys.piece(Place::Whole, bucket, &name, 31), Form::Piece(set(Place::Whole), 31)),
+            (keys.piece(Place::Part, bucket, &name, 0), Form::Piece(set(Place::Part), 0)),
+            (keys.guard(bucket, &name), Form::Guard(set(Place::Part))),
+            // Of another account's bucket; a tag that no bucket has; a letter that nobody writes.
+            (keys.set(Place::Whole, Bucket(bucket.index() ^ 1), &name), Form::Unknown),
+            (b"te*st:{zzzz}a12345678".to_vec(), Form::Unknown),
+            ([keys.bucket_head(bucket), b"z"].concat(), Form::Unknown),
+        ];
+        for (key, form) in cases {
+            assert_eq!(form_of(&keys, &key), form, "{}", key.escape_ascii());
+        }
+        assert_eq!(pattern("te*st:"), "te\\*st:{*");
+        assert_eq!(owner_of(&name), Some((account, &b"followers"[..])));
+        assert_eq!(list_of(format!("reposts:{post}").as_bytes()), Some((post, b'o')));
+    }
+}

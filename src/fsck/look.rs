@@ -1,0 +1,91 @@
+//! Looking at one thing.
+
+use super::deviation::{Deviation, FindingKind};
+use super::unit::Unit;
+use super::{homes, journals, loose, outboxes, pairs, records, sets};
+use crate::cluster::{Answer, Batch, Command, Reply, Request};
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::AccountId;
+
+/// What was seen at one thing: what is out of step, and what else must be looked at to tell.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) deviations: Vec<Deviation>,
+    pub(super) units: Vec<Unit>,
+}
+
+impl Seen {
+    pub(super) fn of(deviations: Vec<Deviation>) -> Self {
+        Self { deviations, units: Vec::new() }
+    }
+
+    /// A key whose account isn't there.
+    pub(super) fn orphan(key: Vec<u8>, owner: AccountId) -> Self {
+        let kind = FindingKind::KeyOrphaned;
+        Self::of(vec![Deviation::Key { kind, key, owner: Some(owner), detail: Vec::new() }])
+    }
+
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.deviations.extend(other.deviations);
+        self.units.extend(other.units);
+        self
+    }
+}
+
+/// Answers in the order in which they were asked for.
+pub(super) struct Answers(std::vec::IntoIter<Answer>);
+
+impl Answers {
+    pub(super) async fn of(context: &Context, batch: Batch) -> Result<Self> {
+        Ok(Self(context.run_all(batch).await?.into_iter()))
+    }
+
+    pub(super) fn next(&mut self) -> Result<Reply> {
+        self.0.next().ok_or_else(|| Error::internal("an answer is missing"))?.ok()
+    }
+}
+
+/// Whether an account is there: not deleted, nor one that never was.
+pub(super) async fn is_there(context: &Context, account: AccountId) -> Result<bool> {
+    let state = Command::new("HGET").arg(&context.keys().account(account)).arg("s");
+    let state = context.router().call(Request::read(context.slot(account), state)).await?;
+    Ok(!state.is_nil() && state.bytes()? != b"d")
+}
+
+/// Looks at it. Stored data that makes no sense is what it finds; only a cluster that doesn't answer is an error.
+pub(super) async fn look(context: &Context, unit: &Unit) -> Result<Seen> {
+    match look_at(context, unit).await {
+        Err(e) if e.kind() == ErrorKind::Internal => {
+            Ok(Seen::of(vec![Deviation::Unreadable { unit: unit.clone(), why: e.to_string() }]))
+        }
+        // Somebody whom we were looking at has been deleted meanwhile.
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Seen::default()),
+        seen => seen,
+    }
+}
+
+async fn look_at(context: &Context, unit: &Unit) -> Result<Seen> {
+    match unit {
+        Unit::Record(account) => records::record(context, *account).await,
+        Unit::Marks(account) => pairs::marks(context, *account).await,
+        Unit::Pair(reader, author) => pairs::pairs(context, *reader, &[*author]).await.map(Seen::of),
+        Unit::Requests(account, letter) => pairs::requests(context, *account, *letter).await,
+        Unit::Request(reader, author) => {
+            Ok(Seen::of(pairs::request(context, *reader, *author).await?.into_iter().collect()))
+        }
+        Unit::Home(account) => homes::home(context, *account).await,
+        Unit::Outbox(account) => outboxes::outbox(context, *account).await,
+        Unit::Post(post) => outboxes::post(context, *post).await,
+        Unit::Listed { post, author } => outboxes::listed(context, *post, *author).await,
+        Unit::Listing { post, to } => outboxes::listing(context, *post, *to).await,
+        Unit::Set(set) => sets::set(context, set).await,
+        Unit::Structure(set) => sets::structure(context, set).await.map(|(seen, _)| seen),
+        Unit::Piece(set, piece) => sets::piece(context, set, *piece).await,
+        Unit::Guard(set) => sets::guard(context, set).await,
+        Unit::Key(key) => loose::key(context, key).await,
+        Unit::Journal(bucket) => journals::journal(context, *bucket).await,
+        Unit::Days(bucket) => loose::days(context, *bucket).await,
+        Unit::Living => journals::living(context).await,
+    }
+}

@@ -1,0 +1,254 @@
+//! `fsck`: looks through all that is stored for what is out of step with what it is derived from, and puts it right.
+//!
+//! Every key is met by a walk over the servers (`walk`), and says by its spelling (`key`) what is to be looked at
+//! (`unit`). Each look (`look`, and a file for each subject) reads without any lock, so what it sees may be work in
+//! flight: it is only a suspicion. A deviation counts when the very same one is seen again and again, and no journal
+//! holds an entry that is about to put it right. `repair` goes the engine's own ways.
+//!
+//! Invariants kept here: nothing is written but by a repair; a repair does nothing if what it is for has changed; every
+//! step is bounded.
+
+mod deviation;
+mod homes;
+mod journals;
+mod key;
+mod look;
+mod loose;
+mod outboxes;
+mod pairs;
+mod records;
+mod repair;
+mod report;
+mod sets;
+mod unit;
+mod walk;
+
+use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt as _};
+
+pub use deviation::FindingKind;
+pub use report::{Findings, FsckProgress, FsckReport};
+
+use crate::bucket::Bucket;
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::{fanout, meters};
+use deviation::Deviation;
+use journals::UnderWay;
+use key::{Form, form_of};
+use unit::Unit;
+use walk::Walk;
+
+/// Looks under way at once.
+const LOOKS_AT_ONCE: usize = 32;
+/// Repairs under way at once.
+const REPAIRS_AT_ONCE: usize = 16;
+/// Suspicions that are kept until they are looked at again.
+const SUSPECTS_MAX: usize = 20_000;
+/// Rounds in which what is under way may come to an end; afterwards nothing is known.
+const ROUNDS_MAX: u32 = 30;
+/// Repairs that may lead to others: a follow that was hidden by a wrong piece, say.
+const REPAIRS_IN_A_ROW: usize = 4;
+/// How long the tasks of a repair may take.
+const TASKS_MAX: Duration = Duration::from_secs(120);
+
+/// How to look.
+#[derive(Debug, Clone)]
+pub struct FsckOptions {
+    /// Also put right what is found.
+    pub repair: bool,
+    /// Only what lies in these buckets, and all that it leads to; `None`: everything.
+    pub buckets: Option<RangeInclusive<u16>>,
+    /// Between two looks at the same thing. Shorter: work that is slow may be taken for work that nobody does.
+    pub pause: Duration,
+}
+
+impl Default for FsckOptions {
+    fn default() -> Self {
+        Self { repair: false, buckets: None, pause: Duration::from_secs(2) }
+    }
+}
+
+/// Looks through the tenant.
+pub(crate) async fn run(
+    context: &Arc<Context>,
+    options: &FsckOptions,
+    progress: &(dyn Fn(FsckProgress) + Sync),
+) -> Result<FsckReport> {
+    if options.repair && context.tasks.is_stopping() {
+        return Err(Error::unavailable("who only looks, or is shutting down, repairs nothing"));
+    }
+    if fanout::living(context).await?.contains(fanout::IMPORT) {
+        let text = "an import fills this tenant: what it writes is out of step until it has finished";
+        return Err(Error::new(ErrorKind::Conflict, text));
+    }
+    let buckets = context.keys().buckets();
+    if let Some(wanted) = options.buckets.as_ref().filter(|wanted| *wanted.end() >= buckets.count()) {
+        let text = format!("buckets {wanted:?}: there are {}, counted from 0", buckets.count());
+        return Err(Error::invalid(text));
+    }
+    let wanted = |bucket: &Bucket| options.buckets.as_ref().is_none_or(|b| b.contains(&bucket.index()));
+    let mut run = Run { context, options, suspects: HashSet::new(), report: FsckReport::default() };
+    let mut walk = Walk::new(buckets.all().filter(wanted));
+    let of = walk::keys_of_all(context).await;
+    while let Some(keys) = walk.step(context).await? {
+        run.report.keys += keys.len() as u64;
+        let mut units = Vec::with_capacity(keys.len());
+        for key in keys {
+            let form = form_of(context.keys(), &key);
+            run.report.accounts += u64::from(matches!(form, Form::Record(_)));
+            units.extend(Unit::of(form, key));
+        }
+        run.look_at(units).await?;
+        if run.suspects.len() > SUSPECTS_MAX {
+            run.settle().await?;
+        }
+        progress(run.progress(of));
+    }
+    run.settle().await?;
+    progress(run.progress(of));
+    Ok(run.report)
+}
+
+struct Run<'a> {
+    context: &'a Arc<Context>,
+    options: &'a FsckOptions,
+    suspects: HashSet<Deviation>,
+    report: FsckReport,
+}
+
+impl Run<'_> {
+    fn progress(&self, of: u64) -> FsckProgress {
+        let found = self.report.findings.values().map(|findings| findings.found).sum();
+        let suspects = self.suspects.len() as u64;
+        FsckProgress { keys: self.report.keys, of: of.max(self.report.keys), suspects, found }
+    }
+
+    /// Looks at these things, and at what they lead to.
+    async fn look_at(&mut self, units: Vec<Unit>) -> Result<()> {
+        self.suspects.extend(self.seen(units).await?);
+        Ok(())
+    }
+
+    async fn seen(&self, units: Vec<Unit>) -> Result<HashSet<Deviation>> {
+        let mut known: HashSet<Unit> = units.iter().cloned().collect();
+        let mut open: Vec<Unit> = known.iter().cloned().collect();
+        let mut deviations = HashSet::new();
+        while !open.is_empty() {
+            let looks = stream::iter(open.drain(..)).map(|unit| self.patient_look(unit));
+            let seen: Vec<Result<look::Seen>> = looks.buffer_unordered(LOOKS_AT_ONCE).collect().await;
+            for seen in seen {
+                let seen = seen?;
+                deviations.extend(seen.deviations);
+                open.extend(seen.units.into_iter().filter(|unit| known.insert(unit.clone())));
+            }
+        }
+        Ok(deviations)
+    }
+
+    /// A cluster in a failover answers a little later.
+    async fn patient_look(&self, unit: Unit) -> Result<look::Seen> {
+        let mut tries = 0;
+        loop {
+            match look::look(self.context, &unit).await {
+                Err(e) if e.kind().is_retryable() && tries < 4 => tries += 1,
+                seen => return seen,
+            }
+        }
+    }
+
+    /// Looks at the suspects again, until each is found innocent or guilty; has these put right, if that is wanted.
+    async fn settle(&mut self) -> Result<()> {
+        let suspects = std::mem::take(&mut self.suspects);
+        let mut confirmed = self.confirm(suspects).await?;
+        for deviation in &confirmed {
+            meters::fsck_finding(deviation.kind().label());
+        }
+        if !self.options.repair {
+            confirmed.iter().for_each(|deviation| self.report.add(deviation, false));
+            return Ok(());
+        }
+        for _ in 0..REPAIRS_IN_A_ROW {
+            if confirmed.is_empty() {
+                return Ok(());
+            }
+            let then = self.repair(confirmed).await?;
+            let suspects = self.seen(then).await?;
+            confirmed = self.confirm(suspects).await?;
+        }
+        confirmed.iter().for_each(|deviation| self.report.add(deviation, false));
+        Ok(())
+    }
+
+    /// Those that are still there after several looks, while no entry of a journal is about to change that.
+    async fn confirm(&mut self, suspects: HashSet<Deviation>) -> Result<Vec<Deviation>> {
+        // Looks in a row that have shown each, with nothing under way about it.
+        let mut open: HashMap<Deviation, u32> =
+            suspects.into_iter().map(|deviation| (deviation, 1)).collect();
+        let mut confirmed = Vec::new();
+        for _ in 0..ROUNDS_MAX {
+            if open.is_empty() {
+                break;
+            }
+            tokio::time::sleep(self.options.pause).await;
+            let units: HashSet<Unit> = open.keys().map(Deviation::unit).collect();
+            let seen = self.seen(units.into_iter().collect()).await?;
+            // After the look: an entry that was struck before it has been carried out before it.
+            let under_way = UnderWay::read(self.context).await?;
+            open.retain(|deviation, looks| {
+                if !seen.contains(deviation) {
+                    return false;
+                }
+                *looks = if under_way.excuses(deviation) { 0 } else { *looks + 1 };
+                let is_sure = *looks >= deviation.kind().looks();
+                if is_sure {
+                    confirmed.push(deviation.clone());
+                }
+                !is_sure
+            });
+        }
+        self.report.in_flight += open.len() as u64;
+        Ok(confirmed)
+    }
+
+    /// Puts these right. Gives what should be looked at besides.
+    async fn repair(&mut self, deviations: Vec<Deviation>) -> Result<Vec<Unit>> {
+        let context = self.context;
+        let repairs = stream::iter(&deviations).map(|deviation| async move {
+            match repair::repair(context, deviation).await {
+                Ok(units) => units,
+                Err(e) => {
+                    tracing::warn!("{}: {deviation} could not be repaired: {e}", deviation.kind().label());
+                    Vec::new()
+                }
+            }
+        });
+        let then: Vec<Vec<Unit>> = repairs.buffer_unordered(REPAIRS_AT_ONCE).collect().await;
+        // What they left to the journal is carried out by this instance.
+        let mut open: HashSet<Deviation> = deviations.iter().cloned().collect();
+        let until = tokio::time::Instant::now() + TASKS_MAX;
+        let mut looks = 0;
+        while !open.is_empty() && looks < 3 && tokio::time::Instant::now() < until {
+            tokio::time::sleep(self.options.pause).await;
+            let units: HashSet<Unit> = open.iter().map(Deviation::unit).collect();
+            let seen = self.seen(units.into_iter().collect()).await?;
+            open.retain(|deviation| seen.contains(deviation));
+            let under_way = UnderWay::read(self.context).await?;
+            looks += u32::from(!open.iter().any(|deviation| under_way.excuses(deviation)));
+        }
+        for deviation in &deviations {
+            let is_repaired = !open.contains(deviation);
+            if is_repaired {
+                meters::fsck_repair(deviation.kind().label());
+            }
+            self.report.add(deviation, is_repaired);
+        }
+        // What was hidden behind it shows now.
+        let behind = deviations.iter().filter(|deviation| !open.contains(*deviation)).map(Deviation::unit);
+        Ok(then.into_iter().flatten().chain(behind).collect())
+    }
+}

@@ -1,0 +1,291 @@
+//! Putting right what is out of step, by the ways that the engine has for that: a journal entry that has it looked at
+//! again, a home that is dropped (the next read fills it), a function that looks once more before it writes. So a repair
+//! that comes too late does nothing, and one that is repeated does nothing more.
+
+use std::sync::Arc;
+
+use super::deviation::{Deviation, FindingKind};
+use super::key::{Form, form_of, list_of, owner_of};
+use super::look::is_there;
+use super::unit::Unit;
+use super::{pairs, records, sets};
+use crate::bucket::Bucket;
+use crate::cluster::{Command, Reply, Request};
+use crate::context::{Context, draw};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fanout::{self, Entry, Reference, Task};
+use crate::functions::{self, Marking};
+use crate::graph::{graph_stamp, list_of_references};
+use crate::ids::AccountId;
+use crate::keys::{Place, slot_of_key};
+use crate::sharded::{LocalKey, SortedSet, State};
+
+/// Tries of a number between changes of what it counts.
+const TRIES_MAX: usize = 16;
+
+/// Puts one deviation right, or has that done. Gives what should be looked at afterwards, besides itself.
+pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Result<Vec<Unit>> {
+    match deviation {
+        Deviation::Edge { kind, reader, author, .. } => edge(context, *kind, *reader, *author).await?,
+        Deviation::Mark { kind: FindingKind::MarkMayGo, reader, author, .. } => {
+            look_at_pair(context, *reader, *author, true).await?;
+        }
+        Deviation::Mark { reader, author, mark, .. } => {
+            let marks = context.keys().marks(*reader);
+            write(context, *reader, functions::field_drop(marks, &author.to_bytes(), mark)).await?;
+        }
+        Deviation::Request { reader, author, .. } => request(context, *reader, *author).await?,
+        Deviation::EntryMissing { reader, .. } => drop_home(context, *reader).await?,
+        Deviation::Home { kind, reader, detail } => home(context, *kind, *reader, *detail).await?,
+        Deviation::Count { account, field: "p", .. } => posts(context, *account).await?,
+        Deviation::Count { account, field, .. } => size(context, *account, field).await?,
+        Deviation::ModeStuck { account, random } => {
+            let task = Task::Mode { author: *account, random: *random };
+            fanout::add(context, context.bucket(*account), task).await?;
+        }
+        Deviation::BurialStuck { account } => {
+            fanout::add(context, context.bucket(*account), Task::Bury { account: *account }).await?;
+        }
+        Deviation::Outbox { author, post, .. } => {
+            let keys = context.keys();
+            let of = [keys.post(*post), keys.outbox(*author), keys.account(*author)];
+            let mended = write(context, *author, functions::outbox_mend(&of, *author, post.get())).await?;
+            if mended.int()? == 1 {
+                let task = Task::Deliver { post: *post, author: *author };
+                fanout::add(context, context.bucket(*author), task).await?;
+            }
+        }
+        Deviation::Listing { post, author, to, kind } => {
+            listing(context, *kind, Task::Refer { post: *post, author: *author, to: *to }, *to).await?;
+        }
+        Deviation::Misplaced { set, spot, member } => {
+            context.sets().remove_at(set, *spot, member).await?;
+            let of = AccountId::from_bytes(member).ok().zip(owner_of(&set.name));
+            let pair = of.filter(|(_, (_, what))| *what == b"followers");
+            let pair = pair.map(|(member, (owner, _))| Unit::Pair(member, owner));
+            return Ok(pair.into_iter().chain([Unit::Structure(set.clone())]).collect());
+        }
+        Deviation::Set { kind, set, detail } => return set_of(context, *kind, set, detail).await,
+        Deviation::Piece { set, piece, .. } => context.sets().drop_piece(set, *piece).await?,
+        Deviation::Key { kind, key, owner, detail } => {
+            loose(context, *kind, key, *owner, detail).await?;
+        }
+        Deviation::Journal { kind: FindingKind::EntryStale, bucket, entry, value } => {
+            let _place = fanout::reserve(context, 1)?;
+            fanout::claim(context, Entry::parse(*bucket, entry, value)?).await?;
+        }
+        Deviation::Lease { name } => {
+            let slot = context.keys().buckets().slot(Bucket(0));
+            let command = Command::new("HDEL").arg(&context.keys().living()).arg(name);
+            context.router().call(Request::write(slot, command)).await?;
+        }
+        Deviation::Journal { .. } | Deviation::Unreadable { .. } => return Err(left_alone()),
+    }
+    Ok(Vec::new())
+}
+
+fn left_alone() -> Error {
+    Error::new(ErrorKind::Invalid, "left to a person: nobody can tell what it should be")
+}
+
+async fn write(context: &Context, account: AccountId, command: Command) -> Result<Reply> {
+    context.router().call(Request::write(context.slot(account), command)).await
+}
+
+async fn look_at_pair(
+    context: &Arc<Context>,
+    reader: AccountId,
+    author: AccountId,
+    may_drop: bool,
+) -> Result<()> {
+    let task = Task::Pair { reader, author, may_drop };
+    fanout::add(context, context.bucket(reader), task).await.map(drop)
+}
+
+async fn edge(context: &Arc<Context>, kind: FindingKind, reader: AccountId, author: AccountId) -> Result<()> {
+    match kind {
+        FindingKind::MarkMissing => mark(context, reader, author).await,
+        FindingKind::EdgeMissing | FindingKind::EdgeOld => {
+            // What was posted meanwhile has reached nobody: pulled first, then completed like a new follow.
+            mark(context, reader, author).await?;
+            look_at_pair(context, reader, author, true).await
+        }
+        _ => look_at_pair(context, reader, author, false).await,
+    }
+}
+
+/// Has a reader pull an author, if it follows.
+async fn mark(context: &Context, reader: AccountId, author: AccountId) -> Result<()> {
+    let head = context.keys().bucket_head(context.bucket(reader));
+    let marking = Marking { head, author, mark: draw(), stamp: draw() };
+    let command = marking.accounts(context.keys().marks(reader), &[reader]);
+    let request = Request::write(context.slot(reader), command).touching_undeclared_keys().once();
+    context.router().call(request).await.map(drop)
+}
+
+async fn request(context: &Arc<Context>, reader: AccountId, author: AccountId) -> Result<()> {
+    let [requested, waiting, approved] = pairs::request_state(context, reader, author).await?;
+    if requested.is_some() {
+        return look_at_pair(context, reader, author, true).await;
+    }
+    let keys = context.keys();
+    for (hash, value) in [(keys.waiting(author), waiting), (keys.approved(author), approved)] {
+        if let Some(value) = value {
+            write(context, author, functions::field_drop(hash, &reader.to_bytes(), &value)).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn drop_home(context: &Context, reader: AccountId) -> Result<()> {
+    write(context, reader, Command::new("UNLINK").arg(&context.keys().home(reader))).await.map(drop)
+}
+
+async fn home(context: &Context, kind: FindingKind, reader: AccountId, detail: u64) -> Result<()> {
+    let keys = context.keys();
+    let home = keys.home(reader);
+    match kind {
+        FindingKind::FillHalted => {
+            write(context, reader, functions::home_drop(home, &detail.to_be_bytes())).await.map(drop)
+        }
+        FindingKind::HomeUnlisted => {
+            let day = Command::new("HGET").arg(&keys.account(reader)).arg("d");
+            let day = context.router().call(Request::read(context.slot(reader), day)).await?;
+            let day = day.count().ok().and_then(|day| u32::try_from(day).ok()).filter(|day| *day > 0);
+            let day = day.unwrap_or_else(|| context.today());
+            context.router().call(context.read_noted(reader, day)).await.map(drop)
+        }
+        FindingKind::HomeTooLong => {
+            write(context, reader, functions::home_tidy(home.clone(), context.fit())).await?;
+            let length = Command::new("LLEN").arg(&home);
+            let length = context.router().call(Request::read(context.slot(reader), length)).await?.count()?;
+            if length > context.fit().most() { drop_home(context, reader).await } else { Ok(()) }
+        }
+        _ => drop_home(context, reader).await,
+    }
+}
+
+async fn posts(context: &Context, account: AccountId) -> Result<()> {
+    let Some(posts) = records::posts(context, account).await? else { return Ok(()) };
+    let keys = [context.keys().account(account), context.keys().outbox(account)];
+    let command = functions::posts_recount(&keys, posts.told, &posts.last, posts.counted);
+    // Posted or deleted meanwhile: found again, and counted again.
+    write(context, account, command).await.map(drop)
+}
+
+async fn size(context: &Context, account: AccountId, field: &'static str) -> Result<()> {
+    let sets = records::counted(context, account)?;
+    let Some((_, set)) = sets.into_iter().find(|(of, _)| *of == field) else { return Ok(()) };
+    for _ in 0..TRIES_MAX {
+        let (seen, _) = graph_stamp(context, account).await?;
+        let size = set.len().await?.to_string().into_bytes();
+        let command =
+            functions::account_set(context.keys().account(account), Some((seen, draw())), [(field, size)]);
+        let answer = match context.once(context.slot(account), command).await {
+            Err(e) if e.kind() == ErrorKind::Unknown => continue,
+            answer => answer?.ok()?,
+        };
+        if functions::Compared::parse(answer)? == functions::Compared::Done {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn listing(context: &Arc<Context>, kind: FindingKind, task: Task, to: Reference) -> Result<()> {
+    let Task::Refer { post, .. } = task else { return Ok(()) };
+    let buckets = context.keys().buckets();
+    let exists = Command::new("EXISTS").arg(&context.keys().post(post));
+    let exists = context.router().call(Request::read(buckets.slot(post.bucket(buckets)), exists)).await?;
+    if kind == FindingKind::ListingNeedless && exists.int()? == 1 {
+        // It refers to something else, and always will.
+        let list = list_of_references(context, to.kind, to.post)?;
+        return list.remove(&[AccountId::new(post.get())?]).await.map(drop);
+    }
+    fanout::add(context, post.bucket(buckets), task).await.map(drop)
+}
+
+async fn set_of(
+    context: &Arc<Context>,
+    kind: FindingKind,
+    set: &LocalKey,
+    detail: &[u8],
+) -> Result<Vec<Unit>> {
+    let sets_ = context.sets();
+    match kind {
+        FindingKind::GuardLeft => {
+            let guard = context.keys().guard(set.bucket, &set.name);
+            let slot = context.keys().buckets().slot(set.bucket);
+            let close = Request::write(slot, functions::string_drop(guard, detail));
+            context.router().call(close).await?;
+        }
+        FindingKind::TreeCountWrong => {
+            let sight = sets_.sight(set).await?;
+            sets_.recount(set, &sight, true).await?;
+            // The record of its owner repeats the number.
+            return Ok(owner_of(&set.name).map(|(owner, _)| Unit::Record(owner)).into_iter().collect());
+        }
+        _ => {
+            // Only of its own sets the engine knows what members are.
+            if owner_of(&set.name).is_none() && list_of(&set.name).is_none() {
+                return Err(left_alone());
+            }
+            let root = sets::root_of(context, set)?;
+            let whole = SortedSet::<AccountId>::beginning_at(sets_, &root);
+            let (members, state) = sets::state_of(context, &root).await?;
+            let is_orphaned = kind == FindingKind::PartOrphaned;
+            // Far from being spread, nobody will look into the parts soon. Else they become parts of it, and what
+            // doesn't belong there is found by what it means.
+            if is_orphaned && state == State::Local && members < sets_.spread_at() / 2 {
+                drop_set(context, set).await?;
+            } else {
+                whole.spread().await?;
+                return Ok(vec![Unit::Set(set.clone())]);
+            }
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Drops a part that belongs to nothing.
+async fn drop_set(context: &Context, set: &LocalKey) -> Result<()> {
+    let keys = context.sets().stored_keys(set).await?;
+    let unlink = keys.iter().fold(Command::new("UNLINK"), |command, key| command.arg(key));
+    let slot = context.keys().buckets().slot(set.bucket);
+    context.router().call(Request::write(slot, unlink)).await.map(drop)
+}
+
+async fn loose(
+    context: &Context,
+    kind: FindingKind,
+    key: &[u8],
+    owner: Option<AccountId>,
+    detail: &[u8],
+) -> Result<()> {
+    let Some(owner) = owner else { return Err(left_alone()) };
+    let keys = context.keys();
+    let form = form_of(keys, key);
+    let command = match (kind, form) {
+        (FindingKind::TokenEndless, _) => {
+            let ttl = u64::try_from(context.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
+            Command::new("PEXPIRE").arg(key).arg(ttl)
+        }
+        (FindingKind::TokenOfNoPost, _) => functions::string_drop(key.to_vec(), detail),
+        (_, Form::Home(account)) => {
+            let days = keys.days(context.bucket(account));
+            functions::home_sweep(days, key.to_vec(), &account.to_bytes(), u32::MAX)
+        }
+        (_, Form::Set(set)) if set.place == Place::Part => {
+            // In another slot than its account: nothing could look once more and drop it in one go. An account that is
+            // created meanwhile has no followers to lose.
+            return if is_there(context, owner).await? { Ok(()) } else { drop_set(context, &set).await };
+        }
+        (_, Form::Set(set)) => {
+            let of = context.sets().stored_keys(&set).await?;
+            let all: Vec<Vec<u8>> = std::iter::once(keys.account(owner)).chain(of).collect();
+            functions::orphan_drop(&all)
+        }
+        _ => functions::orphan_drop(&[keys.account(owner), key.to_vec()]),
+    };
+    context.router().call(Request::write(slot_of_key(key), command)).await.map(drop)
+}

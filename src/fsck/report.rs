@@ -1,0 +1,78 @@
+//! What came of it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::deviation::{Deviation, FindingKind};
+
+/// Examples kept of each kind.
+const EXAMPLES_MAX: usize = 10;
+
+/// What was found, and what became of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FsckReport {
+    /// Keys that were looked at.
+    pub keys: u64,
+    /// Accounts among them.
+    pub accounts: u64,
+    /// What was found, by kind; kinds of which nothing was found are left out.
+    pub findings: BTreeMap<FindingKind, Findings>,
+    /// What looked out of step while work on it was under way for as long as was waited: nothing is known about it.
+    pub in_flight: u64,
+}
+
+/// What was found of one kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Findings {
+    /// So many.
+    pub found: u64,
+    /// Of these, those that a repair has put right.
+    pub repaired: u64,
+    /// Whether they do no harm: see [`FindingKind::is_harmless`].
+    pub is_harmless: bool,
+    /// Some of them, those that are left first.
+    pub examples: Vec<String>,
+}
+
+impl Findings {
+    /// Those that are there still.
+    pub fn left(&self) -> u64 {
+        self.found - self.repaired
+    }
+}
+
+impl FsckReport {
+    /// Whether nothing is left that is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.findings.values().all(|findings| findings.is_harmless || findings.left() == 0)
+    }
+
+    pub(super) fn add(&mut self, deviation: &Deviation, is_repaired: bool) {
+        let kind = deviation.kind();
+        let of = self.findings.entry(kind).or_default();
+        of.is_harmless = kind.is_harmless();
+        of.found += 1;
+        of.repaired += u64::from(is_repaired);
+        if of.examples.len() < EXAMPLES_MAX {
+            of.examples.push(deviation.to_string());
+        } else if !is_repaired {
+            of.examples.pop();
+            of.examples.insert(0, deviation.to_string());
+        }
+    }
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FsckProgress {
+    /// Keys of this tenant that were looked at.
+    pub keys: u64,
+    /// About how many keys there are, of all tenants.
+    pub of: u64,
+    /// What seems to be out of step so far, and is looked at again.
+    pub suspects: u64,
+    /// What is.
+    pub found: u64,
+}

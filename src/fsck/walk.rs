@@ -1,0 +1,104 @@
+//! Going through all keys of the tenant, a small step at a time: nobody waits for it.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::key::{bucket_of, pattern};
+use crate::bucket::Bucket;
+use crate::cluster::{Command, NodeAddr};
+use crate::context::Context;
+use crate::error::{Error, Result};
+
+/// Keys of a server that one step passes.
+const KEYS_PER_STEP: u32 = 500;
+/// Steps in a row that may fail, and the pause after each: a failover takes less.
+const FAILURES_MAX: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A walk through some buckets: server after server. A server that fails, or gives buckets away meanwhile, is gone
+/// through again for what is still open.
+#[derive(Debug)]
+pub(super) struct Walk {
+    open: HashSet<Bucket>,
+    at: Option<At>,
+    failures: u32,
+}
+
+/// Where it stands.
+#[derive(Debug)]
+struct At {
+    node: NodeAddr,
+    cursor: String,
+    buckets: HashSet<Bucket>,
+}
+
+impl Walk {
+    pub(super) fn new(buckets: impl Iterator<Item = Bucket>) -> Self {
+        Self { open: buckets.collect(), at: None, failures: 0 }
+    }
+
+    /// The next keys of its buckets, often none; `None`: that was all. A key may come twice.
+    pub(super) async fn step(&mut self, context: &Context) -> Result<Option<Vec<Vec<u8>>>> {
+        loop {
+            if self.open.is_empty() {
+                return Ok(None);
+            }
+            match self.try_step(context).await {
+                Ok(keys) => {
+                    self.failures = 0;
+                    return Ok(Some(keys));
+                }
+                Err(e) if self.failures >= FAILURES_MAX => return Err(e),
+                Err(e) => {
+                    tracing::debug!("a step through the keys failed: {e}");
+                    self.failures += 1;
+                    self.at = None;
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn try_step(&mut self, context: &Context) -> Result<Vec<Vec<u8>>> {
+        let (router, keys) = (context.router(), context.keys());
+        let owner = |bucket: &Bucket| router.owner(keys.buckets().slot(*bucket));
+        let at = match &mut self.at {
+            Some(at) => at,
+            none => {
+                let first = self.open.iter().min().and_then(owner);
+                let node = first.ok_or_else(|| Error::unavailable("a slot that nobody serves"))?;
+                let buckets =
+                    self.open.iter().filter(|b| owner(b).as_ref() == Some(&node)).copied().collect();
+                none.insert(At { node, cursor: "0".into(), buckets })
+            }
+        };
+        let scan = Command::new("SCAN").arg(&*at.cursor).arg("MATCH").arg(pattern(keys.prefix()));
+        let page = router.ask_node(&at.node, scan.arg("COUNT").arg(KEYS_PER_STEP)).await?.into_array()?;
+        let [next, found] =
+            <[_; 2]>::try_from(page).map_err(|_| Error::internal("a scan gives two parts"))?;
+        let mut met = Vec::new();
+        for key in found.into_array()? {
+            let key = key.bytes()?.to_vec();
+            // Keys of no bucket come with those of the first.
+            let bucket = bucket_of(keys, &key).unwrap_or(Bucket(0));
+            if at.buckets.contains(&bucket)
+                || bucket_of(keys, &key).is_none() && self.open.contains(&Bucket(0))
+            {
+                met.push(key);
+            }
+        }
+        next.text()?.clone_into(&mut at.cursor);
+        if at.cursor == "0"
+            && let Some(At { node, buckets, .. }) = self.at.take()
+        {
+            self.open.retain(|bucket| !(buckets.contains(bucket) && owner(bucket).as_ref() == Some(&node)));
+        }
+        Ok(met)
+    }
+}
+
+/// About how many keys all servers have, of all tenants.
+pub(super) async fn keys_of_all(context: &Context) -> u64 {
+    let sizes = context.router().ask_primaries(&Command::new("DBSIZE")).await;
+    sizes.into_iter().filter_map(|(_, size)| size.ok()?.count().ok()).sum()
+}

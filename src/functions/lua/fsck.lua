@@ -1,0 +1,104 @@
+-- What fsck alone needs: counting anew, and putting right what no other function ever leaves behind. Each looks again at
+-- what its caller saw, so one that comes late does nothing.
+
+-- Elements of an outbox that are written anew when an id is put in front of them.
+local OUTBOX_TAIL_MAX = 4096
+
+-- set_recount: counts the members of a local set that has a tree, piece by piece.
+-- KEYS  set, its pieces
+-- ARGV  state and bits of the tree as the caller read them, '1' to write the count
+-- Reply {1, members as the tree says, members as the pieces have}, or {0, 0, 0}: it is another tree by now
+local function set_recount(keys, args)
+  local key = keys[1]
+  if redis.call('TYPE', key).ok ~= 'string' then return { 0, 0, 0 } end
+  local tree = redis.call('GET', key)
+  if string.sub(tree, 1, 1) .. string.sub(tree, 17) ~= args[1] then return { 0, 0, 0 } end
+  local members = 0
+  for i = 2, #keys do members = members + redis.call('ZCARD', keys[i]) end
+  local told = redis.call('BITFIELD_RO', key, 'GET', 'u56', 8)[1]
+  if args[2] == '1' and told ~= members then redis.call('BITFIELD', key, 'SET', 'u56', 8, members) end
+  return { 1, told, members }
+end
+
+-- piece_drop: drops a piece that its set doesn't know, or of a set that is spread.
+-- KEYS  set, piece
+-- ARGV  the piece's number
+-- Reply 1, or 0: the set needs it
+local function piece_drop(keys, args)
+  local key, piece = keys[1], tonumber(args[1])
+  if redis.call('TYPE', key).ok == 'string' and redis.call('GETRANGE', key, 0, 0) ~= 'S' then
+    local at, depth = 0, 0
+    while depth < DEPTH_MAX and redis.call('BITFIELD_RO', key, 'GET', 'u1', HEADER_BITS + 2 ^ depth + at)[1] == 1 do
+      depth = depth + 1
+      at = piece % 2 ^ depth
+    end
+    if at == piece then return 0 end
+  end
+  redis.call('UNLINK', keys[2])
+  return 1
+end
+
+-- orphan_drop: drops keys of an account that isn't there.
+-- KEYS  record, key, ...
+-- Reply 1, or 0: it is there
+local function orphan_drop(keys)
+  if is_there(keys[1]) then return 0 end
+  redis.call('UNLINK', unpack(keys, 2))
+  return 1
+end
+
+-- outbox_mend: brings a post and its author's outbox in line.
+-- KEYS  post, outbox, author's record
+-- ARGV  author, id
+-- Reply 0: they are; 1: it is listed now; 2: it is gone, and the outbox knows now; 3: it was deleted, and is gone now;
+--       -1: it would stand too far back
+local function outbox_mend(keys, args)
+  local outbox, id = keys[2], args[2]
+  local length = redis.call('LLEN', outbox)
+  local place = outbox_place(outbox, id, length)
+  local found = place < length and redis.call('LINDEX', outbox, place)
+  local is_listed = found and #found == 8 and live_id(found) == id
+  if redis.call('GETRANGE', keys[1], 8, 15) ~= args[1] then
+    if not is_listed or found ~= id then return 0 end
+    redis.call('LSET', outbox, place, string.char(string.byte(id) + 128) .. string.sub(id, 2))
+    if is_there(keys[3]) then redis.call('HINCRBY', keys[3], 'p', -1) end
+    return 2
+  end
+  if is_listed then
+    if found == id then return 0 end
+    redis.call('DEL', keys[1])
+    return 3
+  end
+  if not is_there(keys[3]) then return 0 end
+  if length == 0 then
+    redis.call('RPUSH', outbox, 'F\0\0\0\0\0\0\0\0')
+    length, place = 1, 1
+  end
+  local floor = string.sub(redis.call('LINDEX', outbox, 0), -8)
+  if order_of(id) <= order_of(floor) then return 0 end
+  if length - place > OUTBOX_TAIL_MAX then return -1 end
+  local tail = redis.call('LRANGE', outbox, place, -1)
+  redis.call('LTRIM', outbox, 0, place - 1)
+  redis.call('RPUSH', outbox, id)
+  push_all(outbox, tail)
+  redis.call('HINCRBY', keys[3], 'p', 1)
+  return 1
+end
+
+-- posts_recount: writes how many posts an account has, if nothing was posted or deleted since they were counted.
+-- KEYS  record, outbox
+-- ARGV  number that the record said, last element of the outbox ('' none), number that was counted
+-- Reply 1 or 0
+local function posts_recount(keys, args)
+  if not is_there(keys[1]) then return 0 end
+  if (redis.call('HGET', keys[1], 'p') or '0') ~= args[1] then return 0 end
+  if (redis.call('LINDEX', keys[2], -1) or '') ~= args[2] then return 0 end
+  redis.call('HSET', keys[1], 'p', args[3])
+  return 1
+end
+
+register('set_recount', set_recount, { 'allow-oom' })
+register('piece_drop', piece_drop, { 'allow-oom' })
+register('orphan_drop', orphan_drop, { 'allow-oom' })
+register('outbox_mend', outbox_mend, {})
+register('posts_recount', posts_recount, { 'allow-oom' })

@@ -1,0 +1,386 @@
+//! Each way to be out of step, made on purpose.
+
+use std::time::Duration;
+
+use tideline::FindingKind::*;
+use tideline::post::{Draft, PostRef};
+use tideline::sharded::Step;
+use tideline::{AccountUpdate, EngineSettings, HomeStatus, Mode, Query, Way};
+
+use super::*;
+use crate::engine::{engine, engine_with, small, tenant, walk_home};
+
+const WATERMARK: [u8; 8] = [0xff; 8];
+
+fn record(id: u64, author: u64) -> Vec<u8> {
+    [id.to_be_bytes(), author.to_be_bytes()].concat()
+}
+
+#[tokio::test]
+async fn an_edge_that_is_gone_comes_back_with_what_was_posted_meanwhile() {
+    // Local, then spread followers.
+    for readers in [1, 60] {
+        let engine = engine().await;
+        let (author, readers) = followed(&engine, readers).await;
+        let reader = readers[0];
+        let mut posts = vec![post(&engine, author).await];
+        drained(&engine).await;
+        let followers = engine.store().sets().of_account(author, "followers").unwrap();
+        followers.remove(&[reader]).await.unwrap();
+        if readers.len() == 1 {
+            heals(&engine, &[EdgeMissing]).await;
+            followers.remove(&[reader]).await.unwrap();
+        }
+        posts.insert(0, post(&engine, author).await);
+        drained(&engine).await;
+        heals(&engine, &[EdgeMissing, EntryMissing]).await;
+        posts.insert(0, post(&engine, author).await);
+        drained(&engine).await;
+        assert_eq!(walk_home(&engine, reader, 10).await, posts);
+    }
+}
+
+#[tokio::test]
+async fn edges_that_are_old_or_needless_are_put_right_and_so_is_a_follow_of_nobody() {
+    let engine = engine().await;
+    let (author, readers) = followed(&engine, 2).await;
+    let stranger = accounts(&engine, 1).await[0];
+    let followers = engine.store().sets().of_account(author, "followers").unwrap();
+    followers.add(&[(readers[0], 1.0)]).await.unwrap();
+    heals(&engine, &[EdgeOld]).await;
+    followers.add(&[(stranger, 1.0)]).await.unwrap();
+    heals(&engine, &[EdgeNeedless]).await;
+    assert_eq!(followers.score(&stranger).await.unwrap(), None);
+    let nobody = AccountId::new(77).unwrap();
+    let following = engine.store().sets().of_account(stranger, "following").unwrap();
+    following.add(&[(nobody, 1.0)]).await.unwrap();
+    raw_of(&engine, stranger, 'a', "HSET", &[b"nf", b"1"]).await;
+    heals(&engine, &[FollowsNobody]).await;
+    assert_eq!(engine.account(stranger).await.unwrap().following, 0);
+}
+
+#[tokio::test]
+async fn marks_that_are_missing_needless_or_left_over_are_put_right() {
+    let engine = engine().await;
+    let (author, readers) = followed(&engine, 2).await;
+    let (reader, stranger) = (readers[0], accounts(&engine, 1).await[0]);
+    raw_of(&engine, reader, 'm', "HSET", &[&stranger.to_bytes(), b"12345678"]).await;
+    heals(&engine, &[MarkOfStranger]).await;
+    raw_of(&engine, reader, 'm', "HSET", &[&author.to_bytes(), b"12345678"]).await;
+    assert!(fsck(&engine, false).await.is_clean());
+    heals(&engine, &[MarkMayGo]).await;
+    engine.set_way(author, Some(Way::Pull)).await.unwrap().all().await.unwrap();
+    drained(&engine).await;
+    raw_of(&engine, reader, 'm', "HDEL", &[&author.to_bytes()]).await;
+    let pulled = post(&engine, author).await;
+    heals(&engine, &[MarkMissing]).await;
+    assert_eq!(walk_home(&engine, reader, 10).await, [pulled]);
+}
+
+#[tokio::test]
+async fn requests_that_only_one_side_knows_are_put_right() {
+    let engine = engine().await;
+    let people = accounts(&engine, 3).await;
+    let [locked, asks, stranger] = people[..] else { panic!("three were made") };
+    let update = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+    engine.update_account(locked, &update).await.unwrap();
+    engine.follow(asks, locked).await.unwrap();
+    drained(&engine).await;
+    raw_of(&engine, locked, 'l', "HDEL", &[&asks.to_bytes()]).await;
+    heals(&engine, &[RequestOutOfStep]).await;
+    raw_of(&engine, locked, 'l', "HSET", &[&stranger.to_bytes(), b"12345678"]).await;
+    heals(&engine, &[RequestOutOfStep]).await;
+    assert_eq!(engine.follow_requests(locked).await.unwrap(), [asks]);
+}
+
+#[tokio::test]
+async fn homes_that_lie_or_lack_something_are_filled_again() {
+    let engine = engine().await;
+    let (author, readers) = followed(&engine, 1).await;
+    let reader = readers[0];
+    let mut posts = Vec::new();
+    for _ in 0..5 {
+        posts.insert(0, post(&engine, author).await);
+    }
+    drained(&engine).await;
+    let fill = async || {
+        engine.read(reader, &Query::home()).await.unwrap();
+        engine.warm(reader).await.unwrap();
+        assert_eq!(walk_home(&engine, reader, 3).await, posts);
+    };
+    let home =
+        async |command: &str, arguments: &[&[u8]]| raw_of(&engine, reader, 'h', command, arguments).await;
+    home("LREM", &[b"0", &record(posts[2].get(), author.get())]).await;
+    heals(&engine, &[EntryMissing]).await;
+    fill().await;
+    home("RPUSH", &[&[posts[3].get().to_be_bytes(), WATERMARK].concat()]).await;
+    heals(&engine, &[WatermarkLies]).await;
+    fill().await;
+    home("LPOP", &[]).await;
+    heals(&engine, &[HomeWithoutFloor]).await;
+    fill().await;
+    home("RPUSH", &[b"short"]).await;
+    heals(&engine, &[HomeWithoutFloor]).await;
+    fill().await;
+    for _ in 0..150 {
+        home("RPUSH", &[&record(posts[0].get(), author.get())]).await;
+    }
+    heals(&engine, &[HomeTooLong]).await;
+    fill().await;
+    raw(&engine, bucket_of(&engine, reader), ('d', b""), "ZREM", &[&reader.to_bytes()]).await;
+    heals(&engine, &[HomeUnlisted]).await;
+    home("DEL", &[]).await;
+    home("RPUSH", &[&record(0, 1 << 63 | 7)]).await;
+    heals(&engine, &[FillHalted]).await;
+    assert_eq!(engine.inspect(reader).await.unwrap().home.status, HomeStatus::Missing);
+    fill().await;
+}
+
+#[tokio::test]
+async fn counts_modes_and_burials_are_brought_to_their_end() {
+    let engine = engine().await;
+    let (author, readers) = followed(&engine, 3).await;
+    post(&engine, author).await;
+    drained(&engine).await;
+    for (account, field) in [(readers[0], "nf"), (readers[0], "nb"), (readers[1], "nh"), (author, "p")] {
+        raw_of(&engine, account, 'a', "HSET", &[field.as_bytes(), b"9"]).await;
+    }
+    heals(&engine, &[CountWrong]).await;
+    assert_eq!(engine.account(readers[0]).await.unwrap().following, 1);
+    assert_eq!(engine.account(author).await.unwrap().posts, 1);
+    raw_of(&engine, author, 'a', "HSET", &[b"m", b"Q12345678"]).await;
+    heals(&engine, &[ModeStuck]).await;
+    assert_eq!(engine.account(author).await.unwrap().mode, Mode::Pull);
+    for reader in &readers {
+        assert_eq!(engine.inspect(*reader).await.unwrap().pulls, [author]);
+    }
+    let gone = accounts(&engine, 1).await[0];
+    raw_of(&engine, gone, 'a', "HSET", &[b"s", b"d"]).await;
+    heals(&engine, &[BurialStuck]).await;
+    // With all that an account can have.
+    raw_of(&engine, author, 'a', "HSET", &[b"s", b"d"]).await;
+    let report = fsck(&engine, true).await;
+    assert!(report.findings.contains_key(&BurialStuck) && report.is_clean(), "{report:#?}");
+    drained(&engine).await;
+    assert!(fsck(&engine, false).await.findings.is_empty());
+}
+
+#[tokio::test]
+async fn posts_and_outboxes_are_brought_in_line() {
+    let engine = engine().await;
+    let (author, readers) = followed(&engine, 1).await;
+    let posts = [post(&engine, author).await, post(&engine, author).await, post(&engine, author).await];
+    drained(&engine).await;
+    let bucket = bucket_of(&engine, author);
+    let minus_one = async || raw_of(&engine, author, 'a', "HINCRBY", &[b"p", b"-1"]).await;
+    raw(&engine, bucket, ('w', &posts[0].get().to_be_bytes()), "DEL", &[]).await;
+    heals(&engine, &[PostGone]).await;
+    raw_of(&engine, author, 'o', "LREM", &[b"0", &posts[1].get().to_be_bytes()]).await;
+    minus_one().await;
+    raw_of(&engine, readers[0], 'h', "LREM", &[b"0", &record(posts[1].get(), author.get())]).await;
+    heals(&engine, &[PostUnlisted]).await;
+    assert_eq!(walk_home(&engine, readers[0], 10).await, [posts[2], posts[1]]);
+    raw_of(&engine, author, 'o', "LSET", &[b"-1", &(posts[2].get() | 1 << 63).to_be_bytes()]).await;
+    minus_one().await;
+    heals(&engine, &[PostAfterDelete]).await;
+    assert_eq!(walk_home(&engine, readers[0], 10).await, [posts[1]]);
+    assert_eq!(engine.account(author).await.unwrap().posts, 1);
+}
+
+#[tokio::test]
+async fn lists_of_replies_and_reposts_are_brought_in_line() {
+    let engine = engine().await;
+    let author = accounts(&engine, 1).await[0];
+    let parent = PostRef { id: post(&engine, author).await, author };
+    let other = post(&engine, author).await;
+    let reply = engine.publish(author, &Draft::text("so").reply_to(parent)).await.unwrap().id;
+    let repost = engine.publish(author, &Draft::repost(parent)).await.unwrap().id;
+    drained(&engine).await;
+    let list =
+        |what: &str| engine.store().sets().named::<AccountId>(&format!("{what}:{}", parent.id)).unwrap();
+    let member = |post: PostId| AccountId::new(post.get()).unwrap();
+    list("replies").remove(&[member(reply)]).await.unwrap();
+    heals(&engine, &[ListingMissing]).await;
+    list("reposts").add(&[(member(other), 1.0)]).await.unwrap();
+    heals(&engine, &[ListingNeedless]).await;
+    raw(&engine, bucket_of(&engine, author), ('w', &other.get().to_be_bytes()), "DEL", &[]).await;
+    list("reposts").add(&[(member(other), 1.0)]).await.unwrap();
+    heals(&engine, &[PostGone, ListingNeedless]).await;
+    assert_eq!(list("replies").len().await.unwrap(), 1);
+    assert!(list("reposts").score(&member(repost)).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn members_where_nobody_looks_are_removed_and_trees_count_right_again() {
+    // In a wrong bucket.
+    let spread = engine().await;
+    let (author, readers) = followed(&spread, 60).await;
+    let name = set_name("followers", author);
+    let wrong = (bucket_of(&spread, readers[0]) + 1) % 16;
+    raw(&spread, wrong, ('t', &name), "ZADD", &[b"5", &readers[0].to_bytes()]).await;
+    let report = fsck(&spread, false).await;
+    // The part there may have a tree.
+    assert_eq!(kinds(&report), [MemberMisplaced], "{report:#?}");
+    heals(&spread, &[MemberMisplaced]).await;
+
+    // In a wrong piece; and not in the right one.
+    let local = engine().await;
+    let (author, readers) = followed(&local, 30).await;
+    let (bucket, name) = (bucket_of(&local, author), set_name("followers", author));
+    let piece = |number: u8| [format!("{number:x}:").as_bytes(), &name].concat();
+    let (zero, one) = (piece(0), piece(1));
+    let lies_in_zero = async |reader: &AccountId| {
+        !raw(&local, bucket, ('p', &zero), "ZSCORE", &[&reader.to_bytes()]).await.is_nil()
+    };
+    let mut moved = None;
+    for reader in &readers {
+        if lies_in_zero(reader).await {
+            moved = Some(*reader);
+        }
+    }
+    let moved = moved.unwrap();
+    raw(&local, bucket, ('p', &zero), "ZREM", &[&moved.to_bytes()]).await;
+    raw(&local, bucket, ('p', &one), "ZADD", &[b"5", &moved.to_bytes()]).await;
+    heals(&local, &[EdgeMissing, MemberMisplaced]).await;
+    assert!(lies_in_zero(&moved).await);
+    raw(&local, bucket, ('s', &name), "BITFIELD", &[b"SET", b"u56", b"8", b"7"]).await;
+    heals(&local, &[TreeCountWrong]).await;
+    assert_eq!(
+        local.store().sets().of_account::<AccountId>(author, "followers").unwrap().len().await.unwrap(),
+        30
+    );
+}
+
+#[tokio::test]
+async fn a_spreading_that_has_come_to_a_halt_is_finished_and_what_it_left_goes() {
+    for step in [Step::Begun, Step::Guarded, Step::CopiedSome, Step::Proven] {
+        let engine = engine().await;
+        let (author, readers) = followed(&engine, 30).await;
+        let followers = engine.store().sets().of_account::<AccountId>(author, "followers").unwrap();
+        followers.spread_until(|at| at == step).await.unwrap_err();
+        heals(&engine, &[SpreadHalted]).await;
+        let id = post(&engine, author).await;
+        drained(&engine).await;
+        assert_eq!(followers.len().await.unwrap(), 30);
+        for reader in readers {
+            assert_eq!(walk_home(&engine, reader, 10).await, [id]);
+        }
+    }
+    let engine = engine().await;
+    let (author, _) = followed(&engine, 30).await;
+    let followers = engine.store().sets().of_account::<AccountId>(author, "followers").unwrap();
+    followers.spread_until(|at| at == Step::Ended).await.unwrap_err();
+    heals(&engine, &[SpreadLeftover]).await;
+    assert_eq!(followers.len().await.unwrap(), 30);
+}
+
+#[tokio::test]
+async fn pieces_parts_and_guards_of_nothing_go() {
+    let engine = engine().await;
+    let (author, _) = followed(&engine, 30).await;
+    let name = set_name("followers", author);
+    let bucket = bucket_of(&engine, author);
+    raw(&engine, bucket, ('p', &[b"7f:", name.as_slice()].concat()), "ZADD", &[b"1", &author.to_bytes()])
+        .await;
+    heals(&engine, &[PieceOrphaned]).await;
+    raw(&engine, bucket, ('g', &name), "SET", &[b"12345678", b"PX", b"100000"]).await;
+    heals(&engine, &[GuardLeft]).await;
+    let few = accounts(&engine, 1).await[0];
+    let of_few = set_name("followers", few);
+    raw(&engine, bucket, ('t', &of_few), "ZADD", &[b"1", &author.to_bytes()]).await;
+    heals(&engine, &[PartOrphaned]).await;
+    // Of a set that is about to be spread: it becomes a part, and what doesn't belong there goes.
+    raw(&engine, bucket, ('t', &name), "ZADD", &[b"1", &author.to_bytes()]).await;
+    let report = fsck(&engine, true).await;
+    assert_eq!(kinds(&report), [EdgeNeedless, PartOrphaned], "{report:#?}");
+    assert!(report.is_clean(), "{report:#?}");
+    drained(&engine).await;
+    assert!(fsck(&engine, false).await.findings.is_empty());
+}
+
+#[tokio::test]
+async fn keys_of_nobody_go_and_keys_that_nobody_knows_stay() {
+    let engine = engine().await;
+    let author = accounts(&engine, 1).await[0];
+    let nobody = AccountId::new(4_711).unwrap();
+    let bucket = bucket_of(&engine, nobody);
+    raw_of(&engine, nobody, 'h', "RPUSH", &[&record(0, u64::MAX)]).await;
+    raw_of(&engine, nobody, 'm', "HSET", &[&author.to_bytes(), b"12345678"]).await;
+    raw_of(&engine, nobody, 'o', "RPUSH", &[b"F\0\0\0\0\0\0\0\0"]).await;
+    raw_of(&engine, nobody, 'r', "HSET", &[&author.to_bytes(), b"12345678"]).await;
+    raw(&engine, bucket, ('s', &set_name("mutes", nobody)), "ZADD", &[b"1", &author.to_bytes()]).await;
+    raw(&engine, 3, ('t', &set_name("followers", nobody)), "ZADD", &[b"1", &author.to_bytes()]).await;
+    heals(&engine, &[KeyOrphaned]).await;
+    let other = AccountId::new(4_712).unwrap();
+    raw(&engine, bucket_of(&engine, other), ('d', b""), "ZADD", &[b"1", &other.to_bytes()]).await;
+    heals(&engine, &[KeyOrphaned]).await;
+
+    // A post of nobody does no harm.
+    let id = post(&engine, author).await;
+    drained(&engine).await;
+    let stored = raw(&engine, bucket_of(&engine, author), ('w', &id.get().to_be_bytes()), "GET", &[]).await;
+    let mut stored = stored.bytes().unwrap().to_vec();
+    stored[8..16].copy_from_slice(&nobody.to_bytes());
+    let buckets = engine.store().keys().buckets();
+    let id = PostId::new(buckets, buckets.get(bucket).unwrap(), id.unix_ms() + 1, 0).unwrap();
+    raw(&engine, bucket, ('w', &id.get().to_be_bytes()), "SET", &[&stored]).await;
+    assert!(fsck(&engine, false).await.is_clean());
+    heals(&engine, &[PostOrphaned]).await;
+
+    // What this release doesn't know may be a later one's; what can't be read has no right value.
+    raw(&engine, 5, ('z', b"later"), "SET", &[b"?"]).await;
+    raw(&engine, 5, ('j', b""), "HSET", &[b"12345678", b"12345678?"]).await;
+    raw_of(&engine, author, 'h', "SET", &[b"?"]).await;
+    for repair in [false, true] {
+        let report = fsck(&engine, repair).await;
+        assert_eq!(kinds(&report), [KeyUnknown, Unreadable, EntryUnknown], "{report:#?}");
+        assert!(!report.is_clean() && report.findings.values().all(|f| f.left() == f.found));
+    }
+}
+
+#[tokio::test]
+async fn tokens_end_and_name_posts() {
+    let engine = engine().await;
+    let author = accounts(&engine, 1).await[0];
+    let draft = Draft::text("once").token("form-1");
+    let id = engine.publish(author, &draft).await.unwrap().id;
+    drained(&engine).await;
+    let bucket = bucket_of(&engine, author);
+    let key = [author.to_bytes().as_slice(), b"form-1"].concat();
+    raw(&engine, bucket, ('k', &key), "PERSIST", &[]).await;
+    heals(&engine, &[TokenEndless]).await;
+    assert_eq!(engine.publish(author, &draft).await.unwrap().id, id);
+    // A post that was deleted keeps its token.
+    engine.delete(author, id).await.unwrap();
+    drained(&engine).await;
+    assert!(fsck(&engine, false).await.findings.is_empty());
+    let never = (id.get() + (1 << 20)).to_be_bytes();
+    raw(&engine, bucket, ('k', &key), "SET", &[&never, b"PX", b"1000000"]).await;
+    heals(&engine, &[TokenOfNoPost]).await;
+}
+
+#[tokio::test]
+async fn work_that_nobody_does_and_leases_that_nobody_can_read_are_found() {
+    let store = tenant(40);
+    let engine = engine_with(store.clone(), small()).await;
+    let (author, readers) = followed(&engine, 1).await;
+    assert_eq!(engine.shutdown(Duration::from_secs(10)).await.unwrap(), 0);
+    // What a dead instance left: an edge that is to be looked at.
+    let followers = engine.store().sets().of_account(author, "followers").unwrap();
+    followers.add(&[(author, 1.0)]).await.unwrap();
+    let entry = [b"goneGONE".as_slice(), b"P", &author.to_bytes(), &author.to_bytes(), &[0]].concat();
+    raw(&engine, bucket_of(&engine, author), ('j', b""), "HSET", &[b"12345678", &entry]).await;
+    let observer = Engine::builder().store(store.clone()).settings(small()).observe().await.unwrap();
+    // The needless edge is that entry's affair.
+    let report = fsck(&observer, false).await;
+    assert_eq!((kinds(&report), report.in_flight), (vec![EntryStale], 1), "{report:#?}");
+    assert!(observer.fsck(&options(true), |_| {}).await.is_err());
+    // An instance that searches too seldom for it.
+    let settings = EngineSettings { scan_period: Duration::from_secs(600), ..small() };
+    let engine = engine_with(store, settings).await;
+    heals(&engine, &[EntryStale]).await;
+    assert_eq!(followers.score(&author).await.unwrap(), None);
+    assert!(followers.score(&readers[0]).await.unwrap().is_some());
+    raw(&engine, 0, ('v', b""), "HSET", &[b"odd", b"9999999999999"]).await;
+    heals(&engine, &[LeaseUnreadable]).await;
+}
