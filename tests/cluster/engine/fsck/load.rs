@@ -102,7 +102,7 @@ async fn beside_a_load_nothing_is_found_and_nothing_is_harmed() {
     let people = accounts(&engine, PEOPLE).await;
     let other = engine_with(store, EngineSettings { ..small() }).await;
     let is_over = AtomicBool::new(false);
-    let workers: Vec<StdRng> = (0..4).map(|_| StdRng::seed_from_u64(random.random())).collect();
+    let workers: Vec<StdRng> = (0..8).map(|_| StdRng::seed_from_u64(random.random())).collect();
     let load = join_all(workers.into_iter().map(|mut random| {
         let (engine, people, is_over) = (&engine, &people, &is_over);
         async move {
