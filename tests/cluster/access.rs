@@ -12,7 +12,7 @@ use tideline::post::{Draft, Edit, PostRef};
 use tideline::sharded::{Order, SetSettings, SortedSet};
 use tideline::{
     AccountId, AccountUpdate, Engine, Error, ErrorKind, ImportedEdge, ImportedPost, NewAccount, Query, Store,
-    StoreOptions,
+    StoreOptions, Way,
 };
 
 use super::engine::small;
@@ -81,6 +81,7 @@ async fn use_engine(options: StoreOptions) -> Result<(), Error> {
     engine.delete(star, reply).await?;
     engine.fanout(posts[0].id).await?;
 
+    use_modes(&engine, &people).await?;
     use_edges(&engine, &people).await?;
     engine.inspect(reader).await?;
     engine.health().await?;
@@ -88,6 +89,21 @@ async fn use_engine(options: StoreOptions) -> Result<(), Error> {
     drained().await?;
     engine.sweep(0).await?;
     engine.shutdown(Duration::from_secs(5)).await.map(drop)
+}
+
+/// A spread account crosses over and back, with a follower that follows more than a piece.
+async fn use_modes(engine: &Engine, people: &[AccountId]) -> Result<(), Error> {
+    let [star, _, reader] = people[2..5] else { unreachable!() };
+    for followed in &people[5..] {
+        engine.follow(reader, *followed).await?;
+    }
+    for way in [Way::Pull, Way::Push] {
+        engine.set_way(star, Some(way)).await?;
+        engine.drained(Duration::from_secs(5)).await?;
+    }
+    engine.read(reader, &Query::home()).await?;
+    engine.judge_now().await;
+    engine.mode(star).await.map(drop)
 }
 
 /// Restrictions, requests and lists of who follows whom.
