@@ -42,7 +42,7 @@ pub(crate) async fn settle_pair(
                 return Ok(Ended::Later);
             }
             let Some(mark) = mark else {
-                finish_request(context, reader, author).await?;
+                finish_request(context, reader, author, touched).await?;
                 return Ok(Ended::Done);
             };
             let follow = Follow { reader, since, mark, floor };
@@ -60,7 +60,7 @@ pub(crate) async fn settle_pair(
                     _ => Ended::Done,
                 },
             };
-            finish_request(context, reader, author).await?;
+            finish_request(context, reader, author, touched).await?;
             Ok(ended)
         }
         Look::Not(stamp) => {
@@ -71,7 +71,7 @@ pub(crate) async fn settle_pair(
             #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
             let removed = context.followers(author)?.remove_below(&[(reader, stamp as f64)]).await?;
             touched.extend(&removed.touched);
-            settle_request(context, reader, author).await
+            settle_request(context, reader, author, touched).await
         }
         Look::Tree(_) => Err(Error::internal("the look at a pair went on with a tree")),
     }
@@ -124,10 +124,15 @@ impl FillsSeen {
 }
 
 /// R doesn't follow X: perhaps it has asked to, and perhaps X has said yes.
-async fn settle_request(context: &Arc<Context>, reader: AccountId, author: AccountId) -> Result<Ended> {
+async fn settle_request(
+    context: &Arc<Context>,
+    reader: AccountId,
+    author: AccountId,
+    touched: &mut Touched,
+) -> Result<Ended> {
     let keys = context.keys();
     let Some(request) = requested(context, reader, author).await? else {
-        finish_request(context, reader, author).await?;
+        finish_request(context, reader, author, touched).await?;
         return Ok(Ended::Done);
     };
     let mut said = Touched::new();
@@ -159,9 +164,11 @@ async fn settle_request(context: &Arc<Context>, reader: AccountId, author: Accou
         };
     }
     let set = Command::new("HSET").arg(&keys.waiting(author)).arg(&reader.to_bytes()).arg(&request);
-    context.router().call(Request::write(context.slot(author), set)).await?;
+    let answer = context.router().ask(Request::write(context.slot(author), set)).await?;
+    touched.add(&answer);
+    answer.ok()?;
     // It may have been taken back, and that settled, before we wrote.
-    finish_request(context, reader, author).await?;
+    finish_request(context, reader, author, touched).await?;
     Ok(Ended::Done)
 }
 
@@ -183,11 +190,19 @@ async fn withdraw(
 }
 
 /// R no longer asks: X's list needn't hold it, nor what X said to it.
-async fn finish_request(context: &Context, reader: AccountId, author: AccountId) -> Result<()> {
+async fn finish_request(
+    context: &Context,
+    reader: AccountId,
+    author: AccountId,
+    touched: &mut Touched,
+) -> Result<()> {
     let keys = context.keys();
     for hash in [keys.waiting(author), keys.approved(author)] {
         let get = Command::new("HGET").arg(&hash).arg(&reader.to_bytes());
-        let value = context.router().call(Request::read(context.slot(author), get)).await?;
+        // Seen gone, by us or by whoever tried before: that must last as well.
+        let answer = context.router().ask(Request::read(context.slot(author), get)).await?;
+        touched.add(&answer);
+        let value = answer.ok()?;
         if value.is_nil() {
             continue;
         }
@@ -196,7 +211,9 @@ async fn finish_request(context: &Context, reader: AccountId, author: AccountId)
             continue;
         }
         let command = functions::field_drop(hash, &reader.to_bytes(), value.bytes()?);
-        context.router().call(Request::write(context.slot(author), command)).await?;
+        let answer = context.router().ask(Request::write(context.slot(author), command)).await?;
+        touched.add(&answer);
+        answer.ok()?;
     }
     Ok(())
 }

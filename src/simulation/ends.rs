@@ -57,6 +57,11 @@ pub(super) fn check_follows(readers: &[AccountId], authors: &[AccountId], when: 
                 w.violated(format!("{when}: {reader} follows {author}, which blocks it"));
             }
             let is_gone = truth::is_deleted(w, author) || truth::is_deleted(w, reader);
+            if !is_gone && truth::is_misled(w, reader, author) {
+                w.violated(format!(
+                    "{when}: whether {reader} waits for {author} is not what {author} is told"
+                ));
+            }
             if is_gone && State::of(w, reader).following.contains_key(&author) {
                 w.violated(format!("{when}: {reader} follows {author}, and one of them is deleted"));
             }

@@ -67,6 +67,13 @@ fn loaded(rules_out: &[&'static str]) -> mlua::Result<Library> {
             }
         })?,
     )?;
+    // The server takes the line out of a table that `pcall` gave.
+    let error = lua.create_function(|_, thrown: Value| -> mlua::Result<()> {
+        let line = thrown.as_table().and_then(|table| table.get("err").ok());
+        let line = line.map_or_else(|| thrown.to_string(), Ok)?;
+        Err(mlua::Error::RuntimeError(line))
+    })?;
+    lua.globals().set("error", error)?;
     let packing = lua.create_table()?;
     packing.set("pack", lua.create_function(|lua, args: MultiValue| pack(lua, args))?)?;
     packing.set("unpack", lua.create_function(|_, args: MultiValue| unpack(&args))?)?;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::data::Data;
+use super::data::{Bytes, Data};
 use super::world::World;
 use crate::Mode;
 use crate::ids::{AccountId, PostId};
@@ -97,11 +97,19 @@ pub(super) fn is_deleted(world: &World, account: AccountId) -> bool {
 
 /// Whether a request to follow has been approved, and nobody has made a follow of it.
 pub(super) fn is_forgotten(world: &World, reader: AccountId, author: AccountId) -> bool {
-    let field = |account: AccountId, key: Vec<u8>, of: AccountId| {
-        world.data_of(account).hash(&key).ok().flatten()?.get(of.to_bytes().as_slice()).cloned()
-    };
-    let request = field(reader, world.keys.requested(reader), author);
-    request.is_some() && request == field(author, world.keys.approved(author), reader)
+    let request = field(world, reader, &world.keys.requested(reader), author);
+    request.is_some() && request == field(world, author, &world.keys.approved(author), reader)
+}
+
+/// Whether an account's list of those who wait for its answer is wrong about one of them.
+pub(super) fn is_misled(world: &World, reader: AccountId, author: AccountId) -> bool {
+    let request = field(world, reader, &world.keys.requested(reader), author);
+    request != field(world, author, &world.keys.waiting(author), reader)
+}
+
+/// What one of an account's hashes says of another account.
+fn field(world: &World, account: AccountId, key: &[u8], of: AccountId) -> Option<Bytes> {
+    world.data_of(account).hash(key).ok().flatten()?.get(of.to_bytes().as_slice()).cloned()
 }
 
 /// What an account's posts say.

@@ -113,10 +113,11 @@ fn expected(world: &World, pair: Pair, now: Window) -> Option<bool> {
     if is_gone || world.is_on(Switch::Block, author, reader, now) == Tri::Yes {
         return Some(false);
     }
-    let was_suspended = world
-        .states
-        .get(&author)
-        .is_some_and(|fact| fact.changes.iter().any(|change| change.value == State::Suspended));
+    // Whoever is suspended when an approval is carried out doesn't follow: its request is gone.
+    let was_suspended = [reader, author].iter().any(|account| {
+        let fact = world.states.get(account);
+        fact.is_some_and(|fact| fact.changes.iter().any(|change| change.value == State::Suspended))
+    });
     let request = world.requests.get(&pair)?;
     (request.approved && !request.is_disturbed && !was_suspended).then_some(true)
 }
