@@ -85,7 +85,7 @@ fn every_page_is_right_when_others_may_be_seen_late() {
 #[test]
 fn every_page_is_right_whatever_the_policy_is() {
     for policy in ["push", "pull", "threshold", "cost"] {
-        let ran = verify(seed(), &["--policy", policy, "--operations", "1800", "--round", "600"]);
+        let ran = verify(seed(), &["--policy", policy, "--operations", "900", "--round", "300"]);
         ran.must_be_right();
         // Where there is a single way only what was created the other way crosses over, and only once.
         if policy == "threshold" {
