@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::ProgressBar;
-use tideline::{Engine, FsckOptions, FsckReport};
+use tideline::{Engine, FsckOptions, FsckReport, Store};
 
 use super::progress::bar;
 use super::target::Target;
@@ -63,10 +63,13 @@ async fn look(wanted: Fsck) -> anyhow::Result<FsckReport> {
     let config = wanted.target.config()?;
     let pause = Duration::from_millis(wanted.pause);
     let options = FsckOptions { repair: wanted.repair, buckets: wanted.buckets, pause };
+    let tenant = config.store.clone();
     let builder = Engine::builder().config(config);
     if !wanted.repair {
         return watched(&builder.observe().await?, &options).await;
     }
+    // Starting an engine makes a tenant: one that nobody has opened is a slip of the pen.
+    Store::open_existing(tenant).await?;
     let engine = builder.start().await?;
     let report = watched(&engine, &options).await;
     // Also after an error: whatever was begun is left to the service at once.

@@ -31,9 +31,9 @@ pub(crate) async fn run(wanted: Inspect) -> anyhow::Result<ExitCode> {
         .await
         .with_context(|| format!("account {account} of the tenant with prefix `{prefix}`"))?;
     if wanted.json {
-        println!("{}", serde_json::to_string_pretty(&inspection)?);
+        super::say(&serde_json::to_string_pretty(&inspection)?)?;
     } else {
-        println!("{}", inspect_text::render(&inspection, engine.store().router().now_ms()));
+        super::say(&inspect_text::render(&inspection, engine.store().router().now_ms()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use tideline::{AccountId, Engine, Facts, ModeState, Policy, Way};
+use tideline::{AccountId, Engine, Facts, ModeState, Policy, Store, Way};
 
 use super::target::Target;
 
@@ -64,10 +64,13 @@ pub(crate) async fn run(wanted: ModeCommand) -> anyhow::Result<ExitCode> {
     let config = wanted.target.config()?;
     let prefix = config.store.prefix.clone();
     let of = || format!("account {account} of the tenant with prefix `{prefix}`");
+    let tenant = config.store.clone();
     let builder = Engine::builder().config(config);
     let state = match wanted.way {
         None => builder.observe().await?.mode(account).await.with_context(of)?,
         Some(way) => {
+            // Starting an engine makes a tenant: one that nobody has opened is a slip of the pen.
+            Store::open_existing(tenant).await?;
             let engine = builder.policy(AsItIs).start().await?;
             let changed = change(&engine, account, way).await.with_context(of);
             // Also after an error: whatever was begun is left to the service at once.
@@ -79,6 +82,12 @@ pub(crate) async fn run(wanted: ModeCommand) -> anyhow::Result<ExitCode> {
         println!("{}", serde_json::to_string_pretty(&state)?);
     } else {
         println!("account {account}: {}", described(&state));
+        if matches!(wanted.way, Some(Wanted::Auto)) {
+            println!(
+                "The service's policy decides when the next post of the account was delivered, or within a minute of its \
+                 being pulled."
+            );
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

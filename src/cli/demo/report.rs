@@ -168,12 +168,19 @@ pub(super) fn next(is_ours: bool, seeds: &[String], prefix: &str) {
     println!("\nWhat to try next:");
     if is_ours {
         println!(
-            "  tideline cluster up                          a cluster that stays, and with its address:"
+            "  cargo run --release -- cluster up                          a cluster that stays, and with its address:"
         );
-        println!("  tideline demo --cluster URL                  the same there; it leaves its keys");
-        println!("  tideline inspect 2 --cluster URL --prefix P  what is stored of an account, and why");
+        println!(
+            "  cargo run --release -- demo --cluster URL                  the same there; it leaves its keys"
+        );
+        println!(
+            "  cargo run --release -- inspect 2 --cluster URL --prefix P  what is stored of an account, and why"
+        );
+        println!(
+            "  cargo run --release -- mode 1 pull --cluster URL --prefix P  its followers pull it from now on"
+        );
     } else {
-        println!("  tideline inspect 2 --cluster {} --prefix {prefix}", seeds.join(","));
+        println!("  cargo run --release -- inspect 2 --cluster {} --prefix {prefix}", seeds.join(","));
         println!("      what is stored of an account, and why its page looks so; the keys of {prefix} stay");
     }
     println!("  cargo run --release -p loadtest -- verify    random histories with faults, against a model");
