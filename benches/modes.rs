@@ -9,8 +9,7 @@ mod support;
 
 use comfy_table::Table;
 use comfy_table::presets::ASCII_MARKDOWN;
-use support::{Cost, cluster, measure, own_cpu, us_each};
-use tideline::bucket::mix64;
+use support::{Cost, account, cluster, measure, own_cpu, us_each};
 use tideline::cluster::{Command, Replicas, RouterSettings};
 use tideline::post::Draft;
 use tideline::{AccountId, Engine, ImportedEdge, NewAccount, PostAck, PushOnly, StoreOptions, Way};
@@ -23,10 +22,6 @@ const CHUNK: u64 = 20_000;
 const LARGE_POSTS: usize = 3;
 const SMALL_POSTS: usize = 500;
 const ROUNDS: usize = 3;
-
-fn account(n: u64) -> AccountId {
-    AccountId::new(mix64(n) >> 1 | 1).expect("an id")
-}
 
 fn celebrity() -> AccountId {
     account(u64::MAX)

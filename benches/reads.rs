@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use comfy_table::Table;
 use comfy_table::presets::ASCII_MARKDOWN;
 use futures::stream::{self, StreamExt as _};
-use support::{cluster, measure, median, own_cpu, us_each};
-use tideline::bucket::mix64;
+use support::{account, cluster, measure, median, own_cpu, us_each};
 use tideline::cluster::{Batch, Command, Replicas, Request, Router, RouterSettings};
 use tideline::keys::slot_of_key;
 use tideline::post::Draft;
@@ -31,10 +30,6 @@ const PAGE: usize = 20;
 const AT_ONCE: usize = 64;
 const READS: u64 = 20_000;
 const ROUNDS: usize = 7;
-
-fn account(n: u64) -> AccountId {
-    AccountId::new(mix64(n) >> 1 | 1).expect("an id")
-}
 
 /// The readers that follow so many pulled authors have numbers from here on.
 fn reader(group: usize, n: u64) -> AccountId {

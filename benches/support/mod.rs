@@ -6,8 +6,15 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use tideline::AccountId;
+use tideline::bucket::mix64;
 use tideline::cluster::{Command, Router};
 use tideline::local_cluster::{ClusterSpec, LocalCluster};
+
+/// The account with that number: ids spread over all buckets.
+pub fn account(number: u64) -> AccountId {
+    AccountId::new(mix64(number) >> 1 | 1).expect("an id")
+}
 
 /// CPU time and wall time of one measured piece of work.
 #[derive(Debug, Clone, Copy, Default)]

@@ -43,11 +43,7 @@ impl Engine {
         if letter(0).is_none_or(|state| state == b'd') {
             return Err(no_account(account));
         }
-        let forced = match letter(2) {
-            Some(b'P') => Some(Way::Push),
-            Some(b'L') => Some(Way::Pull),
-            _ => None,
-        };
+        let forced = letter(2).map(|told| Way::of(Mode::from_letter(told)));
         let entries = fanout::entries(context, context.bucket(account)).await?;
         // One that was overtaken by another change of mode has nothing left to do.
         let random = reply.get(1).and_then(|mode| mode.bytes().ok()?.get(1..)?.try_into().ok());

@@ -322,16 +322,14 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
     let _permit = permits.acquire().await.map_err(|e| Error::internal(e.to_string()))?;
     let mut touched = Touched::new();
     let ended = match entry.task {
-        Task::Deliver { post, author } if is_large => {
-            let facts = run_delivery(context, entry, (post, author), reporter, &mut touched).await?;
-            context.tasks.riders.strike(context, Strike { entry: entry.clone(), facts, is_told: false });
-            riders::send_all(context);
-            return Ok(Ended::Riding);
-        }
         Task::Deliver { post, author } => {
-            let _under_way = UnderWay::begin(context);
+            // A large one takes nobody along: nothing has to wait for it.
+            let _under_way = (!is_large).then(|| UnderWay::begin(context));
             let facts = run_delivery(context, entry, (post, author), reporter, &mut touched).await?;
             context.tasks.riders.strike(context, Strike { entry: entry.clone(), facts, is_told: false });
+            if is_large {
+                riders::send_all(context);
+            }
             return Ok(Ended::Riding);
         }
         Task::Pair { reader, author, may_drop } => {

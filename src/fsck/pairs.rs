@@ -3,7 +3,7 @@
 use super::deviation::{Deviation, FindingKind};
 use super::look::{Answers, Seen, is_there};
 use super::unit::Unit;
-use crate::account::Mode;
+use crate::account::{Account, AccountState, Mode};
 use crate::cluster::{Batch, Command, Reply, Request};
 use crate::context::Context;
 use crate::error::Result;
@@ -84,8 +84,7 @@ async fn some_pairs(context: &Context, reader: AccountId, authors: &[AccountId])
     batch.push(Request::read(slot, marks));
     batch.push(Request::read(slot, first));
     for author in authors {
-        let card = Command::new("HMGET").arg(&keys.account(*author)).arg("s").arg("m").arg("b");
-        batch.push(Request::read(context.slot(*author), card));
+        batch.push(context.account_request(*author));
     }
     let mut answers = Answers::of(context, batch).await?;
     let marks = answers.next()?.into_array()?;
@@ -103,7 +102,7 @@ async fn some_pairs(context: &Context, reader: AccountId, authors: &[AccountId])
             since: following.get(n).copied().flatten(),
             edge: edges.get(n).copied().flatten(),
             mark,
-            author: author_of(&answers.next()?.into_array()?),
+            author: author_of(*author, answers.next()?)?,
             floor,
             has_home: !first.is_empty(),
         };
@@ -117,14 +116,10 @@ fn mark_of(reply: &Reply) -> Mark {
     mark(reply).unwrap_or_default()
 }
 
-fn author_of(fields: &[Reply]) -> Option<Author> {
-    let [state, mode, since] = fields else { return None };
-    let letter = |reply: &Reply| reply.bytes().ok()?.first().copied();
-    if state.is_nil() || letter(state) == Some(b'd') {
-        return None;
-    }
-    let pushed_since = since.bytes().ok().and_then(|b| b.try_into().ok()).map_or(0, u64::from_be_bytes);
-    Some(Author { mode: Mode::from_letter(letter(mode).unwrap_or_default()), pushed_since })
+/// What a record says of an author that is there.
+fn author_of(id: AccountId, record: Reply) -> Result<Option<Author>> {
+    let card = Account::parse(id, record)?.filter(|card| card.state != AccountState::Deleted);
+    Ok(card.map(|card| Author { mode: card.mode, pushed_since: card.pushed_since }))
 }
 
 /// Everybody that somebody has a mark for.

@@ -51,7 +51,6 @@ struct Seen {
     /// What it was told by hand; empty: nothing.
     told: Vec<u8>,
     graph: Mark,
-    epoch: Epoch,
 }
 
 /// How an account is delivered, and who told; `None`: there is no such account.
@@ -69,7 +68,7 @@ async fn look(context: &Context, account: AccountId) -> Result<(Option<Seen>, Ep
     let graph = graph.try_into().map_err(|_| Error::internal("a graph stamp has 8 bytes"))?;
     let mode = Stored(bytes(1).unwrap_or_default().to_vec());
     let told = bytes(2).unwrap_or_default().to_vec();
-    Ok((Some(Seen { mode, told, graph, epoch: epoch.clone() }), epoch))
+    Ok((Some(Seen { mode, told, graph }), epoch))
 }
 
 /// Who wants another mode.
@@ -106,14 +105,15 @@ pub(crate) async fn change(
     let mut lost: Option<Entry> = None;
     for _ in 0..TRIES_MAX {
         let _place = fanout::reserve(context, 1)?;
-        let seen = look(context, account).await?.0.ok_or_else(|| no_account(account))?;
+        let (seen, epoch) = look(context, account).await?;
+        let seen = seen.ok_or_else(|| no_account(account))?;
         if let Some(entry) = lost.take_if(|entry| entry.task.is_of(seen.mode.random())) {
-            return Ok((fanout::accept(context, entry), seen.epoch));
+            return Ok((fanout::accept(context, entry), epoch));
         }
         let way = wish.way().filter(|way| *way != Way::of(seen.mode.mode()));
         let by = match wish {
             Wish::Policy(_) if way.is_none() || !seen.told.is_empty() => {
-                return Ok((Delivery(None), seen.epoch));
+                return Ok((Delivery(None), epoch));
             }
             Wish::Policy(_) => By::Policy,
             Wish::Hand(_) => By::Hand(wish.told(), [seen.graph, draw()]),

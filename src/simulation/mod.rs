@@ -48,7 +48,7 @@ struct Found {
 }
 
 /// Lives through histories, on all cores, until one is violated.
-fn search(first: u64, many: u64, shape: Shape, rules_out: &[&'static str]) -> Found {
+fn search(first: u64, many: u64, shape: Shape) -> Found {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let first_violated = AtomicU64::new(u64::MAX);
     let part = |thread: u64| {
@@ -57,7 +57,7 @@ fn search(first: u64, many: u64, shape: Shape, rules_out: &[&'static str]) -> Fo
             if first_violated.load(Ordering::Relaxed) < seed {
                 break;
             }
-            let outcome = live(seed, shape, rules_out, false);
+            let outcome = live(seed, shape, &[], false);
             found.lived += 1;
             outcome.counts.iter().for_each(|(what, n)| *found.counts.entry(what).or_default() += n);
             if !outcome.violations.is_empty() {
@@ -95,7 +95,7 @@ fn assert_none_violated(many: u64, shape: Shape) {
     let first = number("TIDELINE_FIRST").unwrap_or(1);
     let began = std::time::Instant::now();
     let many = number("TIDELINE_HISTORIES").unwrap_or(many);
-    let found = search(first, many, shape, &[]);
+    let found = search(first, many, shape);
     println!("{} histories from seed {first} on in {:.1?}: {:?}", found.lived, began.elapsed(), found.counts);
     if let Some((seed, outcome)) = found.violated {
         panic!("TIDELINE_SEED={seed} replays: {:#?}", outcome.violations);
@@ -152,25 +152,4 @@ fn every_rule_is_missed_when_it_is_taken_out() {
 
 fn first_of(text: &str) -> String {
     text.chars().take(200).collect()
-}
-
-/// Takes each rule out, one at a time, and counts random histories until one is violated.
-/// `TIDELINE_RULES=fence,busy` only these; `TIDELINE_HISTORIES` the most for each.
-#[test]
-#[ignore = "takes minutes, asserts nothing: which histories find which rule"]
-fn how_many_histories_find_each_rule() {
-    let wanted = std::env::var("TIDELINE_RULES").unwrap_or_default();
-    let many = number("TIDELINE_HISTORIES").unwrap_or(300);
-    let first = number("TIDELINE_FIRST").unwrap_or(1);
-    for rule in mutations::all() {
-        if !wanted.is_empty() && !wanted.split(',').any(|name| name == rule) {
-            continue;
-        }
-        let began = std::time::Instant::now();
-        let found = search(first, many, Shape::HARSH, &[rule]);
-        let lived = found.lived;
-        let example =
-            found.violated.map_or("-".into(), |(seed, o)| format!("seed {seed}: {}", o.violations[0]));
-        println!("{rule:20} {lived:6} histories {:6.1?}  {}", began.elapsed(), first_of(&example));
-    }
 }

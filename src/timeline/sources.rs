@@ -74,17 +74,17 @@ impl Sources {
     /// Adds an outbox of which nothing was asked yet, at the place that others have come to, unless it is there.
     pub(super) fn add_outbox(&mut self, author: AccountId, at: Option<u64>) {
         if !self.pulled.contains_key(&author) {
-            self.open_outbox(author, at, 0);
+            self.open_outbox(author, at);
         }
     }
 
-    fn open_outbox(&mut self, author: AccountId, at: Option<u64>, asked: usize) -> usize {
+    fn open_outbox(&mut self, author: AccountId, at: Option<u64>) -> usize {
         let number = match at {
             Some(bound) => self.merge.open_at(bound),
             None => self.merge.open(),
         };
         debug_assert_eq!(number, self.kinds.len());
-        self.kinds.push(Source::Outbox(author, asked));
+        self.kinds.push(Source::Outbox(author, 0));
         self.pulled.insert(author, number);
         number
     }
@@ -93,7 +93,7 @@ impl Sources {
     pub(super) fn feed_newest(&mut self, author: AccountId, part: &Part, asked: usize) {
         let number = match self.pulled.get(&author) {
             Some(number) => *number,
-            None => self.open_outbox(author, None, asked),
+            None => self.open_outbox(author, None),
         };
         self.kinds[number] = Source::Outbox(author, asked);
         self.merge.feed(number, part.entries(author), part.bound);

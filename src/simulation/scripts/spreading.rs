@@ -93,44 +93,30 @@ pub(in crate::simulation) fn copies_are_lost() -> LocalBoxFuture<'static, ()> {
 
 /// "Copied" is lost when changes go to the parts already: who copies again brings back what was removed there.
 pub(in crate::simulation) fn copied_is_lost() -> LocalBoxFuture<'static, ()> {
-    async {
-        let (stage, [reader, ..], author) = followed().await;
-        let ended = close(0, At::After, "spread_end");
-        let spread = stage.spread_beside(0, author);
-        ended.reached().await;
-        let removed = Gate::close(1, At::After, "set_remove", &part_key(reader, author));
-        stage.unfollow(1, reader, author).await;
-        removed.reached().await;
-        stage.fail_over(author);
-        removed.open();
-        ended.open();
-        spread.await.expect("a spread set");
-        stage.settled().await;
-        stage.has_no_strays(author).await;
-        stage.ends_well().await;
-    }
-    .boxed_local()
+    lost_after("spread_end").boxed_local()
 }
 
 /// "Spread" is lost when the local pieces are dropped already, and the parts have changed.
 pub(in crate::simulation) fn ended_is_lost() -> LocalBoxFuture<'static, ()> {
-    async {
-        let (stage, [reader, ..], author) = followed().await;
-        let dropped = close(0, At::After, "spread_forget");
-        let spread = stage.spread_beside(0, author);
-        dropped.reached().await;
-        let removed = Gate::close(1, At::After, "set_remove", &part_key(reader, author));
-        stage.unfollow(1, reader, author).await;
-        removed.reached().await;
-        stage.fail_over(author);
-        removed.open();
-        dropped.open();
-        spread.await.expect("a spread set");
-        stage.settled().await;
-        stage.has_no_strays(author).await;
-        stage.ends_well().await;
-    }
-    .boxed_local()
+    lost_after("spread_forget").boxed_local()
+}
+
+/// The record's server fails over after that step of a spreading, when somebody has left a part.
+async fn lost_after(step: &'static str) {
+    let (stage, [reader, ..], author) = followed().await;
+    let stepped = close(0, At::After, step);
+    let spread = stage.spread_beside(0, author);
+    stepped.reached().await;
+    let removed = Gate::close(1, At::After, "set_remove", &part_key(reader, author));
+    stage.unfollow(1, reader, author).await;
+    removed.reached().await;
+    stage.fail_over(author);
+    removed.open();
+    stepped.open();
+    spread.await.expect("a spread set");
+    stage.settled().await;
+    stage.has_no_strays(author).await;
+    stage.ends_well().await;
 }
 
 /// The frozen set thaws: a failover has lost its freezing. What is removed then has been copied before.

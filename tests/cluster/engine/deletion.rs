@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use tideline::cluster::Command;
 use tideline::post::{Draft, PostRef};
 use tideline::sharded::SortedSet;
 use tideline::{AccountId, AccountState, AccountUpdate, Engine, EngineSettings, ErrorKind, PostId, Query};
 
 use super::{accounts, at_key, drained, engine, engine_with, small, tenant, walk_home};
-use crate::harness::tell;
 
 #[tokio::test]
 async fn a_deleted_account_leaves_no_trace() {
@@ -54,18 +54,18 @@ async fn a_deleted_account_leaves_no_trace() {
     assert!(profile.posts.is_empty());
 }
 
-/// Every key of the tenant that has these bytes in its name, or ends with this account's id, on all servers.
+/// Every key of the tenant that has this account's id in its name, or ends with it as a number, on all servers.
 async fn keys_of(engine: &Engine, id: AccountId) -> Vec<String> {
+    let prefix = engine.store().keys().prefix().to_owned();
+    let (raw, decimal) = (id.get().to_be_bytes(), format!(":{id}"));
     let mut found = Vec::new();
-    let raw: String = id.get().to_be_bytes().iter().map(|b| format!("\\x{b:02x}")).collect();
-    for node in engine.store().router().primaries() {
-        let keys = engine.store().keys().prefix().to_owned();
-        // Inline commands take escapes in quotes.
-        for pattern in [format!("\"{keys}*{raw}\""), format!("{keys}*:{id}")] {
-            let keys = tell(&node, &format!("KEYS {pattern}")).await;
-            found.extend(
-                keys.lines().filter(|l| !l.starts_with(['*', '$'])).map(|l| l.escape_debug().to_string()),
-            );
+    let every = Command::new("KEYS").arg(format!("{prefix}*"));
+    for (_, keys) in engine.store().router().ask_primaries(&every).await {
+        for key in keys.unwrap().into_array().unwrap() {
+            let key = key.bytes().unwrap();
+            if key.windows(8).any(|part| part == raw) || key.ends_with(decimal.as_bytes()) {
+                found.push(key.escape_ascii().to_string());
+            }
         }
     }
     found
