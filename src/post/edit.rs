@@ -38,7 +38,8 @@ impl Edit {
         if let Some(Some(language)) = &self.language {
             check_language(language)?;
         }
-        self.applied(post.content()).check(text_max_chars, post.header().is_repost())
+        self.applied(post.content()).check(text_max_chars, post.header().is_repost())?;
+        post.check_lists(self)
     }
 
     pub(super) fn applied(&self, before: &Content) -> Content {

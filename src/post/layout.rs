@@ -60,5 +60,7 @@ pub(crate) const TAG_HASHTAGS: u8 = 6;
 pub(crate) const TAG_ATTACHMENTS: u8 = 7;
 /// The caller's bytes.
 pub(crate) const TAG_LOCATION: u8 = 8;
-/// Each u8 length, UTF-8 key, u16 length, value; also the last tag that this release knows.
+/// Each u8 length, UTF-8 key, u16 length, value.
 pub(crate) const TAG_FIELDS: u8 = 9;
+/// Lists, 9 bytes each; also the last tag that this release knows.
+pub(crate) const TAG_LISTED_BEFORE: u8 = 10;

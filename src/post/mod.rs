@@ -34,8 +34,11 @@ mod draft;
 mod edit;
 mod header;
 pub(crate) mod layout;
+mod lists;
+mod parse;
 mod sections;
 mod stored;
+mod tag;
 #[cfg(test)]
 mod tests;
 
@@ -44,7 +47,10 @@ pub use content::Content;
 pub use draft::Draft;
 pub use edit::Edit;
 pub use header::Header;
+pub(crate) use lists::PostList;
+pub use parse::{MentionedName, NAME_LEN_MAX, Parsed, WrittenTag};
 pub use stored::Post;
+pub use tag::Tag;
 
 use crate::ids::{AccountId, PostId};
 
@@ -60,6 +66,8 @@ pub const MENTIONS_MAX: usize = 50;
 pub const HASHTAGS_MAX: usize = 30;
 /// Bytes of one hashtag.
 pub const HASHTAG_LEN_MAX: usize = 100;
+/// Lists of mentions and of hashtags that earlier revisions of a post have brought it onto.
+pub const LISTED_BEFORE_MAX: usize = 100;
 /// Bytes of the attachments' description.
 pub const ATTACHMENTS_MAX: usize = 4_096;
 /// Bytes of the location.

@@ -1,11 +1,11 @@
 //! A post as it is stored.
 
 use super::layout::{
-    HEADER_LEN, TAG_ATTACHMENTS, TAG_CONTENT_WARNING, TAG_FIELDS, TAG_HASHTAGS, TAG_LOCATION, TAG_MENTIONS,
-    TAG_NOT_TO, TAG_ONLY_TO, TAG_TEXT,
+    HEADER_LEN, TAG_ATTACHMENTS, TAG_CONTENT_WARNING, TAG_FIELDS, TAG_HASHTAGS, TAG_LISTED_BEFORE,
+    TAG_LOCATION, TAG_MENTIONS, TAG_NOT_TO, TAG_ONLY_TO, TAG_TEXT,
 };
 use super::sections::{self, Sections};
-use super::{Audience, Content, Draft, Edit, Header};
+use super::{Audience, Content, Draft, Edit, Header, PostList};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
@@ -18,6 +18,8 @@ pub struct Post {
     /// Never both.
     only_to: Vec<AccountId>,
     not_to: Vec<AccountId>,
+    /// Lists that an earlier revision named, and this one doesn't.
+    pub(super) listed_before: Vec<PostList>,
     /// Sections of a newer release, by tag, in the order in which they were found.
     unknown: Vec<(u8, Vec<u8>)>,
 }
@@ -39,6 +41,7 @@ impl Post {
             content: draft.content.clone(),
             only_to: draft.readers().to_vec(),
             not_to: draft.not_to.clone(),
+            listed_before: Vec::new(),
             unknown: Vec::new(),
         }
     }
@@ -54,6 +57,10 @@ impl Post {
         if let Err(error) = edit.check(self, usize::MAX) {
             panic!("an edit is checked before it is applied: {error}");
         }
+        self.edited_unchecked(edit)
+    }
+
+    pub(super) fn edited_unchecked(&self, edit: &Edit) -> Self {
         let mut header = self.header;
         header.revision = header.revision.saturating_add(1);
         if let Some(sensitive) = edit.sensitive {
@@ -62,7 +69,9 @@ impl Post {
         if let Some(language) = &edit.language {
             header.set_language(language.as_deref());
         }
-        Self { header, content: edit.applied(&self.content), ..self.clone() }
+        let mut edited = Self { header, content: edit.applied(&self.content), ..self.clone() };
+        edited.remember_lists(self);
+        edited
     }
 
     /// The bytes to store.
@@ -80,6 +89,7 @@ impl Post {
         sections::put(&mut out, TAG_ATTACHMENTS, &content.attachments);
         sections::put(&mut out, TAG_LOCATION, &content.location);
         sections::put_fields(&mut out, TAG_FIELDS, &content.fields);
+        sections::put(&mut out, TAG_LISTED_BEFORE, &PostList::all_to_bytes(&self.listed_before));
         for (tag, bytes) in &self.unknown {
             sections::put_verbatim(&mut out, *tag, bytes);
         }
@@ -96,6 +106,7 @@ impl Post {
             content: Content::default(),
             only_to: Vec::new(),
             not_to: Vec::new(),
+            listed_before: Vec::new(),
             unknown: Vec::new(),
         };
         let what = || format!("stored post of account {}, {} bytes", header.author, bytes.len());
@@ -129,6 +140,7 @@ impl Post {
             TAG_ATTACHMENTS => content.attachments = bytes.to_vec(),
             TAG_LOCATION => content.location = bytes.to_vec(),
             TAG_FIELDS => content.fields = sections::fields(bytes)?,
+            TAG_LISTED_BEFORE => self.listed_before = PostList::all_from_bytes(bytes)?,
             _ => self.unknown.push((tag, bytes.to_vec())),
         }
         Ok(())

@@ -1,0 +1,212 @@
+//! Lists that posts are brought onto by what they say: what mentions an account, what bears a hashtag.
+//!
+//! Once on such a list, a post stays until it is deleted, or the list lets it go for its age: an edit that takes a
+//! mention or a hashtag away only stops it from showing there. So nothing ever has to be taken off that might be wanted
+//! back, and no order that comes late makes a hole. The post remembers the lists that it no longer names; whoever
+//! deletes it finds them all.
+
+use super::{Audience, Edit, LISTED_BEFORE_MAX, Post, Tag, Visibility};
+use crate::error::{Error, Result};
+use crate::ids::AccountId;
+
+/// A list that posts are brought onto by what they say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum PostList {
+    /// What mentions this account.
+    Mentions(AccountId),
+    /// What bears a hashtag of this number.
+    Tagged(u64),
+}
+
+impl PostList {
+    /// Bytes of one in stored form.
+    pub(crate) const LEN: usize = 9;
+
+    /// What is stored of it.
+    pub(crate) fn to_bytes(self) -> [u8; Self::LEN] {
+        let (letter, number) = match self {
+            Self::Mentions(account) => (b'm', account.get()),
+            Self::Tagged(number) => (b't', number),
+        };
+        let mut bytes = [letter; Self::LEN];
+        bytes[1..].copy_from_slice(&number.to_be_bytes());
+        bytes
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) gave.
+    pub(crate) fn from_bytes(bytes: &[u8; Self::LEN]) -> Result<Self> {
+        let [letter, number @ ..] = *bytes;
+        match letter {
+            b'm' => AccountId::from_bytes(&number).map(Self::Mentions),
+            b't' => Ok(Self::Tagged(u64::from_be_bytes(number))),
+            _ => Err(Error::internal(format!("a list {} is none", bytes.escape_ascii()))),
+        }
+    }
+
+    /// Several, one behind the other.
+    pub(crate) fn all_from_bytes(bytes: &[u8]) -> Result<Vec<Self>> {
+        let (lists, rest) = bytes.as_chunks::<{ Self::LEN }>();
+        if !rest.is_empty() {
+            return Err(Error::internal(format!(
+                "{} bytes are no lists, of {} bytes each",
+                bytes.len(),
+                Self::LEN
+            )));
+        }
+        lists.iter().map(Self::from_bytes).collect()
+    }
+
+    pub(crate) fn all_to_bytes(lists: &[Self]) -> Vec<u8> {
+        lists.iter().flat_map(|list| list.to_bytes()).collect()
+    }
+}
+
+impl Post {
+    /// The lists that it belongs on. Hashtags lead only there where everybody may look; whoever mentions itself knows.
+    pub(crate) fn lists(&self) -> Vec<PostList> {
+        let content = self.content();
+        let author = self.header().author;
+        let mentions = content.mentions.iter().filter(|account| **account != author);
+        let mut lists: Vec<PostList> = mentions.map(|account| PostList::Mentions(*account)).collect();
+        if self.is_listed_by_tags() {
+            let tags = content.hashtags.iter().filter_map(|tag| Tag::new(tag).ok());
+            lists.extend(tags.map(|tag| PostList::Tagged(tag.number())));
+        }
+        lists.sort_unstable();
+        lists.dedup();
+        lists
+    }
+
+    /// The lists that it may be on: those that it names, and those that an earlier revision named.
+    pub(crate) fn lists_ever(&self) -> Vec<PostList> {
+        let mut lists = self.lists();
+        lists.extend(&self.listed_before);
+        lists
+    }
+
+    fn is_listed_by_tags(&self) -> bool {
+        self.header().visibility == Visibility::Public && !matches!(self.audience(), Audience::Only(_))
+    }
+
+    /// Whether it shows on the timeline of a hashtag.
+    pub fn bears(&self, tag: &Tag) -> bool {
+        let is_it = |written: &String| Tag::new(written).is_ok_and(|written| written == *tag);
+        self.is_listed_by_tags() && self.content().hashtags.iter().any(is_it)
+    }
+
+    /// Whether it shows on an account's list of mentions.
+    pub fn mentions(&self, account: AccountId) -> bool {
+        account != self.header().author && self.content().mentions.contains(&account)
+    }
+
+    /// Notes which lists of `before`, its last revision, it no longer names.
+    pub(super) fn remember_lists(&mut self, before: &Self) {
+        let named = self.lists();
+        self.listed_before = before.lists_ever();
+        self.listed_before.retain(|list| !named.contains(list));
+    }
+
+    /// Refuses an edit after which nobody could tell any more which lists the post is on.
+    pub(super) fn check_lists(&self, edit: &Edit) -> Result<()> {
+        if edit.mentions.is_none() && edit.hashtags.is_none() {
+            return Ok(());
+        }
+        let lists = self.edited_unchecked(edit).listed_before.len();
+        if lists > LISTED_BEFORE_MAX {
+            return Err(Error::invalid(format!(
+                "edits have taken {lists} mentions and hashtags away from this post, at most {LISTED_BEFORE_MAX} are \
+                 allowed: write a new one"
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::post::Draft;
+    use proptest::prelude::*;
+
+    fn account(id: u64) -> AccountId {
+        AccountId::new(id).unwrap()
+    }
+
+    fn tagged(name: &str) -> PostList {
+        PostList::Tagged(Tag::new(name).unwrap().number())
+    }
+
+    fn mentions(id: u64) -> PostList {
+        PostList::Mentions(account(id))
+    }
+
+    fn sorted(lists: impl IntoIterator<Item = PostList>) -> Vec<PostList> {
+        let mut lists: Vec<PostList> = lists.into_iter().collect();
+        lists.sort_unstable();
+        lists
+    }
+
+    #[test]
+    fn a_post_is_listed_by_what_it_says_and_who_may_see_it() {
+        let draft = || Draft::text("x").mentions([2, 3, 1].map(account)).hashtags(["Tide", "tide", "sea"]);
+        let lists = |draft: Draft| Post::new(account(1), &draft).lists();
+        let both = sorted([mentions(2), mentions(3), tagged("tide"), tagged("sea")]);
+        assert_eq!(lists(draft()), both);
+        assert_eq!(lists(draft().not_to([account(9)])), both);
+        let names = vec![mentions(2), mentions(3)];
+        for visibility in [Visibility::Unlisted, Visibility::Followers, Visibility::Direct] {
+            assert_eq!(lists(draft().visibility(visibility)), names);
+        }
+        assert_eq!(lists(draft().only_to([account(9)])), names);
+    }
+
+    #[test]
+    fn it_remembers_the_lists_that_it_no_longer_names() {
+        let post = Post::new(account(1), &Draft::text("x").mentions([account(2)]).hashtags(["a", "b"]));
+        let tags = |tags: &[&str]| Edit {
+            hashtags: Some(tags.iter().map(ToString::to_string).collect()),
+            ..Edit::default()
+        };
+        let edited = post.edited(&tags(&["b", "c"]));
+        assert_eq!(edited.lists(), sorted([mentions(2), tagged("b"), tagged("c")]));
+        assert_eq!(edited.listed_before, [tagged("a")]);
+        let stored = Post::parse(&edited.encode()).unwrap();
+        assert_eq!(stored, edited);
+        let back = stored.edited(&tags(&["a"]));
+        assert_eq!(sorted(back.listed_before.clone()), sorted([tagged("b"), tagged("c")]));
+        assert_eq!(sorted(back.lists_ever()), sorted([mentions(2), tagged("a"), tagged("b"), tagged("c")]));
+        assert!(!back.bears(&Tag::new("b").unwrap()) && back.bears(&Tag::new("A").unwrap()));
+        assert!(back.mentions(account(2)) && !back.mentions(account(1)));
+    }
+
+    #[test]
+    fn refuses_an_edit_after_which_the_lists_could_not_be_told() {
+        let mut post = Post::new(account(1), &Draft::text("x"));
+        let edit = |n: usize| Edit {
+            hashtags: Some((0..20).map(|i| format!("t{n}x{i}")).collect()),
+            ..Edit::default()
+        };
+        for n in 0..6 {
+            post = post.edited(&edit(n));
+        }
+        assert_eq!(post.listed_before.len(), LISTED_BEFORE_MAX);
+        let error = edit(6).check(&post, 100).unwrap_err();
+        assert!(error.to_string().contains("120"), "{error}");
+        Edit { text: Some("y".into()), ..Edit::default() }.check(&post, 100).unwrap();
+        edit(4).check(&post, 100).unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_survives_its_bytes(number in 1..i64::MAX.unsigned_abs()) {
+            for list in [PostList::Mentions(account(number)), PostList::Tagged(number)] {
+                prop_assert_eq!(PostList::all_from_bytes(&list.to_bytes()).unwrap(), vec![list]);
+            }
+        }
+
+        #[test]
+        fn reading_never_panics(bytes: Vec<u8>) {
+            let _ = PostList::all_from_bytes(&bytes);
+        }
+    }
+}
