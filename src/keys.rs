@@ -189,6 +189,11 @@ pub(crate) fn set_of_account(what: &str, account: AccountId) -> Vec<u8> {
     [b"@", what.as_bytes(), b":", &account.to_bytes()].concat()
 }
 
+/// The name of a hashtag's list: it begins with the other sign that no other name may begin with.
+pub(crate) fn set_of_tag(number: u64) -> Vec<u8> {
+    [b"#".as_slice(), &number.to_be_bytes()].concat()
+}
+
 /// What a fence writes before it waits for the replicas: any slot of the node will do, also one without a bucket.
 pub(crate) fn fence(prefix: &str, slot: u16) -> Vec<u8> {
     format!("{prefix}{{{}}}f", tag_of_slot(slot)).into_bytes()

@@ -36,6 +36,10 @@ pub struct EngineSettings {
     pub outbox_posts: u32,
     /// Longest text of a post, in characters.
     pub text_chars: usize,
+    /// Posts on an account's list of mentions; older ones leave it. Higher: a page of it asks more pieces.
+    pub mentions_max: u32,
+    /// Posts on the timeline of a hashtag; older ones leave it. Higher: a page of it asks more pieces.
+    pub tag_posts_max: u32,
     /// How many an account may follow.
     pub following_max: u32,
     /// How many it may mute, block, and hide from, each.
@@ -174,6 +178,8 @@ impl Default for EngineSettings {
             page_length: 20,
             outbox_posts: 200_000,
             text_chars: crate::post::TEXT_CHARS_DEFAULT,
+            mentions_max: 1_000,
+            tag_posts_max: 2_000,
             following_max: 2_000,
             restrictions_max: 10_000,
             requests_max: 10_000,
@@ -214,6 +220,8 @@ impl EngineSettings {
             ((1..=PAGE_LEN_MAX).contains(&self.page_length), "page_length must be 1 to 100"),
             ((100..=10_000_000).contains(&self.outbox_posts), "outbox_posts must be 100 to 10,000,000"),
             ((1..=16_000).contains(&self.text_chars), "text_chars must be 1 to 16,000"),
+            ((20..=20_000).contains(&self.mentions_max), "mentions_max must be 20 to 20,000"),
+            ((20..=20_000).contains(&self.tag_posts_max), "tag_posts_max must be 20 to 20,000"),
             ((1..=20_000).contains(&self.following_max), "following_max must be 1 to 20,000"),
             ((1..=100_000).contains(&self.restrictions_max), "restrictions_max must be 1 to 100,000"),
             ((1..=100_000).contains(&self.requests_max), "requests_max must be 1 to 100,000"),

@@ -48,6 +48,7 @@ fn summary(of: &Inspection, now_ms: u64) -> Table {
     row("follows", format!("{} accounts", sets.following));
     row("followed by", format!("{} accounts, {layout}; {} wait to be let", sets.followers, sets.requests));
     row("restricts", format!("{} muted, {} blocked, {} hidden from", sets.mutes, sets.blocks, sets.hides));
+    row("mentioned", format!("in {} posts", sets.mentions));
     row("pulls", listed(of.pulls.iter().map(AccountId::to_string), of.pulls.len()));
     row("outbox", outbox(&of.outbox));
     row("home", home(&of.home, now_ms));

@@ -123,6 +123,8 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         page_length,
         outbox_posts,
         text_chars,
+        mentions_max,
+        tag_posts_max,
         following_max,
         restrictions_max,
         requests_max,
@@ -153,6 +155,8 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         .number("home_margin", home_margin)
         .with("dormant_after_days", NumberOr(dormant_after_days, "never"))
         .number("outbox_posts", outbox_posts)
+        .number("mentions_max", mentions_max)
+        .number("tag_posts_max", tag_posts_max)
         .number("following_max", following_max)
         .number("restrictions_max", restrictions_max)
         .number("requests_max", requests_max)

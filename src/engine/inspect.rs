@@ -10,7 +10,9 @@ use crate::cluster::{Command, Request};
 use crate::context::{Context, no_account};
 use crate::error::Result;
 use crate::fanout::{self, Task};
+use crate::graph;
 use crate::ids::{AccountId, PostId};
+use crate::post::PostList;
 use crate::sharded::Layout;
 use crate::timeline::{self, HiddenBecause, HomeRecord, Query, StoredHome, StoredOutbox};
 
@@ -67,6 +69,8 @@ pub struct SetSizes {
     pub hides: u64,
     /// Who waits for its answer.
     pub requests: u64,
+    /// Posts on its list of mentions.
+    pub mentions: u64,
 }
 
 /// Work that is still to be done.
@@ -189,6 +193,7 @@ async fn sizes(context: &Context, account: AccountId) -> Result<SetSizes> {
         blocks: context.blocks(account)?.len().await?,
         hides: context.hides(account)?.len().await?,
         requests: requests.await?.count()?,
+        mentions: graph::post_list(context, PostList::Mentions(account))?.len().await?,
     })
 }
 
@@ -205,7 +210,7 @@ async fn journal(context: &Context, account: AccountId) -> Result<Vec<OpenTask>>
 
 fn concerns(task: Task, id: AccountId) -> bool {
     match task {
-        Task::Deliver { author, .. } => author == id,
+        Task::Deliver { author, .. } | Task::List { author, .. } => author == id,
         Task::Refer { author, to, .. } => author == id || to.author == id,
         Task::Pair { reader, author, .. } => reader == id || author == id,
         Task::Bury { account } => account == id,
@@ -218,6 +223,11 @@ fn described(task: Task) -> String {
         Task::Deliver { post, author } => format!("deliver post {post} of {author} to its followers"),
         Task::Refer { post, author, to } => {
             format!("list post {post} of {author} at post {} of {}, or take it off", to.post, to.author)
+        }
+        Task::List { post, author } => {
+            format!(
+                "bring post {post} of {author} onto the lists of its mentions and hashtags, or take it off"
+            )
         }
         Task::Pair { reader, author, .. } => {
             format!("bring the followers of {author} and the pull marks of {reader} up to date")
@@ -258,6 +268,11 @@ mod tests {
                 Task::Pair { reader: id(1), author: id(3), may_drop: true },
                 vec![1, 3],
                 "bring the followers of 3 and the pull marks of 1 up to date",
+            ),
+            (
+                Task::List { post, author: id(1) },
+                vec![1],
+                "bring post 77 of 1 onto the lists of its mentions and hashtags, or take it off",
             ),
             (Task::Bury { account: id(2) }, vec![2], "take all traces of 2 away"),
         ];

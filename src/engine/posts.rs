@@ -9,8 +9,8 @@ use crate::account::{Account, AccountState, Mode};
 use crate::cluster::{Command, Epoch, Request};
 use crate::context::{draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{self, Delivery, Entry, FanoutState, Recipients, Reference, Task};
-use crate::functions::{self, Deleted, Edited, Publish};
+use crate::fanout::{self, Delivery, Entry, FanoutState, Recipients, Task};
+use crate::functions::{self, Deleted, Edited, Left, Publish};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::{Audience, Draft, Edit, Header, Post, Visibility};
@@ -190,15 +190,18 @@ impl Engine {
         let context = &self.context;
         let post = Post::new(author, draft);
         let recipients = Recipients::of(&post);
-        let post = post.encode();
-        let references = Reference::all(draft.repost_of, draft.reply_to);
+        let has_lists = !post.lists().is_empty();
+        // Its id is not known before it is written.
+        let tasks = |id: PostId| Task::all_about(id, &post, has_lists);
+        let tails: Vec<(u8, Vec<u8>)> = tasks(PostId::from_u64(0)?).into_iter().map(Task::tail).collect();
+        let stored = post.encode();
         let mut lost = None;
         for _ in 0..TRIES_MAX {
-            let _places = fanout::reserve(context, 1 + references.len())?;
+            let _places = fanout::reserve(context, 1 + tails.len())?;
             let entry = draw();
-            let refers: Vec<(functions::Mark, Reference)> =
-                references.iter().map(|to| (draw(), *to)).collect();
-            let publish = self.command(author, draft, &post, entry, &refers)?;
+            let entries: Vec<functions::Mark> = tails.iter().map(|_| draw()).collect();
+            let left = entries.iter().zip(&tails).map(|(id, (letter, rest))| (*id, *letter, rest.clone()));
+            let publish = self.command(author, draft, &stored, entry, left.collect())?;
             let bucket = context.bucket(author);
             let command = publish.command(context.keys().buckets(), bucket);
             // It carries random bytes, and only a token makes it safe to send twice.
@@ -214,14 +217,13 @@ impl Engine {
             return match functions::Published::parse(answer.ok()?)? {
                 functions::Published::New { id, mode, layout } => {
                     let mode = Mode::from_letter(mode);
-                    let post = PostId::from_u64(id)?;
-                    for (id, to) in refers {
-                        let refer = Task::Refer { post, author, to };
-                        let entry = Entry { id, ..Entry::new(bucket, context.instance, refer) };
+                    let id = PostId::from_u64(id)?;
+                    for (mark, task) in entries.into_iter().zip(tasks(id)) {
+                        let entry = Entry { id: mark, ..Entry::new(bucket, context.instance, task) };
                         drop(fanout::accept(context, entry));
                     }
-                    let delivery = self.begin(author, post, entry, recipients.clone(), mode, layout).await?;
-                    Ok((Published { id: post, is_repeat: false, delivery }, epoch))
+                    let delivery = self.begin(author, id, entry, recipients.clone(), mode, layout).await?;
+                    Ok((Published { id, is_repeat: false, delivery }, epoch))
                 }
                 functions::Published::Again(id) => Ok((self.repeat_of(PostId::from_u64(id)?).await?, epoch)),
                 functions::Published::NoAccount => Err(no_account(author)),
@@ -241,7 +243,7 @@ impl Engine {
         draft: &Draft,
         post: &'a [u8],
         entry: functions::Mark,
-        references: &[(functions::Mark, Reference)],
+        tasks: Vec<(functions::Mark, u8, Vec<u8>)>,
     ) -> Result<Publish<'a>> {
         let context = &self.context;
         let keys = context.keys();
@@ -266,7 +268,7 @@ impl Engine {
             owner: context.instance,
             entry,
             fit: context.fit(),
-            references: references.iter().map(|(entry, to)| (*entry, to.stored())).collect(),
+            tasks,
         })
     }
 
@@ -307,21 +309,34 @@ impl Engine {
                 return Err(no_post_of(id, author));
             }
             edit.check(&post, context.settings.text_chars)?;
-            let edited = post.edited(edit).encode();
+            let edited = post.edited(edit);
+            let bucket = id.bucket(buckets);
+            // Once on a list it stays there: only new ones have to be looked at.
+            let before = post.lists_ever();
+            let is_new = edited.lists().iter().any(|list| !before.contains(list));
+            let entry = is_new.then(|| Entry::new(bucket, context.instance, Task::List { post: id, author }));
+            let _place = fanout::reserve(context, usize::from(is_new))?;
+            let keys = [Some(context.keys().post(id)), is_new.then(|| context.keys().journal(bucket))];
+            let keys: Vec<Vec<u8>> = keys.into_iter().flatten().collect();
+            let entries: Vec<_> = entry.iter().map(|entry| (entry.id, entry.stored())).collect();
+            let left = Left { journal_most: context.settings.journal_max, entries: &entries };
             let command =
-                functions::post_edit(context.keys().post(id), author, post.header().revision, &edited);
-            let request = Request::write(buckets.slot(id.bucket(buckets)), command);
-            let answer = context.router().ask(request).await?;
+                functions::post_edit(&keys, author, post.header().revision, &edited.encode(), &left);
+            let answer = context.router().ask(Request::write(buckets.slot(bucket), command)).await?;
             let epoch = answer.epoch.clone();
             match Edited::parse(answer.ok()?)? {
-                Edited::Done => return self.acknowledged(epoch).await,
+                Edited::Done => {
+                    entry.into_iter().for_each(|entry| drop(fanout::accept(context, entry)));
+                    return self.acknowledged(epoch).await;
+                }
+                Edited::JournalFull => return Err(fanout::journal_full(context)),
                 Edited::NoPost => return Err(no_post(id)),
                 Edited::Foreign => return Err(no_post_of(id, author)),
                 // Somebody else has edited it, or our own first sending has: edited again, it says the same.
                 Edited::Revision => {}
             }
         }
-        Err(Error::new(ErrorKind::Conflict, format!("post {id} is edited by others all the time; try again")))
+        Err(edited_always(id))
     }
 
     /// Deletes a post, for good. Only its author may. What is deleted already is deleted.
@@ -331,28 +346,31 @@ impl Engine {
         if id.bucket(buckets) != context.bucket(author) {
             return Err(no_post_of(id, author));
         }
-        let (post, epoch) = self.stored(id).await?;
-        // An earlier sending may have deleted it; that may not be on replicas yet.
-        let Some(post) = post else { return self.acknowledged(epoch).await };
-        let bucket = context.bucket(author);
-        let refer =
-            |to: Reference| Entry::new(bucket, context.instance, Task::Refer { post: id, author, to });
-        let references = Reference::all(post.header().original, post.header().reply_to);
-        let entries: Vec<Entry> = references.into_iter().map(refer).collect();
-        let _places = fanout::reserve(context, entries.len())?;
-        let keys = context.keys();
-        let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
-        let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
-        let command = functions::post_delete(&of, author, id.get(), context.settings.journal_max, &values);
-        let answer = context.router().ask(Request::write(context.slot(author), command)).await?;
-        let epoch = answer.epoch.clone();
-        match Deleted::parse(answer.ok()?)? {
-            Deleted::Done | Deleted::NoPost => {}
-            Deleted::Foreign => return Err(no_post_of(id, author)),
-            Deleted::JournalFull => return Err(fanout::journal_full(context)),
+        for _ in 0..TRIES_MAX {
+            let (post, epoch) = self.stored(id).await?;
+            // An earlier sending may have deleted it; that may not be on replicas yet.
+            let Some(post) = post else { return self.acknowledged(epoch).await };
+            let bucket = context.bucket(author);
+            let entries = Entry::all_of_deleted(bucket, context.instance, id, &post);
+            let _places = fanout::reserve(context, entries.len())?;
+            let keys = context.keys();
+            let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
+            let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
+            let left = Left { journal_most: context.settings.journal_max, entries: &values };
+            let command = functions::post_delete(&of, author, id.get(), post.header().revision, &left);
+            let answer = context.router().ask(Request::write(context.slot(author), command)).await?;
+            let epoch = answer.epoch.clone();
+            match Deleted::parse(answer.ok()?)? {
+                Deleted::Done | Deleted::NoPost => {}
+                Deleted::Foreign => return Err(no_post_of(id, author)),
+                // Edited since: it may be on other lists by now.
+                Deleted::Revision => continue,
+                Deleted::JournalFull => return Err(fanout::journal_full(context)),
+            }
+            entries.into_iter().for_each(|entry| drop(fanout::accept(context, entry)));
+            return self.acknowledged(epoch).await;
         }
-        entries.into_iter().for_each(|entry| drop(fanout::accept(context, entry)));
-        self.acknowledged(epoch).await
+        Err(edited_always(id))
     }
 
     /// Where the fan-out of a post is, whichever instance accepted it.
@@ -374,6 +392,10 @@ fn may_be_reposted(by: AccountId, header: &Header, post: &Post) -> bool {
         Visibility::Followers => header.author == by,
         Visibility::Direct => false,
     }
+}
+
+fn edited_always(id: PostId) -> Error {
+    Error::new(ErrorKind::Conflict, format!("post {id} is edited by others all the time; try again"))
 }
 
 fn no_post(id: PostId) -> Error {

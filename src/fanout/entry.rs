@@ -5,7 +5,7 @@ use crate::context::draw;
 use crate::error::{Error, Result};
 use crate::functions::Mark;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Audience, Post, PostRef};
+use crate::post::{Audience, Post, PostList, PostRef};
 
 /// Something to be looked at again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub(crate) enum Task {
     Deliver { post: PostId, author: AccountId },
     /// A post may not be on the list of what it refers to yet, or still.
     Refer { post: PostId, author: AccountId, to: Reference },
+    /// A post may not be on the lists of mentions and hashtags yet that it names, or still on those that the entry names.
+    List { post: PostId, author: AccountId },
     /// Whether one follows the other may not show in the other's followers, or a pull mark may be needless.
     Pair { reader: AccountId, author: AccountId, may_drop: bool },
     /// An account is to go with all its traces.
@@ -79,6 +81,8 @@ pub(crate) struct Entry {
     pub(crate) checkpoint: String,
     /// Of a delivery that was accepted just now. Else the post is read again.
     pub(crate) recipients: Option<Recipients>,
+    /// Of a post that was deleted: the lists that it may still be on. One that is there names them itself.
+    pub(crate) lists: Vec<PostList>,
 }
 
 impl Task {
@@ -91,6 +95,7 @@ impl Task {
         match self {
             Self::Deliver { .. } => b'D',
             Self::Refer { .. } => b'R',
+            Self::List { .. } => b'L',
             Self::Pair { .. } => b'P',
             Self::Bury { .. } => b'X',
             Self::Mode { .. } => b'M',
@@ -102,10 +107,26 @@ impl Task {
         match self {
             Self::Deliver { .. } => "deliver",
             Self::Refer { .. } => "refer",
+            Self::List { .. } => "list",
             Self::Pair { .. } => "pair",
             Self::Bury { .. } => "bury",
             Self::Mode { .. } => "mode",
         }
+    }
+
+    /// What a new post, or one that goes, leaves to do about what it refers to. `lists`: whether it is about any lists.
+    pub(crate) fn all_about(id: PostId, post: &Post, lists: bool) -> Vec<Self> {
+        let header = post.header();
+        let (post, author) = (id, header.author);
+        let refer = |to| Self::Refer { post, author, to };
+        let refers = Reference::all(header.original, header.reply_to).into_iter().map(refer);
+        refers.chain(lists.then_some(Self::List { post, author })).collect()
+    }
+
+    /// Its letter, and what follows post and author in an entry about a post.
+    pub(crate) fn tail(self) -> (u8, Vec<u8>) {
+        let stored = self.stored(&Mark::default());
+        (self.letter(), stored.get(25..).unwrap_or_default().to_vec())
     }
 
     /// An entry's value, for an owner who begins with it.
@@ -113,7 +134,7 @@ impl Task {
         let mut stored = owner.to_vec();
         stored.push(self.letter());
         match self {
-            Self::Deliver { post, author } => {
+            Self::Deliver { post, author } | Self::List { post, author } => {
                 stored.extend(post.get().to_be_bytes());
                 stored.extend(author.to_bytes());
             }
@@ -139,7 +160,7 @@ impl Task {
     /// Length of an entry's value before its checkpoint.
     pub(crate) fn stored_len(self) -> usize {
         9 + match self {
-            Self::Deliver { .. } => 16,
+            Self::Deliver { .. } | Self::List { .. } => 16,
             Self::Refer { .. } => 33,
             Self::Pair { .. } => 17,
             Self::Bury { .. } => 8,
@@ -157,6 +178,7 @@ impl Task {
                 let to = Reference { kind: *arguments.get(16)?, post: post(17)?, author: account(25)? };
                 Some(Self::Refer { post: post(0)?, author: account(8)?, to })
             }
+            b'L' => Some(Self::List { post: post(0)?, author: account(8)? }),
             b'P' => {
                 let may_drop = *arguments.get(16)? == 1;
                 Some(Self::Pair { reader: account(0)?, author: account(8)?, may_drop })
@@ -171,12 +193,26 @@ impl Task {
 impl Entry {
     /// A new entry of ours.
     pub(crate) fn new(bucket: Bucket, owner: Mark, task: Task) -> Self {
-        Self { bucket, id: draw(), owner, task, checkpoint: String::new(), recipients: None }
+        let (checkpoint, lists) = (String::new(), Vec::new());
+        Self { bucket, id: draw(), owner, task, checkpoint, recipients: None, lists }
+    }
+
+    /// What the deletion of a post leaves to do.
+    pub(crate) fn all_of_deleted(bucket: Bucket, owner: Mark, id: PostId, post: &Post) -> Vec<Self> {
+        let lists = post.lists_ever();
+        let tasks = Task::all_about(id, post, !lists.is_empty()).into_iter();
+        let entry = |task| match task {
+            Task::List { .. } => Self { lists: lists.clone(), ..Self::new(bucket, owner, task) },
+            _ => Self::new(bucket, owner, task),
+        };
+        tasks.map(entry).collect()
     }
 
     /// Its value when it begins.
     pub(crate) fn stored(&self) -> Vec<u8> {
-        self.task.stored(&self.owner)
+        let mut stored = self.task.stored(&self.owner);
+        stored.extend(PostList::all_to_bytes(&self.lists));
+        stored
     }
 
     /// Reads what stands in a journal.
@@ -192,9 +228,12 @@ impl Entry {
         let (owner, rest) = value.split_first_chunk::<8>().ok_or_else(unknown)?;
         let (letter, arguments) = rest.split_first().ok_or_else(unknown)?;
         let task = Task::parse(*letter, arguments).ok_or_else(unknown)?;
-        let checkpoint = value.get(task.stored_len()..).and_then(|c| std::str::from_utf8(c).ok());
-        let checkpoint = checkpoint.ok_or_else(unknown)?.into();
-        Ok(Self { bucket, id, owner: *owner, task, checkpoint, recipients: None })
+        let rest = value.get(task.stored_len()..).ok_or_else(unknown)?;
+        let (checkpoint, lists) = match task {
+            Task::List { .. } => ("", PostList::all_from_bytes(rest).map_err(|_| unknown())?),
+            _ => (std::str::from_utf8(rest).map_err(|_| unknown())?, Vec::new()),
+        };
+        Ok(Self { bucket, id, owner: *owner, task, checkpoint: checkpoint.into(), recipients: None, lists })
     }
 }
 
@@ -231,7 +270,18 @@ mod tests {
             prop_assert_eq!(value.len(), task.stored_len());
             value.extend(checkpoint.bytes());
             let entry = Entry::parse(Bucket(3), &[7; 8], &value).unwrap();
-            prop_assert_eq!(entry, Entry { bucket: Bucket(3), id: [7; 8], owner, task, checkpoint, recipients: None });
+            let expected = Entry { id: [7; 8], checkpoint, ..Entry::new(Bucket(3), owner, task) };
+            prop_assert_eq!(entry, expected);
+        }
+
+        #[test]
+        fn an_entry_of_a_deleted_post_gives_back_its_lists(
+            post in 0..=i64::MAX as u64, owner: Mark, tags in proptest::collection::vec(any::<u64>(), 0..90)
+        ) {
+            let (post, author) = (PostId::from_u64(post).unwrap(), AccountId::new(7).unwrap());
+            let lists = tags.into_iter().map(PostList::Tagged).collect();
+            let entry = Entry { lists, ..Entry::new(Bucket(3), owner, Task::List { post, author }) };
+            prop_assert_eq!(Entry::parse(Bucket(3), &entry.id, &entry.stored()).unwrap(), entry);
         }
 
         #[test]

@@ -338,6 +338,9 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
         Task::Refer { post, author, to } => {
             graph::settle_reference(context, post, author, to, &mut touched).await?
         }
+        Task::List { post, author } => {
+            graph::settle_lists(context, post, author, &entry.lists, &mut touched).await?
+        }
         Task::Bury { account } => graph::bury(context, account, &mut touched).await?,
         Task::Mode { author, random } => {
             modes::settle(context, entry, author, random, reporter, &mut touched).await?

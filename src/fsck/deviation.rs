@@ -8,6 +8,7 @@ use super::unit::Unit;
 use crate::bucket::Bucket;
 use crate::functions::Mark;
 use crate::ids::{AccountId, PostId};
+use crate::post::PostList;
 use crate::sharded::{LocalKey, Spot};
 
 macro_rules! kinds {
@@ -149,6 +150,12 @@ pub(super) enum Deviation {
         author: AccountId,
         to: crate::fanout::Reference,
     },
+    ListEntry {
+        kind: FindingKind,
+        post: PostId,
+        author: AccountId,
+        list: PostList,
+    },
     Misplaced {
         set: LocalKey,
         spot: Spot,
@@ -194,6 +201,7 @@ impl Deviation {
             | Self::Home { kind, .. }
             | Self::Outbox { kind, .. }
             | Self::Listing { kind, .. }
+            | Self::ListEntry { kind, .. }
             | Self::Set { kind, .. }
             | Self::Piece { kind, .. }
             | Self::Key { kind, .. }
@@ -222,6 +230,9 @@ impl Deviation {
             }
             Self::Outbox { post, author, .. } => Unit::Listed { post: *post, author: *author },
             Self::Listing { post, to, .. } => Unit::Listing { post: *post, to: *to },
+            Self::ListEntry { post, author, list, .. } => {
+                Unit::ListEntry { post: *post, author: *author, list: *list }
+            }
             Self::Misplaced { set, .. } | Self::Set { set, .. } => match self.kind() {
                 FindingKind::GuardLeft => Unit::Guard(set.clone()),
                 _ => Unit::Structure(set.clone()),
@@ -259,6 +270,12 @@ impl fmt::Display for Deviation {
             Self::ModeStuck { account, .. } | Self::BurialStuck { account } => write!(f, "account {account}"),
             Self::Outbox { author, post, .. } => write!(f, "post {post} in the outbox of {author}"),
             Self::Listing { post, to, .. } => write!(f, "post {post} on the list of post {}", to.post),
+            Self::ListEntry { post, author, list: PostList::Mentions(account), .. } => {
+                write!(f, "post {post} of {author} on the list of mentions of {account}")
+            }
+            Self::ListEntry { post, author, list: PostList::Tagged(number), .. } => {
+                write!(f, "post {post} of {author} on the list of hashtag number {number:016x}")
+            }
             Self::Misplaced { set, member, .. } => {
                 write!(f, "member {} of {}", member.escape_ascii(), Named(set))
             }

@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout::{self, Entry, Task};
 use crate::ids::AccountId;
+use crate::post::PostList;
 
 /// Entries asked for at once.
 const ENTRIES_AT_ONCE: u32 = 256;
@@ -102,9 +103,10 @@ impl UnderWay {
     fn add(&mut self, task: Task) {
         let mut add = |account| self.of_account.entry(account).or_default().push(task);
         match task {
-            Task::Deliver { author, .. } | Task::Refer { author, .. } | Task::Mode { author, .. } => {
-                add(author)
-            }
+            Task::Deliver { author, .. }
+            | Task::Refer { author, .. }
+            | Task::List { author, .. }
+            | Task::Mode { author, .. } => add(author),
             Task::Pair { reader, .. } => add(reader),
             Task::Bury { account } => add(account),
         }
@@ -143,6 +145,11 @@ impl UnderWay {
                     || self.of_account.values().flatten().any(
                         |task| matches!(task, Task::Refer { post: of, to: target, .. } if of == post && target.post == to.post),
                     )
+            }
+            Deviation::ListEntry { post, author, list, .. } => {
+                buried(*author)
+                    || matches!(list, PostList::Mentions(account) if buried(*account))
+                    || self.any(*author, |task| matches!(task, Task::List { post: of, .. } if of == post))
             }
             Deviation::Misplaced { set, .. } | Deviation::Set { set, .. } | Deviation::Piece { set, .. } => {
                 owner_of(&set.name).is_some_and(|(owner, _)| buried(owner))

@@ -134,6 +134,11 @@ pub(super) fn list_of(name: &[u8]) -> Option<(PostId, u8)> {
     Some((PostId::from_u64(id).ok()?, kind))
 }
 
+/// The number of the hashtag that a list is of.
+pub(super) fn tag_of(name: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(name.strip_prefix(b"#")?.try_into().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +181,8 @@ mod tests {
         }
         assert_eq!(pattern("te*st:"), "te\\*st:{*");
         assert_eq!(owner_of(&name), Some((account, &b"followers"[..])));
+        let list = crate::keys::set_of_tag(0x0102_0304_0506_0708);
+        assert_eq!((tag_of(&list), tag_of(&list[..8])), (Some(0x0102_0304_0506_0708), None));
         assert_eq!(list_of(format!("reposts:{post}").as_bytes()), Some((post, b'o')));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::deviation::{Deviation, FindingKind};
 use super::unit::Unit;
-use super::{homes, journals, loose, outboxes, pairs, records, sets};
+use super::{homes, journals, lists, loose, outboxes, pairs, records, sets};
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -79,6 +79,7 @@ async fn look_at(context: &Context, unit: &Unit) -> Result<Seen> {
         Unit::Post(post) => outboxes::post(context, *post).await,
         Unit::Listed { post, author } => outboxes::listed(context, *post, *author).await,
         Unit::Listing { post, to } => outboxes::listing(context, *post, *to).await,
+        Unit::ListEntry { post, author, list } => lists::entry(context, *post, *author, *list).await,
         Unit::Set(set) => sets::set(context, set).await,
         Unit::Structure(set) => sets::structure(context, set).await.map(|(seen, _)| seen),
         Unit::Piece(set, piece) => sets::piece(context, set, *piece).await,

@@ -12,6 +12,7 @@ mod deviation;
 mod homes;
 mod journals;
 mod key;
+mod lists;
 mod look;
 mod loose;
 mod outboxes;

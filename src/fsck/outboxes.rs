@@ -2,6 +2,7 @@
 
 use super::deviation::{Deviation, FindingKind};
 use super::key::list_of;
+use super::lists;
 use super::look::{Answers, Seen, is_there};
 use super::unit::Unit;
 use crate::cluster::{Batch, Command, Reply, Request};
@@ -83,6 +84,7 @@ pub(super) async fn post(context: &Context, post: PostId) -> Result<Seen> {
         for to in Reference::all(header.original, header.reply_to) {
             seen = seen.and(listing(context, post, to).await?);
         }
+        seen = seen.and(lists::of_post(context, post, header.author).await?);
     }
     Ok(seen)
 }

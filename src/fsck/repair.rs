@@ -15,7 +15,7 @@ use crate::context::{Context, draw};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Entry, Reference, Task};
 use crate::functions::{self, Marking};
-use crate::graph::{graph_stamp, list_of_references};
+use crate::graph::{graph_stamp, list_of_references, take_off_list};
 use crate::ids::AccountId;
 use crate::keys::{Place, slot_of_key};
 use crate::sharded::{LocalKey, SortedSet, State};
@@ -57,6 +57,14 @@ pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Res
         }
         Deviation::Listing { post, author, to, kind } => {
             listing(context, *kind, Task::Refer { post: *post, author: *author, to: *to }, *to).await?;
+        }
+        Deviation::ListEntry { kind, post, author, list } => {
+            if *kind == FindingKind::ListingNeedless {
+                take_off_list(context, *post, *author, *list).await?;
+            }
+            // An edit may have named the list meanwhile.
+            let task = Task::List { post: *post, author: *author };
+            fanout::add(context, post.bucket(context.keys().buckets()), task).await?;
         }
         Deviation::Misplaced { set, spot, member } => {
             context.sets().remove_at(set, *spot, member).await?;

@@ -4,7 +4,7 @@
 use super::deviation::{Deviation, FindingKind};
 use super::key::{list_of, owner_of, root_bucket};
 use super::look::{Seen, is_there};
-use super::{outboxes, pairs};
+use super::{lists, outboxes, pairs};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
 use crate::context::Context;
@@ -43,6 +43,9 @@ pub(super) async fn set(context: &Context, set: &LocalKey) -> Result<Seen> {
     let Some(sight) = sight else { return Ok(seen) };
     let members: Vec<(Spot, &Scored)> =
         sight.members().filter(|(.., belongs)| *belongs).map(|(spot, entry, _)| (spot, entry)).collect();
+    if let Some(list) = lists::list_named(set) {
+        return Ok(seen.and(lists::members(context, list, &members).await?));
+    }
     Ok(seen.and(match owner_of(&set.name) {
         Some((owner, b"followers")) => pairs::edges(context, owner, &members).await?,
         Some((owner, b"following")) => {

@@ -4,6 +4,7 @@ use super::key::Form;
 use crate::bucket::Bucket;
 use crate::fanout::Reference;
 use crate::ids::{AccountId, PostId};
+use crate::post::PostList;
 use crate::sharded::LocalKey;
 
 /// Something to look at. Whoever looks at one finds all that is wrong with it.
@@ -32,6 +33,12 @@ pub(super) enum Unit {
     Listing {
         post: PostId,
         to: Reference,
+    },
+    /// The same for a list of mentions, or of a hashtag.
+    ListEntry {
+        post: PostId,
+        author: AccountId,
+        list: PostList,
     },
     /// A local set with all its members.
     Set(LocalKey),

@@ -28,7 +28,7 @@ pub(crate) use journal::{
 };
 pub(crate) use modes::{By, Marking, Rates, Visited, mode_set, pulls_add};
 pub(crate) use posts::{
-    Deleted, Edited, Publish, Published, outbox_import, outbox_page, post_delete, post_edit,
+    Deleted, Edited, Left, Publish, Published, outbox_import, outbox_page, post_delete, post_edit,
 };
 pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
 pub(crate) use sets::{count, guard_close, parse_count, set_split, string_drop};

@@ -25,8 +25,8 @@ pub(crate) struct Publish<'a> {
     /// The journal's entry for the delivery.
     pub(crate) entry: [u8; 8],
     pub(crate) fit: HomeFit,
-    /// Entries for what the post refers to.
-    pub(crate) references: Vec<([u8; 8], Vec<u8>)>,
+    /// Tasks about what the post refers to: the entry, the task's letter, what follows post and author in it.
+    pub(crate) tasks: Vec<([u8; 8], u8, Vec<u8>)>,
 }
 
 /// What became of a [`Publish`].
@@ -63,7 +63,8 @@ impl Publish<'_> {
             .arg(&self.owner)
             .arg(&self.entry);
         let command = self.fit.push(command).arg(ttl);
-        self.references.iter().fold(command, |command, (entry, rest)| command.arg(entry).arg(rest))
+        let tasks = self.tasks.iter();
+        tasks.fold(command, |command, (entry, letter, rest)| command.arg(entry).arg(&[*letter]).arg(rest))
     }
 }
 
@@ -87,9 +88,31 @@ impl Published {
     }
 }
 
-/// Writes another version of a post, if nobody else has since that revision.
-pub(crate) fn post_edit(post: Vec<u8>, author: AccountId, revision: u32, edited: &[u8]) -> Command {
-    fcall("post_edit", &[post]).arg(&author.to_bytes()).arg(&revision.to_be_bytes()).arg(edited)
+/// What an edit or a deletion leaves to do: entries and their values, for a journal of so many at most.
+#[derive(Debug)]
+pub(crate) struct Left<'a> {
+    pub(crate) journal_most: u32,
+    pub(crate) entries: &'a [([u8; 8], Vec<u8>)],
+}
+
+impl Left<'_> {
+    fn push(&self, command: Command) -> Command {
+        let command = command.arg(self.journal_most);
+        self.entries.iter().fold(command, |command, (entry, value)| command.arg(entry).arg(value))
+    }
+}
+
+/// Writes another version of a post, if nobody else has since that revision. `keys`: post; the journal, if something
+/// is left: a key that doesn't exist would hold it up in a slot that moves.
+pub(crate) fn post_edit(
+    keys: &[Vec<u8>],
+    author: AccountId,
+    revision: u32,
+    edited: &[u8],
+    left: &Left<'_>,
+) -> Command {
+    let command = fcall("post_edit", keys).arg(&author.to_bytes()).arg(&revision.to_be_bytes());
+    left.push(command.arg(edited))
 }
 
 /// What became of a `post_edit`.
@@ -99,6 +122,7 @@ pub(crate) enum Edited {
     NoPost,
     Foreign,
     Revision,
+    JournalFull,
 }
 
 impl Edited {
@@ -108,21 +132,22 @@ impl Edited {
             ("gone", Self::NoPost),
             ("foreign", Self::Foreign),
             ("revision", Self::Revision),
+            ("busy", Self::JournalFull),
         ];
         one_word("post_edit", reply, &words)
     }
 }
 
-/// Deletes a post. `keys`: post, outbox, author's record, journal.
+/// Deletes a post, if nobody has edited it since that revision. `keys`: post, outbox, author's record, journal.
 pub(crate) fn post_delete(
     keys: &[Vec<u8>; 4],
     author: AccountId,
     id: u64,
-    journal_most: u32,
-    entries: &[([u8; 8], Vec<u8>)],
+    revision: u32,
+    left: &Left<'_>,
 ) -> Command {
-    let command = fcall("post_delete", keys).arg(&author.to_bytes()).arg(&id.to_be_bytes()).arg(journal_most);
-    entries.iter().fold(command, |command, (entry, value)| command.arg(entry).arg(value))
+    let command = fcall("post_delete", keys).arg(&author.to_bytes()).arg(&id.to_be_bytes());
+    left.push(command.arg(&revision.to_be_bytes()))
 }
 
 /// What became of a `post_delete`.
@@ -131,6 +156,7 @@ pub(crate) enum Deleted {
     Done,
     NoPost,
     Foreign,
+    Revision,
     JournalFull,
 }
 
@@ -140,6 +166,7 @@ impl Deleted {
             ("ok", Self::Done),
             ("gone", Self::NoPost),
             ("foreign", Self::Foreign),
+            ("revision", Self::Revision),
             ("busy", Self::JournalFull),
         ];
         one_word("post_delete", reply, &words)

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 
+use super::lists::post_list;
 use super::reference::drop_lists;
 use super::toggles::unfollow;
 use crate::account::{Account, AccountState};
 use crate::cluster::{Command, Epoch, Reply, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{Ended, Entry, Reference, Task, accept, journal_full, reserve};
+use crate::fanout::{Ended, Entry, accept, journal_full, reserve};
 use crate::functions;
 use crate::ids::{AccountId, PostId};
-use crate::post::Header;
-use crate::post::layout::{AUTHOR_OFFSET, HEADER_LEN};
+use crate::post::{Post, PostList};
 use crate::sharded::{Checkpoint, SortedSet};
 
 /// Followers that are turned away at once.
 const AT_ONCE: usize = 32;
-/// Posts deleted in one batch: each may leave two entries in a journal that holds a hundred at least.
-const POSTS_AT_ONCE: usize = 32;
+/// Posts deleted in one batch: each may leave three entries in a journal that holds a hundred at least.
+const POSTS_AT_ONCE: usize = 20;
 /// Keys dropped in one call.
 const KEYS_AT_ONCE: usize = 500;
 
@@ -109,26 +109,19 @@ async fn some_posts(
     touched: &mut Touched,
 ) -> Result<()> {
     let (keys, slot, bucket) = (context.keys(), context.slot(account), context.bucket(account));
-    let header = |id: &PostId| {
-        let range = Command::new("GETRANGE").arg(&keys.post(*id)).arg("0").arg(HEADER_LEN - 1);
-        Request::read(slot, range)
-    };
-    let answers = context.run_all(ids.iter().map(header).collect()).await?;
+    let get = |id: &PostId| Request::read(slot, Command::new("GET").arg(&keys.post(*id)));
+    let answers = context.run_all(ids.iter().map(get).collect()).await?;
     let (mut entries, mut posts) = (Vec::new(), Vec::new());
     for (id, answer) in ids.iter().zip(answers) {
         let stored = answer.ok()?;
-        // An id that a failover has given twice may be another author's post by now.
-        if stored.bytes()?.get(AUTHOR_OFFSET..AUTHOR_OFFSET + 8) != Some(account.to_bytes().as_slice()) {
+        if stored.is_nil() {
             continue;
         }
-        posts.push(keys.post(*id));
-        let header = Header::parse(stored.bytes()?)?;
-        for to in Reference::all(header.original, header.reply_to) {
-            entries.push(Entry::new(
-                bucket,
-                context.instance,
-                Task::Refer { post: *id, author: account, to },
-            ));
+        let post = Post::parse(stored.bytes()?)?;
+        // An id that a failover has given twice may be another author's post by now.
+        if post.header().author == account {
+            posts.push(keys.post(*id));
+            entries.extend(Entry::all_of_deleted(bucket, context.instance, *id, &post));
         }
     }
     bury_keys(context, account, posts, false, &entries, touched).await?;
@@ -187,6 +180,7 @@ async fn sets(
     ] {
         own.extend(set.keys_at_home().await?);
     }
+    own.extend(post_list(context, PostList::Mentions(account))?.keys_at_home().await?);
     followers.drop_parts().await?;
     own.extend(followers.keys_at_home().await?);
     for chunk in own.chunks(KEYS_AT_ONCE) {

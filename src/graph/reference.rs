@@ -1,5 +1,6 @@
 //! `refer`: bringing a reply onto the list of its parent, a repost onto that of its original; or off again.
 
+use super::lists::settle_lists;
 use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
 use crate::error::Result;
@@ -73,6 +74,9 @@ pub(crate) async fn list_references(
 ) -> Result<()> {
     for to in Reference::all(draft.repost_of, draft.reply_to) {
         settle_reference(context, post, author, to, &mut Touched::new()).await?;
+    }
+    if !(draft.content.mentions.is_empty() && draft.content.hashtags.is_empty()) {
+        settle_lists(context, post, author, &[], &mut Touched::new()).await?;
     }
     Ok(())
 }

@@ -20,6 +20,8 @@ const PIECE_ROUND_MAX: usize = 256;
 pub struct Change {
     /// Members that were added, or removed. Of a change that was sent twice only what the last sending did.
     pub members: u64,
+    /// Members that the set has now; of one that is spread, the largest part that was added to. Of a removal 0.
+    pub len: u64,
     /// The servers that acknowledged it: fence them to have it on their replicas too.
     pub touched: Touched,
 }

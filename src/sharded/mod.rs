@@ -125,14 +125,20 @@ impl Sets {
 
     /// A set with a name of its own, which also decides the bucket in which it begins.
     pub fn named<M: Member>(&self, name: &str) -> Result<SortedSet<M>> {
-        if name.starts_with('@') {
+        if name.starts_with(['@', '#']) {
             return Err(Error::invalid(format!(
-                "set name `{name}`: names with @ in front are those of accounts' sets"
+                "set name `{name}`: names with @ or # in front are those of accounts' and hashtags' sets"
             )));
         }
         check_name(name)?;
         let home = self.keys().buckets().of_bytes(name.as_bytes());
         Ok(SortedSet::new(self.clone(), home, name.as_bytes().into()))
+    }
+
+    /// The list of a hashtag, in the bucket of its name.
+    pub(crate) fn of_tag<M: Member>(&self, number: u64) -> SortedSet<M> {
+        let name = keys::set_of_tag(number);
+        SortedSet::new(self.clone(), self.keys().buckets().of_bytes(&name), name.into())
     }
 
     /// The router that they use.

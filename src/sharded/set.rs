@@ -86,6 +86,12 @@ impl<M: Member> SortedSet<M> {
         self
     }
 
+    /// The same set, its members read as something else that they also are.
+    pub(crate) fn with_members<N: Member>(&self) -> SortedSet<N> {
+        let Self { sets, home, is_pinned, .. } = self.clone();
+        SortedSet { sets, home, is_pinned, member: PhantomData }
+    }
+
     /// Sets the scores of members, new or not. Of several pairs with the same member the last counts.
     pub async fn add(&self, pairs: &[(M, f64)]) -> Result<Change> {
         self.add_with(pairs, "", |_, new| new).await
@@ -127,7 +133,7 @@ impl<M: Member> SortedSet<M> {
                 tracing::warn!(set = %self.home.name.escape_ascii(), "spreading failed: {e}");
             }
         }
-        Ok(Change { members, touched })
+        Ok(Change { members, len: largest, touched })
     }
 
     /// Removes members.
@@ -150,7 +156,7 @@ impl<M: Member> SortedSet<M> {
             let layout = self.layout_for_change().await?;
             let (sets, items) = self.items(members, layout)?;
             match self.sets.remove_items(&sets, items, &mut touched).await? {
-                Ok(members) => return Ok(Change { members, touched }),
+                Ok(members) => return Ok(Change { members, len: 0, touched }),
                 Err(refused) => self.settle(refused).await?,
             }
         }

@@ -66,6 +66,8 @@ pub enum HiddenBecause {
     ReplyToMuted,
     /// It answers an account that the reader doesn't follow, and the settings leave that out.
     ReplyToStranger,
+    /// It doesn't say (any more) that it belongs on the list that was read.
+    NotListed,
     /// It was deleted, or is not by the author that its entry names.
     Gone,
     /// The query leaves replies, or reposts, out.
@@ -116,12 +118,25 @@ pub(crate) fn shown_on_profile(
     original_shown(reader, state, met, original)
 }
 
+/// Whether a post shows to the reader on a list of posts by anybody, or why not.
+pub(crate) fn shown_on_list(
+    reader: AccountId,
+    state: &ReaderState,
+    met: Met<'_>,
+    original: Option<Met<'_>>,
+) -> Result<(), HiddenBecause> {
+    let author = met.author.id;
+    refuse(author != reader && state.mutes(author.get()), HiddenBecause::Muted)?;
+    shown_to(reader, state, met)?;
+    original_shown(reader, state, met, original)
+}
+
 fn refuse(is_hidden: bool, because: HiddenBecause) -> Result<(), HiddenBecause> {
     if is_hidden { Err(because) } else { Ok(()) }
 }
 
 /// Whether the reader may see a post at all.
-fn shown_to(reader: AccountId, state: &ReaderState, met: Met<'_>) -> Result<(), HiddenBecause> {
+pub(super) fn shown_to(reader: AccountId, state: &ReaderState, met: Met<'_>) -> Result<(), HiddenBecause> {
     let author = met.author.id;
     if author == reader {
         return refuse(!met.author.is_active(), HiddenBecause::AuthorInactive);

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::filter::Met;
 use super::merge;
 use crate::account::Account;
-use crate::cluster::{Command, Request};
+use crate::cluster::{Command, Reply, Request};
 use crate::context::Context;
 use crate::error::Result;
 use crate::ids::{AccountId, IdMap, PostId};
@@ -48,6 +48,35 @@ impl Loaded {
             self.load(context, reader, &originals).await?;
         }
         self.restrictions(context, reader).await
+    }
+
+    /// Fills in the authors of entries that don't tell them; their posts do. Those of posts that are gone stay 0. Never from
+    /// the cache: some may be the reader's own.
+    pub(super) async fn find_authors(
+        &mut self,
+        context: &Context,
+        entries: &mut [merge::Entry],
+    ) -> Result<()> {
+        let unknown = entries.iter().filter(|entry| entry.author == 0);
+        let unknown = unknown.filter_map(|entry| PostId::from_u64(entry.id).ok());
+        let open: Vec<PostId> = unknown.filter(|id| !self.posts.contains_key(id)).collect();
+        let asked = Instant::now();
+        let answers = context.run_all(open.iter().map(|id| post_request(context, *id)).collect()).await?;
+        for (id, answer) in open.into_iter().zip(answers) {
+            self.keep_post(context, id, asked, &answer.ok()?)?;
+        }
+        for entry in entries.iter_mut().filter(|entry| entry.author == 0) {
+            let post = PostId::from_u64(entry.id).ok().and_then(|id| self.posts.get(&id)?.as_ref());
+            entry.author = post.map_or(0, |post| post.header().author.get());
+        }
+        Ok(())
+    }
+
+    fn keep_post(&mut self, context: &Context, id: PostId, asked: Instant, reply: &Reply) -> Result<()> {
+        let post = if reply.is_nil() { None } else { Some(Arc::new(Post::parse(reply.bytes()?)?)) };
+        context.caches.posts.put(id, asked, post.clone());
+        self.posts.insert(id, post);
+        Ok(())
     }
 
     /// One trip: posts and their authors.
@@ -88,18 +117,11 @@ impl Loaded {
         if posts.is_empty() && accounts.is_empty() {
             return Ok(());
         }
-        let buckets = context.keys().buckets();
-        let get = |id: &PostId| {
-            let command = Command::new("GET").arg(&context.keys().post(*id));
-            Request::read(buckets.slot(id.bucket(buckets)), command)
-        };
+        let get = |id: &PostId| post_request(context, *id);
         let requests = posts.iter().map(get).chain(accounts.iter().map(|id| context.account_request(*id)));
         let mut answers = context.run_all(requests.collect()).await?.into_iter();
         for (id, answer) in posts.into_iter().zip(&mut answers) {
-            let reply = answer.ok()?;
-            let post = if reply.is_nil() { None } else { Some(Arc::new(Post::parse(reply.bytes()?)?)) };
-            caches.posts.put(id, asked, post.clone());
-            self.posts.insert(id, post);
+            self.keep_post(context, id, asked, &answer.ok()?)?;
         }
         for (id, answer) in accounts.into_iter().zip(&mut answers) {
             let account = Account::parse(id, answer.ok()?)?.map(Arc::new);
@@ -149,6 +171,11 @@ impl Loaded {
         let is_restricted = known.is_restricted.unwrap_or(false);
         Some(Met { post: self.post(id, author)?, author: known.account.as_ref()?, is_restricted })
     }
+}
+
+fn post_request(context: &Context, id: PostId) -> Request {
+    let buckets = context.keys().buckets();
+    Request::read(buckets.slot(id.bucket(buckets)), Command::new("GET").arg(&context.keys().post(id)))
 }
 
 /// Entries as ids; what no allocation could have given is left out.

@@ -2,7 +2,7 @@
 //! the home's end the outboxes of all it follows.
 //!
 //! Pure parts: what homes and outboxes hold (`home`, `outbox`), merging (`merge`), where pages go on (`cursor`), who
-//! may see what (`filter`). Around them: the reader's state under its stamps (`state`), reading (`read`), loading
+//! may see what (`filter`). Around them: the reader's state under its stamps (`state`), reading (`read`; without a home `plain`, lists `list`), loading
 //! posts and accounts (`load`), filling a home that was dropped (`fill`), dropping it (`sweep`).
 //!
 //! Invariants kept here: stamps are fetched before the home that is read under them; an entry shows only if every
@@ -14,10 +14,12 @@ mod fill;
 mod filter;
 mod flights;
 mod home;
+mod list;
 mod load;
 mod merge;
 mod outbox;
 mod page;
+mod plain;
 mod pulls;
 mod read;
 mod sources;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cursor::{Cursor, Range};
 use crate::account::Account;
 use crate::ids::{AccountId, PostId};
-use crate::post::Post;
+use crate::post::{Post, Tag};
 
 /// Which timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,6 +23,12 @@ pub enum Timeline {
         /// Whether its reposts show.
         reposts: bool,
     },
+    /// Posts that mention the reader, as far as it may see them: the newest `mentions_max`.
+    Mentions,
+    /// Public posts with a hashtag, by anybody: the newest `tag_posts_max`.
+    Tag(Tag),
+    /// The replies to a post; [`NotFound`](crate::ErrorKind::NotFound), if the reader may not see that.
+    Replies(PostId),
 }
 
 /// Which page of which timeline.
@@ -49,6 +55,21 @@ impl Query {
     /// The newest page of an account's own posts.
     pub fn profile(account: AccountId) -> Self {
         Self { timeline: Timeline::Profile { account, replies: true, reposts: true }, ..Self::default() }
+    }
+
+    /// The newest posts that mention the reader.
+    pub fn mentions() -> Self {
+        Self { timeline: Timeline::Mentions, ..Self::default() }
+    }
+
+    /// The newest posts with a hashtag.
+    pub fn tag(tag: Tag) -> Self {
+        Self { timeline: Timeline::Tag(tag), ..Self::default() }
+    }
+
+    /// The newest replies to a post.
+    pub fn replies(post: PostId) -> Self {
+        Self { timeline: Timeline::Replies(post), ..Self::default() }
     }
 
     /// With so many posts.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::cursor::Cursor;
-use super::filter::{FilterFacts, HiddenBecause, PostFilter, Rules, shown_at_home, shown_on_profile};
+use super::filter::{
+    FilterFacts, HiddenBecause, PostFilter, Rules, shown_at_home, shown_on_list, shown_on_profile,
+};
 use super::home::{self, HomeStatus, Proof};
 use super::load::{Loaded, named};
 use super::merge::Direction;
@@ -17,7 +19,7 @@ use super::sources::{Source, Sources};
 use super::state::{ReaderState, Stamps, load_state, read_stamps, stamps_request};
 use crate::account::Mode;
 use crate::cluster::{Answer, Batch, Command, Request};
-use crate::context::{Context, no_account};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::meters;
@@ -27,7 +29,7 @@ use crate::settings::PAGE_LEN_MAX;
 /// Tries of one read; each begins anew because the reader's state has changed.
 const TRIES_MAX: usize = 8;
 /// Rounds in which sources are asked for more; then the page ends early, with a cursor that has moved.
-const ROUNDS_MAX: usize = 24;
+pub(super) const ROUNDS_MAX: usize = 24;
 /// A page that goes on from another one reads so many times more of the home at once.
 const WINDOW_LATER: usize = 4;
 
@@ -78,7 +80,10 @@ async fn read_or_explain(
         reading.judged = explains.then(Vec::new);
         let tried = match query.timeline {
             Timeline::Home => reading.home().await?,
-            Timeline::Profile { account, .. } => reading.profile(account).await?,
+            Timeline::Profile { account, .. } => Try::Page(reading.profile(account).await?),
+            Timeline::Mentions => Try::Page(reading.mentions().await?),
+            Timeline::Tag(tag) => Try::Page(reading.tag(&tag).await?),
+            Timeline::Replies(post) => Try::Page(reading.replies(post).await?),
         };
         if let Try::Page(page) = tried {
             return Ok((page, reading.judged));
@@ -90,16 +95,16 @@ async fn read_or_explain(
 }
 
 /// One try of reading one page.
-struct Reading<'a> {
-    context: &'a Arc<Context>,
+pub(super) struct Reading<'a> {
+    pub(super) context: &'a Arc<Context>,
     filter: Option<&'a dyn PostFilter>,
-    reader: AccountId,
+    pub(super) reader: AccountId,
     query: &'a Query,
-    limit: usize,
+    pub(super) limit: usize,
     direction: Direction,
     from: u64,
-    sources: Sources,
-    loaded: Loaded,
+    pub(super) sources: Sources,
+    pub(super) loaded: Loaded,
     shown: Vec<(PostId, AccountId)>,
     /// Originals whose repost is on the page already, and that repost.
     reposted: IdMap<PostId, PostId>,
@@ -142,6 +147,16 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// Whether the page is full, or there is no more to show on it.
+    pub(super) fn is_done(&self) -> bool {
+        self.missing() == 0 || self.sources.merge.is_exhausted()
+    }
+
+    /// Posts that the page still has room for.
+    pub(super) fn missing(&self) -> usize {
+        self.limit.saturating_sub(self.shown.len())
+    }
+
     fn is_newest(&self) -> bool {
         self.direction == Direction::Down && self.from == u64::MAX
     }
@@ -171,7 +186,7 @@ impl<'a> Reading<'a> {
         let mut deepest = self.sources.home_kind();
         for _ in 0..ROUNDS_MAX {
             self.show(&state).await?;
-            if self.shown.len() >= self.limit || self.sources.merge.is_exhausted() {
+            if self.is_done() {
                 break;
             }
             match self.sources.wanting_home() {
@@ -194,7 +209,7 @@ impl<'a> Reading<'a> {
                 }
                 None => {}
             }
-            self.sources.ask_outboxes(self.context, self.limit - self.shown.len()).await?;
+            self.sources.ask(self.context, self.missing()).await?;
         }
         // What the last round brought; without it a page that found nothing might not move its cursor.
         self.show(&state).await?;
@@ -282,46 +297,18 @@ impl<'a> Reading<'a> {
         home::parse(home.ok()?).map(Some)
     }
 
-    async fn profile(&mut self, account: AccountId) -> Result<Try> {
-        let context = self.context;
-        if context.account(account).await?.is_none() {
-            return Err(no_account(account));
-        }
-        // A profile needs no home, but the same state: whom the reader follows and blocks.
-        let answer = context.router().call(stamps_request(context, self.reader)).await?;
-        let stamps = read_stamps(self.reader, answer)?;
-        let known = context.caches.states.get(&self.reader);
-        let state = match known.filter(|state| state.is_of(&stamps)) {
-            Some(state) => state,
-            None => {
-                let state = load_state(context, self.reader, None).await?;
-                context.caches.states.insert(self.reader, state.clone());
-                state
-            }
-        };
-        self.sources.add_outbox(account, None);
-        for _ in 0..ROUNDS_MAX {
-            self.sources.ask_outboxes(context, self.limit).await?;
-            self.show(&state).await?;
-            if self.shown.len() >= self.limit || self.sources.merge.is_exhausted() {
-                break;
-            }
-        }
-        meters::read("profile");
-        Ok(Try::Page(self.page()))
-    }
-
     /// Takes what is safe to show, loads it, and keeps what the reader may see.
-    async fn show(&mut self, state: &ReaderState) -> Result<()> {
-        while self.shown.len() < self.limit {
-            let taken = self.sources.merge.take(self.limit - self.shown.len());
+    pub(super) async fn show(&mut self, state: &ReaderState) -> Result<()> {
+        while self.missing() > 0 {
+            let mut taken = self.sources.merge.take(self.missing());
             if taken.is_empty() {
                 return Ok(());
             }
+            self.last = taken.last().map(|entry| entry.id);
+            self.loaded.find_authors(self.context, &mut taken).await?;
             let entries = named(&taken);
             self.loaded.entries(self.context, self.reader, &entries).await?;
             for (id, author) in entries {
-                self.last = Some(id.get());
                 let verdict = self.judge(state, id, author);
                 if verdict.is_ok() {
                     self.shown.push((id, author));
@@ -349,6 +336,19 @@ impl<'a> Reading<'a> {
                     return Err(HiddenBecause::NotAsked);
                 }
                 shown_on_profile(self.reader, state, met, original)?;
+            }
+            Timeline::Mentions | Timeline::Tag(_) | Timeline::Replies(_) => {
+                let belongs = match self.query.timeline {
+                    Timeline::Mentions => met.post.mentions(self.reader),
+                    Timeline::Tag(tag) => met.post.bears(&tag),
+                    Timeline::Replies(parent) => header.reply_to.is_some_and(|to| to.id == parent),
+                    Timeline::Home | Timeline::Profile { .. } => true,
+                };
+                // The list is a hint: the post itself says where it belongs, as of now.
+                if !belongs && rules::holds("list_asks_post") {
+                    return Err(HiddenBecause::NotListed);
+                }
+                shown_on_list(self.reader, state, met, original)?;
             }
         }
         let facts = FilterFacts {
@@ -378,7 +378,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn page(&mut self) -> Page {
+    pub(super) fn page(&mut self) -> Page {
         let is_full = self.shown.len() >= self.limit;
         let reached = match self.last.filter(|_| is_full) {
             // The page is full: it goes on right behind the last post that was looked at.

@@ -1,12 +1,15 @@
 //! The sources of one page, and asking them for more.
 
+use super::list;
 use super::merge::{Direction, Entry, Merge};
 use super::outbox::{self, Part};
 use super::state::ReaderState;
 use crate::context::Context;
 use crate::error::Result;
+use crate::graph::Listed;
 use crate::ids::{AccountId, IdMap};
 use crate::rules;
+use crate::sharded::SortedSet;
 
 /// Posts asked of an outbox at first, and at most, in one round.
 const DEPTH: (usize, usize) = (8, 128);
@@ -22,6 +25,8 @@ pub(super) enum Source {
     Home,
     /// The posts of one account; so many were asked for last time.
     Outbox(AccountId, usize),
+    /// The list that the page is of; the same.
+    List(usize),
 }
 
 /// A merge, and what its sources are.
@@ -32,6 +37,8 @@ pub(super) struct Sources {
     kinds: Vec<Source>,
     /// The outboxes among them, and their numbers.
     pulled: IdMap<AccountId, usize>,
+    /// The list among them, if there is one.
+    list: Option<SortedSet<Listed>>,
 }
 
 impl Sources {
@@ -41,6 +48,7 @@ impl Sources {
             direction,
             kinds: Vec::new(),
             pulled: IdMap::default(),
+            list: None,
         }
     }
 
@@ -89,6 +97,13 @@ impl Sources {
         number
     }
 
+    /// Adds the list that the page is of; nothing was asked of it yet.
+    pub(super) fn add_list(&mut self, list: SortedSet<Listed>) {
+        self.merge.open();
+        self.kinds.push(Source::List(0));
+        self.list = Some(list);
+    }
+
     /// The newest posts of an account.
     pub(super) fn feed_newest(&mut self, author: AccountId, part: &Part, asked: usize) {
         let number = match self.pulled.get(&author) {
@@ -124,14 +139,18 @@ impl Sources {
         self.kinds[number] = kind;
     }
 
-    /// Asks the outboxes that hold up the next `missing` posts for more.
-    pub(super) async fn ask_outboxes(&mut self, context: &Context, missing: usize) -> Result<()> {
+    /// Asks the outboxes and lists that hold up the next `missing` posts for more.
+    pub(super) async fn ask(&mut self, context: &Context, missing: usize) -> Result<()> {
         let mut asked = Vec::new();
         for number in self.merge.wanting_for(missing) {
-            if let Source::Outbox(author, depth) = self.kinds[number] {
-                let depth = (depth * 2).clamp(rules::size(DEPTH.0, 2), rules::size(DEPTH.1, 4));
-                self.kinds[number] = Source::Outbox(author, depth);
-                asked.push((number, author, depth));
+            match self.kinds[number] {
+                Source::Outbox(author, depth) => {
+                    let depth = (depth * 2).clamp(rules::size(DEPTH.0, 2), rules::size(DEPTH.1, 4));
+                    self.kinds[number] = Source::Outbox(author, depth);
+                    asked.push((number, author, depth));
+                }
+                Source::List(depth) => self.ask_list(number, list::depth(depth, missing)).await?,
+                Source::Window | Source::Home => {}
             }
         }
         for chunk in asked.chunks(OUTBOXES_AT_ONCE) {
@@ -145,6 +164,14 @@ impl Sources {
                 self.merge.feed(*number, part.entries(*author), part.bound);
             }
         }
+        Ok(())
+    }
+
+    async fn ask_list(&mut self, number: usize, depth: usize) -> Result<()> {
+        let Some(list) = &self.list else { return Ok(()) };
+        let part = list::read_page(list, self.direction, self.merge.bound_of(number), depth).await?;
+        self.kinds[number] = Source::List(depth);
+        self.merge.feed(number, part.entries, part.bound);
         Ok(())
     }
 }

@@ -51,7 +51,8 @@ end
 -- KEYS  clock, author's record, outbox, author's home, journal, author's followers; the token, if there is one
 -- ARGV  what posts' keys begin with, the caller's milliseconds, ids per millisecond, the bucket's low bits, post,
 --       author, most entries of the journal, most ids of the outbox, owner, entry of the delivery, fit,
---       token's TTL in ms, then for each reference: entry, what follows post and author in it
+--       token's TTL in ms, then for each task about what it refers to: entry, the task's letter, what follows post and
+--       author in it
 -- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used;
 --       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full
 local function post_publish(keys, args)
@@ -63,7 +64,7 @@ local function post_publish(keys, args)
   end
   -- Active, or limited: who may see its posts is the readers' affair.
   if record[1] ~= 'a' and record[1] ~= 'l' then return { 'state', record[1] } end
-  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 14) / 2) then return { 'busy' } end
+  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 14) / 3) then return { 'busy' } end
   local mode = string.sub(record[2] or 'P', 1, 1)
   local layout = LOCAL
   if redis.call('TYPE', keys[6]).ok == 'string' then
@@ -84,9 +85,9 @@ local function post_publish(keys, args)
   if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
   local entries = {}
   if mode ~= PULL then entries = { args[10], args[9] .. 'D' .. id .. author } end
-  for i = 15, #args, 2 do
+  for i = 15, #args, 3 do
     entries[#entries + 1] = args[i]
-    entries[#entries + 1] = args[9] .. 'R' .. id .. author .. args[i + 1]
+    entries[#entries + 1] = args[9] .. args[i + 1] .. id .. author .. args[i + 2]
   end
   if #entries > 0 then redis.call('HSET', keys[5], unpack(entries)) end
   if #keys > 6 then redis.call('SET', keys[7], id, 'PX', args[14]) end
@@ -94,29 +95,34 @@ local function post_publish(keys, args)
 end
 
 -- post_edit: writes another text; counters stay as they are by now.
--- KEYS  post
--- ARGV  author, revision that was edited (4 bytes), post
--- Reply {'ok'}, {'gone'}, {'foreign'}, {'revision'}: somebody else has edited it
+-- KEYS  post; the journal, if there are entries
+-- ARGV  author, revision that was edited (4 bytes), post, most entries of the journal, then entry, value, ...
+-- Reply {'ok'}, {'gone'}, {'foreign'}, {'revision'}: somebody else has edited it, {'busy'}
 local function post_edit(keys, args)
   local header = redis.call('GETRANGE', keys[1], 0, 79)
   if #header < 80 then return { 'gone' } end
   if string.sub(header, 9, 16) ~= args[1] then return { 'foreign' } end
   if string.sub(header, 5, 8) ~= args[2] then return { 'revision' } end
+  local entries = (#args - 4) / 2
+  if entries > 0 and journal_full(keys[2], tonumber(args[4]), entries) then return { 'busy' } end
+  if entries > 0 then redis.call('HSET', keys[2], unpack(args, 5)) end
   redis.call('SET', keys[1], string.sub(args[3], 1, 64) .. string.sub(header, 65, 80) .. string.sub(args[3], 81))
   return { 'ok' }
 end
 
 -- post_delete: takes a post away, for good: its outbox remembers.
 -- KEYS  post, outbox, author's record, journal
--- ARGV  author, id, most entries of the journal, then entry, value, ...
--- Reply {'ok'}; {'gone'}: there is no such post (any more), {'foreign'}, {'busy'}
+-- ARGV  author, id, revision that the entries were made from (4 bytes), most entries of the journal, then entry,
+--       value, ...
+-- Reply {'ok'}; {'gone'}: there is no such post (any more), {'foreign'}, {'revision'}: it was edited since, {'busy'}
 local function post_delete(keys, args)
-  local author = redis.call('GETRANGE', keys[1], 8, 15)
-  if author == '' then return { 'gone' } end
-  if author ~= args[1] then return { 'foreign' } end
-  local entries = (#args - 3) / 2
-  if entries > 0 and journal_full(keys[4], tonumber(args[3]), entries) then return { 'busy' } end
-  if entries > 0 then redis.call('HSET', keys[4], unpack(args, 4)) end
+  local header = redis.call('GETRANGE', keys[1], 4, 15)
+  if #header < 12 then return { 'gone' } end
+  if string.sub(header, 5, 12) ~= args[1] then return { 'foreign' } end
+  if string.sub(header, 1, 4) ~= args[3] then return { 'revision' } end
+  local entries = (#args - 4) / 2
+  if entries > 0 and journal_full(keys[4], tonumber(args[4]), entries) then return { 'busy' } end
+  if entries > 0 then redis.call('HSET', keys[4], unpack(args, 5)) end
   redis.call('DEL', keys[1])
   local length = redis.call('LLEN', keys[2])
   local place = outbox_place(keys[2], args[2], length)

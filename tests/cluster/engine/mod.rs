@@ -8,6 +8,7 @@ mod fsck;
 mod homes;
 mod import;
 mod inspect;
+mod mentions;
 mod modes;
 mod pages;
 mod tasks;

@@ -211,6 +211,87 @@ async fn lists_of_replies_and_reposts_are_brought_in_line() {
 }
 
 #[tokio::test]
+async fn lists_of_mentions_and_hashtags_are_brought_in_line() {
+    let engine = engine().await;
+    let people = accounts(&engine, 2).await;
+    let [author, named] = people[..] else { panic!("two were made") };
+    let draft = Draft::text("@named #tide").mentions([named]).hashtags(["tide"]);
+    let posts = [(); 2].map(async |()| engine.publish(author, &draft).await.unwrap().id);
+    let [first, second] = futures::future::join_all(posts).await[..] else { panic!("two were published") };
+    let plain = post(&engine, author).await;
+    drained(&engine).await;
+    let tag = tideline::post::Tag::new("tide").unwrap();
+    let shown = async || {
+        let mut pages = Vec::new();
+        for query in [Query::mentions(), Query::tag(tag)] {
+            pages.push(engine.read(named, &query).await.unwrap().ids());
+        }
+        pages
+    };
+    let newest = {
+        let mut ids = vec![first, second];
+        ids.sort_unstable();
+        ids.reverse();
+        ids
+    };
+    let lists = [set_of_mentions(&engine, named), set_of_tag(&engine, &[first, second]).await];
+    for (bucket, name) in &lists {
+        let (bucket, name) = (*bucket, name.as_slice());
+        let member = |post: PostId| record(post.get(), author.get());
+        let ms = |post: PostId| post.unix_ms().to_string().into_bytes();
+        // Missing; at a wrong place; there, and not named; there, and gone.
+        raw(&engine, bucket, ('s', name), "ZREM", &[&member(first)]).await;
+        heals(&engine, &[ListingMissing]).await;
+        raw(&engine, bucket, ('s', name), "ZADD", &[b"5", &member(second)]).await;
+        heals(&engine, &[ListingMissing]).await;
+        raw(&engine, bucket, ('s', name), "ZADD", &[&ms(plain), &member(plain)]).await;
+        heals(&engine, &[ListingNeedless]).await;
+        let never = PostId::from_u64(plain.get() + 1).unwrap();
+        raw(&engine, bucket, ('s', name), "ZADD", &[&ms(never), &member(never)]).await;
+        heals(&engine, &[ListingNeedless]).await;
+        assert_eq!(shown().await, [newest.clone(), newest.clone()]);
+        // What has left it for its age is not missing.
+        raw(&engine, bucket, ('s', name), "ZREM", &[&member(newest[1])]).await;
+        raw(&engine, bucket, ('s', name), "ZADD", &[&ms(newest[1]), b"F"]).await;
+        if newest[0].unix_ms() > newest[1].unix_ms() {
+            assert!(fsck(&engine, false).await.is_clean());
+        }
+        raw(&engine, bucket, ('s', name), "ZREM", &[b"F"]).await;
+        heals(&engine, &[ListingMissing]).await;
+    }
+    // Nobody's list.
+    let nobody = AccountId::new(77).unwrap();
+    let (bucket, name) = set_of_mentions(&engine, nobody);
+    raw(&engine, bucket, ('s', &name), "ZADD", &[b"5", &record(first.get(), author.get())]).await;
+    heals(&engine, &[KeyOrphaned]).await;
+}
+
+fn set_of_mentions(engine: &Engine, account: AccountId) -> (u16, Vec<u8>) {
+    (bucket_of(engine, account), set_name("mentions", account))
+}
+
+/// The key of the one hashtag that these posts bear: it is found by what it holds.
+async fn set_of_tag(engine: &Engine, posts: &[PostId]) -> (u16, Vec<u8>) {
+    let keys = engine.store().keys();
+    for bucket in keys.buckets().all() {
+        let head = format!("{}{{{}}}s#", keys.prefix(), keys.buckets().tag(bucket));
+        let scan =
+            Command::new("SCAN").arg("0").arg("MATCH").arg(&*format!("{head}*")).arg("COUNT").arg("1000000");
+        let request = Request::read(keys.buckets().slot(bucket), scan);
+        let found = engine.store().router().call(request).await.unwrap().into_array().unwrap();
+        for key in found[1].clone().into_array().unwrap() {
+            let key = key.bytes().unwrap();
+            let count = Command::new("ZCARD").arg(key);
+            let count = engine.store().router().call(Request::read(keys.buckets().slot(bucket), count)).await;
+            if count.unwrap().count().unwrap() == posts.len() as u64 {
+                return (bucket.index(), key[head.len() - 1..].to_vec());
+            }
+        }
+    }
+    panic!("no list of a hashtag")
+}
+
+#[tokio::test]
 async fn members_where_nobody_looks_are_removed_and_trees_count_right_again() {
     // In a wrong bucket.
     let spread = engine().await;

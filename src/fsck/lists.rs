@@ -1,0 +1,117 @@
+//! Lists of mentions and hashtags, and the posts that name them.
+
+use std::collections::HashMap;
+
+use super::deviation::{Deviation, FindingKind};
+use super::key::{owner_of, tag_of};
+use super::look::{Seen, is_there};
+use super::unit::Unit;
+use crate::cluster::{Command, Request};
+use crate::context::Context;
+use crate::error::Result;
+use crate::graph::{Listed, list_score, post_list};
+use crate::ids::{AccountId, PostId};
+use crate::post::{Post, PostList};
+use crate::sharded::{LocalKey, Member as _, Scored, Spot};
+
+/// Posts looked at in one go.
+const POSTS_AT_ONCE: usize = 200;
+
+/// Which list a set is, by its name.
+pub(super) fn list_named(set: &LocalKey) -> Option<PostList> {
+    match owner_of(&set.name) {
+        Some((owner, b"mentions")) => Some(PostList::Mentions(owner)),
+        Some(_) => None,
+        None => tag_of(&set.name).map(PostList::Tagged),
+    }
+}
+
+async fn posts_at(context: &Context, posts: &[PostId]) -> Result<Vec<Option<Post>>> {
+    let buckets = context.keys().buckets();
+    let get = |post: &PostId| {
+        let command = Command::new("GET").arg(&context.keys().post(*post));
+        Request::read(buckets.slot(post.bucket(buckets)), command)
+    };
+    let answers = context.run_all(posts.iter().map(get).collect()).await?;
+    let post = |reply: crate::cluster::Reply| {
+        if reply.is_nil() { Ok(None) } else { Post::parse(reply.bytes()?).map(Some) }
+    };
+    answers.into_iter().map(|answer| post(answer.ok()?)).collect()
+}
+
+/// Whether the lists that a post names have it.
+pub(super) async fn of_post(context: &Context, post: PostId, author: AccountId) -> Result<Seen> {
+    let stored = posts_at(context, &[post]).await?.pop().flatten();
+    let lists = stored.filter(|stored| stored.header().author == author).map(|stored| stored.lists());
+    let mut seen = Seen::default();
+    for list in lists.unwrap_or_default() {
+        seen = seen.and(entry(context, post, author, list).await?);
+    }
+    Ok(seen)
+}
+
+/// Whether a post is on a list, and should be. One that an earlier revision named may be.
+pub(super) async fn entry(
+    context: &Context,
+    post: PostId,
+    author: AccountId,
+    list: PostList,
+) -> Result<Seen> {
+    let set = post_list(context, list)?;
+    let scores = set.scores(&[Listed::Post(post, author), Listed::Floor]).await?;
+    let (on, floor) = (scores.first().copied().flatten(), scores.get(1).copied().flatten());
+    // After that: a post that was deleted meanwhile is taken off by whoever deleted it.
+    let stored = posts_at(context, &[post]).await?.pop().flatten();
+    let stored = stored.filter(|stored| stored.header().author == author);
+    let names = stored.as_ref().is_some_and(|stored| stored.lists().contains(&list));
+    let may_be_on = stored.is_some_and(|stored| stored.lists_ever().contains(&list));
+    let has_left = floor.is_some_and(|floor| list_score(post) <= floor);
+    let is_right = on == Some(list_score(post));
+    let kind = if on.is_some() && !may_be_on {
+        FindingKind::ListingNeedless
+    } else if names && !is_right && !has_left && is_for_somebody(context, list).await? {
+        FindingKind::ListingMissing
+    } else {
+        return Ok(Seen::default());
+    };
+    Ok(Seen::of(vec![Deviation::ListEntry { kind, post, author, list }]))
+}
+
+/// Whether a list has an owner: nobody keeps the mentions of who isn't there.
+async fn is_for_somebody(context: &Context, list: PostList) -> Result<bool> {
+    match list {
+        PostList::Mentions(account) => is_there(context, account).await,
+        PostList::Tagged(_) => Ok(true),
+    }
+}
+
+/// The members of a list: those that don't seem to belong there are looked at.
+pub(super) async fn members(context: &Context, list: PostList, members: &[(Spot, &Scored)]) -> Result<Seen> {
+    let mut listed: Vec<(PostId, AccountId, bool)> = Vec::with_capacity(members.len());
+    let mut seen = Seen::default();
+    for (_, scored) in members {
+        match Listed::from_bytes(&scored.member)? {
+            Listed::Floor => {}
+            Listed::Post(post, author) => {
+                let is_in_place = scored.score.total_cmp(&list_score(post)).is_eq();
+                listed.push((post, author, is_in_place));
+            }
+            Listed::Id(post) => {
+                return Err(crate::Error::internal(format!("a list names post {post} without its author")));
+            }
+        }
+    }
+    for some in listed.chunks(POSTS_AT_ONCE) {
+        let ids: Vec<PostId> = some.iter().map(|(post, ..)| *post).collect();
+        let posts: HashMap<PostId, Option<Post>> =
+            ids.iter().copied().zip(posts_at(context, &ids).await?).collect();
+        for (post, author, is_in_place) in some {
+            let stored = posts.get(post).and_then(Option::as_ref);
+            let stored = stored.filter(|stored| stored.header().author == *author);
+            if !is_in_place || !stored.is_some_and(|stored| stored.lists_ever().contains(&list)) {
+                seen.units.push(Unit::ListEntry { post: *post, author: *author, list });
+            }
+        }
+    }
+    Ok(seen)
+}

@@ -1,0 +1,103 @@
+//! Timelines that need no home: an account's own posts, and lists of posts. The reader's state and the first posts come
+//! in one trip, what they stand for in a second one.
+
+use futures::future::try_join;
+
+use super::filter::shown_to;
+use super::load::named;
+use super::merge::Entry;
+use super::read::{ROUNDS_MAX, Reading};
+use super::state::{ReaderState, load_state, read_stamps, stamps_request};
+use crate::context::{Context, no_account};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fanout::Reference;
+use crate::graph::{Listed, list_of_references, post_list};
+use crate::ids::{AccountId, PostId};
+use crate::meters;
+use crate::post::{PostList, Tag};
+use crate::sharded::SortedSet;
+use crate::timeline::Page;
+use std::sync::Arc;
+
+impl Reading<'_> {
+    /// An account's own posts.
+    pub(super) async fn profile(&mut self, account: AccountId) -> Result<Page> {
+        let context = self.context;
+        if context.account(account).await?.is_none() {
+            return Err(no_account(account));
+        }
+        let state = reader_state(context, self.reader).await?;
+        self.sources.add_outbox(account, None);
+        self.go_on(&state, "profile").await
+    }
+
+    /// What mentions the reader.
+    pub(super) async fn mentions(&mut self) -> Result<Page> {
+        let list = post_list(self.context, PostList::Mentions(self.reader))?;
+        self.list(list, "mentions").await
+    }
+
+    /// Public posts with a hashtag.
+    pub(super) async fn tag(&mut self, tag: &Tag) -> Result<Page> {
+        let list = post_list(self.context, PostList::Tagged(tag.number()))?;
+        self.list(list, "tag").await
+    }
+
+    async fn list(&mut self, list: SortedSet<Listed>, kind: &'static str) -> Result<Page> {
+        let (context, reader) = (self.context, self.reader);
+        self.sources.add_list(list);
+        // Neither says anything about the other: nothing is claimed by both together.
+        let asked = self.sources.ask(context, self.limit);
+        let (state, ()) = try_join(reader_state(context, reader), asked).await?;
+        self.go_on(&state, kind).await
+    }
+
+    /// The replies to a post that the reader may see.
+    pub(super) async fn replies(&mut self, post: PostId) -> Result<Page> {
+        let (context, reader) = (self.context, self.reader);
+        let list = list_of_references(context, Reference::REPLY, post)?;
+        self.sources.add_list(list.with_members());
+        let asked = self.sources.ask(context, self.limit);
+        let mut entry = [Entry { id: post.get(), author: 0 }];
+        let parent = self.loaded.find_authors(context, &mut entry);
+        let (state, ((), ())) = try_join(reader_state(context, reader), try_join(asked, parent)).await?;
+        let no_post = || {
+            let text = format!("there is no post {post} that account {reader} may see");
+            Error::new(ErrorKind::NotFound, text)
+        };
+        let parent = named(&entry);
+        self.loaded.entries(context, reader, &parent).await?;
+        let (id, author) = *parent.first().ok_or_else(no_post)?;
+        let met = self.loaded.met(id, author).ok_or_else(no_post)?;
+        shown_to(reader, &state, met).map_err(|_| no_post())?;
+        self.go_on(&state, "replies").await
+    }
+
+    /// Shows what has come, and asks for more, until the page is full or there is no more.
+    async fn go_on(&mut self, state: &ReaderState, kind: &'static str) -> Result<Page> {
+        for _ in 0..ROUNDS_MAX {
+            self.show(state).await?;
+            if self.is_done() {
+                break;
+            }
+            self.sources.ask(self.context, self.missing()).await?;
+        }
+        // What the last round brought.
+        self.show(state).await?;
+        meters::read(kind);
+        Ok(self.page())
+    }
+}
+
+/// A reader's state as of now: whom it follows, mutes and blocks.
+async fn reader_state(context: &Context, reader: AccountId) -> Result<Arc<ReaderState>> {
+    let answer = context.router().call(stamps_request(context, reader)).await?;
+    let stamps = read_stamps(reader, answer)?;
+    let known = context.caches.states.get(&reader);
+    if let Some(state) = known.filter(|state| state.is_of(&stamps)) {
+        return Ok(state);
+    }
+    let state = load_state(context, reader, None).await?;
+    context.caches.states.insert(reader, state.clone());
+    Ok(state)
+}
