@@ -1,17 +1,20 @@
 //! What must be true once nothing is under way.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
 use super::checks::{is_collapsed, whole_timeline};
+use super::operations::TAGS;
 use super::truth::{self, State};
 use super::world::{Faults, World, world};
 use crate::Mode;
 use crate::engine::Engine;
-use crate::ids::AccountId;
-use crate::sharded::Order;
+use crate::graph::{Listed, list_score};
+use crate::ids::{AccountId, PostId};
+use crate::post::{PostList, Tag};
+use crate::sharded::{Order, SortedSet};
 use crate::timeline::{Cursor, Query};
 
 /// Nothing goes wrong any more; all journals run empty. False, and a violation: they don't.
@@ -93,6 +96,51 @@ pub(super) fn check_modes(when: &str) {
             }
         }
     });
+}
+
+/// Posts that are missing on a list that they name make a hole. What is on one needlessly, nobody is shown; the number
+/// of those is given.
+pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
+    let mut lists: Vec<PostList> =
+        TAGS.iter().filter_map(|tag| Tag::new(tag).ok()).map(|tag| PostList::Tagged(tag.number())).collect();
+    let there = |w: &mut World| {
+        let all = w.accounts.iter().copied();
+        all.filter(|account| !truth::is_deleted(w, *account)).collect::<Vec<_>>()
+    };
+    lists.extend(world(there).into_iter().map(PostList::Mentions));
+    let mut needless = 0;
+    for list in lists {
+        let sets = engine.store().sets();
+        let set: SortedSet<Listed> = match list {
+            PostList::Mentions(account) => sets.of_account(account, "mentions").expect("a name"),
+            PostList::Tagged(number) => sets.of_tag(number),
+        };
+        let on = match set.page(.., None, 1_000, Order::Ascending).await {
+            Ok(page) => page.entries,
+            Err(e) => {
+                world(|w| w.violated(format!("{when}: {list:?} can't be read: {e:?}")));
+                continue;
+            }
+        };
+        let floor = on.iter().find(|(listed, _)| *listed == Listed::Floor).map(|(_, score)| *score);
+        let on: BTreeMap<(u64, AccountId), f64> = on
+            .into_iter()
+            .filter_map(|(listed, score)| match listed {
+                Listed::Post(post, author) => Some(((post.get(), author), score)),
+                _ => None,
+            })
+            .collect();
+        let named = world(|w| truth::naming(w, list));
+        needless += on.keys().filter(|post| !named.contains_key(*post)).count() as u64;
+        for (post, is_named) in named {
+            let score = PostId::from_u64(post.0).map(list_score).unwrap_or_default();
+            let has_left = floor.is_some_and(|floor| score <= floor);
+            if is_named && !has_left && on.get(&post) != Some(&score) {
+                world(|w| w.violated(format!("{when}: {list:?} lacks {post:?}")));
+            }
+        }
+    }
+    needless
 }
 
 /// What lies in one slot never disagrees: outboxes and their posts, records and what they count.

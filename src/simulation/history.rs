@@ -219,6 +219,15 @@ impl History {
         for author in self.authors.clone() {
             *self.counts.entry("stray edge").or_default() += ends::strays(&engine, author).await.len() as u64;
         }
+        let needless = ends::check_lists(&engine, "at the end").await;
+        if needless > 0 && self.shape.is_calm() {
+            world(|w| {
+                w.violated(format!(
+                    "{needless} posts are on lists that they don't name, and nothing went wrong"
+                ))
+            });
+        }
+        *self.counts.entry("needlessly listed").or_default() += needless;
         for (what, many) in world(|w| truth::needless_marks(w)) {
             *self.counts.entry(what).or_default() += many;
         }

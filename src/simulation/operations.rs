@@ -12,6 +12,9 @@ use crate::modes::Way;
 use crate::post::{Draft, Edit, PostRef, Visibility};
 use crate::timeline::{Cursor, Query, Range};
 
+/// Hashtags that posts bear.
+pub(super) const TAGS: [&str; 2] = ["sea", "tide"];
+
 impl History {
     /// A client does something.
     pub(super) fn act(&mut self) {
@@ -88,6 +91,8 @@ impl History {
             6 | 7 => any_post().map_or(draft, Draft::repost),
             _ => draft,
         };
+        let draft = if token & 4 == 0 { draft.mentions([named[0]]) } else { draft };
+        let draft = if token & 8 == 0 { draft.hashtags([TAGS[(token >> 4 & 1) as usize]]) } else { draft };
         if token % 2 == 0 { Draft { token: Some(token.to_string()), ..draft } } else { draft }
     }
 
@@ -161,7 +166,14 @@ async fn edit(engine: Engine, author: AccountId) -> Result<()> {
     let live: Vec<u64> = world(|w| truth::posts(w, author).live.into_iter().collect());
     let Some(id) = world(|w| (!live.is_empty()).then(|| w.pick(&live))) else { return Ok(()) };
     let (post, sensitive) = (PostRef { id: PostId::from_u64(id)?, author }, world(|w| w.chance(500)));
-    engine.edit(author, post.id, &Edit { sensitive: Some(sensitive), ..Edit::default() }).await?;
+    let (mentions, hashtags) = world(|w| {
+        let (named, tags) = (w.pick(&w.accounts.clone()), w.below(4));
+        let tags = TAGS.iter().zip([1, 2]).filter(|(_, bit)| tags & bit != 0).map(|(tag, _)| (*tag).into());
+        let (named, tags) = (w.chance(500).then_some(named), tags.collect());
+        (w.chance(300).then(|| named.into_iter().collect()), w.chance(500).then_some(tags))
+    });
+    let edit = Edit { sensitive: Some(sensitive), mentions, hashtags, ..Edit::default() };
+    engine.edit(author, post.id, &edit).await?;
     world(|w| {
         let Some(now) = truth::post(w, id, author) else { return };
         let (text, revision) = (now.content().text.clone(), now.header().revision);

@@ -1,7 +1,7 @@
 //! What shows that a rule is needed: a history that is violated without it, and not with it.
 
 use super::history::{Outcome, live};
-use super::scripts::{Script, follows, homes, modes, play, posts, reading, spreading};
+use super::scripts::{Script, follows, homes, lists, modes, play, posts, reading, spreading};
 use super::shape::Shape;
 
 /// How it shows.
@@ -85,6 +85,10 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("fence", Scripted(posts::delivery_is_lost)),
     ("fence_strike", Scripted(posts::delivery_is_lost)),
     ("fence_checkpoint", Scripted(posts::delivery_behind_the_checkpoint_is_lost)),
+    // Lists of mentions and hashtags
+    ("list_looked_again", Scripted(lists::deleted_before_it_is_listed)),
+    ("list_owner_again", Scripted(lists::buried_before_it_is_mentioned)),
+    ("list_asks_post", Scripted(lists::hashtag_is_taken_away)),
     // Follower sets
     ("split_checked", Scripted(spreading::added_by_an_old_tree)),
     ("frozen_set", Scripted(spreading::added_while_it_is_spread)),

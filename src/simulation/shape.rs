@@ -47,6 +47,13 @@ impl Shape {
     };
 }
 
+impl Shape {
+    /// Whether nothing ever goes wrong.
+    pub(super) fn is_calm(&self) -> bool {
+        self.failovers + self.deaths + self.freezes + self.moves + self.faults.lost == 0
+    }
+}
+
 /// How often a policy is asked.
 pub(super) const DECIDE_EVERY: Duration = Duration::from_millis(60);
 
@@ -95,6 +102,8 @@ pub(super) fn settings(visible_within: Duration, decide_every: Duration) -> (Eng
         home_margin: 1,
         page_length: 3,
         outbox_posts: 1_000,
+        mentions_max: 3,
+        tag_posts_max: 4,
         lease_ttl: Duration::from_millis(260),
         lease_renewal: Duration::from_millis(80),
         scan_period: Duration::from_millis(70),

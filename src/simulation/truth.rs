@@ -7,7 +7,7 @@ use super::world::World;
 use crate::Mode;
 use crate::ids::{AccountId, PostId};
 use crate::keys::{Place, set_of_account};
-use crate::post::Post;
+use crate::post::{Post, PostList};
 use crate::sharded::hash;
 
 /// Whom an account follows, mutes, blocks, hides from; with the scores, which tell one follow from the next.
@@ -87,6 +87,20 @@ pub(super) fn posts(world: &World, author: AccountId) -> Posts {
 pub(super) fn post(world: &World, id: u64, author: AccountId) -> Option<Post> {
     let stored = world.data_of(author).text(&world.keys.post(PostId::from_u64(id).ok()?)).ok()??;
     Post::parse(stored).ok().filter(|post| post.header().author == author)
+}
+
+/// The posts that may be on a list, and whether they name it as they are now.
+pub(super) fn naming(world: &World, list: PostList) -> BTreeMap<(u64, AccountId), bool> {
+    let mut naming = BTreeMap::new();
+    for author in world.accounts.iter().filter(|author| !is_deleted(world, **author)) {
+        for id in posts(world, *author).live {
+            let Some(post) = post(world, id, *author) else { continue };
+            if post.lists_ever().contains(&list) {
+                naming.insert((id, *author), post.lists().contains(&list));
+            }
+        }
+    }
+    naming
 }
 
 /// Whether an account is deleted, or being deleted.

@@ -2,6 +2,7 @@
 
 pub(super) mod follows;
 pub(super) mod homes;
+pub(super) mod lists;
 pub(super) mod modes;
 pub(super) mod posts;
 pub(super) mod reading;

@@ -1,0 +1,81 @@
+//! Lists of mentions and hashtags.
+
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+
+use super::{Stage, close};
+use crate::post::{Draft, Edit, Tag};
+use crate::simulation::ends;
+use crate::simulation::gates::At;
+use crate::simulation::operations::TAGS;
+use crate::simulation::world::world;
+use crate::timeline::Query;
+
+/// Posts missing on lists, or standing there needlessly, are wrong.
+async fn lists_are_right(stage: &Stage) {
+    stage.settled().await;
+    let needless = ends::check_lists(&stage.engines[2], "in the end").await;
+    if needless > 0 {
+        world(|w| w.violated(format!("{needless} posts are on lists that they don't name")));
+    }
+    stage.ends_well().await;
+}
+
+/// A post is deleted by another instance while the one that published it is about to list it.
+pub(in crate::simulation) fn deleted_before_it_is_listed() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, named]) = Stage::with([1, 3]).await;
+        let adding = close(0, At::Before, "set_add");
+        let draft = Draft::text("x").mentions([named]).hashtags([TAGS[0]]);
+        let post = stage.engines[0].publish(author, &draft).await.expect("a post").id;
+        adding.reached().await;
+        stage.engines[1].delete(author, post).await.expect("deleted");
+        stage.turns().await;
+        adding.open();
+        lists_are_right(&stage).await;
+    }
+    .boxed_local()
+}
+
+/// A mentioned account is deleted, with its list, while a post is about to be listed there.
+pub(in crate::simulation) fn buried_before_it_is_mentioned() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, named]) = Stage::with([1, 3]).await;
+        let adding = close(0, At::Before, "set_add");
+        let draft = Draft::text("x").mentions([named]);
+        stage.engines[0].publish(author, &draft).await.expect("a post");
+        adding.reached().await;
+        stage.engines[1].delete_account(named).await.expect("deleted");
+        super::pause(2_000).await;
+        adding.open();
+        stage.settled().await;
+        let mentions = stage.engines[2].store().sets().of_account::<crate::AccountId>(named, "mentions");
+        match mentions.expect("a set").len().await {
+            Ok(0) => {}
+            other => world(|w| w.violated(format!("mentions of nobody: {other:?}"))),
+        }
+    }
+    .boxed_local()
+}
+
+/// A hashtag is taken away by an edit: what is left on its list doesn't show; brought back, it does.
+pub(in crate::simulation) fn hashtag_is_taken_away() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author]) = Stage::with([1]).await;
+        let draft = Draft::text("x").hashtags([TAGS[0]]);
+        let post = stage.engines[0].publish(author, &draft).await.expect("a post").id;
+        stage.settled().await;
+        for tags in [vec![TAGS[1].to_owned()], vec![TAGS[0].to_owned()]] {
+            let shows = tags[0] == TAGS[0];
+            let edit = Edit { hashtags: Some(tags), ..Edit::default() };
+            stage.engines[1].edit(author, post, &edit).await.expect("edited");
+            let tag = Tag::new(TAGS[0]).expect("a hashtag");
+            let page = stage.engines[2].read(author, &Query::tag(tag)).await.expect("a page");
+            if page.posts.len() != usize::from(shows) {
+                world(|w| w.violated(format!("a post of #{tag:?} shows wrongly: {page:?}")));
+            }
+        }
+        lists_are_right(&stage).await;
+    }
+    .boxed_local()
+}
