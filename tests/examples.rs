@@ -2,8 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// `cargo test` builds examples before the tests, into a directory beside theirs; `cargo test --test examples` does not,
 /// and then those that were built last are run.
@@ -19,12 +20,25 @@ fn program(name: &str) -> PathBuf {
 }
 
 fn run(name: &str, wanted: &[&str]) {
-    let output = Command::new(program(name)).output().unwrap();
+    run_with(name, "", wanted);
+}
+
+/// Runs it, and says this to it. What is wanted comes in this order.
+fn run_with(name: &str, input: &str, wanted: &[&str]) {
+    let mut child = Command::new(program(name));
+    child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name}: {}\n{text}\n{errors}", output.status);
+    let mut rest = &*text;
     for wanted in wanted {
-        assert!(text.contains(wanted), "{name} did not print {wanted:?}:\n{text}");
+        let Some((_, after)) = rest.split_once(wanted) else {
+            panic!("{name} did not print {wanted:?}:\n{text}");
+        };
+        rest = after;
     }
 }
 
@@ -46,4 +60,44 @@ fn a_policy_of_ones_own_decides_who_is_pulled() {
 #[test]
 fn a_site_moves_here() {
     run("import", &["200 new accounts", "1001 posts", "100 reads: "]);
+}
+
+#[test]
+fn people_meet_on_a_small_social_site() {
+    let session = "\
+ada sign up
+ben sign up
+ben follow ada
+ada post Low tide at noon, @Ben! https://example.com/@cy #Beach #2026
+ben home
+ben mentions
+ben reply 1 On my way @ada
+ada reply 2 See you
+cy tag beach
+cy sign up
+cy tag BEACH
+cy show 1
+ada mentions
+ada edit 1 High tide at noon #sea
+cy tag beach
+cy tag sea
+ben mute ada
+ben home
+ada delete 1
+cy tag sea
+cy dance
+";
+    run_with(
+        "social_site",
+        session,
+        &[
+            "welcome, ada\nwelcome, ben\nposted [1]\n",
+            "[1] ada: Low tide at noon, @Ben! https://example.com/@cy #Beach #2026\n",
+            "[1] ada: Low tide at noon, @Ben! https://example.com/@cy #Beach #2026\nposted [2]\nposted [3]\n",
+            "sorry: nobody is called cy\nwelcome, cy\n[1] ada: Low tide",
+            "[1] is answered by\n  [2] ben: On my way @ada\n    [3] ada: See you\n[2] ben: On my way @ada\n",
+            "nothing\n[1] ada: High tide at noon #sea\n",
+            "[2] ben: On my way @ada\nnothing\nsorry: nobody can \"dance\" here\ngood bye, 0 tasks left",
+        ],
+    );
 }
