@@ -79,7 +79,7 @@ async fn look_at(context: &Context, unit: &Unit) -> Result<Seen> {
         Unit::Post(post) => outboxes::post(context, *post).await,
         Unit::Listed { post, author } => outboxes::listed(context, *post, *author).await,
         Unit::Listing { post, to } => outboxes::listing(context, *post, *to).await,
-        Unit::ListEntry { post, author, list } => lists::entry(context, *post, *author, *list).await,
+        Unit::ListEntry { post, author, list } => named::entry(context, *post, *author, *list).await,
         Unit::Set(set) => sets::set(context, set).await,
         Unit::Structure(set) => sets::structure(context, set).await.map(|(seen, _)| seen),
         Unit::Piece(set, piece) => sets::piece(context, set, *piece).await,

@@ -2,8 +2,8 @@
 
 use super::deviation::{Deviation, FindingKind};
 use super::key::list_of;
-use super::lists;
 use super::look::{Answers, Seen, is_there};
+use super::named;
 use super::unit::Unit;
 use crate::cluster::{Batch, Command, Reply, Request};
 use crate::context::Context;
@@ -84,7 +84,7 @@ pub(super) async fn post(context: &Context, post: PostId) -> Result<Seen> {
         for to in Reference::all(header.original, header.reply_to) {
             seen = seen.and(listing(context, post, to).await?);
         }
-        seen = seen.and(lists::of_post(context, post, header.author).await?);
+        seen = seen.and(named::of_post(context, post, header.author).await?);
     }
     Ok(seen)
 }

@@ -43,8 +43,8 @@ pub(super) async fn set(context: &Context, set: &LocalKey) -> Result<Seen> {
     let Some(sight) = sight else { return Ok(seen) };
     let members: Vec<(Spot, &Scored)> =
         sight.members().filter(|(.., belongs)| *belongs).map(|(spot, entry, _)| (spot, entry)).collect();
-    if let Some(list) = lists::list_named(set) {
-        return Ok(seen.and(lists::members(context, list, &members).await?));
+    if let Some(list) = named::list_named(set) {
+        return Ok(seen.and(named::members(context, list, &members).await?));
     }
     Ok(seen.and(match owner_of(&set.name) {
         Some((owner, b"followers")) => pairs::edges(context, owner, &members).await?,

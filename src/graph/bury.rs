@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 
-use super::lists::post_list;
+use super::named::post_list;
 use super::reference::drop_lists;
 use super::toggles::unfollow;
 use crate::account::{Account, AccountState};

@@ -1,6 +1,6 @@
 //! `refer`: bringing a reply onto the list of its parent, a repost onto that of its original; or off again.
 
-use super::lists::settle_lists;
+use super::named::settle_lists;
 use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
 use crate::error::Result;
