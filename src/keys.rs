@@ -189,6 +189,11 @@ pub(crate) fn set_of_account(what: &str, account: AccountId) -> Vec<u8> {
     [b"@", what.as_bytes(), b":", &account.to_bytes()].concat()
 }
 
+/// The name of a post's list, in the same way.
+pub(crate) fn list_of_post(what: &str, post: PostId) -> Vec<u8> {
+    [b"#", what.as_bytes(), b":", &post.get().to_be_bytes()].concat()
+}
+
 /// What a fence writes before it waits for the replicas: any slot of the node will do, also one without a bucket.
 pub(crate) fn fence(prefix: &str, slot: u16) -> Vec<u8> {
     format!("{prefix}{{{}}}f", tag_of_slot(slot)).into_bytes()

@@ -1,7 +1,7 @@
 //! What shows that a rule is needed: a history that is violated without it, and not with it.
 
 use super::history::{Outcome, live};
-use super::scripts::{Script, follows, homes, modes, play, posts, reading, spreading};
+use super::scripts::{Script, follows, homes, modes, play, posts, reading, social, spreading};
 use super::shape::Shape;
 
 /// How it shows.
@@ -85,6 +85,13 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("fence", Scripted(posts::delivery_is_lost)),
     ("fence_strike", Scripted(posts::delivery_is_lost)),
     ("fence_checkpoint", Scripted(posts::delivery_behind_the_checkpoint_is_lost)),
+    // Lists of posts
+    ("tie_again", Scripted(social::taken_back_while_it_is_listed)),
+    ("refer_again", Scripted(social::deleted_while_it_is_listed)),
+    ("ties_compared", Scripted(social::like_in_a_socket)),
+    ("ties_renewed", Scripted(social::unlike_in_a_socket)),
+    ("list_of_nothing", Scripted(social::post_gone_while_it_is_liked)),
+    ("list_counted", Scripted(social::taken_back_while_it_is_listed)),
     // Follower sets
     ("split_checked", Scripted(spreading::added_by_an_old_tree)),
     ("frozen_set", Scripted(spreading::added_while_it_is_spread)),

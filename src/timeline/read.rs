@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::around;
 use super::cursor::Cursor;
 use super::filter::{FilterFacts, HiddenBecause, PostFilter, Rules, shown_at_home, shown_on_profile};
 use super::home::{self, HomeStatus, Proof};
@@ -14,7 +15,7 @@ use super::outbox::Newest;
 use super::page::{Page, PagePost, Query, Timeline};
 use super::pulls::Pulls;
 use super::sources::{Source, Sources};
-use super::state::{ReaderState, Stamps, load_state, read_stamps, stamps_request};
+use super::state::{ReaderState, Stamps, current_state, load_state, read_stamps, stamps_request};
 use crate::account::Mode;
 use crate::cluster::{Answer, Batch, Command, Request};
 use crate::context::{Context, no_account};
@@ -73,6 +74,8 @@ async fn read_or_explain(
     if limit == 0 || limit > PAGE_LEN_MAX {
         return Err(Error::invalid(format!("a page of {limit} posts: from 1 to {PAGE_LEN_MAX}")));
     }
+    around::check(query)?;
+    let query = &Query { hydrate: query.hydrate || around::is_wanted(query), ..*query };
     for _ in 0..TRIES_MAX {
         let mut reading = Reading::new(context, filter, reader, query, limit);
         reading.judged = explains.then(Vec::new);
@@ -80,8 +83,12 @@ async fn read_or_explain(
             Timeline::Home => reading.home().await?,
             Timeline::Profile { account, .. } => reading.profile(account).await?,
         };
-        if let Try::Page(page) = tried {
-            return Ok((page, reading.judged));
+        if let Try::Page(mut page) = tried {
+            let judged = reading.judged.take();
+            if around::is_wanted(query) {
+                around::add(context, filter, reader, query, &mut page).await?;
+            }
+            return Ok((page, judged));
         }
     }
     Err(Error::unavailable(format!(
@@ -288,17 +295,7 @@ impl<'a> Reading<'a> {
             return Err(no_account(account));
         }
         // A profile needs no home, but the same state: whom the reader follows and blocks.
-        let answer = context.router().call(stamps_request(context, self.reader)).await?;
-        let stamps = read_stamps(self.reader, answer)?;
-        let known = context.caches.states.get(&self.reader);
-        let state = match known.filter(|state| state.is_of(&stamps)) {
-            Some(state) => state,
-            None => {
-                let state = load_state(context, self.reader, None).await?;
-                context.caches.states.insert(self.reader, state.clone());
-                state
-            }
-        };
+        let state = current_state(context, self.reader).await?;
         self.sources.add_outbox(account, None);
         for _ in 0..ROUNDS_MAX {
             self.sources.ask_outboxes(context, self.limit).await?;
@@ -405,17 +402,7 @@ impl<'a> Reading<'a> {
     }
 
     fn page_post(&self, id: PostId, author: AccountId) -> PagePost {
-        let bare = PagePost { id, author, post: None, account: None, original: None };
-        if !self.query.hydrate {
-            return bare;
-        }
-        let post = self.loaded.post(id, author).cloned();
-        let original = post.as_ref().and_then(|post| {
-            let original = post.header().original?;
-            let account = self.loaded.account(original.author)?.clone();
-            Some((original.id, self.loaded.post(original.id, original.author)?.clone(), account))
-        });
-        PagePost { post, account: self.loaded.account(author).cloned(), original, ..bare }
+        if self.query.hydrate { self.loaded.page_post(id, author) } else { PagePost::bare(id, author) }
     }
 
     /// Notes, once a day, that the reader has read: its home stays.
