@@ -13,6 +13,7 @@ use crate::graph::FillsSeen;
 use crate::ids::AccountId;
 use crate::keys::Keyspace;
 use crate::modes::{Judge, Policy, Traffic};
+use crate::post::PostRef;
 use crate::rules;
 use crate::settings::{Acknowledge, EngineSettings};
 use crate::sharded::{Sets, SortedSet};
@@ -121,6 +122,21 @@ impl Context {
         Ok(self.sets().of_account(account, "hides")?.pinned())
     }
 
+    /// What an account likes.
+    pub(crate) fn likes(&self, account: AccountId) -> Result<SortedSet<PostRef>> {
+        Ok(self.sets().of_account(account, "likes")?.pinned())
+    }
+
+    /// What an account has bookmarked.
+    pub(crate) fn bookmarks(&self, account: AccountId) -> Result<SortedSet<PostRef>> {
+        Ok(self.sets().of_account(account, "bookmarks")?.pinned())
+    }
+
+    /// What an account has reposted, without a comment: originals, with the reposts' ids as scores.
+    pub(crate) fn reposts(&self, account: AccountId) -> Result<SortedSet<PostRef>> {
+        Ok(self.sets().of_account(account, "reposts")?.pinned())
+    }
+
     /// An account's record, now.
     pub(crate) async fn account(&self, id: AccountId) -> Result<Option<Account>> {
         Account::parse(id, self.router().call(self.account_request(id)).await?)
@@ -137,20 +153,25 @@ impl Context {
         Request::read(self.slot(id), Account::FIELDS.iter().fold(command, |c, field| c.arg(*field)))
     }
 
-    /// Whether `by` blocks `whom`, or hides from it.
+    /// Which of several accounts block `whom`, or hide from it: two batches.
     ///
     /// A deletion takes both sets away, while others may still remember the account and its posts. So that it is not
     /// deleted is read after them: only then were they there. To nobody a deleted account has anything to show.
-    pub(crate) async fn restricts(&self, by: AccountId, whom: AccountId) -> Result<bool> {
-        let (blocks, hides) = (self.blocks(by)?, self.hides(by)?);
-        let (blocks, hides) = futures::future::try_join(blocks.score(&whom), hides.score(&whom)).await?;
-        let is_in_one = blocks.is_some() || hides.is_some();
-        Ok(is_in_one || self.is_gone(by).await?)
-    }
-
-    /// Whether an account is deleted, or never was.
-    async fn is_gone(&self, id: AccountId) -> Result<bool> {
-        Ok(self.account(id).await?.is_none_or(|account| account.state == AccountState::Deleted))
+    pub(crate) async fn restrict_which(&self, by: &[AccountId], whom: AccountId) -> Result<Vec<bool>> {
+        let mut asked = Vec::with_capacity(2 * by.len());
+        for by in by {
+            asked.extend([(self.blocks(*by)?, whom), (self.hides(*by)?, whom)]);
+        }
+        let scores = self.sets().scores_in(&asked).await?;
+        let mut restrict: Vec<bool> =
+            scores.chunks_exact(2).map(|both| both.iter().any(Option::is_some)).collect();
+        let open: Vec<usize> = (0..by.len()).filter(|n| !restrict[*n]).collect();
+        let answers = self.run_all(open.iter().map(|n| self.account_request(by[*n])).collect()).await?;
+        for (n, answer) in open.into_iter().zip(answers) {
+            let account = Account::parse(by[n], answer.ok()?)?;
+            restrict[n] = account.is_none_or(|account| account.state == AccountState::Deleted);
+        }
+        Ok(restrict)
     }
 
     pub(crate) async fn is_blocked(&self, by: AccountId, whom: AccountId) -> Result<bool> {

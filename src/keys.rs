@@ -194,6 +194,11 @@ pub(crate) fn set_of_tag(number: u64) -> Vec<u8> {
     [b"#".as_slice(), &number.to_be_bytes()].concat()
 }
 
+/// The name of a post's list: longer than any hashtag's, and ends with the post as those of accounts' sets do.
+pub(crate) fn list_of_post(what: &str, post: PostId) -> Vec<u8> {
+    [b"#", what.as_bytes(), b":", &post.get().to_be_bytes()].concat()
+}
+
 /// What a fence writes before it waits for the replicas: any slot of the node will do, also one without a bucket.
 pub(crate) fn fence(prefix: &str, slot: u16) -> Vec<u8> {
     format!("{prefix}{{{}}}f", tag_of_slot(slot)).into_bytes()

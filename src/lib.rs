@@ -32,6 +32,7 @@ mod settings;
 pub mod sharded;
 #[cfg(test)]
 mod simulation;
+mod social;
 mod store;
 mod timeline;
 
@@ -49,12 +50,15 @@ pub use graph::Followed;
 pub use ids::{AccountId, PostId};
 pub use modes::{CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
 pub use settings::{Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName};
-pub use store::{FORMAT, Store, StoreOptions};
-pub use timeline::{AccountCache, Aged, ObjectCache, PostCache};
-pub use timeline::{
-    Cursor, FilterFacts, HiddenBecause, HomeRecord, HomeStatus, OutboxPost, Page, PagePost, PostFilter,
-    Query, Range, StoredHome, StoredOutbox, Timeline,
+pub use social::{
+    ANCESTORS_MAX, AccountList, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery, PostList, Social,
 };
+pub use store::{FORMAT, Store, StoreOptions};
+pub use timeline::{
+    AROUND_MAX, Cursor, FilterFacts, HiddenBecause, HomeRecord, HomeStatus, Marks, OutboxPost, Page,
+    PagePost, PostFilter, Query, Range, StoredHome, StoredOutbox, Timeline,
+};
+pub use timeline::{AccountCache, Aged, ObjectCache, PostCache};
 
 /// The examples in the pages for users are compiled with the tests.
 #[cfg(doctest)]

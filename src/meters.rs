@@ -99,6 +99,11 @@ pub(crate) fn graph_change(kind: &'static str) {
     counter!("tideline_graph_changes_total", "kind" => kind).increment(1);
 }
 
+/// A page of a list was read, or a conversation.
+pub(crate) fn list(kind: &'static str) {
+    counter!("tideline_lists_read_total", "list" => kind).increment(1);
+}
+
 pub(crate) fn swept(homes: u64) {
     counter!("tideline_homes_swept_total").increment(homes);
 }

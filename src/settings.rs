@@ -44,6 +44,10 @@ pub struct EngineSettings {
     pub following_max: u32,
     /// How many it may mute, block, and hide from, each.
     pub restrictions_max: u32,
+    /// How many posts an account may like.
+    pub likes_max: u32,
+    /// How many it may bookmark.
+    pub bookmarks_max: u32,
     /// How many requests to follow locked accounts an account may have open, and about how many may wait for one's
     /// answer.
     pub requests_max: u32,
@@ -182,6 +186,8 @@ impl Default for EngineSettings {
             tag_posts_max: 2_000,
             following_max: 2_000,
             restrictions_max: 10_000,
+            likes_max: 100_000,
+            bookmarks_max: 10_000,
             requests_max: 10_000,
             journal_max: 10_000,
             shows_replies_to_strangers: false,
@@ -224,6 +230,10 @@ impl EngineSettings {
             ((20..=20_000).contains(&self.tag_posts_max), "tag_posts_max must be 20 to 20,000"),
             ((1..=20_000).contains(&self.following_max), "following_max must be 1 to 20,000"),
             ((1..=100_000).contains(&self.restrictions_max), "restrictions_max must be 1 to 100,000"),
+            (
+                (1..=10_000_000).contains(&self.likes_max) && (1..=10_000_000).contains(&self.bookmarks_max),
+                "likes_max and bookmarks_max must be 1 to 10,000,000",
+            ),
             ((1..=100_000).contains(&self.requests_max), "requests_max must be 1 to 100,000"),
             ((100..=1_000_000).contains(&self.journal_max), "journal_max must be 100 to 1,000,000"),
             (self.dormant_after_days != Some(0), "dormant_after_days must not be 0"),

@@ -127,6 +127,8 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         tag_posts_max,
         following_max,
         restrictions_max,
+        likes_max,
+        bookmarks_max,
         requests_max,
         journal_max,
         shows_replies_to_strangers,
@@ -159,6 +161,8 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         .number("tag_posts_max", tag_posts_max)
         .number("following_max", following_max)
         .number("restrictions_max", restrictions_max)
+        .number("likes_max", likes_max)
+        .number("bookmarks_max", bookmarks_max)
         .number("requests_max", requests_max)
         .time("token_ttl_s", token_ttl)
         .number("journal_max", journal_max)

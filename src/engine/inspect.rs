@@ -210,8 +210,11 @@ async fn journal(context: &Context, account: AccountId) -> Result<Vec<OpenTask>>
 
 fn concerns(task: Task, id: AccountId) -> bool {
     match task {
-        Task::Deliver { author, .. } | Task::List { author, .. } => author == id,
+        Task::Deliver { author, .. } | Task::List { author, .. } | Task::Unlist { author, .. } => {
+            author == id
+        }
         Task::Refer { author, to, .. } => author == id || to.author == id,
+        Task::Tie { account, post } => account == id || post.author == id,
         Task::Pair { reader, author, .. } => reader == id || author == id,
         Task::Bury { account } => account == id,
         Task::Mode { author, .. } => author == id,
@@ -229,6 +232,10 @@ fn described(task: Task) -> String {
                 "bring post {post} of {author} onto the lists of its mentions and hashtags, or take it off"
             )
         }
+        Task::Tie { account, post } => {
+            format!("bring the list of who likes post {} in line with what {account} likes", post.id)
+        }
+        Task::Unlist { post, author } => format!("drop the lists of post {post} of {author}, if it is gone"),
         Task::Pair { reader, author, .. } => {
             format!("bring the followers of {author} and the pull marks of {reader} up to date")
         }

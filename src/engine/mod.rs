@@ -30,7 +30,7 @@ use crate::ids::AccountId;
 use crate::modes::{Policy, keep_judging};
 use crate::settings::{Acknowledge, EngineSettings};
 use crate::store::Store;
-use crate::timeline::{self, OwnCaches, Page, PostFilter, Query};
+use crate::timeline::{self, OwnCaches, Page, PostFilter, Query, View};
 
 /// A home-timeline engine on a Redis Cluster. Copies are cheap and share everything.
 ///
@@ -190,8 +190,18 @@ impl Engine {
         Ok(self.context.tasks.len())
     }
 
+    /// What the parts on top of the engine work with.
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// What a reader may see.
+    pub(crate) async fn view(&self, reader: AccountId) -> Result<View<'_>> {
+        View::new(&self.context, self.filter.as_deref(), reader).await
+    }
+
     /// Waits for the replicas if the settings say so.
-    async fn acknowledged(&self, epoch: Epoch) -> Result<()> {
+    pub(crate) async fn acknowledged(&self, epoch: Epoch) -> Result<()> {
         self.context.acknowledge(self.context.settings.acknowledge, &epoch).await
     }
 }

@@ -1,19 +1,22 @@
 //! Posts: publishing, editing, deleting them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tracing::Instrument as _;
 
 use super::Engine;
-use crate::account::{Account, AccountState, Mode};
+use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Request};
 use crate::context::{draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Delivery, Entry, FanoutState, Recipients, Task};
-use crate::functions::{self, Deleted, Edited, Left, Publish};
+use crate::functions::{self, Deleted, Edited, Left, Publish, RepostAt};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
-use crate::post::{Audience, Draft, Edit, Header, Post, Visibility};
+use crate::post::{Audience, Draft, Edit, Post, PostRef, Visibility};
+use crate::sharded::PieceAt;
+use crate::timeline::View;
 
 /// Homes that have a post when it is acknowledged as "first".
 const FIRST_HOMES: u64 = 1_000;
@@ -65,8 +68,8 @@ impl Engine {
 
     async fn publish_now(&self, author: AccountId, draft: &Draft, ack: PostAck) -> Result<Published> {
         draft.check(self.context.settings.text_chars)?;
-        let (mut published, epoch) = match self.check_references(author, draft).await {
-            Ok(()) => self.send(author, draft).await?,
+        let (mut published, epoch) = match self.with_references(author, draft).await {
+            Ok(draft) => self.send(author, &draft).await?,
             // What a post refers to may have gone since it was published: a repeat gives it all the same.
             Err(e) => self.published_before(author, draft).await?.ok_or(e)?,
         };
@@ -128,54 +131,49 @@ impl Engine {
         Ok(Published { id, is_repeat: true, delivery })
     }
 
-    /// What a post refers to must be there, be seen by its author, and be fit to be passed on.
-    async fn check_references(&self, author: AccountId, draft: &Draft) -> Result<()> {
-        for (what, target) in [("repost_of", draft.repost_of), ("reply_to", draft.reply_to)] {
-            let Some(target) = target else { continue };
-            let missing = || {
-                Error::new(
-                    ErrorKind::NotFound,
-                    format!("{what}: there is no post {} of account {}", target.id, target.author),
-                )
-            };
-            let post = self.stored(target.id).await?.0.ok_or_else(missing)?;
-            let header = *post.header();
-            if header.author != target.author {
-                return Err(missing());
-            }
-            if target.author != author && !self.is_seen(author, &post).await? {
-                return Err(missing());
-            }
-            if what == "repost_of" && !may_be_reposted(author, &header, &post) {
+    /// What a post refers to must be there, be seen by its author, and be fit to be passed on. Of a plain repost the
+    /// original is meant: that is what is answered, and passed on. An answer belongs to its parent's conversation.
+    async fn with_references(&self, author: AccountId, draft: &Draft) -> Result<Draft> {
+        let mut draft = draft.clone();
+        for what in ["repost_of", "reply_to"] {
+            let field = if what == "repost_of" { &mut draft.repost_of } else { &mut draft.reply_to };
+            let Some(target) = *field else { continue };
+            let (subject, post) = self.subject(author, target).await.map_err(|e| e.context(what))?;
+            *field = Some(subject);
+            if what == "repost_of" && !may_be_reposted(author, &post) {
                 return Err(Error::invalid(format!(
                     "post {} is {:?} and cannot be passed on to others",
-                    target.id, header.visibility
+                    subject.id,
+                    post.header().visibility
                 )));
             }
+            if what == "reply_to" {
+                draft.conversation = draft.conversation.or(post.header().conversation).or(Some(subject.id));
+            }
         }
-        Ok(())
+        Ok(draft)
     }
 
-    /// Whether `reader` may see another one's post, as a profile would show it.
-    async fn is_seen(&self, reader: AccountId, post: &Post) -> Result<bool> {
-        let context = &self.context;
-        let header = post.header();
-        let author = context.account(header.author).await?.filter(Account::is_active);
-        let Some(author) = author.filter(|_| post.admits(reader)) else { return Ok(false) };
-        let for_followers = match header.visibility {
-            Visibility::Public | Visibility::Unlisted => author.state == AccountState::Limited,
-            Visibility::Followers => true,
-            // It names the reader.
-            Visibility::Direct => false,
+    /// What is meant when an account likes, answers or passes on a post: of a plain repost its original.
+    /// [`ErrorKind::NotFound`]: there is none, or the account may not see it.
+    pub(crate) async fn subject(&self, actor: AccountId, post: PostRef) -> Result<(PostRef, Arc<Post>)> {
+        let mut view = View::fresh(&self.context, self.filter.as_deref(), actor).await?;
+        let missing = || {
+            let text = format!("there is no post {} of account {}", post.id, post.author);
+            Error::new(ErrorKind::NotFound, text)
         };
-        if for_followers && !self.is_following(reader, header.author).await? {
-            return Ok(false);
-        }
-        Ok(!context.restricts(header.author, reader).await?)
+        view.load(&[post], &[]).await?;
+        view.judge(post).map_err(|_| missing())?;
+        let shown = view.post(post).ok_or_else(missing)?;
+        let original = shown.header().original.filter(|_| shown.is_plain_repost());
+        // It was loaded with its repost, and the repost shows only if it does.
+        let subject = original.unwrap_or(post);
+        let shown = view.post(subject).ok_or_else(missing)?;
+        Ok((subject, shown.clone()))
     }
 
     /// A post as it is stored, and who told it.
-    async fn stored(&self, id: PostId) -> Result<(Option<Post>, Epoch)> {
+    pub(crate) async fn stored(&self, id: PostId) -> Result<(Option<Post>, Epoch)> {
         let buckets = self.context.keys().buckets();
         let command = Command::new("GET").arg(&self.context.keys().post(id));
         let request = Request::read(buckets.slot(id.bucket(buckets)), command);
@@ -201,13 +199,16 @@ impl Engine {
             let entry = draw();
             let entries: Vec<functions::Mark> = tails.iter().map(|_| draw()).collect();
             let left = entries.iter().zip(&tails).map(|(id, (letter, rest))| (*id, *letter, rest.clone()));
+            let noted = self.noted_repost(author, draft)?;
             let publish = self.command(author, draft, &stored, entry, left.collect())?;
+            let publish = Publish { repost: noted.as_ref().map(|(_, at)| at.clone()), ..publish };
             let bucket = context.bucket(author);
-            let command = publish.command(context.keys().buckets(), bucket);
-            // It carries random bytes, and only a token makes it safe to send twice.
+            let piece_limit = context.sets().piece_limit();
+            let command = publish.command(context.keys().buckets(), bucket, piece_limit);
+            // It carries random bytes, and only a token makes it safe to send twice; or that one reposts a post once.
             let request = Request::write(context.slot(author), command).touching_undeclared_keys().once();
             let answer = match context.router().ask(request).await {
-                Err(e) if e.kind() == ErrorKind::Unknown && draft.token.is_some() => {
+                Err(e) if e.kind() == ErrorKind::Unknown && (draft.token.is_some() || noted.is_some()) => {
                     lost = Some(e);
                     continue;
                 }
@@ -226,6 +227,18 @@ impl Engine {
                     Ok((Published { id, is_repeat: false, delivery }, epoch))
                 }
                 functions::Published::Again(id) => Ok((self.repeat_of(PostId::from_u64(id)?).await?, epoch)),
+                functions::Published::Tree(tree) => {
+                    if let Some((piece, _)) = noted {
+                        context.sets().piece_heirs(&piece, &tree)?;
+                    }
+                    continue;
+                }
+                functions::Published::PieceFull => {
+                    if let Some((piece, _)) = noted {
+                        context.sets().split_piece(&piece).await?;
+                    }
+                    continue;
+                }
                 functions::Published::NoAccount => Err(no_account(author)),
                 functions::Published::State(state) => {
                     let state = AccountState::from_letter(state);
@@ -234,7 +247,23 @@ impl Engine {
                 functions::Published::JournalFull => Err(fanout::journal_full(context)),
             };
         }
-        Err(lost.unwrap_or_else(|| Error::internal("a publish was never sent")))
+        Err(lost
+            .unwrap_or_else(|| Error::unavailable("what the author has reposted was split again and again")))
+    }
+
+    /// Where it is noted that an account reposts something, of a plain repost.
+    fn noted_repost(&self, author: AccountId, draft: &Draft) -> Result<Option<(PieceAt, RepostAt)>> {
+        match draft.repost_of.filter(|_| draft.is_plain_repost()) {
+            Some(original) => self.repost_at(author, original).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn repost_at(&self, author: AccountId, original: PostRef) -> Result<(PieceAt, RepostAt)> {
+        let piece = self.context.reposts(author)?.piece_of(&original);
+        let keys = self.context.sets().piece_keys(&piece);
+        let leaf = piece.leaf();
+        Ok((piece, RepostAt { keys, leaf, original }))
     }
 
     fn command<'a>(
@@ -258,6 +287,7 @@ impl Engine {
                 keys.journal(bucket),
                 context.followers(author)?.root_key(),
             ],
+            repost: None,
             token: draft.token.as_deref().map(|token| (keys.token(author, token), ttl)),
             post_head: keys.post_head(bucket),
             now_ms: context.router().now_ms(),
@@ -351,24 +381,32 @@ impl Engine {
             // An earlier sending may have deleted it; that may not be on replicas yet.
             let Some(post) = post else { return self.acknowledged(epoch).await };
             let bucket = context.bucket(author);
-            let entries = Entry::all_of_deleted(bucket, context.instance, id, &post);
+            let mut entries = Entry::all_of_deleted(bucket, context.instance, id, &post);
+            entries.push(Entry::new(bucket, context.instance, Task::Unlist { post: id, author }));
             let _places = fanout::reserve(context, entries.len())?;
             let keys = context.keys();
             let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
             let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
             let left = Left { journal_most: context.settings.journal_max, entries: &values };
-            let command = functions::post_delete(&of, author, id.get(), post.header().revision, &left);
+            let reposted = post.header().original.filter(|_| post.is_plain_repost());
+            let noted = reposted.map(|original| self.repost_at(author, original)).transpose()?;
+            let repost = noted.as_ref().map(|(_, at)| (at, id.place(buckets)));
+            let command =
+                functions::post_delete(&of, (author, id.get()), post.header().revision, repost, &left);
             let answer = context.router().ask(Request::write(context.slot(author), command)).await?;
             let epoch = answer.epoch.clone();
-            match Deleted::parse(answer.ok()?)? {
-                Deleted::Done | Deleted::NoPost => {}
-                Deleted::Foreign => return Err(no_post_of(id, author)),
+            match (Deleted::parse(answer.ok()?)?, noted) {
+                (Deleted::Done | Deleted::NoPost, _) => {
+                    entries.into_iter().for_each(|entry| drop(fanout::accept(context, entry)));
+                    return self.acknowledged(epoch).await;
+                }
+                (Deleted::Foreign, _) => return Err(no_post_of(id, author)),
                 // Edited since: it may be on other lists by now.
-                Deleted::Revision => continue,
-                Deleted::JournalFull => return Err(fanout::journal_full(context)),
+                (Deleted::Revision, _) => {}
+                (Deleted::JournalFull, _) => return Err(fanout::journal_full(context)),
+                (Deleted::Tree(tree), Some((piece, _))) => drop(context.sets().piece_heirs(&piece, &tree)?),
+                (Deleted::Tree(_), None) => return Err(Error::internal("a tree of no set")),
             }
-            entries.into_iter().for_each(|entry| drop(fanout::accept(context, entry)));
-            return self.acknowledged(epoch).await;
         }
         Err(edited_always(id))
     }
@@ -385,7 +423,8 @@ impl Engine {
     }
 }
 
-fn may_be_reposted(by: AccountId, header: &Header, post: &Post) -> bool {
+fn may_be_reposted(by: AccountId, post: &Post) -> bool {
+    let header = post.header();
     match header.visibility {
         Visibility::Public | Visibility::Unlisted => post.audience() == Audience::Unnamed,
         // Its own followers have seen it; nobody else will.

@@ -5,7 +5,7 @@ use crate::context::draw;
 use crate::error::{Error, Result};
 use crate::functions::Mark;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Audience, Post, PostList, PostRef};
+use crate::post::{Audience, Draft, Post, PostList, PostRef};
 
 /// Something to be looked at again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,10 @@ pub(crate) enum Task {
     List { post: PostId, author: AccountId },
     /// Whether one follows the other may not show in the other's followers, or a pull mark may be needless.
     Pair { reader: AccountId, author: AccountId, may_drop: bool },
+    /// Whether an account likes a post may not show in the post's list.
+    Tie { account: AccountId, post: PostRef },
+    /// A post is gone; its lists may not be yet.
+    Unlist { post: PostId, author: AccountId },
     /// An account is to go with all its traces.
     Bury { account: AccountId },
     /// Followers may not know yet that an account is pulled, or pushed again. Stands for the change of mode that wrote
@@ -36,11 +40,28 @@ pub(crate) struct Reference {
 impl Reference {
     pub(crate) const REPLY: u8 = b'r';
     pub(crate) const REPOST: u8 = b'o';
+    /// A repost with a comment.
+    pub(crate) const QUOTE: u8 = b'q';
 
-    /// What a post refers to: what it reposts, what it answers.
-    pub(crate) fn all(original: Option<PostRef>, parent: Option<PostRef>) -> Vec<Self> {
+    /// What a draft refers to: what it reposts or quotes, what it answers.
+    pub(crate) fn of_draft(draft: &Draft) -> Vec<Self> {
+        Self::all(draft.repost_of, draft.is_plain_repost(), draft.reply_to)
+    }
+
+    /// What a post refers to.
+    pub(crate) fn of_post(post: &Post) -> Vec<Self> {
+        Self::all(post.header().original, post.is_plain_repost(), post.header().reply_to)
+    }
+
+    fn all(original: Option<PostRef>, is_plain: bool, parent: Option<PostRef>) -> Vec<Self> {
         let of = |kind| move |to: PostRef| Self { kind, post: to.id, author: to.author };
-        original.map(of(Self::REPOST)).into_iter().chain(parent.map(of(Self::REPLY))).collect()
+        let passed_on = original.map(of(if is_plain { Self::REPOST } else { Self::QUOTE }));
+        passed_on.into_iter().chain(parent.map(of(Self::REPLY))).collect()
+    }
+
+    /// What is referred to.
+    pub(crate) fn target(self) -> PostRef {
+        PostRef { id: self.post, author: self.author }
     }
 
     /// What stands behind the post and its author in an entry.
@@ -97,6 +118,8 @@ impl Task {
             Self::Refer { .. } => b'R',
             Self::List { .. } => b'L',
             Self::Pair { .. } => b'P',
+            Self::Tie { .. } => b'T',
+            Self::Unlist { .. } => b'U',
             Self::Bury { .. } => b'X',
             Self::Mode { .. } => b'M',
         }
@@ -109,6 +132,8 @@ impl Task {
             Self::Refer { .. } => "refer",
             Self::List { .. } => "list",
             Self::Pair { .. } => "pair",
+            Self::Tie { .. } => "tie",
+            Self::Unlist { .. } => "unlist",
             Self::Bury { .. } => "bury",
             Self::Mode { .. } => "mode",
         }
@@ -116,11 +141,10 @@ impl Task {
 
     /// What a new post, or one that goes, leaves to do about what it refers to. `lists`: whether it is about any lists.
     pub(crate) fn all_about(id: PostId, post: &Post, lists: bool) -> Vec<Self> {
-        let header = post.header();
-        let (post, author) = (id, header.author);
+        let refers = Reference::of_post(post);
+        let (post, author) = (id, post.header().author);
         let refer = |to| Self::Refer { post, author, to };
-        let refers = Reference::all(header.original, header.reply_to).into_iter().map(refer);
-        refers.chain(lists.then_some(Self::List { post, author })).collect()
+        refers.into_iter().map(refer).chain(lists.then_some(Self::List { post, author })).collect()
     }
 
     /// Its letter, and what follows post and author in an entry about a post.
@@ -134,7 +158,7 @@ impl Task {
         let mut stored = owner.to_vec();
         stored.push(self.letter());
         match self {
-            Self::Deliver { post, author } | Self::List { post, author } => {
+            Self::Deliver { post, author } | Self::List { post, author } | Self::Unlist { post, author } => {
                 stored.extend(post.get().to_be_bytes());
                 stored.extend(author.to_bytes());
             }
@@ -148,6 +172,11 @@ impl Task {
                 stored.extend(author.to_bytes());
                 stored.push(u8::from(may_drop));
             }
+            Self::Tie { account, post } => {
+                stored.extend(account.to_bytes());
+                stored.extend(post.id.get().to_be_bytes());
+                stored.extend(post.author.to_bytes());
+            }
             Self::Bury { account } => stored.extend(account.to_bytes()),
             Self::Mode { author, random } => {
                 stored.extend(author.to_bytes());
@@ -160,9 +189,10 @@ impl Task {
     /// Length of an entry's value before its checkpoint.
     pub(crate) fn stored_len(self) -> usize {
         9 + match self {
-            Self::Deliver { .. } | Self::List { .. } => 16,
+            Self::Deliver { .. } | Self::List { .. } | Self::Unlist { .. } => 16,
             Self::Refer { .. } => 33,
             Self::Pair { .. } => 17,
+            Self::Tie { .. } => 24,
             Self::Bury { .. } => 8,
             Self::Mode { .. } => 16,
         }
@@ -174,11 +204,16 @@ impl Task {
         let post = |at| PostId::from_u64(number(at)?).ok();
         match letter {
             b'D' => Some(Self::Deliver { post: post(0)?, author: account(8)? }),
+            b'U' => Some(Self::Unlist { post: post(0)?, author: account(8)? }),
             b'R' => {
                 let to = Reference { kind: *arguments.get(16)?, post: post(17)?, author: account(25)? };
                 Some(Self::Refer { post: post(0)?, author: account(8)?, to })
             }
             b'L' => Some(Self::List { post: post(0)?, author: account(8)? }),
+            b'T' => {
+                let post = PostRef { id: post(8)?, author: account(16)? };
+                Some(Self::Tie { account: account(0)?, post })
+            }
             b'P' => {
                 let may_drop = *arguments.get(16)? == 1;
                 Some(Self::Pair { reader: account(0)?, author: account(8)?, may_drop })
@@ -252,6 +287,9 @@ mod tests {
         });
         prop_oneof![
             (post(), account()).prop_map(|(post, author)| Task::Deliver { post, author }),
+            (account(), post(), account())
+                .prop_map(|(account, id, author)| Task::Tie { account, post: PostRef { id, author } }),
+            (post(), account()).prop_map(|(post, author)| Task::Unlist { post, author }),
             (post(), account(), to).prop_map(|(post, author, to)| Task::Refer { post, author, to }),
             (account(), account(), any::<bool>()).prop_map(|(reader, author, may_drop)| Task::Pair {
                 reader,

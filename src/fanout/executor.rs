@@ -341,6 +341,11 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
         Task::List { post, author } => {
             graph::settle_lists(context, post, author, &entry.lists, &mut touched).await?
         }
+        Task::Tie { account, post } => graph::settle_tie(context, account, post, &mut touched).await?,
+        Task::Unlist { post, .. } => {
+            graph::drop_lists(context, &[post]).await?;
+            Ended::Done
+        }
         Task::Bury { account } => graph::bury(context, account, &mut touched).await?,
         Task::Mode { author, random } => {
             modes::settle(context, entry, author, random, reporter, &mut touched).await?

@@ -7,8 +7,9 @@ use serde::Serialize;
 use super::unit::Unit;
 use crate::bucket::Bucket;
 use crate::functions::Mark;
+use crate::graph::Tie;
 use crate::ids::{AccountId, PostId};
-use crate::post::PostList;
+use crate::post::{PostList, PostRef};
 use crate::sharded::{LocalKey, Spot};
 
 macro_rules! kinds {
@@ -57,6 +58,13 @@ kinds! {
     PostAfterDelete "post_after_delete",
     ListingMissing "listing_missing",
     ListingNeedless "listing_needless",
+    ListOrphaned "list_orphaned",
+    PostCountWrong "post_count_wrong",
+    TieUnlisted "tie_unlisted",
+    TieNeedless "tie_needless",
+    TieOfNothing "tie_of_nothing",
+    RepostUnnoted "repost_unnoted",
+    RepostNoteNeedless "repost_note_needless",
     MemberMisplaced "member_misplaced",
     TreeCountWrong "tree_count_wrong",
     SpreadHalted "spread_halted",
@@ -79,9 +87,10 @@ impl FindingKind {
     /// Whether it does no harm, and comes about without any fault: such findings leave a tenant clean.
     ///
     /// A mark that may go waits for its reader, and reads of that reader only cost a little more meanwhile. A post without
-    /// an author had been cut off from its outbox before the account was deleted, so no burial could find it.
+    /// an author had been cut off from its outbox before the account was deleted, so no burial could find it. A like or
+    /// bookmark of a post that is gone shows nowhere.
     pub fn is_harmless(self) -> bool {
-        matches!(self, Self::MarkMayGo | Self::PostOrphaned)
+        matches!(self, Self::MarkMayGo | Self::PostOrphaned | Self::TieOfNothing)
     }
 
     /// Looks at which it must be found. What comes to an end by itself within seconds is given the time for that.
@@ -156,6 +165,28 @@ pub(super) enum Deviation {
         author: AccountId,
         list: PostList,
     },
+    /// `stamp`: bits of the score that it has where it is.
+    Tie {
+        kind: FindingKind,
+        what: Tie,
+        account: AccountId,
+        post: PostRef,
+        stamp: u64,
+    },
+    Reposted {
+        kind: FindingKind,
+        account: AccountId,
+        original: PostRef,
+        repost: PostId,
+    },
+    /// `told`: how long the post says that its list is; `members`: how long it is.
+    PostCount {
+        post: PostId,
+        author: AccountId,
+        list: u8,
+        told: u64,
+        members: u64,
+    },
     Misplaced {
         set: LocalKey,
         spot: Spot,
@@ -202,6 +233,8 @@ impl Deviation {
             | Self::Outbox { kind, .. }
             | Self::Listing { kind, .. }
             | Self::ListEntry { kind, .. }
+            | Self::Tie { kind, .. }
+            | Self::Reposted { kind, .. }
             | Self::Set { kind, .. }
             | Self::Piece { kind, .. }
             | Self::Key { kind, .. }
@@ -211,6 +244,7 @@ impl Deviation {
             Self::Count { .. } => FindingKind::CountWrong,
             Self::ModeStuck { .. } => FindingKind::ModeStuck,
             Self::BurialStuck { .. } => FindingKind::BurialStuck,
+            Self::PostCount { .. } => FindingKind::PostCountWrong,
             Self::Misplaced { .. } => FindingKind::MemberMisplaced,
             Self::Lease { .. } => FindingKind::LeaseUnreadable,
             Self::Unreadable { .. } => FindingKind::Unreadable,
@@ -229,9 +263,19 @@ impl Deviation {
                 Unit::Record(*account)
             }
             Self::Outbox { post, author, .. } => Unit::Listed { post: *post, author: *author },
-            Self::Listing { post, to, .. } => Unit::Listing { post: *post, to: *to },
+            Self::Listing { post, author, to, .. } => {
+                Unit::Listing { post: PostRef { id: *post, author: *author }, to: *to }
+            }
             Self::ListEntry { post, author, list, .. } => {
                 Unit::ListEntry { post: *post, author: *author, list: *list }
+            }
+            Self::PostCount { post, .. } => Unit::Post(*post),
+            Self::Tie { account, post, what, .. } => {
+                Unit::Tie { account: *account, post: *post, what: *what }
+            }
+            Self::Reposted { kind: FindingKind::RepostUnnoted, repost, .. } => Unit::Post(*repost),
+            Self::Reposted { account, original, .. } => {
+                Unit::Reposted { account: *account, original: *original }
             }
             Self::Misplaced { set, .. } | Self::Set { set, .. } => match self.kind() {
                 FindingKind::GuardLeft => Unit::Guard(set.clone()),
@@ -275,6 +319,17 @@ impl fmt::Display for Deviation {
             }
             Self::ListEntry { post, author, list: PostList::Tagged(number), .. } => {
                 write!(f, "post {post} of {author} on the list of hashtag number {number:016x}")
+            }
+            Self::Tie { account, post, what, .. } => {
+                write!(f, "the {what:?} of post {} by account {account}", post.id)
+            }
+            Self::Reposted { account, original, repost, .. } => {
+                write!(f, "repost {repost} of post {} by account {account}", original.id)
+            }
+            Self::PostCount { post, list, told, members, .. } => {
+                let list = [*list];
+                let list = list.escape_ascii();
+                write!(f, "post {post} says {told} of its list `{list}`, which has {members}")
             }
             Self::Misplaced { set, member, .. } => {
                 write!(f, "member {} of {}", member.escape_ascii(), Named(set))

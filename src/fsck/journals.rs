@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::deviation::{Deviation, FindingKind};
-use super::key::owner_of;
+use super::key::{list_of, owner_of};
 use super::look::Seen;
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
@@ -106,9 +106,10 @@ impl UnderWay {
             Task::Deliver { author, .. }
             | Task::Refer { author, .. }
             | Task::List { author, .. }
+            | Task::Unlist { author, .. }
             | Task::Mode { author, .. } => add(author),
             Task::Pair { reader, .. } => add(reader),
-            Task::Bury { account } => add(account),
+            Task::Bury { account } | Task::Tie { account, .. } => add(account),
         }
     }
 
@@ -150,6 +151,24 @@ impl UnderWay {
                 buried(*author)
                     || matches!(list, PostList::Mentions(account) if buried(*account))
                     || self.any(*author, |task| matches!(task, Task::List { post: of, .. } if of == post))
+            }
+            Deviation::PostCount { author, .. } => buried(*author),
+            Deviation::Tie { account, post, .. } => {
+                buried(*account)
+                    || buried(post.author)
+                    || self.any(*account, |task| matches!(task, Task::Tie { post: of, .. } if of == post))
+                    || self.any(post.author, |task| matches!(task, Task::Unlist { post: of, .. } if *of == post.id))
+            }
+            Deviation::Reposted { account, .. } => buried(*account),
+            Deviation::Set { kind: FindingKind::ListOrphaned, set, .. } => {
+                let of = list_of(&set.name).map(|(post, _)| post);
+                let drops = |task: &Task| match task {
+                    Task::Unlist { post, .. } => Some(*post) == of,
+                    // Whose the post was nobody knows any more.
+                    Task::Bury { .. } => true,
+                    _ => false,
+                };
+                self.of_account.values().flatten().any(drops)
             }
             Deviation::Misplaced { set, .. } | Deviation::Set { set, .. } | Deviation::Piece { set, .. } => {
                 owner_of(&set.name).is_some_and(|(owner, _)| buried(owner))

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets, slot_of, tag_of_slot};
+use crate::graph::LISTS;
 use crate::ids::{AccountId, PostId};
 use crate::keys::{Keyspace, Place};
 use crate::sharded::LocalKey;
@@ -116,22 +117,19 @@ pub(super) fn owner_of(name: &[u8]) -> Option<(AccountId, &[u8])> {
 
 /// The bucket in which a set of that name begins.
 pub(super) fn root_bucket(keys: &Keyspace, name: &[u8]) -> Option<Bucket> {
-    if name.first() == Some(&b'@') {
-        return owner_of(name).map(|(owner, _)| keys.bucket_of(owner));
+    match name.first() {
+        Some(b'@') => owner_of(name).map(|(owner, _)| keys.bucket_of(owner)),
+        Some(b'#') => list_of(name).map(|(post, _)| post.bucket(keys.buckets())),
+        _ => Some(keys.buckets().of_bytes(name)),
     }
-    Some(keys.buckets().of_bytes(name))
 }
 
-/// The post that a list is of, and whether its members repost or answer it.
+/// The post that a list is of, and which of its lists that is.
 pub(super) fn list_of(name: &[u8]) -> Option<(PostId, u8)> {
-    use crate::fanout::Reference;
-    let (kind, id) = match (name.strip_prefix(b"replies:"), name.strip_prefix(b"reposts:")) {
-        (Some(id), _) => (Reference::REPLY, id),
-        (_, Some(id)) => (Reference::REPOST, id),
-        _ => return None,
-    };
-    let id = std::str::from_utf8(id).ok()?.parse().ok()?;
-    Some((PostId::from_u64(id).ok()?, kind))
+    let (what, id) = name.strip_prefix(b"#")?.split_last_chunk::<8>()?;
+    let what = what.strip_suffix(b":")?;
+    let (kind, ..) = LISTS.iter().find(|(_, name, _)| name.as_bytes() == what)?;
+    Some((PostId::from_u64(u64::from_be_bytes(*id)).ok()?, *kind))
 }
 
 /// The number of the hashtag that a list is of.
@@ -142,7 +140,7 @@ pub(super) fn tag_of(name: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::{fence, set_of_account};
+    use crate::keys::{fence, list_of_post, set_of_account};
 
     #[test]
     fn every_key_is_told_by_its_spelling() {
@@ -183,6 +181,9 @@ mod tests {
         assert_eq!(owner_of(&name), Some((account, &b"followers"[..])));
         let list = crate::keys::set_of_tag(0x0102_0304_0506_0708);
         assert_eq!((tag_of(&list), tag_of(&list[..8])), (Some(0x0102_0304_0506_0708), None));
-        assert_eq!(list_of(format!("reposts:{post}").as_bytes()), Some((post, b'o')));
+        let likes = list_of_post("likes", post);
+        assert_eq!(list_of(&likes), Some((post, b'l')));
+        assert_eq!(root_bucket(&keys, &likes), Some(bucket));
+        assert_eq!(root_bucket(&keys, &list_of_post("hates", post)), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::deviation::{Deviation, FindingKind};
 use super::unit::Unit;
-use super::{homes, journals, lists, loose, outboxes, pairs, records, sets};
+use super::{homes, journals, lists, loose, named, outboxes, pairs, records, sets, ties};
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -78,8 +78,10 @@ async fn look_at(context: &Context, unit: &Unit) -> Result<Seen> {
         Unit::Outbox(account) => outboxes::outbox(context, *account).await,
         Unit::Post(post) => outboxes::post(context, *post).await,
         Unit::Listed { post, author } => outboxes::listed(context, *post, *author).await,
-        Unit::Listing { post, to } => outboxes::listing(context, *post, *to).await,
+        Unit::Listing { post, to } => lists::listing(context, *post, *to).await,
         Unit::ListEntry { post, author, list } => named::entry(context, *post, *author, *list).await,
+        Unit::Tie { account, post, what } => ties::tie(context, *account, *post, *what).await,
+        Unit::Reposted { account, original } => ties::reposted(context, *account, *original).await,
         Unit::Set(set) => sets::set(context, set).await,
         Unit::Structure(set) => sets::structure(context, set).await.map(|(seen, _)| seen),
         Unit::Piece(set, piece) => sets::piece(context, set, *piece).await,

@@ -12,6 +12,7 @@ mod deviation;
 mod homes;
 mod journals;
 mod key;
+mod lists;
 mod look;
 mod loose;
 mod named;
@@ -21,6 +22,7 @@ mod records;
 mod repair;
 mod report;
 mod sets;
+mod ties;
 mod unit;
 mod walk;
 

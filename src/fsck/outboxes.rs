@@ -1,38 +1,32 @@
-//! Posts and their outboxes; and the lists of those that answer or repost a post.
+//! Posts and their outboxes.
 
 use super::deviation::{Deviation, FindingKind};
-use super::key::list_of;
+use super::lists;
 use super::look::{Answers, Seen, is_there};
-use super::named;
 use super::unit::Unit;
+use super::{named, ties};
 use crate::cluster::{Batch, Command, Reply, Request};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout::Reference;
 use crate::functions;
-use crate::graph::list_of_references;
 use crate::ids::{AccountId, PostId};
-use crate::post::Header;
 use crate::post::layout::HEADER_LEN;
-use crate::sharded::{LocalKey, Scored, Spot};
+use crate::post::{Header, PostRef};
 
-/// Ids of an outbox, members of a list, looked at in one go.
+/// Ids of an outbox looked at in one go.
 const POSTS_AT_ONCE: usize = 500;
 
-fn header_request(context: &Context, post: PostId) -> Request {
+pub(super) fn header_request(context: &Context, post: PostId) -> Request {
     let buckets = context.keys().buckets();
     let range = Command::new("GETRANGE").arg(&context.keys().post(post)).arg("0").arg(HEADER_LEN - 1);
     Request::read(buckets.slot(post.bucket(buckets)), range)
 }
 
 /// A post's header; `None`: there is no such post.
-fn header_of(reply: &Reply) -> Result<Option<Header>> {
+pub(super) fn header_of(reply: &Reply) -> Result<Option<Header>> {
     let bytes = reply.bytes()?;
     if bytes.is_empty() { Ok(None) } else { Header::parse(bytes).map(Some) }
-}
-
-async fn header(context: &Context, post: PostId) -> Result<Option<Header>> {
-    header_of(&context.router().call(header_request(context, post)).await?)
 }
 
 /// Looks at an outbox: its order, and whether its posts are there.
@@ -76,15 +70,19 @@ pub(super) async fn outbox(context: &Context, author: AccountId) -> Result<Seen>
     }
 }
 
-/// Looks at a post: whether its outbox has it, and those that it answers and reposts list it.
+/// Looks at a post: whether its outbox has it, those that it answers and reposts list it, and it knows how long its own
+/// lists are.
 pub(super) async fn post(context: &Context, post: PostId) -> Result<Seen> {
-    let Some(header) = header(context, post).await? else { return Ok(Seen::default()) };
-    let mut seen = listed(context, post, header.author).await?;
-    if is_there(context, header.author).await? {
-        for to in Reference::all(header.original, header.reply_to) {
-            seen = seen.and(listing(context, post, to).await?);
+    let Some(stored) = lists::post(context, post).await? else { return Ok(Seen::default()) };
+    let author = stored.header().author;
+    let mut seen = listed(context, post, author).await?;
+    if is_there(context, author).await? {
+        seen = seen.and(lists::counts(context, PostRef { id: post, author }).await?);
+        seen = seen.and(ties::noted(context, post, &stored).await?);
+        for to in Reference::of_post(&stored) {
+            seen = seen.and(lists::listing(context, PostRef { id: post, author }, to).await?);
         }
-        seen = seen.and(named::of_post(context, post, header.author).await?);
+        seen = seen.and(named::of_post(context, post, author).await?);
     }
     Ok(seen)
 }
@@ -128,51 +126,4 @@ pub(super) async fn listed(context: &Context, post: PostId, author: AccountId) -
         (false, Some(id)) if id == post.get() => of(FindingKind::PostGone),
         _ => Ok(Seen::default()),
     }
-}
-
-/// Whether a post is on a list, and whether it should be.
-pub(super) async fn listing(context: &Context, post: PostId, to: Reference) -> Result<Seen> {
-    let list = list_of_references(context, to.kind, to.post)?;
-    let is_on_it = list.score(&AccountId::new(post.get())?).await?.is_some();
-    let header = header(context, post).await?;
-    let refers = header.as_ref().is_some_and(|header| {
-        let all = Reference::all(header.original, header.reply_to);
-        all.iter().any(|of| (of.kind, of.post) == (to.kind, to.post))
-    });
-    let author = header.map_or(to.author, |header| header.author);
-    let kind = match (is_on_it, refers) {
-        (true, false) => FindingKind::ListingNeedless,
-        // A post that is gone itself needs no list.
-        (false, true) if self::header(context, to.post).await?.is_some_and(|h| h.author == to.author) => {
-            FindingKind::ListingMissing
-        }
-        _ => return Ok(Seen::default()),
-    };
-    Ok(Seen::of(vec![Deviation::Listing { kind, post, author, to }]))
-}
-
-/// The members of a list, or of a part of one: those that don't answer or repost that post are looked at.
-pub(super) async fn listings(context: &Context, set: &LocalKey, members: &[(Spot, &Scored)]) -> Result<Seen> {
-    let Some((of, kind)) = list_of(&set.name) else { return Ok(Seen::default()) };
-    let mut seen = Seen::default();
-    for members in members.chunks(POSTS_AT_ONCE) {
-        let post = |(_, entry): &(Spot, &Scored)| {
-            let id = AccountId::from_bytes(&entry.member)?;
-            PostId::from_u64(id.get())
-        };
-        let posts = members.iter().map(post).collect::<Result<Vec<_>>>()?;
-        let answers =
-            context.run_all(posts.iter().map(|post| header_request(context, *post)).collect()).await?;
-        for (post, answer) in posts.into_iter().zip(answers) {
-            let header = header_of(&answer.ok()?)?;
-            let all =
-                header.map(|header| Reference::all(header.original, header.reply_to)).unwrap_or_default();
-            if !all.iter().any(|to| (to.kind, to.post) == (kind, of)) {
-                // Who wrote what it is the list of doesn't matter for a member that goes.
-                let to = Reference { kind, post: of, author: AccountId::new(post.get())? };
-                seen.units.push(Unit::Listing { post, to });
-            }
-        }
-    }
-    Ok(seen)
 }

@@ -15,9 +15,10 @@ use crate::context::{Context, draw};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Entry, Reference, Task};
 use crate::functions::{self, Marking};
-use crate::graph::{graph_stamp, list_of_references, take_off_list};
+use crate::graph::{self, graph_stamp, take_off_list};
 use crate::ids::AccountId;
 use crate::keys::{Place, slot_of_key};
+use crate::post::PostRef;
 use crate::sharded::{LocalKey, SortedSet, State};
 
 /// Tries of a number between changes of what it counts.
@@ -55,9 +56,6 @@ pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Res
                 fanout::add(context, context.bucket(*author), task).await?;
             }
         }
-        Deviation::Listing { post, author, to, kind } => {
-            listing(context, *kind, Task::Refer { post: *post, author: *author, to: *to }, *to).await?;
-        }
         Deviation::ListEntry { kind, post, author, list } => {
             if *kind == FindingKind::ListingNeedless {
                 take_off_list(context, *post, *author, *list).await?;
@@ -66,6 +64,10 @@ pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Res
             let task = Task::List { post: *post, author: *author };
             fanout::add(context, post.bucket(context.keys().buckets()), task).await?;
         }
+        Deviation::Listing { .. }
+        | Deviation::Tie { .. }
+        | Deviation::Reposted { .. }
+        | Deviation::PostCount { .. } => around_a_post(context, deviation).await?,
         Deviation::Misplaced { set, spot, member } => {
             context.sets().remove_at(set, *spot, member).await?;
             let of = AccountId::from_bytes(member).ok().zip(owner_of(&set.name));
@@ -90,6 +92,35 @@ pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Res
         Deviation::Journal { .. } | Deviation::Unreadable { .. } => return Err(left_alone()),
     }
     Ok(Vec::new())
+}
+
+/// Lists of posts, and what accounts have done with posts.
+async fn around_a_post(context: &Arc<Context>, deviation: &Deviation) -> Result<()> {
+    match deviation {
+        Deviation::Listing { post, author, to, kind } => {
+            listing(context, *kind, Task::Refer { post: *post, author: *author, to: *to }, *to).await?;
+        }
+        Deviation::Tie { kind: FindingKind::TieOfNothing, what, account, post, .. } => {
+            graph::set_tie(context, *account, *post, *what, false).await?;
+        }
+        Deviation::Tie { account, post, .. } => {
+            let task = Task::Tie { account: *account, post: *post };
+            fanout::add(context, context.bucket(*account), task).await?;
+        }
+        Deviation::Reposted { kind, account, original, repost } => {
+            let (noted, place) = (context.reposts(*account)?, repost.place(context.keys().buckets()));
+            match kind {
+                FindingKind::RepostUnnoted => noted.add_greater(&[(*original, place)]).await?,
+                // Only this note: the next repost of the same has a higher place.
+                _ => noted.remove_below(&[(*original, place + 1.0)]).await?,
+            };
+        }
+        Deviation::PostCount { post, author, list, .. } => {
+            graph::recount(context, PostRef { id: *post, author: *author }, *list).await?;
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 fn left_alone() -> Error {
@@ -201,14 +232,13 @@ async fn size(context: &Context, account: AccountId, field: &'static str) -> Res
 }
 
 async fn listing(context: &Arc<Context>, kind: FindingKind, task: Task, to: Reference) -> Result<()> {
-    let Task::Refer { post, .. } = task else { return Ok(()) };
+    let Task::Refer { post, author, .. } = task else { return Ok(()) };
     let buckets = context.keys().buckets();
     let exists = Command::new("EXISTS").arg(&context.keys().post(post));
     let exists = context.router().call(Request::read(buckets.slot(post.bucket(buckets)), exists)).await?;
     if kind == FindingKind::ListingNeedless && exists.int()? == 1 {
         // It refers to something else, and always will.
-        let list = list_of_references(context, to.kind, to.post)?;
-        return list.remove(&[AccountId::new(post.get())?]).await.map(drop);
+        return graph::unlist(context, to, PostRef { id: post, author }).await;
     }
     fanout::add(context, post.bucket(buckets), task).await.map(drop)
 }
@@ -230,8 +260,14 @@ async fn set_of(
         FindingKind::TreeCountWrong => {
             let sight = sets_.sight(set).await?;
             sets_.recount(set, &sight, true).await?;
-            // The record of its owner repeats the number.
-            return Ok(owner_of(&set.name).map(|(owner, _)| Unit::Record(owner)).into_iter().collect());
+            // The record of its owner repeats the number, or the post whose list it is.
+            let owner = owner_of(&set.name).map(|(owner, _)| Unit::Record(owner));
+            let post = list_of(&set.name).map(|(post, _)| Unit::Post(post));
+            return Ok(owner.into_iter().chain(post).collect());
+        }
+        FindingKind::ListOrphaned => {
+            let Some((post, _)) = list_of(&set.name) else { return Ok(Vec::new()) };
+            graph::drop_lists(context, &[post]).await?;
         }
         _ => {
             // Only of its own sets the engine knows what members are.
@@ -244,7 +280,8 @@ async fn set_of(
             let is_orphaned = kind == FindingKind::PartOrphaned;
             // Far from being spread, nobody will look into the parts soon. Else they become parts of it, and what
             // doesn't belong there is found by what it means.
-            if is_orphaned && state == State::Local && members < sets_.spread_at() / 2 {
+            let never_spreads = list_of(&set.name).is_some();
+            if is_orphaned && state == State::Local && (never_spreads || members < sets_.spread_at() / 2) {
                 drop_set(context, set).await?;
             } else {
                 whole.spread().await?;

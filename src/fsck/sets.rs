@@ -4,7 +4,7 @@
 use super::deviation::{Deviation, FindingKind};
 use super::key::{list_of, owner_of, root_bucket};
 use super::look::{Seen, is_there};
-use super::{lists, outboxes, pairs};
+use super::{lists, named, pairs, ties};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
 use crate::context::Context;
@@ -52,8 +52,11 @@ pub(super) async fn set(context: &Context, set: &LocalKey) -> Result<Seen> {
             let authors = members.iter().map(|(_, entry)| AccountId::from_bytes(&entry.member));
             Seen::of(pairs::pairs(context, owner, &authors.collect::<Result<Vec<_>>>()?).await?)
         }
+        Some((owner, b"likes")) => ties::likes(context, owner, &members).await?,
+        Some((owner, b"bookmarks")) => ties::bookmarks(context, owner, &members).await?,
+        Some((owner, b"reposts")) => ties::reposts(context, owner, &members).await?,
         Some(_) => Seen::default(),
-        None => outboxes::listings(context, set, &members).await?,
+        None => lists::members(context, set, &members).await?,
     }))
 }
 
@@ -67,6 +70,9 @@ pub(super) async fn structure(context: &Context, set: &LocalKey) -> Result<(Seen
     }
     let root = root_of(context, set)?;
     let of = |kind, detail| Deviation::Set { kind, set: set.clone(), detail };
+    if set.place == Place::Whole && lists::is_orphaned(context, set).await? {
+        return Ok((Seen::of(vec![of(FindingKind::ListOrphaned, Vec::new())]), None));
+    }
     let mut counts = true;
     if set.place == Place::Part {
         match state_of(context, &root).await?.1 {

@@ -3,8 +3,9 @@
 use super::key::Form;
 use crate::bucket::Bucket;
 use crate::fanout::Reference;
+use crate::graph::Tie;
 use crate::ids::{AccountId, PostId};
-use crate::post::PostList;
+use crate::post::{PostList, PostRef};
 use crate::sharded::LocalKey;
 
 /// Something to look at. Whoever looks at one finds all that is wrong with it.
@@ -31,7 +32,7 @@ pub(super) enum Unit {
     },
     /// Whether a post is on a list, and should be.
     Listing {
-        post: PostId,
+        post: PostRef,
         to: Reference,
     },
     /// The same for a list of mentions, or of a hashtag.
@@ -39,6 +40,17 @@ pub(super) enum Unit {
         post: PostId,
         author: AccountId,
         list: PostList,
+    },
+    /// One like or bookmark, from both sides.
+    Tie {
+        account: AccountId,
+        post: PostRef,
+        what: Tie,
+    },
+    /// What an account has noted of a repost.
+    Reposted {
+        account: AccountId,
+        original: PostRef,
     },
     /// A local set with all its members.
     Set(LocalKey),

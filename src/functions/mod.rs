@@ -8,9 +8,11 @@ mod clock;
 mod fsck;
 mod homes;
 mod journal;
+mod lists;
 mod modes;
 mod posts;
 mod sets;
+mod ties;
 
 pub(crate) use accounts::{
     Changed, Compared, Edge, EdgeOp, GraphChange, Look, Mark, PairLook, Settle, Settled, account_bury,
@@ -26,13 +28,15 @@ pub(crate) use journal::{
     FanoutFacts, journal_add, journal_claim, journal_mark, journal_strike, lease_renew, parse_added,
     parse_struck,
 };
+pub(crate) use lists::{ListAnswer, ListChange, ListSet, list_drop, list_recount};
 pub(crate) use modes::{By, Marking, Rates, Visited, mode_set, pulls_add};
 pub(crate) use posts::{
-    Deleted, Edited, Left, Publish, Published, outbox_import, outbox_page, post_delete, post_edit,
+    Deleted, Edited, Left, Publish, Published, RepostAt, outbox_import, outbox_page, post_delete, post_edit,
 };
 pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
 pub(crate) use sets::{count, guard_close, parse_count, set_split, string_drop};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
+pub(crate) use ties::{TieAnswer, TieLook, TieSet, tie_look};
 
 use crate::cluster::{Command, Library, Reply};
 use crate::error::{Error, Result};
@@ -49,7 +53,9 @@ const CODE: &str = concat!(
     include_str!("lua/rates.lua"),
     include_str!("lua/journal.lua"),
     include_str!("lua/accounts.lua"),
+    include_str!("lua/ties.lua"),
     include_str!("lua/posts.lua"),
+    include_str!("lua/lists.lua"),
     include_str!("lua/modes.lua"),
     include_str!("lua/fsck.lua"),
 );

@@ -2,17 +2,22 @@
 
 use super::accounts::mark;
 use super::homes::HomeFit;
+use super::sets::{leaf_args, push_score};
 use super::{fcall, fcall_ro, one_word, unexpected};
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
 use crate::ids::{AccountId, sequences};
+use crate::post::PostRef;
+use crate::sharded::Member as _;
 
 /// A new post.
 #[derive(Debug)]
 pub(crate) struct Publish<'a> {
     /// Clock, author's record, outbox, author's home, journal, author's followers.
     pub(crate) keys: [Vec<u8>; 6],
+    /// Of a plain repost.
+    pub(crate) repost: Option<RepostAt>,
     /// The token's key, and for how long it is remembered.
     pub(crate) token: Option<(Vec<u8>, u64)>,
     pub(crate) post_head: Vec<u8>,
@@ -29,6 +34,25 @@ pub(crate) struct Publish<'a> {
     pub(crate) tasks: Vec<([u8; 8], u8, Vec<u8>)>,
 }
 
+/// Where it is noted that an account has reposted something, without a comment.
+#[derive(Debug, Clone)]
+pub(crate) struct RepostAt {
+    /// What it has reposted, and the piece of that (the set again while it is small).
+    pub(crate) keys: [Vec<u8>; 2],
+    pub(crate) leaf: Option<(u32, u32)>,
+    pub(crate) original: PostRef,
+}
+
+impl RepostAt {
+    /// What is reposted and where it is noted, as functions take it.
+    fn args(repost: Option<&Self>, command: Command) -> Command {
+        match repost {
+            Some(repost) => leaf_args(command.arg(&repost.original.to_bytes()), repost.leaf),
+            None => leaf_args(command.arg(""), None),
+        }
+    }
+}
+
 /// What became of a [`Publish`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Published {
@@ -38,8 +62,11 @@ pub(crate) enum Published {
         mode: u8,
         layout: u8,
     },
-    /// The token was used: its post.
+    /// The token was used, or the author has reposted that: the post.
     Again(u64),
+    /// Of what the author has reposted: our copy of the tree is old, the piece is full.
+    Tree(Vec<u8>),
+    PieceFull,
     NoAccount,
     /// The author's state forbids it.
     State(u8),
@@ -47,9 +74,10 @@ pub(crate) enum Published {
 }
 
 impl Publish<'_> {
-    pub(crate) fn command(self, buckets: Buckets, bucket: Bucket) -> Command {
-        let (token, ttl) = self.token.map_or((None, 0), |(key, ttl)| (Some(key), ttl));
-        let keys: Vec<Vec<u8>> = self.keys.into_iter().chain(token).collect();
+    pub(crate) fn command(self, buckets: Buckets, bucket: Bucket, piece_limit: u32) -> Command {
+        let (token, ttl) = self.token.map_or((None, 0), |(key, ttl)| (Some(key), ttl.max(1)));
+        let of_repost = self.repost.iter().flat_map(|repost| repost.keys.clone());
+        let keys: Vec<Vec<u8>> = self.keys.into_iter().chain(of_repost).chain(token).collect();
         let low = u64::from(bucket.index()) * sequences(buckets);
         let command = fcall("post_publish", &keys)
             .arg(&self.post_head)
@@ -63,6 +91,7 @@ impl Publish<'_> {
             .arg(&self.owner)
             .arg(&self.entry);
         let command = self.fit.push(command).arg(ttl);
+        let command = RepostAt::args(self.repost.as_ref(), command).arg(piece_limit);
         let tasks = self.tasks.iter();
         tasks.fold(command, |command, (entry, letter, rest)| command.arg(entry).arg(&[*letter]).arg(rest))
     }
@@ -74,6 +103,8 @@ impl Published {
         Ok(match reply.as_slice() {
             [word] if word.bytes()? == b"gone" => Self::NoAccount,
             [word] if word.bytes()? == b"busy" => Self::JournalFull,
+            [word] if word.bytes()? == b"full" => Self::PieceFull,
+            [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
             [word, id] if word.bytes()? == b"again" => Self::Again(u64::from_be_bytes(mark(id)?)),
             [word, state] if word.bytes()? == b"state" => {
                 Self::State(state.bytes()?.first().copied().unwrap_or_default())
@@ -138,38 +169,50 @@ impl Edited {
     }
 }
 
-/// Deletes a post, if nobody has edited it since that revision. `keys`: post, outbox, author's record, journal.
+/// Deletes a post, if nobody has edited it since that revision. `keys`: post, outbox, author's record, journal. `repost`:
+/// of a plain repost, with its score.
 pub(crate) fn post_delete(
     keys: &[Vec<u8>; 4],
-    author: AccountId,
-    id: u64,
+    (author, id): (AccountId, u64),
     revision: u32,
+    repost: Option<(&RepostAt, f64)>,
     left: &Left<'_>,
 ) -> Command {
-    let command = fcall("post_delete", keys).arg(&author.to_bytes()).arg(&id.to_be_bytes());
-    left.push(command.arg(&revision.to_be_bytes()))
+    let of_repost = repost.iter().flat_map(|(repost, _)| repost.keys.clone());
+    let keys: Vec<Vec<u8>> = keys.iter().cloned().chain(of_repost).collect();
+    let command = fcall("post_delete", &keys).arg(&author.to_bytes()).arg(&id.to_be_bytes());
+    let mut command = RepostAt::args(repost.map(|(repost, _)| repost), command.arg(&revision.to_be_bytes()));
+    push_score(&mut command, repost.map_or(0.0, |(_, score)| score));
+    left.push(command)
 }
 
 /// What became of a `post_delete`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Deleted {
     Done,
     NoPost,
     Foreign,
     Revision,
     JournalFull,
+    /// Of what the author has reposted: our copy of the tree is old.
+    Tree(Vec<u8>),
 }
 
 impl Deleted {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
-        let words = [
-            ("ok", Self::Done),
-            ("gone", Self::NoPost),
-            ("foreign", Self::Foreign),
-            ("revision", Self::Revision),
-            ("busy", Self::JournalFull),
-        ];
-        one_word("post_delete", reply, &words)
+        let reply = reply.into_array()?;
+        Ok(match reply.as_slice() {
+            [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
+            [word] => match word.bytes()? {
+                b"ok" => Self::Done,
+                b"gone" => Self::NoPost,
+                b"foreign" => Self::Foreign,
+                b"revision" => Self::Revision,
+                b"busy" => Self::JournalFull,
+                _ => return Err(unexpected("post_delete", &reply)),
+            },
+            _ => return Err(unexpected("post_delete", &reply)),
+        })
     }
 }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 
+use super::lists::drop_lists;
 use super::named::post_list;
-use super::reference::drop_lists;
+use super::tie::settle_tie;
 use super::toggles::unfollow;
 use crate::account::{Account, AccountState};
 use crate::cluster::{Command, Epoch, Reply, Request, Touched};
@@ -14,13 +15,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Ended, Entry, accept, journal_full, reserve};
 use crate::functions;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Post, PostList};
+use crate::post::{Post, PostList, PostRef};
 use crate::sharded::{Checkpoint, SortedSet};
 
 /// Followers that are turned away at once.
 const AT_ONCE: usize = 32;
 /// Posts deleted in one batch: each may leave three entries in a journal that holds a hundred at least.
-const POSTS_AT_ONCE: usize = 20;
+const POSTS_AT_ONCE: usize = 32;
 /// Keys dropped in one call.
 const KEYS_AT_ONCE: usize = 500;
 
@@ -60,6 +61,7 @@ pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &m
         }
         next = page.next;
     }
+    ties(context, account, touched).await?;
     posts(context, account, touched).await?;
     sets(context, account, &followers, touched).await?;
     Ok(Ended::Done)
@@ -80,6 +82,32 @@ async fn accounts_in(context: &Context, account: AccountId, hash: &[u8]) -> Resu
     let command = Command::new("HKEYS").arg(hash);
     let fields = context.router().call(Request::read(context.slot(account), command)).await?.into_array()?;
     fields.iter().map(|id| AccountId::from_bytes(id.bytes()?)).collect()
+}
+
+/// Takes the account off the lists of who likes a post, page by page: another run finds those that are left.
+async fn ties(context: &Arc<Context>, account: AccountId, touched: &mut Touched) -> Result<()> {
+    let likes = context.likes(account)?;
+    let mut next = Some(Checkpoint::START);
+    while let Some(from) = next {
+        let page = likes.walk(from).await?;
+        next = page.next;
+        let posts: Vec<PostRef> = page.entries.into_iter().map(|(post, _)| post).collect();
+        // The record says "deleted", so each look finds that nothing is liked any more.
+        let mut settled = stream::iter(posts.clone())
+            .map(|post| async move {
+                let mut said = Touched::new();
+                settle_tie(context, account, post, &mut said).await.map(|_| said)
+            })
+            .buffer_unordered(AT_ONCE);
+        while let Some(said) = settled.next().await {
+            touched.extend(&said?);
+        }
+        drop(settled);
+        // That the lists forget it must last before nobody knows any more which lists these are.
+        context.router().fence(touched).await?;
+        likes.remove(&posts).await?;
+    }
+    Ok(())
 }
 
 /// Deletes all posts, the oldest first; the outbox goes last, so that another run finds what is left.
@@ -181,6 +209,9 @@ async fn sets(
         own.extend(set.keys_at_home().await?);
     }
     own.extend(post_list(context, PostList::Mentions(account))?.keys_at_home().await?);
+    for set in [context.likes(account)?, context.bookmarks(account)?, context.reposts(account)?] {
+        own.extend(set.keys_at_home().await?);
+    }
     followers.drop_parts().await?;
     own.extend(followers.keys_at_home().await?);
     for chunk in own.chunks(KEYS_AT_ONCE) {

@@ -9,18 +9,22 @@
 mod bury;
 mod change;
 mod complete;
+mod lists;
 mod named;
 mod pair;
 mod reference;
 mod request;
+mod tie;
 mod toggles;
 
 pub(crate) use bury::bury;
 pub(crate) use change::graph_stamp;
 pub(crate) use complete::{Completed, Follow, complete, look_at};
+pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
 pub(crate) use named::{Listed, list_score, post_list, settle_lists, take_off_list};
 pub(crate) use pair::{FillsSeen, settle_pair};
-pub(crate) use reference::{list as list_of_references, list_references, settle_reference};
+pub(crate) use reference::{list_references, settle_reference, unlist};
 pub(crate) use request::{approve, reject, waiting};
+pub(crate) use tie::{Tie, set_tie, settle_tie};
 pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, toggle, unfollow};

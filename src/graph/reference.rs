@@ -1,13 +1,15 @@
-//! `refer`: bringing a reply onto the list of its parent, a repost onto that of its original; or off again.
+//! `refer`: bringing a reply onto the list of its parent, a repost or quote onto that of its original; or off again.
 
+use super::lists::set_member;
 use super::named::settle_lists;
 use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
 use crate::error::Result;
 use crate::fanout::{Ended, Reference};
+use crate::functions::ListChange;
 use crate::ids::{AccountId, PostId};
-use crate::post::Draft;
-use crate::sharded::SortedSet;
+use crate::post::{Draft, PostRef};
+use crate::rules;
 
 /// Looks at whether the post is there, and brings the list in line with that.
 pub(crate) async fn settle_reference(
@@ -17,72 +19,54 @@ pub(crate) async fn settle_reference(
     to: Reference,
     touched: &mut Touched,
 ) -> Result<Ended> {
-    let is_there = is_post_of(context, post, author, touched).await?;
+    let (of, member) = ((to.target(), to.kind), PostRef { id: post, author });
+    if is_post_of(context, member, touched).await? {
+        // That it is there must last: else the list holds what nobody takes off again.
+        context.router().fence(touched).await?;
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
+        let on = ListChange::On(post.unix_ms() as f64);
+        set_member(context, of, &member, on, touched).await?;
+        // It may have been deleted, and that settled, before we wrote.
+        if !rules::holds("refer_again") || is_post_of(context, member, touched).await? {
+            return Ok(Ended::Done);
+        }
+    }
     // That it is gone must last before the list forgets it.
     context.router().fence(touched).await?;
-    let list = list(context, to.kind, to.post)?;
-    let member = AccountId::new(post.get())?;
-    if is_there {
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
-        let added = list.add(&[(member, post.unix_ms() as f64)]).await?;
-        touched.extend(&added.touched);
-    }
-    // Looked at after that: a list that is dropped with its post must not come back.
-    if !is_there || !is_post_of(context, to.post, to.author, touched).await? {
-        let removed = list.remove(&[member]).await?;
-        touched.extend(&removed.touched);
-    }
+    set_member(context, of, &member, ListChange::Off, touched).await?;
     Ok(Ended::Done)
 }
 
+/// Takes a post off a list on which it has never belonged.
+pub(crate) async fn unlist(context: &Context, to: Reference, post: PostRef) -> Result<()> {
+    set_member(context, (to.target(), to.kind), &post, ListChange::Off, &mut Touched::new()).await
+}
+
 /// After an unsynced failover an id may come twice: only its author's post counts.
-async fn is_post_of(
-    context: &Context,
-    post: PostId,
-    author: AccountId,
-    touched: &mut Touched,
-) -> Result<bool> {
+async fn is_post_of(context: &Context, post: PostRef, touched: &mut Touched) -> Result<bool> {
     let buckets = context.keys().buckets();
-    let range = Command::new("GETRANGE").arg(&context.keys().post(post)).arg("8").arg("15");
-    let answer = context.router().ask(Request::read(buckets.slot(post.bucket(buckets)), range)).await?;
+    let range = Command::new("GETRANGE").arg(&context.keys().post(post.id)).arg("8").arg("15");
+    let answer = context.router().ask(Request::read(buckets.slot(post.id.bucket(buckets)), range)).await?;
     touched.add(&answer);
-    Ok(answer.ok()?.bytes()? == author.to_bytes())
+    Ok(answer.ok()?.bytes()? == post.author.to_bytes())
 }
 
-/// Drops the lists of posts that are gone.
-pub(super) async fn drop_lists(context: &Context, posts: &[PostId]) -> Result<()> {
-    let mut lists = Vec::with_capacity(2 * posts.len());
-    for post in posts {
-        for kind in [Reference::REPLY, Reference::REPOST] {
-            lists.push(list(context, kind, *post)?);
-        }
-    }
-    // Most have none.
-    let exist = context.sets().exist(&lists).await?;
-    for (list, _) in lists.iter().zip(exist).filter(|(_, exists)| *exists) {
-        list.drop_all().await?;
-    }
-    Ok(())
-}
-
-/// Brings an imported post onto the lists of what it refers to.
+/// Brings an imported post onto the lists of what it refers to, and notes it with its author if it is a plain repost.
 pub(crate) async fn list_references(
     context: &Context,
     post: PostId,
     author: AccountId,
     draft: &Draft,
 ) -> Result<()> {
-    for to in Reference::all(draft.repost_of, draft.reply_to) {
+    if let Some(original) = draft.repost_of.filter(|_| draft.is_plain_repost()) {
+        let place = post.place(context.keys().buckets());
+        context.reposts(author)?.add(&[(original, place)]).await?;
+    }
+    for to in Reference::of_draft(draft) {
         settle_reference(context, post, author, to, &mut Touched::new()).await?;
     }
     if !(draft.content.mentions.is_empty() && draft.content.hashtags.is_empty()) {
         settle_lists(context, post, author, &[], &mut Touched::new()).await?;
     }
     Ok(())
-}
-
-/// The replies to, or reposts of, a post; members are ids of posts, which are numbers of the same range as accounts'.
-pub(crate) fn list(context: &Context, kind: u8, post: PostId) -> Result<SortedSet<AccountId>> {
-    let what = if kind == Reference::REPOST { "reposts" } else { "replies" };
-    context.sets().named(&format!("{what}:{post}"))
 }

@@ -124,6 +124,11 @@ impl Draft {
         Self { token: Some(token.into()), ..self }
     }
 
+    /// Whether it only passes another post on: without a text and attachments of its own.
+    pub fn is_plain_repost(&self) -> bool {
+        self.repost_of.is_some() && self.content.text.is_empty() && self.content.attachments.is_empty()
+    }
+
     /// The accounts that become the stored only-to list. The mentions of a direct post are written down as its
     /// audience, because an edit may change the mentions and must not change who reads.
     pub(super) fn readers(&self) -> &[AccountId] {

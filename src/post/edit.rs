@@ -2,7 +2,7 @@
 
 use super::check::check_language;
 use super::{Content, Post};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
 /// A change of a post; what is `None` stays as it is.
@@ -38,7 +38,14 @@ impl Edit {
         if let Some(Some(language)) = &self.language {
             check_language(language)?;
         }
-        self.applied(post.content()).check(text_max_chars, post.header().is_repost())?;
+        let is_empty = |content: &Content| content.text.is_empty() && content.attachments.is_empty();
+        let applied = self.applied(post.content());
+        if post.header().is_repost() && is_empty(&applied) != is_empty(post.content()) {
+            return Err(Error::invalid(
+                "a repost stays one, and a quote keeps a text or attachments: delete it, and post another one",
+            ));
+        }
+        applied.check(text_max_chars, post.header().is_repost())?;
         post.check_lists(self)
     }
 

@@ -3,9 +3,9 @@
 use super::check::is_language;
 use super::layout::{
     AUTHOR_OFFSET, CONVERSATION_OFFSET, FLAG_NOT_TO, FLAG_ONLY_TO, FLAG_SENSITIVE, FLAGS_OFFSET, HEADER_LEN,
-    LANGUAGE_OFFSET, LIKES_OFFSET, ORIGINAL_AUTHOR_OFFSET, ORIGINAL_OFFSET, REPLIES_OFFSET,
-    REPLY_TO_AUTHOR_OFFSET, REPLY_TO_OFFSET, REPOSTS_OFFSET, RESERVED_OFFSET, REVISION_OFFSET, VERSION,
-    VERSION_OFFSET, VISIBILITY_OFFSET,
+    LANGUAGE_OFFSET, LIKES_OFFSET, ORIGINAL_AUTHOR_OFFSET, ORIGINAL_OFFSET, QUOTES_OFFSET, REPLIES_OFFSET,
+    REPLY_TO_AUTHOR_OFFSET, REPLY_TO_OFFSET, REPOSTS_OFFSET, REVISION_OFFSET, VERSION, VERSION_OFFSET,
+    VISIBILITY_OFFSET,
 };
 use super::{Draft, LANGUAGE_LEN_MAX, PostRef, Visibility};
 use crate::error::{Error, Result};
@@ -32,11 +32,12 @@ pub struct Header {
     pub reposts: u32,
     /// Replies when it was read.
     pub replies: u32,
+    /// Quotes (reposts with a comment) when it was read.
+    pub quotes: u32,
     /// Bits that this release doesn't know are kept for the one that does.
     flags: u16,
     /// A valid language with zeros behind, or zeros.
     language: [u8; LANGUAGE_LEN_MAX],
-    reserved: u32,
 }
 
 impl Header {
@@ -68,9 +69,9 @@ impl Header {
             likes: u32_at(LIKES_OFFSET),
             reposts: u32_at(REPOSTS_OFFSET),
             replies: u32_at(REPLIES_OFFSET),
+            quotes: u32_at(QUOTES_OFFSET),
             flags: u16::from_be_bytes(array(header, FLAGS_OFFSET)),
             language: array(header, LANGUAGE_OFFSET),
-            reserved: u32_at(RESERVED_OFFSET),
         };
         header.verified()
     }
@@ -102,9 +103,9 @@ impl Header {
             likes: 0,
             reposts: 0,
             replies: 0,
+            quotes: 0,
             flags: 0,
             language: [0; LANGUAGE_LEN_MAX],
-            reserved: 0,
         };
         header.set_flag(FLAG_SENSITIVE, draft.sensitive);
         header.set_flag(FLAG_ONLY_TO, !draft.readers().is_empty());
@@ -132,7 +133,7 @@ impl Header {
         put(LIKES_OFFSET, &self.likes.to_be_bytes());
         put(REPOSTS_OFFSET, &self.reposts.to_be_bytes());
         put(REPLIES_OFFSET, &self.replies.to_be_bytes());
-        put(RESERVED_OFFSET, &self.reserved.to_be_bytes());
+        put(QUOTES_OFFSET, &self.quotes.to_be_bytes());
         bytes
     }
 

@@ -34,8 +34,8 @@ pub(crate) const LIKES_OFFSET: usize = 64;
 pub(crate) const REPOSTS_OFFSET: usize = 68;
 /// u32.
 pub(crate) const REPLIES_OFFSET: usize = 72;
-/// u32, kept as it is.
-pub(crate) const RESERVED_OFFSET: usize = 76;
+/// u32.
+pub(crate) const QUOTES_OFFSET: usize = 76;
 
 /// The author asks to hide the attachments at first.
 pub(crate) const FLAG_SENSITIVE: u16 = 1;

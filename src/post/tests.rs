@@ -113,6 +113,15 @@ proptest! {
         stored[4..8].copy_from_slice(&revision.to_be_bytes());
         stored[2] |= 0xA0;
         let before = Post::parse(&stored).unwrap();
+        let is_empty = |text: &str, attachments: &[u8]| text.is_empty() && attachments.is_empty();
+        let (was, is) = (before.content(), edit.applied(before.content()));
+        if draft.repost_of.is_some()
+            && is_empty(&was.text, &was.attachments) != is_empty(&is.text, &is.attachments)
+        {
+            // A repost stays one, a quote too.
+            prop_assert!(edit.check(&before, TEXT_CHARS_DEFAULT).is_err());
+            return Ok(());
+        }
         edit.check(&before, TEXT_CHARS_DEFAULT).unwrap();
         let after = Post::parse(&before.edited(&edit).encode()).unwrap();
 

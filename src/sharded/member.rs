@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::bucket::{Bucket, Buckets};
 use crate::error::{Error, Result};
-use crate::ids::AccountId;
+use crate::ids::{AccountId, PostId};
+use crate::post::PostRef;
 
 /// Longest member, in bytes: what sorted sets keep in their compact form (`zset-max-listpack-value`).
 pub const MEMBER_LEN_MAX: usize = 64;
@@ -34,6 +35,30 @@ impl Member for AccountId {
 
     fn bucket(&self, buckets: Buckets) -> Bucket {
         buckets.of_account(self.get())
+    }
+}
+
+/// A post, with its author: who reads the list knows both, and loads them in one go.
+impl Member for PostRef {
+    type Bytes = [u8; 16];
+
+    fn to_bytes(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.id.get().to_be_bytes());
+        bytes[8..].copy_from_slice(&self.author.to_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let (id, author) = bytes.split_first_chunk::<8>().ok_or_else(|| {
+            Error::internal(format!("a post with its author has 16 bytes, not {}", bytes.len()))
+        })?;
+        let id = PostId::from_u64(u64::from_be_bytes(*id)).map_err(|e| Error::internal(e.to_string()))?;
+        Ok(Self { id, author: AccountId::from_bytes(author)? })
+    }
+
+    fn bucket(&self, buckets: Buckets) -> Bucket {
+        self.id.bucket(buckets)
     }
 }
 

@@ -12,6 +12,7 @@ mod local;
 mod member;
 mod page;
 mod pieces;
+mod questions;
 mod set;
 mod sight;
 pub(crate) mod spread;
@@ -29,6 +30,7 @@ pub use member::{MEMBER_LEN_MAX, Member, Name};
 pub(crate) use page::Scored;
 pub use page::{Order, PAGE_MAX, ScoreRange};
 pub(crate) use pieces::PieceAt;
+pub(crate) use questions::{Questions, Told};
 pub use set::{Common, Layout, Page, SortedSet};
 pub(crate) use sight::Sight;
 #[doc(hidden)]
@@ -44,7 +46,7 @@ pub mod internals {
 
 use crate::cluster::Router;
 use crate::error::{Error, Result};
-use crate::ids::AccountId;
+use crate::ids::{AccountId, PostId};
 use crate::keys::{self, Keyspace};
 use crate::rules;
 use tree::Tree;
@@ -123,11 +125,18 @@ impl Sets {
         Ok(SortedSet::new(self.clone(), home, keys::set_of_account(what, account).into()))
     }
 
+    /// A list that belongs to a post and lies beside it, in its bucket, however large it grows.
+    pub fn of_post<M: Member>(&self, post: PostId, what: &str) -> Result<SortedSet<M>> {
+        check_name(what)?;
+        let home = post.bucket(self.keys().buckets());
+        Ok(SortedSet::new(self.clone(), home, keys::list_of_post(what, post).into()).pinned())
+    }
+
     /// A set with a name of its own, which also decides the bucket in which it begins.
     pub fn named<M: Member>(&self, name: &str) -> Result<SortedSet<M>> {
         if name.starts_with(['@', '#']) {
             return Err(Error::invalid(format!(
-                "set name `{name}`: names with @ or # in front are those of accounts' and hashtags' sets"
+                "set name `{name}`: names with @ or # in front are those of accounts' sets, posts' and hashtags' lists"
             )));
         }
         check_name(name)?;

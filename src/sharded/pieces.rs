@@ -105,15 +105,6 @@ impl Sets {
         Ok(added.ok().map(drop))
     }
 
-    /// Which of several sets have anything.
-    pub(crate) async fn exist<M: Member>(&self, sets: &[SortedSet<M>]) -> Result<Vec<bool>> {
-        let exists = |set: &SortedSet<M>| {
-            Request::read(self.slot(&set.home), Command::new("EXISTS").arg(&set.root_key()))
-        };
-        let answers = self.router().run(sets.iter().map(exists).collect()).await;
-        answers.into_iter().map(|answer| Ok(answer?.ok()?.int()? == 1)).collect()
-    }
-
     /// How many members each of several sets has that stay local.
     pub(crate) async fn len_of_many<M: Member>(&self, sets: &[SortedSet<M>]) -> Result<Vec<u64>> {
         let count =
@@ -186,12 +177,9 @@ impl<M: Member> SortedSet<M> {
         Ok(())
     }
 
-    /// Drops the set, wherever it lies. It must not be used any more.
-    pub(crate) async fn drop_all(&self) -> Result<()> {
-        self.drop_parts().await?;
-        let keys = self.keys_at_home().await?;
-        let unlink = keys.iter().fold(Command::new("UNLINK"), |command, key| command.arg(key));
-        self.sets.router().call(Request::write(self.sets.slot(&self.home), unlink)).await.map(drop)
+    /// The bucket in which the set begins.
+    pub(crate) fn home_bucket(&self) -> Bucket {
+        self.home.bucket
     }
 
     /// The key that says whether the set is spread, as functions take it.

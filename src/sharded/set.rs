@@ -378,7 +378,7 @@ impl<M: Member> SortedSet<M> {
     }
 }
 
-fn range_command(key: &[u8], range: ScoreRange, limit: usize, order: Order) -> Command {
+pub(super) fn range_command(key: &[u8], range: ScoreRange, limit: usize, order: Order) -> Command {
     let (min, max) = range.spelled();
     let command = match order {
         Order::Ascending => Command::new("ZRANGEBYSCORE").arg(key).arg(min).arg(max),
@@ -387,7 +387,7 @@ fn range_command(key: &[u8], range: ScoreRange, limit: usize, order: Order) -> C
     command.arg("WITHSCORES").arg("LIMIT").arg("0").arg(limit)
 }
 
-fn read_source(spot: Spot, reply: Reply, limit: usize) -> Result<Source> {
+pub(super) fn read_source(spot: Spot, reply: Reply, limit: usize) -> Result<Source> {
     let entries = read_scored(reply)?;
     let is_complete = entries.len() < limit;
     // A split that broke off may have left copies of members that live elsewhere.

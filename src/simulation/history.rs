@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::ends;
 use super::instances::{ids_in, in_a_world, instance, watch};
+use super::lists_of_posts::check_lists;
 use super::moving::Moving;
 use super::shape::{DECIDE_EVERY, MIXES, Mix, Shape, policy_of};
 use super::truth;
@@ -205,6 +206,7 @@ impl History {
         ends::check_slots();
         ends::check_modes(when);
         ends::check_tokens();
+        check_lists(when);
         for reader in self.readers.clone() {
             let short = world(|w| w.pick(&[2, 3]));
             for (limit, (_, engine)) in [short, 50].into_iter().zip(self.engines.clone()) {

@@ -15,6 +15,7 @@ mod history;
 mod instances;
 mod link;
 mod lists;
+mod lists_of_posts;
 mod lua;
 mod moving;
 mod mutations;

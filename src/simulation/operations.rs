@@ -10,6 +10,7 @@ use crate::error::{ErrorKind, Result};
 use crate::ids::{AccountId, PostId};
 use crate::modes::Way;
 use crate::post::{Draft, Edit, PostRef, Visibility};
+use crate::social::Social;
 use crate::timeline::{Cursor, Query, Range};
 
 /// Hashtags that posts bear.
@@ -68,6 +69,10 @@ impl History {
                     w.pick(&[Some(Way::Pull), Some(Way::Pull), Some(Way::Push), Some(Way::Push), None])
                 });
                 self.spawn(what, async move { engine.set_way(whom, way).await.map(drop) });
+            }
+            "tie" => {
+                let by = if world(|w| w.chance(700)) { reader } else { author };
+                self.spawn(what, tie(engine, by));
             }
             "sweep" => self.spawn(what, async move { engine.sweep(0).await.map(drop) }),
             "warm" => self.spawn(what, async move { engine.warm(reader).await.map(drop) }),
@@ -183,6 +188,19 @@ async fn edit(engine: Engine, author: AccountId) -> Result<()> {
         }
     });
     Ok(())
+}
+
+/// Likes, bookmarks or reposts some post, or takes that back.
+async fn tie(engine: Engine, by: AccountId) -> Result<()> {
+    let Some(PostRef { id, .. }) = any_post() else { return Ok(()) };
+    let social = Social::new(&engine);
+    match world(|w| w.below(10)) {
+        0..=3 => social.like(by, id).await,
+        4..=6 => social.unlike(by, id).await,
+        7 => social.bookmark(by, id).await,
+        8 => social.repost(by, id).await.map(drop),
+        _ => social.undo_repost(by, id).await.map(drop),
+    }
 }
 
 async fn delete(engine: Engine, author: AccountId) -> Result<()> {

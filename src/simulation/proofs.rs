@@ -1,7 +1,7 @@
 //! What shows that a rule is needed: a history that is violated without it, and not with it.
 
 use super::history::{Outcome, live};
-use super::scripts::{Script, follows, homes, lists, modes, play, posts, reading, spreading};
+use super::scripts::{Script, follows, homes, lists, modes, play, posts, reading, social, spreading};
 use super::shape::Shape;
 
 /// How it shows.
@@ -89,6 +89,13 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("list_looked_again", Scripted(lists::deleted_before_it_is_listed)),
     ("list_owner_again", Scripted(lists::buried_before_it_is_mentioned)),
     ("list_asks_post", Scripted(lists::hashtag_is_taken_away)),
+    // Lists of posts
+    ("tie_again", Scripted(social::taken_back_while_it_is_listed)),
+    ("refer_again", Scripted(social::deleted_while_it_is_listed)),
+    ("ties_compared", Scripted(social::like_in_a_socket)),
+    ("ties_renewed", Scripted(social::unlike_in_a_socket)),
+    ("list_of_nothing", Scripted(social::post_gone_while_it_is_liked)),
+    ("list_counted", Scripted(social::taken_back_while_it_is_listed)),
     // Follower sets
     ("split_checked", Scripted(spreading::added_by_an_old_tree)),
     ("frozen_set", Scripted(spreading::added_while_it_is_spread)),

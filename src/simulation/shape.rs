@@ -63,10 +63,10 @@ pub(super) struct Mix {
     pub(super) readers: usize,
     pub(super) authors: usize,
     /// Of 1,000 operations; the rest are reads.
-    pub(super) shares: [(&'static str, u64); 14],
+    pub(super) shares: [(&'static str, u64); 15],
 }
 
-const fn mix(readers: usize, authors: usize, of: [u64; 14]) -> Mix {
+const fn mix(readers: usize, authors: usize, of: [u64; 15]) -> Mix {
     let shares = [
         ("publish", of[0]),
         ("follow", of[1]),
@@ -82,16 +82,17 @@ const fn mix(readers: usize, authors: usize, of: [u64; 14]) -> Mix {
         ("bury", of[11]),
         ("edit", of[12]),
         ("cross", of[13]),
+        ("tie", of[14]),
     ];
     Mix { readers, authors, shares }
 }
 
 /// Everything; one pair of accounts; one reader; one author with many followers.
 pub(super) const MIXES: [Mix; 4] = [
-    mix(4, 3, [270, 150, 80, 30, 50, 20, 35, 3, 60, 25, 30, 4, 20, 25]),
-    mix(2, 1, [220, 240, 230, 5, 10, 15, 25, 3, 40, 10, 20, 1, 10, 40]),
-    mix(1, 3, [330, 100, 30, 10, 10, 3, 110, 3, 150, 5, 20, 1, 10, 20]),
-    mix(4, 1, [260, 260, 140, 5, 5, 50, 20, 3, 20, 10, 20, 0, 10, 40]),
+    mix(4, 3, [270, 150, 80, 30, 50, 20, 35, 3, 60, 25, 30, 4, 20, 25, 40]),
+    mix(2, 1, [220, 240, 230, 5, 10, 15, 25, 3, 40, 10, 20, 1, 10, 40, 30]),
+    mix(1, 3, [330, 100, 30, 10, 10, 3, 110, 3, 150, 5, 20, 1, 10, 20, 40]),
+    mix(4, 1, [260, 260, 140, 5, 5, 50, 20, 3, 20, 10, 20, 0, 10, 40, 30]),
 ];
 
 /// Small homes and pages, one member a piece, short leases.

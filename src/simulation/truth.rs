@@ -53,6 +53,19 @@ fn leaf(tree: &[u8], hash: u32) -> u32 {
     piece
 }
 
+/// All pieces that have members.
+pub(super) fn leaves(tree: &[u8]) -> Vec<u32> {
+    let is_split = |node: usize| tree.get(16 + node / 8).is_some_and(|byte| byte >> (7 - node % 8) & 1 == 1);
+    let (mut leaves, mut open) = (Vec::new(), vec![(0_u32, 0_u32)]);
+    while let Some((piece, depth)) = open.pop() {
+        match is_split(1 << depth | piece as usize) {
+            true => open.extend([(piece, depth + 1), (piece | 1 << depth, depth + 1)]),
+            false => leaves.push(piece),
+        }
+    }
+    leaves
+}
+
 /// An account's posts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Posts {

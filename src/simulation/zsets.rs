@@ -12,6 +12,12 @@ pub(super) fn run(data: &mut Data, name: &[u8], rest: &[&[u8]]) -> Done {
             let score = data.zset(key)?.and_then(|set| set.get(*member));
             Ok(score.map_or(Out::Nil, |score| Out::Bulk(spelled(*score))))
         }
+        (b"ZMSCORE", members) => {
+            let set = data.zset(key)?;
+            let score = |member: &&[u8]| set.and_then(|set| set.get(*member));
+            let out = |score: Option<&f64>| score.map_or(Out::Nil, |score| Out::Bulk(spelled(*score)));
+            Ok(Out::Items(members.iter().map(|member| out(score(member))).collect()))
+        }
         (b"ZADD", [option @ (b"GT" | b"LT" | b"NX" | b"XX"), pairs @ ..]) => add(data, key, option, pairs),
         (b"ZADD", pairs) => add(data, key, b"", pairs),
         (b"ZREM", members) => {

@@ -122,6 +122,8 @@ pub(crate) struct Caches {
     /// Whether the first blocks the second, or hides from it.
     pub(crate) restrictions: Fresh<(AccountId, AccountId), bool>,
     pub(crate) outboxes: Fresh<AccountId, Arc<Newest>>,
+    /// The newest members of long lists of posts.
+    pub(crate) newest: Fresh<(PostId, u8), Arc<[Vec<u8>]>>,
     /// Looks at outboxes that are under way.
     pub(crate) flights: Flights<Looked>,
     /// Pairs that were journaled by a reader not long ago.
@@ -131,6 +133,8 @@ pub(crate) struct Caches {
 /// A reader asks at most this often that a needless mark be looked at.
 const ASK_EVERY: Duration = Duration::from_secs(60);
 const ASKED_MAX: usize = 10_000;
+/// Long lists whose newest members are remembered, about a kilobyte each.
+const LISTS_MAX: usize = 5_000;
 
 impl Caches {
     pub(crate) fn new(settings: &EngineSettings, own: OwnCaches) -> Self {
@@ -141,6 +145,7 @@ impl Caches {
             accounts: Fresh::over("accounts", own.accounts, settings.accounts_cached, t),
             restrictions: Fresh::new("restrictions", settings.accounts_cached, t),
             outboxes: Fresh::new("outboxes", settings.outboxes_cached, t),
+            newest: Fresh::new("lists", LISTS_MAX, t),
             flights: Flights::default(),
             asked: Fresh::new("asked", ASKED_MAX, rules::size(ASK_EVERY, Duration::from_millis(40))),
         }

@@ -4,11 +4,11 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use futures::future::try_join_all;
 use tokio::time::Instant;
 
 use super::filter::Met;
 use super::merge;
+use super::page::PagePost;
 use crate::account::Account;
 use crate::cluster::{Command, Reply, Request};
 use crate::context::Context;
@@ -22,6 +22,8 @@ use crate::rules;
 pub(super) struct Loaded {
     posts: IdMap<PostId, Option<Arc<Post>>>,
     accounts: IdMap<AccountId, Known>,
+    /// Nothing comes from the instance's caches: for who decides something.
+    is_fresh: bool,
 }
 
 /// An account that was met.
@@ -34,6 +36,10 @@ struct Known {
 }
 
 impl Loaded {
+    pub(super) fn fresh() -> Self {
+        Self { is_fresh: true, ..Self::default() }
+    }
+
     /// Loads what a reader needs to see of these entries.
     pub(super) async fn entries(
         &mut self,
@@ -41,11 +47,22 @@ impl Loaded {
         reader: AccountId,
         entries: &[(PostId, AccountId)],
     ) -> Result<()> {
-        self.load(context, reader, entries).await?;
+        self.entries_and(context, reader, entries, &[]).await
+    }
+
+    /// The same, and other accounts in the same trip.
+    pub(super) async fn entries_and(
+        &mut self,
+        context: &Context,
+        reader: AccountId,
+        entries: &[(PostId, AccountId)],
+        others: &[AccountId],
+    ) -> Result<()> {
+        self.load(context, reader, entries, others).await?;
         let originals = entries.iter().filter_map(|(id, author)| self.post(*id, *author)?.header().original);
         let originals: Vec<(PostId, AccountId)> = originals.map(|o| (o.id, o.author)).collect();
         if !originals.is_empty() {
-            self.load(context, reader, &originals).await?;
+            self.load(context, reader, &originals, &[]).await?;
         }
         self.restrictions(context, reader).await
     }
@@ -85,15 +102,16 @@ impl Loaded {
         context: &Context,
         reader: AccountId,
         wanted: &[(PostId, AccountId)],
+        others: &[AccountId],
     ) -> Result<()> {
         let caches = &context.caches;
         let asked = Instant::now();
         let (mut posts, mut accounts) = (Vec::new(), Vec::new());
         let mut hits = (0, 0);
         self.posts.reserve(wanted.len());
-        self.accounts.reserve(wanted.len());
+        self.accounts.reserve(wanted.len() + others.len());
         for (id, author) in wanted {
-            let is_others = *author != reader;
+            let is_others = *author != reader && !self.is_fresh;
             if let Entry::Vacant(place) = self.posts.entry(*id) {
                 let cached =
                     caches.posts.get(id, asked).filter(|_| is_others || !rules::holds("own_uncached"));
@@ -103,6 +121,9 @@ impl Loaded {
                 }
                 place.insert(cached.flatten());
             }
+        }
+        for author in wanted.iter().map(|(_, author)| author).chain(others) {
+            let is_others = *author != reader && !self.is_fresh;
             if let Entry::Vacant(place) = self.accounts.entry(*author) {
                 let cached = caches.accounts.get(author, asked).filter(|_| is_others);
                 match &cached {
@@ -139,13 +160,18 @@ impl Loaded {
         for known in self.accounts.values_mut().filter(|known| known.is_restricted.is_none()) {
             let Some(account) = &known.account else { continue };
             let may_restrict = account.id != reader && account.blocks + account.hides > 0;
-            known.is_restricted =
-                if may_restrict { cache.get(&(account.id, reader), asked) } else { Some(false) };
+            known.is_restricted = match may_restrict {
+                true => cache.get(&(account.id, reader), asked).filter(|_| !self.is_fresh),
+                false => Some(false),
+            };
             if known.is_restricted.is_none() {
                 open.push(account.id);
             }
         }
-        let found = try_join_all(open.iter().map(|id| context.restricts(*id, reader))).await?;
+        if open.is_empty() {
+            return Ok(());
+        }
+        let found = context.restrict_which(&open, reader).await?;
         for (id, is_restricted) in open.into_iter().zip(found) {
             cache.put((id, reader), asked, is_restricted);
             self.accounts.entry(id).or_default().is_restricted = Some(is_restricted);
@@ -163,6 +189,23 @@ impl Loaded {
 
     pub(super) fn account(&self, id: AccountId) -> Option<&Arc<Account>> {
         self.accounts.get(&id)?.account.as_ref()
+    }
+
+    /// An account that the reader may meet: active, and neither blocking it nor hiding from it.
+    pub(super) fn met_account(&self, id: AccountId) -> Option<&Arc<Account>> {
+        let known = self.accounts.get(&id)?;
+        known.account.as_ref().filter(|account| account.is_active() && known.is_restricted != Some(true))
+    }
+
+    /// A post with its author and original, as it stands on a page.
+    pub(super) fn page_post(&self, id: PostId, author: AccountId) -> PagePost {
+        let post = self.post(id, author).cloned();
+        let original = post.as_ref().and_then(|post| {
+            let original = post.header().original?;
+            let account = self.account(original.author)?.clone();
+            Some((original.id, self.post(original.id, original.author)?.clone(), account))
+        });
+        PagePost { post, account: self.account(author).cloned(), original, ..PagePost::bare(id, author) }
     }
 
     /// A post with its author, as the filter takes it; `None`: it is gone.

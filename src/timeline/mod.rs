@@ -8,6 +8,7 @@
 //! Invariants kept here: stamps are fetched before the home that is read under them; an entry shows only if every
 //! source is complete down to it; what a cache gives is at most `visible_within` old, and never one's own.
 
+mod around;
 mod caches;
 mod cursor;
 mod fill;
@@ -16,6 +17,7 @@ mod flights;
 mod home;
 mod list;
 mod load;
+mod marks;
 mod merge;
 mod outbox;
 mod page;
@@ -27,6 +29,7 @@ mod state;
 mod stored;
 mod sweep;
 mod unmark;
+mod view;
 
 pub use caches::{AccountCache, Aged, ObjectCache, PostCache};
 pub(crate) use caches::{Caches, OwnCaches};
@@ -35,11 +38,13 @@ pub(crate) use fill::{Fills, fill};
 pub use filter::{FilterFacts, HiddenBecause, PostFilter};
 pub use home::HomeStatus;
 pub(crate) use home::{Record, parse as parse_home, record_of, stored_posts};
+pub(crate) use marks::marks_of;
 pub(crate) use merge::Direction;
 pub(crate) use outbox::{newest_requests, page_request, read_newest, read_page};
-pub use page::{Page, PagePost, Query, Timeline};
+pub use page::{AROUND_MAX, Marks, Page, PagePost, Query, Timeline};
 pub(crate) use read::{Judged, explain, read};
 pub(crate) use state::load_state;
 pub(crate) use stored::stored;
 pub use stored::{HomeRecord, OutboxPost, StoredHome, StoredOutbox};
 pub(crate) use sweep::{keep_sweeping, sweep};
+pub(crate) use view::View;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cursor::{Cursor, Range};
 use crate::account::Account;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Post, Tag};
+use crate::post::{Post, PostRef, Tag};
 
 /// Which timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,7 +44,16 @@ pub struct Query {
     pub limit: Option<usize>,
     /// Whether the page carries posts, authors and originals, or only ids.
     pub hydrate: bool,
+    /// Whether it says what the reader likes, has bookmarked and reposted.
+    pub marks: bool,
+    /// So many of the newest likers of each post come along: up to 40.
+    pub likers: usize,
+    /// So many of the newest replies to each post come along, with their authors: up to 40.
+    pub replies: usize,
 }
+
+/// Most likers, and most replies, that come along with each post of a page.
+pub const AROUND_MAX: usize = 40;
 
 impl Query {
     /// The newest page of the reader's home.
@@ -95,6 +104,24 @@ impl Query {
     pub fn hydrated(self) -> Self {
         Self { hydrate: true, ..self }
     }
+
+    /// With what the reader likes, has bookmarked and reposted: one more trip to the servers.
+    #[must_use]
+    pub fn marked(self) -> Self {
+        Self { marks: true, ..self }
+    }
+
+    /// With so many of the newest likers of each post: up to 40.
+    #[must_use]
+    pub fn with_likers(self, likers: usize) -> Self {
+        Self { likers, ..self }
+    }
+
+    /// With so many of the newest replies to each post: up to 40.
+    #[must_use]
+    pub fn with_replies(self, replies: usize) -> Self {
+        Self { replies, ..self }
+    }
 }
 
 /// A post on a page.
@@ -110,6 +137,38 @@ pub struct PagePost {
     pub account: Option<Arc<Account>>,
     /// What it reposts or quotes, and who wrote that, on a hydrated page.
     pub original: Option<(PostId, Arc<Post>, Arc<Account>)>,
+    /// What the reader has done with it, if the query asks for that.
+    pub marks: Option<Marks>,
+    /// Its newest likers, if the query asks for them, as far as the reader may see them.
+    pub likers: Vec<Arc<Account>>,
+    /// The newest replies to it, newest first, if the query asks for them, as far as the reader may see them.
+    pub replies: Vec<PagePost>,
+}
+
+/// What a reader has done with a post. Of a plain repost: with its original, which is what is liked and answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// The reader likes it.
+    pub is_liked: bool,
+    /// The reader has bookmarked it.
+    pub is_bookmarked: bool,
+    /// The reader's own repost of it, without a comment.
+    pub repost: Option<PostId>,
+}
+
+impl PagePost {
+    /// Only that it is there.
+    pub(crate) fn bare(id: PostId, author: AccountId) -> Self {
+        let (likers, replies) = (Vec::new(), Vec::new());
+        Self { id, author, post: None, account: None, original: None, marks: None, likers, replies }
+    }
+
+    /// What is liked, answered and reposted when this is: of a plain repost its original.
+    pub fn subject(&self) -> PostRef {
+        let original =
+            self.post.as_ref().filter(|post| post.is_plain_repost()).and_then(|p| p.header().original);
+        original.unwrap_or(PostRef { id: self.id, author: self.author })
+    }
 }
 
 /// A page of a timeline, newest first.

@@ -7,17 +7,16 @@ use super::filter::shown_to;
 use super::load::named;
 use super::merge::Entry;
 use super::read::{ROUNDS_MAX, Reading};
-use super::state::{ReaderState, load_state, read_stamps, stamps_request};
-use crate::context::{Context, no_account};
+use super::state::{ReaderState, current_state};
+use crate::context::no_account;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Reference;
-use crate::graph::{Listed, list_of_references, post_list};
+use crate::graph::{self, Listed, post_list};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::{PostList, Tag};
 use crate::sharded::SortedSet;
 use crate::timeline::Page;
-use std::sync::Arc;
 
 impl Reading<'_> {
     /// An account's own posts.
@@ -26,7 +25,7 @@ impl Reading<'_> {
         if context.account(account).await?.is_none() {
             return Err(no_account(account));
         }
-        let state = reader_state(context, self.reader).await?;
+        let state = current_state(context, self.reader).await?;
         self.sources.add_outbox(account, None);
         self.go_on(&state, "profile").await
     }
@@ -48,19 +47,19 @@ impl Reading<'_> {
         self.sources.add_list(list);
         // Neither says anything about the other: nothing is claimed by both together.
         let asked = self.sources.ask(context, self.limit);
-        let (state, ()) = try_join(reader_state(context, reader), asked).await?;
+        let (state, ()) = try_join(current_state(context, reader), asked).await?;
         self.go_on(&state, kind).await
     }
 
     /// The replies to a post that the reader may see.
     pub(super) async fn replies(&mut self, post: PostId) -> Result<Page> {
         let (context, reader) = (self.context, self.reader);
-        let list = list_of_references(context, Reference::REPLY, post)?;
+        let list = graph::list(context, Reference::REPLY, post)?;
         self.sources.add_list(list.with_members());
         let asked = self.sources.ask(context, self.limit);
         let mut entry = [Entry { id: post.get(), author: 0 }];
         let parent = self.loaded.find_authors(context, &mut entry);
-        let (state, ((), ())) = try_join(reader_state(context, reader), try_join(asked, parent)).await?;
+        let (state, ((), ())) = try_join(current_state(context, reader), try_join(asked, parent)).await?;
         let no_post = || {
             let text = format!("there is no post {post} that account {reader} may see");
             Error::new(ErrorKind::NotFound, text)
@@ -87,17 +86,4 @@ impl Reading<'_> {
         meters::read(kind);
         Ok(self.page())
     }
-}
-
-/// A reader's state as of now: whom it follows, mutes and blocks.
-async fn reader_state(context: &Context, reader: AccountId) -> Result<Arc<ReaderState>> {
-    let answer = context.router().call(stamps_request(context, reader)).await?;
-    let stamps = read_stamps(reader, answer)?;
-    let known = context.caches.states.get(&reader);
-    if let Some(state) = known.filter(|state| state.is_of(&stamps)) {
-        return Ok(state);
-    }
-    let state = load_state(context, reader, None).await?;
-    context.caches.states.insert(reader, state.clone());
-    Ok(state)
 }

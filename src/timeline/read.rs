@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::around;
 use super::cursor::Cursor;
 use super::filter::{
     FilterFacts, HiddenBecause, PostFilter, Rules, shown_at_home, shown_on_list, shown_on_profile,
@@ -75,6 +76,8 @@ async fn read_or_explain(
     if limit == 0 || limit > PAGE_LEN_MAX {
         return Err(Error::invalid(format!("a page of {limit} posts: from 1 to {PAGE_LEN_MAX}")));
     }
+    around::check(query)?;
+    let query = &Query { hydrate: query.hydrate || around::is_wanted(query), ..*query };
     for _ in 0..TRIES_MAX {
         let mut reading = Reading::new(context, filter, reader, query, limit);
         reading.judged = explains.then(Vec::new);
@@ -85,8 +88,12 @@ async fn read_or_explain(
             Timeline::Tag(tag) => Try::Page(reading.tag(&tag).await?),
             Timeline::Replies(post) => Try::Page(reading.replies(post).await?),
         };
-        if let Try::Page(page) = tried {
-            return Ok((page, reading.judged));
+        if let Try::Page(mut page) = tried {
+            let judged = reading.judged.take();
+            if around::is_wanted(query) {
+                around::add(context, filter, reader, query, &mut page).await?;
+            }
+            return Ok((page, judged));
         }
     }
     Err(Error::unavailable(format!(
@@ -300,12 +307,11 @@ impl<'a> Reading<'a> {
     /// Takes what is safe to show, loads it, and keeps what the reader may see.
     pub(super) async fn show(&mut self, state: &ReaderState) -> Result<()> {
         while self.missing() > 0 {
-            let mut taken = self.sources.merge.take(self.missing());
+            let taken = self.sources.merge.take(self.missing());
             if taken.is_empty() {
                 return Ok(());
             }
             self.last = taken.last().map(|entry| entry.id);
-            self.loaded.find_authors(self.context, &mut taken).await?;
             let entries = named(&taken);
             self.loaded.entries(self.context, self.reader, &entries).await?;
             for (id, author) in entries {
@@ -405,17 +411,7 @@ impl<'a> Reading<'a> {
     }
 
     fn page_post(&self, id: PostId, author: AccountId) -> PagePost {
-        let bare = PagePost { id, author, post: None, account: None, original: None };
-        if !self.query.hydrate {
-            return bare;
-        }
-        let post = self.loaded.post(id, author).cloned();
-        let original = post.as_ref().and_then(|post| {
-            let original = post.header().original?;
-            let account = self.loaded.account(original.author)?.clone();
-            Some((original.id, self.loaded.post(original.id, original.author)?.clone(), account))
-        });
-        PagePost { post, account: self.loaded.account(author).cloned(), original, ..bare }
+        if self.query.hydrate { self.loaded.page_post(id, author) } else { PagePost::bare(id, author) }
     }
 
     /// Notes, once a day, that the reader has read: its home stays.

@@ -113,6 +113,18 @@ pub(crate) async fn load_state(
     Err(Error::unavailable(format!("account {reader} changes all the time; try again")))
 }
 
+/// A reader's state as it is now: the one that is remembered, if the stamps say so.
+pub(crate) async fn current_state(context: &Context, reader: AccountId) -> Result<Arc<ReaderState>> {
+    let stamps = read_stamps(reader, context.router().call(stamps_request(context, reader)).await?)?;
+    let known = context.caches.states.get(&reader);
+    if let Some(state) = known.filter(|state| state.is_of(&stamps)) {
+        return Ok(state);
+    }
+    let state = load_state(context, reader, None).await?;
+    context.caches.states.insert(reader, state.clone());
+    Ok(state)
+}
+
 async fn stamps(context: &Context, reader: AccountId) -> Result<(Stamps, Epoch)> {
     let answer: Answer = context.router().ask(stamps_request(context, reader)).await?;
     let epoch = answer.epoch.clone();

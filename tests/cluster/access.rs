@@ -21,7 +21,7 @@ use super::harness::{Model, account, impatient, members, options, own, pairs, te
 /// What a user needs, nothing else: docs/testing.md lists it with the reasons.
 const RIGHTS: &str = "+info +time +config|get +cluster|nodes +asking +wait +function|load +function|list +fcall \
                       +fcall_ro +get +set +expire +type +unlink +del +rename +setrange +setbit +getrange +bitfield +bitfield_ro +zadd +zrem \
-                      +zcard +zrange +zscore +zcount +zrangebyscore +zrevrangebyscore +hsetnx +hmget";
+                      +zcard +zrange +zscore +zmscore +zcount +zrangebyscore +zrevrangebyscore +hsetnx +hmget";
 
 /// What an engine needs on top; docs/router.md has both lists.
 const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hgetall +hincrby +hkeys +hlen +hrandfield +hscan +hset +lindex +llen \

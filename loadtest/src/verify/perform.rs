@@ -59,7 +59,14 @@ fn query_of(asked: Asked) -> tideline::Result<Query> {
     };
     let range = Range { max_id: post(asked.max)?, since_id: post(asked.since)?, min_id: post(asked.min)? };
     let cursor = asked.cursor.map(Cursor::below);
-    Ok(Query { timeline, range, cursor, limit: Some(asked.limit), hydrate: asked.hydrate })
+    Ok(Query {
+        timeline,
+        range,
+        cursor,
+        limit: Some(asked.limit),
+        hydrate: asked.hydrate,
+        ..Query::default()
+    })
 }
 
 impl Performer {

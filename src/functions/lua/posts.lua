@@ -30,6 +30,17 @@ local function outbox_place(key, id, length)
   return math.max(high, math.min(length, 1))
 end
 
+-- What an account has reposted without a comment is a local set of its own: originals with their authors, and as score
+-- the repost, by its place among all ids of the bucket, counted from a time in the middle of those that a double can
+-- tell apart (`ids.rs` counts the same way).
+local REPOSTS_FROM_MS = 1262304000000 -- 2010
+
+local function repost_score(ms, sequence, per_ms) return (ms - REPOSTS_FROM_MS) * per_ms + sequence end
+
+local function repost_id(score, per_ms, low)
+  return struct.pack('>I6I2', math.floor(score / per_ms) + REPOSTS_FROM_MS, low + score % per_ms)
+end
+
 -- Takes the next id of a bucket that no post has. Touching the post's key, which can't be declared, fails in a slot
 -- that moves, before anything is written.
 local function take_post_id(clock, head, caller_ms, per_ms, low)
@@ -39,7 +50,7 @@ local function take_post_id(clock, head, caller_ms, per_ms, low)
     local id = struct.pack('>I6I2', ms, low + sequence)
     if redis.call('EXISTS', head .. id) == 0 then
       write_clock(clock, ms, sequence, stamp)
-      return id
+      return id, repost_score(ms, sequence, per_ms)
     end
     sequence = sequence + 1
     if sequence >= per_ms then ms, sequence = ms + 1, 0 end
@@ -48,30 +59,46 @@ local function take_post_id(clock, head, caller_ms, per_ms, low)
 end
 
 -- post_publish: a new post: its id, its string, its author's outbox and home, the journal.
--- KEYS  clock, author's record, outbox, author's home, journal, author's followers; the token, if there is one
+-- KEYS  clock, author's record, outbox, author's home, journal, author's followers; of a plain repost what its author
+--       has reposted, and the piece of that (the set while it is small); the token, if there is one
 -- ARGV  what posts' keys begin with, the caller's milliseconds, ids per millisecond, the bucket's low bits, post,
 --       author, most entries of the journal, most ids of the outbox, owner, entry of the delivery, fit,
---       token's TTL in ms, then for each task about what it refers to: entry, the task's letter, what follows post and
---       author in it
--- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used;
---       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full
+--       token's TTL in ms (0: no token), '' or what is reposted and its author, piece (-1: small), depth, most members
+--       of a piece, then for each task about what it refers to: entry, the task's letter, what follows post and author
+--       in it
+-- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used, or it has reposted that;
+--       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full;
+--       of what it has reposted {'tree', tree}, {'full'}
 local function post_publish(keys, args)
   local record = redis.call('HMGET', keys[2], 's', 'm')
   if not record[1] then return { 'gone' } end
-  if #keys > 6 then
-    local before = redis.call('GET', keys[7])
+  local token = args[14] ~= '0' and keys[#keys]
+  if token then
+    local before = redis.call('GET', token)
     if before then return { 'again', before } end
+  end
+  local original, piece, depth = args[15], tonumber(args[16]), tonumber(args[17])
+  if original ~= '' then
+    local ok, answer = check_place(keys[7], piece, depth)
+    if not ok then return answer end
+    local before = redis.call('ZSCORE', keys[8], original)
+    local id = before and repost_id(tonumber(before), tonumber(args[3]), tonumber(args[4]))
+    -- Touching a post's key that isn't declared fails in a moving slot: before anything is written.
+    if id and redis.call('EXISTS', args[1] .. id) == 1 then return { 'again', id } end
+    if not before and redis.call('ZCARD', keys[8]) >= tonumber(args[18]) and depth < DEPTH_MAX then
+      return { 'full' }
+    end
   end
   -- Active, or limited: who may see its posts is the readers' affair.
   if record[1] ~= 'a' and record[1] ~= 'l' then return { 'state', record[1] } end
-  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 14) / 3) then return { 'busy' } end
+  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 18) / 3) then return { 'busy' } end
   local mode = string.sub(record[2] or 'P', 1, 1)
   local layout = LOCAL
   if redis.call('TYPE', keys[6]).ok == 'string' then
     layout = string.byte(redis.call('GETRANGE', keys[6], 0, 0))
   end
   local author, fit, most = args[6], fit_of(args, 11), tonumber(args[8])
-  local id = take_post_id(keys[1], args[1], tonumber(args[2]), tonumber(args[3]), tonumber(args[4]))
+  local id, score = take_post_id(keys[1], args[1], tonumber(args[2]), tonumber(args[3]), tonumber(args[4]))
   redis.call('SET', args[1] .. id, args[5])
   local length = redis.call('RPUSH', keys[3], id)
   if length == 1 then
@@ -85,12 +112,16 @@ local function post_publish(keys, args)
   if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
   local entries = {}
   if mode ~= PULL then entries = { args[10], args[9] .. 'D' .. id .. author } end
-  for i = 15, #args, 3 do
+  for i = 19, #args, 3 do
     entries[#entries + 1] = args[i]
     entries[#entries + 1] = args[9] .. args[i + 1] .. id .. author .. args[i + 2]
   end
   if #entries > 0 then redis.call('HSET', keys[5], unpack(entries)) end
-  if #keys > 6 then redis.call('SET', keys[7], id, 'PX', args[14]) end
+  if original ~= '' then
+    local new = redis.call('ZADD', keys[8], string.format('%.0f', score), original)
+    if piece >= 0 then redis.call('BITFIELD', keys[7], 'INCRBY', 'u56', 8, new) end
+  end
+  if token then redis.call('SET', token, id, 'PX', args[14]) end
   return { 'ok', id, mode, layout }
 end
 
@@ -111,18 +142,30 @@ local function post_edit(keys, args)
 end
 
 -- post_delete: takes a post away, for good: its outbox remembers.
--- KEYS  post, outbox, author's record, journal
--- ARGV  author, id, revision that the entries were made from (4 bytes), most entries of the journal, then entry,
---       value, ...
--- Reply {'ok'}; {'gone'}: there is no such post (any more), {'foreign'}, {'revision'}: it was edited since, {'busy'}
+-- KEYS  post, outbox, author's record, journal; of a plain repost what its author has reposted, and the piece of that
+-- ARGV  author, id, revision that the entries were made from (4 bytes), '' or what was reposted and its author, piece
+--       (-1: small), depth, the repost's score, most entries of the journal, then entry, value, ...
+-- Reply {'ok'}; {'gone'}: there is no such post (any more), {'foreign'}, {'revision'}: it was edited since, {'busy'},
+--       {'tree', tree}
 local function post_delete(keys, args)
   local header = redis.call('GETRANGE', keys[1], 4, 15)
   if #header < 12 then return { 'gone' } end
   if string.sub(header, 5, 12) ~= args[1] then return { 'foreign' } end
   if string.sub(header, 1, 4) ~= args[3] then return { 'revision' } end
-  local entries = (#args - 4) / 2
-  if entries > 0 and journal_full(keys[4], tonumber(args[4]), entries) then return { 'busy' } end
-  if entries > 0 then redis.call('HSET', keys[4], unpack(args, 5)) end
+  local entries = (#args - 8) / 2
+  if entries > 0 and journal_full(keys[4], tonumber(args[8]), entries) then return { 'busy' } end
+  local original, piece = args[4], tonumber(args[5])
+  if original ~= '' then
+    local ok, answer = check_place(keys[5], piece, tonumber(args[6]))
+    if not ok then return answer end
+  end
+  if entries > 0 then redis.call('HSET', keys[4], unpack(args, 9)) end
+  -- Only as long as it is this repost that is noted there.
+  local noted = original ~= '' and redis.call('ZSCORE', keys[6], original)
+  if noted and tonumber(noted) == tonumber(args[7]) then
+    redis.call('ZREM', keys[6], original)
+    if piece >= 0 then redis.call('BITFIELD', keys[5], 'INCRBY', 'u56', 8, -1) end
+  end
   redis.call('DEL', keys[1])
   local length = redis.call('LLEN', keys[2])
   local place = outbox_place(keys[2], args[2], length)

@@ -113,5 +113,5 @@ fn an_edit_makes_nothing_that_a_draft_could_not_be() {
     let language = Edit { language: Some(Some("e n".into())), ..Edit::default() };
     says(language.check(&post, 10), "only ASCII");
     let repost = Post::new(account(7), &Draft::text("so").quoting(reference(1, 2)));
-    empty.check(&repost, 10).unwrap();
+    says(empty.check(&repost, 10), "a quote keeps a text");
 }

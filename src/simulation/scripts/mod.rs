@@ -6,6 +6,7 @@ pub(super) mod lists;
 pub(super) mod modes;
 pub(super) mod posts;
 pub(super) mod reading;
+pub(super) mod social;
 pub(super) mod spreading;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use super::ends;
 use super::gates::{At, Gate};
 use super::history::Outcome;
 use super::instances::{ids_in, in_a_world, instance, watch};
+use super::lists_of_posts::check_lists;
 use super::operations::toggle;
 use super::shape::Shape;
 use super::truth;
@@ -191,6 +193,7 @@ impl Stage {
             ends::check_slots();
             ends::check_modes(when);
             ends::check_tokens();
+            check_lists(when);
             for account in &self.accounts {
                 self.publish(2, *account).await;
             }

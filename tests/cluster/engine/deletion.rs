@@ -71,8 +71,8 @@ async fn keys_of(engine: &Engine, id: AccountId) -> Vec<String> {
     found
 }
 
-fn list(engine: &Engine, what: &str, post: PostId) -> SortedSet<AccountId> {
-    engine.store().sets().named(&format!("{what}:{post}")).unwrap()
+fn list(engine: &Engine, what: &str, post: PostId) -> SortedSet<PostRef> {
+    engine.store().sets().of_post(post, what).unwrap()
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn of_a_deleted_account_only_its_record_is_left_and_its_replies_leave_othe
     drained(&engine).await;
     let replies = list(&engine, "replies", parent.id);
     assert_eq!(replies.len().await.unwrap(), 1);
-    assert!(replies.score(&AccountId::new(kept.get()).unwrap()).await.unwrap().is_some());
+    assert!(replies.score(&PostRef { id: kept, author: third }).await.unwrap().is_some());
     assert_eq!(list(&engine, "reposts", parent.id).len().await.unwrap(), 0);
     for what in ["replies", "reposts"] {
         assert_eq!(list(&engine, what, own.id).len().await.unwrap(), 0);

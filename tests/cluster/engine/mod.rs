@@ -11,6 +11,7 @@ mod inspect;
 mod mentions;
 mod modes;
 mod pages;
+mod social;
 mod tasks;
 
 use std::time::Duration;

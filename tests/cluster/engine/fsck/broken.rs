@@ -5,7 +5,7 @@ use std::time::Duration;
 use tideline::FindingKind::*;
 use tideline::post::{Draft, PostRef};
 use tideline::sharded::Step;
-use tideline::{AccountUpdate, EngineSettings, HomeStatus, Mode, Query, Way};
+use tideline::{AccountUpdate, EngineSettings, HomeStatus, Mode, Query, Social, Way};
 
 use super::*;
 use crate::engine::{engine, engine_with, small, tenant, walk_home};
@@ -190,24 +190,92 @@ async fn posts_and_outboxes_are_brought_in_line() {
 #[tokio::test]
 async fn lists_of_replies_and_reposts_are_brought_in_line() {
     let engine = engine().await;
-    let author = accounts(&engine, 1).await[0];
+    let [author, stranger] = accounts(&engine, 2).await[..] else { panic!("two were made") };
     let parent = PostRef { id: post(&engine, author).await, author };
     let other = post(&engine, author).await;
     let reply = engine.publish(author, &Draft::text("so").reply_to(parent)).await.unwrap().id;
     let repost = engine.publish(author, &Draft::repost(parent)).await.unwrap().id;
     drained(&engine).await;
-    let list =
-        |what: &str| engine.store().sets().named::<AccountId>(&format!("{what}:{}", parent.id)).unwrap();
-    let member = |post: PostId| AccountId::new(post.get()).unwrap();
+    let list = |what: &str| engine.store().sets().of_post::<PostRef>(parent.id, what).unwrap();
+    let member = |id: PostId| PostRef { id, author };
+    let key = |id: PostId| id.get().to_be_bytes();
+    let bucket = bucket_of(&engine, author);
     list("replies").remove(&[member(reply)]).await.unwrap();
-    heals(&engine, &[ListingMissing]).await;
+    heals(&engine, &[ListingMissing, PostCountWrong]).await;
     list("reposts").add(&[(member(other), 1.0)]).await.unwrap();
-    heals(&engine, &[ListingNeedless]).await;
-    raw(&engine, bucket_of(&engine, author), ('w', &other.get().to_be_bytes()), "DEL", &[]).await;
-    list("reposts").add(&[(member(other), 1.0)]).await.unwrap();
-    heals(&engine, &[PostGone, ListingNeedless]).await;
+    heals(&engine, &[ListingNeedless, PostCountWrong]).await;
+    // By an author who hasn't written it.
+    list("replies").add(&[(PostRef { id: reply, author: stranger }, 1.0)]).await.unwrap();
+    heals(&engine, &[ListingNeedless, PostCountWrong]).await;
+    raw(&engine, bucket, ('w', &key(other)), "DEL", &[]).await;
+    list("quotes").add(&[(member(other), 1.0)]).await.unwrap();
+    heals(&engine, &[PostGone, ListingNeedless, PostCountWrong]).await;
     assert_eq!(list("replies").len().await.unwrap(), 1);
     assert!(list("reposts").score(&member(repost)).await.unwrap().is_some());
+    let counts = async || {
+        let header = *engine.post(parent.id).await.unwrap().unwrap().header();
+        (header.replies, header.reposts, header.quotes, header.likes)
+    };
+    assert_eq!(counts().await, (1, 1, 0, 0));
+    raw(&engine, bucket, ('w', &key(parent.id)), "SETRANGE", &[b"64", &[9; 16]]).await;
+    heals(&engine, &[PostCountWrong]).await;
+    assert_eq!(counts().await, (1, 1, 0, 0));
+}
+
+#[tokio::test]
+async fn likes_bookmarks_and_notes_of_reposts_are_brought_in_line() {
+    let engine = engine().await;
+    let social = Social::new(&engine);
+    let [author, reader, stranger] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    let liked = PostRef { id: post(&engine, author).await, author };
+    social.like(reader, liked.id).await.unwrap();
+    let repost = social.repost(reader, liked.id).await.unwrap().id;
+    drained(&engine).await;
+    assert!(fsck(&engine, false).await.findings.is_empty());
+    let sets = engine.store().sets();
+    let list = sets.of_post::<AccountId>(liked.id, "likes").unwrap();
+    let since = list.score(&reader).await.unwrap();
+    list.remove(&[reader]).await.unwrap();
+    heals(&engine, &[PostCountWrong, TieUnlisted]).await;
+    // An old like of that account.
+    list.add(&[(reader, 1.0)]).await.unwrap();
+    heals(&engine, &[TieUnlisted]).await;
+    assert_eq!(list.score(&reader).await.unwrap(), since);
+    list.add(&[(stranger, 5.0)]).await.unwrap();
+    heals(&engine, &[PostCountWrong, TieNeedless]).await;
+    assert_eq!(list.score(&stranger).await.unwrap(), None);
+    // Of a post that never was: harmless.
+    let never = PostRef { id: PostId::from_u64(liked.id.get() + 1).unwrap(), author };
+    for what in ["likes", "bookmarks"] {
+        sets.of_account::<PostRef>(stranger, what).unwrap().add(&[(never, 5.0)]).await.unwrap();
+    }
+    assert!(fsck(&engine, false).await.is_clean());
+    heals(&engine, &[TieOfNothing]).await;
+    let noted = sets.of_account::<PostRef>(reader, "reposts").unwrap();
+    let place = noted.score(&liked).await.unwrap().unwrap();
+    noted.remove(&[liked]).await.unwrap();
+    heals(&engine, &[RepostUnnoted]).await;
+    assert_eq!(social.marks(reader, &[liked]).await.unwrap()[0].repost, Some(repost));
+    noted.add(&[(never, place)]).await.unwrap();
+    heals(&engine, &[RepostNoteNeedless]).await;
+    assert_eq!(noted.len().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn lists_of_posts_that_are_gone_go() {
+    let engine = engine().await;
+    let author = accounts(&engine, 1).await[0];
+    let gone = post(&engine, author).await;
+    engine.delete(author, gone).await.unwrap();
+    drained(&engine).await;
+    // A small one, and one with a tree.
+    let replies = engine.store().sets().of_post::<PostRef>(gone, "replies").unwrap();
+    replies.add(&[(PostRef { id: gone, author }, 1.0)]).await.unwrap();
+    let likes = engine.store().sets().of_post::<AccountId>(gone, "likes").unwrap();
+    let likers: Vec<_> = (1..200).map(|n| (AccountId::new(n).unwrap(), 1.0)).collect();
+    likes.add(&likers).await.unwrap();
+    heals(&engine, &[ListOrphaned]).await;
+    assert_eq!((replies.len().await.unwrap(), likes.len().await.unwrap()), (0, 0));
 }
 
 #[tokio::test]

@@ -1,0 +1,85 @@
+//! The lists of a post, and the numbers in it that say how long they are.
+
+use super::sets::{leaf_args, push_score};
+use super::{fcall, unexpected};
+use crate::cluster::{Command, Reply};
+use crate::error::Result;
+use crate::ids::AccountId;
+
+/// Puts a member on a list of a post, or takes it off.
+#[derive(Debug)]
+pub(crate) struct ListSet<'a> {
+    /// Post, list, its piece (the list while it is small).
+    pub(crate) keys: [Vec<u8>; 3],
+    pub(crate) author: AccountId,
+    /// Where the number of members stands in the post.
+    pub(crate) count_offset: usize,
+    /// Piece and depth; `None` for a small list.
+    pub(crate) leaf: Option<(u32, u32)>,
+    pub(crate) piece_limit: u32,
+    pub(crate) change: ListChange,
+    pub(crate) member: &'a [u8],
+}
+
+/// What is to become of a member.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum ListChange {
+    /// On it, with this score if it had a lower one or none.
+    On(f64),
+    /// Off it.
+    Off,
+    /// Off it, if its score is below this one.
+    OffBelow(f64),
+}
+
+/// What became of a [`ListSet`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ListAnswer {
+    /// So many members are on the list now.
+    Done(u64),
+    /// There is no such post, so nothing can be on its list.
+    NoPost,
+    /// The caller's copy of the tree is old; empty: the list is small.
+    Tree(Vec<u8>),
+    Full,
+}
+
+impl ListSet<'_> {
+    pub(crate) fn command(&self) -> Command {
+        let (sign, score) = match self.change {
+            ListChange::On(score) => ("+", Some(score)),
+            ListChange::Off => ("-", None),
+            ListChange::OffBelow(score) => ("-", Some(score)),
+        };
+        let command = fcall("list_set", &self.keys).arg(&self.author.to_bytes()).arg(self.count_offset);
+        let mut command = leaf_args(command.arg(sign), self.leaf).arg(self.piece_limit);
+        match score {
+            Some(score) => push_score(&mut command, score),
+            None => drop(command.push("")),
+        }
+        command.arg(self.member)
+    }
+}
+
+impl ListAnswer {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        let reply = reply.into_array()?;
+        Ok(match reply.as_slice() {
+            [word] if word.bytes()? == b"gone" => Self::NoPost,
+            [word] if word.bytes()? == b"full" => Self::Full,
+            [word, members] if word.bytes()? == b"ok" => Self::Done(members.count()?),
+            [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
+            _ => return Err(unexpected("list_set", &reply)),
+        })
+    }
+}
+
+/// Drops keys of the lists of a post that is gone. `keys`: the post first. Answers 0 if it is there.
+pub(crate) fn list_drop(keys: &[Vec<u8>]) -> Command {
+    fcall("list_drop", keys)
+}
+
+/// Writes how many members a list has into its post. `keys`: post, list.
+pub(crate) fn list_recount(keys: &[Vec<u8>; 2], author: AccountId, count_offset: usize) -> Command {
+    fcall("list_recount", keys).arg(&author.to_bytes()).arg(count_offset)
+}

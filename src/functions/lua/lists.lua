@@ -1,0 +1,63 @@
+-- The lists of a post, who likes it and what answers, reposts or quotes it, are local sets beside it, and how many
+-- members each has stands in the post itself. So both change in one function, and no list outlives its post by that.
+
+local AUTHOR_FROM, AUTHOR_TO = 8, 15
+
+local function is_post_of(post, author) return redis.call('GETRANGE', post, AUTHOR_FROM, AUTHOR_TO) == author end
+
+-- Writes how many members a list has into its post.
+local function write_count(post, offset, members)
+  redis.call('SETRANGE', post, offset, struct.pack('>I4', math.min(members, 4294967295)))
+end
+
+-- list_set: puts a member on a list of a post, or takes it off, and counts anew.
+-- KEYS  post, list, its piece (the list while it is small)
+-- ARGV  the post's author, where the number stands in the post, '+' or '-', piece (-1: small), depth, most members of
+--       a piece, score ('+': a member never gets a lower one; '-': only if the member's is below, '' always), member
+-- Reply {'ok', members in all}; {'gone'}: there is no such post of that author, nothing was added; {'tree', tree};
+--       {'full'}
+local function list_set(keys, args)
+  local post, key, place = keys[1], keys[2], keys[3]
+  local piece, depth, score, member = tonumber(args[4]), tonumber(args[5]), args[7], args[8]
+  local is_there = is_post_of(post, args[1])
+  local ok, answer = check_place(key, piece, depth)
+  if not ok then return answer end
+  local is_on_it, by = redis.call('ZSCORE', place, member), 0
+  if args[3] == '+' then
+    if not is_there then return { 'gone' } end
+    if not is_on_it and redis.call('ZCARD', place) >= tonumber(args[6]) and depth < DEPTH_MAX then
+      return { 'full' }
+    end
+    by = redis.call('ZADD', place, 'GT', score, member)
+  elseif is_on_it and (score == '' or tonumber(is_on_it) < tonumber(score)) then
+    by = 0 - redis.call('ZREM', place, member)
+  end
+  if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
+  local members = set_total(key, piece)
+  if is_there then write_count(post, args[2], members) end
+  return { 'ok', members }
+end
+
+-- list_drop: drops keys of the lists of a post that is gone.
+-- KEYS  post, key, ...
+-- Reply 1, or 0: the post is there
+local function list_drop(keys)
+  if redis.call('EXISTS', keys[1]) == 1 then return 0 end
+  redis.call('UNLINK', unpack(keys, 2))
+  return 1
+end
+
+-- list_recount: writes how many members a list has into its post.
+-- KEYS  post, list
+-- ARGV  the post's author, where the number stands in the post
+-- Reply 1, or 0: there is no such post of that author
+local function list_recount(keys, args)
+  if not is_post_of(keys[1], args[1]) then return 0 end
+  local is_small = redis.call('TYPE', keys[2]).ok ~= 'string'
+  write_count(keys[1], args[2], set_total(keys[2], is_small and -1 or 0))
+  return 1
+end
+
+register('list_set', list_set, {})
+register('list_drop', list_drop, { 'allow-oom' })
+register('list_recount', list_recount, { 'allow-oom' })

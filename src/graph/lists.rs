@@ -1,0 +1,131 @@
+//! The lists of a post: who likes it, and what answers, reposts or quotes it. They lie beside the post, in its bucket,
+//! and never spread; how many members each has stands in the post's header, written by the function that changes it.
+//!
+//! All of them are derived: of what a post says it refers to, and of what an account says it likes. So a list only
+//! has members while its post is there, and whoever brings one in line reads the truth again.
+
+use crate::cluster::{Command, Request, Touched};
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::fanout::Reference;
+use crate::functions::{self, ListAnswer, ListChange, ListSet};
+use crate::ids::{AccountId, PostId};
+use crate::post::PostRef;
+use crate::post::layout::{LIKES_OFFSET, QUOTES_OFFSET, REPLIES_OFFSET, REPOSTS_OFFSET};
+use crate::sharded::{Member, SortedSet};
+
+/// The list of who likes a post, beside those of [`Reference`].
+pub(crate) const LIKES: u8 = b'l';
+/// Every list: its letter, its name, and where its length stands in the post.
+pub(crate) const LISTS: [(u8, &str, usize); 4] = [
+    (Reference::REPLY, "replies", REPLIES_OFFSET),
+    (Reference::REPOST, "reposts", REPOSTS_OFFSET),
+    (Reference::QUOTE, "quotes", QUOTES_OFFSET),
+    (LIKES, "likes", LIKES_OFFSET),
+];
+/// Tries of one change between splits of the list.
+const TRIES_MAX: usize = 64;
+/// Keys dropped in one call.
+const KEYS_AT_ONCE: usize = 500;
+
+/// What answers, reposts or quotes a post: posts with their authors, by the time of their writing.
+pub(crate) fn list(context: &Context, kind: u8, post: PostId) -> Result<SortedSet<PostRef>> {
+    context.sets().of_post(post, layout_of(kind)?.0)
+}
+
+/// Who likes a post, by stamps of their own buckets.
+pub(crate) fn likers(context: &Context, post: PostId) -> Result<SortedSet<AccountId>> {
+    context.sets().of_post(post, layout_of(LIKES)?.0)
+}
+
+/// The name of a list, and where its length stands in the post.
+fn layout_of(kind: u8) -> Result<(&'static str, usize)> {
+    let found = LISTS.iter().find(|(letter, ..)| *letter == kind);
+    found.map(|(_, name, offset)| (*name, *offset)).ok_or_else(|| {
+        Error::internal(format!("posts have no list `{}` in this release", [kind].escape_ascii()))
+    })
+}
+
+/// Puts a member on a list of a post, or takes it off; a list whose post is gone takes nobody.
+pub(super) async fn set_member<M: Member>(
+    context: &Context,
+    (post, kind): (PostRef, u8),
+    member: &M,
+    change: ListChange,
+    touched: &mut Touched,
+) -> Result<()> {
+    let (name, count_offset) = layout_of(kind)?;
+    let set = context.sets().of_post::<M>(post.id, name)?;
+    let (sets, buckets) = (context.sets(), context.keys().buckets());
+    for _ in 0..TRIES_MAX {
+        let piece = set.piece_of(member);
+        let [root, place] = sets.piece_keys(&piece);
+        let bytes = member.to_bytes();
+        let wanted = ListSet {
+            keys: [context.keys().post(post.id), root, place],
+            author: post.author,
+            count_offset,
+            leaf: piece.leaf(),
+            piece_limit: sets.piece_limit(),
+            change,
+            member: bytes.as_ref(),
+        };
+        let slot = buckets.slot(post.id.bucket(buckets));
+        let answer = context.router().ask(Request::write(slot, wanted.command())).await?;
+        touched.add(&answer);
+        match ListAnswer::parse(answer.ok()?)? {
+            ListAnswer::Done(_) | ListAnswer::NoPost => return Ok(()),
+            ListAnswer::Tree(tree) => drop(sets.piece_heirs(&piece, &tree)?),
+            ListAnswer::Full => sets.split_piece(&piece).await?,
+        }
+    }
+    Err(Error::new(ErrorKind::Conflict, format!("the {name} of post {} change all the time", post.id)))
+}
+
+/// Drops the lists of posts that are gone; those of posts that are there stay. The post goes first, in the same slot:
+/// nothing can bring it back without its lists.
+pub(crate) async fn drop_lists(context: &Context, posts: &[PostId]) -> Result<()> {
+    let mut lists = Vec::with_capacity(LISTS.len() * posts.len());
+    for post in posts {
+        for (_, name, _) in LISTS {
+            // What its members are doesn't matter for dropping it.
+            lists.push((*post, context.sets().of_post::<AccountId>(*post, name)?));
+        }
+    }
+    let exists = |(_, set): &(PostId, SortedSet<AccountId>)| {
+        Request::read(slot_of(context, set), Command::new("EXISTS").arg(&set.root_key()))
+    };
+    let exist = context.run_all(lists.iter().map(exists).collect()).await?;
+    // Most have none.
+    for ((post, set), exists) in lists.iter().zip(exist) {
+        if exists.ok()?.int()? == 1 {
+            drop_list(context, *post, set).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The first key says which pieces there are, and goes last.
+async fn drop_list(context: &Context, post: PostId, set: &SortedSet<AccountId>) -> Result<()> {
+    let mut keys = set.keys_at_home().await?;
+    keys.reverse();
+    for keys in keys.chunks(KEYS_AT_ONCE) {
+        let all: Vec<Vec<u8>> = std::iter::once(context.keys().post(post)).chain(keys.to_vec()).collect();
+        let command = functions::list_drop(&all);
+        context.router().call(Request::write(slot_of(context, set), command)).await?;
+    }
+    Ok(())
+}
+
+fn slot_of(context: &Context, set: &SortedSet<AccountId>) -> u16 {
+    context.keys().buckets().slot(set.home_bucket())
+}
+
+/// Writes how long a list of a post is into the post.
+pub(crate) async fn recount(context: &Context, post: PostRef, kind: u8) -> Result<()> {
+    let (name, offset) = layout_of(kind)?;
+    let set = context.sets().of_post::<AccountId>(post.id, name)?;
+    let keys = [context.keys().post(post.id), set.root_key()];
+    let command = functions::list_recount(&keys, post.author, offset);
+    context.router().call(Request::write(slot_of(context, &set), command)).await.map(drop)
+}

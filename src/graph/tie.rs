@@ -1,0 +1,178 @@
+//! Likes and bookmarks. What an account likes and bookmarks lies with it and is true; who likes a post lies with the
+//! post, is derived, and `tie` brings it in line. Bookmarks are nobody else's affair.
+
+use std::sync::Arc;
+
+use super::lists::{LIKES, set_member};
+use crate::account::AccountState;
+use crate::cluster::{Command, Epoch, Request, Touched};
+use crate::context::{Context, changed_always, draw, no_account};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fanout::{Ended, Entry, Task, accept, journal_full, reserve};
+use crate::functions::{self, ListChange, Mark, TieAnswer, TieLook, TieSet, mark};
+use crate::ids::AccountId;
+use crate::meters;
+use crate::post::PostRef;
+use crate::rules;
+use crate::sharded::SortedSet;
+
+/// Tries of one change between others of the same account, and between splits.
+const TRIES_MAX: usize = 64;
+
+/// What ties an account to a post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Tie {
+    Like,
+    Bookmark,
+}
+
+impl Tie {
+    fn label(self, on: bool) -> &'static str {
+        match (self, on) {
+            (Self::Like, true) => "like",
+            (Self::Like, false) => "unlike",
+            (Self::Bookmark, true) => "bookmark",
+            (Self::Bookmark, false) => "unbookmark",
+        }
+    }
+
+    /// What an account has tied so.
+    pub(crate) fn set(self, context: &Context, account: AccountId) -> Result<SortedSet<PostRef>> {
+        match self {
+            Self::Like => context.likes(account),
+            Self::Bookmark => context.bookmarks(account),
+        }
+    }
+}
+
+/// Likes or bookmarks a post, or takes that back. That it may be seen is the caller's affair.
+pub(crate) async fn set_tie(
+    context: &Arc<Context>,
+    account: AccountId,
+    post: PostRef,
+    what: Tie,
+    on: bool,
+) -> Result<Epoch> {
+    let set = what.set(context, account)?;
+    let (keys, sets, bucket) = (context.keys(), context.sets(), context.bucket(account));
+    let set_limit = match what {
+        Tie::Like => context.settings.likes_max,
+        Tie::Bookmark => context.settings.bookmarks_max,
+    };
+    let mut lost = None;
+    for _ in 0..TRIES_MAX {
+        let _place = reserve(context, usize::from(what == Tie::Like))?;
+        let seen = ties_stamp(context, account).await?;
+        let entry =
+            (what == Tie::Like).then(|| Entry::new(bucket, context.instance, Task::Tie { account, post }));
+        let piece = set.piece_of(&post);
+        let [root, place] = sets.piece_keys(&piece);
+        let change = TieSet {
+            keys: [keys.account(account), keys.clock(bucket), keys.journal(bucket), root, place],
+            seen,
+            new_stamp: draw(),
+            on,
+            leaf: piece.leaf(),
+            piece_limit: sets.piece_limit(),
+            set_limit,
+            post,
+            journal_most: context.settings.journal_max,
+            entry: entry.as_ref().map(|entry| (entry.id, entry.stored())),
+        };
+        let answer = match context.once(context.slot(account), change.command()).await {
+            // It may have run: the next try finds out, under another stamp.
+            Err(e) if e.kind() == ErrorKind::Unknown => {
+                lost = Some(e);
+                continue;
+            }
+            answer => answer?,
+        };
+        let epoch = answer.epoch.clone();
+        match TieAnswer::parse(answer.ok()?)? {
+            TieAnswer::Done { has_changed } => {
+                if let Some(entry) = entry.filter(|_| has_changed) {
+                    drop(accept(context, entry));
+                }
+                meters::graph_change(what.label(on));
+                return Ok(epoch);
+            }
+            TieAnswer::Stamp => {}
+            TieAnswer::Tree(tree) => drop(sets.piece_heirs(&piece, &tree)?),
+            TieAnswer::PieceFull => sets.split_piece(&piece).await?,
+            TieAnswer::NoAccount => return Err(no_account(account)),
+            TieAnswer::State(state) => {
+                let state = AccountState::from_letter(state);
+                let text = format!("account {account} is {state:?}: it cannot like or bookmark");
+                return Err(Error::invalid(text));
+            }
+            TieAnswer::JournalFull => return Err(journal_full(context)),
+            TieAnswer::Limit => {
+                let verb = if what == Tie::Like { "likes" } else { "has bookmarked" };
+                return Err(Error::invalid(format!("account {account} {verb} {set_limit} posts already")));
+            }
+        }
+    }
+    Err(lost.unwrap_or_else(|| changed_always(account)))
+}
+
+/// An account's ties stamp; `None`: it has never liked or bookmarked.
+async fn ties_stamp(context: &Context, account: AccountId) -> Result<Option<Mark>> {
+    let command = Command::new("HGET").arg(&context.keys().account(account)).arg("i");
+    let stamp = context.router().call(Request::read(context.slot(account), command)).await?;
+    if stamp.is_nil() { Ok(None) } else { mark(&stamp).map(Some) }
+}
+
+/// Looks at whether an account likes a post, and brings the post's list in line with that.
+///
+/// A list never has a member that its account doesn't like: it is looked at again after an addition, and who takes one
+/// off names a stamp that is below the next like.
+pub(crate) async fn settle_tie(
+    context: &Context,
+    account: AccountId,
+    post: PostRef,
+    touched: &mut Touched,
+) -> Result<Ended> {
+    let mut look = look_at(context, account, post, touched).await?;
+    for _ in 0..TRIES_MAX {
+        // What was seen must last before the list says so: else nobody would look again.
+        context.router().fence(touched).await?;
+        let change = match look {
+            TieLook::Tied(since) => ListChange::On(since),
+            TieLook::Not(stamp) => ListChange::OffBelow(stamp),
+            TieLook::Tree(_) => return Err(Error::internal("the look at a like went on with a tree")),
+        };
+        set_member(context, (post, LIKES), &account, change, touched).await?;
+        if matches!(look, TieLook::Not(_)) || !rules::holds("tie_again") {
+            return Ok(Ended::Done);
+        }
+        // It may have been taken back, and that settled, before we wrote.
+        let again = look_at(context, account, post, touched).await?;
+        if again == look {
+            return Ok(Ended::Done);
+        }
+        look = again;
+    }
+    Err(Error::unavailable(format!("whether account {account} likes post {} changes all the time", post.id)))
+}
+
+async fn look_at(
+    context: &Context,
+    account: AccountId,
+    post: PostRef,
+    touched: &mut Touched,
+) -> Result<TieLook> {
+    let (keys, sets, set) = (context.keys(), context.sets(), context.likes(account)?);
+    for _ in 0..TRIES_MAX {
+        let piece = set.piece_of(&post);
+        let [root, place] = sets.piece_keys(&piece);
+        let of = [keys.account(account), keys.clock(context.bucket(account)), root, place];
+        let command = functions::tie_look(&of, piece.leaf(), post);
+        let answer = context.router().ask(Request::write(context.slot(account), command)).await?;
+        touched.add(&answer);
+        match TieLook::parse(answer.ok()?)? {
+            TieLook::Tree(tree) => drop(sets.piece_heirs(&piece, &tree)?),
+            seen => return Ok(seen),
+        }
+    }
+    Err(Error::unavailable(format!("what account {account} likes was split again and again")))
+}

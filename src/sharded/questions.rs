@@ -1,0 +1,242 @@
+//! Questions to many local sets in one batch: the scores of some members, or the newest members. For pages, which ask
+//! dozens of small sets at once.
+
+use std::collections::BTreeMap;
+
+use super::Sets;
+use super::local::{LocalKey, Probe, ROUNDS_MAX, Spot, Trees, overtaken};
+use super::page::{Merged, Order, ScoreRange, Scored, Source, merge};
+use super::set::{range_command, read_source};
+use super::tree::hash;
+use super::{Member, SortedSet};
+use crate::cluster::{Command, Reply};
+use crate::error::{Error, Result};
+
+/// What is asked of a set.
+#[derive(Debug)]
+enum What {
+    Scores(Vec<Vec<u8>>),
+    Newest(usize),
+}
+
+/// Questions to local sets, put together and asked in one go.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    sets: Vec<LocalKey>,
+    asked: Vec<What>,
+}
+
+/// What one set answered.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// In the order of the members.
+    Scores(Vec<Option<f64>>),
+    /// From the highest score down.
+    Newest(Vec<Scored>),
+}
+
+impl Told {
+    /// The scores, of a question for scores.
+    pub(crate) fn scores(self) -> Vec<Option<f64>> {
+        if let Self::Scores(scores) = self { scores } else { Vec::new() }
+    }
+
+    /// The members as they are stored, of a question for the newest.
+    pub(crate) fn members(self) -> Vec<Vec<u8>> {
+        let Self::Newest(newest) = self else { return Vec::new() };
+        newest.into_iter().map(|entry| entry.member).collect()
+    }
+
+    /// The members, of a question for the newest.
+    pub(crate) fn newest<M: Member>(self) -> Result<Vec<M>> {
+        self.members().iter().map(|member| M::from_bytes(member)).collect()
+    }
+}
+
+/// How far one question is.
+enum Progress {
+    /// Members whose scores are open, and all scores.
+    Scores(Vec<usize>, Vec<Option<f64>>),
+    /// What each spot gave, how deep it was read, and whether it must be read (again).
+    Newest(BTreeMap<Spot, (Source, usize, bool)>),
+}
+
+/// One command of a batch: at a spot, of question number `of`.
+struct Ask {
+    members: Vec<usize>,
+    depth: usize,
+}
+
+impl Questions {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+
+    /// Asks for the scores of members.
+    pub(crate) fn scores<M: Member>(&mut self, set: &SortedSet<M>, members: impl IntoIterator<Item = M>) {
+        self.sets.push(set.home.clone());
+        let bytes = members.into_iter().map(|member| member.to_bytes().as_ref().to_vec());
+        self.asked.push(What::Scores(bytes.collect()));
+    }
+
+    /// Asks for the members with the highest scores.
+    pub(crate) fn newest<M: Member>(&mut self, set: &SortedSet<M>, most: usize) {
+        self.sets.push(set.home.clone());
+        self.asked.push(What::Newest(most));
+    }
+
+    /// Asks, and gives the answers in the order of the questions. One batch; another one only where a set has been split
+    /// since this process has last looked, or has more of the newest in one piece than its share.
+    pub(crate) async fn ask(&self, sets: &Sets) -> Result<Vec<Told>> {
+        let mut trees = sets.trees_of(&self.sets);
+        let begin = |(number, what): (usize, &What)| match what {
+            What::Scores(members) => {
+                Progress::Scores((0..members.len()).collect(), vec![None; members.len()])
+            }
+            What::Newest(most) => Progress::newest(&trees, number, *most),
+        };
+        let mut progress: Vec<Progress> = self.asked.iter().enumerate().map(begin).collect();
+        for _ in 0..ROUNDS_MAX {
+            let (probes, asks) = self.round(&trees, &progress);
+            if probes.is_empty() {
+                return Ok(self.told(progress));
+            }
+            let command = |key: &[u8], of: usize| self.command(key, &probes[of], &asks[of]);
+            let replies = sets.probe(&self.sets, &mut trees, &probes, command).await?;
+            if trees.iter().flatten().any(|tree| tree.is_spread()) {
+                return Err(Error::internal("a set that must stay local was spread"));
+            }
+            for ((probe, ask), reply) in probes.iter().zip(asks).zip(replies) {
+                progress[probe.set].take(&trees, probe, ask, reply, &self.asked[probe.set])?;
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// What is still to be asked.
+    fn round(&self, trees: &Trees, progress: &[Progress]) -> (Vec<Probe>, Vec<Ask>) {
+        let (mut probes, mut asks) = (Vec::new(), Vec::new());
+        let mut push = |set, spot, ask| {
+            probes.push(Probe { set, spot, of: asks.len() });
+            asks.push(ask);
+        };
+        for (set, (progress, what)) in progress.iter().zip(&self.asked).enumerate() {
+            match (progress, what) {
+                (Progress::Scores(open, _), What::Scores(members)) => {
+                    let mut by_spot: BTreeMap<Spot, Vec<usize>> = BTreeMap::new();
+                    for member in open {
+                        let spot = Spot::of(trees[set].as_deref(), hash(&members[*member]));
+                        by_spot.entry(spot).or_default().push(*member);
+                    }
+                    by_spot
+                        .into_iter()
+                        .for_each(|(spot, members)| push(set, spot, Ask { members, depth: 0 }));
+                }
+                (Progress::Newest(spots), _) => {
+                    let open = spots.iter().filter(|(_, (.., is_open))| *is_open);
+                    let ask = |(spot, (_, depth, _)): (&Spot, &(Source, usize, bool))| {
+                        (*spot, Ask { members: Vec::new(), depth: *depth })
+                    };
+                    open.map(ask).for_each(|(spot, ask)| push(set, spot, ask));
+                }
+                _ => {}
+            }
+        }
+        (probes, asks)
+    }
+
+    fn command(&self, key: &[u8], probe: &Probe, ask: &Ask) -> Command {
+        match &self.asked[probe.set] {
+            What::Scores(members) => {
+                let command = Command::new("ZMSCORE").arg(key);
+                ask.members.iter().fold(command, |command, member| command.arg(&members[*member]))
+            }
+            What::Newest(_) => range_command(key, ScoreRange::default(), ask.depth, Order::Descending),
+        }
+    }
+
+    fn told(&self, progress: Vec<Progress>) -> Vec<Told> {
+        let told = |(progress, what): (Progress, &What)| match (progress, what) {
+            (Progress::Scores(_, scores), _) => Told::Scores(scores),
+            (Progress::Newest(spots), What::Newest(most)) => Told::Newest(Progress::merged(&spots, *most)),
+            (Progress::Newest(_), _) => Told::Newest(Vec::new()),
+        };
+        progress.into_iter().zip(&self.asked).map(told).collect()
+    }
+}
+
+impl Progress {
+    /// Every spot of a set, to be read to its share of the newest.
+    fn newest(trees: &Trees, set: usize, most: usize) -> Self {
+        let spots = Spot::all_from(trees[set].as_deref(), 0);
+        let share = (2 * most / spots.len().max(1) + 2).min(most);
+        Self::Newest(spots.into_iter().map(|spot| (spot, (Source::default(), share, true))).collect())
+    }
+
+    fn take(
+        &mut self,
+        trees: &Trees,
+        probe: &Probe,
+        ask: Ask,
+        reply: Option<Reply>,
+        what: &What,
+    ) -> Result<()> {
+        match (self, what) {
+            (Self::Scores(open, scores), _) => {
+                // Split meanwhile: asked again, by the new tree.
+                let Some(reply) = reply else { return Ok(()) };
+                open.retain(|member| !ask.members.contains(member));
+                for (member, score) in ask.members.into_iter().zip(reply.into_array()?) {
+                    scores[member] = if score.is_nil() { None } else { Some(score.double()?) };
+                }
+            }
+            (Self::Newest(spots), What::Newest(most)) => match reply {
+                Some(reply) => {
+                    let source = read_source(probe.spot, reply, ask.depth)?;
+                    spots.insert(probe.spot, (source, ask.depth, false));
+                    Self::deepen(spots, *most);
+                }
+                None => {
+                    let heirs = probe.spot.heirs(trees[probe.set].as_deref());
+                    // It has shrunk (a failover), or was small: what was read elsewhere counts no more.
+                    if heirs.is_empty() || heirs == [probe.spot] {
+                        *spots = match Self::newest(trees, probe.set, *most) {
+                            Self::Newest(spots) => spots,
+                            Self::Scores(..) => BTreeMap::new(),
+                        };
+                    } else {
+                        spots.remove(&probe.spot);
+                        spots.extend(
+                            heirs.into_iter().map(|heir| (heir, (Source::default(), ask.depth, true))),
+                        );
+                    }
+                }
+            },
+            (Self::Newest(_), What::Scores(_)) => {}
+        }
+        Ok(())
+    }
+
+    /// Once every spot was read: has those read deeper that might hold more of the newest.
+    fn deepen(spots: &mut BTreeMap<Spot, (Source, usize, bool)>, most: usize) {
+        if spots.values().any(|(.., is_open)| *is_open) {
+            return;
+        }
+        let sources: Vec<Source> = spots.values().map(|(source, ..)| source.clone()).collect();
+        if let Merged::Deepen(deeper) = merge(&sources, None, most, Order::Descending) {
+            for (number, (_, depth, is_open)) in spots.values_mut().enumerate() {
+                if deeper.contains(&number) {
+                    (*depth, *is_open) = (*depth * 4, true);
+                }
+            }
+        }
+    }
+
+    fn merged(spots: &BTreeMap<Spot, (Source, usize, bool)>, most: usize) -> Vec<Scored> {
+        let sources: Vec<Source> = spots.values().map(|(source, ..)| source.clone()).collect();
+        match merge(&sources, None, most, Order::Descending) {
+            Merged::Page(page) => page,
+            Merged::Deepen(_) => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The conversation around a post: what it answers, up to the beginning, and what answers it, down.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Social;
+use crate::error::Result;
+use crate::fanout::Reference;
+use crate::graph;
+use crate::ids::{AccountId, PostId};
+use crate::meters;
+use crate::post::PostRef;
+use crate::sharded::Questions;
+use crate::timeline::{PagePost, View};
+
+/// Most posts above a post. Each costs a trip: only a post says what it answers.
+pub const ANCESTORS_MAX: usize = 40;
+/// Most posts below a post.
+pub const DESCENDANTS_MAX: usize = 200;
+/// How far down: each level costs two trips.
+const DEPTH_MAX: usize = 20;
+/// Newest replies to one post.
+const REPLIES_MAX: usize = 60;
+
+/// What a reader may see of the conversation around a post.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conversation {
+    /// What the post answers, what that answers, and so on: the first of all first. Up to [`ANCESTORS_MAX`].
+    pub ancestors: Vec<PagePost>,
+    /// The post itself.
+    pub post: PagePost,
+    /// What answers it, each post followed by what answers that, the oldest first. Up to [`DESCENDANTS_MAX`].
+    pub descendants: Vec<PagePost>,
+}
+
+impl Social {
+    /// The conversation around a post, as far as the reader may see it, hydrated and marked. What stands between two
+    /// posts and is gone, or not for the reader, is left out; above a post that is gone nothing is known.
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the reader may not see it.
+    pub async fn conversation(&self, reader: AccountId, post: PostId) -> Result<Conversation> {
+        let (post, _) = self.engine.subject(reader, self.find(post).await?).await?;
+        let mut view = self.engine.view(reader).await?;
+        view.load(&[post], &[]).await?;
+        let ancestors = ancestors(&mut view, post).await?;
+        let descendants = self.descendants(&mut view, post).await?;
+        meters::list("conversation");
+        let above = ancestors.len();
+        let all: Vec<PostRef> = ancestors.into_iter().chain([post]).chain(descendants).collect();
+        let mut all = self.marked(reader, &view, all).await?;
+        let descendants = all.split_off(above + 1);
+        let post = all.split_off(above).remove(0);
+        Ok(Conversation { ancestors: all, post, descendants })
+    }
+
+    /// What answers a post, and what answers that: level by level, then in the order in which it is read.
+    async fn descendants(&self, view: &mut View<'_>, post: PostRef) -> Result<Vec<PostRef>> {
+        let context = self.engine.context();
+        let mut answers: HashMap<PostRef, Vec<PostRef>> = HashMap::new();
+        let (mut known, mut open) = (HashSet::from([post]), vec![post]);
+        for _ in 0..DEPTH_MAX {
+            let room = DESCENDANTS_MAX - (known.len() - 1);
+            // A post says how long its lists are: most have none.
+            open.retain(|post| view.post(*post).is_some_and(|post| post.header().replies > 0));
+            if open.is_empty() || room == 0 {
+                break;
+            }
+            let mut questions = Questions::default();
+            for post in &open {
+                let replies = graph::list(context, Reference::REPLY, post.id)?;
+                questions.newest(&replies, REPLIES_MAX.min(room));
+            }
+            let mut next = Vec::new();
+            for (parent, told) in open.into_iter().zip(questions.ask(context.sets()).await?) {
+                let mut replies = told.newest::<PostRef>()?;
+                replies.retain(|reply| known.len() <= DESCENDANTS_MAX && known.insert(*reply));
+                replies.sort_unstable();
+                next.extend(replies.iter().copied());
+                answers.insert(parent, replies);
+            }
+            view.load(&next, &[]).await?;
+            open = next;
+        }
+        let mut ordered = Vec::with_capacity(known.len());
+        let mut to_come = vec![post];
+        while let Some(next) = to_come.pop() {
+            ordered.push(next);
+            to_come.extend(answers.remove(&next).into_iter().flatten().rev());
+        }
+        Ok(ordered.into_iter().skip(1).filter(|post| view.shows(*post)).collect())
+    }
+}
+
+/// What a post answers, and what that answers, as far as it shows: the first of all first.
+async fn ancestors(view: &mut View<'_>, post: PostRef) -> Result<Vec<PostRef>> {
+    let mut above = Vec::new();
+    let mut at = post;
+    for _ in 0..ANCESTORS_MAX {
+        let Some(parent) = view.post(at).and_then(|post| post.header().reply_to) else { break };
+        // Nobody answers what comes later; what a stored post says may be wrong all the same.
+        if above.contains(&parent) || parent == post {
+            break;
+        }
+        view.load(&[parent], &[]).await?;
+        above.push(parent);
+        at = parent;
+    }
+    above.retain(|post: &PostRef| view.judge(*post).is_ok());
+    above.reverse();
+    Ok(above)
+}

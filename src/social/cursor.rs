@@ -1,0 +1,93 @@
+//! Where a list goes on. Pure.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::sharded::{MEMBER_LEN_MAX, Member};
+
+/// The first character says what follows: the bits of a score in 16 hex digits, then a member in hex.
+const SCORED: char = 's';
+const SCORE_DIGITS: usize = 16;
+/// So much of a text that is no cursor is repeated in the error.
+const SHOWN_MAX: usize = 40;
+
+/// A place in a list of posts or accounts: hand it back as it came, as a value or as text. It stays good when what is
+/// around it goes. Its text is fit for URLs, and may look different in later releases.
+///
+/// Parsing refuses, as [`ErrorKind::Invalid`](crate::ErrorKind::Invalid), what this release wouldn't have written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ListCursor {
+    score_bits: u64,
+    member: Vec<u8>,
+}
+
+impl ListCursor {
+    pub(super) fn at<M: Member>(member: &M, score: f64) -> Self {
+        Self { score_bits: score.to_bits(), member: member.to_bytes().as_ref().to_vec() }
+    }
+
+    /// The place, in a list of these members.
+    pub(super) fn place<M: Member>(&self) -> Result<(M, f64)> {
+        let score = f64::from_bits(self.score_bits);
+        let member = M::from_bytes(&self.member).ok().filter(|_| !score.is_nan());
+        member.map(|member| (member, score)).ok_or_else(|| not_ours(&self.to_string()))
+    }
+}
+
+fn not_ours(text: &str) -> Error {
+    let shown: String = text.chars().take(SHOWN_MAX).collect();
+    Error::invalid(format!("{shown:?} is not a cursor of this list: start again without one"))
+}
+
+impl fmt::Display for ListCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{SCORED}{:0SCORE_DIGITS$x}", self.score_bits)?;
+        self.member.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for ListCursor {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let digits = text.strip_prefix(SCORED).filter(|rest| rest.as_bytes().iter().all(is_digit));
+        let parts = digits.and_then(|digits| digits.split_at_checked(SCORE_DIGITS));
+        let (score, member) = parts.ok_or_else(|| not_ours(text))?;
+        if member.len() % 2 == 1 || member.is_empty() || member.len() > 2 * MEMBER_LEN_MAX {
+            return Err(not_ours(text));
+        }
+        let byte = |at: usize| u8::from_str_radix(&member[at..at + 2], 16).map_err(|_| not_ours(text));
+        Ok(Self {
+            score_bits: u64::from_str_radix(score, 16).map_err(|_| not_ours(text))?,
+            member: (0..member.len()).step_by(2).map(byte).collect::<Result<_>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::ids::AccountId;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_cursor_survives_its_text(score in -1e15..1e15, id in 1..i64::MAX as u64) {
+            let cursor = ListCursor::at(&AccountId::new(id).unwrap(), score);
+            let read: ListCursor = cursor.to_string().parse().unwrap();
+            prop_assert_eq!(read.place::<AccountId>().unwrap(), (AccountId::new(id).unwrap(), score));
+            prop_assert_eq!(read.place::<crate::post::PostRef>().unwrap_err().kind(), ErrorKind::Invalid);
+        }
+
+        #[test]
+        fn a_text_is_refused_or_is_what_the_cursor_would_write(text in "s?[0-9a-gA-Fé]{0,40}|.{0,60}") {
+            match text.parse::<ListCursor>() {
+                Ok(cursor) => prop_assert_eq!(cursor.to_string(), text),
+                Err(error) => prop_assert_eq!(error.kind(), ErrorKind::Invalid),
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Lists by time, a page at a time, both ways: who likes and who reposts a post, what quotes it, what an account likes
+//! and has bookmarked. What their reader may not see is left out; so a page may be short, and still have a next one.
+
+use std::sync::Arc;
+
+use super::{ListCursor, Social};
+use crate::account::Account;
+use crate::error::{Error, Result};
+use crate::fanout::Reference;
+use crate::graph::{self, Tie};
+use crate::ids::{AccountId, PostId};
+use crate::meters;
+use crate::post::PostRef;
+use crate::settings::PAGE_LEN_MAX;
+use crate::sharded::{Member, Order, SortedSet};
+use crate::timeline::{PagePost, View, marks_of};
+
+/// Entries on a page if the query doesn't say.
+const PAGE_DEFAULT: usize = 20;
+
+/// Which page of a list; the default is the newest one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ListQuery {
+    /// Entries on the page: 1 to 100; `None`: 20.
+    pub limit: Option<usize>,
+    /// Only entries older than this place.
+    pub older_than: Option<ListCursor>,
+    /// Only entries newer than this place, and of these the ones next to it. Not together with `older_than`.
+    pub newer_than: Option<ListCursor>,
+}
+
+impl ListQuery {
+    /// With so many entries.
+    #[must_use]
+    pub fn limit(self, entries: usize) -> Self {
+        Self { limit: Some(entries), ..self }
+    }
+
+    /// On with what is older.
+    #[must_use]
+    pub fn older_than(self, place: ListCursor) -> Self {
+        Self { older_than: Some(place), ..self }
+    }
+
+    /// On with what is newer.
+    #[must_use]
+    pub fn newer_than(self, place: ListCursor) -> Self {
+        Self { newer_than: Some(place), ..self }
+    }
+
+    fn page<M: Member>(&self) -> Result<Window<M>> {
+        let limit = self.limit.unwrap_or(PAGE_DEFAULT);
+        if limit == 0 || limit > PAGE_LEN_MAX {
+            return Err(Error::invalid(format!("a page of {limit} entries: from 1 to {PAGE_LEN_MAX}")));
+        }
+        let (place, order) = match (&self.older_than, &self.newer_than) {
+            (Some(_), Some(_)) => {
+                return Err(Error::invalid("a page is older than a place, or newer: it cannot be both"));
+            }
+            (place, None) => (place, Order::Descending),
+            (None, place) => (place, Order::Ascending),
+        };
+        Ok((limit, place.as_ref().map(ListCursor::place).transpose()?, order))
+    }
+}
+
+/// How many entries, from where, in which order.
+type Window<M> = (usize, Option<(M, f64)>, Order);
+
+/// A page of a list of accounts, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AccountList {
+    /// The accounts, as far as the reader may meet them.
+    pub accounts: Vec<Arc<Account>>,
+    /// What is older goes on there; `None`: that was all.
+    pub older: Option<ListCursor>,
+    /// What is newer goes on there; `None`: there was nothing to begin with.
+    pub newer: Option<ListCursor>,
+}
+
+/// A page of a list of posts, newest first by when they came onto the list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PostList {
+    /// The posts, hydrated and marked, as far as the reader may see them.
+    pub posts: Vec<PagePost>,
+    /// What is older goes on there; `None`: that was all.
+    pub older: Option<ListCursor>,
+    /// What is newer goes on there; `None`: there was nothing to begin with.
+    pub newer: Option<ListCursor>,
+}
+
+/// Entries of a list, newest first, and where it goes on.
+struct Listed<M> {
+    entries: Vec<M>,
+    older: Option<ListCursor>,
+    newer: Option<ListCursor>,
+}
+
+async fn read<M: Member>(set: &SortedSet<M>, query: &ListQuery) -> Result<Listed<M>> {
+    let (limit, from, order) = query.page::<M>()?;
+    let page = set.page(.., from.as_ref(), limit, order).await?;
+    let is_over = page.next.is_none();
+    let mut entries = page.entries;
+    if order == Order::Ascending {
+        entries.reverse();
+    }
+    let cursor = |entry: Option<&(M, f64)>| entry.map(|(member, score)| ListCursor::at(member, *score));
+    let (newest, oldest) = (cursor(entries.first()), cursor(entries.last()));
+    let (older, newer) = match order {
+        Order::Descending => (oldest.filter(|_| !is_over), newest.or_else(|| query.older_than.clone())),
+        Order::Ascending => {
+            (oldest.or_else(|| query.newer_than.clone()), newest.or_else(|| query.newer_than.clone()))
+        }
+    };
+    Ok(Listed { entries: entries.into_iter().map(|(member, _)| member).collect(), older, newer })
+}
+
+impl Social {
+    /// Who likes a post, the latest first: of a plain repost its original's.
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the reader may not see it.
+    pub async fn likers(&self, reader: AccountId, post: PostId, query: &ListQuery) -> Result<AccountList> {
+        let (post, _) = self.engine.subject(reader, self.find(post).await?).await?;
+        let listed = read(&graph::likers(self.engine.context(), post.id)?, query).await?;
+        meters::list("likers");
+        self.accounts(reader, listed, |account| account).await
+    }
+
+    /// Who has reposted a post without a comment, the latest first. Errors as for [`likers`](Self::likers).
+    pub async fn reposters(&self, reader: AccountId, post: PostId, query: &ListQuery) -> Result<AccountList> {
+        let (post, _) = self.engine.subject(reader, self.find(post).await?).await?;
+        let listed = read(&graph::list(self.engine.context(), Reference::REPOST, post.id)?, query).await?;
+        meters::list("reposters");
+        self.accounts(reader, listed, |repost| repost.author).await
+    }
+
+    /// What quotes a post, the latest first. Errors as for [`likers`](Self::likers).
+    pub async fn quotes(&self, reader: AccountId, post: PostId, query: &ListQuery) -> Result<PostList> {
+        let (post, _) = self.engine.subject(reader, self.find(post).await?).await?;
+        let listed = read(&graph::list(self.engine.context(), Reference::QUOTE, post.id)?, query).await?;
+        meters::list("quotes");
+        self.posts(reader, listed, |view, post| view.shows(post)).await
+    }
+
+    /// What an account likes, the latest like first: for itself.
+    pub async fn likes(&self, account: AccountId, query: &ListQuery) -> Result<PostList> {
+        self.tied(account, query, Tie::Like).await
+    }
+
+    /// What an account has bookmarked, the latest bookmark first: for itself.
+    pub async fn bookmarks(&self, account: AccountId, query: &ListQuery) -> Result<PostList> {
+        self.tied(account, query, Tie::Bookmark).await
+    }
+
+    async fn tied(&self, account: AccountId, query: &ListQuery, what: Tie) -> Result<PostList> {
+        let listed = read(&what.set(self.engine.context(), account)?, query).await?;
+        meters::list(if what == Tie::Like { "likes" } else { "bookmarks" });
+        // Whom somebody mutes, it may still have liked.
+        self.posts(account, listed, |view, post| view.judge(post).is_ok()).await
+    }
+
+    async fn accounts<M>(
+        &self,
+        reader: AccountId,
+        listed: Listed<M>,
+        account_of: impl Fn(M) -> AccountId,
+    ) -> Result<AccountList> {
+        let mut view = self.engine.view(reader).await?;
+        let accounts: Vec<AccountId> = listed.entries.into_iter().map(account_of).collect();
+        view.load(&[], &accounts).await?;
+        let accounts = accounts.into_iter().filter_map(|account| view.account(account)).collect();
+        Ok(AccountList { accounts, older: listed.older, newer: listed.newer })
+    }
+
+    async fn posts(
+        &self,
+        reader: AccountId,
+        listed: Listed<PostRef>,
+        shows: impl Fn(&View<'_>, PostRef) -> bool,
+    ) -> Result<PostList> {
+        let mut view = self.engine.view(reader).await?;
+        view.load(&listed.entries, &[]).await?;
+        let shown = listed.entries.into_iter().filter(|post| shows(&view, *post)).collect();
+        let posts = self.marked(reader, &view, shown).await?;
+        Ok(PostList { posts, older: listed.older, newer: listed.newer })
+    }
+
+    /// Posts as they stand on a page, with what the reader has done with them.
+    pub(super) async fn marked(
+        &self,
+        reader: AccountId,
+        view: &View<'_>,
+        posts: Vec<PostRef>,
+    ) -> Result<Vec<PagePost>> {
+        let mut posts: Vec<PagePost> = posts.into_iter().map(|post| view.page_post(post)).collect();
+        let subjects: Vec<PostRef> = posts.iter().map(PagePost::subject).collect();
+        let marks = marks_of(self.engine.context(), reader, &subjects).await?;
+        posts.iter_mut().zip(marks).for_each(|(post, marks)| post.marks = Some(marks));
+        Ok(posts)
+    }
+}

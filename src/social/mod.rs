@@ -1,0 +1,122 @@
+//! What a social site needs around timelines: likes, bookmarks, reposts, conversations, and the lists of who likes or
+//! reposts what. A handle on an engine, for who wants it; whoever doesn't pays nothing.
+//!
+//! Invariants kept here: only a post that the actor may see can be liked, bookmarked, reposted; what is liked,
+//! answered and reposted of a plain repost is its original; a list shows nothing that its reader may not see.
+
+mod conversation;
+mod cursor;
+mod lists;
+
+pub use conversation::{ANCESTORS_MAX, Conversation, DESCENDANTS_MAX};
+pub use cursor::ListCursor;
+pub use lists::{AccountList, ListQuery, PostList};
+
+use crate::engine::{Engine, Published};
+use crate::error::{ErrorKind, Result};
+use crate::graph::{self, Tie};
+use crate::ids::{AccountId, PostId};
+use crate::post::{Draft, PostRef};
+use crate::timeline::{self, Marks};
+
+/// Likes, bookmarks, reposts and conversations on an [`Engine`]. Copies are cheap.
+///
+/// ```no_run
+/// # async fn example(engine: tideline::Engine, ada: tideline::AccountId, ben: tideline::AccountId) -> tideline::Result<()> {
+/// use tideline::post::Draft;
+/// use tideline::{ListQuery, Social};
+///
+/// let social = Social::new(&engine);
+/// let post = engine.publish(ada, &Draft::text("Low tide at noon")).await?.id;
+/// social.like(ben, post).await?;
+/// social.repost(ben, post).await?;
+/// let likers = social.likers(ada, post, &ListQuery::default()).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Social {
+    engine: Engine,
+}
+
+impl Social {
+    /// The social side of an engine.
+    pub fn new(engine: &Engine) -> Self {
+        Self { engine: engine.clone() }
+    }
+
+    /// Likes a post: of a plain repost its original. The post's author and everybody else see it a little later, the
+    /// liker at once. What is liked already stays liked.
+    ///
+    /// [`ErrorKind::NotFound`]: there is no such post, or the account may not see it. [`ErrorKind::Invalid`]: it likes
+    /// as many as it may (`likes_max`).
+    pub async fn like(&self, account: AccountId, post: PostId) -> Result<()> {
+        self.tie(account, post, Tie::Like).await
+    }
+
+    /// Takes a like back. What is not liked, or not there any more, is not liked afterwards either.
+    pub async fn unlike(&self, account: AccountId, post: PostId) -> Result<()> {
+        self.untie(account, post, Tie::Like).await
+    }
+
+    /// Bookmarks a post, for the account alone: of a plain repost its original. Errors as for [`like`](Self::like), with
+    /// `bookmarks_max`.
+    pub async fn bookmark(&self, account: AccountId, post: PostId) -> Result<()> {
+        self.tie(account, post, Tie::Bookmark).await
+    }
+
+    /// Takes a bookmark back.
+    pub async fn unbookmark(&self, account: AccountId, post: PostId) -> Result<()> {
+        self.untie(account, post, Tie::Bookmark).await
+    }
+
+    /// Reposts a post, without a comment: of a plain repost its original. Doing it twice gives the same repost. A
+    /// repost with a comment is a post like others: publish a [`Draft`] that quotes.
+    pub async fn repost(&self, account: AccountId, post: PostId) -> Result<Published> {
+        let post = self.find(post).await?;
+        self.engine.publish(account, &Draft::repost(post)).await
+    }
+
+    /// Takes one's own repost of a post back, whichever repost of it is named. Tells which one that was.
+    pub async fn undo_repost(&self, account: AccountId, post: PostId) -> Result<Option<PostId>> {
+        let Some(post) = self.find_target(post).await? else { return Ok(None) };
+        let marks = self.marks(account, &[post]).await?;
+        let Some(repost) = marks.first().and_then(|marks| marks.repost) else { return Ok(None) };
+        self.engine.delete(account, repost).await?;
+        Ok(Some(repost))
+    }
+
+    /// What an account has done with posts, in their order. Of its own only: what others have bookmarked is theirs.
+    pub async fn marks(&self, account: AccountId, posts: &[PostRef]) -> Result<Vec<Marks>> {
+        timeline::marks_of(self.engine.context(), account, posts).await
+    }
+
+    async fn tie(&self, account: AccountId, post: PostId, what: Tie) -> Result<()> {
+        let post = self.find(post).await?;
+        let (subject, _) = self.engine.subject(account, post).await?;
+        let epoch = graph::set_tie(self.engine.context(), account, subject, what, true).await?;
+        self.engine.acknowledged(epoch).await
+    }
+
+    async fn untie(&self, account: AccountId, post: PostId, what: Tie) -> Result<()> {
+        let Some(post) = self.find_target(post).await? else { return Ok(()) };
+        let epoch = graph::set_tie(self.engine.context(), account, post, what, false).await?;
+        self.engine.acknowledged(epoch).await
+    }
+
+    /// A post by its id alone, with its author.
+    async fn find(&self, id: PostId) -> Result<PostRef> {
+        let post = self.engine.stored(id).await?.0;
+        let author = post.map(|post| post.header().author);
+        author.map(|author| PostRef { id, author }).ok_or_else(|| {
+            crate::Error::new(ErrorKind::NotFound, format!("there is no post {id}, or it was deleted"))
+        })
+    }
+
+    /// What is meant by a post, whoever may see it: of a plain repost its original. `None`: it is gone.
+    async fn find_target(&self, id: PostId) -> Result<Option<PostRef>> {
+        let Some(post) = self.engine.stored(id).await?.0 else { return Ok(None) };
+        let original = post.header().original.filter(|_| post.is_plain_repost());
+        Ok(Some(original.unwrap_or(PostRef { id, author: post.header().author })))
+    }
+}

@@ -1,0 +1,179 @@
+//! What comes along with the posts of a page, if the query asks for it, in two batches: what the reader has done with
+//! them, and the newest on their lists; then these replies and accounts.
+
+use std::sync::Arc;
+
+use futures::future::try_join;
+use tokio::time::Instant;
+
+use super::filter::PostFilter;
+use super::marks::{self, marks_of};
+use super::page::{AROUND_MAX, Page, PagePost, Query};
+use super::state::current_state;
+use super::view::View;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::fanout::Reference;
+use crate::graph;
+use crate::ids::{AccountId, PostId};
+use crate::post::{Header, PostRef};
+use crate::sharded::{Member, Questions, Told};
+
+/// A list of so many members counts as long.
+const LONG_FROM: u32 = 1_000;
+
+/// Refuses what is more than a page carries.
+pub(super) fn check(query: &Query) -> Result<()> {
+    for (what, asked) in [("likers", query.likers), ("replies", query.replies)] {
+        if asked > AROUND_MAX {
+            return Err(Error::invalid(format!("{asked} {what} of each post: up to {AROUND_MAX}")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether anything is to come along.
+pub(super) fn is_wanted(query: &Query) -> bool {
+    query.marks || query.likers + query.replies > 0
+}
+
+/// Adds to a page what its query asks for. The page is hydrated.
+pub(super) async fn add(
+    context: &Arc<Context>,
+    filter: Option<&dyn PostFilter>,
+    reader: AccountId,
+    query: &Query,
+    page: &mut Page,
+) -> Result<()> {
+    if page.posts.is_empty() {
+        return Ok(());
+    }
+    let subjects: Vec<PostRef> = page.posts.iter().map(PagePost::subject).collect();
+    let mut questions = Questions::default();
+    if query.marks {
+        marks::ask(context, reader, &subjects, &mut questions)?;
+    }
+    let mut lists = Vec::new();
+    for (n, (post, subject)) in page.posts.iter().zip(&subjects).enumerate() {
+        let Some(header) = subject_header(post, *subject) else { continue };
+        for (kind, most, length) in
+            [(graph::LIKES, query.likers, header.likes), (Reference::REPLY, query.replies, header.replies)]
+        {
+            // A post says how long its lists are: most have none.
+            if most > 0 && length > 0 {
+                lists.push(Wanted::ask(context, n, (subject.id, kind), most, length, &mut questions)?);
+            }
+        }
+    }
+    if questions.is_empty() && lists.is_empty() {
+        return Ok(());
+    }
+    let asked = Instant::now();
+    let mut told = questions.ask(context.sets()).await?.into_iter();
+    if query.marks {
+        let marks = marks::read(context, reader, &mut told)?;
+        page.posts.iter_mut().zip(marks).for_each(|(post, marks)| post.marks = Some(marks));
+    }
+    let (mut likers, mut replies) = (Vec::new(), Vec::new());
+    for list in lists {
+        let (n, kind) = (list.post, list.of.1);
+        let members = list.members(context, asked, &mut told);
+        match kind {
+            graph::LIKES => likers.push((n, read_members::<AccountId>(&members)?)),
+            _ => replies.push((n, read_members::<PostRef>(&members)?)),
+        }
+    }
+    if likers.is_empty() && replies.is_empty() {
+        return Ok(());
+    }
+    let accounts: Vec<AccountId> = likers.iter().flat_map(|(_, of)| of.iter().copied()).collect();
+    let posts: Vec<PostRef> = replies.iter().flat_map(|(_, of)| of.iter().copied()).collect();
+    // The page was read under this state a moment ago.
+    let state = match context.caches.states.get(&reader) {
+        Some(state) => state,
+        None => current_state(context, reader).await?,
+    };
+    let mut view = View::under(context, filter, reader, state);
+    let asked: &[PostRef] = if query.marks { &posts } else { &[] };
+    let ((), marks) = try_join(view.load(&posts, &accounts), marks_of(context, reader, asked)).await?;
+    let mut marks = marks.into_iter();
+    for (n, of) in likers {
+        page.posts[n].likers = of.into_iter().filter_map(|account| view.account(account)).collect();
+    }
+    for (n, of) in replies {
+        let with_marks = of.into_iter().map(|reply| (reply, marks.next()));
+        let shown = with_marks.filter(|(reply, _)| view.shows(*reply));
+        let replies = shown.map(|(reply, marks)| PagePost { marks, ..view.page_post(reply) });
+        page.posts[n].replies = replies.collect();
+    }
+    Ok(())
+}
+
+fn read_members<M: Member>(members: &[Vec<u8>]) -> Result<Vec<M>> {
+    members.iter().map(|member| M::from_bytes(member)).collect()
+}
+
+/// The newest of a list that are wanted for a page.
+struct Wanted {
+    /// Number of the page's post, and which list of which post that is.
+    post: usize,
+    of: (PostId, u8),
+    most: usize,
+    /// A long list has many pieces, and all of them are asked: what they said is remembered for a while.
+    is_long: bool,
+    remembered: Option<Arc<[Vec<u8>]>>,
+}
+
+impl Wanted {
+    fn ask(
+        context: &Context,
+        post: usize,
+        of: (PostId, u8),
+        most: usize,
+        length: u32,
+        questions: &mut Questions,
+    ) -> Result<Self> {
+        let is_long = length > LONG_FROM;
+        let cache = &context.caches.newest;
+        let remembered = if is_long { cache.get(&of, Instant::now()) } else { None };
+        if is_long {
+            cache.count(usize::from(remembered.is_some()), usize::from(remembered.is_none()));
+        }
+        if remembered.is_none() {
+            let most = if is_long { AROUND_MAX } else { most };
+            match of.1 {
+                graph::LIKES => questions.newest(&graph::likers(context, of.0)?, most),
+                kind => questions.newest(&graph::list(context, kind, of.0)?, most),
+            }
+        }
+        Ok(Self { post, of, most, is_long, remembered })
+    }
+
+    /// The members as stored: what was remembered, or the next answer.
+    fn members(
+        self,
+        context: &Context,
+        asked: Instant,
+        told: &mut impl Iterator<Item = Told>,
+    ) -> Vec<Vec<u8>> {
+        let all = match self.remembered {
+            Some(all) => all,
+            None => {
+                let all: Arc<[Vec<u8>]> = told.next().map(Told::members).unwrap_or_default().into();
+                if self.is_long {
+                    context.caches.newest.put(self.of, asked, all.clone());
+                }
+                all
+            }
+        };
+        all.iter().take(self.most).cloned().collect()
+    }
+}
+
+/// The header of what is liked and answered when a post of a page is.
+fn subject_header(post: &PagePost, subject: PostRef) -> Option<&Header> {
+    if subject.id == post.id {
+        return post.post.as_ref().map(|post| post.header());
+    }
+    post.original.as_ref().map(|(_, original, _)| original.header())
+}

@@ -1,0 +1,98 @@
+//! What one reader may see of posts that come from anywhere but a timeline: lists, conversations, what it is about to
+//! like or to answer. The same filter decides.
+
+use std::sync::Arc;
+
+use super::filter::{FilterFacts, HiddenBecause, PostFilter, shown_on_profile};
+use super::load::Loaded;
+use super::page::PagePost;
+use super::state::{ReaderState, current_state};
+use crate::account::Account;
+use crate::context::Context;
+use crate::error::Result;
+use crate::ids::{AccountId, PostId};
+use crate::post::{Post, PostRef};
+
+/// Posts and accounts as one reader may see them.
+#[derive(Debug)]
+pub(crate) struct View<'a> {
+    context: &'a Arc<Context>,
+    filter: Option<&'a dyn PostFilter>,
+    reader: AccountId,
+    state: Arc<ReaderState>,
+    loaded: Loaded,
+}
+
+impl<'a> View<'a> {
+    /// For showing: what others did shows after `visible_within`.
+    pub(crate) async fn new(
+        context: &'a Arc<Context>,
+        filter: Option<&'a dyn PostFilter>,
+        reader: AccountId,
+    ) -> Result<Self> {
+        let state = current_state(context, reader).await?;
+        Ok(Self::under(context, filter, reader, state))
+    }
+
+    /// For deciding: nothing comes from a cache but the reader's own state, under its stamps.
+    pub(crate) async fn fresh(
+        context: &'a Arc<Context>,
+        filter: Option<&'a dyn PostFilter>,
+        reader: AccountId,
+    ) -> Result<Self> {
+        Ok(Self { loaded: Loaded::fresh(), ..Self::new(context, filter, reader).await? })
+    }
+
+    /// Under a state that was read just now.
+    pub(super) fn under(
+        context: &'a Arc<Context>,
+        filter: Option<&'a dyn PostFilter>,
+        reader: AccountId,
+        state: Arc<ReaderState>,
+    ) -> Self {
+        Self { context, filter, reader, state, loaded: Loaded::default() }
+    }
+
+    /// Loads posts with their authors and originals, and other accounts in the same trip.
+    pub(crate) async fn load(&mut self, posts: &[PostRef], others: &[AccountId]) -> Result<()> {
+        let entries: Vec<(PostId, AccountId)> = posts.iter().map(|post| (post.id, post.author)).collect();
+        self.loaded.entries_and(self.context, self.reader, &entries, others).await
+    }
+
+    /// Whether a post that was loaded shows to the reader, as on its author's own page.
+    pub(crate) fn judge(&self, post: PostRef) -> Result<(), HiddenBecause> {
+        let met = self.loaded.met(post.id, post.author).ok_or(HiddenBecause::Gone)?;
+        let original = met.post.header().original.and_then(|o| self.loaded.met(o.id, o.author));
+        shown_on_profile(self.reader, &self.state, met, original)?;
+        let facts = FilterFacts {
+            reader: self.reader,
+            post: met.post,
+            author: met.author,
+            original: original.map(|o| o.post),
+        };
+        let is_shown = self.filter.is_none_or(|filter| filter.shows(&facts));
+        if is_shown { Ok(()) } else { Err(HiddenBecause::Filtered) }
+    }
+
+    /// Whether it shows among posts of others, where nobody wants to meet whom it mutes.
+    pub(crate) fn shows(&self, post: PostRef) -> bool {
+        let is_muted = post.author != self.reader && self.state.mutes(post.author.get());
+        !is_muted && self.judge(post).is_ok()
+    }
+
+    /// A post that was loaded; `None`: it is gone, or another author's.
+    pub(crate) fn post(&self, post: PostRef) -> Option<&Arc<Post>> {
+        self.loaded.post(post.id, post.author)
+    }
+
+    /// A post that was loaded, as it stands on a page.
+    pub(crate) fn page_post(&self, post: PostRef) -> PagePost {
+        self.loaded.page_post(post.id, post.author)
+    }
+
+    /// An account that was loaded, if the reader may meet it, and wants to.
+    pub(crate) fn account(&self, id: AccountId) -> Option<Arc<Account>> {
+        let is_unwanted = self.state.mutes(id.get()) || self.state.blocks(id.get());
+        self.loaded.met_account(id).filter(|_| !is_unwanted).cloned()
+    }
+}

@@ -1,0 +1,336 @@
+//! Likes, bookmarks, reposts, conversations: what they show to whom, and that lists and counters say the same.
+
+use futures::future::join_all;
+use tideline::post::{Draft, Edit, PostRef, Visibility};
+use tideline::{AccountId, Engine, EngineSettings, ErrorKind, ListQuery, Marks, PostId, Query, Social};
+
+use super::{accounts, drained, engine, engine_with, small, tenant};
+
+async fn text(engine: &Engine, author: AccountId, text: &str) -> PostRef {
+    PostRef { id: engine.publish(author, &Draft::text(text)).await.unwrap().id, author }
+}
+
+async fn reply(engine: &Engine, author: AccountId, to: PostRef) -> PostRef {
+    let draft = Draft::text("so").reply_to(to);
+    PostRef { id: engine.publish(author, &draft).await.unwrap().id, author }
+}
+
+/// Likes, reposts, replies, quotes.
+async fn counts(engine: &Engine, post: PostRef) -> [u32; 4] {
+    let header = *engine.post(post.id).await.unwrap().unwrap().header();
+    [header.likes, header.reposts, header.replies, header.quotes]
+}
+
+async fn likers(social: &Social, reader: AccountId, post: PostRef) -> Vec<AccountId> {
+    let page = social.likers(reader, post.id, &ListQuery::default().limit(100)).await.unwrap();
+    page.accounts.iter().map(|account| account.id).collect()
+}
+
+async fn likes(social: &Social, account: AccountId) -> Vec<PostId> {
+    let page = social.likes(account, &ListQuery::default()).await.unwrap();
+    page.posts.iter().map(|post| post.id).collect()
+}
+
+#[tokio::test]
+async fn likes_and_bookmarks_show_at_once_to_who_made_them_and_are_taken_back() {
+    let engine = engine().await;
+    let social = Social::new(&engine);
+    let [ada, ben, eve] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    let post = text(&engine, ada, "low tide").await;
+    social.like(ben, post.id).await.unwrap();
+    social.like(ben, post.id).await.unwrap();
+    social.bookmark(ben, post.id).await.unwrap();
+    let liked = Marks { is_liked: true, is_bookmarked: true, repost: None };
+    assert_eq!(social.marks(ben, &[post]).await.unwrap(), [liked]);
+    assert_eq!(social.marks(eve, &[post]).await.unwrap(), [Marks::default()]);
+    assert_eq!(likes(&social, ben).await, [post.id]);
+    let bookmarks = social.bookmarks(ben, &ListQuery::default()).await.unwrap();
+    assert_eq!(bookmarks.posts[0].marks, Some(liked));
+    drained(&engine).await;
+    assert_eq!(counts(&engine, post).await, [1, 0, 0, 0]);
+    assert_eq!(likers(&social, eve, post).await, [ben]);
+    social.like(eve, post.id).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(likers(&social, ada, post).await, [eve, ben]);
+
+    // An edit keeps the counter.
+    engine.edit(ada, post.id, &Edit { text: Some("high tide".into()), ..Edit::default() }).await.unwrap();
+    assert_eq!(counts(&engine, post).await, [2, 0, 0, 0]);
+    social.unlike(ben, post.id).await.unwrap();
+    social.unlike(ben, post.id).await.unwrap();
+    social.unbookmark(ben, post.id).await.unwrap();
+    assert_eq!(social.marks(ben, &[post]).await.unwrap(), [Marks::default()]);
+    assert!(likes(&social, ben).await.is_empty());
+    drained(&engine).await;
+    assert_eq!(counts(&engine, post).await, [1, 0, 0, 0]);
+    assert_eq!(likers(&social, ada, post).await, [eve]);
+}
+
+#[tokio::test]
+async fn only_what_somebody_may_see_can_be_liked_and_nothing_leaks_afterwards() {
+    let engine = engine().await;
+    let social = Social::new(&engine);
+    let [ada, ben, eve] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    engine.follow(ben, ada).await.unwrap();
+    let draft = Draft::text("for followers").visibility(Visibility::Followers);
+    let post = PostRef { id: engine.publish(ada, &draft).await.unwrap().id, author: ada };
+    for refused in [
+        social.like(eve, post.id).await,
+        social.bookmark(eve, post.id).await,
+        social.likers(eve, post.id, &ListQuery::default()).await.map(drop),
+        social.conversation(eve, post.id).await.map(drop),
+        engine.publish(eve, &Draft::text("so").reply_to(post)).await.map(drop),
+        social.repost(ben, post.id).await.map(drop).map_err(|e| {
+            // He may see it, but not pass it on.
+            assert_eq!(e.kind(), ErrorKind::Invalid, "{e}");
+            tideline::Error::new(ErrorKind::NotFound, "")
+        }),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+    social.like(ben, post.id).await.unwrap();
+    social.bookmark(ben, post.id).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(likes(&social, ben).await, [post.id]);
+    let shown = async |on: bool| {
+        let bookmarks = social.bookmarks(ben, &ListQuery::default()).await.unwrap();
+        assert_eq!(bookmarks.posts.len(), usize::from(on));
+        assert_eq!(likes(&social, ben).await.len(), usize::from(on));
+    };
+    engine.unfollow(ben, ada).await.unwrap();
+    shown(false).await;
+    engine.follow(ben, ada).await.unwrap();
+    shown(true).await;
+    engine.block(ada, ben).await.unwrap();
+    drained(&engine).await;
+    shown(false).await;
+    assert_eq!(social.like(ben, post.id).await.unwrap_err().kind(), ErrorKind::NotFound);
+    // Who is blocked is not met on lists either; taking back is allowed.
+    assert!(likers(&social, ada, post).await.is_empty());
+    social.unlike(ben, post.id).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(counts(&engine, post).await, [0, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_repost_is_made_once_is_found_by_its_original_and_stands_for_it() {
+    let engine = engine().await;
+    let social = Social::new(&engine);
+    let [ada, ben, eve] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    let post = text(&engine, ada, "low tide").await;
+    let (one, other) = futures::join!(social.repost(ben, post.id), social.repost(ben, post.id));
+    let (repost, again) = (one.unwrap().id, other.unwrap().id);
+    assert_eq!(repost, again);
+    assert!(social.repost(ben, post.id).await.unwrap().is_repeat);
+    drained(&engine).await;
+    assert_eq!(counts(&engine, post).await, [0, 1, 0, 0]);
+    // A repost, a like, an answer of the repost: all are the original's.
+    let second = social.repost(eve, repost).await.unwrap().id;
+    social.like(eve, repost).await.unwrap();
+    let answer = reply(&engine, eve, PostRef { id: repost, author: ben }).await;
+    let quote = Draft::text("look").quoting(PostRef { id: second, author: eve });
+    let quote = PostRef { id: engine.publish(ben, &quote).await.unwrap().id, author: ben };
+    drained(&engine).await;
+    assert_eq!(counts(&engine, post).await, [1, 2, 1, 1]);
+    assert_eq!(engine.post(second).await.unwrap().unwrap().header().original, Some(post));
+    assert_eq!(engine.post(answer.id).await.unwrap().unwrap().header().reply_to, Some(post));
+    let reposters = social.reposters(ada, second, &ListQuery::default()).await.unwrap();
+    assert_eq!(reposters.accounts.iter().map(|a| a.id).collect::<Vec<_>>(), [eve, ben]);
+    let quotes = social.quotes(ada, post.id, &ListQuery::default()).await.unwrap();
+    assert_eq!(quotes.posts.iter().map(|p| p.id).collect::<Vec<_>>(), [quote.id]);
+    // A quote has likes of its own, and is no repost to be undone.
+    social.like(eve, quote.id).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(counts(&engine, quote).await, [1, 0, 0, 0]);
+    let marks = social.marks(ben, &[post, quote]).await.unwrap();
+    assert_eq!(marks.iter().map(|m| m.repost).collect::<Vec<_>>(), [Some(repost), None]);
+
+    assert_eq!(social.undo_repost(ben, second).await.unwrap(), Some(repost));
+    assert_eq!(social.undo_repost(ben, post.id).await.unwrap(), None);
+    assert_eq!(social.marks(ben, &[post]).await.unwrap(), [Marks::default()]);
+    drained(&engine).await;
+    assert_eq!(counts(&engine, post).await, [1, 1, 1, 1]);
+    let anew = social.repost(ben, post.id).await.unwrap();
+    assert!(!anew.is_repeat && anew.id > repost);
+    drained(&engine).await;
+    assert_eq!(counts(&engine, post).await, [1, 2, 1, 1]);
+    // Reposts of what is gone don't show; quotes and answers do.
+    engine.delete(ada, post.id).await.unwrap();
+    drained(&engine).await;
+    let profile = engine.read(ada, &Query::profile(ben)).await.unwrap();
+    assert_eq!(profile.ids(), [quote.id]);
+    assert!(likes(&social, eve).await == [quote.id]);
+    assert_eq!(social.undo_repost(ben, anew.id).await.unwrap(), Some(anew.id));
+}
+
+#[tokio::test]
+async fn lists_that_have_split_are_paged_both_ways_and_go_with_their_post() {
+    let engine = engine().await;
+    let social = Social::new(&engine);
+    let people = accounts(&engine, 90).await;
+    let post = text(&engine, people[0], "everybody likes it").await;
+    for reader in &people {
+        social.like(*reader, post.id).await.unwrap();
+    }
+    drained(&engine).await;
+    assert_eq!(counts(&engine, post).await[0], 90);
+    let (mut down, mut cursor) = (Vec::new(), None);
+    let mut first = None;
+    loop {
+        let query = ListQuery { limit: Some(7), older_than: cursor, ..ListQuery::default() };
+        let page = social.likers(people[1], post.id, &query).await.unwrap();
+        down.extend(page.accounts.iter().map(|account| account.id));
+        first = first.or(page.newer);
+        cursor = page.older.map(|cursor| cursor.to_string().parse().unwrap());
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let mut sorted = down.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    assert_eq!((down.len(), sorted.len()), (90, 90));
+    // Up from the middle: those next to it.
+    let middle = ListQuery::default().limit(45);
+    let half = social.likers(people[1], post.id, &middle).await.unwrap();
+    let above = ListQuery { limit: Some(10), newer_than: half.older, ..ListQuery::default() };
+    let above = social.likers(people[1], post.id, &above).await.unwrap();
+    assert_eq!(above.accounts.iter().map(|a| a.id).collect::<Vec<_>>(), down[34..44]);
+    let newest = ListQuery { newer_than: first, ..ListQuery::default() };
+    assert!(social.likers(people[1], post.id, &newest).await.unwrap().accounts.is_empty());
+
+    engine.delete(people[0], post.id).await.unwrap();
+    drained(&engine).await;
+    let list = engine.store().sets().of_post::<AccountId>(post.id, "likes").unwrap();
+    assert_eq!(list.len().await.unwrap(), 0);
+    assert!(likes(&social, people[3]).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_conversation_shows_what_its_reader_may_see_in_the_order_of_reading() {
+    let engine = engine().await;
+    let social = Social::new(&engine);
+    let [ada, ben, eve, stranger] = accounts(&engine, 4).await[..] else { panic!("four were made") };
+    let root = text(&engine, ada, "root").await;
+    let (first, second) = (reply(&engine, ben, root).await, reply(&engine, eve, root).await);
+    let under_first = reply(&engine, ada, first).await;
+    let deep = reply(&engine, eve, under_first).await;
+    let draft = Draft::text("psst").reply_to(under_first).visibility(Visibility::Direct).only_to([ada]);
+    let secret = PostRef { id: engine.publish(ben, &draft).await.unwrap().id, author: ben };
+    drained(&engine).await;
+    let shown = async |reader: AccountId, of: PostRef| {
+        let found = social.conversation(reader, of.id).await.unwrap();
+        let ids = |posts: &[tideline::PagePost]| posts.iter().map(|post| post.id).collect::<Vec<_>>();
+        (ids(&found.ancestors), found.post.id, ids(&found.descendants))
+    };
+    let all = vec![first.id, under_first.id, deep.id, second.id];
+    assert_eq!(shown(stranger, root).await, (vec![], root.id, all));
+    let around = (vec![root.id, first.id], under_first.id, vec![deep.id, secret.id]);
+    assert_eq!(shown(ada, under_first).await, around);
+    assert_eq!(engine.post(deep.id).await.unwrap().unwrap().header().conversation, Some(root.id));
+    engine.mute(stranger, eve).await.unwrap();
+    engine.block(ben, stranger).await.unwrap();
+    assert_eq!(shown(stranger, root).await, (vec![], root.id, vec![under_first.id]));
+    assert_eq!(shown(stranger, under_first).await, (vec![root.id], under_first.id, vec![]));
+    // What is gone leaves the list, and its counter with it.
+    engine.delete(eve, second.id).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(counts(&engine, root).await, [0, 0, 1, 0]);
+    let all = vec![first.id, under_first.id, deep.id, secret.id];
+    assert_eq!(shown(ben, root).await, (vec![], root.id, all));
+}
+
+#[tokio::test]
+async fn a_page_carries_marks_likers_and_replies() {
+    let engine = engine().await;
+    let social = Social::new(&engine);
+    let people = accounts(&engine, 40).await;
+    let [ada, ben, eve] = people[..3] else { panic!("more were made") };
+    engine.follow(ben, ada).await.unwrap();
+    engine.follow(ben, eve).await.unwrap();
+    let (one, other) = (text(&engine, ada, "one").await, text(&engine, ada, "other").await);
+    social.repost(eve, one.id).await.unwrap();
+    for liker in &people[2..] {
+        social.like(*liker, one.id).await.unwrap();
+    }
+    social.like(ben, other.id).await.unwrap();
+    social.bookmark(ben, one.id).await.unwrap();
+    let replies = [
+        reply(&engine, eve, one).await,
+        reply(&engine, people[5], one).await,
+        reply(&engine, ben, one).await,
+    ];
+    social.like(ben, replies[0].id).await.unwrap();
+    engine.block(ben, people[5]).await.unwrap();
+    drained(&engine).await;
+    let query = Query::home().marked().with_likers(3).with_replies(2);
+    let page = engine.read(ben, &query).await.unwrap();
+    let repost = page.posts.iter().find(|post| (post.author, post.subject()) == (eve, one)).unwrap();
+    assert_eq!(repost.subject(), one);
+    assert_eq!(repost.marks, Some(Marks { is_bookmarked: true, ..Marks::default() }));
+    let newest: Vec<_> = people[37..].iter().rev().copied().collect();
+    assert_eq!(repost.likers.iter().map(|a| a.id).collect::<Vec<_>>(), newest);
+    // The newest two, without the one whom the reader blocks.
+    assert_eq!(repost.replies.iter().map(|p| p.id).collect::<Vec<_>>(), [replies[2].id]);
+    let plain = page.posts.iter().find(|post| post.id == other.id).unwrap();
+    assert_eq!(plain.marks, Some(Marks { is_liked: true, ..Marks::default() }));
+    assert!(plain.replies.is_empty() && plain.likers.iter().map(|a| a.id).eq([ben]));
+    let all = engine.read(ben, &Query::home().marked().with_replies(20)).await.unwrap();
+    let repost = all.posts.iter().find(|post| (post.author, post.subject()) == (eve, one)).unwrap();
+    let of = |n: usize| (repost.replies[n].id, repost.replies[n].marks.unwrap().is_liked);
+    assert_eq!((of(0), of(1)), ((replies[2].id, false), (replies[0].id, true)));
+    assert_eq!(engine.read(ben, &query.with_likers(41)).await.unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[tokio::test]
+async fn likes_and_bookmarks_have_a_bound_and_a_suspended_account_only_takes_back() {
+    let settings = EngineSettings { likes_max: 3, bookmarks_max: 1, ..small() };
+    let engine = engine_with(tenant(40), settings).await;
+    let social = Social::new(&engine);
+    let [ada, ben] = accounts(&engine, 2).await[..] else { panic!("two were made") };
+    let mut posts = Vec::new();
+    for n in 0..4 {
+        posts.push(text(&engine, ada, &format!("post {n}")).await.id);
+    }
+    for post in &posts[..3] {
+        social.like(ben, *post).await.unwrap();
+    }
+    assert_eq!(social.like(ben, posts[3]).await.unwrap_err().kind(), ErrorKind::Invalid);
+    social.bookmark(ben, posts[0]).await.unwrap();
+    assert_eq!(social.bookmark(ben, posts[1]).await.unwrap_err().kind(), ErrorKind::Invalid);
+    let suspended = tideline::AccountUpdate {
+        state: Some(tideline::AccountState::Suspended),
+        ..tideline::AccountUpdate::default()
+    };
+    engine.update_account(ben, &suspended).await.unwrap();
+    social.unlike(ben, posts[0]).await.unwrap();
+    assert_eq!(social.like(ben, posts[3]).await.unwrap_err().kind(), ErrorKind::Invalid);
+    drained(&engine).await;
+    assert_eq!(counts(&engine, PostRef { id: posts[0], author: ada }).await[0], 0);
+}
+
+#[tokio::test]
+async fn a_deleted_account_leaves_the_lists_of_what_it_liked() {
+    let engine = engine().await;
+    let social = Social::new(&engine);
+    let [ada, gone, eve] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    let mut posts = Vec::new();
+    for n in 0..40 {
+        posts.push(text(&engine, ada, &format!("post {n}")).await);
+    }
+    join_all(posts.iter().map(|post| social.like(gone, post.id))).await.into_iter().for_each(|l| l.unwrap());
+    social.like(eve, posts[0].id).await.unwrap();
+    social.bookmark(gone, posts[1].id).await.unwrap();
+    social.repost(gone, posts[2].id).await.unwrap();
+    let own = text(&engine, gone, "mine").await;
+    social.like(eve, own.id).await.unwrap();
+    drained(&engine).await;
+    engine.delete_account(gone).await.unwrap();
+    drained(&engine).await;
+    for post in &posts {
+        let left = u32::from(post.id == posts[0].id);
+        assert_eq!(counts(&engine, *post).await, [left, 0, 0, 0]);
+    }
+    assert_eq!(likes(&social, eve).await, [posts[0].id]);
+    assert_eq!(social.like(gone, posts[0].id).await.unwrap_err().kind(), ErrorKind::NotFound);
+}
