@@ -29,6 +29,8 @@ pub(crate) enum Wrong {
     Stuck,
     /// Sets and counts that differ from the truth.
     Miscounted,
+    /// Stored data that fsck calls wrong.
+    OutOfStep,
 }
 
 /// Something that breaks a law.

@@ -96,21 +96,23 @@ impl Run {
     }
 
     pub(crate) fn event(&self, what: &'static str) {
-        *self.findings().events.entry(what).or_default() += 1;
+        self.count_event(what, 1);
+    }
+
+    pub(crate) fn count_event(&self, what: &'static str, many: u64) {
+        *self.findings().events.entry(what).or_default() += many;
     }
 
     /// How accounts are delivered after a round.
     pub(crate) fn note_modes(&self, modes: BTreeMap<u64, Vec<u8>>) {
-        let mut findings = self.findings();
         let pulled = modes.values().filter(|mode| mode.first() == Some(&b'L')).count();
-        let is_other = |(account, mode): &(&u64, &Vec<u8>)| {
-            findings.modes.get(account).is_some_and(|before| before != *mode)
-        };
+        let before = std::mem::replace(&mut self.findings().modes, modes.clone());
+        let is_other =
+            |(account, mode): &(&u64, &Vec<u8>)| before.get(account).is_some_and(|before| before != *mode);
         let changed = modes.iter().filter(is_other).count();
         for (what, many) in [("pulled after a round", pulled), ("other modes than a round before", changed)] {
-            *findings.events.entry(what).or_default() += u64::try_from(many).unwrap_or(u64::MAX);
+            self.count_event(what, u64::try_from(many).unwrap_or(u64::MAX));
         }
-        findings.modes = modes;
     }
 
     /// Whether a call was not carried out in time. What was done since then is not known, so nothing can be checked.
