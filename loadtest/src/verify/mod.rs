@@ -200,7 +200,7 @@ async fn in_a_storm(
 async fn create(run: &Arc<Run>, planner: &mut Planner) {
     for (account, is_locked, is_pulled) in planner.creations() {
         drop(run.call(0, Call::Create { account, is_locked, is_pulled }).await);
-        run.world().created(account);
+        run.world().created(account, is_locked);
     }
 }
 

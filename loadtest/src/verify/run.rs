@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::call::{Asked, Call, Page, Reply};
+use super::call::{Asked, Call, Page, Reply, Which};
 use super::check::{Seen, Violation, Wrong, check};
 use super::facts::{Time, Window};
 use super::pool::Pool;
@@ -209,9 +209,17 @@ impl Run {
                     self.count("read", |counts| counts.acknowledged += 1);
                     let window = Window { from, to };
                     let instance = number % self.pool.len();
-                    let seen = Seen { asked, page: page.clone(), window, instance };
-                    self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+                    self.note(Seen { asked, page: page.clone(), window, instance, is_refused: false });
                     return Some(page);
+                }
+                // Nobody may know of replies to what isn't there for the reader.
+                Some(Reply::Failed { kind, .. })
+                    if kind == "NotFound" && matches!(asked.which, Which::Replies(_)) =>
+                {
+                    self.count("read", |counts| counts.refused += 1);
+                    let (window, instance) = (Window { from, to }, number % self.pool.len());
+                    self.note(Seen { asked, page: Page::default(), window, instance, is_refused: true });
+                    return None;
                 }
                 Some(Reply::Failed { kind, message, may_retry }) => {
                     self.count_error(&format!("read: {kind}"));
@@ -232,6 +240,10 @@ impl Run {
             number += 1;
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    fn note(&self, seen: Seen) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
     }
 
     /// Checks all pages that were read so far: nothing may be under way that overlaps them. Where a call got stuck
