@@ -1,18 +1,27 @@
 //! What crossing over costs: posts of an account that is pushed, its promotion, posts while it is pulled, its demotion; and
-//! the same posts by an account with ten followers. `cargo bench --bench modes -- 1000000`: so many followers (default
-//! 200,000), whose homes hold 400 posts each.
+//! the same posts by an account with ten followers. Then how often its outbox is read by several instances, however many
+//! readers they have. `cargo bench --bench modes -- 1000000`: so many followers (default 200,000), whose homes hold 400
+//! posts each.
 
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "figures for people")]
 #![allow(missing_docs, reason = "a benchmark")]
 
 mod support;
 
+use std::time::{Duration, Instant};
+
 use comfy_table::Table;
 use comfy_table::presets::ASCII_MARKDOWN;
+use futures::future::join_all;
+use metrics::Key;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use support::{Cost, account, cluster, measure, own_cpu, us_each};
+use tideline::bucket::mix64;
 use tideline::cluster::{Command, Replicas, RouterSettings};
 use tideline::post::Draft;
-use tideline::{AccountId, Engine, ImportedEdge, NewAccount, PostAck, PushOnly, StoreOptions, Way};
+use tideline::{
+    AccountId, Engine, EngineSettings, ImportedEdge, NewAccount, PostAck, PushOnly, Query, StoreOptions, Way,
+};
 
 const FOLLOWERS: u64 = 200_000;
 const FEW: u64 = 10;
@@ -22,6 +31,10 @@ const CHUNK: u64 = 20_000;
 const LARGE_POSTS: usize = 3;
 const SMALL_POSTS: usize = 500;
 const ROUNDS: usize = 3;
+/// Instances that serve the readers of the pulled account, for how long, and how many read at the same time at each.
+const INSTANCES: usize = 3;
+const READING: Duration = Duration::from_secs(10);
+const AT_ONCE: [u64; 2] = [8, 64];
 
 fn celebrity() -> AccountId {
     account(u64::MAX)
@@ -77,7 +90,7 @@ async fn main() {
     let pushed = totals(&rows[0].2, LARGE_POSTS).0;
     for (name, each, costs) in &rows {
         let each = *each as usize;
-        let median = |of: fn(&Cost) -> std::time::Duration| {
+        let median = |of: fn(&Cost) -> Duration| {
             support::median(&costs.iter().map(|c| us_each(of(c), each)).collect::<Vec<_>>()).0
         };
         let (all, low, high) = totals(costs, each);
@@ -91,7 +104,58 @@ async fn main() {
         ]);
     }
     println!("{followers} followers, medians of {ROUNDS} rounds\n{table}");
+    set_way(&engine, celebrity(), Way::Pull).await;
+    engine.shutdown(READING).await.expect("the end of its lease");
+    hot(&options, followers).await;
     cluster.down().await.expect("the cluster ends");
+}
+
+/// How often the outbox of the pulled account is read.
+async fn hot(options: &StoreOptions, followers: u64) {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    recorder.install().expect("the only recorder");
+    let settings = EngineSettings::default();
+    let mut engines = Vec::new();
+    for _ in 0..INSTANCES {
+        let builder = Engine::builder().store(options.clone()).settings(settings.clone()).policy(PushOnly);
+        engines.push(builder.start().await.expect("an engine"));
+    }
+    for at_once in AT_ONCE {
+        snapshotter.snapshot();
+        let until = Instant::now() + READING;
+        let readers = engines.iter().flat_map(|engine| (0..at_once).map(move |n| (engine, n)));
+        let pages = join_all(readers.map(async |(engine, n)| {
+            let mut pages = 0;
+            while Instant::now() < until {
+                let reader = account(mix64(n << 32 | pages) % followers);
+                engine.read(reader, &Query::home()).await.expect("a page");
+                pages += 1;
+            }
+            pages
+        }));
+        let pages: u64 = pages.await.into_iter().sum();
+        let looks: u64 = snapshotter
+            .snapshot()
+            .into_vec()
+            .into_iter()
+            .filter(|(key, ..)| is_look_at_outbox(key.key()))
+            .filter_map(|(.., value)| if let DebugValue::Counter(n) = value { Some(n) } else { None })
+            .sum();
+        let (each, seconds) = (INSTANCES as f64, READING.as_secs_f64());
+        println!(
+            "{INSTANCES} instances, {at_once} readers at once at each, visible within {} ms: {:.0} pages a second; the \
+             outbox is read {:.2} times a second by each instance",
+            settings.visible_within.as_millis(),
+            pages as f64 / seconds,
+            looks as f64 / seconds / each
+        );
+    }
+}
+
+fn is_look_at_outbox(key: &Key) -> bool {
+    let has = |name, value| key.labels().any(|label| label.key() == name && label.value() == value);
+    key.name() == "tideline_cache_lookups_total" && has("cache", "outboxes") && has("outcome", "miss")
 }
 
 async fn posts(engine: &Engine, author: AccountId, count: usize) {

@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 "$CARGO" build --release --locked --package loadtest
 reports=${CARGO_TARGET_DIR:-target}/verify
 mkdir -p "$reports"
-kinds='missing|doubled|leaked|reordered|lost|stale|stuck|miscounted'
+kinds='missing|doubled|leaked|reordered|lost|stale|stuck|miscounted|out_of_step'
 failed=
 for seed in "$@"; do
     started=$(date +%s)

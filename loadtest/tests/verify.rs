@@ -7,8 +7,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-const WRONGS: [&str; 8] =
-    ["missing", "doubled", "leaked", "reordered", "lost", "stale", "stuck", "miscounted"];
+const WRONGS: [&str; 9] =
+    ["missing", "doubled", "leaked", "reordered", "lost", "stale", "stuck", "miscounted", "out_of_step"];
 
 struct Ran {
     code: Option<i32>,
@@ -127,18 +127,23 @@ fn nothing_replicated_is_lost_when_everything_goes_wrong_at_once() {
 
 #[test]
 fn what_is_broken_on_purpose_is_found() {
-    let broken = [
-        ("home-entry", "missing"),
-        ("post", "lost"),
-        ("follow", "leaked"),
-        ("mute", "leaked"),
-        ("edge", "lost"),
+    let broken: [(&str, &[&str]); 5] = [
+        ("home-entry", &["missing", "out_of_step"]),
+        ("post", &["lost", "out_of_step"]),
+        // Only the model is broken.
+        ("follow", &["leaked"]),
+        ("mute", &["leaked"]),
+        ("edge", &["lost", "out_of_step"]),
     ];
     let seed = seed();
-    for (what, wrong) in broken {
-        let ran = verify(seed, &["--operations", "300", "--accounts", "50", "--sabotage", what]);
+    for (what, wrongs) in broken {
+        // An entry that is gone from a home is missed only if its author is not pulled besides.
+        let pushed = ["--policy", "push", "--operations", "300", "--accounts", "50"];
+        let ran = verify(seed, &[&pushed[..], &["--sabotage", what]].concat());
         assert_eq!(ran.code, Some(1), "{what}: {}", ran.told);
-        assert!(ran.count(&format!("/{wrong}")) > 0, "{what}: {}", ran.told);
+        for wrong in wrongs {
+            assert!(ran.count(&format!("/{wrong}")) > 0, "{what}, {wrong}: {}", ran.told);
+        }
         assert!(ran.told.contains("--seed") && ran.told.contains("stored, "), "{what}: {}", ran.told);
     }
 }

@@ -48,7 +48,8 @@ impl Walk {
                     self.failures = 0;
                     return Ok(Some(keys));
                 }
-                Err(e) if self.failures >= FAILURES_MAX => return Err(e),
+                // What trying again does not mend, a right that is missing say, is told at once.
+                Err(e) if self.failures >= FAILURES_MAX || !e.kind().is_retryable() => return Err(e),
                 Err(e) => {
                     tracing::debug!("a step through the keys failed: {e}");
                     self.failures += 1;

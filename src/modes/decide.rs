@@ -118,6 +118,7 @@ pub(crate) async fn keep_judging(context: Weak<Context>) {
 
 /// Looks at all that were pulled since the last time.
 pub(crate) async fn judge_pulled(context: &Arc<Context>) {
+    context.traffic.turn(context.today());
     let pulled = stream::iter(context.traffic.take_pulls());
     pulled
         .for_each_concurrent(AT_ONCE, |(author, pulls)| async move {

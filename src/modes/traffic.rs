@@ -8,7 +8,7 @@ use crate::ids::{AccountId, IdMap};
 
 /// Authors whose pulls are counted between two looks; more of them wait for the next.
 const AUTHORS_MAX: usize = 10_000;
-/// Reads of one reader a day, until a day has been seen: people come back about so often.
+/// Reads of one reader a day, until a whole day has been seen: people come back about so often.
 const READS_GUESSED: f64 = 20.0;
 /// Readers that a day's figure must come from.
 const READERS_LEAST: u64 = 100;
@@ -17,9 +17,22 @@ const READERS_LEAST: u64 = 100;
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     pulls: Mutex<IdMap<AccountId, u64>>,
+    /// Since the day began, or this instance did.
     reads: AtomicU64,
-    /// Reads here that were a reader's first of a day.
+    /// Of these, reads that were a reader's first of the day.
     first_reads: AtomicU64,
+    days: Mutex<Days>,
+}
+
+/// What is known of whole days.
+#[derive(Debug, Default)]
+struct Days {
+    /// The day that is being counted.
+    counted: Option<u32>,
+    /// The one in which this instance began: a part of it is missing.
+    first: Option<u32>,
+    /// Reads of a reader, on the last whole day with enough of them.
+    reads_per_reader: Option<f64>,
 }
 
 impl Traffic {
@@ -54,14 +67,25 @@ impl Traffic {
         std::mem::take(&mut *self.pulls()).into_iter().collect()
     }
 
-    /// How often somebody who reads at all reads on a day.
+    /// It is this day: what was counted of the one before is its figure, if all of it was seen.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    pub(crate) fn reads_per_reader(&self) -> f64 {
-        let readers = self.first_reads.load(Ordering::Relaxed);
-        if readers < READERS_LEAST {
-            return READS_GUESSED;
+    pub(crate) fn turn(&self, today: u32) {
+        let mut days = self.days.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(counted) = days.counted.replace(today).filter(|day| *day != today) else {
+            days.first = days.first.or(Some(today));
+            return;
+        };
+        let (reads, readers) =
+            (self.reads.swap(0, Ordering::Relaxed), self.first_reads.swap(0, Ordering::Relaxed));
+        if days.first != Some(counted) && readers >= READERS_LEAST {
+            days.reads_per_reader = Some(reads as f64 / readers as f64);
         }
-        self.reads.load(Ordering::Relaxed) as f64 / readers as f64
+    }
+
+    /// How often somebody who reads at all reads on a day.
+    pub(crate) fn reads_per_reader(&self) -> f64 {
+        let days = self.days.lock().unwrap_or_else(PoisonError::into_inner);
+        days.reads_per_reader.unwrap_or(READS_GUESSED)
     }
 }
 
@@ -82,12 +106,20 @@ mod tests {
     }
 
     #[test]
-    fn the_figure_of_few_readers_is_not_believed() {
+    fn only_whole_days_with_enough_readers_are_believed() {
         let traffic = Traffic::default();
-        let read = || traffic.read(std::iter::empty());
-        (0..300).for_each(|_| read());
-        assert!((traffic.reads_per_reader() - READS_GUESSED).abs() < 1e-9);
-        (0..100).for_each(|_| traffic.first_read());
-        assert!((traffic.reads_per_reader() - 3.0).abs() < 1e-9);
+        let day = |reads: u64, readers: u64, next| {
+            (0..reads).for_each(|_| traffic.read(std::iter::empty()));
+            (0..readers).for_each(|_| traffic.first_read());
+            traffic.turn(next);
+            traffic.reads_per_reader()
+        };
+        let guessed = |figure: f64| (figure - READS_GUESSED).abs() < 1e-9;
+        traffic.turn(7);
+        assert!(guessed(day(100, 100, 7)), "the day isn't over");
+        assert!(guessed(day(100, 100, 8)), "of the first day a part was missed");
+        assert!(guessed(day(990, 99, 9)), "too few readers");
+        assert!((day(300, 100, 10) - 3.0).abs() < 1e-9);
+        assert!((day(990, 99, 11) - 3.0).abs() < 1e-9, "the last good figure stays");
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
 };
-use tideline::cluster::{RouterSettings, TlsFiles};
+use tideline::cluster::{Command, Request, RouterSettings, TlsFiles};
 use tideline::local_cluster::{ClusterSpec, LocalCluster, TlsServerFiles};
 use tideline::post::{Draft, Edit, PostRef};
 use tideline::sharded::{Order, SetSettings, SortedSet};
 use tideline::{
-    AccountId, AccountUpdate, Engine, Error, ErrorKind, ImportedEdge, ImportedPost, NewAccount, Query, Store,
-    StoreOptions, Way,
+    AccountId, AccountUpdate, Engine, Error, ErrorKind, FindingKind, FsckOptions, ImportedEdge, ImportedPost,
+    NewAccount, Query, Store, StoreOptions, Way,
 };
 
 use super::engine::small;
@@ -145,6 +145,38 @@ async fn an_engine_needs_few_rights_and_every_one_of_them() {
         let refused = used().await.err();
         println!("without {right}: {refused:?}");
         assert!(refused.is_some(), "{right} is not needed");
+    }
+}
+
+/// What fsck needs on top of an engine's, a repair included; docs/fsck.md lists it. Without `dbsize` only its progress is
+/// a guess.
+const FSCK_RIGHTS: &str = "+scan +zscan +pttl +pexpire";
+
+#[tokio::test]
+async fn fsck_needs_few_rights_on_top_and_every_one_of_them() {
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS} +persist +dbsize")).await;
+    let router = RouterSettings { deadline: Duration::from_secs(2), ..impatient() };
+    let store = StoreOptions { router, ..options(urls_as(&cluster, "tideline:secret")) };
+    let engine = Engine::builder().store(store).settings(small()).start().await.unwrap();
+    let author = engine.create_account(NewAccount::default()).await.unwrap();
+    engine.publish(author, &Draft::text("once").token("form")).await.unwrap();
+    engine.warm(author).await.unwrap();
+    let (keys, bucket) = (engine.store().keys(), engine.store().keys().buckets().of_account(author.get()));
+    let mut token = format!("{}{{{}}}k", keys.prefix(), keys.buckets().tag(bucket)).into_bytes();
+    token.extend([author.get().to_be_bytes().as_slice(), b"form"].concat());
+    let persist = Request::write(keys.buckets().slot(bucket), Command::new("PERSIST").arg(&token));
+    let fsck = FsckOptions { repair: true, pause: Duration::from_millis(50), ..FsckOptions::default() };
+    for right in FSCK_RIGHTS.split_whitespace().chain([""]) {
+        set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS} +persist")).await;
+        engine.store().router().call(persist.clone()).await.unwrap();
+        let rest: Vec<_> = FSCK_RIGHTS.split_whitespace().filter(|r| *r != right).collect();
+        set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS} +persist {}", rest.join(" "))).await;
+        let report = engine.fsck(&fsck, |_| ()).await;
+        println!("without {right:?}: {report:?}");
+        let has_healed =
+            report.is_ok_and(|r| r.is_clean() && r.findings.contains_key(&FindingKind::TokenEndless));
+        assert_eq!(has_healed, right.is_empty(), "without {right:?}");
     }
 }
 

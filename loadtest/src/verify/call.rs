@@ -29,6 +29,13 @@ pub(crate) enum Switch {
     Hide,
 }
 
+/// What an account has done with a post, for itself or for all to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Tie {
+    Like,
+    Bookmark,
+}
+
 /// How an account's posts reach its followers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Way {
@@ -45,6 +52,8 @@ pub(crate) struct PostSpec {
     pub(crate) not_to: Vec<u64>,
     pub(crate) original: Option<(u64, u64)>,
     pub(crate) parent: Option<(u64, u64)>,
+    pub(crate) mentions: Vec<u64>,
+    pub(crate) tags: Vec<u8>,
     pub(crate) token: String,
 }
 
@@ -52,7 +61,22 @@ pub(crate) struct PostSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Which {
     Home,
-    Profile { account: u64, replies: bool, reposts: bool },
+    Profile {
+        account: u64,
+        replies: bool,
+        reposts: bool,
+    },
+    Mentions,
+    Tag(u8),
+    /// To the post with that id.
+    Replies(u64),
+}
+
+impl Which {
+    /// Whether posts come onto it some time after they are published.
+    pub(crate) fn is_list(self) -> bool {
+        matches!(self, Self::Mentions | Self::Tag(_) | Self::Replies(_))
+    }
 }
 
 /// Which page is asked for.
@@ -84,6 +108,8 @@ pub(crate) struct Shown {
     /// On a hydrated page: what it says, and what it reposts.
     pub(crate) text: Option<String>,
     pub(crate) original: Option<u64>,
+    /// On a hydrated page: whether the reader likes it, whether it has bookmarked it.
+    pub(crate) ties: Option<(bool, bool)>,
 }
 
 /// A page as it came.
@@ -152,10 +178,22 @@ pub(crate) enum Call {
         author: u64,
         post: u64,
         text: String,
+        tags: Vec<u8>,
     },
     Delete {
         author: u64,
         post: u64,
+    },
+    /// Takes one's own repost of a post back.
+    Unrepost {
+        account: u64,
+        post: u64,
+    },
+    Tie {
+        account: u64,
+        post: u64,
+        what: Tie,
+        on: bool,
     },
     Read(Asked),
     Sweep,
@@ -201,6 +239,27 @@ pub(crate) enum Call {
     Requests {
         account: u64,
     },
+    /// What an account likes, or has bookmarked: ids.
+    Tied {
+        account: u64,
+        what: Tie,
+        limit: usize,
+    },
+    /// Ids of all posts of the conversation around a post.
+    Conversation {
+        reader: u64,
+        post: u64,
+    },
+}
+
+/// A post as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stored {
+    pub(crate) author: u64,
+    pub(crate) text: String,
+    pub(crate) likes: u64,
+    pub(crate) replies: u64,
+    pub(crate) reposts: u64,
 }
 
 /// What an account's record and its sets count.
@@ -223,9 +282,9 @@ pub(crate) enum Reply {
         is_repeat: bool,
     },
     Page(Page),
-    /// Author and text of a post, if there is one.
-    Post(Option<(u64, String)>),
-    Accounts(Vec<u64>),
+    /// What there is of a post.
+    Post(Option<Stored>),
+    Ids(Vec<u64>),
     Counts(Counts),
     Failed {
         kind: String,
@@ -254,6 +313,9 @@ impl Call {
             Self::Delivered { .. } => "delivered",
             Self::Edit { .. } => "edit",
             Self::Delete { .. } => "delete",
+            Self::Unrepost { .. } => "unrepost",
+            Self::Tie { what: Tie::Like, .. } => "like",
+            Self::Tie { what: Tie::Bookmark, .. } => "bookmark",
             Self::Read(_) => "read",
             Self::Sweep => "sweep",
             Self::Warm { .. } => "warm",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::call::{Asked, Page, Shown, Which};
+use super::call::{Asked, Page, Shown, Tie, Which};
 use super::facts::{OPEN, Time, Tri, Window};
 use super::rules::View;
 use super::world::{PostFact, PostNo, World};
@@ -29,6 +29,8 @@ pub(crate) enum Wrong {
     Stuck,
     /// Sets and counts that differ from the truth.
     Miscounted,
+    /// Stored data that fsck calls wrong.
+    OutOfStep,
 }
 
 /// Something that breaks a law.
@@ -52,6 +54,8 @@ pub(crate) struct Seen {
     pub(crate) page: Page,
     pub(crate) window: Window,
     pub(crate) instance: usize,
+    /// There was no page: what it was about, the engine said, isn't there for the reader.
+    pub(crate) is_refused: bool,
 }
 
 impl Seen {
@@ -93,6 +97,9 @@ impl Seen {
 /// Everything that is wrong about a page.
 pub(crate) fn check(world: &World, seen: &Seen) -> Vec<Violation> {
     let view = View::new(world, seen.asked.reader, seen.window);
+    if seen.is_refused {
+        return refused(world, &view, seen).into_iter().collect();
+    }
     let mut found = order(seen);
     for shown in &seen.page.posts {
         found.extend(shown_rightly(world, &view, seen, shown));
@@ -102,8 +109,26 @@ pub(crate) fn check(world: &World, seen: &Seen) -> Vec<Violation> {
     found
 }
 
-fn belongs(view: &View<'_>, which: Which, post: &PostFact) -> Tri {
+/// Replies to a post are refused to who may not see it, and to nobody else.
+fn refused(world: &World, view: &View<'_>, seen: &Seen) -> Option<Violation> {
+    let Which::Replies(parent) = seen.asked.which else {
+        return Some(seen.wrong(Wrong::Stuck, None, "a page that nothing forbids was refused".to_owned()));
+    };
+    let no = *world.by_id.get(&parent)?;
+    let is_there = view.may_meet(world.post(no)?) == Tri::Yes;
+    is_there.then(|| seen.wrong(Wrong::Missing, Some(no), format!("replies to {parent} were refused")))
+}
+
+fn belongs(world: &World, view: &View<'_>, which: Which, post: &PostFact) -> Tri {
+    let on_list = |is_on: Tri| if is_on == Tri::No { Tri::No } else { is_on.and(view.on_list(post)) };
     match which {
+        Which::Mentions => {
+            on_list(Tri::from(post.author != view.reader() && post.mentions.contains(&view.reader())))
+        }
+        Which::Tag(tag) => on_list(post.bears(tag, view.window_of(post.author))),
+        Which::Replies(parent) => {
+            on_list(Tri::from(post.parent.and_then(|no| world.post(no)?.id) == Some(parent)))
+        }
         Which::Home => view.at_home(post),
         Which::Profile { account, .. } if account != post.author => Tri::No,
         Which::Profile { replies, reposts, .. } => view.on_profile(post, replies, reposts),
@@ -165,7 +190,7 @@ fn shown_rightly(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown) -> 
         let text = format!("{} is by {}, shown as by {}", shown.id, post.author, shown.author);
         return Some(seen.wrong(Wrong::Leaked, Some(no), text));
     }
-    if belongs(view, seen.asked.which, post) == Tri::No {
+    if belongs(world, view, seen.asked.which, post) == Tri::No {
         let text = format!("{} must not show", shown.id);
         return Some(seen.wrong(Wrong::Leaked, Some(no), text));
     }
@@ -174,6 +199,19 @@ fn shown_rightly(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown) -> 
     if !texts.contains(&said) {
         let text = format!("{} says {said:?}, it may say {texts:?}", shown.id);
         return Some(seen.wrong(Wrong::Stale, Some(no), text));
+    }
+    tied_rightly(view, seen, shown, no)
+}
+
+/// What the page says of what its reader has done with a post.
+fn tied_rightly(view: &View<'_>, seen: &Seen, shown: &Shown, no: PostNo) -> Option<Violation> {
+    let (likes, bookmarked) = shown.ties?;
+    for (what, said) in [(Tie::Like, likes), (Tie::Bookmark, bookmarked)] {
+        let is = view.is_tied(what, no);
+        if is != Tri::Maybe && Tri::from(said) != is {
+            let text = format!("{}: {what:?} shows as {said}, it is {is:?}", shown.id);
+            return Some(seen.wrong(Wrong::Stale, Some(no), text));
+        }
     }
     None
 }
@@ -203,6 +241,7 @@ fn settled(world: &World, seen: &Seen, post: &PostFact) -> Time {
         Which::Home if post.author != seen.asked.reader => {
             post.delivered.saturating_add(world.visible_within)
         }
+        which if which.is_list() => post.listed.saturating_add(world.visible_within),
         _ => post.acknowledged,
     }
 }
@@ -215,7 +254,7 @@ fn missing(world: &World, view: &View<'_>, seen: &Seen) -> Vec<Violation> {
         if settled(world, seen, post) > seen.window.from || seen.holds(*id) {
             continue;
         }
-        if belongs(view, seen.asked.which, post) != Tri::Yes || is_collapsed(world, seen, *id) {
+        if belongs(world, view, seen.asked.which, post) != Tri::Yes || is_collapsed(world, seen, *id) {
             continue;
         }
         let text = format!("{id} must show: the page is everything from {from} to {to}");

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::call::{Asked, Call, PostSpec, Reply, State, Switch, Which};
+use super::call::{Asked, Call, PostSpec, Reply, State, Switch, Tie, Which};
 use super::check::Wrong;
 use super::facts::{Change, OPEN, Time, Tri, Window};
 use super::run::{Ended, Run};
-use super::steps::{Action, Place, PostPlan, Step};
-use super::world::{PostFact, PostNo};
+use super::steps::{Action, Place, PostPlan, Step, Walked};
+use super::world::{PostFact, PostNo, Said};
 
 /// Carries steps out, each client its own; returns when all are done.
 pub(crate) async fn drive(run: &Arc<Run>, steps: Vec<Step>, clients: usize) -> anyhow::Result<()> {
@@ -49,8 +49,10 @@ impl Client<'_> {
         match action {
             Action::Publish(plan) => self.publish(plan).await,
             Action::Republish(no) => self.republish(no).await,
-            Action::Edit(no) => self.edit(no).await,
+            Action::Edit(no, tags) => self.edit(no, tags).await,
             Action::Delete(no) => self.delete(no).await,
+            Action::Unrepost(no) => self.unrepost(no).await,
+            Action::Tie(what, no, on) => self.tie(what, no, on).await,
             Action::Follow(author) => self.follow(author).await,
             Action::Unfollow(author) => {
                 let call = Call::Unfollow { reader: self.actor, author };
@@ -62,7 +64,10 @@ impl Client<'_> {
             Action::Approve(requester) => self.answer(requester, true).await,
             Action::Reject(requester) => self.answer(requester, false).await,
             Action::Lock(is_locked) => {
-                self.write(Call::SetLock { account: self.actor, is_locked }).await;
+                let call = Call::SetLock { account: self.actor, is_locked };
+                if let Some(when) = self.write(call).await {
+                    run.world().locked(self.actor, is_locked, when);
+                }
             }
             Action::State(state) => {
                 let call = Call::SetState { account: self.actor, state };
@@ -76,7 +81,7 @@ impl Client<'_> {
             Action::Create { is_locked, is_pulled } => {
                 let call = Call::Create { account: self.actor, is_locked, is_pulled };
                 if self.write(call).await.is_some() {
-                    run.world().created(self.actor);
+                    run.world().created(self.actor, is_locked);
                 }
                 run.tell_published();
             }
@@ -209,16 +214,23 @@ impl Client<'_> {
             original: plan.original,
             has_text: plan.has_text,
             parent: plan.parent,
+            mentions: plan.mentions.clone(),
             start,
             acknowledged: OPEN,
             delivered: OPEN,
+            listed: OPEN,
             id: None,
             deleted: None,
             edits: Vec::new(),
-            text: text.clone(),
+            said: (text.clone(), plan.tags.clone()),
             is_unsure: false,
         };
-        run.world().posts[plan.no] = Some(fact);
+        {
+            let mut world = run.world();
+            let meant = |no: Option<PostNo>| no.map(|no| world.subject(no));
+            let fact = PostFact { original: meant(fact.original), parent: meant(fact.parent), ..fact };
+            world.posts[plan.no] = Some(fact);
+        }
         let post = PostSpec {
             text,
             reach: plan.reach,
@@ -226,9 +238,15 @@ impl Client<'_> {
             not_to: plan.not_to,
             original: references[0],
             parent: references[1],
+            mentions: plan.mentions,
+            tags: plan.tags,
             token: token_of(plan.no),
         };
         match run.call(self.instance, Call::Publish { author: self.actor, post }).await {
+            // It has reposted that already: once is enough.
+            Ended::Done(Reply::Published { id, .. }) if run.world().by_id.contains_key(&id) => {
+                self.never(plan.no)
+            }
             Ended::Done(Reply::Published { id, .. }) => {
                 {
                     let mut world = run.world();
@@ -272,7 +290,9 @@ impl Client<'_> {
             let world = self.run.world();
             let Some(post) = world.post(no) else { return };
             PostSpec {
-                text: post.text.clone(),
+                text: post.said.0.clone(),
+                mentions: post.mentions.clone(),
+                tags: post.said.1.clone(),
                 reach: post.reach,
                 only_to: post.only_to.clone(),
                 not_to: post.not_to.clone(),
@@ -301,7 +321,7 @@ impl Client<'_> {
         self.run.reference(no, |world| world.post(no).is_some_and(|post| post.is_unsure)).await
     }
 
-    async fn edit(&self, no: PostNo) {
+    async fn edit(&self, no: PostNo, tags: Vec<u8>) {
         let Some((id, _)) = self.own(no).await else { return };
         let (number, has_text) = {
             let world = self.run.world();
@@ -311,11 +331,58 @@ impl Client<'_> {
             return;
         }
         let text = text_of(no, number);
-        let call = Call::Edit { author: self.actor, post: id, text: text.clone() };
+        let said: Said = (text, tags);
+        if let Some(post) = self.run.world().post_mut(no) {
+            post.listed = OPEN;
+        }
+        let call = Call::Edit { author: self.actor, post: id, text: said.0.clone(), tags: said.1.clone() };
         if let Some((start, end)) = self.write(call).await
             && let Some(post) = self.run.world().post_mut(no)
         {
-            post.edits.push(Change { start, end, value: text });
+            post.edits.push(Change { start, end, value: said });
+        }
+    }
+
+    /// Takes a repost back, by what was reposted.
+    async fn unrepost(&self, no: PostNo) {
+        let Some((id, _)) = self.own(no).await else { return };
+        let start = self.run.now();
+        let call = Call::Unrepost { account: self.actor, post: id };
+        // Whatever this very call tells, it is gone: an earlier sending may have taken it away.
+        if let Ended::Done(_) = self.run.call(self.instance, call).await
+            && let Some(post) = self.run.world().post_mut(no)
+        {
+            post.deleted.get_or_insert(Change { start, end: self.run.now(), value: () });
+        }
+    }
+
+    async fn tie(&self, what: Tie, no: PostNo, on: bool) {
+        let run = self.run;
+        let Some((id, _)) = run.reference(no, |world| world.post(no).is_some_and(|p| p.is_unsure)).await
+        else {
+            return;
+        };
+        let subject = run.world().subject(no);
+        let start = run.now();
+        let call = Call::Tie { account: self.actor, post: id, what, on };
+        match run.call(self.instance, call.clone()).await {
+            Ended::Done(_) => {
+                let mut world = run.world();
+                let end = run.now();
+                world.tie_fact(what, self.actor, subject).change(start, end, on);
+            }
+            // It is gone, or not for the actor. A try before that may have been carried out.
+            Ended::Refused { kind, is_unsure, .. } if kind == "NotFound" => {
+                if is_unsure {
+                    run.world().tie_fact(what, self.actor, subject).influence(on, start, OPEN);
+                }
+            }
+            Ended::Refused { kind, .. } if kind == "Invalid" && on && self.is_suspended() => {}
+            Ended::Refused { kind, message, .. } => {
+                let text = format!("{call:?} was refused: {kind}: {message}");
+                run.wrong(Wrong::Stuck, self.actor, Some(no), text);
+            }
+            Ended::Stuck => {}
         }
     }
 
@@ -335,7 +402,14 @@ impl Client<'_> {
         Some(id.saturating_add_signed(place.offset))
     }
 
-    async fn walk(&self, which: Which, limits: &[usize], up: bool, around: Option<PostNo>) {
+    async fn walk(&self, walked: Walked, limits: &[usize], up: bool, around: Option<PostNo>) {
+        let which = match walked {
+            Walked::Which(which) => which,
+            Walked::Replies(no) => match self.run.world().reference(no) {
+                Some((id, _)) => Which::Replies(id),
+                None => return,
+            },
+        };
         let place = around.and_then(|post| self.id_at(Place { post, offset: 0 }));
         let mut asked = Asked { which, ..Asked::home(self.actor, 1) };
         if up {
@@ -379,13 +453,15 @@ fn never(author: u64) -> PostFact {
         original: None,
         has_text: true,
         parent: None,
+        mentions: Vec::new(),
         start: 0,
         acknowledged: OPEN,
         delivered: OPEN,
+        listed: OPEN,
         id: None,
         deleted: None,
         edits: Vec::new(),
-        text: String::new(),
+        said: (String::new(), Vec::new()),
         is_unsure: true,
     }
 }

@@ -75,18 +75,26 @@ fn post(text: &mut String, world: &World, what: &str, no: PostNo) {
     let _ = writeln!(
         text,
         "{what}: number {no}, id {:?}, by {author}, {reach:?}, only to {only_to:?}, not to {not_to:?}, original \
-         {original:?}, parent {parent:?}, has text {}; published {} to {}, delivered {}",
+         {original:?}, parent {parent:?}, has text {}, mentions {:?}, says {:?}; published {} to {}, delivered {}, listed {}",
         post.id,
         post.has_text,
+        post.mentions,
+        post.said,
         at(post.start),
         at(post.acknowledged),
-        at(post.delivered)
+        at(post.delivered),
+        at(post.listed)
     );
     for edit in &post.edits {
         let _ = writeln!(text, "  edited {} to {}: {:?}", at(edit.start), at(edit.end), edit.value);
     }
     if let Some(deleted) = post.deleted {
         let _ = writeln!(text, "  deleted {} to {}", at(deleted.start), at(deleted.end));
+    }
+    let mut ties: Vec<_> = world.ties.iter().filter(|((.., tied), _)| *tied == no).collect();
+    ties.sort_by_key(|(tie, _)| **tie);
+    for ((what, by, _), tie) in ties {
+        fact(text, &format!("  {what:?} by {by}"), Some(tie));
     }
 }
 

@@ -4,7 +4,8 @@
 //! `plan` decides from the seed what is done, `drive` does it and writes down in `world` what was acknowledged when.
 //! `rules` says who may see what, written independently of the engine; `check` holds a page against both. Nothing of
 //! that does I/O or waits, but for `drive`. A page is checked after its round: by then everything that overlaps it is
-//! known. After each round the work is drained, what couldn't be known (`settle`) is looked up, and all is compared.
+//! known. After each round the work is drained, what couldn't be known (`settle`) is looked up, all is compared, and fsck
+//! looks through what is stored.
 //!
 //! Another operation is an `Action` that `plan` draws now and then, a `Call` that `perform` carries out, what `drive`
 //! writes into `world` when it was acknowledged, and what follows from that: in `rules` for what shows, in `settle` for
@@ -17,6 +18,7 @@ mod check;
 mod drive;
 mod explain;
 mod facts;
+mod fsck;
 mod modes;
 mod outcome;
 mod perform;
@@ -165,7 +167,7 @@ async fn compare(
     modes::compare(run, setup).await?;
     walks::walk(run, seed, depth).await;
     run.check_pages();
-    Ok(())
+    fsck::look(run, setup).await
 }
 
 /// Does the work while things go wrong; all is mended when it returns.
@@ -198,7 +200,7 @@ async fn in_a_storm(
 async fn create(run: &Arc<Run>, planner: &mut Planner) {
     for (account, is_locked, is_pulled) in planner.creations() {
         drop(run.call(0, Call::Create { account, is_locked, is_pulled }).await);
-        run.world().created(account);
+        run.world().created(account, is_locked);
     }
 }
 

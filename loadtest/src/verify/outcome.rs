@@ -30,6 +30,7 @@ pub(crate) struct Outcome {
     stale: u64,
     stuck: u64,
     miscounted: u64,
+    out_of_step: u64,
     operations: BTreeMap<&'static str, CallCounts>,
     errors: BTreeMap<String, u64>,
     events: BTreeMap<&'static str, u64>,
@@ -68,6 +69,7 @@ impl Outcome {
             stale: count(Wrong::Stale),
             stuck: count(Wrong::Stuck),
             miscounted: count(Wrong::Miscounted),
+            out_of_step: count(Wrong::OutOfStep),
             operations: findings.counts.clone(),
             errors: findings.errors.clone(),
             events: findings.events.clone(),
@@ -77,7 +79,7 @@ impl Outcome {
     /// Whether nothing was wrong.
     pub(crate) fn is_right(&self) -> bool {
         let five = self.missing + self.doubled + self.leaked + self.reordered + self.lost;
-        five + self.stale + self.stuck + self.miscounted == 0
+        five + self.stale + self.stuck + self.miscounted + self.out_of_step == 0
     }
 }
 
@@ -101,6 +103,7 @@ impl fmt::Display for Outcome {
             ("missing / doubled / leaked", format!("{} / {} / {}", self.missing, self.doubled, self.leaked)),
             ("reordered / lost", format!("{} / {}", self.reordered, self.lost)),
             ("stale / stuck / miscounted", format!("{} / {} / {}", self.stale, self.stuck, self.miscounted)),
+            ("out of step", self.out_of_step.to_string()),
         ]);
         writeln!(f, "{facts}")
     }

@@ -4,14 +4,17 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tideline::post::{Draft, Edit, PostRef, Visibility};
+use tideline::post::{Draft, Edit, PostRef, Tag, Visibility};
 use tideline::sharded::{Checkpoint, Order};
+use tideline::social::{ListQuery, Social};
 use tideline::{
     AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, Mode, NewAccount, PostId,
     Query, Range, Timeline,
 };
 
-use super::call::{Asked, Call, Counts, Page, PostSpec, Reach, Reply, Shown, State, Switch, Way, Which};
+use super::call::{
+    Asked, Call, Counts, Page, PostSpec, Reach, Reply, Shown, State, Stored, Switch, Tie, Way, Which,
+};
 
 /// Deliveries that somebody may ask about; more are forgotten.
 const DELIVERIES_MAX: usize = 10_000;
@@ -22,6 +25,7 @@ const PAGES_MAX: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct Performer {
     engine: Engine,
+    social: Social,
     deliveries: Mutex<HashMap<u64, Delivery>>,
 }
 
@@ -46,7 +50,12 @@ fn draft_of(spec: PostSpec) -> tideline::Result<Draft> {
     draft.not_to = accounts(spec.not_to)?;
     draft.repost_of = spec.original.map(reference).transpose()?;
     draft.reply_to = spec.parent.map(reference).transpose()?;
-    Ok(draft)
+    Ok(draft.mentions(accounts(spec.mentions)?).hashtags(spec.tags.into_iter().map(tag_of)))
+}
+
+/// A hashtag by its number. It is written in many ways.
+fn tag_of(number: u8) -> String {
+    format!("Tide{number}")
 }
 
 fn query_of(asked: Asked) -> tideline::Result<Query> {
@@ -56,6 +65,9 @@ fn query_of(asked: Asked) -> tideline::Result<Query> {
         Which::Profile { account: id, replies, reposts } => {
             Timeline::Profile { account: account(id)?, replies, reposts }
         }
+        Which::Mentions => Timeline::Mentions,
+        Which::Tag(number) => Timeline::Tag(Tag::new(&format!("#tide{number}"))?),
+        Which::Replies(post) => Timeline::Replies(PostId::from_u64(post)?),
     };
     let range = Range { max_id: post(asked.max)?, since_id: post(asked.since)?, min_id: post(asked.min)? };
     let cursor = asked.cursor.map(Cursor::below);
@@ -65,13 +77,14 @@ fn query_of(asked: Asked) -> tideline::Result<Query> {
         cursor,
         limit: Some(asked.limit),
         hydrate: asked.hydrate,
+        marks: asked.hydrate,
         ..Query::default()
     })
 }
 
 impl Performer {
     pub(crate) fn new(engine: Engine) -> Self {
-        Self { engine, deliveries: Mutex::default() }
+        Self { social: Social::new(&engine), engine, deliveries: Mutex::default() }
     }
 
     /// Carries a call out; a failure is an answer too.
@@ -112,12 +125,25 @@ impl Performer {
             }
             Call::Publish { author, post } => return self.publish(author, post).await,
             Call::Delivered { post } => self.delivered(post).await?,
-            Call::Edit { author, post, text } => {
-                let edit = Edit { text: Some(text), ..Edit::default() };
+            Call::Edit { author, post, text, tags } => {
+                let hashtags = Some(tags.into_iter().map(tag_of).collect());
+                let edit = Edit { text: Some(text), hashtags, ..Edit::default() };
                 engine.edit(account(author)?, PostId::from_u64(post)?, &edit).await?;
             }
             Call::Delete { author, post } => {
                 engine.delete(account(author)?, PostId::from_u64(post)?).await?;
+            }
+            Call::Unrepost { account: by, post } => {
+                drop(self.social.undo_repost(account(by)?, PostId::from_u64(post)?).await?);
+            }
+            Call::Tie { account: by, post, what, on } => {
+                let (by, post) = (account(by)?, PostId::from_u64(post)?);
+                match (what, on) {
+                    (Tie::Like, true) => self.social.like(by, post).await?,
+                    (Tie::Like, false) => self.social.unlike(by, post).await?,
+                    (Tie::Bookmark, true) => self.social.bookmark(by, post).await?,
+                    (Tie::Bookmark, false) => self.social.unbookmark(by, post).await?,
+                }
             }
             Call::Read(asked) => return self.read(asked).await,
             Call::Sweep => drop(engine.sweep(0).await?),
@@ -198,6 +224,7 @@ impl Performer {
             author: post.author.get(),
             text: post.post.as_ref().map(|post| post.content().text.clone()),
             original: post.post.as_ref().and_then(|post| Some(post.header().original?.id.get())),
+            ties: post.marks.map(|marks| (marks.is_liked, marks.is_bookmarked)),
         });
         let next = page.next.map(Cursor::id);
         Ok(Reply::Page(Page { posts: shown.collect(), next, newer: page.newer.map(PostId::get) }))
@@ -209,7 +236,16 @@ impl Performer {
         Ok(match call {
             Call::Post { post } => {
                 let found = engine.post(PostId::from_u64(post)?).await?;
-                Reply::Post(found.map(|post| (post.header().author.get(), post.content().text.clone())))
+                Reply::Post(found.map(|post| {
+                    let header = post.header();
+                    Stored {
+                        author: header.author.get(),
+                        text: post.content().text.clone(),
+                        likes: header.likes.into(),
+                        replies: header.replies.into(),
+                        reposts: header.reposts.into(),
+                    }
+                }))
             }
             Call::IsFollowing { reader, author } => {
                 Reply::Flag(engine.is_following(account(reader)?, account(author)?).await?)
@@ -219,9 +255,9 @@ impl Performer {
             }
             Call::Common { one, other, followers } => {
                 let common = self.common(account(one)?, account(other)?, followers).await?;
-                Reply::Accounts(common.into_iter().map(AccountId::get).collect())
+                Reply::Ids(common.into_iter().map(AccountId::get).collect())
             }
-            Call::Following { .. } | Call::Followers { .. } => Reply::Accounts(self.list(call).await?),
+            Call::Following { .. } | Call::Followers { .. } => Reply::Ids(self.list(call).await?),
             Call::Counts { account: id } => {
                 let id = account(id)?;
                 let (following, followers) = engine.counts(id).await?;
@@ -236,7 +272,15 @@ impl Performer {
             }
             Call::Requests { account: id } => {
                 let waiting = engine.follow_requests(account(id)?).await?;
-                Reply::Accounts(waiting.into_iter().map(AccountId::get).collect())
+                Reply::Ids(waiting.into_iter().map(AccountId::get).collect())
+            }
+            Call::Tied { account: id, what, limit } => {
+                Reply::Ids(self.tied(account(id)?, what, limit).await?)
+            }
+            Call::Conversation { reader, post } => {
+                let found = self.social.conversation(account(reader)?, PostId::from_u64(post)?).await?;
+                let posts = found.ancestors.iter().chain([&found.post]).chain(&found.descendants);
+                Reply::Ids(posts.map(|post| post.id.get()).collect())
             }
             other => unreachable!("{other:?} is carried out elsewhere"),
         })
@@ -257,6 +301,21 @@ impl Performer {
             let common = self.engine.common_followers(one, other, checkpoint).await?;
             all.extend(common.members);
             from = common.next;
+        }
+        Ok(all)
+    }
+
+    /// What an account likes or has bookmarked, page by page.
+    async fn tied(&self, id: AccountId, what: Tie, limit: usize) -> tideline::Result<Vec<u64>> {
+        let (mut all, mut query) = (Vec::new(), ListQuery::default().limit(limit));
+        for _ in 0..PAGES_MAX {
+            let page = match what {
+                Tie::Like => self.social.likes(id, &query).await?,
+                Tie::Bookmark => self.social.bookmarks(id, &query).await?,
+            };
+            all.extend(page.posts.iter().map(|post| post.id.get()));
+            let Some(older) = page.older else { break };
+            query = query.older_than(older);
         }
         Ok(all)
     }

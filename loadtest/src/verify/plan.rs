@@ -7,14 +7,17 @@ use rand::rngs::StdRng;
 use rand::seq::IteratorRandom;
 use rand::{RngExt, SeedableRng};
 
-use super::call::{Reach, State, Switch, Way, Which};
-use super::steps::{Action, Place, PostPlan, Step};
+use super::call::{Reach, State, Switch, Tie, Way, Which};
+use super::steps::{Action, Place, PostPlan, Step, Walked};
 use super::world::PostNo;
 
 /// Accounts that nearly everybody follows.
 const FAMOUS: u64 = 4;
 /// Posts that may be answered, reposted, changed: the newest so many.
 const RECENT: usize = 200;
+
+/// Hashtags that posts bear.
+pub(super) const TAGS: u8 = 5;
 
 /// How often, per step, two accounts change their mind about each other in quick succession.
 const BURSTS: f64 = 0.03;
@@ -28,11 +31,14 @@ struct Imagined {
     follows: BTreeSet<(u64, u64)>,
     requests: BTreeSet<(u64, u64)>,
     switches: BTreeSet<(u64, u64, u8)>,
+    ties: BTreeSet<(u64, Tie, PostNo)>,
     locked: BTreeSet<u64>,
     states: BTreeSet<u64>,
     gone: BTreeSet<u64>,
     /// Author, reach, whether it has an audience of its own; deleted posts are gone.
     posts: Vec<(PostNo, u64, Reach, bool)>,
+    /// Plain reposts, with their authors.
+    reposts: Vec<(PostNo, u64)>,
     next_post: PostNo,
 }
 
@@ -163,6 +169,7 @@ impl Planner {
         self.imagined.follows.retain(|pair| pair.0 != actor && pair.1 != actor);
         self.imagined.requests.retain(|pair| pair.0 != actor && pair.1 != actor);
         self.imagined.switches.retain(|pair| pair.0 != actor && pair.1 != actor);
+        self.imagined.ties.retain(|tie| tie.0 != actor);
         Some(self.step(actor, Action::Bury))
     }
 
@@ -175,7 +182,7 @@ impl Planner {
         let mut actor = self.somebody();
         let action = match self.random.random_range(0..1_000) {
             0..250 => self.publish(actor),
-            250..275 => self.own_post(actor).map(Action::Edit),
+            250..275 => self.own_post(actor).map(|no| Action::Edit(no, self.tags())),
             275..325 => self.delete(actor),
             325..335 => self.own_post(actor).map(Action::Republish),
             335..430 => self.follow(actor),
@@ -192,9 +199,12 @@ impl Planner {
                 }
                 Some(self.cross())
             }
+            635..720 => self.tie(actor),
+            720..725 => self.own_repost(actor).map(Action::Unrepost),
             615..850 => None,
-            850..930 => Some(self.walk(Which::Home)),
-            930..960 => Some(self.range()),
+            850..900 => Some(self.walk(Walked::Which(Which::Home))),
+            900..925 => Some(self.range()),
+            925..960 => Some(self.list()),
             _ => Some(self.profile()),
         };
         let action = action.unwrap_or_else(|| self.read());
@@ -242,7 +252,7 @@ impl Planner {
         Action::Read { limit: self.limit(), hydrate: self.random.random_bool(0.3) }
     }
 
-    fn walk(&mut self, which: Which) -> Action {
+    fn walk(&mut self, which: Walked) -> Action {
         let around = self.random.random_bool(0.5).then(|| self.recent()).flatten();
         let up = self.random.random_bool(0.4);
         let pages = self.random.random_range(1..8);
@@ -264,7 +274,40 @@ impl Planner {
     fn profile(&mut self) -> Action {
         let (replies, reposts) = (self.random.random_bool(0.7), self.random.random_bool(0.7));
         let account = self.somebody();
-        self.walk(Which::Profile { account, replies, reposts })
+        self.walk(Walked::Which(Which::Profile { account, replies, reposts }))
+    }
+
+    /// Posts by anybody: what mentions the reader, what bears a hashtag, what answers a post.
+    fn list(&mut self) -> Action {
+        let which = match self.random.random_range(0..3) {
+            0 => Walked::Which(Which::Mentions),
+            1 => Walked::Which(Which::Tag(self.random.random_range(0..TAGS))),
+            _ => self.recent().map_or(Walked::Which(Which::Mentions), Walked::Replies),
+        };
+        self.walk(which)
+    }
+
+    /// Likes and bookmarks: often of posts that others tie themselves to as well, and often taken back.
+    fn tie(&mut self, actor: u64) -> Option<Action> {
+        let what = if self.random.random_bool(0.7) { Tie::Like } else { Tie::Bookmark };
+        let on = self.imagined.ties.range((actor, what, 0)..=(actor, what, PostNo::MAX));
+        if let Some(tied) = on.choose(&mut self.random).copied()
+            && self.random.random_bool(0.4)
+        {
+            self.imagined.ties.remove(&tied);
+            return Some(Action::Tie(what, tied.2, false));
+        }
+        let posts = &self.imagined.posts;
+        let from = posts.len().saturating_sub(if self.random.random_bool(0.5) { 12 } else { RECENT });
+        let no = posts[from..].iter().choose(&mut self.random)?.0;
+        self.imagined.ties.insert((actor, what, no));
+        Some(Action::Tie(what, no, true))
+    }
+
+    fn tags(&mut self) -> Vec<u8> {
+        let many = if self.random.random_bool(0.25) { self.random.random_range(1..3) } else { 0 };
+        let tags: BTreeSet<u8> = (0..many).map(|_| self.random.random_range(0..TAGS)).collect();
+        tags.into_iter().collect()
     }
 
     fn place(&mut self) -> Option<Place> {
@@ -282,6 +325,14 @@ impl Planner {
         let from = posts.len().saturating_sub(RECENT * 2);
         let own = posts[from..].iter().filter(|post| post.1 == actor);
         own.choose(&mut self.random).map(|post| post.0)
+    }
+
+    fn own_repost(&mut self, actor: u64) -> Option<PostNo> {
+        let own = self.imagined.reposts.iter().rev().take(RECENT).filter(|repost| repost.1 == actor);
+        let no = own.choose(&mut self.random)?.0;
+        self.imagined.reposts.retain(|repost| repost.0 != no);
+        self.imagined.posts.retain(|post| post.0 != no);
+        Some(no)
     }
 
     fn delete(&mut self, actor: u64) -> Option<Action> {
@@ -309,6 +360,8 @@ impl Planner {
             original: None,
             has_text: true,
             parent: None,
+            mentions: Vec::new(),
+            tags: Vec::new(),
         };
         let is_narrow = self.random.random_bool(0.05);
         if reach == Reach::Direct || is_narrow {
@@ -322,9 +375,20 @@ impl Planner {
             _ => {}
         }
         post.has_text = post.original.is_none() || self.random.random_bool(0.25);
+        if post.has_text {
+            post.tags = self.tags();
+            if self.random.random_bool(0.15) {
+                post.mentions = self.some_accounts(actor);
+                // Whom a direct post mentions may read it.
+                post.mentions.retain(|other| reach != Reach::Direct || post.only_to.contains(other));
+            }
+        }
         let has_audience = !post.only_to.is_empty() || !post.not_to.is_empty();
         self.imagined.next_post += 1;
         self.imagined.posts.push((no, actor, reach, has_audience));
+        if post.original.is_some() && !post.has_text {
+            self.imagined.reposts.push((no, actor));
+        }
         Some(Action::Publish(post))
     }
 

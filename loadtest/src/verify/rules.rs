@@ -1,6 +1,6 @@
 //! Who may see what, as published, written down again without looking at the engine's own filter.
 
-use super::call::{Reach, State, Switch};
+use super::call::{Reach, State, Switch, Tie};
 use super::facts::{Tri, Window};
 use super::world::{PostFact, PostNo, World};
 
@@ -19,6 +19,10 @@ impl<'a> View<'a> {
     pub(crate) fn new(world: &'a World, reader: u64, window: Window) -> Self {
         let others = Window { from: window.from.saturating_sub(world.visible_within), ..window };
         Self { world, reader, own: window, others }
+    }
+
+    pub(crate) fn reader(&self) -> u64 {
+        self.reader
     }
 
     /// When what that account did is looked at.
@@ -87,7 +91,7 @@ impl<'a> View<'a> {
     /// Whether a post belongs into the reader's home.
     pub(crate) fn at_home(&self, post: &PostFact) -> Tri {
         if post.author == self.reader {
-            return self.exists(post).and(self.may_read(post)).and(self.original_allows(post));
+            return self.may_meet(post);
         }
         let wanted = self.follows(post.author).and(self.mutes(post.author).not());
         if wanted == Tri::No {
@@ -115,7 +119,24 @@ impl<'a> View<'a> {
         if is_answer && !replies || post.is_plain_repost() && !reposts {
             return Tri::No;
         }
+        self.may_meet(post)
+    }
+
+    /// Whether a post that is on a list of posts by anybody shows there.
+    pub(crate) fn on_list(&self, post: &PostFact) -> Tri {
+        let is_own = post.author == self.reader;
+        let unmuted = if is_own { Tri::Yes } else { self.mutes(post.author).not() };
+        self.may_meet(post).and(unmuted)
+    }
+
+    /// Whether the reader may see a post wherever it looks for it.
+    pub(crate) fn may_meet(&self, post: &PostFact) -> Tri {
         self.exists(post).and(self.may_read(post)).and(self.original_allows(post))
+    }
+
+    /// Whether the reader has tied itself to a post.
+    pub(crate) fn is_tied(&self, what: Tie, post: PostNo) -> Tri {
+        self.world.is_tied(what, self.reader, self.world.subject(post), self.own)
     }
 
     /// The posts that certainly belong into the reader's home, newest first.

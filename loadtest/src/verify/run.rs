@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::call::{Asked, Call, Page, Reply};
+use super::call::{Asked, Call, Page, Reply, Which};
 use super::check::{Seen, Violation, Wrong, check};
 use super::facts::{Time, Window};
 use super::pool::Pool;
@@ -96,21 +96,23 @@ impl Run {
     }
 
     pub(crate) fn event(&self, what: &'static str) {
-        *self.findings().events.entry(what).or_default() += 1;
+        self.count_event(what, 1);
+    }
+
+    pub(crate) fn count_event(&self, what: &'static str, many: u64) {
+        *self.findings().events.entry(what).or_default() += many;
     }
 
     /// How accounts are delivered after a round.
     pub(crate) fn note_modes(&self, modes: BTreeMap<u64, Vec<u8>>) {
-        let mut findings = self.findings();
         let pulled = modes.values().filter(|mode| mode.first() == Some(&b'L')).count();
-        let is_other = |(account, mode): &(&u64, &Vec<u8>)| {
-            findings.modes.get(account).is_some_and(|before| before != *mode)
-        };
+        let before = std::mem::replace(&mut self.findings().modes, modes.clone());
+        let is_other =
+            |(account, mode): &(&u64, &Vec<u8>)| before.get(account).is_some_and(|before| before != *mode);
         let changed = modes.iter().filter(is_other).count();
         for (what, many) in [("pulled after a round", pulled), ("other modes than a round before", changed)] {
-            *findings.events.entry(what).or_default() += u64::try_from(many).unwrap_or(u64::MAX);
+            self.count_event(what, u64::try_from(many).unwrap_or(u64::MAX));
         }
-        findings.modes = modes;
     }
 
     /// Whether a call was not carried out in time. What was done since then is not known, so nothing can be checked.
@@ -207,9 +209,17 @@ impl Run {
                     self.count("read", |counts| counts.acknowledged += 1);
                     let window = Window { from, to };
                     let instance = number % self.pool.len();
-                    let seen = Seen { asked, page: page.clone(), window, instance };
-                    self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+                    self.note(Seen { asked, page: page.clone(), window, instance, is_refused: false });
                     return Some(page);
+                }
+                // Nobody may know of replies to what isn't there for the reader.
+                Some(Reply::Failed { kind, .. })
+                    if kind == "NotFound" && matches!(asked.which, Which::Replies(_)) =>
+                {
+                    self.count("read", |counts| counts.refused += 1);
+                    let (window, instance) = (Window { from, to }, number % self.pool.len());
+                    self.note(Seen { asked, page: Page::default(), window, instance, is_refused: true });
+                    return None;
                 }
                 Some(Reply::Failed { kind, message, may_retry }) => {
                     self.count_error(&format!("read: {kind}"));
@@ -230,6 +240,10 @@ impl Run {
             number += 1;
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    fn note(&self, seen: Seen) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
     }
 
     /// Checks all pages that were read so far: nothing may be under way that overlaps them. Where a call got stuck

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 
-use super::call::{Asked, Call, Counts, Reply, State, Switch, Which};
+use super::call::{Asked, Call, Counts, Reply, State, Stored, Switch, Tie, Which};
 use super::check::Wrong;
 use super::facts::{Tri, Window};
+use super::rules::View;
 use super::run::{Ended, Run};
-use super::world::{Pair, PostNo, World};
+use super::world::{Pair, PostFact, PostNo, World};
 
 /// Calls at the same time.
 const AT_ONCE: usize = 16;
@@ -25,6 +26,7 @@ pub(crate) async fn settle(run: &Arc<Run>) {
     let now = run.now();
     for post in run.world().posts.iter_mut().flatten() {
         post.delivered = post.delivered.min(now);
+        post.listed = post.listed.min(now);
         if let Some(deleted) = &mut post.deleted {
             deleted.end = deleted.end.min(now);
         }
@@ -68,13 +70,13 @@ async fn adopt(run: &Arc<Run>) {
                     let original = post.and_then(|p| p.original).and_then(|no| world.post(no)?.id);
                     shown.original == original
                 };
-                !is_known && post.is_some_and(|p| shown.text.as_deref() == Some(&p.text) && same_original())
+                !is_known && post.is_some_and(|p| shown.text.as_deref() == Some(&p.said.0) && same_original())
             });
             if let Some(id) = found.map(|shown| shown.id) {
                 let now = run.now();
                 world.published(no, id, now);
                 if let Some(post) = world.post_mut(no) {
-                    post.delivered = now;
+                    (post.delivered, post.listed) = (now, now);
                 }
                 break;
             }
@@ -205,7 +207,10 @@ async fn compare_account(run: &Arc<Run>, account: u64) {
         let followers = Call::Followers { account, descending, limit };
         compare_list(run, account, followers, &wanted.followers).await;
     }
-    let Ended::Done(Reply::Accounts(waiting)) = run.call(number, Call::Requests { account }).await else {
+    for what in [Tie::Like, Tie::Bookmark] {
+        compare_tied(run, account, what).await;
+    }
+    let Ended::Done(Reply::Ids(waiting)) = run.call(number, Call::Requests { account }).await else {
         return;
     };
     let waiting: BTreeSet<u64> = waiting.into_iter().collect();
@@ -223,7 +228,7 @@ async fn compare_account(run: &Arc<Run>, account: u64) {
 
 async fn compare_list(run: &Arc<Run>, account: u64, call: Call, wanted: &BTreeSet<u64>) {
     let number = usize::try_from(account).unwrap_or(0);
-    let Ended::Done(Reply::Accounts(listed)) = run.call(number, call.clone()).await else { return };
+    let Ended::Done(Reply::Ids(listed)) = run.call(number, call.clone()).await else { return };
     let set: BTreeSet<u64> = listed.iter().copied().collect();
     if set.len() != listed.len() {
         run.wrong(Wrong::Doubled, account, None, format!("{call:?} lists accounts twice: {listed:?}"));
@@ -260,22 +265,80 @@ async fn compare_pair(run: &Arc<Run>, (one, other): Pair) {
     }
 }
 
+/// What an account likes, or has bookmarked, as far as it may see it.
+async fn compare_tied(run: &Arc<Run>, account: u64, what: Tie) {
+    let number = usize::try_from(account).unwrap_or(0);
+    let limit = 1 + number % 7;
+    let Ended::Done(Reply::Ids(listed)) = run.call(number, Call::Tied { account, what, limit }).await else {
+        return;
+    };
+    let set: BTreeSet<u64> = listed.iter().copied().collect();
+    if set.len() != listed.len() {
+        run.wrong(Wrong::Doubled, account, None, format!("{what:?} lists posts twice: {listed:?}"));
+    }
+    let mut found = Vec::new();
+    {
+        let world = run.world();
+        let now = run.now();
+        let view = View::new(&world, account, Window { from: now, to: now });
+        for (id, no) in &world.by_id {
+            let Some(post) = world.post(*no) else { continue };
+            // Of a plain repost the original is meant, which is another post.
+            let is_tied = if post.is_plain_repost() { Tri::No } else { view.is_tied(what, *no) };
+            match (is_tied.and(view.may_meet(post)), set.contains(id)) {
+                (Tri::Yes, false) => {
+                    found.push((Wrong::Lost, *no, format!("{what:?} of {id} is not listed")))
+                }
+                (Tri::No, true) => {
+                    found.push((Wrong::Leaked, *no, format!("{what:?} of {id} is listed and must not be")));
+                }
+                _ => {}
+            }
+        }
+    }
+    for (wrong, no, text) in found {
+        run.wrong(wrong, account, Some(no), text);
+    }
+}
+
+/// How many of these there are, at least and at most.
+fn range(all: impl Iterator<Item = Tri>) -> (u64, u64) {
+    all.fold((0, 0), |(least, most), is| (least + u64::from(is == Tri::Yes), most + u64::from(is != Tri::No)))
+}
+
+/// What must be counted of a post: likes, replies, reposts.
+fn counted(world: &World, no: PostNo, now: Window) -> [(u64, u64); 3] {
+    let likes = world.accounts.iter().map(|account| world.is_tied(Tie::Like, *account, no, now));
+    let of = |refers: fn(&PostFact) -> Option<PostNo>| {
+        let all = world.posts.iter().flatten().filter(move |post| refers(post) == Some(no) && post.start > 0);
+        range(all.map(|post| post.exists(now)))
+    };
+    [range(likes), of(|post| post.parent), of(|post| post.original.filter(|_| !post.has_text))]
+}
+
 async fn compare_post(run: &Arc<Run>, no: PostNo) {
     let Some((id, author)) = run.world().reference(no) else { return };
     let Ended::Done(Reply::Post(found)) = run.call(no, Call::Post { post: id }).await else { return };
-    let wanted = {
+    let (wanted, counted) = {
         let world = run.world();
         let now = run.now();
         let now = Window { from: now, to: now };
         let post = world.post(no).filter(|post| post.exists(now) == Tri::Yes);
-        post.map(|post| (author, post.texts(now).concat()))
+        (post.map(|post| (author, post.texts(now).concat())), counted(&world, no, now))
     };
-    let wrong = match (&found, &wanted) {
-        (None, Some(_)) => Wrong::Lost,
-        // A deletion that is undone is lost too.
-        (Some(_), None) => Wrong::Lost,
-        (Some(found), Some(wanted)) if found != wanted => Wrong::Lost,
-        _ => return,
-    };
-    run.wrong(wrong, author, Some(no), format!("post {id} is {found:?}, it must be {wanted:?}"));
+    let said = found.as_ref().map(|found| (found.author, found.text.clone()));
+    // A deletion that is undone is lost too.
+    if said != wanted {
+        run.wrong(Wrong::Lost, author, Some(no), format!("post {id} is {said:?}, it must be {wanted:?}"));
+        return;
+    }
+    let Some(Stored { likes, replies, reposts, .. }) = found else { return };
+    for ((what, count), (least, most)) in
+        [("likes", likes), ("replies", replies), ("reposts", reposts)].into_iter().zip(counted)
+    {
+        if !(least..=most).contains(&count) {
+            let text = format!("post {id} counts {count} {what}, there are {least} to {most}");
+            run.wrong(Wrong::Miscounted, author, Some(no), text);
+        }
+    }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tideline::cluster::{Replicas, RouterSettings};
 use tideline::sharded::SetSettings;
-use tideline::{Acknowledge, Engine, EngineSettings, ModeSettings, PolicyName, Store, StoreOptions};
+use tideline::{
+    Acknowledge, Engine, EngineBuilder, EngineSettings, ModeSettings, PolicyName, Store, StoreOptions,
+};
 
 use super::args::Policy;
 
@@ -65,6 +67,15 @@ impl Setup {
 
     /// An instance.
     pub(crate) async fn engine(&self) -> tideline::Result<Engine> {
+        self.builder().start().await
+    }
+
+    /// Somebody who only looks.
+    pub(crate) async fn observer(&self) -> tideline::Result<Engine> {
+        self.builder().observe().await
+    }
+
+    fn builder(&self) -> EngineBuilder {
         let settings = EngineSettings {
             visible_within: Duration::from_millis(self.visible_within_ms),
             home_posts: self.home_posts,
@@ -76,6 +87,6 @@ impl Setup {
             modes: self.modes(),
             ..EngineSettings::default()
         };
-        Engine::builder().store(self.options()).settings(settings).start().await
+        Engine::builder().store(self.options()).settings(settings)
     }
 }

@@ -1,6 +1,6 @@
 //! Steps of a plan: who does what.
 
-use super::call::{Reach, State, Switch, Way, Which};
+use super::call::{Reach, State, Switch, Tie, Way, Which};
 use super::world::PostNo;
 
 /// One step.
@@ -23,6 +23,8 @@ pub(crate) struct PostPlan {
     pub(crate) original: Option<PostNo>,
     pub(crate) has_text: bool,
     pub(crate) parent: Option<PostNo>,
+    pub(crate) mentions: Vec<u64>,
+    pub(crate) tags: Vec<u8>,
 }
 
 /// So far from a post's id: -1, 0 or 1.
@@ -32,14 +34,26 @@ pub(crate) struct Place {
     pub(crate) offset: i64,
 }
 
+/// A timeline, as the plan knows it: ids of posts are not known yet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Walked {
+    Which(Which),
+    Replies(PostNo),
+}
+
 /// What a step does; the actor does it.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
     Publish(PostPlan),
     /// With the token of a post that is there already.
     Republish(PostNo),
-    Edit(PostNo),
+    /// It says something else, with these hashtags.
+    Edit(PostNo, Vec<u8>),
     Delete(PostNo),
+    /// Takes back a repost of the actor's own, by what was reposted.
+    Unrepost(PostNo),
+    /// Likes a post, or bookmarks it, or takes that back.
+    Tie(Tie, PostNo, bool),
     Follow(u64),
     Unfollow(u64),
     Switch(Switch, u64, bool),
@@ -61,9 +75,9 @@ pub(crate) enum Action {
         limit: usize,
         hydrate: bool,
     },
-    /// Pages of its home or of a profile, one behind the other, downwards or upwards from a post's place.
+    /// Pages of a timeline, one behind the other, downwards or upwards from a post's place.
     Walk {
-        which: Which,
+        which: Walked,
         /// Of each page.
         limits: Vec<usize>,
         up: bool,
@@ -90,7 +104,7 @@ impl Action {
             | Self::Switch(_, other, _)
             | Self::Approve(other)
             | Self::Reject(other)
-            | Self::Walk { which: Which::Profile { account: other, .. }, .. } => Some(*other),
+            | Self::Walk { which: Walked::Which(Which::Profile { account: other, .. }), .. } => Some(*other),
             _ => None,
         }
     }

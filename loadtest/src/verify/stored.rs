@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use tideline::cluster::{Command, Reply, Request};
 use tideline::sharded::Order;
 use tideline::{AccountId, Store};
@@ -144,35 +145,51 @@ async fn describe_pair(store: &Store, text: &mut String, reader: u64, author: u6
     Ok(())
 }
 
-/// A reader and a post that shows in its home, the newest of somebody else's.
-fn victim(run: &Run) -> Option<(u64, PostNo, u64, u64)> {
+/// A reader and a post that shows in its home.
+type Victim = (u64, PostNo, u64, u64);
+
+/// Readers, and for each a post of somebody else's that shows in its home: the newest that is no repost.
+fn victims(run: &Run) -> Vec<Victim> {
     let world = run.world();
     let now = run.now();
-    world.accounts.iter().rev().find_map(|reader| {
+    let of = |reader: &u64| {
         let home = View::new(&world, *reader, Window { from: now, to: now }).home();
         let foreign = home.into_iter().filter_map(|no| Some((no, world.post(no)?)));
         let mut foreign = foreign.filter(|(_, post)| post.author > 10 && post.author != *reader);
         let (no, post) = foreign.find(|(_, post)| post.original.is_none())?;
         Some((*reader, no, post.id?, post.author))
-    })
+    };
+    world.accounts.iter().rev().filter_map(of).collect()
+}
+
+/// Takes an entry out of the first home that holds what its reader sees: others end above that post.
+async fn take_entry(run: &Run, store: &Store) -> anyhow::Result<Victim> {
+    for victim in victims(run) {
+        let (reader, _, id, author) = victim;
+        // The home must be there, or the engine would be right without it.
+        drop(run.call(0, super::call::Call::Warm { account: reader }).await);
+        let (home, slot) = key(store, 'h', reader);
+        let record = [id.to_be_bytes(), author.to_be_bytes()].concat();
+        let remove = Command::new("LREM").arg(&home).arg("0").arg(&record);
+        if store.router().call(Request::write(slot, remove)).await?.int()? > 0 {
+            return Ok(victim);
+        }
+    }
+    anyhow::bail!("no home holds what its reader sees")
 }
 
 /// Breaks something that this test must find.
 pub(crate) async fn sabotage(run: &Arc<Run>, setup: &Setup, what: Sabotage) -> anyhow::Result<()> {
     let store = setup.store().await?;
-    let Some((reader, no, id, author)) = victim(run) else { anyhow::bail!("there is nothing to break") };
+    let (reader, no, id, author) = match what {
+        Sabotage::HomeEntry => take_entry(run, &store).await?,
+        _ => *victims(run).first().context("there is nothing to break")?,
+    };
     eprintln!("Sabotage: {what:?}; reader {reader}, post {no} ({id}) by {author}.");
     let write = async |slot, command| store.router().call(Request::write(slot, command)).await;
     match what {
-        Sabotage::HomeEntry => {
-            // The home must be there, or the engine would be right without it.
-            let call = super::call::Call::Warm { account: reader };
-            drop(run.call(0, call).await);
-            let (home, slot) = key(&store, 'h', reader);
-            let record = [id.to_be_bytes(), author.to_be_bytes()].concat();
-            let removed = write(slot, Command::new("LREM").arg(&home).arg("0").arg(&record)).await?.int()?;
-            anyhow::ensure!(removed > 0, "the home of {reader} didn't hold post {id}");
-        }
+        // Taken above.
+        Sabotage::HomeEntry => {}
         Sabotage::Post => {
             let (post, slot) = key_of(&store, 'w', author, &id.to_be_bytes());
             write(slot, Command::new("DEL").arg(&post)).await?;

@@ -6,14 +6,22 @@ use futures::stream::{self, StreamExt as _};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::call::{Asked, Which};
+use super::call::{Asked, Call, Reply, Which};
 use super::check::Wrong;
-use super::run::Run;
+use super::facts::{Tri, Window};
+use super::plan::TAGS;
+use super::rules::View;
+use super::run::{Ended, Run};
+use super::world::{PostFact, PostNo};
 
 /// Readers at the same time.
 const AT_ONCE: usize = 16;
 /// Pages of one walk; more than any timeline here has.
 const PAGES_MAX: usize = 20_000;
+/// Posts whose replies and conversations are read.
+const REPLIED: usize = 3;
+/// A conversation of fewer posts shows all that answers its post.
+const CONVERSATION_SMALL: usize = 40;
 /// Pages from random places.
 const ELSEWHERE: usize = 4;
 
@@ -34,7 +42,7 @@ pub(crate) async fn walk(run: &Arc<Run>, seed: u64, depth: Depth) {
             let mut walker = Walker { run, reader, random: StdRng::seed_from_u64(seed ^ reader) };
             walker.down(Which::Home).await;
             if depth == Depth::All {
-                walker.up().await;
+                walker.up(Which::Home).await;
                 walker.elsewhere().await;
                 let account = u64::from(walker.random.random_range(1..=30_u32));
                 for account in [account, reader] {
@@ -42,6 +50,7 @@ pub(crate) async fn walk(run: &Arc<Run>, seed: u64, depth: Depth) {
                     let which = Which::Profile { account, replies, reposts: walker.random.random_bool(0.5) };
                     walker.down(which).await;
                 }
+                walker.lists().await;
             }
         })
         .await;
@@ -79,8 +88,67 @@ impl Walker<'_> {
         self.run.wrong(Wrong::Stuck, self.reader, None, format!("{asked:?}: a walk down doesn't end"));
     }
 
-    async fn up(&mut self) {
-        let mut asked = Asked { min: Some(0), ..Asked::home(self.reader, 1) };
+    /// Mentions, a hashtag, and the replies to some posts, down and up; and conversations.
+    async fn lists(&mut self) {
+        let replied: Vec<u64> = {
+            let world = self.run.world();
+            let parents = world.posts.iter().flatten().filter_map(|post| world.post(post.parent?)?.id);
+            parents.collect()
+        };
+        let tag = self.random.random_range(0..TAGS);
+        let replies =
+            (0..REPLIED.min(replied.len())).map(|_| replied[self.random.random_range(0..replied.len())]);
+        let replies: Vec<u64> = replies.collect();
+        let lists = [Which::Mentions, Which::Tag(tag)];
+        for which in lists.into_iter().chain(replies.iter().copied().map(Which::Replies)) {
+            self.down(which).await;
+            self.up(which).await;
+        }
+        for post in replies {
+            self.conversation(post).await;
+        }
+    }
+
+    /// Whatever shows in a conversation may show.
+    async fn conversation(&mut self, post: u64) {
+        let (run, reader) = (self.run, self.reader);
+        let from = run.now();
+        let call = Call::Conversation { reader, post };
+        let number = usize::try_from(reader).unwrap_or(0);
+        let Ended::Done(Reply::Ids(shown)) = run.call(number, call).await else { return };
+        let mut found = Vec::new();
+        {
+            let world = run.world();
+            let view = View::new(&world, reader, Window { from, to: run.now() });
+            let fact = |id: &u64| world.by_id.get(id).and_then(|no| Some((*no, world.post(*no)?)));
+            for id in &shown {
+                if let Some((no, _)) = fact(id).filter(|(_, post)| view.may_meet(post) == Tri::No) {
+                    found.push((
+                        Wrong::Leaked,
+                        no,
+                        format!("{id} must not show in the conversation of {post}"),
+                    ));
+                }
+            }
+            let answers = |answer: &PostFact| answer.parent.and_then(|no| world.post(no)?.id) == Some(post);
+            let all: Vec<PostNo> =
+                world.by_id.values().copied().filter(|no| world.post(*no).is_some_and(answers)).collect();
+            for no in all.iter().filter(|_| shown.len() < CONVERSATION_SMALL) {
+                let Some(answer) = world.post(*no) else { continue };
+                let is_shown = answer.id.is_some_and(|id| shown.contains(&id));
+                if view.on_list(answer) == Tri::Yes && !is_shown {
+                    let text = format!("{:?} must show in the conversation of {post}", answer.id);
+                    found.push((Wrong::Missing, *no, text));
+                }
+            }
+        }
+        for (wrong, no, text) in found {
+            run.wrong(wrong, reader, Some(no), text);
+        }
+    }
+
+    async fn up(&mut self, which: Which) {
+        let mut asked = Asked { which, min: Some(0), ..Asked::home(self.reader, 1) };
         for page in 0..PAGES_MAX {
             asked.limit = self.limit();
             let Some(page) = self.run.read(page, asked).await else { return };

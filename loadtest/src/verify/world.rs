@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::call::{Reach, State, Switch};
+use super::call::{Reach, State, Switch, Tie};
 use super::facts::{Change, Fact, OPEN, Time, Tri, Window};
 
 /// A post by its place in the plan.
 pub(crate) type PostNo = usize;
+
+/// What a post says: its text and its hashtags.
+pub(crate) type Said = (String, Vec<u8>);
 
 /// What is known about a post.
 #[derive(Debug, Clone)]
@@ -19,15 +22,18 @@ pub(crate) struct PostFact {
     /// Whether it says something itself.
     pub(crate) has_text: bool,
     pub(crate) parent: Option<PostNo>,
+    pub(crate) mentions: Vec<u64>,
     pub(crate) start: Time,
     /// When it was acknowledged.
     pub(crate) acknowledged: Time,
     /// When its delivery was done.
     pub(crate) delivered: Time,
+    /// When it was on all lists that it names, at the latest.
+    pub(crate) listed: Time,
     pub(crate) id: Option<u64>,
     pub(crate) deleted: Option<Change<()>>,
-    pub(crate) edits: Vec<Change<String>>,
-    pub(crate) text: String,
+    pub(crate) edits: Vec<Change<Said>>,
+    pub(crate) said: Said,
     /// It was refused in the end, but an earlier sending may have been carried out.
     pub(crate) is_unsure: bool,
 }
@@ -47,12 +53,30 @@ impl PostFact {
         }
     }
 
+    /// What it may have said.
+    fn all_said(&self, window: Window) -> impl Iterator<Item = &Said> {
+        let before = self.edits.partition_point(|edit| edit.end <= window.from);
+        let base = before.checked_sub(1).map_or(&self.said, |last| &self.edits[last].value);
+        let later = self.edits[before..].iter().filter(move |edit| edit.start <= window.to);
+        std::iter::once(base).chain(later.map(|edit| &edit.value))
+    }
+
     /// The texts that it may have had.
     pub(crate) fn texts(&self, window: Window) -> Vec<&str> {
-        let before = self.edits.partition_point(|edit| edit.end <= window.from);
-        let base = before.checked_sub(1).map_or(&self.text, |last| &self.edits[last].value);
-        let later = self.edits[before..].iter().filter(|edit| edit.start <= window.to);
-        std::iter::once(base).chain(later.map(|edit| &edit.value)).map(String::as_str).collect()
+        self.all_said(window).map(|said| said.0.as_str()).collect()
+    }
+
+    /// Whether it bears a hashtag, where everybody may look for it.
+    pub(crate) fn bears(&self, tag: u8, window: Window) -> Tri {
+        if self.reach != Reach::Public || !self.only_to.is_empty() {
+            return Tri::No;
+        }
+        let bearing: Vec<bool> = self.all_said(window).map(|said| said.1.contains(&tag)).collect();
+        match (bearing.iter().any(|bears| *bears), bearing.iter().all(|bears| *bears)) {
+            (_, true) => Tri::Yes,
+            (true, _) => Tri::Maybe,
+            _ => Tri::No,
+        }
     }
 }
 
@@ -81,6 +105,9 @@ pub(crate) struct World {
     pub(crate) follows: HashMap<Pair, Fact<bool>>,
     pub(crate) switches: HashMap<(Switch, u64, u64), Fact<bool>>,
     pub(crate) requests: HashMap<Pair, Request>,
+    /// Whether follows of an account need its approval.
+    pub(crate) locks: HashMap<u64, Fact<bool>>,
+    pub(crate) ties: HashMap<(Tie, u64, PostNo), Fact<bool>>,
     pub(crate) posts: Vec<Option<PostFact>>,
     pub(crate) by_id: BTreeMap<u64, PostNo>,
 }
@@ -106,6 +133,20 @@ impl World {
 
     pub(crate) fn switch_fact(&mut self, what: Switch, by: u64, other: u64) -> &mut Fact<bool> {
         self.switches.entry((what, by, other)).or_insert_with(|| Fact::new(false))
+    }
+
+    pub(crate) fn tie_fact(&mut self, what: Tie, by: u64, post: PostNo) -> &mut Fact<bool> {
+        self.ties.entry((what, by, post)).or_insert_with(|| Fact::new(false))
+    }
+
+    pub(crate) fn is_tied(&self, what: Tie, by: u64, post: PostNo, window: Window) -> Tri {
+        self.ties.get(&(what, by, post)).map_or(Tri::No, |fact| fact.is(window, |is| is))
+    }
+
+    /// What is meant by a post when it is liked, answered or passed on: of a plain repost its original.
+    pub(crate) fn subject(&self, no: PostNo) -> PostNo {
+        let post = self.post(no).filter(|post| post.is_plain_repost());
+        post.and_then(|post| post.original).unwrap_or(no)
     }
 
     pub(crate) fn is_following(&self, reader: u64, author: u64, window: Window) -> Tri {
@@ -137,9 +178,16 @@ impl World {
             self.requests.remove(&pair);
             return;
         }
+        let is_locked =
+            self.locks.get(&pair.1).map_or(Tri::No, |fact| fact.is(Window { from: start, to: end }, |is| is));
         let request = self.requests.entry(pair).or_default();
         if request.asked.is_none() {
             *request = Request { asked: Some(end), ..Request::default() };
+        }
+        // It is unlocked meanwhile: whoever waits follows.
+        if is_locked != Tri::Yes {
+            request.is_disturbed = true;
+            self.follow_fact(pair).influence(true, start, OPEN);
         }
     }
 
@@ -165,9 +213,25 @@ impl World {
         }
     }
 
+    /// An account was locked, or isn't any more: then whoever waits for its answer follows it.
+    pub(crate) fn locked(&mut self, account: u64, is_locked: bool, (start, end): (Time, Time)) {
+        self.locks.entry(account).or_insert_with(|| Fact::new(false)).change(start, end, is_locked);
+        if is_locked {
+            return;
+        }
+        let waiting: Vec<Pair> = self.requests.keys().filter(|pair| pair.1 == account).copied().collect();
+        for pair in waiting {
+            self.follow_fact(pair).influence(true, start, OPEN);
+            if let Some(request) = self.requests.get_mut(&pair) {
+                request.is_disturbed = true;
+            }
+        }
+    }
+
     /// An account is there.
-    pub(crate) fn created(&mut self, account: u64) {
+    pub(crate) fn created(&mut self, account: u64, is_locked: bool) {
         self.accounts.push(account);
+        self.locks.insert(account, Fact::new(is_locked));
         self.states.insert(account, Fact::new(State::Active));
     }
 
