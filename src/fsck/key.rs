@@ -119,6 +119,7 @@ pub(super) fn owner_of(name: &[u8]) -> Option<(AccountId, &[u8])> {
 pub(super) fn root_bucket(keys: &Keyspace, name: &[u8]) -> Option<Bucket> {
     match name.first() {
         Some(b'@') => owner_of(name).map(|(owner, _)| keys.bucket_of(owner)),
+        Some(b'#') if tag_of(name).is_some() => Some(keys.buckets().of_bytes(name)),
         Some(b'#') => list_of(name).map(|(post, _)| post.bucket(keys.buckets())),
         _ => Some(keys.buckets().of_bytes(name)),
     }
@@ -181,6 +182,7 @@ mod tests {
         assert_eq!(owner_of(&name), Some((account, &b"followers"[..])));
         let list = crate::keys::set_of_tag(0x0102_0304_0506_0708);
         assert_eq!((tag_of(&list), tag_of(&list[..8])), (Some(0x0102_0304_0506_0708), None));
+        assert_eq!(root_bucket(&keys, &list), Some(keys.buckets().of_bytes(&list)));
         let likes = list_of_post("likes", post);
         assert_eq!(list_of(&likes), Some((post, b'l')));
         assert_eq!(root_bucket(&keys, &likes), Some(bucket));

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use tideline::post::{Draft, Edit, PostRef, Tag, Visibility};
 use tideline::sharded::{Checkpoint, Order};
-use tideline::social::{ListQuery, Social};
 use tideline::{
-    AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, Mode, NewAccount, PostId,
-    Query, Range, Timeline,
+    AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, ListQuery, Mode, NewAccount,
+    PostId, Query, Range, Social, Timeline,
 };
 
 use super::call::{
@@ -134,7 +133,7 @@ impl Performer {
                 engine.delete(account(author)?, PostId::from_u64(post)?).await?;
             }
             Call::Unrepost { account: by, post } => {
-                drop(self.social.undo_repost(account(by)?, PostId::from_u64(post)?).await?);
+                let _ = self.social.undo_repost(account(by)?, PostId::from_u64(post)?).await?;
             }
             Call::Tie { account: by, post, what, on } => {
                 let (by, post) = (account(by)?, PostId::from_u64(post)?);
