@@ -49,6 +49,21 @@ impl Live {
         self.field("master_link_status") == "up" && self.field("master_sync_in_progress") == "0"
     }
 
+    /// For a primary: how much it has written to its replicas, ever.
+    pub(super) fn written(&self) -> u64 {
+        self.field("master_repl_offset").parse().unwrap_or(0)
+    }
+
+    /// For a primary: how much of that each of its replicas has said to have.
+    pub(super) fn replicas_written(&self) -> impl Iterator<Item = u64> {
+        let replicas =
+            self.info.iter().filter(|(key, line)| key.starts_with("slave") && line.contains("offset="));
+        replicas.map(|(_, line)| {
+            let said = line.split(',').find_map(|part| part.strip_prefix("offset="));
+            said.and_then(|offset| offset.parse().ok()).unwrap_or(0)
+        })
+    }
+
     /// For a primary: whether the replica with that port is being fed.
     pub(super) fn feeds(&self, port: u16) -> bool {
         let port = format!("port={port},");

@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 const KEYS_PER_MOVE: usize = 100;
 /// How long one MIGRATE may take between the two servers.
 const MIGRATE_TIMEOUT_MS: u32 = 5_000;
+/// Replicas are milliseconds behind, unless one has just been cut off.
+const REPLICATED_DEADLINE: Duration = Duration::from_secs(10);
 /// A failover takes milliseconds, unless the primary is overloaded.
 const FAILOVER_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -73,8 +75,10 @@ impl LocalCluster {
         Ok(keys.len())
     }
 
-    /// Makes the primary at `to` the owner of an open slot, in the eyes of all primaries.
+    /// Makes the primary at `to` the owner of an open slot, in the eyes of all primaries, once its replicas have what
+    /// has moved: nobody else has that any more, and no fence waits for it.
     pub async fn end_migration(&self, slot: u16, to: &NodeAddr) -> Result<()> {
+        self.wait_replicated(to).await?;
         let target = self.id_of(to).await?;
         let command = || set_slot(slot, "NODE").arg(&target);
         // The target first: between source and target nobody would serve the slot.
@@ -85,6 +89,27 @@ impl LocalCluster {
             }
         }
         Ok(())
+    }
+
+    /// Waits until the replicas of a primary have all that it has now.
+    async fn wait_replicated(&self, primary: &NodeAddr) -> Result<()> {
+        let deadline = Instant::now() + REPLICATED_DEADLINE;
+        let mut wanted = None;
+        loop {
+            let facts = self.admin.facts(primary).await;
+            if let Some(live) = facts.live() {
+                let wanted = *wanted.get_or_insert_with(|| live.written());
+                if live.replicas_written().all(|written| written >= wanted) {
+                    return Ok(());
+                }
+            }
+            if Instant::now() >= deadline {
+                let text =
+                    format!("the replicas of {primary} have not caught up within {REPLICATED_DEADLINE:?}");
+                return Err(Error::unavailable(text));
+            }
+            sleep(POLL).await;
+        }
     }
 
     /// Makes the replica at that address the primary, its primary agreeing, and waits until it is.
