@@ -169,7 +169,9 @@ async fn settle_request(
     answer.ok()?;
     // It may have been taken back, and that settled, before we wrote.
     finish_request(context, reader, author, touched).await?;
-    Ok(Ended::Done)
+    // Then another one made, and that listed: ours has come over it.
+    let newer = requested(context, reader, author).await?.filter(|now| *now != request);
+    Ok(if newer.is_some() && rules::holds("newer_request") { Ended::Later } else { Ended::Done })
 }
 
 /// Takes a request back, if it is still that one.

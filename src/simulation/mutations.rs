@@ -141,6 +141,7 @@ const IN_RUST: &[&str] = &[
     "mark_before_stamp",
     "marks_first",
     "mode_looked_at",
+    "newer_request",
     "one_life",
     "own_change",
     "own_uncached",

@@ -55,6 +55,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("fence_unmark", Scripted(follows::edge_is_lost_at_the_author)),
     ("edge_in_settle", Backed("fence_unmark", follows::edge_is_lost_at_the_reader)),
     ("request_first", Scripted(follows::approved_while_it_unfollows)),
+    ("newer_request", Scripted(follows::asked_again_while_it_is_listed)),
     // Push and pull
     ("marks_first", Scripted(modes::promoted)),
     ("fence_promotion", Scripted(modes::marks_are_lost)),
@@ -95,7 +96,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("ties_compared", Scripted(social::like_in_a_socket)),
     ("ties_renewed", Scripted(social::unlike_in_a_socket)),
     ("list_of_nothing", Scripted(social::post_gone_while_it_is_liked)),
-    ("list_counted", Scripted(social::taken_back_while_it_is_listed)),
+    ("list_counted", Scripted(social::unlike_in_a_socket)),
     // Follower sets
     ("split_checked", Scripted(spreading::added_by_an_old_tree)),
     ("frozen_set", Scripted(spreading::added_while_it_is_spread)),

@@ -292,6 +292,25 @@ pub(in crate::simulation) fn another_request() -> LocalBoxFuture<'static, ()> {
     .boxed_local()
 }
 
+/// R has asked to follow X, takes that back, and asks again, while the first request is on its way to X's list.
+pub(in crate::simulation) fn asked_again_while_it_is_listed() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        let locked = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+        stage.engines[0].update_account(author, &locked).await.expect("locked");
+        let listed = Gate::close(0, At::Before, "HSET", &world(|w| w.keys.waiting(author)));
+        stage.follow(0, reader, author).await;
+        listed.reached().await;
+        stage.unfollow(1, reader, author).await;
+        stage.follow(1, reader, author).await;
+        super::pause(50).await;
+        listed.open();
+        stage.settled().await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
 /// R has asked to follow X and takes that back; between its two looks, at the follow and at the request, X approves.
 pub(in crate::simulation) fn approved_while_it_unfollows() -> LocalBoxFuture<'static, ()> {
     async {
