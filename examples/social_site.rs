@@ -201,7 +201,9 @@ impl Site {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let (config, _cluster) = shared::config("site:").await?;
+    let (mut config, _cluster) = shared::config("site:").await?;
+    // By default what others edit and delete shows within a second. Here everybody sits at one keyboard.
+    config.engine.visible_within = Duration::ZERO;
     let engine = Engine::builder().config(config).start().await?;
     let people = People(engine.store().sets().named("people")?);
     let mut site = Site { engine: engine.clone(), people, shown: Vec::new() };
