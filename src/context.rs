@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::account::{Account, AccountState};
+use crate::account::Account;
 use crate::bucket::Bucket;
 use crate::cluster::{Answer, Batch, Command, Epoch, Request, Router, Touched};
 use crate::error::{Error, ErrorKind, Result};
@@ -128,7 +128,7 @@ impl Context {
 
     /// An account that exists and isn't deleted.
     pub(crate) async fn existing(&self, id: AccountId) -> Result<Account> {
-        let account = self.account(id).await?.filter(|account| account.state != AccountState::Deleted);
+        let account = self.account(id).await?.filter(Account::is_there);
         account.ok_or_else(|| no_account(id))
     }
 
@@ -150,7 +150,7 @@ impl Context {
 
     /// Whether an account is deleted, or never was.
     async fn is_gone(&self, id: AccountId) -> Result<bool> {
-        Ok(self.account(id).await?.is_none_or(|account| account.state == AccountState::Deleted))
+        Ok(self.account(id).await?.is_none_or(|account| !account.is_there()))
     }
 
     pub(crate) async fn is_blocked(&self, by: AccountId, whom: AccountId) -> Result<bool> {

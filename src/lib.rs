@@ -27,6 +27,7 @@ pub mod local_cluster;
 mod meters;
 mod modes;
 pub mod post;
+pub mod registration;
 mod rules;
 mod settings;
 pub mod sharded;

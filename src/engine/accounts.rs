@@ -22,12 +22,7 @@ impl Engine {
         let context = &self.context;
         let id = match new.id {
             Some(id) => id,
-            None => {
-                let bucket = rand::random::<u16>() % context.keys().buckets().count();
-                let ids = context.store.clock().post_ids(Bucket(bucket), 1).await?;
-                let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;
-                AccountId::new(id.get())?
-            }
+            None => self.new_account_id().await?,
         };
         let graph = draw();
         let command = account_create(context.keys().account(id), new.fields(graph));
@@ -38,6 +33,15 @@ impl Engine {
         }
         self.acknowledged(epoch).await?;
         Ok(id)
+    }
+
+    /// An id that no account has.
+    pub(crate) async fn new_account_id(&self) -> Result<AccountId> {
+        let context = &self.context;
+        let bucket = rand::random::<u16>() % context.keys().buckets().count();
+        let ids = context.store.clock().post_ids(Bucket(bucket), 1).await?;
+        let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;
+        AccountId::new(id.get())
     }
 
     /// Whether an account is the one that we have just created, when its creation was sent twice.
@@ -54,6 +58,9 @@ impl Engine {
 
     /// Changes an account.
     pub async fn update_account(&self, id: AccountId, update: &AccountUpdate) -> Result<()> {
+        if update.state == Some(AccountState::Unconfirmed) {
+            return Err(Error::invalid("an account that is there stays confirmed"));
+        }
         if update.state == Some(AccountState::Deleted) {
             return Err(Error::invalid(
                 "an account is deleted with `delete_account`, which takes its traces too",

@@ -111,6 +111,12 @@ impl Engine {
         Self { context, filter }
     }
 
+    /// What its parts share, for modules beside it.
+    #[cfg(feature = "registration")]
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
     /// The store that it works on.
     pub fn store(&self) -> &Store {
         &self.context.store

@@ -148,6 +148,7 @@ impl UnderWay {
                 owner_of(&set.name).is_some_and(|(owner, _)| buried(owner))
             }
             Deviation::Key { owner, .. } => owner.is_some_and(buried),
+            Deviation::Claim { owner: account, .. } | Deviation::Names { account, .. } => buried(*account),
             Deviation::Journal { .. } | Deviation::Lease { .. } | Deviation::Unreadable { .. } => false,
         }
     }

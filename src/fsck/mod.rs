@@ -14,6 +14,7 @@ mod journals;
 mod key;
 mod look;
 mod loose;
+mod names;
 mod outboxes;
 mod pairs;
 mod records;

@@ -2,6 +2,7 @@
 
 use super::deviation::Deviation;
 use super::look::{Answers, Seen};
+use super::unit::Unit;
 use crate::account::Mode;
 use crate::cluster::{Batch, Command, Reply, Request};
 use crate::context::Context;
@@ -26,10 +27,10 @@ pub(super) fn counted(
 /// Looks at an account's record.
 pub(super) async fn record(context: &Context, account: AccountId) -> Result<Seen> {
     let fields = Command::new("HMGET").arg(&context.keys().account(account));
-    let fields = ["s", "m", "k", "g", "t"].iter().fold(fields, |command, field| command.arg(*field));
+    let fields = ["s", "m", "k", "un", "g", "t"].iter().fold(fields, |command, field| command.arg(*field));
     let fields = context.router().call(Request::read(context.slot(account), fields)).await?.into_array()?;
-    let [state, mode, kind, stamps @ ..] = fields.as_slice() else {
-        return Err(Error::internal("five fields were asked for"));
+    let [state, mode, kind, login, stamps @ ..] = fields.as_slice() else {
+        return Err(Error::internal("six fields were asked for"));
     };
     if state.is_nil() {
         return Err(Error::internal(format!("the record of account {account} has no state")));
@@ -38,6 +39,10 @@ pub(super) async fn record(context: &Context, account: AccountId) -> Result<Seen
         // Its burial takes the other fields away last.
         let found = (!kind.is_nil()).then_some(Deviation::BurialStuck { account });
         return Ok(Seen::of(found.into_iter().collect()));
+    }
+    let names = vec![Unit::Credentials(account)];
+    if state.bytes()? == b"u" {
+        return Ok(Seen { deviations: Vec::new(), units: names });
     }
     if stamps.iter().any(|stamp| stamp.bytes().map_or(true, |stamp| stamp.len() != 8)) {
         return Err(Error::internal(format!("the record of account {account} lacks a stamp")));
@@ -50,7 +55,7 @@ pub(super) async fn record(context: &Context, account: AccountId) -> Result<Seen
         found.push(Deviation::ModeStuck { account, random });
     }
     found.extend(counts(context, account).await?);
-    Ok(Seen::of(found))
+    Ok(Seen { deviations: found, units: if login.is_nil() { Vec::new() } else { names } })
 }
 
 /// Numbers in the record that are not what they count.

@@ -8,7 +8,7 @@ use super::deviation::{Deviation, FindingKind};
 use super::key::{Form, form_of, list_of, owner_of};
 use super::look::is_there;
 use super::unit::Unit;
-use super::{pairs, records, sets};
+use super::{names, pairs, records, sets};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Reply, Request};
 use crate::context::{Context, draw};
@@ -78,6 +78,17 @@ pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Res
             let slot = context.keys().buckets().slot(Bucket(0));
             let command = Command::new("HDEL").arg(&context.keys().living()).arg(name);
             context.router().call(Request::write(slot, command)).await?;
+        }
+        Deviation::Claim { claim, value, owner } => {
+            return names::drop_claim(context, claim, value, *owner).await;
+        }
+        Deviation::Names { kind, account, detail } => {
+            return match kind {
+                FindingKind::ClaimMissing => names::take(context, *account, detail).await,
+                FindingKind::AttemptLeft => names::end_attempt(context, *account, detail).await,
+                // Who is right is for people to say.
+                _ => Err(left_alone()),
+            };
         }
         Deviation::Journal { .. } | Deviation::Unreadable { .. } => return Err(left_alone()),
     }

@@ -10,6 +10,7 @@ mod homes;
 mod journal;
 mod modes;
 mod posts;
+mod registration;
 mod sets;
 
 pub(crate) use accounts::{
@@ -29,6 +30,13 @@ pub(crate) use journal::{
 pub(crate) use modes::{By, Marking, Rates, Visited, mode_set, pulls_add};
 pub(crate) use posts::{
     Deleted, Edited, Publish, Published, outbox_import, outbox_page, post_delete, post_edit,
+};
+#[cfg(feature = "registration")]
+pub(crate) use registration::{
+    FieldValue, SignUpBegun, claims_begin, claims_settle, credentials_set, profile_set, signup_begin,
+};
+pub(crate) use registration::{
+    Holder, claim_holder, claim_take, claim_value, claims_void, parse_claim, parse_taken,
 };
 pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
 pub(crate) use sets::{count, guard_close, parse_count, set_split, string_drop};
@@ -51,6 +59,7 @@ const CODE: &str = concat!(
     include_str!("lua/accounts.lua"),
     include_str!("lua/posts.lua"),
     include_str!("lua/modes.lua"),
+    include_str!("lua/registration.lua"),
     include_str!("lua/fsck.lua"),
 );
 

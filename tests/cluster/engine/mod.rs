@@ -10,6 +10,7 @@ mod import;
 mod inspect;
 mod modes;
 mod pages;
+mod registration;
 mod tasks;
 
 use std::time::Duration;
