@@ -143,6 +143,9 @@ pub struct Account {
     pub login: Option<String>,
     /// When it was registered, in milliseconds since 1970, if it was.
     pub registered_ms: Option<u64>,
+    /// Since when (ms) its followers have not been summed up, though some have come or gone.
+    #[serde(skip)]
+    pub(crate) uncounted_since: Option<u64>,
     /// How many it blocks.
     pub blocks: u64,
     /// From how many it hides its posts.
@@ -151,13 +154,27 @@ pub struct Account {
 
 impl Account {
     /// The fields of a record, in the order in which [`parse`](Self::parse) takes them.
-    pub(crate) const FIELDS: [&str; 12] = ["s", "k", "l", "m", "b", "p", "nf", "nb", "nh", "nr", "un", "at"];
+    pub(crate) const FIELDS: [&str; 13] =
+        ["s", "k", "l", "m", "b", "p", "nf", "nb", "nh", "nr", "nd", "un", "at"];
 
     /// Reads what HMGET of the fields answered; `None`: there is no such account.
     pub(crate) fn parse(id: AccountId, reply: Reply) -> Result<Option<Self>> {
         let fields = reply.into_array()?;
-        let [state, kind, lock, mode, pushed, posts, following, blocks, hides, followers, login, at] =
-            fields.as_slice()
+        let [
+            state,
+            kind,
+            lock,
+            mode,
+            pushed,
+            posts,
+            following,
+            blocks,
+            hides,
+            followers,
+            uncounted,
+            login,
+            at,
+        ] = fields.as_slice()
         else {
             return Err(Error::internal(format!("the record of account {id} has other fields: {fields:?}")));
         };
@@ -177,6 +194,7 @@ impl Account {
             posts: number(posts),
             following: number(following),
             followers: number(followers),
+            uncounted_since: uncounted.text().ok().and_then(|told| told.split_once(' ')?.0.parse().ok()),
             login: login.text().ok().map(str::to_owned),
             registered_ms: at.count().ok(),
             blocks: number(blocks),

@@ -9,7 +9,7 @@ use crate::cluster::{Answer, Batch, Command, Epoch, Request, Router, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Tasks;
 use crate::functions::{self, HomeFit, Mark};
-use crate::graph::FillsSeen;
+use crate::graph::{FillsSeen, Uncounted};
 use crate::ids::AccountId;
 use crate::keys::Keyspace;
 use crate::modes::{Judge, Policy, Traffic};
@@ -29,6 +29,7 @@ pub(crate) struct Context {
     pub(crate) caches: Caches,
     pub(crate) tasks: Tasks,
     pub(crate) fills_seen: FillsSeen,
+    pub(crate) uncounted: Uncounted,
     pub(crate) traffic: Traffic,
     pub(crate) judge: Judge,
     pub(crate) fills: Fills,
@@ -64,6 +65,7 @@ impl Context {
             caches,
             tasks,
             fills_seen,
+            uncounted: Uncounted::default(),
             fills: Fills::default(),
             traffic: Traffic::default(),
             judge,

@@ -172,6 +172,11 @@ impl Keyspace {
         self.of_account('y', account)
     }
 
+    /// Reports about the accounts of a bucket: those that are open, those that are resolved.
+    pub(crate) fn reports(&self, bucket: Bucket, resolved: bool) -> Vec<u8> {
+        self.key(bucket, if resolved { 'B' } else { 'b' }, b"")
+    }
+
     /// A post.
     pub(crate) fn post(&self, post: PostId) -> Vec<u8> {
         self.key(post.bucket(self.buckets), 'w', &post.get().to_be_bytes())
@@ -261,6 +266,7 @@ mod tests {
                 keys.set(Place::Whole, bucket, &name), keys.set(Place::Part, bucket, &name),
                 keys.piece(Place::Whole, bucket, &name, piece), keys.piece(Place::Part, bucket, &name, piece),
                 keys.journal(bucket), keys.days(bucket), keys.home_head(bucket), keys.post_head(bucket),
+                keys.reports(bucket, false), keys.reports(bucket, true),
             ];
             for key in &all {
                 prop_assert_eq!(slot_of_key(key), buckets.slot(bucket));

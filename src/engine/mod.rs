@@ -5,6 +5,7 @@ mod builder;
 mod edges;
 mod import;
 mod inspect;
+mod moderation;
 mod modes;
 mod posts;
 mod stock;
@@ -26,6 +27,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout;
 use crate::fsck::{self, FsckOptions, FsckProgress, FsckReport};
+use crate::graph;
 use crate::ids::AccountId;
 use crate::modes::{Policy, keep_judging};
 use crate::settings::{Acknowledge, EngineSettings};
@@ -99,6 +101,7 @@ impl Engine {
         tokio::spawn(fanout::keep_scanning(Arc::downgrade(&context)));
         tokio::spawn(timeline::keep_sweeping(Arc::downgrade(&context)));
         tokio::spawn(keep_judging(Arc::downgrade(&context)));
+        tokio::spawn(graph::keep_counting(Arc::downgrade(&context)));
         Ok(Self { context, filter })
     }
 
@@ -112,7 +115,7 @@ impl Engine {
     }
 
     /// What its parts share, for modules beside it.
-    #[cfg(feature = "registration")]
+    #[cfg(any(test, feature = "registration"))]
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.context
     }

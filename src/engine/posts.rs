@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tracing::Instrument as _;
 
 use super::Engine;
-use crate::account::{Account, AccountState, Mode};
+use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Request};
 use crate::context::{draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
@@ -13,7 +13,9 @@ use crate::fanout::{self, Delivery, Entry, FanoutState, Recipients, Reference, T
 use crate::functions::{self, Deleted, Edited, Publish};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
+use crate::post::layout::{VISIBILITY_OFFSET, VISIBILITY_UNSAID};
 use crate::post::{Audience, Draft, Edit, Header, Post, Visibility};
+use crate::timeline::open_to;
 
 /// Homes that have a post when it is acknowledged as "first".
 const FIRST_HOMES: u64 = 1_000;
@@ -160,15 +162,9 @@ impl Engine {
     async fn is_seen(&self, reader: AccountId, post: &Post) -> Result<bool> {
         let context = &self.context;
         let header = post.header();
-        let author = context.account(header.author).await?.filter(Account::is_active);
-        let Some(author) = author.filter(|_| post.admits(reader)) else { return Ok(false) };
-        let for_followers = match header.visibility {
-            Visibility::Public | Visibility::Unlisted => author.state == AccountState::Limited,
-            Visibility::Followers => true,
-            // It names the reader.
-            Visibility::Direct => false,
-        };
-        if for_followers && !self.is_following(reader, header.author).await? {
+        let Some(author) = context.account(header.author).await? else { return Ok(false) };
+        let Ok(for_followers) = open_to(reader, &author, post) else { return Ok(false) };
+        if for_followers.is_some() && !self.is_following(reader, header.author).await? {
             return Ok(false);
         }
         Ok(!context.restricts(header.author, reader).await?)
@@ -190,7 +186,11 @@ impl Engine {
         let context = &self.context;
         let post = Post::new(author, draft);
         let recipients = Recipients::of(&post);
-        let post = post.encode();
+        let mut post = post.encode();
+        if draft.visibility.is_none() {
+            // Where the lock is known, at the moment of publishing.
+            post[VISIBILITY_OFFSET] = VISIBILITY_UNSAID;
+        }
         let references = Reference::all(draft.repost_of, draft.reply_to);
         let mut lost = None;
         for _ in 0..TRIES_MAX {

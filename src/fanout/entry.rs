@@ -18,6 +18,8 @@ pub(crate) enum Task {
     Pair { reader: AccountId, author: AccountId, may_drop: bool },
     /// An account is to go with all its traces.
     Bury { account: AccountId },
+    /// An account may be locked no more, and somebody may still wait for its answer.
+    Unlock { account: AccountId },
     /// Followers may not know yet that an account is pulled, or pushed again. Stands for the change of mode that wrote
     /// these random bytes; after another one there is nothing to do.
     Mode { author: AccountId, random: Mark },
@@ -93,6 +95,7 @@ impl Task {
             Self::Refer { .. } => b'R',
             Self::Pair { .. } => b'P',
             Self::Bury { .. } => b'X',
+            Self::Unlock { .. } => b'U',
             Self::Mode { .. } => b'M',
         }
     }
@@ -104,6 +107,7 @@ impl Task {
             Self::Refer { .. } => "refer",
             Self::Pair { .. } => "pair",
             Self::Bury { .. } => "bury",
+            Self::Unlock { .. } => "unlock",
             Self::Mode { .. } => "mode",
         }
     }
@@ -127,7 +131,7 @@ impl Task {
                 stored.extend(author.to_bytes());
                 stored.push(u8::from(may_drop));
             }
-            Self::Bury { account } => stored.extend(account.to_bytes()),
+            Self::Bury { account } | Self::Unlock { account } => stored.extend(account.to_bytes()),
             Self::Mode { author, random } => {
                 stored.extend(author.to_bytes());
                 stored.extend(random);
@@ -142,7 +146,7 @@ impl Task {
             Self::Deliver { .. } => 16,
             Self::Refer { .. } => 33,
             Self::Pair { .. } => 17,
-            Self::Bury { .. } => 8,
+            Self::Bury { .. } | Self::Unlock { .. } => 8,
             Self::Mode { .. } => 16,
         }
     }
@@ -162,6 +166,7 @@ impl Task {
                 Some(Self::Pair { reader: account(0)?, author: account(8)?, may_drop })
             }
             b'X' => Some(Self::Bury { account: account(0)? }),
+            b'U' => Some(Self::Unlock { account: account(0)? }),
             b'M' => Some(Self::Mode { author: account(0)?, random: arguments.get(8..16)?.try_into().ok()? }),
             _ => None,
         }
@@ -220,6 +225,7 @@ mod tests {
                 may_drop
             }),
             account().prop_map(|account| Task::Bury { account }),
+            account().prop_map(|account| Task::Unlock { account }),
             (account(), any::<Mark>()).prop_map(|(author, random)| Task::Mode { author, random }),
         ]
     }

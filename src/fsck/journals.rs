@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::deviation::{Deviation, FindingKind};
 use super::key::owner_of;
 use super::look::Seen;
+use super::records::FOLLOWERS;
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
 use crate::context::Context;
@@ -106,7 +107,7 @@ impl UnderWay {
                 add(author)
             }
             Task::Pair { reader, .. } => add(reader),
-            Task::Bury { account } => add(account),
+            Task::Bury { account } | Task::Unlock { account } => add(account),
         }
     }
 
@@ -121,7 +122,7 @@ impl UnderWay {
             buried(reader)
                 || buried(author)
                 || self.any(reader, |task| matches!(task, Task::Pair { author: of, .. } if *of == author))
-                || self.any(author, |task| matches!(task, Task::Mode { .. }))
+                || self.any(author, |task| matches!(task, Task::Mode { .. } | Task::Unlock { .. }))
         };
         match deviation {
             Deviation::Edge { reader, author, .. }
@@ -134,6 +135,13 @@ impl UnderWay {
             Deviation::Home { reader, .. } => buried(*reader),
             Deviation::ModeStuck { account, .. } => {
                 buried(*account) || self.any(*account, |task| matches!(task, Task::Mode { .. }))
+            }
+            // Whoever comes or goes is counted at the end of that.
+            Deviation::Count { account, field: FOLLOWERS, .. } => {
+                buried(*account)
+                    || self.of_account.values().flatten().any(
+                        |task| matches!(task, Task::Pair { author, .. } | Task::Mode { author, .. } if author == account),
+                    )
             }
             Deviation::Count { account, .. } | Deviation::BurialStuck { account } => buried(*account),
             Deviation::Outbox { author, .. } => buried(*author),

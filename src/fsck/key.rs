@@ -10,7 +10,7 @@ use crate::sharded::LocalKey;
 /// What a key of the tenant is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Form {
-    /// Of the tenant or a bucket, and looked at elsewhere, or by nobody: the charter, clocks, what fences write.
+    /// Of the tenant or a bucket, and looked at elsewhere, or by nobody: the charter, clocks, reports, what fences write.
     Other,
     Journal(Bucket),
     Days(Bucket),
@@ -84,7 +84,7 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<For
     match letter {
         b'i' => plain(Form::Other).filter(|_| bucket == Bucket(0)),
         b'v' => plain(Form::Living).filter(|_| bucket == Bucket(0)),
-        b'c' | b'f' => plain(Form::Other),
+        b'c' | b'f' | b'b' | b'B' => plain(Form::Other),
         b'j' => plain(Form::Journal(bucket)),
         b'd' => plain(Form::Days(bucket)),
         b'a' => account(name).map(Form::Record),
@@ -163,6 +163,7 @@ mod tests {
             (keys.journal(bucket), Form::Journal(bucket)),
             (keys.days(bucket), Form::Days(bucket)),
             (keys.living(), Form::Living),
+            (keys.reports(bucket, true), Form::Other),
             (keys.account(account), Form::Record(account)),
             (keys.marks(account), Form::Marks(account)),
             (keys.home(account), Form::Home(account)),

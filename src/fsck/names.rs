@@ -2,6 +2,7 @@
 
 use super::deviation::{Deviation, FindingKind};
 use super::look::Seen;
+use super::repair::left_alone;
 use super::unit::Unit;
 use crate::cluster::{Command, Request, Touched};
 use crate::context::{Context, draw};
@@ -79,13 +80,23 @@ pub(super) async fn credentials(context: &Context, account: AccountId) -> Result
     Ok(seen)
 }
 
+/// Puts one deviation of names right.
+pub(super) async fn repair(context: &Context, deviation: &Deviation) -> Result<Vec<Unit>> {
+    match deviation {
+        Deviation::Claim { claim, value, owner } => drop_claim(context, claim, value, *owner).await,
+        Deviation::Names { kind: FindingKind::ClaimMissing, account, detail } => {
+            take(context, *account, detail).await
+        }
+        Deviation::Names { kind: FindingKind::AttemptLeft, account, detail } => {
+            end_attempt(context, *account, detail).await
+        }
+        // Who is right is for people to say.
+        _ => Err(left_alone()),
+    }
+}
+
 /// Drops a claim, if its account still says that it isn't its own, and nobody has taken it since.
-pub(super) async fn drop_claim(
-    context: &Context,
-    claim: &Claim,
-    value: &[u8],
-    owner: AccountId,
-) -> Result<Vec<Unit>> {
+async fn drop_claim(context: &Context, claim: &Claim, value: &[u8], owner: AccountId) -> Result<Vec<Unit>> {
     let mut said = Touched::new();
     if holder(context, owner, claim, &mut said).await? == Holder::Free {
         // That must last, as for whoever takes it.
@@ -96,7 +107,7 @@ pub(super) async fn drop_claim(
 }
 
 /// Takes a claim for an account that names it.
-pub(super) async fn take(context: &Context, account: AccountId, claim: &[u8]) -> Result<Vec<Unit>> {
+async fn take(context: &Context, account: AccountId, claim: &[u8]) -> Result<Vec<Unit>> {
     let Some(claim) = Claim::from_bytes(claim) else { return Ok(Vec::new()) };
     let mut touched = Touched::new();
     if holder(context, account, &claim, &mut touched).await? != Holder::Held {
@@ -110,7 +121,7 @@ pub(super) async fn take(context: &Context, account: AccountId, claim: &[u8]) ->
 }
 
 /// Ends an attempt that nobody brings to its end; the claims that it took are found as needless then.
-pub(super) async fn end_attempt(context: &Context, account: AccountId, attempt: &[u8]) -> Result<Vec<Unit>> {
+async fn end_attempt(context: &Context, account: AccountId, attempt: &[u8]) -> Result<Vec<Unit>> {
     let mut touched = Touched::new();
     let said = claims::of_account(context, account, &mut touched).await?;
     claims::void(context, account, attempt, patience_ms(), &mut touched).await?;

@@ -12,6 +12,10 @@ use crate::sharded::SortedSet;
 
 /// Ids of an outbox read at once.
 const IDS_AT_ONCE: usize = 2_000;
+/// The field for how many follow.
+pub(super) const FOLLOWERS: &str = "nr";
+/// Followers that nobody sums up for so long will be by nobody.
+const COUNT_LEFT_MS: u64 = 300_000;
 /// Tries to count between two changes.
 const TRIES_MAX: usize = 8;
 
@@ -76,11 +80,33 @@ async fn counts(context: &Context, account: AccountId) -> Result<Vec<Deviation>>
         }
         break;
     }
+    if let Some(off) = followers(context, account).await? {
+        found.push((FOLLOWERS, off));
+    }
     if let Some(posts) = posts(context, account).await? {
         found.push(("p", i128::from(posts.told) - i128::from(posts.counted)));
     }
     found.retain(|(_, off)| *off != 0);
     Ok(found.into_iter().map(|(field, off)| Deviation::Count { account, field, off }).collect())
+}
+
+/// By how much the number of an account's followers is off. `None`: they are to be summed up, and somebody will.
+async fn followers(context: &Context, account: AccountId) -> Result<Option<i128>> {
+    let look = async || {
+        let record = context.keys().account(account);
+        let fields = Command::new("HMGET").arg(&record).arg(FOLLOWERS).arg("nd");
+        let told = context.router().call(Request::read(context.slot(account), fields)).await?.into_array()?;
+        let [told, waits] = told.as_slice() else { return Err(Error::internal("two fields were asked for")) };
+        let since = waits.text().ok().and_then(|waits| waits.split_once(' ')?.0.parse::<u64>().ok());
+        Ok((number_of(told)?, waits.is_nil(), since.unwrap_or_default()))
+    };
+    let before = look().await?;
+    let is_left = context.router().now_ms().saturating_sub(before.2) > COUNT_LEFT_MS;
+    if !before.1 && !is_left {
+        return Ok(None);
+    }
+    let sum = context.followers(account)?.len().await?;
+    Ok((look().await? == before).then(|| i128::from(before.0) - i128::from(sum)))
 }
 
 /// The graph stamp, and the numbers that belong to it.

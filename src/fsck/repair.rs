@@ -10,12 +10,12 @@ use super::look::is_there;
 use super::unit::Unit;
 use super::{names, pairs, records, sets};
 use crate::bucket::Bucket;
-use crate::cluster::{Command, Reply, Request};
+use crate::cluster::{Command, Reply, Request, Touched};
 use crate::context::{Context, draw};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Entry, Reference, Task};
 use crate::functions::{self, Marking};
-use crate::graph::{graph_stamp, list_of_references};
+use crate::graph::{count_followers, graph_stamp, list_of_references, note_followers};
 use crate::ids::AccountId;
 use crate::keys::{Place, slot_of_key};
 use crate::sharded::{LocalKey, SortedSet, State};
@@ -38,6 +38,10 @@ pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Res
         Deviation::EntryMissing { reader, .. } => drop_home(context, *reader).await?,
         Deviation::Home { kind, reader, detail } => home(context, *kind, *reader, *detail).await?,
         Deviation::Count { account, field: "p", .. } => posts(context, *account).await?,
+        Deviation::Count { account, field: records::FOLLOWERS, .. } => {
+            note_followers(context, *account, &mut Touched::new()).await?;
+            count_followers(context, *account).await?;
+        }
         Deviation::Count { account, field, .. } => size(context, *account, field).await?,
         Deviation::ModeStuck { account, random } => {
             let task = Task::Mode { author: *account, random: *random };
@@ -79,23 +83,13 @@ pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Res
             let command = Command::new("HDEL").arg(&context.keys().living()).arg(name);
             context.router().call(Request::write(slot, command)).await?;
         }
-        Deviation::Claim { claim, value, owner } => {
-            return names::drop_claim(context, claim, value, *owner).await;
-        }
-        Deviation::Names { kind, account, detail } => {
-            return match kind {
-                FindingKind::ClaimMissing => names::take(context, *account, detail).await,
-                FindingKind::AttemptLeft => names::end_attempt(context, *account, detail).await,
-                // Who is right is for people to say.
-                _ => Err(left_alone()),
-            };
-        }
+        Deviation::Claim { .. } | Deviation::Names { .. } => return names::repair(context, deviation).await,
         Deviation::Journal { .. } | Deviation::Unreadable { .. } => return Err(left_alone()),
     }
     Ok(Vec::new())
 }
 
-fn left_alone() -> Error {
+pub(super) fn left_alone() -> Error {
     Error::new(ErrorKind::Invalid, "left to a person: nobody can tell what it should be")
 }
 

@@ -5,20 +5,23 @@
 
 mod accounts;
 mod clock;
+mod followers;
 mod fsck;
 mod homes;
 mod journal;
 mod modes;
 mod posts;
 mod registration;
+mod reports;
 mod sets;
 
 pub(crate) use accounts::{
     Changed, Compared, Edge, EdgeOp, GraphChange, Look, Mark, PairLook, Settle, Settled, account_bury,
-    account_create, account_delete, account_read, account_set, approve, author_look, field_drop, mark,
-    parse_author_look,
+    account_create, account_delete, account_read, account_set, account_set_noted, approve, author_look,
+    field_drop, mark, parse_author_look,
 };
 pub use clock::Clock;
+pub(crate) use followers::{followers_counted, followers_note};
 pub(crate) use fsck::{orphan_drop, outbox_mend, parse_recount, piece_drop, posts_recount, set_recount};
 pub(crate) use homes::{
     Begun, HomeFit, home_begin, home_deliver, home_drop, home_finish, home_sweep, home_tidy,
@@ -29,7 +32,7 @@ pub(crate) use journal::{
 };
 pub(crate) use modes::{By, Marking, Rates, Visited, mode_set, pulls_add};
 pub(crate) use posts::{
-    Deleted, Edited, Publish, Published, outbox_import, outbox_page, post_delete, post_edit,
+    Deleted, Edited, Publish, Published, outbox_import, outbox_page, post_delete, post_edit, post_moderate,
 };
 #[cfg(feature = "registration")]
 pub(crate) use registration::{
@@ -38,6 +41,7 @@ pub(crate) use registration::{
 pub(crate) use registration::{
     Holder, claim_holder, claim_take, claim_value, claims_void, parse_claim, parse_taken,
 };
+pub(crate) use reports::{report_add, report_ids, report_move};
 pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
 pub(crate) use sets::{count, guard_close, parse_count, set_split, string_drop};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
@@ -58,8 +62,10 @@ const CODE: &str = concat!(
     include_str!("lua/journal.lua"),
     include_str!("lua/accounts.lua"),
     include_str!("lua/posts.lua"),
+    include_str!("lua/followers.lua"),
     include_str!("lua/modes.lua"),
     include_str!("lua/registration.lua"),
+    include_str!("lua/reports.lua"),
     include_str!("lua/fsck.lua"),
 );
 

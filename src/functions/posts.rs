@@ -113,6 +113,11 @@ impl Edited {
     }
 }
 
+/// Changes what moderators say of a post, if it still is what was `seen`. Answers as [`Compared`](super::Compared).
+pub(crate) fn post_moderate(post: Vec<u8>, seen: [u8; 4], new: [u8; 4], said: u8) -> Command {
+    fcall("post_moderate", &[post]).arg(&seen).arg(&new).arg(&[said])
+}
+
 /// Deletes a post. `keys`: post, outbox, author's record, journal.
 pub(crate) fn post_delete(
     keys: &[Vec<u8>; 4],

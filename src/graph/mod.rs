@@ -9,6 +9,7 @@
 mod bury;
 mod change;
 mod complete;
+mod followers;
 mod pair;
 mod reference;
 mod request;
@@ -17,8 +18,12 @@ mod toggles;
 pub(crate) use bury::bury;
 pub(crate) use change::graph_stamp;
 pub(crate) use complete::{Completed, Follow, complete, look_at};
+pub(crate) use followers::{
+    Uncounted, count as count_followers, count_all as count_all_followers, is_left as is_uncounted,
+    keep_counting, note as note_followers,
+};
 pub(crate) use pair::{FillsSeen, settle_pair};
 pub(crate) use reference::{list as list_of_references, list_references, settle_reference};
-pub(crate) use request::{approve, reject, waiting};
+pub(crate) use request::{approve, reject, unlock, waiting};
 pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, toggle, unfollow};

@@ -34,8 +34,8 @@ pub(crate) const LIKES_OFFSET: usize = 64;
 pub(crate) const REPOSTS_OFFSET: usize = 68;
 /// u32.
 pub(crate) const REPLIES_OFFSET: usize = 72;
-/// u32, kept as it is.
-pub(crate) const RESERVED_OFFSET: usize = 76;
+/// 4 random bytes, anew with each change of what moderators say.
+pub(crate) const MODERATED_OFFSET: usize = 76;
 
 /// The author asks to hide the attachments at first.
 pub(crate) const FLAG_SENSITIVE: u16 = 1;
@@ -43,6 +43,13 @@ pub(crate) const FLAG_SENSITIVE: u16 = 1;
 pub(crate) const FLAG_ONLY_TO: u16 = 1 << 1;
 /// There is a not-to section.
 pub(crate) const FLAG_NOT_TO: u16 = 1 << 2;
+/// A moderator hides it. What moderators say is the upper byte of the flags: no edit of its author changes that.
+pub(crate) const FLAG_HIDDEN: u16 = 1 << 8;
+/// A moderator asks to hide the attachments at first.
+pub(crate) const FLAG_SENSITIVE_SAID: u16 = 1 << 9;
+
+/// In what is to be published: followers if the author is locked, else everybody. Never stored.
+pub(crate) const VISIBILITY_UNSAID: u8 = 255;
 
 /// UTF-8.
 pub(crate) const TAG_TEXT: u8 = 1;

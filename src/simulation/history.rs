@@ -205,6 +205,7 @@ impl History {
         ends::check_slots();
         ends::check_modes(when);
         ends::check_tokens();
+        ends::check_followers(&self.engine(), when).await;
         for reader in self.readers.clone() {
             let short = world(|w| w.pick(&[2, 3]));
             for (limit, (_, engine)) in [short, 50].into_iter().zip(self.engines.clone()) {

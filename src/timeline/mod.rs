@@ -30,6 +30,7 @@ pub use caches::{AccountCache, Aged, ObjectCache, PostCache};
 pub(crate) use caches::{Caches, OwnCaches};
 pub use cursor::{Cursor, Range};
 pub(crate) use fill::{Fills, fill};
+pub(crate) use filter::open_to;
 pub use filter::{FilterFacts, HiddenBecause, PostFilter};
 pub use home::HomeStatus;
 pub(crate) use home::{Record, parse as parse_home, record_of, stored_posts};

@@ -62,7 +62,13 @@ impl Client<'_> {
             Action::Approve(requester) => self.answer(requester, true).await,
             Action::Reject(requester) => self.answer(requester, false).await,
             Action::Lock(is_locked) => {
+                let start = run.now();
                 self.write(Call::SetLock { account: self.actor, is_locked }).await;
+                if !is_locked {
+                    let mut world = run.world();
+                    let end = run.now();
+                    world.opened(self.actor, (start, end));
+                }
             }
             Action::State(state) => {
                 let call = Call::SetState { account: self.actor, state };

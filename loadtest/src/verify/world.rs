@@ -81,6 +81,8 @@ pub(crate) struct World {
     pub(crate) follows: HashMap<Pair, Fact<bool>>,
     pub(crate) switches: HashMap<(Switch, u64, u64), Fact<bool>>,
     pub(crate) requests: HashMap<Pair, Request>,
+    /// When an account was unlocked last.
+    pub(crate) opened: HashMap<u64, Time>,
     pub(crate) posts: Vec<Option<PostFact>>,
     pub(crate) by_id: BTreeMap<u64, PostNo>,
 }
@@ -140,6 +142,21 @@ impl World {
         let request = self.requests.entry(pair).or_default();
         if request.asked.is_none() {
             *request = Request { asked: Some(end), ..Request::default() };
+        }
+        // It may have been unlocked before the request was written: then that needs no answer.
+        if self.opened.get(&pair.1).is_some_and(|opened| *opened >= start) {
+            request.is_disturbed = true;
+            self.follow_fact(pair).influence(true, start, end);
+        }
+    }
+
+    /// An account is locked no more: whoever waits for its answer follows it, unless it is locked again before.
+    pub(crate) fn opened(&mut self, account: u64, (start, end): (Time, Time)) {
+        self.opened.insert(account, end);
+        let waiting: Vec<Pair> = self.requests.keys().filter(|pair| pair.1 == account).copied().collect();
+        for pair in waiting {
+            self.follow_fact(pair).influence(true, start, end);
+            self.requests.entry(pair).or_default().is_disturbed = true;
         }
     }
 

@@ -58,7 +58,7 @@ fn every_offset_is_where_the_functions_on_the_server_expect_it() {
         expected[value as usize - 1] = value;
         assert_eq!(read, expected);
     }
-    let kept = with(stored, RESERVED_OFFSET, &[1, 2, 3, 4]);
+    let kept = with(stored, MODERATED_OFFSET, &[1, 2, 3, 4]);
     assert_eq!(Post::parse(&kept).unwrap().encode(), kept);
 }
 
@@ -79,7 +79,7 @@ fn the_numbers_of_the_layout_never_change() {
         LIKES_OFFSET,
         REPOSTS_OFFSET,
         REPLIES_OFFSET,
-        RESERVED_OFFSET,
+        MODERATED_OFFSET,
         HEADER_LEN,
     ];
     assert_eq!(offsets, [0, 1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 68, 72, 76, 80]);

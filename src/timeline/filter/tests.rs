@@ -31,6 +31,7 @@ fn author(number: u64, state: AccountState) -> Account {
         posts: 1,
         following: 0,
         followers: 0,
+        uncounted_since: None,
         login: None,
         registered_ms: None,
         blocks: 0,

@@ -2,12 +2,14 @@
 
 mod basics;
 mod caches;
+mod counts;
 mod deletion;
 mod edges;
 mod fsck;
 mod homes;
 mod import;
 mod inspect;
+mod moderation;
 mod modes;
 mod pages;
 mod registration;
