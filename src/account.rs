@@ -34,6 +34,8 @@ pub enum AccountState {
     Suspended,
     /// It is being deleted, or gone.
     Deleted,
+    /// It is being registered: nobody has been told yet that there is such an account.
+    Unconfirmed,
 }
 
 /// How an account's posts reach its followers.
@@ -74,6 +76,7 @@ impl AccountState {
             Self::Limited => b'l',
             Self::Suspended => b's',
             Self::Deleted => b'd',
+            Self::Unconfirmed => b'u',
         }
     }
 
@@ -82,6 +85,7 @@ impl AccountState {
             b'a' => Self::Active,
             b'l' => Self::Limited,
             b'd' => Self::Deleted,
+            b'u' => Self::Unconfirmed,
             // What a later release may have written is treated with the most care.
             _ => Self::Suspended,
         }
@@ -133,6 +137,15 @@ pub struct Account {
     pub posts: u64,
     /// How many it follows.
     pub following: u64,
+    /// How many follow it: now, or once they are many at most a minute ago.
+    pub followers: u64,
+    /// What it is called by others, if it was registered.
+    pub login: Option<String>,
+    /// When it was registered, in milliseconds since 1970, if it was.
+    pub registered_ms: Option<u64>,
+    /// Since when (ms) its followers have not been summed up, though some have come or gone.
+    #[serde(skip)]
+    pub(crate) uncounted_since: Option<u64>,
     /// How many it blocks.
     pub blocks: u64,
     /// From how many it hides its posts.
@@ -141,12 +154,28 @@ pub struct Account {
 
 impl Account {
     /// The fields of a record, in the order in which [`parse`](Self::parse) takes them.
-    pub(crate) const FIELDS: [&str; 9] = ["s", "k", "l", "m", "b", "p", "nf", "nb", "nh"];
+    pub(crate) const FIELDS: [&str; 13] =
+        ["s", "k", "l", "m", "b", "p", "nf", "nb", "nh", "nr", "nd", "un", "at"];
 
     /// Reads what HMGET of the fields answered; `None`: there is no such account.
     pub(crate) fn parse(id: AccountId, reply: Reply) -> Result<Option<Self>> {
         let fields = reply.into_array()?;
-        let [state, kind, lock, mode, pushed, posts, following, blocks, hides] = fields.as_slice() else {
+        let [
+            state,
+            kind,
+            lock,
+            mode,
+            pushed,
+            posts,
+            following,
+            blocks,
+            hides,
+            followers,
+            uncounted,
+            login,
+            at,
+        ] = fields.as_slice()
+        else {
             return Err(Error::internal(format!("the record of account {id} has other fields: {fields:?}")));
         };
         if state.is_nil() {
@@ -164,9 +193,18 @@ impl Account {
             pushed_since,
             posts: number(posts),
             following: number(following),
+            followers: number(followers),
+            uncounted_since: uncounted.text().ok().and_then(|told| told.split_once(' ')?.0.parse().ok()),
+            login: login.text().ok().map(str::to_owned),
+            registered_ms: at.count().ok(),
             blocks: number(blocks),
             hides: number(hides),
         }))
+    }
+
+    /// Whether there is such an account: not one that is deleted, nor one that is being registered.
+    pub(crate) fn is_there(&self) -> bool {
+        !matches!(self.state, AccountState::Deleted | AccountState::Unconfirmed)
     }
 
     /// Whether it posts, follows, and is seen.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::account::{Account, AccountState};
+use crate::account::Account;
 use crate::bucket::Bucket;
 use crate::cluster::{Answer, Batch, Command, Epoch, Request, Router, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Tasks;
 use crate::functions::{self, HomeFit, Mark};
-use crate::graph::FillsSeen;
+use crate::graph::{FillsSeen, Uncounted};
 use crate::ids::AccountId;
 use crate::keys::Keyspace;
 use crate::modes::{Judge, Policy, Traffic};
@@ -30,6 +30,7 @@ pub(crate) struct Context {
     pub(crate) caches: Caches,
     pub(crate) tasks: Tasks,
     pub(crate) fills_seen: FillsSeen,
+    pub(crate) uncounted: Uncounted,
     pub(crate) traffic: Traffic,
     pub(crate) judge: Judge,
     pub(crate) fills: Fills,
@@ -65,6 +66,7 @@ impl Context {
             caches,
             tasks,
             fills_seen,
+            uncounted: Uncounted::default(),
             fills: Fills::default(),
             traffic: Traffic::default(),
             judge,
@@ -144,7 +146,7 @@ impl Context {
 
     /// An account that exists and isn't deleted.
     pub(crate) async fn existing(&self, id: AccountId) -> Result<Account> {
-        let account = self.account(id).await?.filter(|account| account.state != AccountState::Deleted);
+        let account = self.account(id).await?.filter(Account::is_there);
         account.ok_or_else(|| no_account(id))
     }
 
@@ -169,7 +171,7 @@ impl Context {
         let answers = self.run_all(open.iter().map(|n| self.account_request(by[*n])).collect()).await?;
         for (n, answer) in open.into_iter().zip(answers) {
             let account = Account::parse(by[n], answer.ok()?)?;
-            restrict[n] = account.is_none_or(|account| account.state == AccountState::Deleted);
+            restrict[n] = account.is_none_or(|account| !account.is_there());
         }
         Ok(restrict)
     }

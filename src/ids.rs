@@ -132,6 +132,54 @@ impl fmt::Display for PostId {
     }
 }
 
+/// What stands for a name that only one account may have: what kind of name it is, and the hash of it. Accounts store
+/// their claims, so what a later release thinks of a name changes nothing about who has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Claim([u8; Self::LEN]);
+
+impl Claim {
+    /// Its length as stored.
+    pub(crate) const LEN: usize = 17;
+    /// The kind of a login.
+    pub(crate) const LOGIN: u8 = b'l';
+    /// The kind of an e-mail address.
+    #[cfg(feature = "registration")]
+    pub(crate) const EMAIL: u8 = b'e';
+
+    #[cfg(feature = "registration")]
+    pub(crate) fn new(kind: u8, hash: [u8; 16]) -> Self {
+        let mut claim = [kind; Self::LEN];
+        claim[1..].copy_from_slice(&hash);
+        Self(claim)
+    }
+
+    pub(crate) fn kind(self) -> u8 {
+        self.0[0]
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Reads one.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().map(Self).ok()
+    }
+
+    /// Several, as an account's credentials hold them.
+    #[cfg(feature = "registration")]
+    pub(crate) fn stored(claims: &[Self]) -> Vec<u8> {
+        claims.iter().flat_map(|claim| claim.0).collect()
+    }
+
+    /// Reads what [`stored`](Self::stored) wrote.
+    pub(crate) fn parse_all(stored: &[u8]) -> Result<Vec<Self>> {
+        let wrong =
+            || Error::internal(format!("claims have {} bytes each, not {} in all", Self::LEN, stored.len()));
+        stored.chunks(Self::LEN).map(|bytes| Self::from_bytes(bytes).ok_or_else(wrong)).collect()
+    }
+}
+
 /// Spreads ids over a map's places: they are one number each, and a page looks dozens of them up. For maps of one
 /// page or one batch, whose size nobody from outside decides.
 #[derive(Debug, Clone, Copy, Default)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets, slot_of, tag_of_slot};
 use crate::error::{Error, Result};
-use crate::ids::{AccountId, PostId};
+use crate::ids::{AccountId, Claim, PostId};
 
 /// Longest key prefix of a tenant.
 pub const PREFIX_LEN_MAX: usize = 32;
@@ -152,6 +152,31 @@ impl Keyspace {
         key
     }
 
+    /// Whose a name is. In the bucket of its hash.
+    pub(crate) fn claim(&self, claim: &Claim) -> Vec<u8> {
+        self.key(self.bucket_of_claim(claim), 'n', claim.as_bytes())
+    }
+
+    /// The bucket in which a claim lies.
+    pub(crate) fn bucket_of_claim(&self, claim: &Claim) -> Bucket {
+        self.buckets.of_bytes(claim.as_bytes())
+    }
+
+    /// What is secret of an account, and which names are its own.
+    pub(crate) fn credentials(&self, account: AccountId) -> Vec<u8> {
+        self.of_account('x', account)
+    }
+
+    /// What an account shows of itself.
+    pub(crate) fn profile(&self, account: AccountId) -> Vec<u8> {
+        self.of_account('y', account)
+    }
+
+    /// Reports about the accounts of a bucket: those that are open, those that are resolved.
+    pub(crate) fn reports(&self, bucket: Bucket, resolved: bool) -> Vec<u8> {
+        self.key(bucket, if resolved { 'B' } else { 'b' }, b"")
+    }
+
     /// A post.
     pub(crate) fn post(&self, post: PostId) -> Vec<u8> {
         self.key(post.bucket(self.buckets), 'w', &post.get().to_be_bytes())
@@ -251,6 +276,7 @@ mod tests {
                 keys.set(Place::Whole, bucket, &name), keys.set(Place::Part, bucket, &name),
                 keys.piece(Place::Whole, bucket, &name, piece), keys.piece(Place::Part, bucket, &name, piece),
                 keys.journal(bucket), keys.days(bucket), keys.home_head(bucket), keys.post_head(bucket),
+                keys.reports(bucket, false), keys.reports(bucket, true),
             ];
             for key in &all {
                 prop_assert_eq!(slot_of_key(key), buckets.slot(bucket));
@@ -266,12 +292,20 @@ mod tests {
             let all = [
                 keys.account(account), keys.marks(account), keys.home(account), keys.outbox(account),
                 keys.requested(account), keys.approved(account), keys.waiting(account), keys.token(account, "t"),
+                keys.credentials(account), keys.profile(account),
             ];
             for key in &all {
                 prop_assert_eq!(slot_of_key(key), keys.slot_of(account));
             }
             prop_assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
             prop_assert_eq!(slot_of_key(&keys.post(post)), keys.buckets().slot(post.bucket(keys.buckets())));
+        }
+
+        #[test]
+        fn a_claim_lies_in_the_bucket_of_its_hash(bytes: [u8; Claim::LEN], bits in 4u32..=14) {
+            let keys = Keyspace::new("tenant:", Buckets::new(1 << bits).unwrap()).unwrap();
+            let claim = Claim::from_bytes(&bytes).unwrap();
+            prop_assert_eq!(slot_of_key(&keys.claim(&claim)), keys.buckets().slot(keys.bucket_of_claim(&claim)));
         }
 
         #[test]

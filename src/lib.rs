@@ -25,8 +25,10 @@ pub mod ids;
 pub mod keys;
 pub mod local_cluster;
 mod meters;
+mod moderation;
 mod modes;
 pub mod post;
+pub mod registration;
 mod rules;
 mod settings;
 pub mod sharded;
@@ -48,6 +50,10 @@ pub use fanout::{Delivery, DeliveryProgress, FanoutState};
 pub use fsck::{FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
 pub use graph::Followed;
 pub use ids::{AccountId, PostId};
+pub use moderation::{
+    Moderation, NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, Report,
+    ReportCategory, ReportId, ReportQuery,
+};
 pub use modes::{CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
 pub use settings::{Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName};
 pub use social::{

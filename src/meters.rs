@@ -104,6 +104,22 @@ pub(crate) fn list(kind: &'static str) {
     counter!("tideline_lists_read_total", "list" => kind).increment(1);
 }
 
+#[cfg(feature = "registration")]
+pub(crate) fn registration(outcome: &'static str) {
+    counter!("tideline_registrations_total", "outcome" => outcome).increment(1);
+}
+
+/// A claim that somebody had begun to take, or has given up, was taken by another account.
+pub(crate) fn claim_taken_over() {
+    counter!("tideline_claims_taken_over_total").increment(1);
+}
+
+#[cfg(feature = "registration")]
+pub(crate) fn password_checked(is_right: bool) {
+    let outcome = if is_right { "right" } else { "wrong" };
+    counter!("tideline_password_checks_total", "outcome" => outcome).increment(1);
+}
+
 pub(crate) fn swept(homes: u64) {
     counter!("tideline_homes_swept_total").increment(homes);
 }

@@ -57,11 +57,12 @@ fn summary(of: &Inspection, now_ms: u64) -> Table {
 
 fn described(account: &Account) -> String {
     let lock = if account.is_locked { ", locked" } else { "" };
-    format!(
-        "{}: {:?}, {:?}{lock}, {} posts, delivered by {:?}",
-        account.id, account.kind, account.state, account.posts, account.mode
-    )
-    .to_lowercase()
+    let login = account.login.as_ref().map(|login| format!(" ({login})")).unwrap_or_default();
+    let rest = format!(
+        "{:?}, {:?}{lock}, {} posts, {} followers, delivered by {:?}",
+        account.kind, account.state, account.posts, account.followers, account.mode
+    );
+    format!("{}{login}: {}", account.id, rest.to_lowercase())
 }
 
 fn outbox(outbox: &StoredOutbox) -> String {
@@ -138,6 +139,7 @@ fn reason(because: HiddenBecause) -> &'static str {
         HiddenBecause::AuthorInactive => "its author is suspended or deleted",
         HiddenBecause::AuthorLimited => "its author is limited, and not followed",
         HiddenBecause::NotInAudience => "it is for others",
+        HiddenBecause::HiddenByModerator => "a moderator hides it",
         HiddenBecause::OriginalGone => "what it reposts is gone",
         HiddenBecause::OriginalMuted => "the author of what it reposts or quotes is muted",
         HiddenBecause::OriginalHidden => "the reader may not see what it reposts or quotes",

@@ -7,7 +7,7 @@ use crate::cluster::Request;
 use crate::context::{changed_always, draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Task};
-use crate::functions::{Compared, account_create, account_delete, account_set};
+use crate::functions::{Compared, account_create, account_delete, account_set, account_set_noted};
 use crate::graph;
 use crate::ids::AccountId;
 
@@ -22,12 +22,7 @@ impl Engine {
         let context = &self.context;
         let id = match new.id {
             Some(id) => id,
-            None => {
-                let bucket = rand::random::<u16>() % context.keys().buckets().count();
-                let ids = context.store.clock().post_ids(Bucket(bucket), 1).await?;
-                let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;
-                AccountId::new(id.get())?
-            }
+            None => self.new_account_id().await?,
         };
         let graph = draw();
         let command = account_create(context.keys().account(id), new.fields(graph));
@@ -40,6 +35,15 @@ impl Engine {
         Ok(id)
     }
 
+    /// An id that no account has.
+    pub(crate) async fn new_account_id(&self) -> Result<AccountId> {
+        let context = &self.context;
+        let bucket = rand::random::<u16>() % context.keys().buckets().count();
+        let ids = context.store.clock().post_ids(Bucket(bucket), 1).await?;
+        let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;
+        AccountId::new(id.get())
+    }
+
     /// Whether an account is the one that we have just created, when its creation was sent twice.
     async fn has_stamp(&self, id: AccountId, graph: &[u8]) -> Result<bool> {
         let command = crate::cluster::Command::new("HGET").arg(&self.context.keys().account(id)).arg("g");
@@ -47,13 +51,31 @@ impl Engine {
         Ok(found.bytes().is_ok_and(|stamp| stamp == graph))
     }
 
-    /// An account's record; [`ErrorKind::NotFound`] if it doesn't exist, or is deleted.
+    /// An account's record, with its counts; [`ErrorKind::NotFound`] if it doesn't exist, or is deleted.
+    ///
+    /// How many follow it is exact while these are few (below `spread_at`), else at most a minute old.
     pub async fn account(&self, id: AccountId) -> Result<Account> {
-        self.context.existing(id).await
+        let context = &self.context;
+        let account = context.existing(id).await?;
+        if !graph::is_uncounted(&account, context.router().now_ms()) {
+            return Ok(account);
+        }
+        graph::count_followers(context, id).await?;
+        context.existing(id).await
     }
 
-    /// Changes an account.
+    /// Sums the followers of all accounts up that wait for it in this instance, now. For tests.
+    #[doc(hidden)]
+    pub async fn count_now(&self) {
+        graph::count_all_followers(&self.context).await;
+    }
+
+    /// Changes an account. Once it isn't locked any more, whoever waits for its answer follows it; that goes on after the
+    /// call has returned.
     pub async fn update_account(&self, id: AccountId, update: &AccountUpdate) -> Result<()> {
+        if update.state == Some(AccountState::Unconfirmed) {
+            return Err(Error::invalid("an account that is there stays confirmed"));
+        }
         if update.state == Some(AccountState::Deleted) {
             return Err(Error::invalid(
                 "an account is deleted with `delete_account`, which takes its traces too",
@@ -70,7 +92,7 @@ impl Engine {
         if let Some(is_locked) = update.is_locked {
             fields.push(("l", vec![if is_locked { b'1' } else { b'0' }]));
         }
-        self.set_fields(id, fields).await
+        self.set_fields(id, fields, update.is_locked == Some(false)).await
     }
 
     /// Deletes an account with all its traces. It is gone for everybody at once; its posts, edges and keys follow.
@@ -109,23 +131,38 @@ impl Engine {
     }
 
     /// Sets fields if nothing else changes the account meanwhile: a copy that comes late undoes nothing.
-    async fn set_fields(&self, id: AccountId, fields: Vec<(&str, Vec<u8>)>) -> Result<()> {
+    /// `unlocks`: who waits for its answer needs none any more.
+    async fn set_fields(&self, id: AccountId, fields: Vec<(&str, Vec<u8>)>, unlocks: bool) -> Result<()> {
         let context = &self.context;
+        let (bucket, most) = (context.bucket(id), context.settings.journal_max);
+        let keys = [context.keys().account(id), context.keys().journal(bucket)];
         for _ in 0..TRIES_MAX {
             let (seen, epoch) = graph::graph_stamp(context, id).await?;
             if fields.is_empty() {
                 return self.acknowledged(epoch).await;
             }
-            let command = account_set(context.keys().account(id), Some((seen, draw())), fields.clone());
+            let _place = fanout::reserve(context, usize::from(unlocks))?;
+            let entry = fanout::Entry::new(bucket, context.instance, Task::Unlock { account: id });
+            let command = if unlocks {
+                account_set_noted(&keys, (seen, draw()), most, (&entry.id, &entry.stored()), fields.clone())
+            } else {
+                account_set(keys[0].clone(), Some((seen, draw())), fields.clone())
+            };
             let answer = match context.once(context.slot(id), command).await {
                 Err(e) if e.kind() == ErrorKind::Unknown => continue,
                 answer => answer?,
             };
             let epoch = answer.epoch.clone();
             match Compared::parse(answer.ok()?)? {
-                Compared::Done => return self.acknowledged(epoch).await,
+                Compared::Done => {
+                    if unlocks {
+                        drop(fanout::accept(context, entry));
+                    }
+                    return self.acknowledged(epoch).await;
+                }
                 Compared::Changed => {}
-                Compared::NoAccount | Compared::JournalFull => return Err(no_account(id)),
+                Compared::NoAccount => return Err(no_account(id)),
+                Compared::JournalFull => return Err(fanout::journal_full(context)),
             }
         }
         Err(changed_always(id))

@@ -106,7 +106,8 @@ impl Engine {
         self.context.followers(account)?.page(.., after, limit, order).await
     }
 
-    /// How many an account follows, and how many follow it.
+    /// How many an account follows, and how many follow it, counted now. [`Account`](crate::Account) has both too, and costs
+    /// less: those who follow an account that many follow are asked for in every bucket here.
     pub async fn counts(&self, account: AccountId) -> Result<(u64, u64)> {
         let (following, followers) = (self.context.following(account)?, self.context.followers(account)?);
         futures::future::try_join(following.len(), followers.len()).await

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use super::{Engine, EngineBuilder};
 use crate::account::{Account, Mode, NewAccount};
 use crate::bucket::Bucket;
-use crate::cluster::{Batch, Command, Request};
+use crate::cluster::{Batch, Command, Request, Touched};
 use crate::context::{Context, draw};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout;
-use crate::functions::{Compared, account_create, account_set, outbox_import};
+use crate::functions::{Compared, account_create, account_set, followers_note, outbox_import};
+use crate::graph::{count_followers, note_followers};
 use crate::ids::{AccountId, PostId, sequences};
 use crate::post::{Draft, Post};
 use crate::store::Store;
@@ -44,7 +45,8 @@ pub struct ImportedPost {
     pub author: AccountId,
     /// When, in milliseconds since 1970; its id is made of that.
     pub created_ms: u64,
-    /// The post. Its token is ignored.
+    /// The post. Its token is ignored. Whoever locks its account has its posts' visibility said here: if nothing is said,
+    /// they are public.
     pub draft: Draft,
 }
 
@@ -194,6 +196,7 @@ impl Importer {
 
     async fn write_followers(&self, followers: Grouped) -> Result<()> {
         let context = &self.context;
+        let authors: Vec<AccountId> = followers.keys().map(|(_, author)| *author).collect();
         let mut small = Vec::with_capacity(followers.len());
         for ((_, author), pairs) in followers {
             let set = context.followers(author)?;
@@ -207,6 +210,14 @@ impl Importer {
             for (set, pairs) in small {
                 set.add(&pairs).await?;
             }
+        }
+        let note = |author: &AccountId| {
+            let followers = context.followers(*author)?.root_key();
+            let command = followers_note(context.keys().account(*author), followers);
+            Ok(Request::write(context.slot(*author), command))
+        };
+        for answer in context.run_all(authors.iter().map(note).collect::<Result<_>>()?).await? {
+            answer.ok()?;
         }
         Ok(())
     }
@@ -307,6 +318,8 @@ impl Importer {
         let most = self.context.sets().spread_at();
         for (author, _) in self.followers.iter().filter(|(_, count)| **count >= most) {
             self.context.followers(*author)?.spread().await?;
+            note_followers(&self.context, *author, &mut Touched::new()).await?;
+            count_followers(&self.context, *author).await?;
             fanout::hold_for_import(&self.context).await?;
         }
         // An engine that was frozen past its lease may have filled homes meanwhile, or tools that only look.

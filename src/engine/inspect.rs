@@ -216,7 +216,7 @@ fn concerns(task: Task, id: AccountId) -> bool {
         Task::Refer { author, to, .. } => author == id || to.author == id,
         Task::Tie { account, post } => account == id || post.author == id,
         Task::Pair { reader, author, .. } => reader == id || author == id,
-        Task::Bury { account } => account == id,
+        Task::Bury { account } | Task::Unlock { account } => account == id,
         Task::Mode { author, .. } => author == id,
     }
 }
@@ -240,6 +240,9 @@ fn described(task: Task) -> String {
             format!("bring the followers of {author} and the pull marks of {reader} up to date")
         }
         Task::Bury { account } => format!("take all traces of {account} away"),
+        Task::Unlock { account } => {
+            format!("let follow who waits for the answer of {account}, unless it is locked")
+        }
         Task::Mode { author, .. } => format!("tell the followers of {author} whether they must pull it"),
     }
 }

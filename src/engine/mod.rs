@@ -5,6 +5,7 @@ mod builder;
 mod edges;
 mod import;
 mod inspect;
+mod moderation;
 mod modes;
 mod posts;
 mod stock;
@@ -26,6 +27,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout;
 use crate::fsck::{self, FsckOptions, FsckProgress, FsckReport};
+use crate::graph;
 use crate::ids::AccountId;
 use crate::modes::{Policy, keep_judging};
 use crate::settings::{Acknowledge, EngineSettings};
@@ -99,6 +101,7 @@ impl Engine {
         tokio::spawn(fanout::keep_scanning(Arc::downgrade(&context)));
         tokio::spawn(timeline::keep_sweeping(Arc::downgrade(&context)));
         tokio::spawn(keep_judging(Arc::downgrade(&context)));
+        tokio::spawn(graph::keep_counting(Arc::downgrade(&context)));
         Ok(Self { context, filter })
     }
 
@@ -109,6 +112,11 @@ impl Engine {
         let context = Context::new(store, settings, caches, policy);
         context.tasks.stop();
         Self { context, filter }
+    }
+
+    /// What its parts share, for modules beside it.
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
     }
 
     /// The store that it works on.
@@ -189,12 +197,6 @@ impl Engine {
         fanout::end_lease(&self.context).await?;
         Ok(self.context.tasks.len())
     }
-
-    /// What the parts on top of the engine work with.
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
-    }
-
     /// What a reader may see.
     pub(crate) async fn view(&self, reader: AccountId) -> Result<View<'_>> {
         View::new(&self.context, self.filter.as_deref(), reader).await

@@ -14,6 +14,7 @@ use crate::fanout::{self, Delivery, Entry, FanoutState, Recipients, Task};
 use crate::functions::{self, Deleted, Edited, Left, Publish, RepostAt};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
+use crate::post::layout::{VISIBILITY_OFFSET, VISIBILITY_UNSAID};
 use crate::post::{Audience, Draft, Edit, Post, PostRef, Visibility};
 use crate::sharded::PieceAt;
 use crate::timeline::View;
@@ -192,7 +193,11 @@ impl Engine {
         // Its id is not known before it is written.
         let tasks = |id: PostId| Task::all_about(id, &post, has_lists);
         let tails: Vec<(u8, Vec<u8>)> = tasks(PostId::from_u64(0)?).into_iter().map(Task::tail).collect();
-        let stored = post.encode();
+        let mut stored = post.encode();
+        if draft.visibility.is_none() {
+            // Where the lock is known, at the moment of publishing.
+            stored[VISIBILITY_OFFSET] = VISIBILITY_UNSAID;
+        }
         let mut lost = None;
         for _ in 0..TRIES_MAX {
             let _places = fanout::reserve(context, 1 + tails.len())?;

@@ -24,6 +24,8 @@ pub(crate) enum Task {
     Unlist { post: PostId, author: AccountId },
     /// An account is to go with all its traces.
     Bury { account: AccountId },
+    /// An account may be locked no more, and somebody may still wait for its answer.
+    Unlock { account: AccountId },
     /// Followers may not know yet that an account is pulled, or pushed again. Stands for the change of mode that wrote
     /// these random bytes; after another one there is nothing to do.
     Mode { author: AccountId, random: Mark },
@@ -121,6 +123,7 @@ impl Task {
             Self::Tie { .. } => b'T',
             Self::Unlist { .. } => b'U',
             Self::Bury { .. } => b'X',
+            Self::Unlock { .. } => b'O',
             Self::Mode { .. } => b'M',
         }
     }
@@ -135,6 +138,7 @@ impl Task {
             Self::Tie { .. } => "tie",
             Self::Unlist { .. } => "unlist",
             Self::Bury { .. } => "bury",
+            Self::Unlock { .. } => "unlock",
             Self::Mode { .. } => "mode",
         }
     }
@@ -177,7 +181,7 @@ impl Task {
                 stored.extend(post.id.get().to_be_bytes());
                 stored.extend(post.author.to_bytes());
             }
-            Self::Bury { account } => stored.extend(account.to_bytes()),
+            Self::Bury { account } | Self::Unlock { account } => stored.extend(account.to_bytes()),
             Self::Mode { author, random } => {
                 stored.extend(author.to_bytes());
                 stored.extend(random);
@@ -193,7 +197,7 @@ impl Task {
             Self::Refer { .. } => 33,
             Self::Pair { .. } => 17,
             Self::Tie { .. } => 24,
-            Self::Bury { .. } => 8,
+            Self::Bury { .. } | Self::Unlock { .. } => 8,
             Self::Mode { .. } => 16,
         }
     }
@@ -219,6 +223,7 @@ impl Task {
                 Some(Self::Pair { reader: account(0)?, author: account(8)?, may_drop })
             }
             b'X' => Some(Self::Bury { account: account(0)? }),
+            b'O' => Some(Self::Unlock { account: account(0)? }),
             b'M' => Some(Self::Mode { author: account(0)?, random: arguments.get(8..16)?.try_into().ok()? }),
             _ => None,
         }
@@ -297,6 +302,7 @@ mod tests {
                 may_drop
             }),
             account().prop_map(|account| Task::Bury { account }),
+            account().prop_map(|account| Task::Unlock { account }),
             (account(), any::<Mark>()).prop_map(|(author, random)| Task::Mode { author, random }),
         ]
     }

@@ -315,7 +315,7 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
         _ => false,
     };
     let permits = match entry.task {
-        Task::Bury { .. } | Task::Mode { .. } => &context.tasks.slow,
+        Task::Bury { .. } | Task::Mode { .. } | Task::Unlock { .. } => &context.tasks.slow,
         _ if is_large => &context.tasks.large,
         _ => &context.tasks.small,
     };
@@ -347,6 +347,7 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
             Ended::Done
         }
         Task::Bury { account } => graph::bury(context, account, &mut touched).await?,
+        Task::Unlock { account } => graph::unlock(context, account, &mut touched).await?,
         Task::Mode { author, random } => {
             modes::settle(context, entry, author, random, reporter, &mut touched).await?
         }

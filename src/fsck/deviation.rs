@@ -8,7 +8,7 @@ use super::unit::Unit;
 use crate::bucket::Bucket;
 use crate::functions::Mark;
 use crate::graph::Tie;
-use crate::ids::{AccountId, PostId};
+use crate::ids::{AccountId, Claim, PostId};
 use crate::post::{PostList, PostRef};
 use crate::sharded::{LocalKey, Spot};
 
@@ -81,6 +81,11 @@ kinds! {
     EntryStale "entry_stale",
     EntryUnknown "entry_unknown",
     LeaseUnreadable "lease_unreadable",
+    ClaimNeedless "claim_needless",
+    ClaimMissing "claim_missing",
+    ClaimOfOther "claim_of_other",
+    AttemptLeft "attempt_left",
+    CredentialsMissing "credentials_missing",
 }
 
 impl FindingKind {
@@ -218,6 +223,18 @@ pub(super) enum Deviation {
     Lease {
         name: Vec<u8>,
     },
+    /// `value`: what stands there.
+    Claim {
+        claim: Claim,
+        value: Vec<u8>,
+        owner: AccountId,
+    },
+    /// `detail`: a claim, or an attempt.
+    Names {
+        kind: FindingKind,
+        account: AccountId,
+        detail: Vec<u8>,
+    },
     Unreadable {
         unit: Unit,
         why: String,
@@ -238,7 +255,8 @@ impl Deviation {
             | Self::Set { kind, .. }
             | Self::Piece { kind, .. }
             | Self::Key { kind, .. }
-            | Self::Journal { kind, .. } => *kind,
+            | Self::Journal { kind, .. }
+            | Self::Names { kind, .. } => *kind,
             Self::Request { .. } => FindingKind::RequestOutOfStep,
             Self::EntryMissing { .. } => FindingKind::EntryMissing,
             Self::Count { .. } => FindingKind::CountWrong,
@@ -247,6 +265,7 @@ impl Deviation {
             Self::PostCount { .. } => FindingKind::PostCountWrong,
             Self::Misplaced { .. } => FindingKind::MemberMisplaced,
             Self::Lease { .. } => FindingKind::LeaseUnreadable,
+            Self::Claim { .. } => FindingKind::ClaimNeedless,
             Self::Unreadable { .. } => FindingKind::Unreadable,
         }
     }
@@ -285,6 +304,8 @@ impl Deviation {
             Self::Key { key, .. } => Unit::Key(key.clone()),
             Self::Journal { bucket, .. } => Unit::Journal(*bucket),
             Self::Lease { .. } => Unit::Living,
+            Self::Claim { claim, .. } => Unit::Claim(*claim),
+            Self::Names { account, .. } => Unit::Credentials(*account),
             Self::Unreadable { unit, .. } => unit.clone(),
         }
     }
@@ -341,6 +362,12 @@ impl fmt::Display for Deviation {
                 write!(f, "entry {} in the journal of bucket {bucket}", entry.escape_ascii())
             }
             Self::Lease { name } => write!(f, "lease {}", name.escape_ascii()),
+            Self::Claim { claim, owner, .. } => {
+                write!(f, "claim {} that names account {owner}", claim.as_bytes().escape_ascii())
+            }
+            Self::Names { account, detail, .. } => {
+                write!(f, "account {account} and its names ({})", detail.escape_ascii())
+            }
             Self::Unreadable { unit, why } => write!(f, "{unit:?}: {why}"),
         }
     }

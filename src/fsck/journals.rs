@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::deviation::{Deviation, FindingKind};
 use super::key::{list_of, owner_of};
 use super::look::Seen;
+use super::records::FOLLOWERS;
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
 use crate::context::Context;
@@ -109,7 +110,7 @@ impl UnderWay {
             | Task::Unlist { author, .. }
             | Task::Mode { author, .. } => add(author),
             Task::Pair { reader, .. } => add(reader),
-            Task::Bury { account } | Task::Tie { account, .. } => add(account),
+            Task::Bury { account } | Task::Unlock { account } | Task::Tie { account, .. } => add(account),
         }
     }
 
@@ -124,7 +125,7 @@ impl UnderWay {
             buried(reader)
                 || buried(author)
                 || self.any(reader, |task| matches!(task, Task::Pair { author: of, .. } if *of == author))
-                || self.any(author, |task| matches!(task, Task::Mode { .. }))
+                || self.any(author, |task| matches!(task, Task::Mode { .. } | Task::Unlock { .. }))
         };
         match deviation {
             Deviation::Edge { reader, author, .. }
@@ -137,6 +138,13 @@ impl UnderWay {
             Deviation::Home { reader, .. } => buried(*reader),
             Deviation::ModeStuck { account, .. } => {
                 buried(*account) || self.any(*account, |task| matches!(task, Task::Mode { .. }))
+            }
+            // Whoever comes or goes is counted at the end of that.
+            Deviation::Count { account, field: FOLLOWERS, .. } => {
+                buried(*account)
+                    || self.of_account.values().flatten().any(
+                        |task| matches!(task, Task::Pair { author, .. } | Task::Mode { author, .. } if author == account),
+                    )
             }
             Deviation::Count { account, .. } | Deviation::BurialStuck { account } => buried(*account),
             Deviation::Outbox { author, .. } => buried(*author),
@@ -174,6 +182,7 @@ impl UnderWay {
                 owner_of(&set.name).is_some_and(|(owner, _)| buried(owner))
             }
             Deviation::Key { owner, .. } => owner.is_some_and(buried),
+            Deviation::Claim { owner: account, .. } | Deviation::Names { account, .. } => buried(*account),
             Deviation::Journal { .. } | Deviation::Lease { .. } | Deviation::Unreadable { .. } => false,
         }
     }

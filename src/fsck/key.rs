@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets, slot_of, tag_of_slot};
 use crate::graph::LISTS;
-use crate::ids::{AccountId, PostId};
+use crate::ids::{AccountId, Claim, PostId};
 use crate::keys::{Keyspace, Place};
 use crate::sharded::LocalKey;
 
 /// What a key of the tenant is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Form {
-    /// Of the tenant or a bucket, and looked at elsewhere, or by nobody: the charter, clocks, what fences write.
+    /// Of the tenant or a bucket, and looked at elsewhere, or by nobody: the charter, clocks, reports, what fences write.
     Other,
     Journal(Bucket),
     Days(Bucket),
@@ -23,6 +23,9 @@ pub(super) enum Form {
     /// Requests made, approved, waiting.
     Requests(AccountId, u8),
     Token(AccountId),
+    Claim(Claim),
+    Credentials(AccountId),
+    Profile(AccountId),
     Post(PostId),
     Set(LocalKey),
     Piece(LocalKey, u32),
@@ -82,7 +85,7 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<For
     match letter {
         b'i' => plain(Form::Other).filter(|_| bucket == Bucket(0)),
         b'v' => plain(Form::Living).filter(|_| bucket == Bucket(0)),
-        b'c' | b'f' => plain(Form::Other),
+        b'c' | b'f' | b'b' | b'B' => plain(Form::Other),
         b'j' => plain(Form::Journal(bucket)),
         b'd' => plain(Form::Days(bucket)),
         b'a' => account(name).map(Form::Record),
@@ -91,6 +94,11 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<For
         b'o' => account(name).map(Form::Outbox),
         b'r' | b'u' | b'l' => account(name).map(|id| Form::Requests(id, letter)),
         b'k' => name.split_first_chunk::<8>().and_then(|(id, _)| account(id.as_slice())).map(Form::Token),
+        b'n' => {
+            Claim::from_bytes(name).filter(|claim| keys.bucket_of_claim(claim) == bucket).map(Form::Claim)
+        }
+        b'x' => account(name).map(Form::Credentials),
+        b'y' => account(name).map(Form::Profile),
         b'w' => {
             let id = PostId::from_u64(u64::from_be_bytes(name.try_into().ok()?)).ok()?;
             (id.bucket(keys.buckets()) == bucket).then_some(Form::Post(id))
@@ -149,6 +157,7 @@ mod tests {
         let account = AccountId::new(77).unwrap();
         let bucket = keys.bucket_of(account);
         let post = PostId::new(keys.buckets(), bucket, 1_700_000_000_000, 3).unwrap();
+        let claim = Claim::from_bytes(b"l0123456789abcdef").unwrap();
         let name = set_of_account("followers", account);
         let set = |place| LocalKey { place, bucket, name: Arc::from(name.as_slice()) };
         let cases = [
@@ -158,12 +167,16 @@ mod tests {
             (keys.journal(bucket), Form::Journal(bucket)),
             (keys.days(bucket), Form::Days(bucket)),
             (keys.living(), Form::Living),
+            (keys.reports(bucket, true), Form::Other),
             (keys.account(account), Form::Record(account)),
             (keys.marks(account), Form::Marks(account)),
             (keys.home(account), Form::Home(account)),
             (keys.outbox(account), Form::Outbox(account)),
             (keys.waiting(account), Form::Requests(account, b'l')),
             (keys.token(account, "form"), Form::Token(account)),
+            (keys.claim(&claim), Form::Claim(claim)),
+            (keys.credentials(account), Form::Credentials(account)),
+            (keys.profile(account), Form::Profile(account)),
             (keys.post(post), Form::Post(post)),
             (keys.set(Place::Whole, bucket, &name), Form::Set(set(Place::Whole))),
             (keys.set(Place::Part, bucket, &name), Form::Set(set(Place::Part))),

@@ -2,7 +2,7 @@
 
 use super::deviation::{Deviation, FindingKind};
 use super::unit::Unit;
-use super::{homes, journals, lists, loose, named, outboxes, pairs, records, sets, ties};
+use super::{homes, journals, lists, loose, named, names, outboxes, pairs, records, sets, ties};
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -86,6 +86,8 @@ async fn look_at(context: &Context, unit: &Unit) -> Result<Seen> {
         Unit::Structure(set) => sets::structure(context, set).await.map(|(seen, _)| seen),
         Unit::Piece(set, piece) => sets::piece(context, set, *piece).await,
         Unit::Guard(set) => sets::guard(context, set).await,
+        Unit::Claim(claim) => names::claim(context, claim).await,
+        Unit::Credentials(account) => names::credentials(context, *account).await,
         Unit::Key(key) => loose::key(context, key).await,
         Unit::Journal(bucket) => journals::journal(context, *bucket).await,
         Unit::Days(bucket) => loose::days(context, *bucket).await,

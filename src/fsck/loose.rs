@@ -32,9 +32,10 @@ pub(super) async fn key(context: &Context, key: &[u8]) -> Result<Seen> {
             }
             Ok(Seen::default())
         }
-        Form::Marks(account) | Form::Outbox(account) | Form::Requests(account, _) => {
-            orphan(context, account, key).await
-        }
+        Form::Marks(account)
+        | Form::Profile(account)
+        | Form::Outbox(account)
+        | Form::Requests(account, _) => orphan(context, account, key).await,
         Form::Set(set) => match super::key::owner_of(&set.name) {
             Some((owner, _)) => orphan(context, owner, key).await,
             None => Ok(Seen::default()),

@@ -16,6 +16,7 @@ mod lists;
 mod look;
 mod loose;
 mod named;
+mod names;
 mod outboxes;
 mod pairs;
 mod records;

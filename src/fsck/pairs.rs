@@ -3,7 +3,7 @@
 use super::deviation::{Deviation, FindingKind};
 use super::look::{Answers, Seen, is_there};
 use super::unit::Unit;
-use crate::account::{Account, AccountState, Mode};
+use crate::account::{Account, Mode};
 use crate::cluster::{Batch, Command, Reply, Request};
 use crate::context::Context;
 use crate::error::Result;
@@ -118,7 +118,7 @@ fn mark_of(reply: &Reply) -> Mark {
 
 /// What a record says of an author that is there.
 fn author_of(id: AccountId, record: Reply) -> Result<Option<Author>> {
-    let card = Account::parse(id, record)?.filter(|card| card.state != AccountState::Deleted);
+    let card = Account::parse(id, record)?.filter(Account::is_there);
     Ok(card.map(|card| Author { mode: card.mode, pushed_since: card.pushed_since }))
 }
 

@@ -2,6 +2,7 @@
 
 use super::deviation::Deviation;
 use super::look::{Answers, Seen};
+use super::unit::Unit;
 use crate::account::Mode;
 use crate::cluster::{Batch, Command, Reply, Request};
 use crate::context::Context;
@@ -11,6 +12,10 @@ use crate::sharded::SortedSet;
 
 /// Ids of an outbox read at once.
 const IDS_AT_ONCE: usize = 2_000;
+/// The field for how many follow.
+pub(super) const FOLLOWERS: &str = "nr";
+/// Followers that nobody sums up for so long will be by nobody.
+const COUNT_LEFT_MS: u64 = 300_000;
 /// Tries to count between two changes.
 const TRIES_MAX: usize = 8;
 
@@ -26,10 +31,10 @@ pub(super) fn counted(
 /// Looks at an account's record.
 pub(super) async fn record(context: &Context, account: AccountId) -> Result<Seen> {
     let fields = Command::new("HMGET").arg(&context.keys().account(account));
-    let fields = ["s", "m", "k", "g", "t"].iter().fold(fields, |command, field| command.arg(*field));
+    let fields = ["s", "m", "k", "un", "g", "t"].iter().fold(fields, |command, field| command.arg(*field));
     let fields = context.router().call(Request::read(context.slot(account), fields)).await?.into_array()?;
-    let [state, mode, kind, stamps @ ..] = fields.as_slice() else {
-        return Err(Error::internal("five fields were asked for"));
+    let [state, mode, kind, login, stamps @ ..] = fields.as_slice() else {
+        return Err(Error::internal("six fields were asked for"));
     };
     if state.is_nil() {
         return Err(Error::internal(format!("the record of account {account} has no state")));
@@ -38,6 +43,10 @@ pub(super) async fn record(context: &Context, account: AccountId) -> Result<Seen
         // Its burial takes the other fields away last.
         let found = (!kind.is_nil()).then_some(Deviation::BurialStuck { account });
         return Ok(Seen::of(found.into_iter().collect()));
+    }
+    let names = vec![Unit::Credentials(account)];
+    if state.bytes()? == b"u" {
+        return Ok(Seen { deviations: Vec::new(), units: names });
     }
     if stamps.iter().any(|stamp| stamp.bytes().map_or(true, |stamp| stamp.len() != 8)) {
         return Err(Error::internal(format!("the record of account {account} lacks a stamp")));
@@ -50,7 +59,7 @@ pub(super) async fn record(context: &Context, account: AccountId) -> Result<Seen
         found.push(Deviation::ModeStuck { account, random });
     }
     found.extend(counts(context, account).await?);
-    Ok(Seen::of(found))
+    Ok(Seen { deviations: found, units: if login.is_nil() { Vec::new() } else { names } })
 }
 
 /// Numbers in the record that are not what they count.
@@ -71,11 +80,33 @@ async fn counts(context: &Context, account: AccountId) -> Result<Vec<Deviation>>
         }
         break;
     }
+    if let Some(off) = followers(context, account).await? {
+        found.push((FOLLOWERS, off));
+    }
     if let Some(posts) = posts(context, account).await? {
         found.push(("p", i128::from(posts.told) - i128::from(posts.counted)));
     }
     found.retain(|(_, off)| *off != 0);
     Ok(found.into_iter().map(|(field, off)| Deviation::Count { account, field, off }).collect())
+}
+
+/// By how much the number of an account's followers is off. `None`: they are to be summed up, and somebody will.
+async fn followers(context: &Context, account: AccountId) -> Result<Option<i128>> {
+    let look = async || {
+        let record = context.keys().account(account);
+        let fields = Command::new("HMGET").arg(&record).arg(FOLLOWERS).arg("nd");
+        let told = context.router().call(Request::read(context.slot(account), fields)).await?.into_array()?;
+        let [told, waits] = told.as_slice() else { return Err(Error::internal("two fields were asked for")) };
+        let since = waits.text().ok().and_then(|waits| waits.split_once(' ')?.0.parse::<u64>().ok());
+        Ok((number_of(told)?, waits.is_nil(), since.unwrap_or_default()))
+    };
+    let before = look().await?;
+    let is_left = context.router().now_ms().saturating_sub(before.2) > COUNT_LEFT_MS;
+    if !before.1 && !is_left {
+        return Ok(None);
+    }
+    let sum = context.followers(account)?.len().await?;
+    Ok((look().await? == before).then(|| i128::from(before.0) - i128::from(sum)))
 }
 
 /// The graph stamp, and the numbers that belong to it.

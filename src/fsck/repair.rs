@@ -8,14 +8,14 @@ use super::deviation::{Deviation, FindingKind};
 use super::key::{Form, form_of, list_of, owner_of};
 use super::look::is_there;
 use super::unit::Unit;
-use super::{pairs, records, sets};
+use super::{names, pairs, records, sets};
 use crate::bucket::Bucket;
-use crate::cluster::{Command, Reply, Request};
+use crate::cluster::{Command, Reply, Request, Touched};
 use crate::context::{Context, draw};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Entry, Reference, Task};
 use crate::functions::{self, Marking};
-use crate::graph::{self, graph_stamp, take_off_list};
+use crate::graph::{self, count_followers, graph_stamp, note_followers, take_off_list};
 use crate::ids::AccountId;
 use crate::keys::{Place, slot_of_key};
 use crate::post::PostRef;
@@ -39,6 +39,10 @@ pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Res
         Deviation::EntryMissing { reader, .. } => drop_home(context, *reader).await?,
         Deviation::Home { kind, reader, detail } => home(context, *kind, *reader, *detail).await?,
         Deviation::Count { account, field: "p", .. } => posts(context, *account).await?,
+        Deviation::Count { account, field: records::FOLLOWERS, .. } => {
+            note_followers(context, *account, &mut Touched::new()).await?;
+            count_followers(context, *account).await?;
+        }
         Deviation::Count { account, field, .. } => size(context, *account, field).await?,
         Deviation::ModeStuck { account, random } => {
             let task = Task::Mode { author: *account, random: *random };
@@ -56,15 +60,8 @@ pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Res
                 fanout::add(context, context.bucket(*author), task).await?;
             }
         }
-        Deviation::ListEntry { kind, post, author, list } => {
-            if *kind == FindingKind::ListingNeedless {
-                take_off_list(context, *post, *author, *list).await?;
-            }
-            // An edit may have named the list meanwhile.
-            let task = Task::List { post: *post, author: *author };
-            fanout::add(context, post.bucket(context.keys().buckets()), task).await?;
-        }
         Deviation::Listing { .. }
+        | Deviation::ListEntry { .. }
         | Deviation::Tie { .. }
         | Deviation::Reposted { .. }
         | Deviation::PostCount { .. } => around_a_post(context, deviation).await?,
@@ -89,6 +86,7 @@ pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Res
             let command = Command::new("HDEL").arg(&context.keys().living()).arg(name);
             context.router().call(Request::write(slot, command)).await?;
         }
+        Deviation::Claim { .. } | Deviation::Names { .. } => return names::repair(context, deviation).await,
         Deviation::Journal { .. } | Deviation::Unreadable { .. } => return Err(left_alone()),
     }
     Ok(Vec::new())
@@ -97,6 +95,14 @@ pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Res
 /// Lists of posts, and what accounts have done with posts.
 async fn around_a_post(context: &Arc<Context>, deviation: &Deviation) -> Result<()> {
     match deviation {
+        Deviation::ListEntry { kind, post, author, list } => {
+            if *kind == FindingKind::ListingNeedless {
+                take_off_list(context, *post, *author, *list).await?;
+            }
+            // An edit may have named the list meanwhile.
+            let task = Task::List { post: *post, author: *author };
+            fanout::add(context, post.bucket(context.keys().buckets()), task).await?;
+        }
         Deviation::Listing { post, author, to, kind } => {
             listing(context, *kind, Task::Refer { post: *post, author: *author, to: *to }, *to).await?;
         }
@@ -123,7 +129,7 @@ async fn around_a_post(context: &Arc<Context>, deviation: &Deviation) -> Result<
     Ok(())
 }
 
-fn left_alone() -> Error {
+pub(super) fn left_alone() -> Error {
     Error::new(ErrorKind::Invalid, "left to a person: nobody can tell what it should be")
 }
 

@@ -4,7 +4,7 @@ use super::key::Form;
 use crate::bucket::Bucket;
 use crate::fanout::Reference;
 use crate::graph::Tie;
-use crate::ids::{AccountId, PostId};
+use crate::ids::{AccountId, Claim, PostId};
 use crate::post::{PostList, PostRef};
 use crate::sharded::LocalKey;
 
@@ -58,6 +58,10 @@ pub(super) enum Unit {
     Structure(LocalKey),
     Piece(LocalKey, u32),
     Guard(LocalKey),
+    /// Whether a claim is the account's that it names.
+    Claim(Claim),
+    /// What an account says of its names, and whether these say so too.
+    Credentials(AccountId),
     /// A key of somebody who may not be there, a token, or one that nobody knows.
     Key(Vec<u8>),
     Journal(Bucket),
@@ -82,7 +86,9 @@ impl Unit {
             Form::Set(set) => Self::Set(set),
             Form::Piece(set, piece) => Self::Piece(set, piece),
             Form::Guard(set) => Self::Guard(set),
-            Form::Token(_) | Form::Unknown => Self::Key(key),
+            Form::Claim(claim) => Self::Claim(claim),
+            Form::Credentials(account) => Self::Credentials(account),
+            Form::Profile(_) | Form::Token(_) | Form::Unknown => Self::Key(key),
         })
     }
 }

@@ -29,6 +29,18 @@ pub(crate) fn account_set<'f>(
     with_fields(command, fields)
 }
 
+/// The same, and has something looked at afterwards. `keys`: record, journal.
+pub(crate) fn account_set_noted<'f>(
+    keys: &[Vec<u8>; 2],
+    stamps: (Mark, Mark),
+    journal_most: u32,
+    entry: (&Mark, &[u8]),
+    fields: impl IntoIterator<Item = (&'f str, Vec<u8>)>,
+) -> Command {
+    let command = fcall("account_set", keys).arg(&stamps.0).arg(&stamps.1);
+    with_fields(command.arg(journal_most).arg(entry.0).arg(entry.1), fields)
+}
+
 /// Says yes to a request, and adds a journal entry. `before`: what stands there as far as is known.
 pub(crate) fn approve(
     keys: &[Vec<u8>; 3],

@@ -5,21 +5,25 @@
 
 mod accounts;
 mod clock;
+mod followers;
 mod fsck;
 mod homes;
 mod journal;
 mod lists;
 mod modes;
 mod posts;
+mod registration;
+mod reports;
 mod sets;
 mod ties;
 
 pub(crate) use accounts::{
     Changed, Compared, Edge, EdgeOp, GraphChange, Look, Mark, PairLook, Settle, Settled, account_bury,
-    account_create, account_delete, account_read, account_set, approve, author_look, field_drop, mark,
-    parse_author_look,
+    account_create, account_delete, account_read, account_set, account_set_noted, approve, author_look,
+    field_drop, mark, parse_author_look,
 };
 pub use clock::Clock;
+pub(crate) use followers::{followers_counted, followers_note};
 pub(crate) use fsck::{orphan_drop, outbox_mend, parse_recount, piece_drop, posts_recount, set_recount};
 pub(crate) use homes::{
     Begun, HomeFit, home_begin, home_deliver, home_drop, home_finish, home_sweep, home_tidy,
@@ -32,7 +36,16 @@ pub(crate) use lists::{ListAnswer, ListChange, ListSet, list_drop, list_recount}
 pub(crate) use modes::{By, Marking, Rates, Visited, mode_set, pulls_add};
 pub(crate) use posts::{
     Deleted, Edited, Left, Publish, Published, RepostAt, outbox_import, outbox_page, post_delete, post_edit,
+    post_moderate,
 };
+#[cfg(feature = "registration")]
+pub(crate) use registration::{
+    FieldValue, SignUpBegun, claims_begin, claims_settle, credentials_set, profile_set, signup_begin,
+};
+pub(crate) use registration::{
+    Holder, claim_holder, claim_take, claim_value, claims_void, parse_claim, parse_taken,
+};
+pub(crate) use reports::{report_add, report_ids, report_move};
 pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
 pub(crate) use sets::{count, guard_close, parse_count, set_split, string_drop};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
@@ -56,7 +69,10 @@ const CODE: &str = concat!(
     include_str!("lua/ties.lua"),
     include_str!("lua/posts.lua"),
     include_str!("lua/lists.lua"),
+    include_str!("lua/followers.lua"),
     include_str!("lua/modes.lua"),
+    include_str!("lua/registration.lua"),
+    include_str!("lua/reports.lua"),
     include_str!("lua/fsck.lua"),
 );
 

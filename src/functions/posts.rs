@@ -169,6 +169,11 @@ impl Edited {
     }
 }
 
+/// Changes what moderators say of a post, if it still is what was `seen`. Answers as [`Compared`](super::Compared).
+pub(crate) fn post_moderate(post: Vec<u8>, seen: [u8; 4], new: [u8; 4], said: u8) -> Command {
+    fcall("post_moderate", &[post]).arg(&seen).arg(&new).arg(&[said])
+}
+
 /// Deletes a post, if nobody has edited it since that revision. `keys`: post, outbox, author's record, journal. `repost`:
 /// of a plain repost, with its score.
 pub(crate) fn post_delete(

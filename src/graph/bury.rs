@@ -14,8 +14,9 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Ended, Entry, accept, journal_full, reserve};
 use crate::functions;
-use crate::ids::{AccountId, PostId};
+use crate::ids::{AccountId, Claim, PostId};
 use crate::post::{Post, PostList, PostRef};
+use crate::registration::claims;
 use crate::sharded::{Checkpoint, SortedSet};
 
 /// Followers that are turned away at once.
@@ -36,8 +37,11 @@ pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &m
         return Ok(Ended::Done);
     }
     let followed = context.sets().members_of(&[&context.following(account)?]).await?;
-    // Others' follows end for it: that it is deleted must last.
+    // Others' follows end for it, and others may have its names: that it is deleted must last.
     context.router().fence(touched).await?;
+    let names = claims::of_account(context, account, touched).await?;
+    let names: Vec<Claim> = names.held.into_iter().chain(names.wanted).collect();
+    claims::give_up_all(context, account, &names).await?;
     let asked = accounts_in(context, account, &context.keys().requested(account)).await?;
     for author in followed.into_iter().flatten().chain(asked) {
         note(touched, unfollow(context, account, author).await)?;
@@ -199,6 +203,9 @@ async fn sets(
         keys.requested(account),
         keys.approved(account),
         keys.waiting(account),
+        keys.profile(account),
+        // Last: they say which names it has.
+        keys.credentials(account),
     ];
     for set in [
         context.following(account)?,

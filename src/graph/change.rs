@@ -101,7 +101,7 @@ async fn attempt(
         Changed::State(state) => {
             let state = AccountState::from_letter(state);
             return Err(match state {
-                AccountState::Deleted => no_account(account),
+                AccountState::Deleted | AccountState::Unconfirmed => no_account(account),
                 _ => Error::invalid(format!(
                     "account {account} is {state:?}: it cannot follow, mute, block or hide"
                 )),

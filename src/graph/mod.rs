@@ -9,6 +9,7 @@
 mod bury;
 mod change;
 mod complete;
+mod followers;
 mod lists;
 mod named;
 mod pair;
@@ -20,11 +21,15 @@ mod toggles;
 pub(crate) use bury::bury;
 pub(crate) use change::graph_stamp;
 pub(crate) use complete::{Completed, Follow, complete, look_at};
+pub(crate) use followers::{
+    Uncounted, count as count_followers, count_all as count_all_followers, is_left as is_uncounted,
+    keep_counting, note as note_followers,
+};
 pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
 pub(crate) use named::{Listed, list_score, post_list, settle_lists, take_off_list};
 pub(crate) use pair::{FillsSeen, settle_pair};
 pub(crate) use reference::{list_references, settle_reference, unlist};
-pub(crate) use request::{approve, reject, waiting};
+pub(crate) use request::{approve, reject, unlock, waiting};
 pub(crate) use tie::{Tie, set_tie, settle_tie};
 pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, toggle, unfollow};

@@ -10,8 +10,10 @@ use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
 use super::complete::{Completed, Follow, complete, look_at};
+use super::followers::note as note_followers;
 use super::request::approved;
 use super::toggles::{end_unwanted, follow_intent, is_wanted, requested};
+use crate::account::Account;
 use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -28,6 +30,20 @@ const FILLS_SEEN: usize = 10_000;
 
 /// Looks at whether one follows the other, and does what is left to do.
 pub(crate) async fn settle_pair(
+    context: &Arc<Context>,
+    reader: AccountId,
+    author: AccountId,
+    may_drop: bool,
+    touched: &mut Touched,
+) -> Result<Ended> {
+    let ended = settle_edge(context, reader, author, may_drop, touched).await?;
+    if matches!(ended, Ended::Done) {
+        note_followers(context, author, touched).await?;
+    }
+    Ok(ended)
+}
+
+async fn settle_edge(
     context: &Arc<Context>,
     reader: AccountId,
     author: AccountId,
@@ -142,7 +158,8 @@ async fn settle_request(
         return withdraw(context, reader, author, request).await;
     }
     let approval = approved(context, author, reader).await?;
-    if approval == Some(request) || approval.is_some() && !rules::holds("same_request") {
+    let is_approved = approval == Some(request) || approval.is_some() && !rules::holds("same_request");
+    if is_approved || needs_no_answer(context, author).await? {
         let made = super::change::apply(context, reader, || {
             Box::pin(async {
                 if requested(context, reader, author).await? != Some(request) {
@@ -167,11 +184,28 @@ async fn settle_request(
     let answer = context.router().ask(Request::write(context.slot(author), set)).await?;
     touched.add(&answer);
     answer.ok()?;
+    // After that: who unlocks goes through those that are listed.
+    if needs_no_answer(context, author).await? {
+        return Ok(Ended::Later);
+    }
     // It may have been taken back, and that settled, before we wrote.
     finish_request(context, reader, author, touched).await?;
     // Then another one made, and that listed: ours has come over it.
     let newer = requested(context, reader, author).await?.filter(|now| *now != request);
     Ok(if newer.is_some() && rules::holds("newer_request") { Ended::Later } else { Ended::Done })
+}
+
+/// Whether an account is locked no more, on replicas too: what was asked of it while it was needs no answer.
+async fn needs_no_answer(context: &Context, author: AccountId) -> Result<bool> {
+    let answer = context.router().ask(context.account_request(author)).await?;
+    let mut said = Touched::new();
+    said.add(&answer);
+    let is_open =
+        Account::parse(author, answer.ok()?)?.is_some_and(|card| card.is_there() && !card.is_locked);
+    if is_open {
+        context.router().fence(&said).await?;
+    }
+    Ok(is_open)
 }
 
 /// Takes a request back, if it is still that one.

@@ -5,17 +5,24 @@
 
 use std::sync::Arc;
 
+use futures::stream::{self, StreamExt as _};
+
 use super::change::graph_stamp;
+use super::pair::settle_pair;
 use super::toggles::{requested, unfollow_intent};
-use crate::cluster::{Command, Epoch, Reply, Request};
+use crate::account::Account;
+use crate::cluster::{Command, Epoch, Reply, Request, Touched};
 use crate::context::{Context, no_account};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{Entry, Task, accept, journal_full, reserve};
+use crate::fanout::{Ended, Entry, Task, accept, journal_full, reserve};
 use crate::functions::{self, Compared, mark};
 use crate::ids::AccountId;
 
 /// Tries of an approval between other changes of it.
 const TRIES_MAX: usize = 16;
+/// Requests that an unlocked account has looked at: in one page, and at once.
+const UNLOCKED_AT_ONCE: u32 = 128;
+const UNLOCKED_SIDE_BY_SIDE: usize = 16;
 /// Requests listed at once.
 const WAITING_MAX: u32 = 1_000;
 
@@ -67,6 +74,52 @@ pub(crate) async fn approve(
         }
     }
     Err(lost.unwrap_or_else(|| no_request(account, requester)))
+}
+
+/// Has all who wait for an account's answer looked at, unless it is locked: each look finds that none is needed. Whoever
+/// asks from now on finds that too.
+pub(crate) async fn unlock(
+    context: &Arc<Context>,
+    account: AccountId,
+    touched: &mut Touched,
+) -> Result<Ended> {
+    let answer = context.router().ask(context.account_request(account)).await?;
+    touched.add(&answer);
+    let card = Account::parse(account, answer.ok()?)?;
+    if card.is_none_or(|card| !card.is_there() || card.is_locked) {
+        return Ok(Ended::Done);
+    }
+    let (key, mut cursor, mut ended) = (context.keys().waiting(account), "0".to_owned(), Ended::Done);
+    // A hash of so many is gone through in fewer calls than this.
+    for _ in 0..=2 * context.settings.requests_max {
+        let scan = Command::new("HSCAN").arg(&key).arg(&*cursor).arg("COUNT").arg(UNLOCKED_AT_ONCE);
+        let page = context.router().call(Request::read(context.slot(account), scan)).await?.into_array()?;
+        let [next, pairs] =
+            <[_; 2]>::try_from(page).map_err(|_| Error::internal("a scan gives two parts"))?;
+        let requesters = pairs.into_array()?;
+        let requesters = requesters.chunks_exact(2).map(|pair| AccountId::from_bytes(pair[0].bytes()?));
+        let mut looks = stream::iter(requesters.collect::<Result<Vec<_>>>()?)
+            .map(|requester| async move {
+                // Each leaves a task: users' own must find room beside them.
+                context.tasks.room().await;
+                let mut touched = Touched::new();
+                let ended = settle_pair(context, requester, account, true, &mut touched).await?;
+                Ok::<_, Error>((ended, touched))
+            })
+            .buffer_unordered(UNLOCKED_SIDE_BY_SIDE);
+        while let Some(look) = looks.next().await {
+            let (one, said) = look?;
+            touched.extend(&said);
+            if matches!(one, Ended::Later) {
+                ended = Ended::Later;
+            }
+        }
+        next.text()?.clone_into(&mut cursor);
+        if cursor == "0" {
+            break;
+        }
+    }
+    Ok(ended)
 }
 
 /// Turns the request that `requester` has made down.

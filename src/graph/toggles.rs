@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::{Intent, Wanted, apply};
-use crate::account::{Account, AccountState};
+use crate::account::Account;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::{Context, draw};
 use crate::error::{Error, ErrorKind, Result};
@@ -222,7 +222,7 @@ pub(super) async fn is_wanted(
     let answer = context.router().ask(context.account_request(author)).await?;
     said.add(&answer);
     match Account::parse(author, answer.ok()?)? {
-        Some(card) if card.state != AccountState::Deleted => Ok(!context.is_blocked(author, reader).await?),
+        Some(card) if card.is_there() => Ok(!context.is_blocked(author, reader).await?),
         _ => Ok(false),
     }
 }

@@ -33,7 +33,7 @@ impl Draft {
         check_list("only_to", &self.only_to, AUDIENCE_MAX)?;
         check_list("not_to", &self.not_to, AUDIENCE_MAX)?;
         let (only, not) = (self.readers().len(), self.not_to.len());
-        if self.visibility == Visibility::Direct && only == 0 {
+        if self.visibility == Some(Visibility::Direct) && only == 0 {
             return Err(Error::invalid(
                 "a direct post names its readers in only_to or mentions, and both are empty",
             ));

@@ -16,8 +16,8 @@ pub struct Draft {
     pub sensitive: bool,
     /// The text's language: 1 to 8 ASCII letters, digits or hyphens.
     pub language: Option<String>,
-    /// How far it goes.
-    pub visibility: Visibility,
+    /// How far it goes; `None`: to everybody, or to followers if its author is locked when it is published.
+    pub visibility: Option<Visibility>,
     /// If not empty, only these accounts may read it; excludes `not_to`.
     pub only_to: Vec<AccountId>,
     /// These accounts may not read it; excludes `only_to`.
@@ -33,12 +33,12 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// A public post with this text.
+    /// A post with this text; public, unless its author is locked or says otherwise.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: Content { text: text.into(), ..Content::default() }, ..Self::default() }
     }
 
-    /// A public post that passes another one on, with no text of its own.
+    /// A post that passes another one on, with no text of its own.
     pub fn repost(original: PostRef) -> Self {
         Self { repost_of: Some(original), ..Self::default() }
     }
@@ -61,7 +61,7 @@ impl Draft {
 
     /// Says how far it goes.
     pub fn visibility(self, visibility: Visibility) -> Self {
-        Self { visibility, ..self }
+        Self { visibility: Some(visibility), ..self }
     }
 
     /// Lets only these accounts read it.
@@ -132,7 +132,7 @@ impl Draft {
     /// The accounts that become the stored only-to list. The mentions of a direct post are written down as its
     /// audience, because an edit may change the mentions and must not change who reads.
     pub(super) fn readers(&self) -> &[AccountId] {
-        if self.visibility == Visibility::Direct && self.only_to.is_empty() {
+        if self.visibility == Some(Visibility::Direct) && self.only_to.is_empty() {
             &self.content.mentions
         } else {
             &self.only_to

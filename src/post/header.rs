@@ -2,10 +2,10 @@
 
 use super::check::is_language;
 use super::layout::{
-    AUTHOR_OFFSET, CONVERSATION_OFFSET, FLAG_NOT_TO, FLAG_ONLY_TO, FLAG_SENSITIVE, FLAGS_OFFSET, HEADER_LEN,
-    LANGUAGE_OFFSET, LIKES_OFFSET, ORIGINAL_AUTHOR_OFFSET, ORIGINAL_OFFSET, QUOTES_OFFSET, REPLIES_OFFSET,
-    REPLY_TO_AUTHOR_OFFSET, REPLY_TO_OFFSET, REPOSTS_OFFSET, REVISION_OFFSET, VERSION, VERSION_OFFSET,
-    VISIBILITY_OFFSET,
+    AUTHOR_OFFSET, CONVERSATION_OFFSET, FLAG_HIDDEN, FLAG_NOT_TO, FLAG_ONLY_TO, FLAG_SENSITIVE,
+    FLAG_SENSITIVE_SAID, FLAGS_OFFSET, HEADER_LEN, LANGUAGE_OFFSET, LIKES_OFFSET, MODERATED_OFFSET,
+    ORIGINAL_AUTHOR_OFFSET, ORIGINAL_OFFSET, QUOTES_OFFSET, REPLIES_OFFSET, REPLY_TO_AUTHOR_OFFSET,
+    REPLY_TO_OFFSET, REPOSTS_OFFSET, REVISION_OFFSET, VERSION, VERSION_OFFSET, VISIBILITY_OFFSET,
 };
 use super::{Draft, LANGUAGE_LEN_MAX, PostRef, Visibility};
 use crate::error::{Error, Result};
@@ -38,6 +38,8 @@ pub struct Header {
     flags: u16,
     /// A valid language with zeros behind, or zeros.
     language: [u8; LANGUAGE_LEN_MAX],
+    /// Random bytes that change whenever a moderator changes something.
+    moderated: [u8; 4],
 }
 
 impl Header {
@@ -72,6 +74,7 @@ impl Header {
             quotes: u32_at(QUOTES_OFFSET),
             flags: u16::from_be_bytes(array(header, FLAGS_OFFSET)),
             language: array(header, LANGUAGE_OFFSET),
+            moderated: array(header, MODERATED_OFFSET),
         };
         header.verified()
     }
@@ -94,7 +97,7 @@ impl Header {
     /// Of a new post; `draft` is checked.
     pub(super) fn new(author: AccountId, draft: &Draft) -> Self {
         let mut header = Self {
-            visibility: draft.visibility,
+            visibility: draft.visibility.unwrap_or_default(),
             revision: 0,
             author,
             original: draft.repost_of,
@@ -106,6 +109,7 @@ impl Header {
             quotes: 0,
             flags: 0,
             language: [0; LANGUAGE_LEN_MAX],
+            moderated: [0; 4],
         };
         header.set_flag(FLAG_SENSITIVE, draft.sensitive);
         header.set_flag(FLAG_ONLY_TO, !draft.readers().is_empty());
@@ -134,6 +138,7 @@ impl Header {
         put(REPOSTS_OFFSET, &self.reposts.to_be_bytes());
         put(REPLIES_OFFSET, &self.replies.to_be_bytes());
         put(QUOTES_OFFSET, &self.quotes.to_be_bytes());
+        put(MODERATED_OFFSET, &self.moderated);
         bytes
     }
 
@@ -152,9 +157,19 @@ impl Header {
         self.revision > 0
     }
 
-    /// Whether to hide the attachments at first.
+    /// Whether to hide the attachments at first: its author or a moderator says so.
     pub fn is_sensitive(&self) -> bool {
-        self.flags & FLAG_SENSITIVE != 0
+        self.flags & (FLAG_SENSITIVE | FLAG_SENSITIVE_SAID) != 0
+    }
+
+    /// Whether a moderator hides it from everybody but its author.
+    pub fn is_hidden(&self) -> bool {
+        self.flags & FLAG_HIDDEN != 0
+    }
+
+    /// What moderators say of it, and random bytes that change whenever they change that.
+    pub(crate) fn moderation(&self) -> (u8, [u8; 4]) {
+        (self.flags.to_be_bytes()[0], self.moderated)
     }
 
     /// Whether only the accounts of a list may read it; the list is in the [`Post`](super::Post).

@@ -4,7 +4,7 @@
 /// The version that this release writes, and the only one it reads.
 pub(crate) const VERSION: u8 = 1;
 /// Bytes of the header; the sections begin here.
-pub(crate) const HEADER_LEN: usize = 80;
+pub(crate) const HEADER_LEN: usize = 84;
 
 /// u8.
 pub(crate) const VERSION_OFFSET: usize = 0;
@@ -36,6 +36,8 @@ pub(crate) const REPOSTS_OFFSET: usize = 68;
 pub(crate) const REPLIES_OFFSET: usize = 72;
 /// u32.
 pub(crate) const QUOTES_OFFSET: usize = 76;
+/// 4 random bytes, anew with each change of what moderators say.
+pub(crate) const MODERATED_OFFSET: usize = 80;
 
 /// The author asks to hide the attachments at first.
 pub(crate) const FLAG_SENSITIVE: u16 = 1;
@@ -43,6 +45,13 @@ pub(crate) const FLAG_SENSITIVE: u16 = 1;
 pub(crate) const FLAG_ONLY_TO: u16 = 1 << 1;
 /// There is a not-to section.
 pub(crate) const FLAG_NOT_TO: u16 = 1 << 2;
+/// A moderator hides it. What moderators say is the upper byte of the flags: no edit of its author changes that.
+pub(crate) const FLAG_HIDDEN: u16 = 1 << 8;
+/// A moderator asks to hide the attachments at first.
+pub(crate) const FLAG_SENSITIVE_SAID: u16 = 1 << 9;
+
+/// In what is to be published: followers if the author is locked, else everybody. Never stored.
+pub(crate) const VISIBILITY_UNSAID: u8 = 255;
 
 /// UTF-8.
 pub(crate) const TAG_TEXT: u8 = 1;

@@ -11,7 +11,7 @@ use super::truth::{self, State};
 use super::world::{Faults, World, world};
 use crate::Mode;
 use crate::engine::Engine;
-use crate::graph::{Listed, list_score};
+use crate::graph::{self, Listed, list_score};
 use crate::ids::{AccountId, PostId};
 use crate::post::{PostList, Tag};
 use crate::sharded::{Order, SortedSet};
@@ -152,6 +152,26 @@ pub(super) fn check_slots() {
             }
         }
     });
+}
+
+/// Each account's record tells how many follow it: at once while they are few, else once they are summed up.
+pub(super) async fn check_followers(engine: &Engine, when: &str) {
+    for account in world(|w| w.accounts.clone()) {
+        if world(|w| truth::is_deleted(w, account)) {
+            continue;
+        }
+        let counted = async {
+            graph::count_followers(engine.context(), account).await?;
+            let told = engine.account(account).await?;
+            Ok::<_, crate::Error>((told.followers, told.uncounted_since, engine.counts(account).await?.1))
+        };
+        match counted.await {
+            Ok((told, None, there)) if told == there => {}
+            counted => {
+                world(|w| w.violated(format!("{when}: the followers of {account} are {counted:?}")));
+            }
+        }
+    }
 }
 
 /// What was published with a token is there once.

@@ -207,6 +207,7 @@ impl History {
         ends::check_modes(when);
         ends::check_tokens();
         check_lists(when);
+        ends::check_followers(&self.engine(), when).await;
         for reader in self.readers.clone() {
             let short = world(|w| w.pick(&[2, 3]));
             for (limit, (_, engine)) in [short, 50].into_iter().zip(self.engines.clone()) {

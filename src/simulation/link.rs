@@ -75,7 +75,8 @@ impl Link {
                 failures += 1;
                 let patience = world(|w| Duration::from_millis(20 + w.below(150)));
                 self.wait(patience, &[]).await;
-                let is_final = failures == TRIES_MAX || world(|w| w.chance(100));
+                // What a script has lost it means to be sent again.
+                let is_final = failures == TRIES_MAX || (!is_lost && world(|w| w.chance(100)));
                 if is_final || (rest[0].traits.once && rules::holds("draw_anew")) {
                     answers.extend(rest.iter().map(|request| Err(given_up(request))));
                     return answers;

@@ -99,8 +99,8 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ("touch_first", "if redis.call('EXISTS', head .. id) == 0 then", "if true then"),
     (
         "post_first",
-        "  redis.call('SET', args[1] .. id, args[5])\n  local length = redis.call('RPUSH', keys[3], id)\n",
-        "  local length = redis.call('RPUSH', keys[3], id)\n  redis.call('SET', args[1] .. id, args[5])\n",
+        "  redis.call('SET', args[1] .. id, post)\n  local length = redis.call('RPUSH', keys[3], id)\n",
+        "  local length = redis.call('RPUSH', keys[3], id)\n  redis.call('SET', args[1] .. id, post)\n",
     ),
     ("token", "if before then return { 'again', before } end", ""),
     ("id_above_last", "if ms <= last_ms then", "if ms == last_ms then"),

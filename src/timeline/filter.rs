@@ -56,6 +56,8 @@ pub enum HiddenBecause {
     AuthorLimited,
     /// It is for others.
     NotInAudience,
+    /// A moderator hides it.
+    HiddenByModerator,
     /// What it reposts is gone.
     OriginalGone,
     /// The reader mutes the author of what it reposts or quotes.
@@ -143,18 +145,30 @@ pub(super) fn shown_to(reader: AccountId, state: &ReaderState, met: Met<'_>) -> 
     }
     refuse(met.is_restricted, HiddenBecause::Restricted)?;
     refuse(state.blocks(author.get()), HiddenBecause::Blocked)?;
-    refuse(!met.author.is_active(), HiddenBecause::AuthorInactive)?;
-    refuse(!met.post.admits(reader), HiddenBecause::NotInAudience)?;
-    let is_stranger = !state.follows(author.get());
-    match met.post.header().visibility {
-        Visibility::Public | Visibility::Unlisted => {
-            let is_limited = met.author.state == AccountState::Limited;
-            refuse(is_limited && is_stranger, HiddenBecause::AuthorLimited)
-        }
-        Visibility::Followers => refuse(is_stranger, HiddenBecause::NotInAudience),
-        // It admits the reader by name.
-        Visibility::Direct => Ok(()),
+    match open_to(reader, met.author, met.post)? {
+        None => Ok(()),
+        Some(because) => refuse(!state.follows(author.get()), because),
     }
+}
+
+/// Whether a post is for somebody else than its author, as far as it and its author tell. Some: for followers only, and
+/// why others don't see it.
+pub(crate) fn open_to(
+    reader: AccountId,
+    author: &Account,
+    post: &Post,
+) -> Result<Option<HiddenBecause>, HiddenBecause> {
+    refuse(!author.is_active(), HiddenBecause::AuthorInactive)?;
+    refuse(post.header().is_hidden(), HiddenBecause::HiddenByModerator)?;
+    refuse(!post.admits(reader), HiddenBecause::NotInAudience)?;
+    Ok(match post.header().visibility {
+        Visibility::Public | Visibility::Unlisted => {
+            (author.state == AccountState::Limited).then_some(HiddenBecause::AuthorLimited)
+        }
+        Visibility::Followers => Some(HiddenBecause::NotInAudience),
+        // It admits the reader by name.
+        Visibility::Direct => None,
+    })
 }
 
 /// A repost shows if what it reposts is there, and shows too; muting its author hides it as well.

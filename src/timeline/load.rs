@@ -146,6 +146,7 @@ impl Loaded {
         }
         for (id, answer) in accounts.into_iter().zip(&mut answers) {
             let account = Account::parse(id, answer.ok()?)?.map(Arc::new);
+            account.iter().for_each(|account| context.uncounted.met(account, context.router().now_ms()));
             caches.accounts.put(id, asked, account.clone());
             self.accounts.insert(id, Known { account, is_restricted: None });
         }

@@ -9,10 +9,11 @@ use rcgen::{
 use tideline::cluster::{Command, Request, RouterSettings, TlsFiles};
 use tideline::local_cluster::{ClusterSpec, LocalCluster, TlsServerFiles};
 use tideline::post::{Draft, Edit, PostRef};
+use tideline::registration::{Name, ProfileUpdate, Registration, RegistrationSettings, SignUp, Step};
 use tideline::sharded::{Order, SetSettings, SortedSet};
 use tideline::{
     AccountId, AccountUpdate, Engine, Error, ErrorKind, FindingKind, FsckOptions, ImportedEdge, ImportedPost,
-    NewAccount, Query, Store, StoreOptions, Way,
+    Moderation, NewAccount, NewReport, Query, ReportCategory, ReportQuery, Store, StoreOptions, Way,
 };
 
 use super::engine::small;
@@ -83,12 +84,62 @@ async fn use_engine(options: StoreOptions) -> Result<(), Error> {
 
     use_modes(&engine, &people).await?;
     use_edges(&engine, &people).await?;
+    use_names(&engine).await?;
+    use_moderation(&engine, people[2], people[3], posts[3].id).await?;
     engine.inspect(reader).await?;
     engine.health().await?;
     engine.delete_account(star).await?;
     drained().await?;
     engine.sweep(0).await?;
     engine.shutdown(Duration::from_secs(5)).await.map(drop)
+}
+
+/// Signs up, changes all that can be changed, looks people up.
+async fn use_names(engine: &Engine) -> Result<(), Error> {
+    let settings = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
+    let registration = Registration::new(engine, settings).await?;
+    let sign_up = SignUp::new("ada", "correct horse").email("ada@example.org").token("once");
+    let ada = registration.sign_up(&sign_up).await?.id;
+    assert!(registration.sign_up(&sign_up).await?.is_repeat);
+    assert!(registration.sign_up(&SignUp::new("Ada", "correct horse")).await.is_err());
+    registration
+        .sign_up_until(&SignUp::new("bea", "correct horse"), &|at| at == Step::Fenced)
+        .await
+        .unwrap_err();
+    registration.set_login(ada, "lovelace").await?;
+    registration.set_email(ada, None).await?;
+    registration.set_password(ada, "battery staple").await?;
+    registration.update_profile(ada, &ProfileUpdate::default()).await?;
+    assert!(registration.check("lovelace", "battery staple").await?.is_some());
+    assert!(
+        registration
+            .find(&[Name::Login("lovelace".into()), Name::Id(ada)])
+            .await?
+            .iter()
+            .all(Option::is_some)
+    );
+    engine.delete_account(ada).await
+}
+
+async fn use_moderation(
+    engine: &Engine,
+    reporter: AccountId,
+    target: AccountId,
+    post: tideline::PostId,
+) -> Result<(), Error> {
+    engine.moderate(post, Moderation { sensitive: Some(true), ..Moderation::default() }).await?;
+    let report = NewReport {
+        reporter,
+        target,
+        posts: vec![post],
+        category: ReportCategory::Spam,
+        comment: String::new(),
+    };
+    let report = engine.report(&report).await?;
+    engine.resolve_report(report, reporter).await?;
+    assert_eq!(engine.reports(&ReportQuery { resolved: true, ..ReportQuery::default() }).await?.len(), 1);
+    engine.count_now().await;
+    Ok(())
 }
 
 /// A spread account crosses over and back, with a follower that follows more than a piece.
@@ -125,7 +176,11 @@ async fn use_edges(engine: &Engine, people: &[AccountId]) -> Result<(), Error> {
     assert_eq!(engine.follow_requests(locked).await?.len(), 2);
     engine.approve(locked, people[7]).await?;
     engine.reject(locked, people[8]).await?;
+    engine.follow(people[9], locked).await?;
     drained().await?;
+    engine.update_account(locked, &AccountUpdate { is_locked: Some(false), ..lock }).await?;
+    drained().await?;
+    assert!(engine.is_following(people[9], locked).await?);
     engine.followers(star, None, 10, Order::Descending).await?;
     engine.common_following(reader, people[7]).await.map(drop)
 }

@@ -187,7 +187,7 @@ impl World {
         // It is unlocked meanwhile: whoever waits follows.
         if is_locked != Tri::Yes {
             request.is_disturbed = true;
-            self.follow_fact(pair).influence(true, start, OPEN);
+            self.follow_fact(pair).influence(true, start, end);
         }
     }
 
@@ -221,7 +221,7 @@ impl World {
         }
         let waiting: Vec<Pair> = self.requests.keys().filter(|pair| pair.1 == account).copied().collect();
         for pair in waiting {
-            self.follow_fact(pair).influence(true, start, OPEN);
+            self.follow_fact(pair).influence(true, start, end);
             if let Some(request) = self.requests.get_mut(&pair) {
                 request.is_disturbed = true;
             }

@@ -1,4 +1,4 @@
--- An account's record is a hash: k kind, s state ('a' active), l locked, m mode and its random bytes, b last post
+-- An account's record is a hash: k kind, s state ('a' active, 'u' being registered, 'd' deleted), l locked, m mode and its random bytes, b last post
 -- before pushing began, p posts, g graph stamp, t marks stamp, d day of the last read, n.. sizes of its sets.
 -- What it follows, mutes, blocks are local sets; its pull marks a hash, author -> 8 random bytes.
 
@@ -13,15 +13,22 @@ local function account_create(keys, args)
 end
 
 -- account_set: changes fields of an account that exists.
--- KEYS  record
--- ARGV  graph stamp that the caller saw ('' for any), new graph stamp ('' to keep it), field, value, ...
--- Reply {'ok'}, {'gone'}: it doesn't exist, or is deleted; {'stamp', graph stamp}: something has changed
+-- KEYS  record; the journal, if something is to be looked at afterwards
+-- ARGV  graph stamp that the caller saw ('' for any), new graph stamp ('' to keep it), with a journal: its most entries,
+--       entry, value; then field, value, ...
+-- Reply {'ok'}, {'gone'}: it doesn't exist, or is deleted; {'stamp', graph stamp}: something has changed; {'busy'}
 local function account_set(keys, args)
   local record = redis.call('HMGET', keys[1], 'g', 's')
   local stamp = record[1]
-  if not stamp or record[2] == 'd' then return { 'gone' } end
+  if not stamp or record[2] == 'd' or record[2] == 'u' then return { 'gone' } end
   if args[1] ~= '' and args[1] ~= stamp then return { 'stamp', stamp } end
-  redis.call('HSET', keys[1], unpack(args, 3))
+  local fields = 3
+  if #keys > 1 then
+    if journal_full(keys[2], tonumber(args[3]), 1) then return { 'busy' } end
+    redis.call('HSET', keys[2], args[4], args[5])
+    fields = 6
+  end
+  redis.call('HSET', keys[1], unpack(args, fields))
   if args[2] ~= '' then redis.call('HSET', keys[1], 'g', args[2]) end
   return { 'ok' }
 end
@@ -240,7 +247,7 @@ end
 -- Reply {'ok'}; {'gone'}; {'stamp', graph stamp}; {'busy'}
 local function account_delete(keys, args)
   local record = redis.call('HMGET', keys[1], 'g', 's')
-  if not record[1] or record[2] == 'd' then return { 'gone' } end
+  if not record[1] or record[2] == 'd' or record[2] == 'u' then return { 'gone' } end
   if record[1] ~= args[1] then return { 'stamp', record[1] } end
   if journal_full(keys[2], tonumber(args[3]), 1) then return { 'busy' } end
   redis.call('HSET', keys[2], args[4], args[5])

@@ -40,9 +40,10 @@ end
 
 -- orphan_drop: drops keys of an account that isn't there.
 -- KEYS  record, key, ...
--- Reply 1, or 0: it is there
+-- Reply 1, or 0: it is there, or is being registered
 local function orphan_drop(keys)
-  if is_there(keys[1]) then return 0 end
+  local state = redis.call('HGET', keys[1], 's')
+  if state and state ~= 'd' then return 0 end
   redis.call('UNLINK', unpack(keys, 2))
   return 1
 end

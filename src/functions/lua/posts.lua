@@ -1,8 +1,9 @@
 -- A post is one string (`src/post` says how); its author stands at bytes 8-15, its revision at 4-7, its counters at
--- 64-79. An outbox is a list of post ids, 8 bytes each, ascending; the top bit of a deleted post's id is set. Its first
+-- 64-79, what moderators say changes 80-83. An outbox is a list of post ids, 8 bytes each, ascending; the top bit of a deleted post's id is set. Its first
 -- element is 'F' and the id up to which posts were cut off.
 
 local PULL = 'L'
+local UNSAID = 255 -- a visibility that the author's lock decides
 local OUTBOX_SLACK = 512 -- an outbox is cut by so many at once
 
 local function live_id(id)
@@ -70,7 +71,7 @@ end
 --       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full;
 --       of what it has reposted {'tree', tree}, {'full'}
 local function post_publish(keys, args)
-  local record = redis.call('HMGET', keys[2], 's', 'm')
+  local record = redis.call('HMGET', keys[2], 's', 'm', 'l')
   if not record[1] then return { 'gone' } end
   local token = args[14] ~= '0' and keys[#keys]
   if token then
@@ -99,7 +100,11 @@ local function post_publish(keys, args)
   end
   local author, fit, most = args[6], fit_of(args, 11), tonumber(args[8])
   local id, score = take_post_id(keys[1], args[1], tonumber(args[2]), tonumber(args[3]), tonumber(args[4]))
-  redis.call('SET', args[1] .. id, args[5])
+  local post = args[5]
+  if string.byte(post, 2) == UNSAID then
+    post = string.sub(post, 1, 1) .. string.char(record[3] == '1' and 2 or 0) .. string.sub(post, 3)
+  end
+  redis.call('SET', args[1] .. id, post)
   local length = redis.call('RPUSH', keys[3], id)
   if length == 1 then
     redis.call('LPUSH', keys[3], 'F\0\0\0\0\0\0\0\0')
@@ -125,19 +130,33 @@ local function post_publish(keys, args)
   return { 'ok', id, mode, layout }
 end
 
--- post_edit: writes another text; counters stay as they are by now.
+-- post_edit: writes another text; counters, and what moderators say, stay as they are by now.
 -- KEYS  post; the journal, if there are entries
 -- ARGV  author, revision that was edited (4 bytes), post, most entries of the journal, then entry, value, ...
 -- Reply {'ok'}, {'gone'}, {'foreign'}, {'revision'}: somebody else has edited it, {'busy'}
 local function post_edit(keys, args)
-  local header = redis.call('GETRANGE', keys[1], 0, 79)
-  if #header < 80 then return { 'gone' } end
+  local header = redis.call('GETRANGE', keys[1], 0, 83)
+  if #header < 84 then return { 'gone' } end
   if string.sub(header, 9, 16) ~= args[1] then return { 'foreign' } end
   if string.sub(header, 5, 8) ~= args[2] then return { 'revision' } end
   local entries = (#args - 4) / 2
   if entries > 0 and journal_full(keys[2], tonumber(args[4]), entries) then return { 'busy' } end
   if entries > 0 then redis.call('HSET', keys[2], unpack(args, 5)) end
-  redis.call('SET', keys[1], string.sub(args[3], 1, 64) .. string.sub(header, 65, 80) .. string.sub(args[3], 81))
+  redis.call('SET', keys[1], string.sub(args[3], 1, 2) .. string.sub(header, 3, 3) .. string.sub(args[3], 4, 64)
+    .. string.sub(header, 65, 84) .. string.sub(args[3], 85))
+  return { 'ok' }
+end
+
+-- post_moderate: changes what moderators say of a post.
+-- KEYS  post
+-- ARGV  random bytes that the caller saw (4), new ones, what they say (1 byte)
+-- Reply {'ok'}, {'gone'}, {'stamp'}: somebody else has changed it
+local function post_moderate(keys, args)
+  local seen = redis.call('GETRANGE', keys[1], 80, 83)
+  if #seen < 4 then return { 'gone' } end
+  if seen ~= args[1] then return { 'stamp' } end
+  redis.call('SETRANGE', keys[1], 2, args[3])
+  redis.call('SETRANGE', keys[1], 80, args[2])
   return { 'ok' }
 end
 
@@ -219,5 +238,6 @@ end
 register('outbox_import', outbox_import, {})
 register('post_publish', post_publish, {})
 register('post_edit', post_edit, {})
+register('post_moderate', post_moderate, {})
 register('post_delete', post_delete, { 'allow-oom' })
 register('outbox_page', outbox_page, { 'no-writes' })

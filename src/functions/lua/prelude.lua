@@ -2,10 +2,11 @@
 -- writes, and writes in an order in which every prefix is harmless. docs/functions.md lists them.
 -- While the library is loaded neither `redis.call` nor `string` exists: constants are literals.
 
--- Whether an account is there: it has a record, which doesn't say "deleted". Nothing is written for one that isn't.
+-- Whether an account is there: it has a record, which doesn't say "deleted", nor that it is being registered. Nothing is
+-- written for one that isn't.
 local function is_there(record)
   local state = redis.call('HGET', record, 's')
-  return state and state ~= 'd'
+  return state and state ~= 'd' and state ~= 'u'
 end
 
 local function register(name, callback, flags)

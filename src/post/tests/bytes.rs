@@ -58,7 +58,7 @@ fn every_offset_is_where_the_functions_on_the_server_expect_it() {
         expected[value as usize - 1] = value;
         assert_eq!(read, expected);
     }
-    let kept = with(stored, QUOTES_OFFSET, &[1, 2, 3, 4]);
+    let kept = with(stored, MODERATED_OFFSET, &[1, 2, 3, 4]);
     assert_eq!(Post::parse(&kept).unwrap().encode(), kept);
 }
 
@@ -80,9 +80,10 @@ fn the_numbers_of_the_layout_never_change() {
         REPOSTS_OFFSET,
         REPLIES_OFFSET,
         QUOTES_OFFSET,
+        MODERATED_OFFSET,
         HEADER_LEN,
     ];
-    assert_eq!(offsets, [0, 1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 68, 72, 76, 80]);
+    assert_eq!(offsets, [0, 1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 68, 72, 76, 80, 84]);
     assert_eq!([VERSION, TAG_TEXT, TAG_CONTENT_WARNING, TAG_ONLY_TO, TAG_NOT_TO], [1, 1, 2, 3, 4]);
     assert_eq!([TAG_MENTIONS, TAG_HASHTAGS, TAG_ATTACHMENTS, TAG_LOCATION, TAG_FIELDS], [5, 6, 7, 8, 9]);
     assert_eq!(TAG_LISTED_BEFORE, 10);

@@ -30,6 +30,10 @@ fn author(number: u64, state: AccountState) -> Account {
         pushed_since: 0,
         posts: 1,
         following: 0,
+        followers: 0,
+        uncounted_since: None,
+        login: None,
+        registered_ms: None,
         blocks: 0,
         hides: 0,
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tideline::cluster::Command;
-use tideline::post::{Draft, PostRef};
+use tideline::post::{Draft, PostRef, Visibility};
 use tideline::sharded::SortedSet;
 use tideline::{AccountId, AccountState, AccountUpdate, Engine, EngineSettings, ErrorKind, PostId, Query};
 
@@ -104,7 +104,8 @@ async fn of_a_deleted_account_only_its_record_is_left_and_its_replies_leave_othe
     engine.publish(gone, &Draft::text("an answer").reply_to(parent)).await.unwrap();
     engine.publish(gone, &Draft::repost(parent)).await.unwrap();
     let kept = engine.publish(third, &Draft::text("mine").reply_to(parent)).await.unwrap().id;
-    let own = PostRef { id: engine.publish(gone, &Draft::text("mine")).await.unwrap().id, author: gone };
+    let mine = Draft::text("mine").visibility(Visibility::Public);
+    let own = PostRef { id: engine.publish(gone, &mine).await.unwrap().id, author: gone };
     engine.publish(other, &Draft::text("well").reply_to(own)).await.unwrap();
     engine.publish(third, &Draft::repost(own)).await.unwrap();
     drained(&engine).await;

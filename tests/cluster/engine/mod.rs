@@ -2,6 +2,7 @@
 
 mod basics;
 mod caches;
+mod counts;
 mod deletion;
 mod edges;
 mod fsck;
@@ -9,8 +10,10 @@ mod homes;
 mod import;
 mod inspect;
 mod mentions;
+mod moderation;
 mod modes;
 mod pages;
+mod registration;
 mod social;
 mod tasks;
 

@@ -1,0 +1,46 @@
+//! Moderation: what moderators say of posts, and reports. What state an account is in: `update_account`.
+
+use super::Engine;
+use crate::error::Result;
+use crate::ids::{AccountId, PostId};
+use crate::moderation::{self, Moderation, NewReport, Report, ReportId, ReportQuery};
+
+impl Engine {
+    /// Says something of a post as a moderator: it is hidden from all but its author, or its attachments at first. Its
+    /// author's edits don't change that. It shows everywhere within `visible_within`.
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post.
+    pub async fn moderate(&self, post: PostId, moderation: Moderation) -> Result<()> {
+        let epoch = moderation::moderate(&self.context, post, moderation).await?;
+        self.acknowledged(epoch).await
+    }
+
+    /// Reports an account, perhaps with some of its posts. A call whose answer got lost may have stored the report; made
+    /// again it is another one.
+    ///
+    /// [`Overloaded`](crate::ErrorKind::Overloaded): too many reports about accounts of that bucket are open.
+    pub async fn report(&self, report: &NewReport) -> Result<ReportId> {
+        let (id, epoch) = moderation::add(&self.context, report).await?;
+        self.acknowledged(epoch).await?;
+        Ok(id)
+    }
+
+    /// Lists reports, newest first. It asks all buckets, unless it is for one account: for moderators' pages.
+    pub async fn reports(&self, query: &ReportQuery) -> Result<Vec<Report>> {
+        moderation::list(&self.context, query).await
+    }
+
+    /// Resolves a report; of resolved ones the oldest go, a few hundred in each bucket are kept.
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound): there is no such report.
+    pub async fn resolve_report(&self, report: ReportId, moderator: AccountId) -> Result<()> {
+        let epoch = moderation::resolve(&self.context, report, Some(moderator)).await?;
+        self.acknowledged(epoch).await
+    }
+
+    /// Opens a resolved report again.
+    pub async fn reopen_report(&self, report: ReportId) -> Result<()> {
+        let epoch = moderation::resolve(&self.context, report, None).await?;
+        self.acknowledged(epoch).await
+    }
+}

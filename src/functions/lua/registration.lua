@@ -1,0 +1,143 @@
+-- Registration: names and e-mail addresses that one account only has. A claim is a string in the bucket of its hash:
+-- account (8 bytes), attempt (8) that took it. An account's credentials are a hash in its own bucket: c its claims (17
+-- bytes each), e e-mail address, h password's hash, k token of its sign-up, v the attempt that last changed them. While
+-- an attempt is under way: n the attempt, t when it began (ms), w the claims that the account is to have. An account that
+-- is being registered has the state 'u'; one that is there has claims of its own, and perhaps an attempt to change them.
+
+local CLAIM_LEN = 17
+
+local function names_claim(claims, claim)
+  for at = 1, #(claims or ''), CLAIM_LEN do
+    if string.sub(claims, at, at + CLAIM_LEN - 1) == claim then return true end
+  end
+  return false
+end
+
+-- Whether an attempt is so old that it may be ended; one that nobody knows anything about is.
+local function is_over(began, patience) return node_ms() - (tonumber(began or '') or 0) >= tonumber(patience) end
+
+-- signup_begin: a new account, unconfirmed, with the claims that it is to have.
+-- KEYS  record, credentials, profile
+-- ARGV  attempt, claims, profile, how many fields of the record, field, value, ..., then credentials' field, value, ...
+-- Reply {'ok'}, or {'there', state}: there is one already
+local function signup_begin(keys, args)
+  local state = redis.call('HGET', keys[1], 's')
+  if state then
+    if redis.call('HGET', keys[2], 'n') == args[1] then return { 'ok' } end
+    return { 'there', state }
+  end
+  local fields = 2 * tonumber(args[4])
+  redis.call('HSET', keys[1], 's', 'u', unpack(args, 5, 4 + fields))
+  redis.call('DEL', keys[2], keys[3])
+  redis.call('HSET', keys[2], 'n', args[1], 't', string.format('%.0f', node_ms()), 'w', args[2],
+    unpack(args, 5 + fields))
+  redis.call('SET', keys[3], args[3])
+  return { 'ok' }
+end
+
+-- claims_begin: an account is to have other claims.
+-- KEYS  record, credentials
+-- ARGV  attempt, patience in ms, the last attempt that the caller saw ('' none), claims
+-- Reply {'ok'}; {'gone'}; {'stamp'}: they have changed since; {'busy'}: another attempt is under way
+local function claims_begin(keys, args)
+  local state = redis.call('HGET', keys[1], 's')
+  if not state or state == 'd' or state == 'u' then return { 'gone' } end
+  local seen = redis.call('HMGET', keys[2], 'v', 'n', 't')
+  if (seen[1] or '') ~= args[3] then return { 'stamp' } end
+  if seen[2] and not is_over(seen[3], args[2]) then return { 'busy' } end
+  redis.call('HSET', keys[2], 'n', args[1], 't', string.format('%.0f', node_ms()), 'w', args[4])
+  return { 'ok' }
+end
+
+-- claims_settle: all claims of an attempt are taken: they are the account's.
+-- KEYS  record, credentials
+-- ARGV  attempt, new graph stamp, how many fields of the record, field, value, ..., then credentials' field, value, ...
+-- Reply {'ok'}, or {'gone'}: the attempt has been ended, or the account is deleted
+local function claims_settle(keys, args)
+  local state = redis.call('HGET', keys[1], 's')
+  if not state or state == 'd' then return { 'gone' } end
+  local seen = redis.call('HMGET', keys[2], 'v', 'n', 'w')
+  if seen[1] == args[1] then return { 'ok' } end
+  if seen[2] ~= args[1] then return { 'gone' } end
+  local fields = 2 * tonumber(args[3])
+  redis.call('HSET', keys[2], 'v', args[1], 'c', seen[3], unpack(args, 4 + fields))
+  redis.call('HSET', keys[1], 'g', args[2], unpack(args, 4, 3 + fields))
+  if state == 'u' then redis.call('HSET', keys[1], 's', 'a') end
+  redis.call('HDEL', keys[2], 'n', 't', 'w')
+  return { 'ok' }
+end
+
+-- claims_void: ends an attempt, and with it an account that was to be registered.
+-- KEYS  record, credentials, profile
+-- ARGV  attempt ('' if none is known of an unconfirmed account), patience in ms
+-- Reply 1, or 0: it has been settled or ended, or isn't old enough
+local function claims_void(keys, args)
+  local seen = redis.call('HMGET', keys[2], 'n', 't')
+  local state = redis.call('HGET', keys[1], 's')
+  if (seen[1] or '') ~= args[1] or not is_over(seen[2], args[2]) then return 0 end
+  if state == 'u' then
+    redis.call('UNLINK', unpack(keys))
+    return 1
+  end
+  if not seen[1] then return 0 end
+  redis.call('HDEL', keys[2], 'n', 't', 'w')
+  return 1
+end
+
+-- claim_holder: whether an account has a claim, or is to have it.
+-- KEYS  record, credentials
+-- ARGV  claim
+-- Reply {'held'}; {'wanted', attempt, for how many ms it has been under way}; {'free'}
+local function claim_holder(keys, args)
+  local state = redis.call('HGET', keys[1], 's')
+  if not state or state == 'd' then return { 'free' } end
+  local seen = redis.call('HMGET', keys[2], 'c', 'w', 'n', 't')
+  if state ~= 'u' and names_claim(seen[1], args[1]) then return { 'held' } end
+  if not names_claim(seen[2], args[1]) then return { 'free' } end
+  return { 'wanted', seen[3] or '', math.max(node_ms() - (tonumber(seen[4] or '') or 0), 0) }
+end
+
+-- claim_take: takes a claim, if it is what the caller has seen.
+-- KEYS  claim
+-- ARGV  what it was ('' free), what it becomes
+-- Reply {'ok'}, or {'taken', what it is}
+local function claim_take(keys, args)
+  local now = redis.call('GET', keys[1]) or ''
+  if now == args[2] then return { 'ok' } end
+  if now ~= args[1] then return { 'taken', now } end
+  redis.call('SET', keys[1], args[2])
+  return { 'ok' }
+end
+
+-- credentials_set: changes what is secret of an account.
+-- KEYS  record, credentials
+-- ARGV  the last attempt that the caller saw ('' none), a new one, field, value, ...
+-- Reply {'ok'}, {'gone'}, {'stamp'}: they have changed since
+local function credentials_set(keys, args)
+  if not is_there(keys[1]) then return { 'gone' } end
+  local seen = redis.call('HGET', keys[2], 'v') or ''
+  if seen == args[2] then return { 'ok' } end
+  if seen ~= args[1] then return { 'stamp' } end
+  redis.call('HSET', keys[2], 'v', args[2], unpack(args, 3))
+  return { 'ok' }
+end
+
+-- profile_set: writes a profile, if it is what the caller has seen. It begins with 8 random bytes.
+-- KEYS  record, profile
+-- ARGV  its first 8 bytes that were seen ('' none), profile
+-- Reply {'ok'}, {'gone'}, {'stamp'}: it has changed since
+local function profile_set(keys, args)
+  if not is_there(keys[1]) then return { 'gone' } end
+  if redis.call('GETRANGE', keys[2], 0, 7) ~= args[1] then return { 'stamp' } end
+  redis.call('SET', keys[2], args[2])
+  return { 'ok' }
+end
+
+register('signup_begin', signup_begin, {})
+register('claims_begin', claims_begin, {})
+register('claims_settle', claims_settle, {})
+register('claims_void', claims_void, { 'allow-oom' })
+register('claim_holder', claim_holder, { 'no-writes' })
+register('claim_take', claim_take, {})
+register('credentials_set', credentials_set, {})
+register('profile_set', profile_set, {})

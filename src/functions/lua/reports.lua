@@ -1,0 +1,56 @@
+-- Reports lie with the account that they are about: two hashes in its bucket, those that are open and those that are
+-- resolved: id (8 bytes) -> random bytes that change with each change (8), what was reported.
+
+-- report_add: somebody reports an account.
+-- KEYS  open, resolved
+-- ARGV  most, id, value
+-- Reply {'ok'}, or {'busy'}: too many wait to be resolved
+local function report_add(keys, args)
+  -- Our own first sending; perhaps somebody has resolved it since.
+  if redis.call('HGET', keys[1], args[2]) or redis.call('HGET', keys[2], args[2]) then return { 'ok' } end
+  if redis.call('HLEN', keys[1]) >= tonumber(args[1]) then return { 'busy' } end
+  redis.call('HSET', keys[1], args[2], args[3])
+  return { 'ok' }
+end
+
+-- Drops the oldest ones of a hash of reports, down to so many.
+local function drop_oldest(key, most)
+  local ids = redis.call('HKEYS', key)
+  if #ids <= most then return end
+  table.sort(ids, function(a, b) return order_of(a) < order_of(b) end)
+  redis.call('HDEL', key, unpack(ids, 1, #ids - most))
+end
+
+-- report_move: a report is resolved, or opened again.
+-- KEYS  the hash that it is in, the other one
+-- ARGV  id, random bytes that the caller saw, value, most resolved ones ('' if it is opened again)
+-- Reply {'ok'}, {'gone'}, {'stamp'}: it has changed since
+local function report_move(keys, args)
+  local value = redis.call('HGET', keys[1], args[1])
+  if not value then return { 'gone' } end
+  if string.sub(value, 1, 8) ~= args[2] then return { 'stamp' } end
+  redis.call('HSET', keys[2], args[1], args[3])
+  redis.call('HDEL', keys[1], args[1])
+  if args[4] ~= '' then drop_oldest(keys[2], tonumber(args[4])) end
+  return { 'ok' }
+end
+
+-- report_ids: the newest reports below an id.
+-- KEYS  a hash of reports
+-- ARGV  id ('' for none), how many
+-- Reply {id, ...}, newest first
+local function report_ids(keys, args)
+  local all, found = redis.call('HKEYS', keys[1]), {}
+  local below = args[1] ~= '' and order_of(args[1])
+  for i = 1, #all do
+    if not below or order_of(all[i]) < below then found[#found + 1] = all[i] end
+  end
+  table.sort(found, function(a, b) return order_of(a) > order_of(b) end)
+  local reply = {}
+  for i = 1, math.min(#found, tonumber(args[2])) do reply[i] = found[i] end
+  return reply
+end
+
+register('report_add', report_add, {})
+register('report_move', report_move, {})
+register('report_ids', report_ids, { 'no-writes' })

@@ -1,0 +1,105 @@
+//! How many follow an account, as its record says: exactly, while its followers lie in one place. Those of a spread set lie
+//! in every bucket: they are summed up within a minute of a change, by whoever made the change; and should that instance
+//! be gone, by whoever looks at the account.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt as _};
+
+use crate::account::Account;
+use crate::cluster::{Command, Request, Touched};
+use crate::context::Context;
+use crate::error::Result;
+use crate::functions;
+use crate::ids::AccountId;
+
+/// How often followers are summed up that have come or gone: twice within the minute that is promised.
+const COUNT_EVERY: Duration = Duration::from_secs(25);
+/// A sum that is so old although somebody has come or gone was left behind.
+const COUNT_AGE_MAX_MS: u64 = 55_000;
+/// Accounts that wait for that in this instance; of more somebody else will find that they do.
+const UNCOUNTED_MAX: usize = 10_000;
+/// Accounts whose followers are summed up at once: each asks all buckets.
+const AT_ONCE: usize = 4;
+
+/// Accounts whose followers are to be summed up.
+#[derive(Debug, Default)]
+pub(crate) struct Uncounted(Mutex<HashSet<AccountId>>);
+
+impl Uncounted {
+    fn accounts(&self) -> MutexGuard<'_, HashSet<AccountId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, account: AccountId) {
+        let mut accounts = self.accounts();
+        if accounts.len() < UNCOUNTED_MAX {
+            accounts.insert(account);
+        }
+    }
+
+    /// An account was looked at: if its followers were to be summed up by somebody who hasn't, we do.
+    pub(crate) fn met(&self, account: &Account, now_ms: u64) {
+        if is_left(account, now_ms) {
+            self.add(account.id);
+        }
+    }
+}
+
+/// Whether the number of an account's followers is older than it may be.
+pub(crate) fn is_left(account: &Account, now_ms: u64) -> bool {
+    account.uncounted_since.is_some_and(|since| now_ms.saturating_sub(since) > COUNT_AGE_MAX_MS)
+}
+
+/// Somebody may have come or gone. Before what caused that is struck: then it is never forgotten.
+pub(crate) async fn note(context: &Context, account: AccountId, touched: &mut Touched) -> Result<()> {
+    let command =
+        functions::followers_note(context.keys().account(account), context.followers(account)?.root_key());
+    let answer = context.router().ask(Request::write(context.slot(account), command)).await?;
+    touched.add(&answer);
+    if answer.ok()?.int()? == 1 {
+        context.uncounted.add(account);
+    }
+    Ok(())
+}
+
+/// Sums the followers of a spread set up, if that is still to be done.
+pub(crate) async fn count(context: &Context, account: AccountId) -> Result<()> {
+    let (record, slot) = (context.keys().account(account), context.slot(account));
+    let seen = Command::new("HGET").arg(&record).arg("nd");
+    let seen = context.router().call(Request::read(slot, seen)).await?;
+    if seen.is_nil() {
+        return Ok(());
+    }
+    let sum = context.followers(account)?.len().await?;
+    let command = functions::followers_counted(record, seen.bytes()?, sum);
+    context.router().call(Request::write(slot, command)).await.map(drop)
+}
+
+/// Sums up what is to be summed up, again and again.
+pub(crate) async fn keep_counting(context: Weak<Context>) {
+    loop {
+        match context.upgrade() {
+            Some(context) if !context.tasks.is_stopping() => {}
+            _ => return,
+        }
+        tokio::time::sleep(COUNT_EVERY).await;
+        let Some(context) = context.upgrade() else { return };
+        count_all(&context).await;
+    }
+}
+
+/// Sums up all that wait for it here.
+pub(crate) async fn count_all(context: &Arc<Context>) {
+    let accounts = std::mem::take(&mut *context.uncounted.accounts());
+    stream::iter(accounts)
+        .for_each_concurrent(AT_ONCE, |account| async move {
+            if let Err(e) = count(context, account).await {
+                tracing::debug!("the followers of account {account} could not be summed up: {e}");
+                context.uncounted.add(account);
+            }
+        })
+        .await;
+}

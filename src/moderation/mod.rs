@@ -1,0 +1,77 @@
+//! Moderation: what moderators say of posts, and reports that accounts make about others.
+//!
+//! A report lies in the bucket of the account that it is about; its id says which one that is, and when it came. What
+//! state an account is in is in its record, and what shows because of all this is the filter's affair.
+
+mod reports;
+
+use crate::cluster::{Command, Request};
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::functions::{self, Compared};
+use crate::ids::PostId;
+use crate::post::Header;
+use crate::post::layout::{FLAG_HIDDEN, FLAG_SENSITIVE_SAID, HEADER_LEN};
+
+pub use reports::{
+    NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, Report, ReportCategory,
+    ReportId, ReportQuery,
+};
+pub(crate) use reports::{add, list, resolve};
+
+/// Tries of one change between others of the same thing.
+const TRIES_MAX: usize = 16;
+
+/// What a moderator says of a post; `None` stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Moderation {
+    /// Whether nobody but its author sees it.
+    pub hidden: Option<bool>,
+    /// Whether to hide its attachments at first, whatever its author says.
+    pub sensitive: Option<bool>,
+}
+
+/// Changes what moderators say of a post.
+pub(crate) async fn moderate(
+    context: &Context,
+    post: PostId,
+    moderation: Moderation,
+) -> Result<crate::cluster::Epoch> {
+    let (key, buckets) = (context.keys().post(post), context.keys().buckets());
+    let slot = buckets.slot(post.bucket(buckets));
+    for _ in 0..TRIES_MAX {
+        let range = Command::new("GETRANGE").arg(&key).arg("0").arg(HEADER_LEN - 1);
+        let answer = context.router().ask(Request::read(slot, range)).await?;
+        let epoch = answer.epoch.clone();
+        let header = answer.ok()?;
+        if header.bytes()?.is_empty() {
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!("there is no post {post}, or it was deleted"),
+            ));
+        }
+        let (said, seen) = Header::parse(header.bytes()?)?.moderation();
+        let mut wanted = said;
+        for (flag, value) in [(FLAG_HIDDEN, moderation.hidden), (FLAG_SENSITIVE_SAID, moderation.sensitive)] {
+            let [bit, _] = flag.to_be_bytes();
+            match value {
+                Some(true) => wanted |= bit,
+                Some(false) => wanted &= !bit,
+                None => {}
+            }
+        }
+        if wanted == said {
+            return Ok(epoch);
+        }
+        let command = functions::post_moderate(key.clone(), seen, crate::rules::random(), wanted);
+        let answer = match context.once(slot, command).await {
+            Err(e) if e.kind() == ErrorKind::Unknown => continue,
+            answer => answer?,
+        };
+        let epoch = answer.epoch.clone();
+        if Compared::parse(answer.ok()?)? == Compared::Done {
+            return Ok(epoch);
+        }
+    }
+    Err(Error::new(ErrorKind::Conflict, format!("post {post} is changed by others all the time; try again")))
+}

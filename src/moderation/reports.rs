@@ -1,0 +1,299 @@
+//! Reports: who reports whom, and why.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::TRIES_MAX;
+use crate::cluster::{Answer, Command, Epoch, Reply, Request};
+use crate::context::{Context, draw};
+use crate::error::{Error, ErrorKind, Result};
+use crate::functions::{self, Compared, Mark};
+use crate::ids::{AccountId, PostId};
+
+/// Posts that a report names.
+pub const REPORT_POSTS_MAX: usize = 100;
+/// Characters of a report's comment.
+pub const REPORT_COMMENT_CHARS_MAX: usize = 1_000;
+/// Open reports about the accounts of one bucket, and as many that are resolved: of these the oldest go.
+pub const REPORTS_OPEN_MAX: u32 = 500;
+/// Reports on a page.
+const PAGE_MAX: usize = 100;
+
+/// A report's id: it says when it came, and which bucket the account that it is about lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReportId(PostId);
+
+impl ReportId {
+    /// An id that came from outside.
+    pub fn from_u64(id: u64) -> Result<Self> {
+        PostId::from_u64(id).map(Self)
+    }
+
+    /// The number.
+    pub fn get(self) -> u64 {
+        self.0.get()
+    }
+
+    /// When the report came, in milliseconds since 1970.
+    pub fn unix_ms(self) -> u64 {
+        self.0.unix_ms()
+    }
+}
+
+impl fmt::Display for ReportId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a report is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ReportCategory {
+    /// Advertising, links to harm, replies to everybody.
+    Spam,
+    /// What the law forbids.
+    Legal,
+    /// What the rules of the service forbid.
+    Violation,
+    /// Something else; also what a later release knows.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+/// A report that is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewReport {
+    /// Who reports.
+    pub reporter: AccountId,
+    /// Whom.
+    pub target: AccountId,
+    /// Which of its posts; may be empty.
+    pub posts: Vec<PostId>,
+    /// What it is about.
+    pub category: ReportCategory,
+    /// What the reporter says.
+    pub comment: String,
+}
+
+/// A report, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Its id.
+    pub id: ReportId,
+    /// What was reported.
+    pub report: NewReport,
+    /// The moderator who resolved it; `None`: it is open.
+    pub resolved_by: Option<AccountId>,
+    stamp: Mark,
+}
+
+/// Which reports to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReportQuery {
+    /// Those that are resolved, instead of those that are open.
+    pub resolved: bool,
+    /// Only about this account.
+    pub target: Option<AccountId>,
+    /// Only those that came before this one: the last of the page before.
+    pub before: Option<ReportId>,
+    /// At most so many, up to 100; `None`: 20.
+    pub limit: Option<usize>,
+}
+
+/// As stored, behind the random bytes.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    reporter: u64,
+    target: u64,
+    #[serde(default)]
+    posts: Vec<u64>,
+    #[serde(default)]
+    category: ReportCategory,
+    #[serde(default)]
+    comment: String,
+    #[serde(default)]
+    resolved_by: Option<u64>,
+}
+
+impl NewReport {
+    fn check(&self) -> Result<()> {
+        let (posts, chars) = (self.posts.len(), self.comment.chars().count());
+        if posts > REPORT_POSTS_MAX || chars > REPORT_COMMENT_CHARS_MAX {
+            return Err(Error::invalid(format!(
+                "a report with {posts} posts and a comment of {chars} characters: at most {REPORT_POSTS_MAX} and \
+                 {REPORT_COMMENT_CHARS_MAX}"
+            )));
+        }
+        if self.reporter == self.target {
+            return Err(Error::invalid(format!("account {} cannot report itself", self.target)));
+        }
+        Ok(())
+    }
+
+    fn stored(&self, stamp: &Mark, resolved_by: Option<AccountId>) -> Result<Vec<u8>> {
+        let report = Stored {
+            reporter: self.reporter.get(),
+            target: self.target.get(),
+            posts: self.posts.iter().map(|id| id.get()).collect(),
+            category: self.category,
+            comment: self.comment.clone(),
+            resolved_by: resolved_by.map(AccountId::get),
+        };
+        let mut stored = stamp.to_vec();
+        serde_json::to_writer(&mut stored, &report).map_err(|e| Error::internal(format!("a report: {e}")))?;
+        Ok(stored)
+    }
+}
+
+impl Report {
+    fn parse(id: ReportId, stored: &[u8]) -> Result<Self> {
+        let wrong = |why: String| Error::internal(format!("report {id}: {why}"));
+        let (stamp, json) =
+            stored.split_first_chunk::<8>().ok_or_else(|| wrong("less than 8 bytes".into()))?;
+        let stored: Stored = serde_json::from_slice(json).map_err(|e| wrong(e.to_string()))?;
+        let report = NewReport {
+            reporter: AccountId::new(stored.reporter)?,
+            target: AccountId::new(stored.target)?,
+            posts: stored.posts.into_iter().map(PostId::from_u64).collect::<Result<_>>()?,
+            category: stored.category,
+            comment: stored.comment,
+        };
+        let resolved_by = stored.resolved_by.map(AccountId::new).transpose()?;
+        Ok(Self { id, report, resolved_by, stamp: *stamp })
+    }
+}
+
+/// Stores a report.
+pub(crate) async fn add(context: &Context, report: &NewReport) -> Result<(ReportId, Epoch)> {
+    report.check()?;
+    context.existing(report.reporter).await?;
+    context.existing(report.target).await?;
+    let bucket = context.bucket(report.target);
+    let ids = context.store.clock().post_ids(bucket, 1).await?;
+    let id = ids.first().copied().map(ReportId).ok_or_else(|| Error::internal("the clock gave no id"))?;
+    let keys = [false, true].map(|resolved| context.keys().reports(bucket, resolved));
+    let value = report.stored(&draw(), None)?;
+    // Sent twice it is the same: the id says so.
+    let command = functions::report_add(&keys, REPORTS_OPEN_MAX, id.get(), &value);
+    let answer = context.router().ask(Request::write(context.slot(report.target), command)).await?;
+    let epoch = answer.epoch.clone();
+    match Compared::parse(answer.ok()?)? {
+        Compared::Done => Ok((id, epoch)),
+        _ => {
+            let text = format!("{REPORTS_OPEN_MAX} reports of that bucket are open; resolve some");
+            Err(Error::new(ErrorKind::Overloaded, text))
+        }
+    }
+}
+
+fn get_request(context: &Context, id: ReportId, resolved: bool) -> Request {
+    let buckets = context.keys().buckets();
+    let bucket = id.0.bucket(buckets);
+    let command =
+        Command::new("HGET").arg(&context.keys().reports(bucket, resolved)).arg(&id.get().to_be_bytes());
+    Request::read(buckets.slot(bucket), command)
+}
+
+/// Lists reports, newest first: one trip for their ids, one for themselves.
+pub(crate) async fn list(context: &Context, query: &ReportQuery) -> Result<Vec<Report>> {
+    let limit = query.limit.unwrap_or(20);
+    if limit == 0 || limit > PAGE_MAX {
+        return Err(Error::invalid(format!("a page of {limit} reports: from 1 to {PAGE_MAX}")));
+    }
+    let (keys, buckets) = (context.keys(), context.keys().buckets());
+    let below = query.before.map(ReportId::get);
+    let mut asked: Vec<_> = buckets.all().collect();
+    // Of one account it isn't known which ones of its bucket these are.
+    let most = if query.target.is_some() { REPORTS_OPEN_MAX as usize } else { limit };
+    asked.retain(|bucket| query.target.is_none_or(|target| context.bucket(target) == *bucket));
+    let ids = asked.iter().map(|bucket| {
+        let command = functions::report_ids(keys.reports(*bucket, query.resolved), below, most);
+        Request::read(buckets.slot(*bucket), command)
+    });
+    let mut found = Vec::new();
+    for answer in context.run_all(ids.collect()).await? {
+        for id in answer.ok()?.into_array()? {
+            found.push(ReportId::from_u64(u64::from_be_bytes(functions::mark(&id)?))?);
+        }
+    }
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    found.truncate(most);
+    let gets = found.iter().map(|id| get_request(context, *id, query.resolved)).collect();
+    let mut reports = Vec::with_capacity(limit);
+    for (id, answer) in found.into_iter().zip(context.run_all(gets).await?.into_iter().map(Answer::ok)) {
+        let stored: Reply = answer?;
+        // Resolved, or opened again, between the two trips.
+        if stored.is_nil() {
+            continue;
+        }
+        let report = Report::parse(id, stored.bytes()?)?;
+        if query.target.is_none_or(|target| report.report.target == target) && reports.len() < limit {
+            reports.push(report);
+        }
+    }
+    Ok(reports)
+}
+
+/// Resolves a report, or opens it again.
+pub(crate) async fn resolve(context: &Context, id: ReportId, by: Option<AccountId>) -> Result<Epoch> {
+    let buckets = context.keys().buckets();
+    let bucket = id.0.bucket(buckets);
+    for _ in 0..TRIES_MAX {
+        let resolved = by.is_some();
+        let answer = context.router().ask(get_request(context, id, !resolved)).await?;
+        let stored = answer.ok()?;
+        if stored.is_nil() {
+            let answer = context.router().ask(get_request(context, id, resolved)).await?;
+            let epoch = answer.epoch.clone();
+            if answer.ok()?.is_nil() {
+                return Err(Error::new(ErrorKind::NotFound, format!("there is no report {id} (any more)")));
+            }
+            return Ok(epoch);
+        }
+        let report = Report::parse(id, stored.bytes()?)?;
+        let keys = [!resolved, resolved].map(|resolved| context.keys().reports(bucket, resolved));
+        let value = report.report.stored(&draw(), by)?;
+        let most = resolved.then_some(REPORTS_OPEN_MAX);
+        let command = functions::report_move(&keys, id.get(), &report.stamp, &value, most);
+        let answer = match context.once(buckets.slot(bucket), command).await {
+            Err(e) if e.kind() == ErrorKind::Unknown => continue,
+            answer => answer?,
+        };
+        let epoch = answer.epoch.clone();
+        if Compared::parse(answer.ok()?)? == Compared::Done {
+            return Ok(epoch);
+        }
+    }
+    Err(Error::new(ErrorKind::Conflict, format!("report {id} is changed by others all the time; try again")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_gives_back_what_it_was() {
+        let id = |id| AccountId::new(id).unwrap();
+        let report = NewReport {
+            reporter: id(1),
+            target: id(2),
+            posts: vec![PostId::from_u64(77).unwrap()],
+            category: ReportCategory::Legal,
+            comment: "look at this".into(),
+        };
+        let of = ReportId::from_u64(7).unwrap();
+        for by in [None, Some(id(3))] {
+            let read = Report::parse(of, &report.stored(&[9; 8], by).unwrap()).unwrap();
+            assert_eq!(read, Report { id: of, report: report.clone(), resolved_by: by, stamp: [9; 8] });
+        }
+        let later = b"12345678{\"reporter\":1,\"target\":2,\"category\":\"gossip\"}";
+        assert_eq!(Report::parse(of, later).unwrap().report.category, ReportCategory::Other);
+        assert!(Report::parse(of, b"1").is_err() && Report::parse(of, b"12345678{}").is_err());
+        assert!(NewReport { target: id(1), ..report.clone() }.check().is_err());
+        assert!(NewReport { comment: "x".repeat(REPORT_COMMENT_CHARS_MAX + 1), ..report }.check().is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! An attempt: an account is to have claims. What is begun, taken, settled and ended, in this order; wherever it stops,
+//! nobody has a name that he wasn't given, and what is left behind is free for others within a minute.
+
+use super::claims::{self, Taken};
+use crate::cluster::{Command, Request, Touched};
+use crate::context::{Context, draw, no_account};
+use crate::error::{Error, ErrorKind, Result};
+use crate::functions::{self, Compared, FieldValue, Holder, Mark};
+use crate::ids::{AccountId, Claim};
+
+/// A point at which a process may be killed, for tests.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The account says what it is to have.
+    Begun,
+    /// So many claims are taken.
+    Claimed(usize),
+    /// All of that is on replicas.
+    Fenced,
+    /// The account has them.
+    Settled,
+    /// They have been read again.
+    Reread,
+}
+
+/// Says after which steps a process is killed.
+pub(super) type Dies<'a> = &'a (dyn Fn(Step) -> bool + Sync);
+
+/// An attempt under way.
+pub(super) struct Attempt<'a> {
+    pub(super) context: &'a Context,
+    pub(super) account: AccountId,
+    pub(super) nonce: Mark,
+    /// What the account is to have.
+    pub(super) wanted: Vec<Claim>,
+    /// Those among them that it hasn't yet. In their order: of several that want the same ones, one gets all.
+    pub(super) taken: Vec<Claim>,
+    pub(super) touched: Touched,
+    pub(super) dies: Dies<'a>,
+}
+
+impl Attempt<'_> {
+    pub(super) fn at(&self, step: Step) -> Result<()> {
+        if (self.dies)(step) {
+            return Err(Error::unavailable(format!("killed at {step:?}")));
+        }
+        Ok(())
+    }
+
+    fn keys(&self) -> [Vec<u8>; 2] {
+        [self.context.keys().account(self.account), self.context.keys().credentials(self.account)]
+    }
+
+    /// Takes the claims; what it took before somebody else had one is given up again.
+    pub(super) async fn take(&mut self) -> Result<()> {
+        for n in 0..self.taken.len() {
+            let claim = self.taken[n];
+            let taken =
+                claims::take(self.context, &claim, (self.account, &self.nonce), &mut self.touched).await;
+            match taken {
+                Ok(Taken::Ours) => self.at(Step::Claimed(n + 1))?,
+                Ok(taken) => {
+                    self.end().await?;
+                    return Err(refusal(claim, taken));
+                }
+                Err(e) => {
+                    // Whoever can't be reached now is left to others, who wait a minute for that.
+                    let _ = self.end().await;
+                    return Err(e);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All are taken: they are the account's. Nobody takes them away any more, so they are on replicas before.
+    pub(super) async fn settle(&mut self, record: &[FieldValue], credentials: &[FieldValue]) -> Result<()> {
+        self.context.router().fence(&self.touched).await?;
+        self.at(Step::Fenced)?;
+        let command = functions::claims_settle(&self.keys(), &self.nonce, &draw(), record, credentials);
+        let slot = self.context.slot(self.account);
+        let answer = self.context.router().ask(Request::write(slot, command)).await?;
+        self.touched.add(&answer);
+        match Compared::parse(answer.ok()?)? {
+            Compared::Done => self.at(Step::Settled),
+            _ => {
+                self.end().await?;
+                let text = "that took so long that others may have the name by now; try again";
+                Err(Error::new(ErrorKind::Conflict, text))
+            }
+        }
+    }
+
+    /// Looks at all claims once more, and waits for replicas. A failover may have taken one back; if somebody else has it
+    /// by now, that is an error.
+    pub(super) async fn reread(&mut self) -> Result<()> {
+        let looks = self.wanted.iter().map(|claim| claims::look_request(self.context, claim)).collect();
+        let found = self.context.run_all(looks).await?;
+        for (claim, answer) in self.wanted.clone().into_iter().zip(found) {
+            self.touched.add(&answer);
+            if functions::parse_claim(&answer.ok()?)?.is_some_and(|(holder, _)| holder == self.account) {
+                continue;
+            }
+            match claims::take(self.context, &claim, (self.account, &draw()), &mut self.touched).await? {
+                Taken::Ours => {}
+                taken => return Err(refusal(claim, taken)),
+            }
+        }
+        self.at(Step::Reread)?;
+        self.context.router().fence(&self.touched).await.map_err(|e| {
+            Error::new(ErrorKind::Unknown, format!("written, but not known to be replicated: {e}"))
+        })
+    }
+
+    /// Ends the attempt: first the account wants nothing any more, then what it took is given up.
+    pub(super) async fn end(&mut self) -> Result<()> {
+        claims::void(self.context, self.account, &self.nonce, 0, &mut self.touched).await?;
+        for claim in self.taken.clone() {
+            let look = claims::holder_request(self.context, self.account, &claim);
+            let answer = self.context.router().ask(look).await?;
+            self.touched.add(&answer);
+            // A twin of this attempt may have settled it: then they stay.
+            if Holder::parse(answer.ok()?)? == Holder::Free {
+                let value = functions::claim_value(self.account, &self.nonce);
+                claims::give_up(self.context, &claim, &value).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The error for a name that is not to be had. What an e-mail address is never gets into a message.
+pub(super) fn refusal(claim: Claim, taken: Taken) -> Error {
+    let what = if claim.kind() == Claim::LOGIN { "this login" } else { "this e-mail address" };
+    let text = match taken {
+        Taken::Wanted(_) => {
+            format!("{what} is being registered by somebody else; if that fails it is free within a minute")
+        }
+        _ => format!("{what} is taken"),
+    };
+    Error::new(ErrorKind::Conflict, text)
+}
+
+/// What is stored in an account's credentials under these names, whatever its state.
+pub(super) async fn credentials<const N: usize>(
+    context: &Context,
+    account: AccountId,
+    fields: [&str; N],
+    touched: &mut Touched,
+) -> Result<[Option<Vec<u8>>; N]> {
+    let command = Command::new("HMGET").arg(&context.keys().credentials(account));
+    let command = fields.iter().fold(command, |command, field| command.arg(*field));
+    let answer = context.router().ask(Request::read(context.slot(account), command)).await?;
+    touched.add(&answer);
+    let mut found = answer.ok()?.into_array()?.into_iter();
+    let mut next = || found.next().and_then(|field| field.bytes().ok().map(<[u8]>::to_vec));
+    Ok(std::array::from_fn(|_| next()))
+}
+
+/// What became of a write to an account's credentials or profile; true: it was done.
+pub(super) fn is_done(compared: Compared, account: AccountId) -> Result<bool> {
+    match compared {
+        Compared::Done => Ok(true),
+        Compared::Changed => Ok(false),
+        Compared::NoAccount => Err(no_account(account)),
+        Compared::JournalFull => {
+            let text =
+                format!("another change of account {account}'s names is under way; try again in a minute");
+            Err(Error::new(ErrorKind::Conflict, text))
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Claims: whose a name is, wherever the account lies, and whatever fails half-way.
+//!
+//! An account names its claims, and a claim names its account; only both together mean something. Whoever finds a claim
+//! taken looks at the account that it names: does that one say so too? An account that was to be registered and never was
+//! says so for a while only.
+
+use std::time::Duration;
+
+use crate::cluster::{Command, Request, Touched};
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::functions::{self, Holder, Mark};
+use crate::ids::{AccountId, Claim};
+use crate::{meters, rules};
+
+/// For so long nobody else ends an attempt: longer than any of its steps takes, failovers included.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Tries of taking a claim between others that take it.
+const TRIES_MAX: usize = 16;
+
+/// Milliseconds for which nobody else ends an attempt.
+pub(crate) fn patience_ms() -> u64 {
+    u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What came of taking a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is ours.
+    Ours,
+    /// That account has it.
+    Held(AccountId),
+    /// That account may get it within a minute, or lose it.
+    Wanted(AccountId),
+}
+
+fn request(context: &Context, claim: &Claim, command: Command) -> Request {
+    Request::write(context.keys().buckets().slot(context.keys().bucket_of_claim(claim)), command)
+}
+
+/// Whose a claim is said to be, and what exactly stands there.
+pub(crate) fn look_request(context: &Context, claim: &Claim) -> Request {
+    let slot = context.keys().buckets().slot(context.keys().bucket_of_claim(claim));
+    Request::read(slot, Command::new("GET").arg(&context.keys().claim(claim)))
+}
+
+/// Whether that account says so too.
+pub(crate) fn holder_request(context: &Context, account: AccountId, claim: &Claim) -> Request {
+    let keys = [context.keys().account(account), context.keys().credentials(account)];
+    Request::read(context.slot(account), functions::claim_holder(&keys, claim))
+}
+
+/// Takes a claim, unless somebody else has it, or is about to. `touched`: who was told so, and whose word that was.
+pub(crate) async fn take(
+    context: &Context,
+    claim: &Claim,
+    (account, attempt): (AccountId, &Mark),
+    touched: &mut Touched,
+) -> Result<Taken> {
+    let key = context.keys().claim(claim);
+    let value = functions::claim_value(account, attempt);
+    let mut seen = Vec::new();
+    for _ in 0..TRIES_MAX {
+        let command = functions::claim_take(key.clone(), &seen, &value);
+        let answer = context.router().ask(request(context, claim, command)).await?;
+        touched.add(&answer);
+        let Some(now) = functions::parse_taken(answer.ok()?)? else {
+            if !seen.is_empty() {
+                meters::claim_taken_over();
+            }
+            return Ok(Taken::Ours);
+        };
+        if now.is_empty() {
+            // Given up since.
+            seen = now;
+            continue;
+        }
+        let holder = AccountId::from_bytes(now.get(..8).unwrap_or(&now))?;
+        // One that our own account gave up, or that an attempt of ours has left.
+        if holder != account {
+            match free(context, holder, claim).await? {
+                Taken::Ours => {}
+                taken => return Ok(taken),
+            }
+        }
+        seen = now;
+    }
+    let text = "a name is taken and given up by others all the time; try again";
+    Err(Error::new(ErrorKind::Conflict, text))
+}
+
+/// Whether an account that a claim names has nothing to do with it (any more): then that is on replicas.
+async fn free(context: &Context, holder: AccountId, claim: &Claim) -> Result<Taken> {
+    let mut said = Touched::new();
+    for _ in 0..TRIES_MAX {
+        let answer = context.router().ask(holder_request(context, holder, claim)).await?;
+        said.add(&answer);
+        match Holder::parse(answer.ok()?)? {
+            Holder::Held => return Ok(Taken::Held(holder)),
+            Holder::Wanted { age_ms, .. } if age_ms < patience_ms() => return Ok(Taken::Wanted(holder)),
+            // It can't be confirmed any more once its attempt is over.
+            Holder::Wanted { attempt, .. } => {
+                _ = void(context, holder, &attempt, patience_ms(), &mut said).await?
+            }
+            Holder::Free => {
+                // Else a failover might bring the account back, without its name.
+                if rules::holds("fence_claim") {
+                    context.router().fence(&said).await?;
+                }
+                return Ok(Taken::Ours);
+            }
+        }
+    }
+    Ok(Taken::Wanted(holder))
+}
+
+/// Ends an attempt that is so old, and the account with it if it was to be registered by that. False: it is settled, ended,
+/// or not that old.
+pub(crate) async fn void(
+    context: &Context,
+    account: AccountId,
+    attempt: &[u8],
+    patience_ms: u64,
+    touched: &mut Touched,
+) -> Result<bool> {
+    let keys = context.keys();
+    let of = [keys.account(account), keys.credentials(account), keys.profile(account)];
+    let command = functions::claims_void(&of, attempt, patience_ms);
+    let answer = context.router().ask(Request::write(context.slot(account), command)).await?;
+    touched.add(&answer);
+    Ok(answer.ok()?.int()? == 1)
+}
+
+/// Gives a claim up, if it still is exactly that.
+pub(crate) async fn give_up(context: &Context, claim: &Claim, value: &[u8]) -> Result<()> {
+    let command = functions::string_drop(context.keys().claim(claim), value);
+    context.router().call(request(context, claim, command)).await.map(drop)
+}
+
+/// Gives up those of the claims that name this account, whichever attempt took them. That the account doesn't have them
+/// any more must be on replicas already.
+pub(crate) async fn give_up_all(context: &Context, account: AccountId, claims: &[Claim]) -> Result<()> {
+    let looks = claims.iter().map(|claim| look_request(context, claim)).collect();
+    let found = context.run_all(looks).await?;
+    for (claim, answer) in claims.iter().zip(found) {
+        match functions::parse_claim(&answer.ok()?)? {
+            Some((holder, value)) if holder == account => give_up(context, claim, &value).await?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What an account's credentials say of its claims.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    /// Its own.
+    pub(crate) held: Vec<Claim>,
+    /// Those that an attempt is to give it.
+    pub(crate) wanted: Vec<Claim>,
+    /// That attempt, and when it began (ms, by the clock of the node).
+    pub(crate) attempt: Option<(Vec<u8>, u64)>,
+}
+
+/// Reads what an account's credentials say of its claims.
+pub(crate) async fn of_account(
+    context: &Context,
+    account: AccountId,
+    touched: &mut Touched,
+) -> Result<Claims> {
+    let fields = Command::new("HMGET").arg(&context.keys().credentials(account));
+    let fields = ["c", "w", "n", "t"].iter().fold(fields, |command, field| command.arg(*field));
+    let answer = context.router().ask(Request::read(context.slot(account), fields)).await?;
+    touched.add(&answer);
+    let fields = answer.ok()?.into_array()?;
+    let [held, wanted, attempt, began] = fields.as_slice() else {
+        return Err(Error::internal("four fields were asked for"));
+    };
+    let claims = |stored: &crate::cluster::Reply| match stored.is_nil() {
+        true => Ok(Vec::new()),
+        false => Claim::parse_all(stored.bytes()?),
+    };
+    let attempt = (!attempt.is_nil()).then(|| attempt.bytes().map(<[u8]>::to_vec)).transpose()?;
+    let began = began.count().unwrap_or_default();
+    Ok(Claims {
+        held: claims(held)?,
+        wanted: claims(wanted)?,
+        attempt: attempt.map(|attempt| (attempt, began)),
+    })
+}

@@ -1,0 +1,204 @@
+//! Looking people up, by any of their names, many at once; and whether a password is theirs.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::{Registration, claims, names};
+use crate::account::Account;
+use crate::cluster::{Answer, Batch, Command, Reply, Request};
+use crate::error::{Error, ErrorKind, Result};
+use crate::functions;
+use crate::ids::{AccountId, Claim};
+use crate::meters;
+
+use super::profile::Profile;
+
+/// Names looked up in one call.
+const NAMES_MAX: usize = 1_000;
+
+/// What somebody is looked up by.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub enum Name {
+    /// An id.
+    Id(AccountId),
+    /// A login, in upper or lower case.
+    Login(String),
+    /// An e-mail address.
+    Email(String),
+}
+
+/// Without e-mail addresses.
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => write!(f, "Id({id})"),
+            Self::Login(login) => write!(f, "Login({login:?})"),
+            Self::Email(_) => f.write_str("Email(..)"),
+        }
+    }
+}
+
+/// An account with what it shows of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    /// The account, with its login and its counts.
+    pub account: Account,
+    /// What it shows of itself.
+    pub profile: Profile,
+}
+
+/// An account, and by which of its claims it was found; without one: by its id.
+type Candidate = (AccountId, Option<Claim>);
+
+impl Registration {
+    /// Looks people up, up to a thousand at once: one trip by ids, two by names. `None`: there is nobody of that name, or
+    /// what was given is none.
+    pub async fn find(&self, names: &[Name]) -> Result<Vec<Option<Person>>> {
+        if names.len() > NAMES_MAX {
+            return Err(Error::invalid(format!("{} names at once, at most {NAMES_MAX}", names.len())));
+        }
+        let candidates = self.candidates(names).await?;
+        let context = self.context();
+        let mut batch = Batch::new();
+        let mut known: HashMap<Candidate, Option<Person>> = HashMap::new();
+        let mut asked = Vec::new();
+        for candidate in candidates.iter().flatten() {
+            if known.insert(*candidate, None).is_some() {
+                continue;
+            }
+            let (id, claim) = *candidate;
+            let profile = Command::new("GET").arg(&context.keys().profile(id));
+            batch.push(context.account_request(id));
+            batch.push(Request::read(context.slot(id), profile));
+            if claim.is_some() {
+                let claims = Command::new("HGET").arg(&context.keys().credentials(id)).arg("c");
+                batch.push(Request::read(context.slot(id), claims));
+            }
+            asked.push(*candidate);
+        }
+        let mut answers = context.run_all(batch).await?.into_iter().map(Answer::ok);
+        let mut next = || answers.next().unwrap_or_else(|| Err(Error::internal("an answer is missing")));
+        for (id, claim) in asked {
+            let (account, profile) = (Account::parse(id, next()?)?, next()?);
+            let is_its_own = has_claim(&mut next, claim)?;
+            let account = account.filter(|account| account.is_there() && is_its_own);
+            let person = account.map(|account| {
+                let (_, profile) = Profile::parse(if profile.is_nil() { &[] } else { profile.bytes()? })?;
+                Ok::<_, Error>(Person { account, profile })
+            });
+            known.insert((id, claim), person.transpose()?);
+        }
+        let person = |candidate: Option<Candidate>| known.get(&candidate?)?.clone();
+        Ok(candidates.into_iter().map(person).collect())
+    }
+
+    /// Who it may be: what the claims say. That an account says so too is looked at later.
+    async fn candidates(&self, names: &[Name]) -> Result<Vec<Option<Candidate>>> {
+        let claim = |name: &Name| match name {
+            Name::Id(_) => None,
+            Name::Login(login) => names::login(login).ok().map(|(_, claim)| claim),
+            Name::Email(email) => names::email(email).ok().map(|(_, claim)| claim),
+        };
+        let claims: Vec<Option<Claim>> = names.iter().map(claim).collect();
+        let looks =
+            claims.iter().flatten().map(|claim| claims::look_request(self.context(), claim)).collect();
+        let mut answers = self.context().run_all(looks).await?.into_iter();
+        let mut found = Vec::with_capacity(names.len());
+        for (name, claim) in names.iter().zip(claims) {
+            found.push(match (name, claim) {
+                (Name::Id(id), _) => Some((*id, None)),
+                (_, None) => None,
+                (_, Some(claim)) => {
+                    let answer = answers.next().ok_or_else(|| Error::internal("an answer is missing"))?;
+                    functions::parse_claim(&answer.ok()?)?.map(|(id, _)| (id, Some(claim)))
+                }
+            });
+        }
+        Ok(found)
+    }
+
+    /// Who that is, if the password is right: by login or e-mail address. `None`: it is wrong, or there is nobody of that
+    /// name, which takes as long and as many commands to find out.
+    ///
+    /// Whether an account that is suspended may log in is the caller's to decide, and how often somebody may try.
+    /// [`ErrorKind::Overloaded`]: too many passwords wait to be looked at.
+    pub async fn check(&self, name: &str, password: &str) -> Result<Option<Account>> {
+        let context = self.context();
+        let by_email = name.contains('@');
+        let claim = if by_email { names::email(name) } else { names::login(name) };
+        let claim = claim.map_or_else(|_| nobodys(), |(_, claim)| claim);
+        let found = context.router().call(claims::look_request(context, &claim)).await?;
+        let id = functions::parse_claim(&found)?.map(|(id, _)| id);
+        // Somebody is asked for in any case.
+        let asked = id.map_or_else(|| AccountId::new(1 + (u64::from(claim.as_bytes()[1]) << 8)), Ok)?;
+        let secrets = Command::new("HMGET").arg(&context.keys().credentials(asked)).arg("h").arg("c");
+        let mut batch = Batch::new();
+        batch.push(context.account_request(asked));
+        batch.push(Request::read(context.slot(asked), secrets));
+        let mut answers = context.run_all(batch).await?.into_iter().map(Answer::ok);
+        let mut next = || answers.next().unwrap_or_else(|| Err(Error::internal("an answer is missing")));
+        let account = Account::parse(asked, next()?)?.filter(Account::is_there);
+        let secrets = next()?.into_array()?;
+        let [hash, held] = secrets.as_slice() else {
+            return Err(Error::internal("two fields were asked for"));
+        };
+        let is_its_own = id.is_some() && account.is_some() && holds(held, claim)?;
+        let hash = if is_its_own { secret(hash)? } else { None };
+        let is_right = self.passwords.is_hash_of(hash, bounded(password)).await?;
+        meters::password_checked(is_right);
+        Ok(account.filter(|_| is_right))
+    }
+
+    /// An account's e-mail address, if it has one. For itself and for moderators: no page shows it.
+    pub async fn email(&self, account: AccountId) -> Result<Option<String>> {
+        let context = self.context();
+        context.existing(account).await?;
+        let get = Command::new("HGET").arg(&context.keys().credentials(account)).arg("e");
+        let email = context.router().call(Request::read(context.slot(account), get)).await?;
+        Ok(secret(&email)?.filter(|email| !email.is_empty()))
+    }
+
+    /// The id of whoever has this login; [`ErrorKind::NotFound`]: nobody has.
+    pub async fn id_of(&self, login: &str) -> Result<AccountId> {
+        let found = self.find(&[Name::Login(login.to_owned())]).await?.into_iter().flatten().next();
+        let nobody = || Error::new(ErrorKind::NotFound, format!("nobody has the login {:?}", short(login)));
+        found.map(|person| person.account.id).ok_or_else(nobody)
+    }
+}
+
+/// A claim that nobody ever has.
+fn nobodys() -> Claim {
+    Claim::new(Claim::LOGIN, [0; 16])
+}
+
+/// As much of a password as may be one; what is longer is wrong anyway.
+fn bounded(password: &str) -> String {
+    if password.len() > super::PASSWORD_BYTES_MAX { String::new() } else { password.to_owned() }
+}
+
+/// What is secret, as text; an error doesn't tell what it is instead.
+fn secret(stored: &Reply) -> Result<Option<String>> {
+    if stored.is_nil() {
+        return Ok(None);
+    }
+    let text = stored
+        .text()
+        .map_err(|_| Error::internal("an account's credentials hold something else than text"))?;
+    Ok(Some(text.to_owned()))
+}
+
+/// As much of a name as a message needs.
+fn short(name: &str) -> String {
+    name.chars().take(super::LOGIN_CHARS_MAX).collect()
+}
+
+fn holds(held: &Reply, claim: Claim) -> Result<bool> {
+    if held.is_nil() { Ok(false) } else { Ok(Claim::parse_all(held.bytes()?)?.contains(&claim)) }
+}
+
+fn has_claim(next: &mut impl FnMut() -> Result<Reply>, claim: Option<Claim>) -> Result<bool> {
+    match claim {
+        None => Ok(true),
+        Some(claim) => holds(&next()?, claim),
+    }
+}

@@ -1,0 +1,124 @@
+//! Registration: logins and e-mail addresses that one account only has, passwords, profiles. Optional: accounts that were
+//! made without it know nothing of it.
+//!
+//! A name may hash to any bucket, and the account lies in its own: so a name is a *claim* there that names the account, and
+//! the account names its claims. `claims` says when one is free, `attempt` how an account gets some; `sign_up`, `change`
+//! and `lookup` are the calls. Not here: who is logged in, and how often somebody may try.
+//!
+//! Invariants kept here: an account is there only once all its claims are taken, and on replicas; a claim is taken from an
+//! account only once that one can't get it any more; what is secret lies in a key of its own, and gets into no message.
+
+#[cfg(feature = "registration")]
+mod attempt;
+#[cfg(feature = "registration")]
+mod change;
+pub(crate) mod claims;
+#[cfg(feature = "registration")]
+mod lookup;
+#[cfg(feature = "registration")]
+mod names;
+#[cfg(feature = "registration")]
+mod passwords;
+#[cfg(feature = "registration")]
+mod profile;
+#[cfg(feature = "registration")]
+mod sign_up;
+
+#[cfg(feature = "registration")]
+pub use self::{
+    attempt::Step,
+    lookup::{Name, Person},
+    names::{EMAIL_BYTES_MAX, LOGIN_BYTES_MAX, LOGIN_CHARS_MAX},
+    passwords::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN},
+    profile::{
+        BIO_CHARS_MAX, DISPLAY_NAME_CHARS_MAX, OWN_FIELDS_BYTES_MAX, PICTURE_BYTES_MAX,
+        PROFILE_FIELD_CHARS_MAX, PROFILE_FIELDS_MAX, Profile, ProfileUpdate,
+    },
+    sign_up::{Registered, SignUp},
+};
+
+#[cfg(feature = "registration")]
+mod handle {
+    use std::sync::Arc;
+
+    use super::passwords::Passwords;
+    use crate::context::Context;
+    use crate::engine::Engine;
+    use crate::error::{Error, Result};
+
+    /// What passwords cost, and how many at once.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct RegistrationSettings {
+        /// Memory that hashing a password takes, in KiB. Lower: stolen hashes are tried faster. The default is what OWASP
+        /// recommends for Argon2id.
+        pub memory_kib: u32,
+        /// How often that memory is gone through.
+        pub passes: u32,
+        /// Passwords hashed at once in this instance; each keeps a core busy for tens of milliseconds.
+        pub hashes_at_once: usize,
+        /// Passwords that wait for that; beyond it sign-ups and logins are refused as overloaded.
+        pub hashes_waiting: usize,
+    }
+
+    impl Default for RegistrationSettings {
+        fn default() -> Self {
+            Self {
+                memory_kib: 19 * 1024,
+                passes: 2,
+                hashes_at_once: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+                hashes_waiting: 256,
+            }
+        }
+    }
+
+    impl RegistrationSettings {
+        fn check(&self) -> Result<()> {
+            let rules = [
+                ((8..=4 * 1024 * 1024).contains(&self.memory_kib), "memory_kib must be 8 to 4,194,304"),
+                ((1..=100).contains(&self.passes), "passes must be 1 to 100"),
+                ((1..=1_024).contains(&self.hashes_at_once), "hashes_at_once must be 1 to 1,024"),
+                (self.hashes_waiting <= 100_000, "hashes_waiting must be at most 100,000"),
+            ];
+            match rules.iter().find(|(holds, _)| !holds) {
+                Some((_, rule)) => {
+                    Err(Error::invalid(format!("registration settings: {rule}; they are {self:?}")))
+                }
+                None => Ok(()),
+            }
+        }
+    }
+
+    /// Registration, on an engine. Copies are cheap and share everything.
+    ///
+    /// ```no_run
+    /// # async fn example(engine: tideline::Engine) -> tideline::Result<()> {
+    /// use tideline::registration::{Name, Registration, RegistrationSettings, SignUp};
+    ///
+    /// let registration = Registration::new(&engine, RegistrationSettings::default()).await?;
+    /// let ada = registration.sign_up(&SignUp::new("ada", "correct horse")).await?.id;
+    /// assert_eq!(registration.check("ADA", "correct horse").await?.map(|account| account.id), Some(ada));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[derive(Debug, Clone)]
+    pub struct Registration {
+        pub(super) engine: Engine,
+        pub(super) passwords: Arc<Passwords>,
+    }
+
+    impl Registration {
+        /// Registration for the tenant of an engine.
+        pub async fn new(engine: &Engine, settings: RegistrationSettings) -> Result<Self> {
+            settings.check()?;
+            let passwords = Arc::new(Passwords::new(&settings).await?);
+            Ok(Self { engine: engine.clone(), passwords })
+        }
+
+        pub(super) fn context(&self) -> &Context {
+            self.engine.context()
+        }
+    }
+}
+
+#[cfg(feature = "registration")]
+pub use handle::{Registration, RegistrationSettings};

@@ -1,0 +1,187 @@
+//! What an account shows of itself, as it is stored: 8 random bytes that change with each change, then JSON. What a later
+//! release has put in stays.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::functions::Mark;
+
+/// Characters of a display name.
+pub const DISPLAY_NAME_CHARS_MAX: usize = 100;
+/// Characters of a bio.
+pub const BIO_CHARS_MAX: usize = 5_000;
+/// Bytes of the URL of a picture.
+pub const PICTURE_BYTES_MAX: usize = 2_048;
+/// Fields that show on a profile.
+pub const PROFILE_FIELDS_MAX: usize = 16;
+/// Characters of a field's name, and of its value.
+pub const PROFILE_FIELD_CHARS_MAX: usize = 255;
+/// Bytes of all the caller's own fields, names and values.
+pub const OWN_FIELDS_BYTES_MAX: usize = 4_096;
+
+/// What an account shows of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Profile {
+    /// What it calls itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub display_name: String,
+    /// What it says about itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub bio: String,
+    /// URL of its picture.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub avatar: String,
+    /// URL of the picture above its page.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub header: String,
+    /// Names and values that show on its page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<(String, String)>,
+    /// The caller's own, shown to nobody by the engine: what it posts with by default, say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub own_fields: Vec<(String, String)>,
+    /// What a later release has written.
+    #[serde(flatten)]
+    later: Map<String, Value>,
+}
+
+/// What changes of a profile; `None` stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProfileUpdate {
+    /// What the account calls itself.
+    pub display_name: Option<String>,
+    /// What it says about itself.
+    pub bio: Option<String>,
+    /// URL of its picture.
+    pub avatar: Option<String>,
+    /// URL of the picture above its page.
+    pub header: Option<String>,
+    /// Names and values that show on its page, all of them.
+    pub fields: Option<Vec<(String, String)>>,
+    /// The caller's own, all of them.
+    pub own_fields: Option<Vec<(String, String)>>,
+}
+
+impl Profile {
+    /// Refuses what is too long, as `Invalid`.
+    pub fn check(&self) -> Result<()> {
+        chars("display name", &self.display_name, DISPLAY_NAME_CHARS_MAX)?;
+        chars("bio", &self.bio, BIO_CHARS_MAX)?;
+        for (what, url) in [("avatar", &self.avatar), ("header", &self.header)] {
+            if url.len() > PICTURE_BYTES_MAX {
+                return Err(Error::invalid(format!(
+                    "{what}: {} bytes, at most {PICTURE_BYTES_MAX}",
+                    url.len()
+                )));
+            }
+        }
+        if self.fields.len() > PROFILE_FIELDS_MAX {
+            return Err(Error::invalid(format!(
+                "{} fields, at most {PROFILE_FIELDS_MAX}",
+                self.fields.len()
+            )));
+        }
+        for (name, value) in &self.fields {
+            chars("name of a field", name, PROFILE_FIELD_CHARS_MAX)?;
+            chars("value of a field", value, PROFILE_FIELD_CHARS_MAX)?;
+        }
+        let own: usize = self.own_fields.iter().map(|(name, value)| name.len() + value.len()).sum();
+        if own > OWN_FIELDS_BYTES_MAX || self.own_fields.len() > OWN_FIELDS_BYTES_MAX / 8 {
+            return Err(Error::invalid(format!(
+                "{} fields of your own with {own} bytes: at most {} with {OWN_FIELDS_BYTES_MAX}",
+                self.own_fields.len(),
+                OWN_FIELDS_BYTES_MAX / 8
+            )));
+        }
+        Ok(())
+    }
+
+    pub(super) fn updated(mut self, update: &ProfileUpdate) -> Self {
+        let texts = [
+            (&mut self.display_name, &update.display_name),
+            (&mut self.bio, &update.bio),
+            (&mut self.avatar, &update.avatar),
+            (&mut self.header, &update.header),
+        ];
+        for (text, new) in texts {
+            new.as_ref().inspect(|new| text.clone_from(new));
+        }
+        for (fields, new) in [(&mut self.fields, &update.fields), (&mut self.own_fields, &update.own_fields)]
+        {
+            new.as_ref().inspect(|new| fields.clone_from(new));
+        }
+        self
+    }
+
+    pub(super) fn stored(&self, random: &Mark) -> Result<Vec<u8>> {
+        let mut stored = random.to_vec();
+        serde_json::to_writer(&mut stored, self).map_err(|e| Error::internal(format!("a profile: {e}")))?;
+        Ok(stored)
+    }
+
+    /// Reads what [`stored`](Self::stored) wrote, and the random bytes; nothing at all is an empty profile.
+    pub(super) fn parse(stored: &[u8]) -> Result<(Vec<u8>, Self)> {
+        if stored.is_empty() {
+            return Ok(Default::default());
+        }
+        let (random, json) = stored
+            .split_first_chunk::<8>()
+            .ok_or_else(|| Error::internal("a profile of less than 8 bytes"))?;
+        let profile =
+            serde_json::from_slice(json).map_err(|e| Error::internal(format!("a stored profile: {e}")))?;
+        Ok((random.to_vec(), profile))
+    }
+}
+
+fn chars(what: &str, text: &str, most: usize) -> Result<()> {
+    let chars = text.chars().count();
+    if chars <= most {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{what}: {chars} characters, at most {most}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_gives_back_what_it_was_and_what_a_later_release_has_put_in() {
+        let profile = Profile {
+            display_name: "Ada \u{1f30a}".into(),
+            fields: vec![("site".into(), "https://ada.example".into())],
+            ..Profile::default()
+        };
+        let (random, read) = Profile::parse(&profile.stored(&[7; 8]).unwrap()).unwrap();
+        assert_eq!((random, read), (vec![7; 8], profile));
+        let (_, later) = Profile::parse(b"12345678{\"bio\":\"hi\",\"pronouns\":[\"she\"]}").unwrap();
+        let update = ProfileUpdate { bio: Some("ho".into()), ..ProfileUpdate::default() };
+        let stored = later.updated(&update).stored(b"87654321").unwrap();
+        assert_eq!(stored, b"87654321{\"bio\":\"ho\",\"pronouns\":[\"she\"]}");
+        assert_eq!(Profile::parse(b"").unwrap().1, Profile::default());
+        assert!(Profile::parse(b"1234").is_err() && Profile::parse(b"12345678{").is_err());
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused() {
+        let base = Profile::default;
+        let long = |n: usize| "x".repeat(n + 1);
+        let field = |n| vec![(String::new(), long(n))];
+        let wrong = [
+            Profile { display_name: long(DISPLAY_NAME_CHARS_MAX), ..base() },
+            Profile { bio: long(BIO_CHARS_MAX), ..base() },
+            Profile { avatar: long(PICTURE_BYTES_MAX), ..base() },
+            Profile { header: long(PICTURE_BYTES_MAX), ..base() },
+            Profile { fields: vec![Default::default(); PROFILE_FIELDS_MAX + 1], ..base() },
+            Profile { fields: field(PROFILE_FIELD_CHARS_MAX), ..base() },
+            Profile { own_fields: field(OWN_FIELDS_BYTES_MAX), ..base() },
+            Profile { own_fields: vec![Default::default(); OWN_FIELDS_BYTES_MAX], ..base() },
+        ];
+        for profile in wrong {
+            assert!(profile.check().is_err(), "{profile:?}");
+        }
+        base().check().unwrap();
+    }
+}

@@ -1,0 +1,260 @@
+//! Signing up.
+
+use std::fmt;
+
+use super::attempt::{Attempt, Dies, Step, credentials, refusal};
+use super::claims::{self, Taken};
+use super::profile::Profile;
+use super::{Registration, names, passwords};
+use crate::account::{AccountState, NewAccount};
+use crate::cluster::{Request, Touched};
+use crate::context::draw;
+use crate::error::{Error, ErrorKind, Result};
+use crate::functions::{self, Holder, Mark, SignUpBegun};
+use crate::ids::{AccountId, Claim};
+use crate::meters;
+use crate::post::TOKEN_LEN_MAX;
+
+/// Somebody who wants an account.
+#[derive(Clone, Default)]
+pub struct SignUp {
+    /// The account itself.
+    pub account: NewAccount,
+    /// What it is called by others: letters, digits, `_`, and between them `-` and `.`. Upper and lower case are the same.
+    pub login: String,
+    /// Its e-mail address, if it has one. Whether it is its own is the caller's to find out.
+    pub email: Option<String>,
+    /// Its password.
+    pub password: String,
+    /// What it shows of itself.
+    pub profile: Profile,
+    /// 1 to 64 bytes by which signing up twice is recognized: the second time gives the same account.
+    pub token: Option<String>,
+}
+
+/// An account that was registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Registered {
+    /// Its id.
+    pub id: AccountId,
+    /// Whether it was there already: registered with the same token.
+    pub is_repeat: bool,
+}
+
+impl SignUp {
+    /// With a login and a password.
+    pub fn new(login: impl Into<String>, password: impl Into<String>) -> Self {
+        Self { login: login.into(), password: password.into(), ..Self::default() }
+    }
+
+    /// With an e-mail address.
+    #[must_use]
+    pub fn email(self, email: impl Into<String>) -> Self {
+        Self { email: Some(email.into()), ..self }
+    }
+
+    /// Makes signing up twice the same as once.
+    #[must_use]
+    pub fn token(self, token: impl Into<String>) -> Self {
+        Self { token: Some(token.into()), ..self }
+    }
+}
+
+/// Without what is secret.
+impl fmt::Debug for SignUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignUp")
+            .field("account", &self.account)
+            .field("login", &self.login)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A sign-up that makes sense.
+struct Checked {
+    login: String,
+    email: Option<String>,
+    /// In their order.
+    claims: Vec<Claim>,
+}
+
+impl SignUp {
+    fn checked(&self) -> Result<Checked> {
+        let (login, of_login) = names::login(&self.login)?;
+        let email = self.email.as_deref().map(names::email).transpose()?;
+        passwords::check(&self.password)?;
+        self.profile.check()?;
+        if let Some(token) = self.token.as_ref().filter(|token| !(1..=TOKEN_LEN_MAX).contains(&token.len())) {
+            let text = format!("token: {} bytes, allowed are 1 to {TOKEN_LEN_MAX}", token.len());
+            return Err(Error::invalid(text));
+        }
+        let (email, of_email) = email.unzip();
+        let mut claims: Vec<Claim> = [of_login].into_iter().chain(of_email).collect();
+        claims.sort_unstable();
+        Ok(Checked { login, email, claims })
+    }
+}
+
+impl Registration {
+    /// Registers an account. Once this returns, it is there, with all its names, on replicas too.
+    ///
+    /// [`ErrorKind::Conflict`]: somebody else has the login or the e-mail address, or is about to; nothing is left behind.
+    /// [`ErrorKind::Overloaded`]: too many passwords wait to be hashed. [`ErrorKind::Unknown`]: there may be the account;
+    /// with a token signing up again tells, without one logging in does.
+    pub async fn sign_up(&self, sign_up: &SignUp) -> Result<Registered> {
+        self.sign_up_until(sign_up, &|_| false).await
+    }
+
+    /// The same, but stops dead after the first step for which `dies` is true, as a killed process would.
+    #[doc(hidden)]
+    pub async fn sign_up_until(&self, sign_up: &SignUp, dies: Dies<'_>) -> Result<Registered> {
+        let registered = self.try_sign_up(sign_up, dies).await;
+        meters::registration(match &registered {
+            Ok(Registered { is_repeat: false, .. }) => "registered",
+            Ok(_) => "repeated",
+            Err(e) if matches!(e.kind(), ErrorKind::Conflict | ErrorKind::Invalid) => "refused",
+            Err(_) => "failed",
+        });
+        registered
+    }
+
+    async fn try_sign_up(&self, sign_up: &SignUp, dies: Dies<'_>) -> Result<Registered> {
+        let checked = sign_up.checked()?;
+        if let Some(repeated) = self.look_first(sign_up, &checked, dies).await? {
+            return Ok(repeated);
+        }
+        // Before anything is written: nothing that takes long comes between beginning and settling.
+        let hash = self.passwords.hash(sign_up.password.clone()).await?;
+        let id = match sign_up.account.id {
+            Some(id) => id,
+            None => self.engine.new_account_id().await?,
+        };
+        let mut attempt = self.attempt(id, draw(), checked.claims.clone(), dies);
+        self.begin(&mut attempt, sign_up, &checked, hash).await?;
+        attempt.at(Step::Begun)?;
+        self.finish(attempt).await?;
+        Ok(Registered { id, is_repeat: false })
+    }
+
+    fn attempt<'a>(
+        &'a self,
+        account: AccountId,
+        nonce: Mark,
+        claims: Vec<Claim>,
+        dies: Dies<'a>,
+    ) -> Attempt<'a> {
+        let (context, touched) = (self.context(), Touched::new());
+        Attempt { context, account, nonce, wanted: claims.clone(), taken: claims, touched, dies }
+    }
+
+    async fn finish(&self, mut attempt: Attempt<'_>) -> Result<()> {
+        attempt.take().await?;
+        attempt.settle(&[], &[]).await?;
+        match attempt.reread().await {
+            // A failover gave the name to somebody else: nobody was told of this account yet.
+            Err(e) if e.kind() == ErrorKind::Conflict => {
+                self.engine.delete_account(attempt.account).await?;
+                Err(e)
+            }
+            read => read,
+        }
+    }
+
+    /// Whether the names are to be had, as far as that can be told before a password is hashed. Some: it was us who have
+    /// got them, the last time that this was tried.
+    async fn look_first(
+        &self,
+        sign_up: &SignUp,
+        checked: &Checked,
+        dies: Dies<'_>,
+    ) -> Result<Option<Registered>> {
+        let context = self.context();
+        let looks = checked.claims.iter().map(|claim| claims::look_request(context, claim)).collect();
+        for (claim, answer) in checked.claims.iter().zip(context.run_all(looks).await?) {
+            let Some((holder, _)) = functions::parse_claim(&answer.ok()?)? else { continue };
+            if let Some(token) = &sign_up.token
+                && let Some(repeated) = self.repeated(holder, token, &checked.claims, dies).await?
+            {
+                return Ok(Some(repeated));
+            }
+            let answer = context.router().ask(claims::holder_request(context, holder, claim)).await?;
+            match Holder::parse(answer.ok()?)? {
+                Holder::Held => return Err(refusal(*claim, Taken::Held(holder))),
+                Holder::Wanted { age_ms, .. } if age_ms < claims::patience_ms() => {
+                    return Err(refusal(*claim, Taken::Wanted(holder)));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The account that was registered with the same token and claims, if it is that one; brought to its end if it had
+    /// not got there.
+    async fn repeated(
+        &self,
+        holder: AccountId,
+        token: &str,
+        claims: &[Claim],
+        dies: Dies<'_>,
+    ) -> Result<Option<Registered>> {
+        let context = self.context();
+        let mut touched = Touched::new();
+        let Some(account) = context.account(holder).await? else { return Ok(None) };
+        let [of_token, attempt] = credentials(context, holder, ["k", "n"], &mut touched).await?;
+        let said = claims::of_account(context, holder, &mut touched).await?;
+        if of_token.as_deref() != Some(token.as_bytes()) || (said.held != claims && said.wanted != claims) {
+            return Ok(None);
+        }
+        match (account.state, attempt) {
+            (AccountState::Deleted, _) => return Ok(None),
+            (AccountState::Unconfirmed, Some(nonce)) => {
+                let nonce = nonce.try_into().map_err(|_| Error::internal("an attempt has 8 bytes"))?;
+                self.finish(self.attempt(holder, nonce, claims.to_vec(), dies)).await?;
+            }
+            (AccountState::Unconfirmed, None) => return Ok(None),
+            // What the first time has written may not be on replicas yet.
+            _ => self.attempt(holder, draw(), claims.to_vec(), dies).reread().await?,
+        }
+        Ok(Some(Registered { id: holder, is_repeat: true }))
+    }
+
+    async fn begin(
+        &self,
+        attempt: &mut Attempt<'_>,
+        sign_up: &SignUp,
+        checked: &Checked,
+        hash: String,
+    ) -> Result<()> {
+        let context = self.context();
+        let (keys, id) = (context.keys(), attempt.account);
+        let of = [keys.account(id), keys.credentials(id), keys.profile(id)];
+        let mut record = sign_up.account.fields(draw());
+        record.retain(|(field, _)| *field != "s");
+        record.push(("un", checked.login.clone().into_bytes()));
+        record.push(("at", context.router().now_ms().to_string().into_bytes()));
+        let mut credentials = vec![("h", hash.into_bytes())];
+        credentials.extend(checked.email.clone().map(|email| ("e", email.into_bytes())));
+        credentials.extend(sign_up.token.clone().map(|token| ("k", token.into_bytes())));
+        let profile = sign_up.profile.stored(&draw())?;
+        let command =
+            functions::signup_begin(&of, &attempt.nonce, &attempt.wanted, &profile, &record, &credentials);
+        for _ in 0..2 {
+            let answer = context.router().ask(Request::write(context.slot(id), command.clone())).await?;
+            attempt.touched.add(&answer);
+            let SignUpBegun::There(state) = SignUpBegun::parse(answer.ok()?)? else { return Ok(()) };
+            // Somebody began to register that id, and never came back?
+            let left =
+                claims::of_account(context, id, &mut attempt.touched).await?.attempt.unwrap_or_default().0;
+            let is_left = AccountState::from_letter(state) == AccountState::Unconfirmed
+                && claims::void(context, id, &left, claims::patience_ms(), &mut attempt.touched).await?;
+            if !is_left {
+                break;
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!("there is an account {id} already, or it is being registered"),
+        ))
+    }
+}

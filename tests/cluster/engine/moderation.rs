@@ -1,0 +1,175 @@
+//! Locked accounts that open up, what moderators say of posts, reports.
+
+use std::time::Duration;
+
+use tideline::post::{Draft, Edit, PostRef, Visibility};
+use tideline::{
+    AccountId, AccountUpdate, Engine, ErrorKind, Followed, HiddenBecause, Moderation, NewAccount, NewReport,
+    Query, REPORTS_OPEN_MAX, ReportCategory, ReportQuery, Verdict,
+};
+
+use super::{accounts, drained, engine, engine_with, small, tenant, walk_home};
+
+async fn lock(engine: &Engine, account: AccountId, is_locked: bool) {
+    let update = AccountUpdate { is_locked: Some(is_locked), ..AccountUpdate::default() };
+    engine.update_account(account, &update).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_locked_account_posts_is_for_followers_unless_it_says_otherwise() {
+    let engine = engine().await;
+    let people = accounts(&engine, 2).await;
+    let (author, other) = (people[0], people[1]);
+    let said = async |draft: Draft| {
+        let id = engine.publish(author, &draft).await.unwrap().id;
+        engine.post(id).await.unwrap().unwrap().header().visibility
+    };
+    let seen = async || engine.read(other, &Query::profile(author)).await.unwrap().posts.len();
+    assert_eq!(said(Draft::text("open")).await, Visibility::Public);
+    lock(&engine, author, true).await;
+    assert_eq!(said(Draft::text("for followers")).await, Visibility::Followers);
+    assert_eq!(said(Draft::text("all the same").visibility(Visibility::Public)).await, Visibility::Public);
+    assert_eq!(said(Draft::text("quietly").visibility(Visibility::Unlisted)).await, Visibility::Unlisted);
+    assert_eq!(seen().await, 3);
+    lock(&engine, author, false).await;
+    assert_eq!(said(Draft::text("open again")).await, Visibility::Public);
+    assert_eq!(seen().await, 4);
+}
+
+#[tokio::test]
+async fn whoever_waits_follows_once_the_account_opens_up_also_when_the_instance_is_killed() {
+    let options = tenant(1_000);
+    let engine = engine_with(options.clone(), small()).await;
+    let people = accounts(&engine, 40).await;
+    let shy = engine.create_account(NewAccount { is_locked: true, ..NewAccount::default() }).await.unwrap();
+    for reader in &people {
+        assert_eq!(engine.follow(*reader, shy).await.unwrap(), Followed::Requested);
+    }
+    drained(&engine).await;
+    assert_eq!(engine.follow_requests(shy).await.unwrap().len(), people.len());
+    assert_eq!(engine.account(shy).await.unwrap().followers, 0);
+    engine.unfollow(people[0], shy).await.unwrap();
+    engine.reject(shy, people[1]).await.unwrap();
+    // A change of something else lets nobody in.
+    engine.update_account(shy, &AccountUpdate::default()).await.unwrap();
+    lock(&engine, shy, true).await;
+    drained(&engine).await;
+    assert_eq!(engine.account(shy).await.unwrap().followers, 0);
+    lock(&engine, shy, false).await;
+    // Whatever it was about to do.
+    engine.shutdown(Duration::ZERO).await.unwrap();
+    drop(engine);
+
+    let engine = engine_with(options, small()).await;
+    drained(&engine).await;
+    assert_eq!(engine.follow_requests(shy).await.unwrap(), []);
+    for (n, reader) in people.iter().enumerate() {
+        assert_eq!(engine.is_following(*reader, shy).await.unwrap(), n > 1, "{n}");
+    }
+    assert_eq!(engine.account(shy).await.unwrap().followers, people.len() as u64 - 2);
+    assert_eq!(engine.follow(people[0], shy).await.unwrap(), Followed::Following);
+}
+
+#[tokio::test]
+async fn what_a_moderator_hides_only_its_author_sees_and_no_edit_brings_it_back() {
+    let engine = engine().await;
+    let people = accounts(&engine, 3).await;
+    let (author, reader, other) = (people[0], people[1], people[2]);
+    for followed in [author, other] {
+        engine.follow(reader, followed).await.unwrap();
+    }
+    drained(&engine).await;
+    let bad = engine.publish(author, &Draft::text("bad")).await.unwrap().id;
+    let fine = engine.publish(author, &Draft::text("fine")).await.unwrap().id;
+    let repost = engine.publish(other, &Draft::repost(PostRef { id: bad, author })).await.unwrap().id;
+    drained(&engine).await;
+    assert_eq!(walk_home(&engine, reader, 10).await, [repost, fine, bad]);
+    engine.moderate(bad, Moderation { hidden: Some(true), ..Moderation::default() }).await.unwrap();
+    assert_eq!(walk_home(&engine, reader, 10).await, [fine]);
+    assert_eq!(engine.read(reader, &Query::profile(author)).await.unwrap().ids(), [fine]);
+    assert_eq!(walk_home(&engine, author, 10).await, [fine, bad]);
+    let verdicts = engine.inspect(reader).await.unwrap().page;
+    assert!(verdicts.iter().any(|entry| entry.verdict == Verdict::Hidden(HiddenBecause::HiddenByModerator)));
+    let refused =
+        engine.publish(reader, &Draft::text("so").reply_to(PostRef { id: bad, author })).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotFound);
+
+    engine.edit(author, bad, &Edit { text: Some("good".into()), ..Edit::default() }).await.unwrap();
+    assert_eq!(walk_home(&engine, reader, 10).await, [fine]);
+    engine.moderate(bad, Moderation { hidden: Some(false), sensitive: Some(true) }).await.unwrap();
+    assert_eq!(walk_home(&engine, reader, 10).await, [repost, fine, bad]);
+    let edit = Edit { sensitive: Some(false), ..Edit::default() };
+    engine.edit(author, bad, &edit).await.unwrap();
+    let post = engine.post(bad).await.unwrap().unwrap();
+    assert!(post.header().is_sensitive() && !post.header().is_hidden());
+    assert_eq!(post.content().text, "good");
+    engine.delete(author, bad).await.unwrap();
+    let gone = engine.moderate(bad, Moderation::default()).await.unwrap_err();
+    assert_eq!(gone.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn reports_are_listed_newest_first_resolved_and_bounded() {
+    let engine = engine().await;
+    let people = accounts(&engine, 12).await;
+    let moderator = people[0];
+    let post = engine.publish(people[1], &Draft::text("bad")).await.unwrap().id;
+    let report = |reporter: usize, target: usize| NewReport {
+        reporter: people[reporter],
+        target: people[target],
+        posts: vec![post],
+        category: ReportCategory::Spam,
+        comment: format!("number {reporter}"),
+    };
+    let mut ids = Vec::new();
+    for n in 2..12 {
+        ids.insert(0, engine.report(&report(n, 1 + n % 2)).await.unwrap());
+        // Ids of several buckets are ordered by their milliseconds.
+        tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+    let list = async |query: ReportQuery| engine.reports(&query).await.unwrap();
+    let all = list(ReportQuery::default()).await;
+    assert_eq!(all.iter().map(|report| report.id).collect::<Vec<_>>(), ids);
+    assert_eq!((&all[0].report, all[0].resolved_by), (&report(11, 2), None));
+    let mut paged = Vec::new();
+    let mut query = ReportQuery { limit: Some(3), ..ReportQuery::default() };
+    loop {
+        let page = list(query.clone()).await;
+        let Some(last) = page.last() else { break };
+        query.before = Some(last.id);
+        paged.extend(page.into_iter().map(|report| report.id));
+    }
+    assert_eq!(paged, ids);
+    let about = list(ReportQuery { target: Some(people[1]), ..ReportQuery::default() }).await;
+    assert!(about.len() == 5 && about.iter().all(|report| report.report.target == people[1]));
+
+    for _ in 0..2 {
+        engine.resolve_report(ids[4], moderator).await.unwrap();
+    }
+    assert_eq!(list(ReportQuery::default()).await.len(), 9);
+    let resolved = list(ReportQuery { resolved: true, ..ReportQuery::default() }).await;
+    assert_eq!((resolved.len(), resolved[0].id, resolved[0].resolved_by), (1, ids[4], Some(moderator)));
+    engine.reopen_report(ids[4]).await.unwrap();
+    let open = list(ReportQuery::default()).await;
+    let told = |reports: &[tideline::Report]| -> Vec<_> {
+        reports.iter().map(|report| (report.id, report.report.clone(), report.resolved_by)).collect()
+    };
+    assert_eq!(told(&open), told(&all));
+    assert!(list(ReportQuery { resolved: true, ..ReportQuery::default() }).await.is_empty());
+
+    // Nobody, oneself; and as many as there may be.
+    let nobody = NewReport { target: AccountId::new(4_711).unwrap(), ..report(2, 1) };
+    assert_eq!(engine.report(&nobody).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(engine.report(&report(1, 1)).await.unwrap_err().kind(), ErrorKind::Invalid);
+    let mut open = Vec::new();
+    let refused = loop {
+        match engine.report(&report(2, 3)).await {
+            Ok(id) => open.push(id),
+            Err(e) => break e,
+        }
+    };
+    assert_eq!(refused.kind(), ErrorKind::Overloaded);
+    assert!(open.len() <= REPORTS_OPEN_MAX as usize);
+    engine.resolve_report(open[0], moderator).await.unwrap();
+    engine.report(&report(2, 3)).await.unwrap();
+}

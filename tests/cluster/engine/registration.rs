@@ -1,0 +1,590 @@
+//! Names that one account only has: races, kills after each step, failovers, and what is left behind.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::future::join_all;
+use tideline::FindingKind::*;
+use tideline::cluster::{Command, Reply, Request};
+use tideline::post::Draft;
+use tideline::registration::{
+    Name, ProfileUpdate, Registered, Registration, RegistrationSettings, SignUp, Step,
+};
+use tideline::{
+    AccountId, AccountState, AccountUpdate, Engine, ErrorKind, FsckOptions, FsckReport, NewAccount,
+    StoreOptions,
+};
+
+use super::{at_key, drained, engine};
+use crate::harness::{PATIENCE, eventually, impatient, options, own, replicated};
+
+/// Passwords that cost little.
+fn settings() -> RegistrationSettings {
+    RegistrationSettings {
+        memory_kib: 8,
+        passes: 1,
+        hashes_waiting: 1_000,
+        ..RegistrationSettings::default()
+    }
+}
+
+async fn registration() -> (Engine, Registration) {
+    let engine = engine().await;
+    let registration = Registration::new(&engine, settings()).await.unwrap();
+    (engine, registration)
+}
+
+fn ada() -> SignUp {
+    SignUp::new("Ada", "correct horse").email("ada@example.org")
+}
+
+async fn fsck(engine: &Engine, repair: bool) -> FsckReport {
+    let options = FsckOptions { repair, pause: Duration::from_millis(50), ..FsckOptions::default() };
+    engine.fsck(&options, |_| {}).await.unwrap()
+}
+
+async fn is_clean(engine: &Engine) {
+    let report = fsck(engine, false).await;
+    assert!(report.findings.is_empty() && report.in_flight == 0, "{report:#?}");
+}
+
+/// How many keys of each kind the tenant has, but for clocks, journals and what fences write.
+async fn keys(engine: &Engine) -> BTreeMap<char, usize> {
+    let prefix = engine.store().keys().prefix().to_owned();
+    let every = Command::new("KEYS").arg(format!("{prefix}*"));
+    let mut found = BTreeMap::new();
+    for (_, keys) in engine.store().router().ask_primaries(&every).await {
+        for key in keys.unwrap().into_array().unwrap() {
+            let key = key.bytes().unwrap().to_vec();
+            let letter = key[key.iter().position(|b| *b == b'}').unwrap() + 1] as char;
+            if !"cjfiv".contains(letter) {
+                *found.entry(letter).or_default() += 1;
+            }
+        }
+    }
+    found
+}
+
+fn all_of(accounts: usize, claims: usize) -> BTreeMap<char, usize> {
+    [('a', accounts), ('n', claims), ('x', accounts), ('y', accounts)].into()
+}
+
+/// The account that a claim names, whether or not that one says so.
+async fn claimed(engine: &Engine) -> Vec<(Vec<u8>, u16, AccountId)> {
+    let store = engine.store();
+    let every = Command::new("KEYS").arg(format!("{}*", store.keys().prefix()));
+    let mut found = Vec::new();
+    for (_, keys) in store.router().ask_primaries(&every).await {
+        for key in keys.unwrap().into_array().unwrap() {
+            let key = key.bytes().unwrap().to_vec();
+            let at = key.iter().position(|b| *b == b'}').unwrap() + 1;
+            if key[at] != b'n' {
+                continue;
+            }
+            let slot = tideline::keys::slot_of_key(&key);
+            let value = say(engine, slot, &key, "GET", &[]).await;
+            found.push((key, slot, AccountId::from_bytes(&value.bytes().unwrap()[..8]).unwrap()));
+        }
+    }
+    found
+}
+
+async fn say(engine: &Engine, slot: u16, key: &[u8], command: &str, arguments: &[&[u8]]) -> Reply {
+    let command = arguments.iter().fold(Command::new(command).arg(key), |c, a| c.arg(*a));
+    engine.store().router().call(Request::write(slot, command)).await.unwrap()
+}
+
+/// As if an account's attempt had begun more than a minute ago.
+async fn is_old(engine: &Engine, account: AccountId) {
+    at_key(engine, 'x', account, "HSET", &["t", "1"]).await;
+}
+
+#[tokio::test]
+async fn a_name_is_ones_own_whatever_its_case_and_finds_everything() {
+    let (engine, registration) = registration().await;
+    let Registered { id, is_repeat } = registration.sign_up(&ada()).await.unwrap();
+    assert!(!is_repeat);
+    assert_eq!(keys(&engine).await, all_of(1, 2));
+    for taken in [
+        SignUp::new("aDA", "another one"),
+        SignUp::new("grace", "another one").email("ADA@example.org"),
+        SignUp::new("ada", "another one").email("new@example.org"),
+    ] {
+        let refused = registration.sign_up(&taken).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+        assert!(
+            refused.to_string().contains("taken") && !refused.to_string().contains("example"),
+            "{refused}"
+        );
+    }
+    assert_eq!(keys(&engine).await, all_of(1, 2));
+
+    let update = ProfileUpdate { display_name: Some("Ada L.".into()), ..ProfileUpdate::default() };
+    registration.update_profile(id, &update).await.unwrap();
+    let names = [
+        Name::Login("ADA".into()),
+        Name::Email("ada@EXAMPLE.org".into()),
+        Name::Id(id),
+        Name::Login("nobody".into()),
+        Name::Login("no login".into()),
+        Name::Id(AccountId::new(4_711).unwrap()),
+        Name::Login("ada".into()),
+    ];
+    let found = registration.find(&names).await.unwrap();
+    let ids: Vec<_> = found.iter().map(|person| person.as_ref().map(|person| person.account.id)).collect();
+    assert_eq!(ids, [Some(id), Some(id), Some(id), None, None, None, Some(id)]);
+    let person = found[0].clone().unwrap();
+    assert_eq!(
+        (person.account.login.as_deref(), person.profile.display_name.as_str()),
+        (Some("Ada"), "Ada L.")
+    );
+    assert!(person.account.registered_ms.unwrap() > 1_600_000_000_000);
+    assert_eq!(registration.email(id).await.unwrap().as_deref(), Some("ada@example.org"));
+
+    for (name, password, is_right) in [
+        ("ada", "correct horse", true),
+        ("Ada@Example.org", "correct horse", true),
+        ("ada", "Correct horse", false),
+        ("nobody", "correct horse", false),
+        ("no login", "correct horse", false),
+        ("ada@", "", false),
+    ] {
+        let account = registration.check(name, password).await.unwrap();
+        assert_eq!(account.map(|account| account.id), is_right.then_some(id), "{name} {password}");
+    }
+    registration.set_password(id, "battery staple").await.unwrap();
+    assert!(registration.check("ada", "correct horse").await.unwrap().is_none());
+    assert!(registration.check("ada", "battery staple").await.unwrap().is_some());
+    // What nobody may see is in no message about it.
+    assert!(!format!("{:?} {:?}", ada(), names[1]).contains("horse") && !format!("{names:?}").contains("@"));
+    is_clean(&engine).await;
+}
+
+#[tokio::test]
+async fn of_a_hundred_who_want_one_name_one_gets_it_and_the_others_leave_nothing() {
+    let (engine, registration) = registration().await;
+    let other = Registration::new(
+        &super::engine_with(
+            StoreOptions { prefix: engine.store().keys().prefix().to_owned(), ..super::tenant(40) },
+            super::small(),
+        )
+        .await,
+        settings(),
+    )
+    .await
+    .unwrap();
+    // All with one login; each with an address that two want.
+    let sign_ups: Vec<SignUp> =
+        (0..100).map(|n| SignUp::new("grace", "password").email(format!("{}@example.org", n / 2))).collect();
+    let racing = sign_ups.iter().enumerate().map(|(n, sign_up)| {
+        let registration = if n % 2 == 0 { &registration } else { &other };
+        registration.sign_up(sign_up)
+    });
+    let outcomes = join_all(racing).await;
+    let winners: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect();
+    assert_eq!(winners.len(), 1, "{winners:?}");
+    for refused in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
+        assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    }
+    assert_eq!(keys(&engine).await, all_of(1, 2));
+    assert_eq!(registration.id_of("grace").await.unwrap(), winners[0].id);
+    is_clean(&engine).await;
+}
+
+/// Every step after which a sign-up with a login and an e-mail address can be killed.
+const STEPS: [Step; 6] =
+    [Step::Begun, Step::Claimed(1), Step::Claimed(2), Step::Fenced, Step::Settled, Step::Reread];
+
+#[tokio::test]
+async fn whoever_is_killed_after_a_step_holds_a_name_for_a_minute_or_has_it() {
+    for step in STEPS {
+        let (engine, registration) = registration().await;
+        registration.sign_up_until(&ada(), &|at| at == step).await.unwrap_err();
+        // The claim may not be taken yet; the account is there only once it is settled.
+        let is_there = matches!(step, Step::Settled | Step::Reread);
+        let found = registration.find(&[Name::Login("ada".into())]).await.unwrap();
+        assert_eq!(found[0].is_some(), is_there, "{step:?}");
+        assert_eq!(registration.check("ada", "correct horse").await.unwrap().is_some(), is_there);
+        is_clean(&engine).await;
+        let again = registration.sign_up(&ada()).await;
+        match step {
+            Step::Begun => drop(again.unwrap()),
+            _ => assert_eq!(again.unwrap_err().kind(), ErrorKind::Conflict, "{step:?}"),
+        }
+        let all = keys(&engine).await;
+        if is_there {
+            assert_eq!(all, all_of(1, 2));
+            continue;
+        }
+        // A minute later: somebody else takes it, or fsck takes it away.
+        let left = unconfirmed(&engine).await;
+        assert_eq!(left.len(), 1, "{step:?}");
+        is_old(&engine, left[0]).await;
+        if step == Step::Begun {
+            let report = fsck(&engine, true).await;
+            assert_eq!(report.findings.keys().copied().collect::<Vec<_>>(), [AttemptLeft], "{report:#?}");
+        } else {
+            registration.sign_up(&ada()).await.unwrap();
+        }
+        assert_eq!(keys(&engine).await, all_of(1, 2), "{step:?}");
+        is_clean(&engine).await;
+    }
+}
+
+/// Accounts that are being registered.
+async fn unconfirmed(engine: &Engine) -> Vec<AccountId> {
+    let every = Command::new("KEYS").arg(format!("{}*", engine.store().keys().prefix()));
+    let mut found = Vec::new();
+    for (_, keys) in engine.store().router().ask_primaries(&every).await {
+        for key in keys.unwrap().into_array().unwrap() {
+            let key = key.bytes().unwrap();
+            let rest = &key[key.iter().position(|b| *b == b'}').unwrap() + 1..];
+            if rest[0] != b'a' {
+                continue;
+            }
+            let id = AccountId::from_bytes(&rest[1..]).unwrap();
+            if at_key(engine, 'a', id, "HGET", &["s"]).await.bytes().unwrap() == b"u" {
+                found.push(id);
+            }
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn fsck_alone_takes_away_what_killed_sign_ups_left() {
+    for step in &STEPS[..4] {
+        let (engine, registration) = registration().await;
+        registration.sign_up_until(&ada(), &|at| at == *step).await.unwrap_err();
+        is_clean(&engine).await;
+        is_old(&engine, unconfirmed(&engine).await[0]).await;
+        let report = fsck(&engine, false).await;
+        assert_eq!(
+            report.findings.keys().copied().collect::<Vec<_>>(),
+            [AttemptLeft],
+            "{step:?} {report:#?}"
+        );
+        assert!(!report.is_clean());
+        let report = fsck(&engine, true).await;
+        assert!(report.is_clean(), "{report:#?}");
+        assert_eq!(keys(&engine).await, BTreeMap::new(), "{step:?}");
+        is_clean(&engine).await;
+    }
+}
+
+#[tokio::test]
+async fn with_a_token_a_second_try_brings_the_first_one_to_its_end() {
+    for step in STEPS {
+        let (engine, registration) = registration().await;
+        let sign_up = ada().token("form-7");
+        registration.sign_up_until(&sign_up, &|at| at == step).await.unwrap_err();
+        let again = registration.sign_up(&sign_up).await.unwrap();
+        assert_eq!(again.is_repeat, step != Step::Begun, "{step:?}");
+        assert_eq!(registration.sign_up(&sign_up).await.unwrap(), Registered { is_repeat: true, ..again });
+        assert_eq!(registration.check("ada", "correct horse").await.unwrap().unwrap().id, again.id);
+        // Somebody else's token, or another name with the same one, is no repeat.
+        assert!(registration.sign_up(&ada().token("form-8")).await.is_err());
+        assert!(registration.sign_up(&SignUp { login: "bea".into(), ..sign_up }).await.is_err());
+        if step == Step::Begun {
+            is_old(&engine, unconfirmed(&engine).await[0]).await;
+            fsck(&engine, true).await;
+        }
+        assert_eq!(keys(&engine).await, all_of(1, 2), "{step:?}");
+        is_clean(&engine).await;
+    }
+}
+
+/// A process was frozen before it settled, for more than a minute; somebody else got the name; it woke up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_wakes_up_after_others_took_over_gets_nothing_and_leaves_nothing() {
+    let (engine, registration) = registration().await;
+    let winner = Mutex::new(None);
+    let meanwhile = |step| {
+        if step == Step::Fenced {
+            let (engine, registration) = (engine.clone(), registration.clone());
+            let runtime = tokio::runtime::Handle::current();
+            // On another thread: the sleeper must not go on meanwhile.
+            let taken = std::thread::spawn(move || {
+                runtime.block_on(async {
+                    is_old(&engine, unconfirmed(&engine).await[0]).await;
+                    registration.sign_up(&ada()).await.unwrap().id
+                })
+            });
+            *winner.lock().unwrap() = Some(taken.join().unwrap());
+        }
+        false
+    };
+    let refused = registration.sign_up_until(&ada(), &meanwhile).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    assert_eq!(registration.id_of("ada").await.unwrap(), winner.lock().unwrap().unwrap());
+    assert_eq!(keys(&engine).await, all_of(1, 2));
+    is_clean(&engine).await;
+}
+
+#[tokio::test]
+async fn an_account_that_is_being_registered_is_not_there() {
+    let (engine, registration) = registration().await;
+    let id = AccountId::new(77).unwrap();
+    let new = NewAccount { id: Some(id), ..NewAccount::default() };
+    let sign_up = SignUp { account: new.clone(), ..ada() };
+    registration.sign_up_until(&sign_up, &|at| at == Step::Fenced).await.unwrap_err();
+    let other = engine.create_account(NewAccount::default()).await.unwrap();
+    let not_found = [
+        engine.account(id).await.map(drop),
+        engine.follow(other, id).await.map(drop),
+        engine.follow(id, other).await.map(drop),
+        engine.mute(id, other).await,
+        engine.warm(id).await.map(drop),
+        engine.delete_account(id).await,
+        engine
+            .update_account(
+                id,
+                &AccountUpdate { state: Some(AccountState::Active), ..AccountUpdate::default() },
+            )
+            .await,
+        registration.set_login(id, "bea").await,
+        registration.set_password(id, "another one").await,
+        registration.update_profile(id, &ProfileUpdate::default()).await.map(drop),
+    ];
+    for (n, outcome) in not_found.into_iter().enumerate() {
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::NotFound, "{n}");
+    }
+    assert_eq!(engine.publish(id, &Draft::text("hello")).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(engine.create_account(new).await.unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(registration.sign_up(&sign_up).await.unwrap_err().kind(), ErrorKind::Conflict);
+    drained(&engine).await;
+    is_clean(&engine).await;
+    // The same id again, a minute later.
+    is_old(&engine, id).await;
+    assert_eq!(registration.sign_up(&sign_up).await.unwrap().id, id);
+    engine.follow(other, id).await.unwrap();
+    drained(&engine).await;
+    is_clean(&engine).await;
+}
+
+#[tokio::test]
+async fn names_change_and_the_old_ones_are_free_then() {
+    let (engine, registration) = registration().await;
+    let id = registration.sign_up(&ada()).await.unwrap().id;
+    let bea = registration.sign_up(&SignUp::new("bea", "password")).await.unwrap().id;
+    assert_eq!(registration.set_login(id, "BEA").await.unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(
+        registration.set_email(bea, Some("ada@example.org")).await.unwrap_err().kind(),
+        ErrorKind::Conflict
+    );
+    assert_eq!(keys(&engine).await, all_of(2, 3));
+    // Only another case; then another name.
+    registration.set_login(id, "ADA").await.unwrap();
+    assert_eq!(engine.account(id).await.unwrap().login.as_deref(), Some("ADA"));
+    registration.set_login(id, "Lovelace").await.unwrap();
+    registration.set_email(id, None).await.unwrap();
+    assert_eq!(keys(&engine).await, all_of(2, 2));
+    assert_eq!(registration.email(id).await.unwrap(), None);
+    registration.set_email(bea, Some("ada@example.org")).await.unwrap();
+    registration.set_login(bea, "ada").await.unwrap();
+    let found =
+        registration.find(&["ada", "bea", "lovelace"].map(|name| Name::Login(name.into()))).await.unwrap();
+    let ids: Vec<_> = found.into_iter().map(|person| person.map(|person| person.account.id)).collect();
+    assert_eq!(ids, [Some(bea), None, Some(id)]);
+    // An account that was made without a name gets one.
+    let plain = engine.create_account(NewAccount::default()).await.unwrap();
+    registration.set_login(plain, "carl").await.unwrap();
+    assert!(registration.check("carl", "password").await.unwrap().is_none());
+    registration.set_password(plain, "password").await.unwrap();
+    assert!(registration.check("carl", "password").await.unwrap().is_some());
+    is_clean(&engine).await;
+
+    engine.delete_account(bea).await.unwrap();
+    assert!(registration.check("ada", "password").await.unwrap().is_none());
+    assert!(
+        registration
+            .find(&[Name::Id(bea), Name::Login("ada".into())])
+            .await
+            .unwrap()
+            .iter()
+            .all(Option::is_none)
+    );
+    // At once, though its traces are still being taken away.
+    registration.sign_up(&SignUp::new("ada", "password")).await.unwrap();
+    drained(&engine).await;
+    let mut all = all_of(4, 3);
+    all.extend([('x', 3), ('y', 2)]);
+    assert_eq!(keys(&engine).await, all);
+    is_clean(&engine).await;
+}
+
+#[tokio::test]
+async fn a_change_that_is_killed_after_a_step_is_not_made_or_made() {
+    for step in [Step::Begun, Step::Claimed(1), Step::Fenced, Step::Settled, Step::Reread] {
+        let (engine, registration) = registration().await;
+        let id = registration.sign_up(&ada()).await.unwrap().id;
+        registration.set_login_until(id, "bea", &|at| at == step).await.unwrap_err();
+        let is_made = matches!(step, Step::Settled | Step::Reread);
+        let name = if is_made { "bea" } else { "ada" };
+        assert_eq!(registration.id_of(name).await.unwrap(), id, "{step:?}");
+        assert!(registration.check(name, "correct horse").await.unwrap().is_some());
+        let (other, taken) = if is_made { ("ada", None) } else { ("bea", Some(ErrorKind::Conflict)) };
+        assert!(registration.check(other, "correct horse").await.unwrap().is_none());
+        if is_made {
+            let report = fsck(&engine, true).await;
+            assert_eq!(report.findings.keys().copied().collect::<Vec<_>>(), [ClaimNeedless], "{report:#?}");
+            assert!(report.is_clean());
+        } else {
+            is_clean(&engine).await;
+            assert_eq!(
+                registration.set_login(id, "carl").await.unwrap_err().kind(),
+                ErrorKind::Conflict,
+                "under way"
+            );
+            if step != Step::Begun {
+                let refused = registration.sign_up(&SignUp::new(other, "password")).await;
+                assert_eq!(refused.err().map(|e| e.kind()), taken, "{step:?}");
+            }
+            is_old(&engine, id).await;
+        }
+        registration.sign_up(&SignUp::new(other, "password")).await.unwrap();
+        if step == Step::Begun {
+            assert!(fsck(&engine, true).await.is_clean());
+        }
+        assert_eq!(keys(&engine).await, all_of(2, 3), "{step:?}");
+        is_clean(&engine).await;
+    }
+}
+
+#[tokio::test]
+async fn claims_and_accounts_that_say_different_things_are_found() {
+    let (engine, registration) = registration().await;
+    let id = registration.sign_up(&SignUp::new("ada", "password")).await.unwrap().id;
+    let other = registration.sign_up(&SignUp::new("bea", "password")).await.unwrap().id;
+    let heals = async |wanted: &[tideline::FindingKind]| {
+        for repair in [false, true] {
+            let report = fsck(&engine, repair).await;
+            assert_eq!(report.findings.keys().copied().collect::<Vec<_>>(), wanted, "{report:#?}");
+        }
+        is_clean(&engine).await;
+    };
+    let (key, slot, _) = claimed(&engine).await.into_iter().find(|(.., of)| *of == id).unwrap();
+    // Lost in a failover.
+    say(&engine, slot, &key, "DEL", &[]).await;
+    heals(&[ClaimMissing]).await;
+    assert_eq!(registration.id_of("ada").await.unwrap(), id);
+    // Names somebody who is called otherwise.
+    let mut wrong = other.to_bytes().to_vec();
+    wrong.extend(b"12345678");
+    say(&engine, slot, &key, "SET", &[&wrong]).await;
+    assert!(registration.id_of("ada").await.is_err());
+    let report = fsck(&engine, true).await;
+    let kinds: Vec<_> = report.findings.keys().copied().collect();
+    assert_eq!((kinds, report.is_clean()), (vec![ClaimNeedless, ClaimMissing], true), "{report:#?}");
+    assert_eq!(registration.id_of("ada").await.unwrap(), id);
+    is_clean(&engine).await;
+    // Names nobody.
+    let mut nobody = AccountId::new(4_711).unwrap().to_bytes().to_vec();
+    nobody.extend(b"12345678");
+    let mut free = key.clone();
+    let last = free.len() - 1;
+    free[last] ^= 1;
+    let buckets = engine.store().keys().buckets();
+    let at = free.iter().position(|b| *b == b'}').unwrap() + 1;
+    let bucket = buckets.of_bytes(&free[at + 1..]);
+    free = [format!("{}{{{}}}", engine.store().keys().prefix(), buckets.tag(bucket)).as_bytes(), &free[at..]]
+        .concat();
+    say(&engine, buckets.slot(bucket), &free, "SET", &[&nobody]).await;
+    heals(&[ClaimNeedless]).await;
+    // Both say so: for people to decide.
+    let claim = at_key(&engine, 'x', id, "HGET", &["c"]).await.bytes().unwrap().to_vec();
+    let mut both = at_key(&engine, 'x', other, "HGET", &["c"]).await.bytes().unwrap().to_vec();
+    both.extend(&claim);
+    let of_other = {
+        let keys = engine.store().keys();
+        let bucket = keys.buckets().of_account(other.get());
+        let mut key = format!("{}{{{}}}x", keys.prefix(), keys.buckets().tag(bucket)).into_bytes();
+        key.extend(other.to_bytes());
+        (key, keys.buckets().slot(bucket))
+    };
+    say(&engine, of_other.1, &of_other.0, "HSET", &[b"c", &both]).await;
+    let report = fsck(&engine, true).await;
+    assert_eq!(report.findings.keys().copied().collect::<Vec<_>>(), [ClaimOfOther], "{report:#?}");
+    assert!(!report.is_clean());
+    // Without credentials its claim is nobody's, and nobody knows its password.
+    say(&engine, of_other.1, &of_other.0, "DEL", &[]).await;
+    let report = fsck(&engine, true).await;
+    assert_eq!(report.findings.keys().copied().collect::<Vec<_>>(), [ClaimNeedless, CredentialsMissing]);
+    // Of nobody.
+    let nobody = AccountId::new(4_711).unwrap();
+    registration.set_login(other, "bea").await.unwrap();
+    at_key(&engine, 'x', nobody, "HSET", &["h", "?"]).await;
+    at_key(&engine, 'y', nobody, "SET", &["?"]).await;
+    heals(&[KeyOrphaned]).await;
+}
+
+/// Primaries are killed one after the other while people sign up, each again and again until somebody says yes. What was
+/// acknowledged is there with its names, and nobody has a name twice.
+#[tokio::test]
+async fn names_are_ones_own_also_when_primaries_are_killed() {
+    let cluster = own(replicated()).await;
+    let options = StoreOptions { router: impatient(), ..options(cluster.urls()) };
+    let engine = super::engine_with(options, super::small()).await;
+    let registration = Registration::new(&engine, settings()).await.unwrap();
+    let is_over = AtomicBool::new(false);
+    let registered = Mutex::new(Vec::new());
+    let people = (0..6).map(|person| {
+        let (registration, is_over, registered) = (&registration, &is_over, &registered);
+        async move {
+            for n in 0.. {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                // Two want each login; each sign-up has an address and a token of its own.
+                let (login, mine) = (format!("n{}-{n}", person / 2), format!("{person}-{n}"));
+                let sign_up =
+                    SignUp::new(&login, "password").email(format!("{mine}@example.org")).token(mine.as_str());
+                for _ in 0..1_000 {
+                    match registration.sign_up(&sign_up).await {
+                        Ok(done) => {
+                            registered.lock().unwrap().push((login.clone(), mine.clone(), done.id));
+                            break;
+                        }
+                        Err(e) if e.to_string().contains("taken") => break,
+                        Err(e) => assert!(e.kind().is_retryable(), "{e:?}"),
+                    }
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+    });
+    let faults = async {
+        for _ in 0..2 {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let victim = cluster.primaries().await[0];
+            victim.kill().unwrap();
+            eventually("a replica takes over", async || cluster.primaries().await.len() == 3).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            cluster.restart(victim.index).await.unwrap();
+            cluster.wait_healthy(PATIENCE).await.unwrap();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    };
+    futures::future::join(join_all(people), faults).await;
+    let registered = registered.into_inner().unwrap();
+    println!("{} accounts were registered", registered.len());
+    assert!(registered.len() > 10);
+    let mut names = std::collections::HashMap::new();
+    for (login, mine, id) in &registered {
+        assert_eq!(names.entry(login.clone()).or_insert(*id), id, "{login} twice");
+        assert_eq!(registration.id_of(login).await.unwrap(), *id);
+        let by_email = registration.find(&[Name::Email(format!("{mine}@example.org"))]).await.unwrap();
+        assert_eq!(by_email[0].as_ref().unwrap().account.id, *id);
+    }
+    // Attempts that were ended on the way may have left something; a minute later it goes.
+    for left in unconfirmed(&engine).await {
+        is_old(&engine, left).await;
+    }
+    let report = fsck(&engine, true).await;
+    assert!(report.is_clean(), "{report:#?}");
+    let wrong = [ClaimOfOther, ClaimMissing, CredentialsMissing];
+    assert!(wrong.iter().all(|kind| !report.findings.contains_key(kind)), "{report:#?}");
+    is_clean(&engine).await;
+}
