@@ -91,7 +91,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("ties_compared", Scripted(social::like_in_a_socket)),
     ("ties_renewed", Scripted(social::unlike_in_a_socket)),
     ("list_of_nothing", Scripted(social::post_gone_while_it_is_liked)),
-    ("list_counted", Scripted(social::taken_back_while_it_is_listed)),
+    ("list_counted", Scripted(social::unlike_in_a_socket)),
     // Follower sets
     ("split_checked", Scripted(spreading::added_by_an_old_tree)),
     ("frozen_set", Scripted(spreading::added_while_it_is_spread)),

@@ -186,12 +186,16 @@ impl Client<'_> {
         }
     }
 
-    async fn publish(&self, plan: PostPlan) {
+    async fn publish(&self, mut plan: PostPlan) {
         let run = self.run;
         let mut references = [None, None];
-        for (reference, no) in references.iter_mut().zip([plan.original, plan.parent]) {
-            if let Some(no) = no {
+        for (reference, named) in references.iter_mut().zip([&mut plan.original, &mut plan.parent]) {
+            if let Some(no) = *named {
                 *reference = run.reference(no, |world| world.post(no).is_some_and(|p| p.is_unsure)).await;
+                // Of a plain repost its original is meant, whatever is said to the engine.
+                let original =
+                    run.world().post(no).filter(|post| post.is_plain_repost()).and_then(|p| p.original);
+                *named = original.or(Some(no));
                 if reference.is_none() {
                     run.count("publish", |counts| counts.skipped += 1);
                     self.never(plan.no);
@@ -230,11 +234,13 @@ impl Client<'_> {
         };
         match run.call(self.instance, Call::Publish { author: self.actor, post }).await {
             Ended::Done(Reply::Published { id, .. }) => {
-                {
-                    let mut world = run.world();
-                    world.published(plan.no, id, run.now());
+                // Who has reposted something already gets that repost, which is known as another post.
+                if run.world().by_id.get(&id).is_some_and(|no| *no != plan.no) {
+                    self.never(plan.no);
+                } else {
+                    run.world().published(plan.no, id, run.now());
+                    self.await_delivery(plan.no, id);
                 }
-                self.await_delivery(plan.no, id);
             }
             _ => self.never(plan.no),
         }
