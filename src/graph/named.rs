@@ -112,7 +112,8 @@ pub(crate) async fn settle_lists(
     Ok(Ended::Done)
 }
 
-/// The lists that a post names; `None`: there is no such post of that author (any more).
+/// The lists that a post names, or has named: an edit that names one again leaves nothing to do, so it must be there by
+/// then. `None`: there is no such post of that author (any more).
 async fn named_by(
     context: &Context,
     post: PostId,
@@ -128,7 +129,8 @@ async fn named_by(
         return Ok(None);
     }
     let post = Post::parse(stored.bytes()?)?;
-    Ok((post.header().author == author).then(|| post.lists()))
+    let all = || if rules::holds("listed_once_named") { post.lists_ever() } else { post.lists() };
+    Ok((post.header().author == author).then(all))
 }
 
 /// The lists among these whose account isn't there: deleted, or it never was.

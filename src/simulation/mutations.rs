@@ -138,6 +138,7 @@ const IN_RUST: &[&str] = &[
     "list_asks_post",
     "list_looked_again",
     "list_owner_again",
+    "listed_once_named",
     "mark_before_stamp",
     "marks_first",
     "mode_looked_at",

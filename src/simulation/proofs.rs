@@ -87,6 +87,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("fence_strike", Scripted(posts::delivery_is_lost)),
     ("fence_checkpoint", Scripted(posts::delivery_behind_the_checkpoint_is_lost)),
     // Lists of mentions and hashtags
+    ("listed_once_named", Scripted(lists::edited_before_it_is_listed)),
     ("list_looked_again", Scripted(lists::deleted_before_it_is_listed)),
     ("list_owner_again", Scripted(lists::buried_before_it_is_mentioned)),
     ("list_asks_post", Scripted(lists::hashtag_is_taken_away)),

@@ -13,7 +13,7 @@ use tideline::registration::{Name, ProfileUpdate, Registration, RegistrationSett
 use tideline::sharded::{Order, SetSettings, SortedSet};
 use tideline::{
     AccountId, AccountUpdate, Engine, Error, ErrorKind, FindingKind, FsckOptions, ImportedEdge, ImportedPost,
-    Moderation, NewAccount, NewReport, Query, ReportCategory, ReportQuery, Store, StoreOptions, Way,
+    Moderation, NewAccount, NewReport, Query, ReportCategory, ReportQuery, Social, Store, StoreOptions, Way,
 };
 
 use super::engine::small;
@@ -22,11 +22,11 @@ use super::harness::{Model, account, impatient, members, options, own, pairs, te
 /// What a user needs, nothing else: docs/testing.md lists it with the reasons.
 const RIGHTS: &str = "+info +time +config|get +cluster|nodes +asking +wait +function|load +function|list +fcall \
                       +fcall_ro +get +set +expire +type +unlink +del +rename +setrange +setbit +getrange +bitfield +bitfield_ro +zadd +zrem \
-                      +zcard +zrange +zscore +zmscore +zcount +zrangebyscore +zrevrangebyscore +hsetnx +hmget";
+                      +zcard +zrange +zscore +zcount +zrangebyscore +zrevrangebyscore +hsetnx +hmget";
 
 /// What an engine needs on top; docs/router.md has both lists.
 const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hgetall +hincrby +hkeys +hlen +hrandfield +hscan +hset +lindex +llen \
-                             +lpush +lrange +lset +ltrim +rpush +rpushx";
+                             +lpush +lrange +lset +ltrim +rpush +rpushx +zmscore";
 
 /// Uses a whole engine: import, publish, fan-out to local and spread followers, reads down to the end, fills, edges,
 /// requests, edits, deletions, inspection, sweep, shutdown.
@@ -77,7 +77,11 @@ async fn use_engine(options: StoreOptions) -> Result<(), Error> {
         query = query.after(next);
     }
     assert_eq!(seen, 47);
-    engine.read(reader, &Query::profile(star)).await?;
+    let social = Social::new(&engine);
+    social.like(reader, posts[0].id).await?;
+    social.bookmark(reader, posts[1].id).await?;
+    engine.read(reader, &Query::profile(star).marked().with_likers(3).with_replies(3)).await?;
+    social.unlike(reader, posts[0].id).await?;
     engine.edit(star, reply, &Edit { text: Some("oh well".into()), ..Edit::default() }).await?;
     engine.delete(star, reply).await?;
     engine.fanout(posts[0].id).await?;

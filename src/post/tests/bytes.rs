@@ -115,8 +115,8 @@ fn sections_and_flags_of_a_newer_release_survive_reading_writing_and_an_edit() {
 
 #[test]
 fn broken_headers_are_refused() {
-    refused(b"", "0 bytes, not 80");
-    refused(&plain()[..79], "79 bytes, not 80");
+    refused(b"", "0 bytes, not 84");
+    refused(&plain()[..83], "83 bytes, not 84");
     refused(&with(plain(), VERSION_OFFSET, &[2]), "format version 2, this release reads 1");
     refused(&with(plain(), VISIBILITY_OFFSET, &[4]), "visibility 4");
     refused(&with(plain(), AUTHOR_OFFSET, &[0; 8]), "account id 0");

@@ -6,7 +6,7 @@ use futures::future::LocalBoxFuture;
 use super::{Stage, close};
 use crate::post::{Draft, Edit, Tag};
 use crate::simulation::ends;
-use crate::simulation::gates::At;
+use crate::simulation::gates::{At, Gate};
 use crate::simulation::operations::TAGS;
 use crate::simulation::world::world;
 use crate::timeline::Query;
@@ -32,6 +32,30 @@ pub(in crate::simulation) fn deleted_before_it_is_listed() -> LocalBoxFuture<'st
         stage.engines[1].delete(author, post).await.expect("deleted");
         stage.turns().await;
         adding.open();
+        lists_are_right(&stage).await;
+    }
+    .boxed_local()
+}
+
+/// A post is edited twice before it is listed: it loses its hashtag, and gets it back.
+pub(in crate::simulation) fn edited_before_it_is_listed() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, _]) = Stage::with([1, 3]).await;
+        let posts = world(|w| w.keys.post_head(w.keys.bucket_of(author)));
+        let (looking, looked) =
+            (Gate::close(0, At::Before, "GET", &posts), Gate::close(0, At::After, "GET", &posts));
+        let draft = Draft::text("x").hashtags([TAGS[0]]);
+        let post = stage.engines[0].publish(author, &draft).await.expect("a post").id;
+        looking.reached().await;
+        let said = |hashtags: &[&str]| Edit {
+            hashtags: Some(hashtags.iter().map(|tag| (*tag).to_owned()).collect()),
+            ..Edit::default()
+        };
+        stage.engines[1].edit(author, post, &said(&[])).await.expect("an edit");
+        looking.open();
+        looked.reached().await;
+        stage.engines[1].edit(author, post, &said(&[TAGS[0]])).await.expect("an edit");
+        looked.open();
         lists_are_right(&stage).await;
     }
     .boxed_local()
