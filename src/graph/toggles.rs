@@ -43,6 +43,12 @@ impl Toggle {
     }
 }
 
+/// Of somebody who wants what is so already. It renews the stamps all the same: who has looked before and wants the
+/// opposite looks again, and a copy of such a change that lies in a frozen server's socket is void.
+fn nothing_left() -> Option<Intent> {
+    rules::holds("nothing_renews").then(Intent::default)
+}
+
 fn distinct(a: AccountId, b: AccountId) -> Result<()> {
     if a == b {
         return Err(Error::invalid(format!("account {a} cannot follow, mute, block or hide from itself")));
@@ -112,8 +118,7 @@ pub(crate) async fn follow(
                 return Err(Error::invalid(text));
             }
             if following.score(&author).await?.is_some() {
-                // It renews the stamps all the same: who looked at this follow before and wants to end it looks again.
-                return Ok(Some(Intent::default()));
+                return Ok(nothing_left());
             }
             if !card.is_locked {
                 return follow_intent(context, reader, author).map(Some);
@@ -176,7 +181,7 @@ pub(crate) async fn unfollow(context: &Arc<Context>, reader: AccountId, author: 
                 false => follows_not().await? && is_unasked().await?,
             };
             if is_nothing {
-                return Ok(None);
+                return Ok(nothing_left());
             }
             unfollow_intent(context, reader, author).map(Some)
         })
@@ -252,7 +257,7 @@ pub(crate) async fn toggle(
     apply(context, account, || {
         Box::pin(async {
             if set.score(&other).await?.is_some() == on {
-                return Ok(None);
+                return Ok(nothing_left());
             }
             let limit = context.settings.restrictions_max;
             let what_limit = match what {

@@ -143,6 +143,7 @@ const IN_RUST: &[&str] = &[
     "marks_first",
     "mode_looked_at",
     "newer_request",
+    "nothing_renews",
     "one_life",
     "own_change",
     "own_uncached",

@@ -43,6 +43,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("wanted_again", Backed("same_follow", follows::unblocked_and_followed_again)),
     ("same_request", Scripted(follows::another_request)),
     ("compare_and_set", Scripted(follows::unfollow_in_a_socket)),
+    ("nothing_renews", Scripted(follows::follow_in_a_socket)),
     ("greater", Scripted(follows::edge_comes_late)),
     ("remove_below", Scripted(follows::removal_stalls)),
     ("own_stamp", Scripted(follows::removal_stalls)),
@@ -54,7 +55,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("fence_edge", Scripted(follows::unfollow_is_lost)),
     ("fence_unmark", Scripted(follows::edge_is_lost_at_the_author)),
     ("edge_in_settle", Backed("fence_unmark", follows::edge_is_lost_at_the_reader)),
-    ("request_first", Scripted(follows::approved_while_it_unfollows)),
+    ("request_first", Backed("nothing_renews", follows::approved_while_it_unfollows)),
     ("newer_request", Scripted(follows::asked_again_while_it_is_listed)),
     // Push and pull
     ("marks_first", Scripted(modes::promoted)),

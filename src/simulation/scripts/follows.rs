@@ -12,6 +12,27 @@ use crate::simulation::truth::State;
 use crate::simulation::world::{Toggle, world};
 use crate::{AccountUpdate, Mode};
 
+/// H55: a follow lies in a frozen server's socket, and who sent it is dead. An unfollow finds nothing to do.
+pub(in crate::simulation) fn follow_in_a_socket() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        let lost = close(0, At::Lost, "change");
+        let followed = tokio::spawn(toggle(Toggle::Follow, stage.engines[0].clone(), reader, author));
+        super::pause(5).await;
+        world(|w| w.kill(0));
+        stage.unfollow(1, reader, author).await;
+        lost.deliver();
+        world(|w| {
+            if State::of(w, reader).following.contains_key(&author) {
+                w.violated("R follows X: its unfollow was acknowledged after that follow");
+            }
+        });
+        drop(followed);
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
 /// H21: an unfollow lies in a frozen server's socket; its repetition was acknowledged, and R follows again.
 pub(in crate::simulation) fn unfollow_in_a_socket() -> LocalBoxFuture<'static, ()> {
     async {
