@@ -1,15 +1,33 @@
 //! Load tests for Tideline: what was typed, and who does it. loadtest/README.md documents commands and their JSON.
 
 mod arrivals;
+mod bench;
+mod calibration;
+mod compare;
 mod cpu;
+mod drive;
+mod fairness;
 mod fanout;
+mod gauges;
+mod graph;
 mod members;
+mod page;
+mod plan;
 mod power_law;
+mod progress;
 mod report;
+mod scale;
+mod scenario;
+mod session;
 mod sets;
+mod stats;
+mod sweep;
+mod systems;
 mod tally;
 mod target;
 mod verify;
+mod weighted;
+mod workload;
 
 use std::process::ExitCode;
 
@@ -35,6 +53,16 @@ enum Command {
     Sets(sets::SetsArgs),
     /// Posts to many followers, and what a delivery costs, beside other ways to do the same.
     Fanout(fanout::FanoutArgs),
+    /// One workload through push, pull, both hybrids and the textbooks' pull.
+    Compare(compare::CompareArgs),
+    /// The comparison again and again, while the share of accounts that read grows.
+    Sweep(sweep::SweepArgs),
+    /// The same load per primary on more and more primaries, and posts to more and more followers.
+    Scale(scale::ScaleArgs),
+    /// Small posts while one of a million deliveries runs, and while none does.
+    Fairness(fairness::FairnessArgs),
+    /// What a service of some size needs, from measured costs, with every formula shown.
+    Plan(Box<plan::PlanArgs>),
     /// Random histories of everything that accounts do; every page, and in the end every timeline, is held against a
     /// naive model.
     Verify(verify::VerifyArgs),
@@ -57,6 +85,11 @@ async fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Sets(args) => sets::run(args).await,
         Command::Fanout(args) => fanout::run(args).await,
+        Command::Compare(args) => Box::pin(compare::run(args)).await,
+        Command::Sweep(args) => Box::pin(sweep::run(args)).await,
+        Command::Scale(args) => Box::pin(scale::run(args)).await,
+        Command::Fairness(args) => Box::pin(fairness::run(args)).await,
+        Command::Plan(args) => plan::run(&args),
         Command::Verify(args) => Box::pin(verify::run(args)).await,
         Command::VerifyWorker { setup } => verify::serve(&setup).await.map(|()| true),
     };

@@ -1,7 +1,8 @@
 //! Sizes by a power law, and picking by size: few accounts have most of the followers and of the traffic. Pure.
 
-use rand::RngExt as _;
 use rand::rngs::StdRng;
+
+use crate::weighted::Weighted;
 
 /// The account of rank r (from 1) has `largest / r^EXPONENT` followers.
 const EXPONENT: f64 = 0.8;
@@ -10,8 +11,7 @@ const EXPONENT: f64 = 0.8;
 #[derive(Debug, Clone)]
 pub(crate) struct PowerLaw {
     sizes: Vec<u64>,
-    /// Sum of the sizes up to and with this one.
-    sums: Vec<u64>,
+    weighted: Weighted,
 }
 
 impl PowerLaw {
@@ -21,11 +21,7 @@ impl PowerLaw {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to `largest`")]
         let size = |rank: u32| (f64::from(largest) / f64::from(rank).powf(EXPONENT)).round().max(1.0) as u64;
         let sizes: Vec<u64> = (1..=accounts).map(size).collect();
-        let sums = sizes.iter().scan(0, |sum, size| {
-            *sum += size;
-            Some(*sum)
-        });
-        Self { sums: sums.collect(), sizes }
+        Self { weighted: Weighted::new(sizes.iter().copied()), sizes }
     }
 
     /// The sizes, the largest first.
@@ -35,13 +31,12 @@ impl PowerLaw {
 
     /// All sizes together.
     pub(crate) fn total(&self) -> u64 {
-        self.sums.last().copied().unwrap_or(0)
+        self.weighted.total()
     }
 
     /// An account, the likelier the larger it is.
     pub(crate) fn pick(&self, random: &mut StdRng) -> usize {
-        let point = random.random_range(0..self.total());
-        self.sums.partition_point(|sum| *sum <= point)
+        self.weighted.pick(random)
     }
 }
 

@@ -14,6 +14,11 @@ use crate::tally::Summary;
 pub(crate) fn write_json(file: &Path, result: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(result)?;
     text.push('\n');
+    write(file, &text)
+}
+
+/// Writes a text to a file.
+pub(crate) fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))
 }
 

@@ -7,7 +7,8 @@ use tideline::local_cluster::{ClusterSpec, LocalCluster};
 
 use crate::cpu::{self, CpuTime};
 
-const PRIMARIES: u16 = 3;
+/// Of a cluster that is started here, unless a command says otherwise.
+pub(crate) const PRIMARIES: u16 = 3;
 
 /// Where the load goes.
 #[derive(Debug)]
@@ -19,13 +20,13 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Uses the cluster of these seeds; starts one if there are none, with so many replicas for each primary.
-    pub(crate) async fn open(seeds: Vec<String>, replicas: u16) -> anyhow::Result<Self> {
+    /// Uses the cluster of these seeds; starts one if there are none, with so many primaries, and replicas for each.
+    pub(crate) async fn open(seeds: Vec<String>, primaries: u16, replicas: u16) -> anyhow::Result<Self> {
         if !seeds.is_empty() {
             return Ok(Self::Foreign(seeds));
         }
-        eprintln!("Starting a cluster of {PRIMARIES} primaries with {replicas} replicas each.");
-        let spec = ClusterSpec::ephemeral().primaries(PRIMARIES).replicas(replicas);
+        eprintln!("Starting a cluster of {primaries} primaries with {replicas} replicas each.");
+        let spec = ClusterSpec::ephemeral().primaries(primaries).replicas(replicas);
         let cluster = LocalCluster::up(spec).await.context("no local cluster could be started")?;
         Ok(Self::Own(Box::new(cluster)))
     }

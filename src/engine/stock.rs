@@ -48,4 +48,11 @@ impl Engine {
     pub async fn stored_home(&self, reader: AccountId) -> Result<Vec<(u64, u64)>> {
         stored_posts(&self.context, reader).await
     }
+
+    /// Fan-outs and other journal entries that wait or are under way in this instance. For load tests only:
+    /// [`health`](Self::health) tells that and more.
+    #[doc(hidden)]
+    pub fn tasks(&self) -> usize {
+        self.context.tasks.len()
+    }
 }

@@ -26,6 +26,7 @@ struct Compose {
 struct Service {
     image: String,
     build: Option<String>,
+    #[serde(default)]
     command: Vec<String>,
     #[serde(default)]
     environment: BTreeMap<String, String>,
@@ -52,6 +53,10 @@ struct Service {
     _cap_drop: Option<Vec<String>>,
     #[serde(rename = "security_opt")]
     _security_opt: Option<Vec<String>>,
+    #[serde(rename = "extra_hosts")]
+    _extra_hosts: Option<Vec<String>>,
+    #[serde(default)]
+    ports: Vec<String>,
     #[serde(rename = "logging")]
     _logging: Logging,
 }
@@ -187,8 +192,34 @@ fn images_are_pinned() {
     let pulled = compose.services.values().filter(|s| s.build.is_none()).map(|s| s.image.as_str());
     for image in bases.chain(pulled) {
         let tag = image.rsplit_once(':').map_or("", |(_, tag)| tag);
-        let is_release = tag.starts_with(|c: char| c.is_ascii_digit()) || tag == "bookworm-slim";
+        let number = tag.strip_prefix('v').unwrap_or(tag);
+        let is_release = number.starts_with(|c: char| c.is_ascii_digit()) || tag == "bookworm-slim";
         assert!(is_release, "{image} may be another one tomorrow");
+    }
+}
+
+#[test]
+fn what_opens_a_port_opens_it_for_this_machine_alone() {
+    let compose = compose();
+    let ports: Vec<&String> = compose.services.values().flat_map(|service| &service.ports).collect();
+    assert!(!ports.is_empty() && ports.iter().all(|port| port.starts_with("127.0.0.1:")), "{ports:?}");
+}
+
+#[test]
+fn prometheus_scrapes_where_tideline_serves_and_grafana_asks_prometheus() {
+    let compose = compose();
+    let deployed = |name: &str| fs::read_to_string(crate::deployed(name)).unwrap();
+    let (scraped, asked) = (deployed("prometheus.yml"), deployed("grafana/datasources.yml"));
+    let port = compose.services["tideline"].command.last().unwrap().rsplit_once(':').unwrap().1.to_owned();
+    assert!(scraped.contains(&format!("tideline:{port}")), "{scraped}");
+    assert!(asked.contains("http://prometheus:9090"), "{asked}");
+    let provider = deployed("grafana/dashboards.yml");
+    let folder = provider.lines().find_map(|line| line.trim().strip_prefix("path: ")).unwrap();
+    let dashboard = format!("{folder}/tideline.json");
+    assert!(mounts(&compose.services["grafana"]).any(|(_, target)| target == dashboard), "{dashboard}");
+    // A plain `up` starts neither.
+    for name in ["prometheus", "grafana"] {
+        assert_eq!(compose.services[name].profiles, ["metrics"]);
     }
 }
 

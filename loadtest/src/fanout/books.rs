@@ -3,10 +3,10 @@
 use tideline::cluster::{Batch, Command, Request};
 use tideline::keys::slot_of_key;
 
-use super::bench::Bench;
 use super::followers::home_key;
 use super::system::Look;
 use super::world::{old_entry, owner_id};
+use crate::bench::Bench;
 
 /// Homes filled in one batch.
 const FILL_BATCH: usize = 300;

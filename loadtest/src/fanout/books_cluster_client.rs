@@ -10,11 +10,11 @@ use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 
 use super::args::FanoutArgs;
-use super::bench::Bench;
 use super::deliveries::Deliveries;
 use super::system::{Look, System};
 use super::world::post_id;
 use super::{books, followers};
+use crate::bench::Bench;
 
 /// Pipelines under way at a time, of all posts together. With 64 a delivery cost 17 % more; with 1,024 and 4,096 the
 /// same, and also with TCP_NODELAY.

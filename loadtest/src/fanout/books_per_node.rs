@@ -5,11 +5,11 @@ use futures::stream::TryStreamExt as _;
 use tideline::cluster::Batch;
 
 use super::args::FanoutArgs;
-use super::bench::{Bench, run};
 use super::deliveries::Deliveries;
 use super::system::{Look, System};
 use super::world::post_id;
 use super::{books, followers};
+use crate::bench::{Bench, run};
 
 /// Followers whose deliveries go into one batch, which the router makes into pipelines of 500.
 pub(super) const BATCH: usize = 5_000;

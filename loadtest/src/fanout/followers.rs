@@ -5,8 +5,8 @@ use futures::stream;
 use tideline::cluster::{Command, Request, Router};
 use tideline::keys::slot_of_key;
 
-use super::bench::Bench;
 use super::world::owner_id;
+use crate::bench::Bench;
 
 /// Followers read at a time, as in "Redis in Action".
 const PAGE: u64 = 1_000;

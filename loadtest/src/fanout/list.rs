@@ -9,12 +9,12 @@ use tideline::cluster::{Batch, Command, Request};
 use tideline::keys::slot_of_key;
 
 use super::args::FanoutArgs;
-use super::bench::{Bench, run};
 use super::books_per_node::{BATCH, BATCHES_AT_ONCE};
 use super::deliveries::Deliveries;
 use super::followers;
 use super::system::{Look, System};
 use super::world::{old_entry, owner_id, post_id};
+use crate::bench::{Bench, run};
 
 /// Homes filled in one batch.
 const FILL_BATCH: usize = 150;

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::args::FanoutArgs;
-use super::bench::Bench;
 use super::deliveries::{Delivered, Deliveries, Times};
-use super::stats::median;
 use super::system::{Kind, System};
 use super::world::World;
+use crate::bench::Bench;
 use crate::cpu;
 use crate::report::count;
+use crate::stats::median;
 
 /// Homes looked at after a turn, of the last post's followers.
 const LOOKS: usize = 200;

@@ -5,18 +5,15 @@
 //! emptied before.
 
 mod args;
-mod bench;
 mod books;
 mod books_cluster_client;
 mod books_per_node;
-mod calibration;
 mod deliveries;
 mod followers;
 mod list;
 mod measure;
 mod memory;
 mod outcome;
-mod stats;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -25,14 +22,20 @@ mod world;
 
 use std::collections::BTreeMap;
 
+use anyhow::Context as _;
+
+use crate::bench::Bench;
+use crate::calibration::{self, Calibrated, Calibration};
 use crate::report;
+use crate::target::PRIMARIES;
 pub(crate) use args::FanoutArgs;
-use bench::Bench;
-use calibration::{Calibrated, Calibration};
 use measure::Turn;
 use outcome::Outcome;
 use system::Kind;
+pub(crate) use system::System;
+pub(crate) use tideline::Tideline;
 use world::World;
+pub(crate) use world::drawn_homes;
 
 /// Replicas of each primary in the rows with replicas.
 const REPLICAS: u16 = 1;
@@ -66,6 +69,45 @@ pub(crate) async fn run(args: FanoutArgs) -> anyhow::Result<bool> {
     Ok(outcome.is_right())
 }
 
+/// What deliveries to so many followers have cost.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+pub(crate) struct FollowersCost {
+    pub(crate) followers: u64,
+    pub(crate) server_us: f64,
+    pub(crate) client_us: f64,
+    /// Until a post's last delivery.
+    pub(crate) last_seconds: f64,
+}
+
+/// Posts of accounts with so many followers, with the engine alone.
+pub(crate) async fn cost_of_ours(followers: u64, seed: u64) -> anyhow::Result<FollowersCost> {
+    #[derive(Debug, clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: FanoutArgs,
+    }
+    let typed =
+        format!("fanout --followers {followers} --background-homes 20000 --systems tideline --rounds 3");
+    let Typed { args } = clap::Parser::try_parse_from(typed.split(' '))?;
+    args.check()?;
+    let world = World::new(&args, seed);
+    memory::check(&args, &world)?;
+    let bench = Bench::open(&[], PRIMARIES, 0).await?;
+    let turn = measure::turn(&bench, &args, &world, Kind::Tideline).await;
+    bench.close().await?;
+    let samples = turn?.samples;
+    let middle = |figure: &dyn Fn(&measure::Sample) -> Option<f64>| {
+        let all: Option<Vec<f64>> = samples.iter().map(figure).collect();
+        crate::stats::median(&all.unwrap_or_default()).context("CPU time cannot be read on this machine")
+    };
+    Ok(FollowersCost {
+        followers,
+        server_us: middle(&|sample| sample.server_us)?,
+        client_us: middle(&|sample| sample.client_us)?,
+        last_seconds: middle(&|sample| Some(sample.times.last.as_secs_f64()))?,
+    })
+}
+
 /// Lets systems take turns on a cluster, which is closed at the end, whatever happened.
 async fn on_cluster(
     args: &FanoutArgs,
@@ -73,7 +115,7 @@ async fn on_cluster(
     replicas: u16,
     kinds: &[Kind],
 ) -> anyhow::Result<Passes> {
-    let bench = Bench::open(&args.cluster, replicas).await?;
+    let bench = Bench::open(&args.cluster, PRIMARIES, replicas).await?;
     if !bench.target.is_own() {
         eprintln!("The keys of this run begin with `{}`; they are removed at the end.", bench.prefix);
     }

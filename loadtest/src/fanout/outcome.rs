@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use super::REPLICAS;
 use super::args::FanoutArgs;
-use super::calibration::Calibration;
 use super::measure::{Sample, Turn};
-use super::stats::{Spread, median};
 use super::system::Kind;
 use super::world::World;
+use crate::calibration::Calibration;
 use crate::report;
+use crate::stats::{Spread, median};
 
 /// The system that the others are baselines for.
 pub(crate) const OURS: &str = "tideline";
@@ -221,13 +221,7 @@ impl fmt::Display for Outcome {
             }
         }
         let Some(calibration) = &self.calibration else { return Ok(()) };
-        let (rate, cpu) = (calibration.operations_per_second, calibration.cpu_us_per_operation);
-        let Spread { lowest, highest } = calibration.cpu_us_spread;
-        writeln!(
-            f,
-            "redis-benchmark -c 12 -P 500 meanwhile: {rate:.0} small ZADDs a second, {cpu:.2} us each \
-             ({lowest:.2}-{highest:.2})"
-        )
+        writeln!(f, "{calibration}")
     }
 }
 

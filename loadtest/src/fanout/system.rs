@@ -4,12 +4,12 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 
 use super::args::FanoutArgs;
-use super::bench::Bench;
 use super::books_cluster_client::BooksClusterClient;
 use super::books_per_node::BooksPerNode;
 use super::deliveries::Deliveries;
 use super::list::MisskeyList;
 use super::tideline::{HOME_POSTS, Tideline};
+use crate::bench::Bench;
 
 /// A way to keep homes and to deliver posts to them. It lives from one emptying of the servers to the next.
 ///

@@ -6,10 +6,10 @@ use tideline::cluster::RouterSettings;
 use tideline::post::Draft;
 use tideline::{AccountId, Engine, NewAccount, PushOnly, StoreOptions};
 
-use super::bench::Bench;
 use super::deliveries::Deliveries;
 use super::system::{Look, System};
 use super::world::{old_entry, owner_id};
+use crate::bench::Bench;
 use crate::members::{account_id, stamp_at_start};
 
 /// Posts that a home guarantees, with the default settings.
@@ -33,6 +33,10 @@ impl<'a> Tideline<'a> {
         // Deliveries are what is measured: also of accounts that a policy would have pulled.
         let engine = Engine::builder().store(store).policy(PushOnly).start().await?;
         Ok(Self { bench, engine })
+    }
+
+    pub(crate) fn engine(&self) -> Engine {
+        self.engine.clone()
     }
 
     async fn fill_homes(&self, homes: u64) -> anyhow::Result<()> {

@@ -43,17 +43,19 @@ impl World {
 
     /// The homes of an account's followers, drawn from all homes, in random order.
     pub(crate) fn followers_of(&self, author: u64) -> Vec<u64> {
-        let mut rng = StdRng::seed_from_u64(self.seed ^ (author << 32));
-        index::sample(&mut rng, to_usize(self.homes), to_usize(self.followers))
-            .iter()
-            .map(|home| home as u64)
-            .collect()
+        drawn_homes(self.seed, author, self.homes, self.followers)
     }
 
     /// Follower entries of all accounts.
     pub(crate) fn edges(&self) -> u64 {
         self.authors * self.followers
     }
+}
+
+/// The homes of an account's followers, drawn from so many, in random order.
+pub(crate) fn drawn_homes(seed: u64, author: u64, homes: u64, followers: u64) -> Vec<u64> {
+    let mut rng = StdRng::seed_from_u64(seed ^ (author << 32));
+    index::sample(&mut rng, to_usize(homes), to_usize(followers)).iter().map(|home| home as u64).collect()
 }
 
 /// The id of the account that a home belongs to.

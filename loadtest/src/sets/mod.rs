@@ -1,11 +1,10 @@
 //! `loadtest sets`: follower sets of very different sizes under follows, unfollows and reads, then compared.
 //!
-//! `plan` decides what is done, `drive` when, `perform` does it; `record` holds what was acknowledged, `compare`
+//! `plan` decides what is done and when, `perform` does it; `record` holds what was acknowledged, `compare`
 //! holds the sets against it. Plan, record and comparison do no I/O.
 
 mod args;
 mod compare;
-mod drive;
 mod outcome;
 mod perform;
 mod plan;
@@ -19,9 +18,10 @@ use anyhow::Context as _;
 use tideline::{Store, StoreOptions};
 
 use crate::arrivals::Arrivals;
+use crate::drive;
 use crate::power_law::PowerLaw;
 use crate::report;
-use crate::target::Target;
+use crate::target::{PRIMARIES, Target};
 pub(crate) use args::SetsArgs;
 use outcome::Outcome;
 use perform::Performer;
@@ -35,7 +35,7 @@ const STOCK_MAX: Duration = Duration::from_secs(600);
 /// Runs the test; true if nothing was wrong.
 pub(crate) async fn run(args: SetsArgs) -> anyhow::Result<bool> {
     args.check()?;
-    let target = Target::open(args.cluster.clone(), REPLICAS).await?;
+    let target = Target::open(args.cluster.clone(), PRIMARIES, REPLICAS).await?;
     let outcome = load(&args, &target).await;
     // Also after a failure: what we started goes, and its end is not what the caller wants to hear of then.
     let closed = target.close().await;
@@ -82,7 +82,10 @@ async fn load(args: &SetsArgs, target: &Target) -> anyhow::Result<Outcome> {
     let plan = Plan::new(law, start, args.writers_percent, arrivals, seed ^ u64::MAX);
     let (cpu_before, began) = (target.cpu_time(), Instant::now());
     let length = Duration::from_secs(args.seconds.into());
-    let punctuality = drive::drive(&performer, plan, length, args.concurrency).await?;
+    let punctuality = {
+        let planned = plan.map(|planned| (planned.at, planned));
+        drive::open(&performer, planned, length, args.concurrency, perform::OPERATION_MAX).await?
+    };
     let wall = began.elapsed();
     let cpu = target.cpu_time().since(&cpu_before);
 

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::args::SetsArgs;
 use super::compare::Differences;
-use super::drive::Punctuality;
 use super::perform::{Performer, WRONG_ANSWER};
 use super::plan::Action;
 use crate::cpu::{self, CpuTime};
+use crate::drive::Punctuality;
 use crate::report;
 use crate::tally::{Counts, Summary};
 

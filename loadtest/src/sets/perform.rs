@@ -7,6 +7,7 @@ use tideline::sharded::{Order, SortedSet};
 
 use super::plan::{Action, Planned};
 use super::record::Record;
+use crate::drive::Perform;
 use crate::members::{account_id, member_id, stamp_of_change};
 use crate::tally::Tally;
 
@@ -27,6 +28,16 @@ pub(crate) struct Performer {
     tallies: [Tally; Action::ALL.len()],
 }
 
+impl Perform<Planned> for Performer {
+    async fn perform(&self, planned: Planned, due: Instant) {
+        self.carry_out(&planned, due).await;
+    }
+
+    fn dropped(&self, planned: &Planned) {
+        self.tally(planned.action).dropped();
+    }
+}
+
 impl Performer {
     pub(crate) fn new(sets: Vec<SortedSet<AccountId>>) -> Self {
         let record = Record::new(sets.len());
@@ -38,8 +49,7 @@ impl Performer {
         &self.tallies[action as usize]
     }
 
-    /// Does it; `due` is where its latency begins.
-    pub(crate) async fn perform(&self, planned: &Planned, due: Instant) {
+    async fn carry_out(&self, planned: &Planned, due: Instant) {
         let is_change = matches!(planned.action, Action::Follow | Action::Unfollow);
         if is_change && !self.record.begin(planned.account, planned.member) {
             self.tally(planned.action).overlapping();

@@ -33,9 +33,9 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Connects; starts a cluster with so many replicas if there are no seeds.
-    pub(crate) async fn open(seeds: &[String], replicas: u16) -> anyhow::Result<Self> {
-        let target = Target::open(seeds.to_vec(), replicas).await?;
+    /// Connects; starts a cluster with so many primaries, and replicas of each, if there are no seeds.
+    pub(crate) async fn open(seeds: &[String], primaries: u16, replicas: u16) -> anyhow::Result<Self> {
+        let target = Target::open(seeds.to_vec(), primaries, replicas).await?;
         match Self::connect(&target, replicas).await {
             Ok((router, prefix, slots)) => Ok(Self { target, router, prefix, replicas, slots }),
             Err(error) => {

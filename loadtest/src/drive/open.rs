@@ -7,8 +7,7 @@ use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use super::perform::{OPERATION_MAX, Performer};
-use super::plan::Plan;
+use super::Perform;
 
 /// An operation that leaves so long after it was due counts as late: the load generator itself was behind.
 const LATE: Duration = Duration::from_millis(10);
@@ -26,43 +25,45 @@ pub(crate) struct Punctuality {
     pub(crate) latest_us: u64,
 }
 
-/// Performs the plan with at most `concurrency` operations under way; what would be one too many is dropped, and
-/// counted as that. Returns when all operations have ended.
-pub(crate) async fn drive(
-    performer: &Arc<Performer>,
-    plan: Plan,
+/// Performs operations, each when it is due (from the start of the run on), with at most `concurrency` of them under way;
+/// what would be one too many is dropped, and counted as that. Returns when all operations have ended, of which each takes
+/// up to `operation_max`.
+pub(crate) async fn open<T: Send + 'static>(
+    performer: &Arc<impl Perform<T>>,
+    planned: impl IntoIterator<Item = (Duration, T)> + Send + 'static,
     length: Duration,
     concurrency: u32,
+    operation_max: Duration,
 ) -> anyhow::Result<Punctuality> {
     let permits = Arc::new(Semaphore::new(concurrency as usize));
     let dispatch = {
         let (performer, permits, runtime) = (performer.clone(), permits.clone(), Handle::current());
         // A thread of its own: the runtime's timers have steps of a millisecond, which would show in every latency.
-        move || dispatch(&performer, plan, length, &permits, &runtime)
+        move || dispatch(&performer, planned, length, &permits, &runtime)
     };
     let punctuality = tokio::task::spawn_blocking(dispatch).await?;
     // Whoever has all permits knows that nothing is under way any more.
-    let _all = tokio::time::timeout(2 * OPERATION_MAX, permits.acquire_many(concurrency)).await??;
+    let _all = tokio::time::timeout(2 * operation_max, permits.acquire_many(concurrency)).await??;
     Ok(punctuality)
 }
 
-fn dispatch(
-    performer: &Arc<Performer>,
-    plan: Plan,
+fn dispatch<T: Send + 'static>(
+    performer: &Arc<impl Perform<T>>,
+    planned: impl IntoIterator<Item = (Duration, T)>,
     length: Duration,
     permits: &Arc<Semaphore>,
     runtime: &Handle,
 ) -> Punctuality {
     let mut punctuality = Punctuality::default();
     let start = Instant::now();
-    for planned in plan {
-        let due = start + planned.at;
+    for (at, operation) in planned {
+        let due = start + at;
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         let behind = due.elapsed();
         punctuality.scheduled += 1;
         let permit = permits.clone().try_acquire_owned();
         let (Ok(permit), true) = (permit, start.elapsed() < length + OVERTIME_MAX) else {
-            performer.tally(planned.action).dropped();
+            performer.dropped(&operation);
             continue;
         };
         punctuality.late += u64::from(behind > LATE);
@@ -70,9 +71,47 @@ fn dispatch(
             punctuality.latest_us.max(u64::try_from(behind.as_micros()).unwrap_or(u64::MAX));
         let performer = performer.clone();
         runtime.spawn(async move {
-            performer.perform(&planned, due).await;
+            performer.perform(operation, due).await;
             drop(permit);
         });
     }
     punctuality
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Stalls for a while, and notes how long operations took since they were due.
+    #[derive(Debug, Default)]
+    struct Slow {
+        took: Mutex<Vec<Duration>>,
+        dropped: Mutex<Vec<u32>>,
+    }
+
+    const STALL: Duration = Duration::from_millis(60);
+
+    impl Perform<u32> for Slow {
+        async fn perform(&self, number: u32, due: Instant) {
+            tokio::time::sleep(STALL).await;
+            assert!(number < 3);
+            self.took.lock().unwrap().push(due.elapsed());
+        }
+
+        fn dropped(&self, number: &u32) {
+            self.dropped.lock().unwrap().push(*number);
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_one_too_many_is_dropped_and_latency_counts_from_when_it_was_due() {
+        let slow = Arc::new(Slow::default());
+        let planned = (0..5).map(|number| (Duration::from_micros(number.into()), number));
+        let punctuality = open(&slow, planned, STALL, 3, STALL).await.unwrap();
+        assert_eq!(punctuality.scheduled, 5);
+        assert_eq!(*slow.dropped.lock().unwrap(), [3, 4]);
+        let took = slow.took.lock().unwrap();
+        assert!(took.len() == 3 && took.iter().all(|took| *took >= STALL), "{took:?}");
+    }
 }

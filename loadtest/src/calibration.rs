@@ -1,5 +1,6 @@
 //! What redis-benchmark makes of the same servers in the same minutes: how fast the machine is just now.
 
+use std::fmt;
 use std::process::Stdio;
 use std::time::Instant;
 
@@ -8,10 +9,10 @@ use serde::Serialize;
 use tideline::bucket::tag_of_slot;
 use tokio::process::Command;
 
-use super::bench::Bench;
-use super::stats::{Spread, median};
+use crate::bench::Bench;
 use crate::cpu;
 use crate::report::count;
+use crate::stats::{Spread, median};
 
 const PROGRAM: &str = "redis-benchmark";
 /// For each node. With 4 connections to each it is `-c 12` in all.
@@ -49,6 +50,18 @@ impl Calibration {
             cpu_us_per_operation: median(&cpu)?,
             cpu_us_spread: Spread::of(&cpu)?,
         })
+    }
+}
+
+impl fmt::Display for Calibration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rate, cpu) = (self.operations_per_second, self.cpu_us_per_operation);
+        let Spread { lowest, highest } = self.cpu_us_spread;
+        write!(
+            f,
+            "redis-benchmark -c 12 -P 500 meanwhile: {rate:.0} small ZADDs a second, {cpu:.2} us each \
+             ({lowest:.2}-{highest:.2})"
+        )
     }
 }
 

@@ -1,0 +1,80 @@
+//! What can be typed behind `loadtest compare` and `loadtest sweep`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, value_parser};
+use serde::Serialize;
+
+use crate::scenario::Scenario;
+use crate::systems::Contestant;
+
+/// One workload through push, pull, both hybrids and the textbooks' pull, on the same servers: throughput, CPU, latencies,
+/// memory.
+#[derive(Debug, Clone, Args, Serialize)]
+pub(crate) struct CompareArgs {
+    /// What is done: a TOML file; loadtest/scenarios has some, with every setting explained
+    #[arg(long, value_name = "FILE", default_value = "loadtest/scenarios/small.toml")]
+    pub(crate) scenario: PathBuf,
+    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own and are
+    /// removed again; CPU time stays unknown [default: start one, and remove it at the end]
+    // Not in the report: it may hold a password.
+    #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
+    #[serde(skip)]
+    pub(crate) cluster: Vec<String>,
+    /// Only these, separated by commas; what the ratios are to comes first [default: all]
+    #[arg(long, value_name = "NAME", value_enum, value_delimiter = ',')]
+    pub(crate) systems: Vec<Contestant>,
+    /// Instead of the scenario's: measured rounds of each system
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(2..=1_000))]
+    pub(crate) rounds: Option<u32>,
+    /// Instead of the scenario's: about how long a round takes
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=600))]
+    pub(crate) round_seconds: Option<u32>,
+    /// Instead of the scenario's: how many accounts a made-up network has
+    #[arg(long, value_name = "N")]
+    pub(crate) accounts: Option<usize>,
+    /// Instead of the scenario's: operations under way at once
+    #[arg(long, value_name = "N")]
+    pub(crate) at_once: Option<usize>,
+    /// Instead of the scenario's: the share of accounts that read, in percent. `sweep` goes over several
+    #[arg(long, value_name = "P")]
+    pub(crate) active_percent: Option<f64>,
+    /// The same seed makes the same network and the same operations [default: a new one each time, shown]
+    #[arg(long, value_name = "N")]
+    #[serde(skip)]
+    pub(crate) seed: Option<u64>,
+    /// Serve all metrics at this address while it runs: for Prometheus, or a browser at /metrics
+    #[arg(long, value_name = "HOST:PORT")]
+    #[serde(skip)]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Also write the result to this file as JSON; loadtest/README.md explains the fields
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub(crate) json: Option<PathBuf>,
+    /// Also write the result to this file as one page with charts, for any browser
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub(crate) html: Option<PathBuf>,
+}
+
+impl CompareArgs {
+    /// The scenario, with what was typed beside it.
+    pub(crate) fn scenario(&self) -> anyhow::Result<Scenario> {
+        let mut scenario = Scenario::read(&self.scenario)?;
+        if let Some(rounds) = self.rounds {
+            scenario.drive.rounds = rounds as usize;
+        }
+        scenario.drive.round_seconds = self.round_seconds.unwrap_or(scenario.drive.round_seconds);
+        scenario.drive.at_once = self.at_once.unwrap_or(scenario.drive.at_once);
+        scenario.activity.active_percent = self.active_percent.unwrap_or(scenario.activity.active_percent);
+        scenario.graph.accounts = self.accounts.or(scenario.graph.accounts);
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    /// Those that take turns.
+    pub(crate) fn contestants(&self) -> Vec<Contestant> {
+        if self.systems.is_empty() { Contestant::ALL.to_vec() } else { self.systems.clone() }
+    }
+}

@@ -1,0 +1,64 @@
+//! `loadtest compare`: one workload through push, pull, both hybrids and the textbooks' pull.
+//!
+//! `field` has all systems on the same servers, each with its network, and lets them take turns; `turns` is what these have
+//! shown, `outcome` what is told of it, `page` the same as a page with charts.
+
+mod args;
+mod field;
+mod outcome;
+mod page;
+mod turns;
+
+use std::sync::Arc;
+
+use crate::bench::Bench;
+use crate::calibration::{self, Calibration};
+use crate::scenario::Scenario;
+use crate::workload::Workload;
+use crate::{gauges, report};
+pub(crate) use args::CompareArgs;
+pub(crate) use field::Field;
+use outcome::Outcome;
+pub(crate) use outcome::{Row, Verdict, rows, verdicts};
+pub(crate) use turns::{Measured, Sample};
+
+/// Runs the test; true if everything was carried out.
+pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<bool> {
+    let scenario = args.scenario()?;
+    if let Some(address) = args.metrics {
+        gauges::serve(address)?;
+    }
+    let seed = args.seed.unwrap_or_else(rand::random);
+    let bench = Bench::open(&args.cluster, scenario.drive.primaries, 0).await?;
+    let outcome = Box::pin(compare(&args, scenario, &bench, seed)).await;
+    // On a cluster of others our keys go, whatever happened.
+    let emptied = if bench.target.is_own() { Ok(()) } else { bench.empty().await };
+    let closed = bench.close().await;
+    let outcome = outcome?;
+    emptied.and(closed)?;
+    print!("{outcome}");
+    if let Some(file) = &args.json {
+        report::write_json(file, &outcome)?;
+    }
+    if let Some(file) = &args.html {
+        report::write(file, &page::of(&outcome))?;
+    }
+    Ok(outcome.is_right())
+}
+
+async fn compare(
+    args: &CompareArgs,
+    scenario: Scenario,
+    bench: &Bench,
+    seed: u64,
+) -> anyhow::Result<Outcome> {
+    let calibrated: Vec<_> = calibration::run(bench).await?.into_iter().collect();
+    let graph = Arc::new(scenario.graph.make(seed)?);
+    let mut workload = Workload::new(graph.clone(), &scenario.activity, &scenario.mix, seed);
+    eprintln!("{}: {} accounts, {} follows; seed {seed}.", scenario.name, graph.accounts(), graph.follows());
+    let mut field = Field::load(bench, &scenario, &args.contestants(), graph.clone(), &workload).await?;
+    field.prepare(bench, &scenario, &workload).await?;
+    let measured = field.measure(bench, &scenario, &mut workload, seed).await?;
+    let own = (seed, bench.target.is_own());
+    Outcome::new(scenario, own, &graph, &measured, Calibration::of(&calibrated))
+}

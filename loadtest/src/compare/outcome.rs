@@ -1,0 +1,256 @@
+//! The result of a comparison: what the JSON holds, and the table made of it.
+
+use std::fmt;
+
+use anyhow::Context as _;
+use comfy_table::Table;
+use serde::Serialize;
+
+use super::turns::{Measured, ratios};
+use crate::calibration::Calibration;
+use crate::graph::Graph;
+use crate::report;
+use crate::scenario::Scenario;
+use crate::session::Counted;
+use crate::stats::{Estimate, median};
+use crate::systems::Contestant;
+
+/// A hybrid that costs more than so many times what the better of pushing and pulling all costs has chosen wrong.
+const WORSE_MAX: f64 = 1.05;
+
+/// Everything that a run tells; loadtest/README.md explains the fields.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) command: &'static str,
+    pub(crate) scenario: Scenario,
+    pub(crate) seed: u64,
+    pub(crate) own_cluster: bool,
+    pub(crate) accounts: usize,
+    pub(crate) follows: usize,
+    pub(crate) largest: u32,
+    /// What the ratios are to.
+    pub(crate) against: Contestant,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) verdicts: Vec<Verdict>,
+    pub(crate) calibration: Option<Calibration>,
+}
+
+/// What a system has shown, medians over all rounds.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Row {
+    pub(crate) system: Contestant,
+    pub(crate) rounds: usize,
+    pub(crate) accounts_pulled: u64,
+    pub(crate) operations_per_second: f64,
+    pub(crate) server_cpu_us_per_operation: Option<f64>,
+    pub(crate) client_cpu_us_per_operation: Option<f64>,
+    pub(crate) cpu_us_per_operation: Option<Estimate>,
+    pub(crate) operations_per_cpu_second: Option<f64>,
+    /// Of CPU time per operation, round by round.
+    pub(crate) cpu_ratio: Option<Estimate>,
+    pub(crate) read_p50_us: u64,
+    pub(crate) read_p99_us: u64,
+    pub(crate) read_p999_us: u64,
+    pub(crate) fanout_lag_p50_ms: f64,
+    pub(crate) fanout_lag_p99_ms: f64,
+    pub(crate) memory_bytes: u64,
+    pub(crate) posts_per_page: f64,
+    pub(crate) failed: u64,
+    pub(crate) dropped: u64,
+    pub(crate) operations: std::collections::BTreeMap<&'static str, crate::tally::Summary>,
+    /// In the order in which they were measured, so that a drift shows.
+    pub(crate) rounds_cpu_us_per_operation: Vec<f64>,
+}
+
+/// A hybrid, held against the better one of pushing and pulling all.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Verdict {
+    pub(crate) hybrid: Contestant,
+    pub(crate) better: Contestant,
+    /// Of CPU time per operation.
+    pub(crate) ratio: Estimate,
+    /// The whole interval is more than 5 % worse.
+    pub(crate) is_worse: bool,
+}
+
+impl Row {
+    fn new(measured: &Measured, against: &Measured) -> anyhow::Result<Self> {
+        let cpu = measured.rounds(super::turns::Sample::cpu_us);
+        let to = against.rounds(super::turns::Sample::cpu_us);
+        let rates = measured.rounds(|sample| Some(sample.operations_per_second));
+        let per_second: Vec<f64> = cpu.iter().map(|us| 1e6 / us).collect();
+        let Counted { operations, pages, fanouts, shown } =
+            measured.counted.clone().context("nothing was counted")?;
+        let read = pages.counts.succeeded.max(1);
+        let all = operations.iter().map(|(_, summary)| &summary.counts);
+        let (failed, dropped) = all.fold((0, 0), |(f, d), counts| (f + counts.failed(), d + counts.dropped));
+        Ok(Self {
+            system: measured.contestant,
+            rounds: measured.samples.len(),
+            accounts_pulled: measured.pulled,
+            operations_per_second: median(&rates).context("no round was measured")?,
+            server_cpu_us_per_operation: median(&measured.rounds(|sample| sample.server_us)),
+            client_cpu_us_per_operation: median(&measured.rounds(|sample| sample.client_us)),
+            cpu_us_per_operation: Estimate::of(&cpu),
+            operations_per_cpu_second: median(&per_second),
+            cpu_ratio: Estimate::of(&ratios(&cpu, &to)),
+            read_p50_us: pages.p50_us,
+            read_p99_us: pages.p99_us,
+            read_p999_us: pages.p999_us,
+            fanout_lag_p50_ms: report::count(fanouts.p50_us) / 1e3,
+            fanout_lag_p99_ms: report::count(fanouts.p99_us) / 1e3,
+            memory_bytes: measured.memory,
+            posts_per_page: report::count(shown) / report::count(read),
+            failed: failed + fanouts.counts.failed(),
+            dropped,
+            operations: operations.into_iter().collect(),
+            rounds_cpu_us_per_operation: cpu,
+        })
+    }
+
+    /// What tables show.
+    pub(crate) fn cells(&self) -> [String; 13] {
+        let us = |micros: Option<f64>| micros.map_or("unknown".to_owned(), |micros| format!("{micros:.1}"));
+        let ms = |micros: u64| format!("{:.2}", report::count(micros) / 1e3);
+        let ratio = self.cpu_ratio;
+        [
+            self.system.name().to_owned(),
+            self.accounts_pulled.to_string(),
+            format!("{:.0}", self.operations_per_second),
+            self.operations_per_cpu_second.map_or("unknown".to_owned(), |rate| format!("{rate:.0}")),
+            us(self.server_cpu_us_per_operation),
+            us(self.client_cpu_us_per_operation),
+            ratio.map_or(String::new(), |r| format!("{:.2} ({:.2}-{:.2})", r.median, r.low, r.high)),
+            ms(self.read_p50_us),
+            ms(self.read_p99_us),
+            ms(self.read_p999_us),
+            format!("{:.1}", self.fanout_lag_p99_ms),
+            format!("{:.1}", report::count(self.memory_bytes) / 1e6),
+            format!("{:.2}", self.posts_per_page),
+        ]
+    }
+}
+
+/// Each hybrid against the better one of pushing and pulling all, if all of them were measured.
+pub(crate) fn verdicts(measured: &[Measured]) -> Vec<Verdict> {
+    let cpu = |measured: &Measured| measured.rounds(super::turns::Sample::cpu_us);
+    let pure = [Contestant::PushOnly, Contestant::PullOnly];
+    let pure = pure.iter().filter_map(|pure| measured.iter().find(|m| m.contestant == *pure));
+    let pure: Vec<(&Measured, f64)> = pure.filter_map(|m| Some((m, median(&cpu(m))?))).collect();
+    let [first, second] = pure.as_slice() else { return Vec::new() };
+    let better = if first.1 <= second.1 { first.0 } else { second.0 };
+    let judge = |hybrid: &Measured| {
+        let ratio = Estimate::of(&ratios(&cpu(hybrid), &cpu(better)))?;
+        let is_worse = ratio.low > WORSE_MAX;
+        Some(Verdict { hybrid: hybrid.contestant, better: better.contestant, ratio, is_worse })
+    };
+    measured.iter().filter(|m| m.contestant.is_hybrid()).filter_map(judge).collect()
+}
+
+/// A row for each system.
+pub(crate) fn rows(measured: &[Measured]) -> anyhow::Result<Vec<Row>> {
+    let first = measured.first().context("nothing was measured")?;
+    measured.iter().map(|one| Row::new(one, first)).collect()
+}
+
+impl Outcome {
+    pub(crate) fn new(
+        scenario: Scenario,
+        (seed, own_cluster): (u64, bool),
+        graph: &Graph,
+        measured: &[Measured],
+        calibration: Option<Calibration>,
+    ) -> anyhow::Result<Self> {
+        let rows = rows(measured)?;
+        Ok(Self {
+            command: "compare",
+            scenario,
+            seed,
+            own_cluster,
+            accounts: graph.accounts(),
+            follows: graph.follows(),
+            largest: graph.followers().iter().max().copied().unwrap_or(0),
+            against: rows[0].system,
+            rows,
+            verdicts: verdicts(measured),
+            calibration,
+        })
+    }
+
+    /// Whether everything was carried out.
+    pub(crate) fn is_right(&self) -> bool {
+        self.rows.iter().all(|row| row.failed == 0)
+    }
+
+    /// Over the cells of a row.
+    pub(crate) fn header(against: Contestant) -> [String; 13] {
+        let ratio = format!("CPU to {}", against.name());
+        [
+            "system",
+            "pulled",
+            "ops/s",
+            "ops per CPU-s",
+            "server us",
+            "client us",
+            &ratio,
+            "read p50 ms",
+            "p99",
+            "p99.9",
+            "fan-out p99 ms",
+            "MB",
+            "posts/page",
+        ]
+        .map(str::to_owned)
+    }
+
+    fn table(&self) -> Table {
+        let mut table = report::new_table();
+        table.set_header(Self::header(self.against));
+        for row in &self.rows {
+            table.add_row(row.cells());
+        }
+        report::align_figures(&mut table);
+        table
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { accounts, follows, largest, seed, .. } = self;
+        let name = &self.scenario.name;
+        writeln!(
+            f,
+            "{name}: {accounts} accounts, {follows} follows, the largest has {largest} followers; seed {seed}"
+        )?;
+        writeln!(f, "{}", self.table())?;
+        for verdict in &self.verdicts {
+            writeln!(f, "{verdict}")?;
+        }
+        for row in self.rows.iter().filter(|row| row.failed + row.dropped > 0) {
+            let (name, failed, dropped) = (row.system.name(), row.failed, row.dropped);
+            writeln!(
+                f,
+                "{name}: {failed} operations failed, {dropped} were not sent because too many were under way"
+            )?;
+            for (kind, summary) in &row.operations {
+                for (error, count) in &summary.counts.errors {
+                    writeln!(f, "    {kind}: {count} {error}")?;
+                }
+            }
+        }
+        let Some(calibration) = &self.calibration else { return Ok(()) };
+        writeln!(f, "{calibration}")
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (hybrid, better) = (self.hybrid.name(), self.better.name());
+        let Estimate { median, low, high } = self.ratio;
+        let said = if self.is_worse { ": more than 5 % worse" } else { "" };
+        write!(
+            f,
+            "{hybrid} costs {median:.2} ({low:.2}-{high:.2}) times what {better} costs, the better of both{said}"
+        )
+    }
+}

@@ -1,0 +1,58 @@
+//! What one system's turns have shown.
+
+use std::time::Duration;
+
+use crate::cpu::{self, CpuTime};
+use crate::report::count;
+use crate::session::Counted;
+use crate::systems::Contestant;
+
+/// One round.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    pub(crate) operations_per_second: f64,
+    pub(crate) server_us: Option<f64>,
+    pub(crate) client_us: Option<f64>,
+}
+
+impl Sample {
+    pub(crate) fn new(operations: u64, wall: Duration, cpu: &CpuTime) -> Self {
+        Self {
+            operations_per_second: count(operations) / wall.as_secs_f64(),
+            server_us: cpu::us_each(cpu.server, operations),
+            client_us: cpu::us_each(cpu.client, operations),
+        }
+    }
+
+    /// CPU time of an operation, servers and client together.
+    pub(crate) fn cpu_us(&self) -> Option<f64> {
+        Some(self.server_us? + self.client_us?)
+    }
+}
+
+/// All rounds of a system.
+#[derive(Debug, Clone)]
+pub(crate) struct Measured {
+    pub(crate) contestant: Contestant,
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) counted: Option<Counted>,
+    pub(crate) memory: u64,
+    /// Accounts that are pulled.
+    pub(crate) pulled: u64,
+}
+
+impl Measured {
+    pub(crate) fn new(contestant: Contestant) -> Self {
+        Self { contestant, samples: Vec::new(), counted: None, memory: 0, pulled: 0 }
+    }
+
+    /// A figure of each round; nothing, if some round could not measure it.
+    pub(crate) fn rounds(&self, figure: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
+        self.samples.iter().map(figure).collect::<Option<Vec<f64>>>().unwrap_or_default()
+    }
+}
+
+/// A figure of each round of one system by that of another.
+pub(crate) fn ratios(of: &[f64], to: &[f64]) -> Vec<f64> {
+    of.iter().zip(to).map(|(of, to)| of / to).collect()
+}

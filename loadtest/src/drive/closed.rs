@@ -1,0 +1,74 @@
+//! The closed loop: so many users at once, each with its next operation when the last one is answered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::Perform;
+
+/// Performs these operations, `at_once` of them at a time, and begins none after `longest`. Tells how many were performed:
+/// the first ones.
+pub(crate) async fn closed<T: Copy + Send + Sync + 'static>(
+    performer: &Arc<impl Perform<T>>,
+    operations: Vec<T>,
+    at_once: usize,
+    longest: Duration,
+) -> anyhow::Result<usize> {
+    let all = operations.len();
+    let (operations, next) = (Arc::new(operations), Arc::new(AtomicUsize::new(0)));
+    let end = Instant::now() + longest;
+    let users = (0..at_once.min(all)).map(|_| {
+        let (performer, operations, next) = (performer.clone(), operations.clone(), next.clone());
+        tokio::spawn(async move {
+            loop {
+                let now = Instant::now();
+                let number = if now < end { next.fetch_add(1, Ordering::Relaxed) } else { usize::MAX };
+                let Some(operation) = operations.get(number) else { return };
+                performer.perform(*operation, now).await;
+            }
+        })
+    });
+    for user in users.collect::<Vec<_>>() {
+        user.await?;
+    }
+    Ok(next.load(Ordering::Relaxed).min(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[derive(Debug, Default)]
+    struct Noting(Mutex<Vec<u32>>, AtomicUsize);
+
+    impl Perform<u32> for Noting {
+        async fn perform(&self, number: u32, _: Instant) {
+            assert!(self.1.fetch_add(1, Ordering::SeqCst) < 4, "more than four at once");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            self.0.lock().unwrap().push(number);
+            self.1.fetch_sub(1, Ordering::SeqCst);
+        }
+
+        fn dropped(&self, _: &u32) {
+            unreachable!("nothing falls due here");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_operation_is_performed_once_so_many_at_a_time() {
+        let noting = Arc::new(Noting::default());
+        let done = closed(&noting, (0..50).collect(), 4, Duration::from_secs(60)).await.unwrap();
+        let mut performed = noting.0.lock().unwrap().clone();
+        performed.sort_unstable();
+        assert_eq!((done, performed), (50, (0..50).collect::<Vec<_>>()));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn at_the_end_nothing_more_is_begun_and_what_was_done_is_told() {
+        let noting = Arc::new(Noting::default());
+        let done = closed(&noting, (0..10_000).collect(), 4, Duration::from_millis(20)).await.unwrap();
+        assert!(done > 0 && done < 10_000, "{done}");
+        assert_eq!(noting.0.lock().unwrap().len(), done);
+    }
+}

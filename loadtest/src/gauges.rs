@@ -1,0 +1,61 @@
+//! What a run tells Prometheus about itself, beside what the engine does; loadtest/README.md lists it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use metrics::{Counter, Histogram, counter, histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+
+use crate::workload::Op;
+
+/// Upper ends of the buckets of times, in seconds: the same everywhere, so that they can be added up.
+const SECONDS: [f64; 16] =
+    [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
+/// Of counts: authors pulled, sources merged, records of a home.
+const COUNTS: [f64; 12] = [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 800.0, 2_000.0];
+
+/// Serves all metrics of this process over HTTP, from now on until it ends. Before any engine is started.
+pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<()> {
+    PrometheusBuilder::new()
+        .with_http_listener(address)
+        .set_buckets(&COUNTS)?
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
+        .install()
+        .with_context(|| format!("metrics cannot be served at {address}; choose another port"))?;
+    eprintln!("Metrics are at http://{address}/metrics.");
+    Ok(())
+}
+
+/// Of one system.
+#[derive(Debug, Clone)]
+pub(crate) struct Gauges {
+    operations: [(Counter, Counter, Histogram); Op::KINDS.len()],
+    fanouts: Histogram,
+}
+
+impl Gauges {
+    pub(crate) fn new(system: &'static str) -> Self {
+        let of = |kind: &'static str| {
+            let count = |outcome: &'static str| counter!("loadtest_operations_total", "system" => system, "kind" => kind, "outcome" => outcome);
+            let times = histogram!("loadtest_operation_seconds", "system" => system, "kind" => kind);
+            (count("succeeded"), count("failed"), times)
+        };
+        let fanouts = histogram!("loadtest_fanout_lag_seconds", "system" => system);
+        Self { operations: Op::KINDS.map(of), fanouts }
+    }
+
+    pub(crate) fn operation(&self, op: Op, took: Duration, has_failed: bool) {
+        let (succeeded, failed, times) = &self.operations[op.kind()];
+        if has_failed {
+            failed.increment(1)
+        } else {
+            succeeded.increment(1)
+        }
+        times.record(took);
+    }
+
+    pub(crate) fn fanout(&self, took: Duration) {
+        self.fanouts.record(took);
+    }
+}

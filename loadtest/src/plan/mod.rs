@@ -1,0 +1,168 @@
+//! `loadtest plan`: what a service of some size needs, from measured costs of one of each thing, with every formula shown.
+//!
+//! `units` are the costs, `forecast` the reckoning, `check` holds it against measured runs.
+
+mod check;
+mod forecast;
+mod quantity;
+mod units;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use comfy_table::ContentArrangement;
+use serde::Serialize;
+
+use crate::report;
+use forecast::{Asked, Forecast, forecast};
+pub(crate) use units::Units;
+
+/// Columns of the table, where the terminal does not tell.
+const WIDTH: u16 = 120;
+
+/// What a service of some size needs: primaries, memory, bandwidth, buckets, and what one very large account costs pushed and
+/// pulled. Numbers may end in k, M or G.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PlanArgs {
+    /// Accounts
+    #[arg(long, value_name = "N", value_parser = quantity::parse, required_unless_present = "check", default_value = "1M")]
+    users: f64,
+    /// Posts a second, of all together
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "100")]
+    posts_per_second: f64,
+    /// Followers that a post goes to, on average over posts
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "200")]
+    mean_followers: f64,
+    /// How many an account follows on average [default: as many as --mean-followers]
+    #[arg(long, value_name = "N", value_parser = quantity::parse)]
+    mean_following: Option<f64>,
+    /// Home pages a second, of all together
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "10k")]
+    reads_per_second: f64,
+    /// Share of the accounts that read now and then and so have a home, from 0 to 1
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0.2")]
+    active: f64,
+    /// Authors that a reader pulls, on average
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "5")]
+    pulled_per_reader: f64,
+    /// Replicas of each primary
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "1")]
+    replicas: f64,
+    /// Share of a core that a primary, or an instance, may use on average, from 0 to 1
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0.5")]
+    utilisation: f64,
+    /// Memory of a primary, in bytes
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse, default_value = "25G")]
+    memory_per_primary: f64,
+    /// Posts that a home guarantees
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "400")]
+    home_posts: f64,
+    /// Posts that are kept, of all accounts together [default: those of 30 days]
+    #[arg(long, value_name = "N", value_parser = quantity::parse)]
+    stored_posts: Option<f64>,
+    /// Followers of the largest account
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "25M")]
+    celebrity_followers: f64,
+    /// Posts of the largest account on a day
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "20")]
+    celebrity_posts_per_day: f64,
+    /// Instances of the engine, each with its own caches [default: one for each two cores that they need]
+    #[arg(long, value_name = "N", value_parser = quantity::parse)]
+    instances: Option<f64>,
+    /// The setting `visible_within`, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = quantity::parse, default_value = "1")]
+    visible_within: f64,
+    /// Costs as `loadtest scale --json FILE` has measured them on your machine [default: those of docs/benchmarks.md]
+    #[arg(long, value_name = "FILE")]
+    units: Option<PathBuf>,
+    /// Instead of a plan: holds what is forecast for the run of `loadtest compare --json FILE` against what it measured
+    #[arg(long, value_name = "FILE")]
+    check: Option<PathBuf>,
+    /// Also write the result to this file as JSON; loadtest/README.md explains the fields
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Everything that a plan tells; loadtest/README.md explains the fields.
+#[derive(Debug, Clone, Serialize)]
+struct Outcome {
+    command: &'static str,
+    asked: Asked,
+    units: Units,
+    #[serde(flatten)]
+    forecast: Forecast,
+}
+
+/// Plans, or checks; true if nothing is wrong.
+pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<bool> {
+    let units = args.units.as_deref().map(Units::read).transpose()?.unwrap_or_default();
+    if let Some(file) = &args.check {
+        return check::run(file, &units, args.json.as_deref());
+    }
+    let mut asked = args.asked();
+    asked.check()?;
+    if args.instances.is_none() {
+        asked.instances = (report::count(forecast(&asked, &units).instance_cores) / 2.0).ceil();
+    }
+    let forecast = forecast(&asked, &units);
+    let mut table = report::new_table();
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    if table.width().is_none() {
+        table.set_width(WIDTH);
+    }
+    table.set_header(["", "forecast", "from"]);
+    for line in &forecast.lines {
+        table.add_row([line.name, &line.value, &line.formula]);
+    }
+    println!("{table}\nCosts of one of each thing are from {}.", units.source);
+    if let Some(file) = &args.json {
+        report::write_json(file, &Outcome { command: "plan", asked, units, forecast })?;
+    }
+    Ok(true)
+}
+
+impl PlanArgs {
+    fn asked(&self) -> Asked {
+        const DAYS_KEPT: f64 = 30.0;
+        Asked {
+            users: self.users,
+            posts_per_second: self.posts_per_second,
+            mean_followers: self.mean_followers,
+            mean_following: self.mean_following.unwrap_or(self.mean_followers),
+            reads_per_second: self.reads_per_second,
+            active: self.active,
+            pulled_per_reader: self.pulled_per_reader,
+            replicas: self.replicas,
+            utilisation: self.utilisation,
+            memory_per_primary: self.memory_per_primary,
+            home_posts: self.home_posts,
+            stored_posts: self.stored_posts.unwrap_or(self.posts_per_second * 86_400.0 * DAYS_KEPT),
+            celebrity_followers: self.celebrity_followers,
+            celebrity_posts_per_day: self.celebrity_posts_per_day,
+            instances: self.instances.unwrap_or(1.0),
+            visible_within_s: self.visible_within,
+        }
+    }
+}
+
+impl Asked {
+    fn check(&self) -> anyhow::Result<()> {
+        for (name, value) in [
+            ("--users", self.users),
+            ("--utilisation", self.utilisation),
+            ("--memory-per-primary", self.memory_per_primary),
+            ("--active", self.active),
+            ("--visible-within", self.visible_within_s),
+        ] {
+            anyhow::ensure!(value > 0.0, "{name} must be above 0");
+        }
+        Ok(())
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match quantity::parse(text)? {
+        share if share <= 1.0 => Ok(share),
+        share => Err(format!("{share} is above 1; 20 % is 0.2")),
+    }
+}

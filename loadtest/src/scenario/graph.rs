@@ -1,0 +1,146 @@
+//! What a scenario says about its graph.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::graph::{self, Degree, Graph, Preset, Shape};
+
+/// The graph: a preset, with some of its figures changed perhaps, or a file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct GraphSpec {
+    /// A shape that is known.
+    pub(crate) preset: Option<Preset>,
+    /// How many accounts, with a preset.
+    pub(crate) accounts: Option<usize>,
+    /// Instead of a preset: a file with a line `reader author` for each follow, packed with gzip or not. What is not
+    /// absolute begins where the scenario is.
+    pub(crate) file: Option<PathBuf>,
+    /// Instead of the preset's: how many an account follows on average.
+    pub(crate) mean: Option<f64>,
+    /// Instead of the preset's: with what exponent the tail of those who follow many falls.
+    pub(crate) following_exponent: Option<f64>,
+    /// The same of those who are followed by many.
+    pub(crate) followers_exponent: Option<f64>,
+    /// Instead of the preset's: about how many followers the largest account has.
+    pub(crate) followers_max: Option<f64>,
+}
+
+impl GraphSpec {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let changes = [self.mean, self.following_exponent, self.followers_exponent, self.followers_max];
+        match (&self.file, self.preset, self.accounts) {
+            (Some(_), None, None) => {
+                ensure!(changes.iter().all(Option::is_none), "[graph]: a file says all about its graph");
+                Ok(())
+            }
+            (None, Some(_), Some(accounts)) => {
+                ensure!(
+                    accounts >= 2 && accounts as u64 <= graph::ACCOUNTS_MAX,
+                    "accounts must be 2 to {}",
+                    graph::ACCOUNTS_MAX
+                );
+                ensure!(
+                    changes.iter().flatten().all(|value| value.is_finite() && *value > 0.0),
+                    "[graph]: figures must be above 0"
+                );
+                Ok(())
+            }
+            _ => anyhow::bail!("[graph] needs `preset` and `accounts`, or `file` alone"),
+        }
+    }
+
+    /// A file that is not absolute begins where the scenario is.
+    pub(super) fn relative_to(&mut self, scenario: &Path) {
+        if let (Some(file), Some(dir)) = (&mut self.file, scenario.parent()) {
+            *file = dir.join(&*file);
+        }
+    }
+
+    /// Makes it, or reads it.
+    pub(crate) fn make(&self, seed: u64) -> anyhow::Result<Graph> {
+        if let Some(file) = &self.file {
+            return graph::read_edge_list(file);
+        }
+        let accounts = self.accounts.context("[graph] has no accounts")?;
+        graph::generate(accounts, &self.shape(accounts)?, seed)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "accounts are far below 2^53")]
+    fn shape(&self, accounts: usize) -> anyhow::Result<Shape> {
+        let mut shape = self.preset.context("[graph] has no preset")?.shape(accounts as f64);
+        if self.mean.is_some() || self.following_exponent.is_some() {
+            shape.following = changed(shape.following, self.following_exponent, self.mean, None);
+        }
+        if self.mean.is_some() || self.followers_exponent.is_some() || self.followers_max.is_some() {
+            let most = self.followers_max.map(|most| most.min(accounts as f64 - 1.0));
+            shape.followers = changed(shape.followers, self.followers_exponent, self.mean, most);
+        }
+        Ok(shape)
+    }
+}
+
+/// A law with other figures.
+fn changed(law: Degree, exponent: Option<f64>, mean: Option<f64>, most: Option<f64>) -> Degree {
+    let (Degree::Uniform { most: bound, .. } | Degree::Power { most: bound, .. }) = law;
+    let new_mean = mean.unwrap_or(law.mean());
+    match (law, exponent) {
+        (Degree::Uniform { least, most }, None) => {
+            let factor = new_mean / law.mean();
+            Degree::Uniform { least: least * factor, most: most * factor }
+        }
+        (Degree::Power { exponent, .. }, None) | (_, Some(exponent)) => {
+            let most = most.unwrap_or(bound).max(new_mean);
+            Degree::power_of_mean(exponent, new_mean, most)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(preset: Preset, accounts: usize) -> GraphSpec {
+        GraphSpec { preset: Some(preset), accounts: Some(accounts), ..GraphSpec::default() }
+    }
+
+    fn mean(graph: &Graph) -> f64 {
+        crate::report::count(graph.follows() as u64) / crate::report::count(graph.accounts() as u64)
+    }
+
+    #[test]
+    fn figures_of_a_preset_can_be_changed() {
+        for preset in [Preset::Twip, Preset::Twitter2009] {
+            let graph = GraphSpec { mean: Some(20.0), ..spec(preset, 5_000) }.make(1).unwrap();
+            assert!((mean(&graph) / 20.0 - 1.0).abs() < 0.05, "{preset:?}: {}", mean(&graph));
+        }
+        let largest = |spec: &GraphSpec| *spec.make(1).unwrap().followers().iter().max().unwrap();
+        let bounded = GraphSpec { followers_max: Some(200.0), ..spec(Preset::Twitter2009, 5_000) };
+        assert!((150..300).contains(&largest(&bounded)), "{}", largest(&bounded));
+        assert!(largest(&spec(Preset::Twitter2009, 5_000)) > 1_000);
+        let flat = GraphSpec { followers_exponent: Some(6.0), ..spec(Preset::Twitter2009, 5_000) };
+        assert!(largest(&flat) < 500, "{}", largest(&flat));
+    }
+
+    #[test]
+    fn a_graph_is_a_preset_or_a_file() {
+        assert!(GraphSpec::default().check().is_err());
+        assert!(GraphSpec { accounts: None, ..spec(Preset::Twip, 5) }.check().is_err());
+        assert!(GraphSpec { file: Some("x".into()), ..spec(Preset::Twip, 5) }.check().is_err());
+        assert!(
+            GraphSpec { file: Some("x".into()), mean: Some(2.0), ..GraphSpec::default() }.check().is_err()
+        );
+        assert!(GraphSpec { mean: Some(0.0), ..spec(Preset::Twip, 5) }.check().is_err());
+        GraphSpec { file: Some("x".into()), ..GraphSpec::default() }.check().unwrap();
+        spec(Preset::Twip, 5).check().unwrap();
+    }
+
+    #[test]
+    fn a_file_lies_beside_its_scenario() {
+        let mut spec = GraphSpec { file: Some("edges.txt".into()), ..GraphSpec::default() };
+        spec.relative_to(Path::new("some/where/x.toml"));
+        assert_eq!(spec.file.unwrap(), Path::new("some/where/edges.txt"));
+    }
+}

@@ -1,0 +1,165 @@
+//! The result of a sweep: what the JSON holds, and the table made of it.
+
+use std::fmt;
+
+use comfy_table::Table;
+use serde::Serialize;
+
+use crate::calibration::Calibration;
+use crate::compare::{Measured, Row, Verdict, rows, verdicts};
+use crate::graph::Graph;
+use crate::report;
+use crate::scenario::Scenario;
+use crate::systems::Contestant;
+
+/// Everything that a run tells; loadtest/README.md explains the fields.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Outcome {
+    command: &'static str,
+    pub(crate) scenario: Scenario,
+    pub(crate) seed: u64,
+    own_cluster: bool,
+    pub(crate) accounts: usize,
+    pub(crate) follows: usize,
+    pub(crate) points: Vec<Point>,
+    /// Where pushing all becomes cheaper than pulling all, in percent of accounts that read.
+    pub(crate) crossing_percent: Option<f64>,
+    calibration: Option<Calibration>,
+}
+
+/// At one share of accounts that read.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Point {
+    pub(crate) active_percent: f64,
+    reads_per_post: f64,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) verdicts: Vec<Verdict>,
+}
+
+impl Point {
+    pub(crate) fn new(
+        active_percent: f64,
+        scenario: &Scenario,
+        measured: &[Measured],
+    ) -> anyhow::Result<Self> {
+        let (rows, verdicts) = (rows(measured)?, verdicts(measured));
+        Ok(Self { active_percent, reads_per_post: scenario.mix.reads_per_post(), rows, verdicts })
+    }
+
+    /// CPU time of an operation.
+    pub(crate) fn cpu_us(&self, system: Contestant) -> Option<f64> {
+        let row = self.rows.iter().find(|row| row.system == system)?;
+        row.cpu_us_per_operation.map(|cpu| cpu.median)
+    }
+}
+
+impl Outcome {
+    pub(crate) fn new(
+        scenario: Scenario,
+        (seed, own_cluster): (u64, bool),
+        graph: &Graph,
+        points: Vec<Point>,
+        calibration: Option<Calibration>,
+    ) -> Self {
+        let differences: Vec<(f64, f64)> = points
+            .iter()
+            .filter_map(|point| {
+                let ratio = point.cpu_us(Contestant::PushOnly)? / point.cpu_us(Contestant::PullOnly)?;
+                Some((point.active_percent, ratio.ln()))
+            })
+            .collect();
+        Self {
+            command: "sweep",
+            scenario,
+            seed,
+            own_cluster,
+            accounts: graph.accounts(),
+            follows: graph.follows(),
+            crossing_percent: crossing(&differences),
+            points,
+            calibration,
+        }
+    }
+
+    /// Whether everything was carried out.
+    pub(crate) fn is_right(&self) -> bool {
+        !self.points.is_empty() && self.points.iter().flat_map(|point| &point.rows).all(|row| row.failed == 0)
+    }
+
+    /// All systems, in the order of their rows.
+    pub(crate) fn systems(&self) -> Vec<Contestant> {
+        self.points.first().map(|point| point.rows.iter().map(|row| row.system).collect()).unwrap_or_default()
+    }
+
+    /// Over the cells of a row.
+    pub(crate) fn header(&self) -> Vec<String> {
+        let names = self.systems().into_iter().map(|system| system.name().to_owned());
+        ["% that read".to_owned(), "reads/post".to_owned()].into_iter().chain(names).collect()
+    }
+
+    /// What tables show.
+    pub(crate) fn cells(&self) -> Vec<Vec<String>> {
+        let cells = |point: &Point| {
+            let cost = |row: &Row| {
+                let Some(cpu) = row.cpu_us_per_operation else { return "unknown".to_owned() };
+                format!("{:.1} ({:.1}-{:.1})", cpu.median, cpu.low, cpu.high)
+            };
+            let shares = [format!("{}", point.active_percent), format!("{:.1}", point.reads_per_post)];
+            shares.into_iter().chain(point.rows.iter().map(cost)).collect()
+        };
+        self.points.iter().map(cells).collect()
+    }
+
+    /// What is to be said besides.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let crossing = self.crossing_percent.map_or_else(
+            || "Neither pushing all nor pulling all becomes the cheaper one within these shares.".to_owned(),
+            |percent| format!("Pushing all becomes cheaper than pulling all where {percent:.0} % read."),
+        );
+        let verdicts = self.points.iter().flat_map(|point| {
+            let told = |verdict: &Verdict| format!("{} %: {verdict}", point.active_percent);
+            point.verdicts.iter().map(told).collect::<Vec<_>>()
+        });
+        std::iter::once(crossing).chain(verdicts).collect()
+    }
+
+    fn table(&self) -> Table {
+        let mut table = report::new_table();
+        table.set_header(self.header());
+        for cells in self.cells() {
+            table.add_row(cells);
+        }
+        report::align_figures(&mut table);
+        table
+    }
+}
+
+/// Where a line crosses 0, between two of its points.
+fn crossing(points: &[(f64, f64)]) -> Option<f64> {
+    points.windows(2).find_map(|pair| match pair {
+        [(from, a), (to, b)] if (*a > 0.0) != (*b > 0.0) => Some(from + (to - from) * a / (a - b)),
+        _ => None,
+    })
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { accounts, follows, seed, .. } = self;
+        writeln!(f, "{}: {accounts} accounts, {follows} follows; seed {seed}", self.scenario.name)?;
+        writeln!(f, "CPU us of an operation, servers and client\n{}", self.table())?;
+        self.remarks().iter().try_for_each(|remark| writeln!(f, "{remark}"))?;
+        self.calibration.iter().try_for_each(|calibration| writeln!(f, "{calibration}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crossing_lies_between_the_points_around_it() {
+        assert_eq!(crossing(&[(1.0, 0.5), (10.0, 0.2), (30.0, -0.2)]), Some(20.0));
+        assert_eq!(crossing(&[(1.0, -0.5), (10.0, -0.2)]), None);
+        assert_eq!(crossing(&[]), None);
+    }
+}

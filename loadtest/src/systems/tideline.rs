@@ -1,0 +1,165 @@
+//! The engine, in several instances, with a policy.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use futures::future::{BoxFuture, FutureExt as _};
+use tideline::cluster::RouterSettings;
+use tideline::post::Draft;
+use tideline::{
+    Delivery, Engine, EngineSettings, Facts, ImportedEdge, ImportedPost, Importer, Mode, NewAccount, Policy,
+    PostId, Query, Range, StoreOptions, Way,
+};
+
+use super::{PAGE, Shown, Timelines, id_of};
+use crate::bench::Bench;
+use crate::graph::Graph;
+use crate::scenario::Scenario;
+
+/// What is imported at a time.
+const IMPORT: usize = 100_000;
+/// The times of posts and follows that are there at the beginning.
+const FOLLOWED_MS: u64 = 1_600_000_000_000;
+const FIRST_POST_MS: u64 = 1_700_000_000_000;
+const POST_STEP_MS: u64 = 60_000;
+/// So long what was accepted may take to come to its end, and so often it is looked at.
+const SETTLING_MAX: Duration = Duration::from_secs(30);
+const SETTLING_LOOK: Duration = Duration::from_millis(1);
+
+/// Whoever is pushed stays so, and who is pulled too: what is measured does not change meanwhile.
+#[derive(Debug)]
+struct Keep;
+
+impl Policy for Keep {
+    fn way(&self, facts: &Facts) -> Way {
+        facts.now
+    }
+}
+
+/// A network in a tenant of its own.
+#[derive(Debug)]
+pub(crate) struct Tideline {
+    /// An account always meets the same one.
+    engines: Vec<Engine>,
+}
+
+impl Tideline {
+    /// Imports a network into a tenant that nobody has used, and starts the instances.
+    pub(crate) async fn load(
+        bench: &Bench,
+        prefix: &str,
+        scenario: &Scenario,
+        graph: &Graph,
+        ways: &[Way],
+    ) -> anyhow::Result<Self> {
+        let router = RouterSettings { replicas: bench.replicas(), ..RouterSettings::default() };
+        let options = StoreOptions {
+            prefix: prefix.to_owned(),
+            buckets: Some(scenario.drive.buckets),
+            router,
+            ..StoreOptions::new(bench.target.seeds())
+        };
+        let settings =
+            EngineSettings { following_max: 20_000, dormant_after_days: None, ..EngineSettings::default() };
+        let builder = || Engine::builder().store(options.clone()).settings(settings.clone());
+        let mut importer = builder().import().await?;
+        import(&mut importer, scenario, graph, ways).await?;
+        importer.finish().await?;
+        let mut engines = Vec::with_capacity(scenario.drive.instances);
+        for _ in 0..scenario.drive.instances {
+            engines.push(builder().policy(Keep).start().await.context("an instance of the engine")?);
+        }
+        Ok(Self { engines })
+    }
+
+    /// The instance that an account meets.
+    fn engine(&self, account: u32) -> &Engine {
+        &self.engines[account as usize % self.engines.len()]
+    }
+}
+
+async fn import(
+    importer: &mut Importer,
+    scenario: &Scenario,
+    graph: &Graph,
+    ways: &[Way],
+) -> anyhow::Result<()> {
+    let account = |(number, way): (u32, &Way)| {
+        let mode = if *way == Way::Pull { Mode::Pull } else { Mode::Push };
+        Ok(NewAccount { id: Some(id_of(number)?), mode, ..NewAccount::default() })
+    };
+    let accounts = (0..).zip(ways).map(account).collect::<tideline::Result<Vec<_>>>()?;
+    importer.accounts(&accounts).await?;
+    let edge = |(reader, author): (u32, u32)| {
+        Ok(ImportedEdge { reader: id_of(reader)?, author: id_of(author)?, since_ms: FOLLOWED_MS })
+    };
+    let mut edges = graph.all().map(edge);
+    loop {
+        let part = edges.by_ref().take(IMPORT).collect::<tideline::Result<Vec<_>>>()?;
+        if part.is_empty() {
+            break;
+        }
+        importer.edges(&part).await?;
+    }
+    let text = "x".repeat(scenario.activity.text_chars);
+    let accounts = u32::try_from(graph.accounts())?;
+    let mut posts =
+        (0..accounts).flat_map(|author| (0..scenario.activity.history).map(move |nth| (author, nth)));
+    loop {
+        let post = |(author, nth): (u32, u64)| {
+            let created_ms = FIRST_POST_MS + nth * POST_STEP_MS + u64::from(author) % POST_STEP_MS;
+            Ok(ImportedPost { author: id_of(author)?, created_ms, draft: Draft::text(text.clone()) })
+        };
+        let part = posts.by_ref().take(IMPORT).map(post).collect::<tideline::Result<Vec<_>>>()?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        importer.posts(&part).await?;
+    }
+}
+
+impl Timelines for Tideline {
+    fn post<'a>(&'a self, author: u32, text: &'a str) -> BoxFuture<'a, tideline::Result<Option<Delivery>>> {
+        async move {
+            let published = self.engine(author).publish(id_of(author)?, &Draft::text(text)).await?;
+            Ok(Some(published.delivery))
+        }
+        .boxed()
+    }
+
+    fn page(&self, reader: u32, since: u64) -> BoxFuture<'_, tideline::Result<Shown>> {
+        async move {
+            let since_id = (since > 0).then(|| PostId::from_u64(since)).transpose()?;
+            let query = Query::home().limit(PAGE).range(Range { since_id, ..Range::default() }).hydrated();
+            let page = self.engine(reader).read(id_of(reader)?, &query).await?;
+            Ok(Shown { posts: page.posts.len(), newest: page.posts.first().map_or(0, |post| post.id.get()) })
+        }
+        .boxed()
+    }
+
+    fn follow(&self, reader: u32, author: u32) -> BoxFuture<'_, tideline::Result<()>> {
+        async move { self.engine(reader).follow(id_of(reader)?, id_of(author)?).await.map(drop) }.boxed()
+    }
+
+    fn unfollow(&self, reader: u32, author: u32) -> BoxFuture<'_, tideline::Result<()>> {
+        async move { self.engine(reader).unfollow(id_of(reader)?, id_of(author)?).await.map(drop) }.boxed()
+    }
+
+    fn warm(&self, reader: u32) -> BoxFuture<'_, tideline::Result<()>> {
+        async move { self.engine(reader).warm(id_of(reader)?).await.map(drop) }.boxed()
+    }
+
+    fn set_way(&self, account: u32, way: Way) -> BoxFuture<'_, tideline::Result<()>> {
+        async move { self.engine(account).set_way(id_of(account)?, Some(way)).await?.all().await.map(drop) }
+            .boxed()
+    }
+
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        let settle = async move {
+            while self.engines.iter().any(|engine| engine.tasks() > 0) {
+                tokio::time::sleep(SETTLING_LOOK).await;
+            }
+        };
+        tokio::time::timeout(SETTLING_MAX, settle).map(drop).boxed()
+    }
+}

@@ -1,0 +1,170 @@
+//! `compare`, `sweep` and `plan` as people run them.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const SYSTEMS: [&str; 5] = ["push_only", "pull_only", "threshold", "cost_model", "books_pull"];
+const SCENARIO: &str = "\
+name = 'tiny'
+[graph]
+preset = 'twip'
+accounts = 120
+mean = 20
+[activity]
+history = 3
+[mix]
+post = 1
+check = 10
+read = 2
+subscribe = 1
+unsubscribe = 1
+logout = 1
+[drive]
+at_once = 16
+buckets = 64
+warm_up_seconds = 1
+round_seconds = 1
+rounds = 2
+[policies]
+pull_from = 30
+";
+
+fn loadtest(args: &[&str], files: &[&Path]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_loadtest"))
+        .args(args)
+        .args(files)
+        .env_remove("TIDELINE_CLUSTER")
+        .output()
+        .expect("the program starts")
+}
+
+fn told(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+fn json(file: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+}
+
+fn check_rows(rows: &Value) {
+    let rows = rows.as_array().unwrap();
+    let systems: Vec<&str> = rows.iter().map(|row| row["system"].as_str().unwrap()).collect();
+    assert_eq!(systems, SYSTEMS);
+    for row in rows {
+        let figure = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("{name}: {row:#}"));
+        assert_eq!([&row["failed"], &row["dropped"], &row["rounds"]], [0, 0, 2], "{row:#}");
+        for name in
+            ["operations_per_second", "read_p50_us", "read_p99_us", "fanout_lag_p99_ms", "memory_bytes"]
+        {
+            assert!(figure(name) > 0.0, "{name}: {row:#}");
+        }
+        assert!(figure("posts_per_page") > 0.0, "{row:#}");
+        if cfg!(target_os = "linux") {
+            assert!(figure("operations_per_cpu_second") > 0.0, "{row:#}");
+            let estimate = |name: &str| row["cpu_ratio"][name].as_f64().unwrap();
+            assert!(estimate("low") <= estimate("median") && estimate("median") <= estimate("high"));
+        }
+    }
+    let pulled: Vec<u64> = rows.iter().map(|row| row["accounts_pulled"].as_u64().unwrap()).collect();
+    assert_eq!(pulled[..2], [0, 120]);
+    assert!(pulled[2] > 0 && pulled[2] < 120, "{pulled:?}");
+}
+
+#[test]
+fn a_small_comparison_ends_well_in_its_table_json_and_page_and_can_be_forecast() {
+    let dir = tempfile::tempdir().unwrap();
+    let [scenario, file, page] =
+        ["tiny.toml", "compare.json", "compare.html"].map(|name| dir.path().join(name));
+    std::fs::write(&scenario, SCENARIO).unwrap();
+    let args = [
+        "compare",
+        "--seed",
+        "7",
+        "--scenario",
+        scenario.to_str().unwrap(),
+        "--html",
+        page.to_str().unwrap(),
+    ];
+    let output = loadtest(&[&args[..], &["--json"]].concat(), &[&file]);
+    let told = told(&output);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("books_pull") && told.contains("the better of both"), "{told}");
+    let json = json(&file);
+    assert_eq!([&json["seed"], &json["accounts"]], [7, 120]);
+    check_rows(&json["rows"]);
+    assert_eq!(json["verdicts"].as_array().map(Vec::len), Some(2));
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("</svg>") && !page.contains("http"), "it needs nothing from elsewhere");
+
+    // Costs of another machine: it may be far off, but it must be reckoned.
+    let output = loadtest(&["plan", "--check"], &[&file]);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", self::told(&output));
+    assert!(self::told(&output).contains("push_only"));
+}
+
+#[test]
+fn a_small_sweep_has_a_comparison_for_each_share() {
+    let dir = tempfile::tempdir().unwrap();
+    let [scenario, file, page] = ["tiny.toml", "sweep.json", "sweep.html"].map(|name| dir.path().join(name));
+    std::fs::write(&scenario, SCENARIO).unwrap();
+    let args = [
+        "sweep",
+        "--shares",
+        "10,100",
+        "--scenario",
+        scenario.to_str().unwrap(),
+        "--html",
+        page.to_str().unwrap(),
+    ];
+    let output = loadtest(&[&args[..], &["--json"]].concat(), &[&file]);
+    assert!(output.status.success(), "{}", told(&output));
+    let json = json(&file);
+    let points = json["points"].as_array().unwrap();
+    assert_eq!(
+        points.iter().map(|point| point["active_percent"].as_f64().unwrap()).collect::<Vec<_>>(),
+        [10.0, 100.0]
+    );
+    points.iter().for_each(|point| check_rows(&point["rows"]));
+    // Whoever reads reads as often: ten times as many read ten times as much.
+    let reads = |point: &Value| point["reads_per_post"].as_f64().unwrap();
+    assert!((reads(&points[1]) / reads(&points[0]) - 10.0).abs() < 1e-6);
+    assert!(std::fs::read_to_string(&page).unwrap().contains("<polyline"));
+}
+
+#[test]
+fn a_plan_tells_primaries_memory_and_bandwidth() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("plan.json");
+    let asked = "plan --users 500M --posts-per-second 5000 --mean-followers 400 --reads-per-second 300000 --active 0.2 --json";
+    let output = loadtest(&asked.split(' ').collect::<Vec<_>>(), &[&file]);
+    let told = told(&output);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("publish") && told.contains("celebrity, pulled"), "{told}");
+    let json = json(&file);
+    for name in ["primaries", "memory_bytes", "bandwidth_bytes_per_second", "buckets"] {
+        assert!(json[name].as_f64().unwrap() > 0.0, "{name}");
+    }
+    for (wrong, why) in
+        [("--users lots", "is no number"), ("--active 20", "20 % is 0.2"), ("--users 0", "must be above 0")]
+    {
+        let output = loadtest(&[&["plan"], &wrong.split(' ').collect::<Vec<_>>()[..]].concat(), &[]);
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(self::told(&output).contains(why), "{wrong}: {}", self::told(&output));
+    }
+}
+
+#[test]
+fn a_scenario_that_nobody_understands_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = dir.path().join("wrong.toml");
+    std::fs::write(&scenario, format!("{SCENARIO}speed = 5\n")).unwrap();
+    let output = loadtest(&["compare", "--scenario"], &[&scenario]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = told(&output);
+    assert!(told.contains("wrong.toml is no scenario") && told.contains("speed"), "{told}");
+}

@@ -1,0 +1,125 @@
+//! A real Prometheus scrapes a run, and answers every query of the dashboard with data.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// So long the run is scraped and queries are asked again.
+const PATIENCE: Duration = Duration::from_secs(240);
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Killed with this value.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn deployed(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(name);
+    fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+}
+
+fn is_here(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok()
+}
+
+/// Free just now.
+fn address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// What is asked by the panels.
+fn queries() -> Vec<String> {
+    let dashboard: Value = serde_json::from_str(&deployed("grafana/tideline.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.filter_map(|panel| panel["targets"].as_array()).flatten();
+    targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The results of a query; none, if there is no answer yet.
+fn ask(prometheus: SocketAddr, query: &str) -> Option<Vec<Value>> {
+    let escaped: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let mut stream = TcpStream::connect(prometheus).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+    let request = format!("GET /api/v1/query?query={escaped} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let json: Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?;
+    assert_ne!(json["status"], "error", "{query}: {json}");
+    Some(json["data"]["result"].as_array()?.clone())
+}
+
+/// Something that is a number.
+fn has_data(results: &[Value]) -> bool {
+    results
+        .iter()
+        .any(|one| one["value"][1].as_str().is_some_and(|value| value.parse().is_ok_and(f64::is_finite)))
+}
+
+fn start_prometheus(dir: &Path, scraped: SocketAddr) -> (Killed, SocketAddr) {
+    // As it is deployed, but for where the run is, and oftener.
+    let config = deployed("prometheus.yml")
+        .replace("host.docker.internal:9100", &scraped.to_string())
+        .replace("scrape_interval: 5s", "scrape_interval: 1s");
+    assert!(config.contains(&scraped.to_string()) && config.contains(" 1s"), "{config}");
+    let file = dir.join("prometheus.yml");
+    fs::write(&file, config).unwrap();
+    let checked = Command::new("promtool").args(["check", "config"]).arg(&file).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    let address = address();
+    let server = Command::new("prometheus")
+        .arg(format!("--config.file={}", file.display()))
+        .arg(format!("--storage.tsdb.path={}", dir.join("data").display()))
+        .arg(format!("--web.listen-address={address}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    (Killed(server), address)
+}
+
+#[test]
+fn every_query_of_the_dashboard_is_answered_with_data_while_a_run_is_scraped() {
+    if !(is_here("prometheus") && is_here("promtool")) {
+        eprintln!(
+            "skipped: prometheus and promtool are not on the PATH (Debian: apt-get install prometheus)"
+        );
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = dir.path().join("run.toml");
+    let text = "name = 'scraped'\n[graph]\npreset = 'twip'\naccounts = 200\nmean = 20\n[mix]\npost = 2\ncheck = 10\n\
+                subscribe = 1\nunsubscribe = 1\nlogout = 1\n[drive]\nat_once = 16\nbuckets = 64\nrounds = 200\n";
+    fs::write(&scenario, text).unwrap();
+    let scraped = address();
+    let run = Command::new(env!("CARGO_BIN_EXE_loadtest"))
+        .args(["compare", "--metrics", &scraped.to_string(), "--scenario"])
+        .arg(&scenario)
+        .env_remove("TIDELINE_CLUSTER")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _run = Killed(run);
+    let (_server, prometheus) = start_prometheus(dir.path(), scraped);
+
+    let mut open = queries();
+    assert!(open.len() >= 20, "{open:?}");
+    let until = Instant::now() + PATIENCE;
+    while !open.is_empty() {
+        assert!(Instant::now() < until, "no data for {open:#?}");
+        std::thread::sleep(PAUSE);
+        open.retain(|query| !ask(prometheus, query).is_some_and(|results| has_data(&results)));
+    }
+}
