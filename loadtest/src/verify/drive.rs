@@ -204,6 +204,10 @@ impl Client<'_> {
                 }
             }
         }
+        // Others may still be creating them: who isn't there is on no list.
+        for mentioned in &plan.mentions {
+            run.known(*mentioned).await;
+        }
         let text = if plan.has_text { text_of(plan.no, 0) } else { String::new() };
         let start = run.now();
         let fact = PostFact {
