@@ -1,5 +1,6 @@
 //! Moving slots and roles on purpose, whole or step by step.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -75,11 +76,12 @@ impl LocalCluster {
         Ok(keys.len())
     }
 
-    /// Makes the primary at `to` the owner of an open slot, in the eyes of all primaries, once its replicas have what
-    /// has moved: nobody else has that any more, and no fence waits for it.
+    /// Makes the primary at `to` the owner of an open slot, once its replicas have what has moved: nobody else has that
+    /// any more, and no fence waits for it. Returns when all nodes know, and replicas of the old owner have forgotten
+    /// what was there: one that didn't would, once promoted, claim the slot with old data.
     pub async fn end_migration(&self, slot: u16, to: &NodeAddr) -> Result<()> {
-        self.wait_replicated(to).await?;
         let target = self.id_of(to).await?;
+        self.wait_replicated(|_| true).await?;
         let command = || set_slot(slot, "NODE").arg(&target);
         // The target first: between source and target nobody would serve the slot.
         self.admin.act(to, command()).await?;
@@ -88,25 +90,29 @@ impl LocalCluster {
                 self.admin.act(&node.addr(), command()).await?;
             }
         }
-        Ok(())
+        self.wait_replicated(|live| live.view.owner(slot) == Some(&target)).await
     }
 
-    /// Waits until the replicas of a primary have all that it has now.
-    async fn wait_replicated(&self, primary: &NodeAddr) -> Result<()> {
+    /// Waits until the replicas of all primaries have what these have now, and all nodes that answer are as they should.
+    async fn wait_replicated(&self, is_right: impl Fn(&Live) -> bool) -> Result<()> {
         let deadline = Instant::now() + REPLICATED_DEADLINE;
-        let mut wanted = None;
+        let mut wanted = HashMap::new();
         loop {
-            let facts = self.admin.facts(primary).await;
-            if let Some(live) = facts.live() {
-                let wanted = *wanted.get_or_insert_with(|| live.written());
-                if live.replicas_written().all(|written| written >= wanted) {
-                    return Ok(());
-                }
+            let facts = self.facts().await;
+            let mut lives = facts.iter().filter_map(Facts::live);
+            let is_done = lives.all(|live| {
+                let id = live.view.me.id.clone();
+                let wanted = *wanted.entry(id).or_insert_with(|| live.written());
+                let has_spread =
+                    !live.is_primary() || live.replicas_written().all(|written| written >= wanted);
+                has_spread && is_right(live)
+            });
+            if is_done {
+                return Ok(());
             }
             if Instant::now() >= deadline {
-                let text =
-                    format!("the replicas of {primary} have not caught up within {REPLICATED_DEADLINE:?}");
-                return Err(Error::unavailable(text));
+                let text = "replicas have not caught up, or nodes don't agree about a slot that has moved";
+                return Err(Error::unavailable(format!("{text}, within {REPLICATED_DEADLINE:?}")));
             }
             sleep(POLL).await;
         }
