@@ -245,6 +245,13 @@ pub(crate) enum Call {
         what: Tie,
         limit: usize,
     },
+    /// Who likes a post, or reposts it without a comment, as a reader may meet them.
+    Around {
+        reader: u64,
+        post: u64,
+        reposts: bool,
+        limit: usize,
+    },
     /// Ids of all posts of the conversation around a post.
     Conversation {
         reader: u64,

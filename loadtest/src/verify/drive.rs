@@ -373,7 +373,14 @@ impl Client<'_> {
             Ended::Done(_) => {
                 let mut world = run.world();
                 let end = run.now();
-                world.tie_fact(what, self.actor, subject).change(start, end, on);
+                let named =
+                    world.post(no).map_or(Tri::No, |post| post.exists(Window { from: start, to: end }));
+                let fact = world.tie_fact(what, self.actor, subject);
+                match no == subject || named == Tri::Yes {
+                    true => fact.change(start, end, on),
+                    // Of a repost that is gone nobody knows what it stood for.
+                    false => fact.influence(on, start, OPEN),
+                }
             }
             // It is gone, or not for the actor. A try before that may have been carried out.
             Ended::Refused { kind, is_unsure, .. } if kind == "NotFound" => {

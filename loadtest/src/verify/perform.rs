@@ -276,6 +276,9 @@ impl Performer {
             Call::Tied { account: id, what, limit } => {
                 Reply::Ids(self.tied(account(id)?, what, limit).await?)
             }
+            Call::Around { reader, post, reposts, limit } => {
+                Reply::Ids(self.around(account(reader)?, PostId::from_u64(post)?, reposts, limit).await?)
+            }
             Call::Conversation { reader, post } => {
                 let found = self.social.conversation(account(reader)?, PostId::from_u64(post)?).await?;
                 let posts = found.ancestors.iter().chain([&found.post]).chain(&found.descendants);
@@ -300,6 +303,27 @@ impl Performer {
             let common = self.engine.common_followers(one, other, checkpoint).await?;
             all.extend(common.members);
             from = common.next;
+        }
+        Ok(all)
+    }
+
+    /// Who likes a post, or reposts it, page by page.
+    async fn around(
+        &self,
+        reader: AccountId,
+        post: PostId,
+        reposts: bool,
+        limit: usize,
+    ) -> tideline::Result<Vec<u64>> {
+        let (mut all, mut query) = (Vec::new(), ListQuery::default().limit(limit));
+        for _ in 0..PAGES_MAX {
+            let page = match reposts {
+                true => self.social.reposters(reader, post, &query).await?,
+                false => self.social.likers(reader, post, &query).await?,
+            };
+            all.extend(page.accounts.iter().map(|account| account.id.get()));
+            let Some(older) = page.older else { break };
+            query = query.older_than(older);
         }
         Ok(all)
     }

@@ -6,7 +6,7 @@ use futures::stream::{self, StreamExt as _};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::call::{Asked, Call, Reply, Which};
+use super::call::{Asked, Call, Reply, Tie, Which};
 use super::check::Wrong;
 use super::facts::{Tri, Window};
 use super::plan::TAGS;
@@ -106,6 +106,49 @@ impl Walker<'_> {
         }
         for post in replies {
             self.conversation(post).await;
+            self.around(post, false).await;
+        }
+        let reposted: Vec<u64> = {
+            let world = self.run.world();
+            let originals = world.posts.iter().flatten().filter(|post| post.is_plain_repost());
+            originals.filter_map(|repost| world.post(repost.original?)?.id).collect()
+        };
+        for _ in 0..REPLIED.min(reposted.len()) {
+            let post = reposted[self.random.random_range(0..reposted.len())];
+            self.around(post, true).await;
+        }
+    }
+
+    /// Nobody is told of a like that isn't there, or of a repost that is not for the reader.
+    async fn around(&mut self, post: u64, reposts: bool) {
+        let (run, reader, limit) = (self.run, self.reader, self.limit());
+        let from = run.now();
+        let number = usize::try_from(reader).unwrap_or(0);
+        let call = Call::Around { reader, post, reposts, limit };
+        let Ended::Done(Reply::Ids(shown)) = run.call(number, call).await else { return };
+        let mut found = Vec::new();
+        {
+            let world = run.world();
+            let Some(no) = world.by_id.get(&post).copied() else { return };
+            let now = Window { from, to: run.now() };
+            let view = View::new(&world, reader, now);
+            for account in shown {
+                let reposted = |fact: &PostFact| {
+                    let is_it = fact.author == account && fact.original == Some(no) && fact.is_plain_repost();
+                    is_it && fact.start > 0 && view.on_list(fact) != Tri::No
+                };
+                let may_show = match reposts {
+                    true => world.posts.iter().flatten().any(reposted),
+                    false => world.is_tied(Tie::Like, account, no, now) != Tri::No,
+                };
+                if !may_show {
+                    let what = if reposts { "reposts" } else { "likes" };
+                    found.push((no, format!("that {account} {what} {post} must not show")));
+                }
+            }
+        }
+        for (no, text) in found {
+            run.wrong(Wrong::Leaked, reader, Some(no), text);
         }
     }
 
