@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::ids::{AccountId, IdMap};
 
@@ -12,14 +13,27 @@ const AUTHORS_MAX: usize = 10_000;
 const READS_GUESSED: f64 = 20.0;
 /// Readers that a day's figure must come from.
 const READERS_LEAST: u64 = 100;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What this instance has seen.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Traffic {
+    since: Instant,
     pulls: Mutex<IdMap<AccountId, u64>>,
     reads: AtomicU64,
     /// Reads here that were a reader's first of a day.
     first_reads: AtomicU64,
+}
+
+impl Default for Traffic {
+    fn default() -> Self {
+        Self {
+            since: Instant::now(),
+            pulls: Mutex::default(),
+            reads: AtomicU64::new(0),
+            first_reads: AtomicU64::new(0),
+        }
+    }
 }
 
 impl Traffic {
@@ -55,10 +69,16 @@ impl Traffic {
     }
 
     /// How often somebody who reads at all reads on a day.
-    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(crate) fn reads_per_reader(&self) -> f64 {
+        self.reads_per_reader_in(self.since.elapsed())
+    }
+
+    /// A count of less than a day is no rate of a day: an instance that has just started would take everybody for somebody
+    /// who hardly ever reads, and have all who post pulled.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    fn reads_per_reader_in(&self, seen: Duration) -> f64 {
         let readers = self.first_reads.load(Ordering::Relaxed);
-        if readers < READERS_LEAST {
+        if readers < READERS_LEAST || seen < DAY {
             return READS_GUESSED;
         }
         self.reads.load(Ordering::Relaxed) as f64 / readers as f64
@@ -86,8 +106,18 @@ mod tests {
         let traffic = Traffic::default();
         let read = || traffic.read(std::iter::empty());
         (0..300).for_each(|_| read());
-        assert!((traffic.reads_per_reader() - READS_GUESSED).abs() < 1e-9);
+        assert!((traffic.reads_per_reader_in(DAY) - READS_GUESSED).abs() < 1e-9);
         (0..100).for_each(|_| traffic.first_read());
-        assert!((traffic.reads_per_reader() - 3.0).abs() < 1e-9);
+        assert!((traffic.reads_per_reader_in(DAY) - 3.0).abs() < 1e-9);
+    }
+
+    /// An instance in its first minutes has seen each reader once or twice, while posts were already reckoned up to a day: the
+    /// cost model took everybody for read too seldom to be pushed.
+    #[test]
+    fn the_figure_of_less_than_a_day_is_not_believed() {
+        let traffic = Traffic::default();
+        (0..100).for_each(|_| traffic.first_read());
+        (0..150).for_each(|_| traffic.read(std::iter::empty()));
+        assert!((traffic.reads_per_reader() - READS_GUESSED).abs() < 1e-9);
     }
 }
