@@ -129,8 +129,7 @@ pub(crate) fn shown_on_list(
 ) -> Result<(), HiddenBecause> {
     let author = met.author.id;
     refuse(author != reader && state.mutes(author.get()), HiddenBecause::Muted)?;
-    shown_to(reader, state, met)?;
-    original_shown(reader, state, met, original)
+    shown_on_profile(reader, state, met, original)
 }
 
 fn refuse(is_hidden: bool, because: HiddenBecause) -> Result<(), HiddenBecause> {
