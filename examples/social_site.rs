@@ -1,5 +1,5 @@
 //! A small social site on the command line: people sign up, follow each other, post with mentions and hashtags, answer,
-//! and read. Each line says who does what:
+//! like, bookmark, pass on, and read. Each line says who does what:
 //!
 //! ```sh
 //! cargo run --example social_site                              # starts a cluster, and ends it
@@ -7,67 +7,34 @@
 //! ```
 //!
 //! ```text
-//! ada sign up                     ben follow ada
-//! ada post Low tide! @ben #beach  ben reply 1 On my way
-//! ben home                        ada mentions
-//! ada tag beach                   ada show 1
+//! ada signup correct horse        ada login correct horse
+//! ben follow ada                  ada post Low tide! @ben #beach
+//! ada whisper Only to followers   ben reply 1 On my way
+//! ben like 1                      ben bookmark 1
+//! ben repost 1                    ben unrepost 1
+//! ben home                        ben profile ada
+//! ben mentions                    ben tag beach
+//! ada show 1                      ada likers 1
+//! ben likes                       ben bookmarks
 //! ada edit 1 High tide! #sea      ada delete 1
 //! ```
 
 mod shared;
 
+use std::collections::HashMap;
 use std::io::{BufRead as _, Write as _};
 use std::time::Duration;
 
-use tideline::post::{Draft, Edit, MentionedName, PostRef, Tag};
-use tideline::sharded::{Name, Order, SortedSet};
-use tideline::{AccountId, Engine, Error, ErrorKind, NewAccount, Page, Query, Result, Timeline};
-
-/// How deep a conversation is shown.
-const DEPTH: usize = 4;
-
-/// Who is called what: a set of names, whose scores are the accounts' ids. A toy: of two who take one name at once
-/// nobody is told.
-struct People(SortedSet<Name>);
-
-impl People {
-    async fn accounts(&self, names: &[&str]) -> Result<Vec<Option<AccountId>>> {
-        let lower = names.iter().map(|name| Name::new(name.to_lowercase()));
-        let ids = self.0.scores(&lower.collect::<Result<Vec<_>>>()?).await?;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "ids were counted from 1"
-        )]
-        let account = |id: Option<f64>| id.map(|id| AccountId::new(id as u64)).transpose();
-        ids.into_iter().map(account).collect()
-    }
-
-    async fn account(&self, name: &str) -> Result<AccountId> {
-        let found = self.accounts(&[name]).await?.first().copied().flatten();
-        found.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("nobody is called {name}")))
-    }
-
-    async fn add(&self, name: &str) -> Result<AccountId> {
-        let id = self.0.len().await? + 1;
-        #[expect(clippy::cast_precision_loss, reason = "so many won't sign up here")]
-        self.0.add(&[(Name::new(name.to_lowercase())?, id as f64)]).await?;
-        AccountId::new(id)
-    }
-
-    async fn name(&self, account: AccountId) -> Result<String> {
-        #[expect(clippy::cast_precision_loss, reason = "as above")]
-        let id = account.get() as f64;
-        let found = self.0.page(id..=id, None, 1, Order::Ascending).await?.entries;
-        Ok(found
-            .first()
-            .map_or_else(String::new, |(name, _)| String::from_utf8_lossy(name.as_bytes()).into()))
-    }
-}
+use tideline::post::{Draft, Edit, MentionedName, PostRef, Tag, Visibility};
+use tideline::registration::{Name, Person, Registration, SignUp};
+use tideline::{
+    Account, AccountId, Engine, Error, ErrorKind, ListQuery, PagePost, PostId, Query, Result, Social,
+};
 
 struct Site {
     engine: Engine,
-    people: People,
+    social: Social,
+    registration: Registration,
     /// Posts that were shown, by the numbers that they were shown with.
     shown: Vec<PostRef>,
 }
@@ -77,50 +44,85 @@ impl Site {
     async fn obey(&mut self, line: &str) -> Result<()> {
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
         let (verb, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-        if (verb, rest) == ("sign", "up") {
-            let id = self.people.add(name).await?;
-            self.engine.create_account(NewAccount { id: Some(id), ..NewAccount::default() }).await?;
-            println!("welcome, {name}");
-            return Ok(());
-        }
-        let who = self.people.account(name).await?;
         match verb {
-            "follow" => self.engine.follow(who, self.people.account(rest).await?).await.map(drop),
-            "unfollow" => self.engine.unfollow(who, self.people.account(rest).await?).await,
-            "mute" => self.engine.mute(who, self.people.account(rest).await?).await,
-            "block" => self.engine.block(who, self.people.account(rest).await?).await,
+            "signup" => {
+                self.registration.sign_up(&SignUp::new(name, rest)).await?;
+                println!("welcome, {name}");
+            }
+            "login" => match self.registration.check(name, rest).await? {
+                Some(account) => println!("welcome back, {}", called(&account)),
+                None => println!("that is not the password, or there is no {name}"),
+            },
+            _ => self.act(self.registration.id_of(name).await?, verb, rest).await?,
+        }
+        // Lists, counts and homes follow within milliseconds. Who types the next line sees them at once.
+        self.engine.drained(Duration::from_secs(10)).await
+    }
+
+    /// Does what somebody wants.
+    async fn act(&mut self, who: AccountId, verb: &str, rest: &str) -> Result<()> {
+        let newest = ListQuery::default();
+        match verb {
+            "follow" => self.engine.follow(who, self.registration.id_of(rest).await?).await.map(drop),
+            "unfollow" => self.engine.unfollow(who, self.registration.id_of(rest).await?).await,
+            "mute" => self.engine.mute(who, self.registration.id_of(rest).await?).await,
+            "block" => self.engine.block(who, self.registration.id_of(rest).await?).await,
             "post" => self.post(who, self.draft(rest).await?).await,
+            "whisper" => self.post(who, self.draft(rest).await?.visibility(Visibility::Followers)).await,
             "reply" => {
                 let (to, text) = self.numbered(rest)?;
                 self.post(who, self.draft(text).await?.reply_to(to)).await
             }
-            "repost" => self.post(who, Draft::repost(self.numbered(rest)?.0)).await,
             "edit" => {
                 let (post, text) = self.numbered(rest)?;
                 let edit = Edit::parsed(text, async |names| self.named(names).await).await?;
                 self.engine.edit(who, post.id, &edit).await
             }
             "delete" => self.engine.delete(who, self.numbered(rest)?.0.id).await,
+            "like" => self.social.like(who, self.numbered(rest)?.0.id).await,
+            "unlike" => self.social.unlike(who, self.numbered(rest)?.0.id).await,
+            "bookmark" => self.social.bookmark(who, self.numbered(rest)?.0.id).await,
+            "unbookmark" => self.social.unbookmark(who, self.numbered(rest)?.0.id).await,
+            "repost" => self.social.repost(who, self.numbered(rest)?.0.id).await.map(drop),
+            "unrepost" => self.social.undo_repost(who, self.numbered(rest)?.0.id).await.map(drop),
             "home" => self.read(who, Query::home()).await,
             "mentions" => self.read(who, Query::mentions()).await,
             "tag" => self.read(who, Query::tag(Tag::new(rest)?)).await,
-            "profile" => self.read(who, Query::profile(self.people.account(rest).await?)).await,
-            "show" => self.show(who, self.numbered(rest)?.0).await,
+            "profile" => self.profile(who, rest).await,
+            "likes" => {
+                let liked = self.social.likes(who, &newest).await?;
+                self.print(&liked.posts);
+                Ok(())
+            }
+            "bookmarks" => {
+                let kept = self.social.bookmarks(who, &newest).await?;
+                self.print(&kept.posts);
+                Ok(())
+            }
+            "likers" => {
+                let likers = self.social.likers(who, self.numbered(rest)?.0.id, &newest).await?;
+                let names: Vec<&str> = likers.accounts.iter().map(|account| called(account)).collect();
+                println!("liked by {}", if names.is_empty() { "nobody".into() } else { names.join(", ") });
+                Ok(())
+            }
+            "show" => {
+                let around = self.social.conversation(who, self.numbered(rest)?.0.id).await?;
+                self.print(&[around.ancestors, vec![around.post], around.descendants].concat());
+                Ok(())
+            }
             _ => Err(Error::new(ErrorKind::Invalid, format!("nobody can {verb:?} here"))),
-        }?;
-        // Lists and homes follow within milliseconds. Who types the next line sees them at once.
-        self.engine.drained(Duration::from_secs(10)).await
+        }
     }
 
     /// The accounts of names in a text, all in one go.
     async fn named(&self, names: &[&MentionedName]) -> Result<Vec<Option<AccountId>>> {
-        let local: Vec<&str> = names.iter().map(|name| name.name.as_str()).collect();
-        let accounts = self.people.accounts(&local).await?;
-        Ok(names
-            .iter()
-            .zip(accounts)
-            .map(|(name, account)| account.filter(|_| name.host.is_none()))
-            .collect())
+        let logins: Vec<Name> = names.iter().map(|name| Name::Login(name.name.clone())).collect();
+        let found = self.registration.find(&logins).await?;
+        // Whoever is of another site is nobody here.
+        let id = |(name, person): (&&MentionedName, Option<Person>)| {
+            person.filter(|_| name.host.is_none()).map(|person| person.account.id)
+        };
+        Ok(names.iter().zip(found).map(id).collect())
     }
 
     async fn draft(&self, text: &str) -> Result<Draft> {
@@ -133,51 +135,50 @@ impl Site {
         Ok(())
     }
 
+    /// Who somebody is, and the posts of that account.
+    async fn profile(&mut self, who: AccountId, name: &str) -> Result<()> {
+        let id = self.registration.id_of(name).await?;
+        let account = self.engine.account(id).await?;
+        println!(
+            "{}: {} posts, {} followers, follows {}",
+            called(&account),
+            account.posts,
+            account.followers,
+            account.following
+        );
+        self.read(who, Query::profile(id)).await
+    }
+
     async fn read(&mut self, who: AccountId, query: Query) -> Result<()> {
-        let page = self.engine.read(who, &query.hydrated()).await?;
-        if page.posts.is_empty() {
+        let page = self.engine.read(who, &query.hydrated().marked()).await?;
+        self.print(&page.posts);
+        Ok(())
+    }
+
+    /// Prints posts, those that answer another one of them further to the right.
+    fn print(&mut self, posts: &[PagePost]) {
+        if posts.is_empty() {
             println!("nothing");
         }
-        self.print(&page, 0).await
-    }
-
-    /// A post, and the answers to it, and the answers to those.
-    async fn show(&mut self, who: AccountId, post: PostRef) -> Result<()> {
-        let mut open = vec![(post, 0)];
-        while let Some((post, depth)) = open.pop() {
-            let query = Query { timeline: Timeline::Replies(post.id), ..Query::default() };
-            let page = self.engine.read(who, &query.hydrated()).await?;
-            if depth == 0 {
-                println!("[{}] is answered by", self.number(post));
-            }
-            self.print(&page, depth + 1).await?;
-            if depth < DEPTH {
-                let answers = page.posts.iter().map(|reply| PostRef { id: reply.id, author: reply.author });
-                open.extend(answers.map(|reply| (reply, depth + 1)));
-            }
-        }
-        Ok(())
-    }
-
-    async fn print(&mut self, page: &Page, depth: usize) -> Result<()> {
-        for entry in &page.posts {
-            let author = self.people.name(entry.author).await?;
+        let mut depths: HashMap<PostId, usize> = HashMap::new();
+        for entry in posts {
+            let (Some(post), Some(author)) = (&entry.post, &entry.account) else { continue };
+            let parent = post.header().reply_to.and_then(|parent| depths.get(&parent.id));
+            let depth = parent.map_or(0, |above| above + 1);
+            depths.insert(entry.id, depth);
             let number = self.number(PostRef { id: entry.id, author: entry.author });
-            let Some(post) = &entry.post else { continue };
-            let passes_on = match &entry.original {
-                Some((_, original, account)) => {
-                    format!("passes on {}: {}", self.people.name(account.id).await?, original.content().text)
-                }
-                None => String::new(),
-            };
+            let text = &post.content().text;
+            let passed_on = entry.original.as_ref().map(|(_, original, author)| {
+                format!("passes on {}: {}", called(author), original.content().text)
+            });
+            let (passed_on, around) = (passed_on.unwrap_or_default(), around(entry));
             println!(
-                "{:depth$}[{number}] {author}: {}{passes_on}",
+                "{:indent$}[{number}] {}: {text}{passed_on}{around}",
                 "",
-                post.content().text,
-                depth = depth * 2
+                called(author),
+                indent = depth * 2
             );
         }
-        Ok(())
     }
 
     /// The number of a post, for people.
@@ -199,15 +200,45 @@ impl Site {
     }
 }
 
+fn called(account: &Account) -> &str {
+    account.login.as_deref().unwrap_or("somebody")
+}
+
+/// What stands beside a post: how many did what, and what its reader did. Of a plain repost: its original's.
+fn around(entry: &PagePost) -> String {
+    let original = entry.original.as_ref().map(|(_, original, _)| original);
+    let Some(post) = &entry.post else { return String::new() };
+    let header = original.filter(|_| post.is_plain_repost()).unwrap_or(post).header();
+    let marks = entry.marks.unwrap_or_default();
+    let counts = [(header.likes, "liked"), (header.reposts, "reposted"), (header.replies, "answered")];
+    let counts =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what} {count}x"));
+    let mine = [
+        (marks.is_liked, "you like it"),
+        (marks.is_bookmarked, "you keep it"),
+        (marks.repost.is_some(), "you passed it on"),
+    ];
+    let mine = mine.iter().filter(|(is_so, _)| *is_so).map(|(_, what)| (*what).to_owned());
+    let all: Vec<String> = counts.chain(mine).collect();
+    if all.is_empty() { String::new() } else { format!(" ({})", all.join(", ")) }
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let (mut config, _cluster) = shared::config("site:").await?;
     // By default what others edit and delete shows within a second. Here everybody sits at one keyboard.
     config.engine.visible_within = Duration::ZERO;
+    let passwords = config.registration.clone();
     let engine = Engine::builder().config(config).start().await?;
-    let people = People(engine.store().sets().named("people")?);
-    let mut site = Site { engine: engine.clone(), people, shown: Vec::new() };
-    println!("who does what? (`ada sign up`, `ada post Hello @ben #tide`, `ben home`; an empty line ends)");
+    let mut site = Site {
+        social: Social::new(&engine),
+        registration: Registration::new(&engine, passwords).await?,
+        engine: engine.clone(),
+        shown: Vec::new(),
+    };
+    println!(
+        "who does what? (`ada signup correct horse`, `ada post Hello @ben #tide`, `ben home`; an empty line ends)"
+    );
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         if line.trim().is_empty() {

@@ -42,8 +42,9 @@ pub use account::{Account, AccountKind, AccountState, AccountUpdate, Mode, NewAc
 #[cfg(feature = "config")]
 pub use config::Config;
 pub use engine::{
-    Candidate, Engine, EngineBuilder, Health, ImportedEdge, ImportedPost, Importer, Inspection, ModeState,
-    OpenTask, PostAck, Published, SetSizes, Verdict,
+    Candidate, Engine, EngineBuilder, Health, ImportedEdge, ImportedPost, Importer, Inspection, ListLength,
+    ListPlace, Listing, ModeState, OpenTask, PostAck, PostInspection, Published, SetSizes, StoredClaim,
+    StoredNames, Verdict,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use fanout::{Delivery, DeliveryProgress, FanoutState};

@@ -27,6 +27,8 @@ fn run(name: &str, wanted: &[&str]) {
 fn run_with(name: &str, input: &str, wanted: &[&str]) {
     let mut child = Command::new(program(name));
     child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Passwords that cost little.
+    child.env("TIDELINE_REGISTRATION_MEMORY_KIB", "8").env("TIDELINE_REGISTRATION_PASSES", "1");
     let mut child = child.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -65,8 +67,11 @@ fn a_site_moves_here() {
 #[test]
 fn people_meet_on_a_small_social_site() {
     let session = "\
-ada sign up
-ben sign up
+ada signup correct horse
+ben signup battery staple
+Ada signup somebody else
+ada login wrong horse
+ADA login correct horse
 ben follow ada
 ada post Low tide at noon, @Ben! https://example.com/@cy #Beach #2026
 ben home
@@ -74,10 +79,30 @@ ben mentions
 ben reply 1 On my way @ada
 ada reply 2 See you
 cy tag beach
-cy sign up
-cy tag BEACH
+cy signup noon is low
 cy show 1
+cy show 3
 ada mentions
+cy like 1
+cy bookmark 1
+ben like 1
+ada tag BEACH
+cy tag beach
+cy bookmarks
+ben bookmarks
+ada likers 1
+cy unlike 1
+cy likes
+ben likes
+ben repost 1
+ada profile ben
+ben unrepost 1
+ben home
+ada whisper Only for us #beach
+ben home
+cy tag beach
+cy profile ada
+cy like 5
 ada edit 1 High tide at noon #sea
 cy tag beach
 cy tag sea
@@ -85,19 +110,41 @@ ben mute ada
 ben home
 ada delete 1
 cy tag sea
+cy bookmarks
 cy dance
 ";
     run_with(
         "social_site",
         session,
         &[
-            "welcome, ada\nwelcome, ben\nposted [1]\n",
+            "welcome, ada\nwelcome, ben\nsorry: this login is taken\n",
+            "that is not the password, or there is no ada\nwelcome back, ada\nposted [1]\n",
+            // Ben's home, and what mentions him.
             "[1] ada: Low tide at noon, @Ben! https://example.com/@cy #Beach #2026\n",
             "[1] ada: Low tide at noon, @Ben! https://example.com/@cy #Beach #2026\nposted [2]\nposted [3]\n",
-            "sorry: nobody is called cy\nwelcome, cy\n[1] ada: Low tide",
-            "[1] is answered by\n  [2] ben: On my way @ada\n    [3] ada: See you\n[2] ben: On my way @ada\n",
-            "nothing\n[1] ada: High tide at noon #sea\n",
-            "[2] ben: On my way @ada\nnothing\nsorry: nobody can \"dance\" here\ngood bye, 0 tasks left",
+            "sorry: nobody has the login \"cy\"\nwelcome, cy\n",
+            // The conversation, from its beginning and from its end.
+            "[1] ada: Low tide at noon, @Ben! https://example.com/@cy #Beach #2026 (answered 1x)\n",
+            "  [2] ben: On my way @ada (answered 1x)\n    [3] ada: See you\n[1] ada: Low tide",
+            "  [2] ben: On my way @ada (answered 1x)\n    [3] ada: See you\n[2] ben: On my way @ada",
+            // Likes are for everybody to see, bookmarks for nobody else.
+            "#2026 (liked 2x, answered 1x)\n",
+            "#2026 (liked 2x, answered 1x, you like it, you keep it)\n",
+            "#2026 (liked 2x, answered 1x, you like it, you keep it)\nnothing\nliked by ben, cy\nnothing\n",
+            "#2026 (liked 1x, answered 1x, you like it)\n",
+            // A repost comes and goes.
+            "ben: 2 posts, 0 followers, follows 1\n[4] ben: passes on ada: Low tide at noon, @Ben! ",
+            "#2026 (liked 1x, reposted 1x, answered 1x)\n",
+            "#2026 (liked 1x, answered 1x, you like it)\n",
+            // What is for followers shows to them, and to nobody else: neither under its hashtag nor on a profile.
+            "posted [5]\n[5] ada: Only for us #beach\n[3] ada: See you\n",
+            "#2026 (liked 1x, answered 1x, you like it)\n[1] ada: Low tide",
+            "#2026 (liked 1x, answered 1x, you keep it)\nada: 3 posts, 1 followers, follows 0\n[3] ada: See you\n",
+            "#2026 (liked 1x, answered 1x, you keep it)\nsorry: there is no post",
+            // Edited, muted, deleted.
+            "nothing\n[1] ada: High tide at noon #sea (liked 1x, answered 1x, you keep it)\n",
+            "[2] ben: On my way @ada (answered 1x)\nnothing\nnothing\nsorry: nobody can \"dance\" here\n",
+            "good bye, 0 tasks left",
         ],
     );
 }

@@ -4,8 +4,8 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};
 use tideline::sharded::Layout;
 use tideline::{
-    Account, AccountId, HiddenBecause, HomeRecord, HomeStatus, Inspection, PostId, StoredHome, StoredOutbox,
-    Verdict,
+    Account, AccountId, AccountState, HiddenBecause, HomeRecord, HomeStatus, Inspection, OpenTask, PostId,
+    StoredClaim, StoredHome, StoredOutbox, Verdict,
 };
 
 /// Pulled authors and posts of an outbox that are named; `--json` names all.
@@ -19,17 +19,22 @@ pub(crate) fn render(of: &Inspection, now_ms: u64) -> String {
     parts.push("The newest page of the home, and what else the last records hold:".into());
     parts.push(page(of, now_ms).to_string());
     parts.extend(of.page_error.iter().map(|e| format!("the page could not be read: {e}")));
-    parts.extend(of.journal.iter().map(|task| {
-        let checkpoint = if task.checkpoint.is_empty() { "not begun" } else { &task.checkpoint };
-        format!("to be done: {} ({checkpoint}; instance {})", task.what, task.owner)
-    }));
-    if of.journal.is_empty() {
-        parts.push("nothing that concerns it is open in the journal of its bucket".into());
-    }
+    parts.push(journal(&of.journal));
     parts.join("\n")
 }
 
-fn table() -> Table {
+pub(super) fn journal(tasks: &[OpenTask]) -> String {
+    if tasks.is_empty() {
+        return "nothing that concerns it is open in the journal of its bucket".into();
+    }
+    let line = |task: &OpenTask| {
+        let checkpoint = if task.checkpoint.is_empty() { "not begun" } else { &task.checkpoint };
+        format!("to be done: {} ({checkpoint}; instance {})", task.what, task.owner)
+    };
+    tasks.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+pub(super) fn table() -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
     table
@@ -41,6 +46,7 @@ fn summary(of: &Inspection, now_ms: u64) -> Table {
         table.add_row([what.to_owned(), text]);
     };
     row("account", described(&of.account));
+    row("names", names(of, now_ms));
     row("place", format!("bucket {}, slot {}", of.bucket, of.slot));
     row("last read", of.last_read_day.map_or("never noted".into(), |day| days_ago(day, now_ms)));
     let sets = &of.sets;
@@ -49,6 +55,11 @@ fn summary(of: &Inspection, now_ms: u64) -> Table {
     row("followed by", format!("{} accounts, {layout}; {} wait to be let", sets.followers, sets.requests));
     row("restricts", format!("{} muted, {} blocked, {} hidden from", sets.mutes, sets.blocks, sets.hides));
     row("mentioned", format!("in {} posts", sets.mentions));
+    let ties = of.ties_stamp.as_deref().map_or(String::new(), |stamp| format!("; stamp {stamp}"));
+    row(
+        "likes",
+        format!("{} posts; {} bookmarked, {} reposted{ties}", sets.likes, sets.bookmarks, sets.reposts),
+    );
     row("pulls", listed(of.pulls.iter().map(AccountId::to_string), of.pulls.len()));
     row("outbox", outbox(&of.outbox));
     row("home", home(&of.home, now_ms));
@@ -63,6 +74,29 @@ fn described(account: &Account) -> String {
         account.kind, account.state, account.posts, account.followers, account.mode
     );
     format!("{}{login}: {}", account.id, rest.to_lowercase())
+}
+
+/// Which names it has; what they are stays where it is.
+fn names(of: &Inspection, now_ms: u64) -> String {
+    let since = |ms: u64| span(now_ms.saturating_sub(ms) / 1_000);
+    let Some(names) = &of.names else { return "none: it was not registered".into() };
+    let claim = |claim: &StoredClaim| {
+        let what = if claim.is_login { "login" } else { "e-mail address" };
+        match claim.names {
+            Some(account) if account == of.account.id => what.to_owned(),
+            Some(other) => format!("{what} (its claim names {other})"),
+            None => format!("{what} (its claim is missing)"),
+        }
+    };
+    let all = |claims: &[StoredClaim]| listed(claims.iter().map(claim), claims.len());
+    let registered = of.account.registered_ms.map(|ms| format!("registered {} ago; ", since(ms)));
+    let is_unconfirmed = of.account.state == AccountState::Unconfirmed;
+    let registered = registered.filter(|_| !is_unconfirmed).unwrap_or_default();
+    let attempt = names.attempt_since_ms.map(|ms| {
+        let unconfirmed = if is_unconfirmed { "unconfirmed: " } else { "" };
+        format!("; {unconfirmed}to get, since {}: {}", since(ms), all(&names.wanted))
+    });
+    format!("{registered}has: {}{}", all(&names.held), attempt.unwrap_or_default())
 }
 
 fn outbox(outbox: &StoredOutbox) -> String {
@@ -153,11 +187,14 @@ fn reason(because: HiddenBecause) -> &'static str {
     }
 }
 
-fn age(id: PostId, now_ms: u64) -> String {
+pub(super) fn age(id: PostId, now_ms: u64) -> String {
     if id.get() == 0 {
         return "-".into();
     }
-    let seconds = now_ms.saturating_sub(id.unix_ms()) / 1_000;
+    span(now_ms.saturating_sub(id.unix_ms()) / 1_000)
+}
+
+fn span(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min", seconds / 60),

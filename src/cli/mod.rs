@@ -7,6 +7,7 @@ mod cluster_status;
 mod demo;
 mod fsck;
 mod inspect;
+mod inspect_post_text;
 mod inspect_text;
 mod mode;
 mod progress;
@@ -33,7 +34,7 @@ enum Command {
     Demo(demo::Demo),
     /// Looks for stored data that is out of step, and puts it right with --repair.
     Fsck(fsck::Fsck),
-    /// Shows what is stored of an account, and why its newest page looks as it does.
+    /// Shows what is stored of an account, and why its newest page looks as it does; or what is stored of a post.
     Inspect(inspect::Inspect),
     /// Shows or changes how an account's posts reach its followers: pushed into their homes, or pulled by them.
     Mode(mode::ModeCommand),

@@ -5,11 +5,12 @@
 use super::Config;
 use super::value::{Choice, Number, NumberOr, Setting, Time, Unit};
 use crate::cluster::{Replicas, RouterSettings, TlsFiles};
+use crate::registration::RegistrationSettings;
 use crate::settings::{Acknowledge, EngineSettings, ModeSettings, PolicyName};
 use crate::sharded::SetSettings;
 use crate::store::StoreOptions;
 
-pub(super) const SECTIONS: [&str; 4] = ["cluster", "sets", "engine", "modes"];
+pub(super) const SECTIONS: [&str; 5] = ["cluster", "sets", "engine", "modes", "registration"];
 
 const REPLICAS: [(&str, Replicas); 3] =
     [("absent", Replicas::Absent), ("preferred", Replicas::Preferred), ("required", Replicas::Required)];
@@ -65,14 +66,15 @@ impl<'a> Section<'a> {
 
 /// All settings of a configuration.
 pub(super) fn fields(config: &mut Config) -> Vec<Field<'_>> {
-    let Config { store, engine } = config;
+    let Config { store, engine, registration } = config;
     let StoreOptions { seeds, prefix, buckets, router, sets } = store;
     let data = Section::new("cluster")
         .with("seeds", seeds)
         .with("prefix", prefix)
         .with("buckets", NumberOr(buckets, "auto"));
     let (engine, modes) = of_engine(engine);
-    let sections = [data, of_router(router), of_sets(sets), engine, of_modes(modes)];
+    let sections =
+        [data, of_router(router), of_sets(sets), engine, of_modes(modes), of_registration(registration)];
     sections.into_iter().flat_map(|section| section.fields).collect()
 }
 
@@ -199,4 +201,13 @@ fn of_modes(settings: &mut ModeSettings) -> Section<'_> {
         .number("pull_ns", pull_ns)
         .number("margin_percent", margin_percent)
         .time("decide_every_s", decide_every)
+}
+
+fn of_registration(settings: &mut RegistrationSettings) -> Section<'_> {
+    let RegistrationSettings { memory_kib, passes, hashes_at_once, hashes_waiting } = settings;
+    Section::new("registration")
+        .number("memory_kib", memory_kib)
+        .number("passes", passes)
+        .with("hashes_at_once", NumberOr(hashes_at_once, "cores"))
+        .number("hashes_waiting", hashes_waiting)
 }

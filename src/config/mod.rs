@@ -19,6 +19,7 @@ use self::value::Value;
 use crate::bucket::Buckets;
 use crate::error::{Error, Result};
 use crate::keys::check_prefix;
+use crate::registration::RegistrationSettings;
 use crate::settings::EngineSettings;
 use crate::store::StoreOptions;
 
@@ -42,6 +43,9 @@ pub struct Config {
     pub store: StoreOptions,
     /// How the engine behaves: the sections `[engine]` and `[modes]`.
     pub engine: EngineSettings,
+    /// What passwords cost, for [`Registration::new`](crate::registration::Registration::new): the section
+    /// `[registration]`.
+    pub registration: RegistrationSettings,
 }
 
 impl Config {
@@ -138,7 +142,7 @@ impl Loader {
         if !self.mistakes.is_empty() {
             return Err(Error::invalid(self.mistakes.join("\n")));
         }
-        let Config { store, engine } = &self.config;
+        let Config { store, engine, registration } = &self.config;
         let broken = [
             ("cluster", store.router.broken_rule().map(str::to_owned)),
             ("cluster", check_prefix(&store.prefix).err().map(|e| format!("prefix: {e}"))),
@@ -146,6 +150,7 @@ impl Loader {
             ("sets", store.sets.broken_rule().map(str::to_owned)),
             ("engine", engine.broken_rule().map(str::to_owned)),
             ("modes", engine.modes.broken_rule().map(str::to_owned)),
+            ("registration", registration.broken_rule().map(str::to_owned)),
         ];
         let broken: Vec<String> =
             broken.into_iter().filter_map(|(section, rule)| Some(self.explained(section, &rule?))).collect();

@@ -57,6 +57,7 @@ fn variables_override_the_file_and_the_file_the_defaults() {
         ("TIDELINE_ENGINE_SHOWS_REPLIES_TO_STRANGERS", "true"),
         ("TIDELINE_ENGINE_TOKEN_TTL_S", "60"),
         ("TIDELINE_CLUSTER_TLS_CA", "/etc/ca.pem"),
+        ("TIDELINE_REGISTRATION_MEMORY_KIB", "8"),
         // The command line's own, a service link, and another program's.
         ("TIDELINE_CLUSTER", "redis://d"),
         ("TIDELINE_CLUSTER_PORT_6379_TCP", "tcp://10.0.0.1:6379"),
@@ -64,7 +65,7 @@ fn variables_override_the_file_and_the_file_the_defaults() {
         ("PATH", "/bin"),
     ];
     let config = load(file, &variables).unwrap();
-    let Config { store, engine } = &config;
+    let Config { store, engine, .. } = &config;
     assert_eq!(store.seeds, ["redis://b:1", "redis://c"]);
     assert_eq!((store.buckets, store.sets.spread_at), (Some(64), None));
     assert_eq!(store.router.replicas, Replicas::Required);
@@ -72,6 +73,7 @@ fn variables_override_the_file_and_the_file_the_defaults() {
     assert_eq!((engine.visible_within, engine.token_ttl), (Duration::ZERO, Duration::from_secs(60)));
     assert_eq!((engine.dormant_after_days, engine.acknowledge), (Some(7), Acknowledge::Replicated));
     assert!(engine.shows_replies_to_strangers);
+    assert_eq!((config.registration.memory_kib, config.registration.hashes_at_once), (8, None));
 }
 
 #[test]
@@ -141,7 +143,7 @@ fn refuses_wrong_types_and_tells_what_may_stand_there() {
 #[test]
 fn bounds_are_checked_together_whatever_set_them() {
     let file = "[engine]\nhome_posts = 400\nlease_ttl_ms = 5000\n[cluster]\nprefix = \"a{b\"\ndeadline_ms = 900\n\
-                buckets = 100\n[sets]\npiece_limit = 4\n";
+                buckets = 100\n[sets]\npiece_limit = 4\n[registration]\npasses = 0\n";
     let text = refusal(file, &[("TIDELINE_ENGINE_LEASE_RENEWAL_MS", "4000")]);
     for wanted in [
         "[engine] lease_ttl must be more than twice lease_renewal",
@@ -153,6 +155,7 @@ fn bounds_are_checked_together_whatever_set_them() {
         "prefix = \"a{b\" (t.toml, line 5)",
         "buckets = 100 (t.toml, line 7)",
         "[sets] piece_limit must be 16 to 128: piece_limit = 4 (t.toml, line 9)",
+        "[registration] passes must be 1 to 100: passes = 0 (t.toml, line 11)",
     ] {
         assert!(text.contains(wanted), "{wanted}\nis missing in\n{text}");
     }

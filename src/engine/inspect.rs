@@ -1,11 +1,18 @@
 //! Why a reader sees what it sees: what is stored of an account, and the newest page of its home, entry by entry.
 
+mod names;
+mod post;
+
 use std::collections::{BTreeMap, HashSet};
 
 use serde::{Serialize, Serializer};
 
+pub use names::{StoredClaim, StoredNames};
+pub use post::{ListLength, ListPlace, Listing, PostInspection};
+
 use super::Engine;
 use crate::account::Account;
+use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
 use crate::context::{Context, no_account};
 use crate::error::Result;
@@ -35,8 +42,12 @@ pub struct Inspection {
     pub slot: u16,
     /// The day of the last read that was noted: days since 1970.
     pub last_read_day: Option<u32>,
+    /// Its names and those that it is to have, if it was registered, or somebody tried.
+    pub names: Option<StoredNames>,
     /// How large its sets are.
     pub sets: SetSizes,
+    /// The random bytes that change with what it likes and bookmarks, in hexadecimal; `None`: it never did.
+    pub ties_stamp: Option<String>,
     /// Its home, as stored.
     pub home: StoredHome,
     /// Its outbox, as stored.
@@ -71,6 +82,12 @@ pub struct SetSizes {
     pub requests: u64,
     /// Posts on its list of mentions.
     pub mentions: u64,
+    /// Posts that it likes.
+    pub likes: u64,
+    /// Posts that it has bookmarked.
+    pub bookmarks: u64,
+    /// Posts that it reposts without a comment.
+    pub reposts: u64,
 }
 
 /// Work that is still to be done.
@@ -126,18 +143,21 @@ impl Engine {
             Err(e) => (Vec::new(), Some(e.to_string())),
         };
         let sizes = sizes(context, account);
+        let ties_stamp = graph::ties_stamp(context, account).await?;
         Ok(Inspection {
             account: record,
             bucket: context.bucket(account).index(),
             slot: context.slot(account),
             last_read_day: stored.last_read_day,
+            names: names::stored(context, account).await?,
             sets: Box::pin(sizes).await?,
+            ties_stamp: ties_stamp.map(|stamp| format!("{:016x}", u64::from_be_bytes(stamp))),
             page: self.candidates(account, &stored.home.newest, &judged).await?,
             page_error,
             home: stored.home,
             outbox: stored.outbox,
             pulls: stored.pulls,
-            journal: journal(context, account).await?,
+            journal: journal(context, context.bucket(account), |task| concerns(task, account)).await?,
         })
     }
 
@@ -194,12 +214,16 @@ async fn sizes(context: &Context, account: AccountId) -> Result<SetSizes> {
         hides: context.hides(account)?.len().await?,
         requests: requests.await?.count()?,
         mentions: graph::post_list(context, PostList::Mentions(account))?.len().await?,
+        likes: context.likes(account)?.len().await?,
+        bookmarks: context.bookmarks(account)?.len().await?,
+        reposts: context.reposts(account)?.len().await?,
     })
 }
 
-async fn journal(context: &Context, account: AccountId) -> Result<Vec<OpenTask>> {
-    let entries = fanout::entries(context, context.bucket(account)).await?;
-    let concerned = entries.into_iter().filter(|entry| concerns(entry.task, account));
+/// The first entries in the journal of a bucket that are about something.
+async fn journal(context: &Context, of: Bucket, is_about: impl Fn(Task) -> bool) -> Result<Vec<OpenTask>> {
+    let entries = fanout::entries(context, of).await?;
+    let concerned = entries.into_iter().filter(|entry| is_about(entry.task));
     let open = |entry: fanout::Entry| OpenTask {
         what: described(entry.task),
         checkpoint: entry.checkpoint,

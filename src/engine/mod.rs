@@ -18,7 +18,10 @@ use tracing::Instrument as _;
 
 pub use builder::EngineBuilder;
 pub use import::{ImportedEdge, ImportedPost, Importer};
-pub use inspect::{Candidate, Inspection, OpenTask, SetSizes, Verdict};
+pub use inspect::{
+    Candidate, Inspection, ListLength, ListPlace, Listing, OpenTask, PostInspection, SetSizes, StoredClaim,
+    StoredNames, Verdict,
+};
 pub use modes::ModeState;
 pub use posts::{PostAck, Published};
 

@@ -116,7 +116,7 @@ pub(crate) async fn set_tie(
 }
 
 /// An account's ties stamp; `None`: it has never liked or bookmarked.
-async fn ties_stamp(context: &Context, account: AccountId) -> Result<Option<Mark>> {
+pub(crate) async fn ties_stamp(context: &Context, account: AccountId) -> Result<Option<Mark>> {
     let command = Command::new("HGET").arg(&context.keys().account(account)).arg("i");
     let stamp = context.router().call(Request::read(context.slot(account), command)).await?;
     if stamp.is_nil() { Ok(None) } else { mark(&stamp).map(Some) }

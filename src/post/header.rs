@@ -167,6 +167,11 @@ impl Header {
         self.flags & FLAG_HIDDEN != 0
     }
 
+    /// Whether a moderator asks to hide the attachments at first.
+    pub fn is_called_sensitive(&self) -> bool {
+        self.flags & FLAG_SENSITIVE_SAID != 0
+    }
+
     /// What moderators say of it, and random bytes that change whenever they change that.
     pub(crate) fn moderation(&self) -> (u8, [u8; 4]) {
         (self.flags.to_be_bytes()[0], self.moderated)

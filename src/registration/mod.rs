@@ -21,6 +21,7 @@ mod names;
 mod passwords;
 #[cfg(feature = "registration")]
 mod profile;
+mod settings;
 #[cfg(feature = "registration")]
 mod sign_up;
 
@@ -41,52 +42,11 @@ pub use self::{
 mod handle {
     use std::sync::Arc;
 
+    use super::RegistrationSettings;
     use super::passwords::Passwords;
     use crate::context::Context;
     use crate::engine::Engine;
     use crate::error::{Error, Result};
-
-    /// What passwords cost, and how many at once.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct RegistrationSettings {
-        /// Memory that hashing a password takes, in KiB. Lower: stolen hashes are tried faster. The default is what OWASP
-        /// recommends for Argon2id.
-        pub memory_kib: u32,
-        /// How often that memory is gone through.
-        pub passes: u32,
-        /// Passwords hashed at once in this instance; each keeps a core busy for tens of milliseconds.
-        pub hashes_at_once: usize,
-        /// Passwords that wait for that; beyond it sign-ups and logins are refused as overloaded.
-        pub hashes_waiting: usize,
-    }
-
-    impl Default for RegistrationSettings {
-        fn default() -> Self {
-            Self {
-                memory_kib: 19 * 1024,
-                passes: 2,
-                hashes_at_once: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-                hashes_waiting: 256,
-            }
-        }
-    }
-
-    impl RegistrationSettings {
-        fn check(&self) -> Result<()> {
-            let rules = [
-                ((8..=4 * 1024 * 1024).contains(&self.memory_kib), "memory_kib must be 8 to 4,194,304"),
-                ((1..=100).contains(&self.passes), "passes must be 1 to 100"),
-                ((1..=1_024).contains(&self.hashes_at_once), "hashes_at_once must be 1 to 1,024"),
-                (self.hashes_waiting <= 100_000, "hashes_waiting must be at most 100,000"),
-            ];
-            match rules.iter().find(|(holds, _)| !holds) {
-                Some((_, rule)) => {
-                    Err(Error::invalid(format!("registration settings: {rule}; they are {self:?}")))
-                }
-                None => Ok(()),
-            }
-        }
-    }
 
     /// Registration, on an engine. Copies are cheap and share everything.
     ///
@@ -109,7 +69,9 @@ mod handle {
     impl Registration {
         /// Registration for the tenant of an engine.
         pub async fn new(engine: &Engine, settings: RegistrationSettings) -> Result<Self> {
-            settings.check()?;
+            if let Some(rule) = settings.broken_rule() {
+                return Err(Error::invalid(format!("registration settings: {rule}; they are {settings:?}")));
+            }
             let passwords = Arc::new(Passwords::new(&settings).await?);
             Ok(Self { engine: engine.clone(), passwords })
         }
@@ -121,4 +83,5 @@ mod handle {
 }
 
 #[cfg(feature = "registration")]
-pub use handle::{Registration, RegistrationSettings};
+pub use handle::Registration;
+pub use settings::RegistrationSettings;

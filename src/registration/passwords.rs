@@ -1,6 +1,7 @@
 //! Passwords: hashed with Argon2id, a bounded number at once, away from the threads that serve requests.
 
 use std::fmt;
+use std::num::NonZero;
 use std::sync::Arc;
 
 use argon2::password_hash::phc::PasswordHash;
@@ -47,10 +48,12 @@ impl Passwords {
     pub(super) async fn new(settings: &RegistrationSettings) -> Result<Self> {
         let params = Params::new(settings.memory_kib, settings.passes, 1, None);
         let params = params.map_err(|e| Error::invalid(format!("memory_kib, passes: {e}")))?;
-        let most = settings.hashes_at_once + settings.hashes_waiting;
+        let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
+        let at_once = settings.hashes_at_once.unwrap_or_else(cores);
+        let most = at_once + settings.hashes_waiting;
         let mut passwords = Self {
             argon2: Argon2::new(Algorithm::Argon2id, Version::V0x13, params),
-            running: Arc::new(Semaphore::new(settings.hashes_at_once)),
+            running: Arc::new(Semaphore::new(at_once)),
             places: Semaphore::new(most),
             most,
             nobodys: String::new(),
@@ -126,7 +129,7 @@ mod tests {
 
     #[tokio::test]
     async fn more_than_may_wait_are_refused() {
-        let settings = RegistrationSettings { hashes_at_once: 1, hashes_waiting: 1, ..quick() };
+        let settings = RegistrationSettings { hashes_at_once: Some(1), hashes_waiting: 1, ..quick() };
         let passwords = Passwords::new(&settings).await.unwrap();
         let _running = passwords.running.clone().acquire_owned().await.unwrap();
         let first = passwords.hash("one".into());

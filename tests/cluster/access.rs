@@ -91,6 +91,7 @@ async fn use_engine(options: StoreOptions) -> Result<(), Error> {
     use_names(&engine).await?;
     use_moderation(&engine, people[2], people[3], posts[3].id).await?;
     engine.inspect(reader).await?;
+    engine.inspect_post(posts[1].id).await?;
     engine.health().await?;
     engine.delete_account(star).await?;
     drained().await?;

@@ -2,10 +2,12 @@
 
 use std::process::Command;
 
-use tideline::post::{Draft, PostRef};
+use tideline::cluster::{Command as ServerCommand, Request};
+use tideline::post::{Draft, Edit, PostRef, Visibility};
+use tideline::registration::{Registration, RegistrationSettings, SignUp, Step};
 use tideline::{
-    AccountId, Candidate, Engine, ErrorKind, HiddenBecause, HomeStatus, Mode, NewAccount, PostId, Query,
-    Verdict,
+    AccountId, AccountState, Candidate, Engine, ErrorKind, HiddenBecause, HomeStatus, ListPlace, Mode,
+    Moderation, NewAccount, PostId, PostInspection, Query, Social, StoreOptions, Verdict,
 };
 
 use super::{accounts, drained, engine, engine_with, small, tenant};
@@ -100,6 +102,129 @@ async fn an_observer_changes_nothing_and_finds_only_what_exists() {
     assert_eq!(observer.inspect(account(99)).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
+/// Where it is listed: the list, whether it is named now, and whether the post is there.
+fn listings(of: &PostInspection) -> Vec<(&str, bool, ListPlace)> {
+    of.listings.iter().map(|listing| (&*listing.list, listing.is_named, listing.place)).collect()
+}
+
+#[tokio::test]
+async fn an_inspection_of_a_post_tells_its_lists_and_where_it_is_listed() {
+    let engine = engine().await;
+    let people = accounts(&engine, 2).await;
+    let [ada, ben] = people[..] else { panic!("two were made") };
+    let first = publish(&engine, ada, "low tide").await;
+    let draft = Draft::text("a secret").mentions([ben]).hashtags(["Tide"]);
+    let answer = draft.reply_to(PostRef { id: first, author: ada });
+    let post = engine.publish(ada, &answer).await.unwrap().id;
+    let social = Social::new(&engine);
+    social.like(ben, post).await.unwrap();
+    social.bookmark(ben, first).await.unwrap();
+    let repost = social.repost(ben, post).await.unwrap().id;
+    drained(&engine).await;
+    let edit = Edit { hashtags: Some(vec!["sea".into()]), ..Edit::default() };
+    engine.edit(ada, post, &edit).await.unwrap();
+    engine.moderate(post, Moderation { hidden: Some(true), ..Moderation::default() }).await.unwrap();
+    drained(&engine).await;
+
+    let found = engine.inspect_post(post).await.unwrap();
+    assert_eq!((found.author, found.visibility, found.revision), (ada, Visibility::Public, 1));
+    assert_eq!((found.is_hidden, found.is_called_sensitive), (true, false));
+    assert_eq!(found.reply_to, Some(PostRef { id: first, author: ada }));
+    let lengths = |of: &PostInspection| -> Vec<_> {
+        of.lists.iter().map(|list| (list.list, list.said, list.members)).collect()
+    };
+    assert_eq!(lengths(&found), [("replies", 0, 0), ("reposts", 1, 1), ("quotes", 0, 0), ("likes", 1, 1)]);
+    let of_first = format!("replies of post {first} of {ada}");
+    let mentions = format!("mentions of {ben}");
+    let mut listed = listings(&found);
+    assert_eq!(listed.remove(0), (&*of_first, true, ListPlace::On));
+    // What an edit takes away stays on its list, and doesn't show there; its name is gone with it.
+    let tide = listed.iter().position(|(list, ..)| list.starts_with("hashtag number ")).unwrap();
+    assert_eq!((listed[tide].1, listed.remove(tide).2), (false, ListPlace::On));
+    assert_eq!(listed, [(&*mentions, true, ListPlace::On), ("hashtag sea", true, ListPlace::On)]);
+    assert!(!serde_json::to_string(&found).unwrap().contains("a secret"));
+
+    let of_repost = engine.inspect_post(repost).await.unwrap();
+    let [mine, theirs] = [format!("what {ben} reposts"), format!("reposts of post {post} of {ada}")];
+    let both = [(&*mine, true, ListPlace::On), (&*theirs, true, ListPlace::On)];
+    assert_eq!((listings(&of_repost), of_repost.is_plain_repost), (both.to_vec(), true));
+    let of_ben = engine.inspect(ben).await.unwrap();
+    let sets = of_ben.sets;
+    assert_eq!((sets.likes, sets.bookmarks, sets.reposts, sets.mentions), (1, 1, 1, 1));
+    assert!(of_ben.ties_stamp.is_some() && of_ben.names.is_none());
+    assert_eq!(engine.inspect(ada).await.unwrap().ties_stamp, None);
+
+    // A number that is out of step shows beside the length of its list, and so does a post that is missing on one.
+    let keys = engine.store().keys();
+    let bucket = keys.buckets().of_account(ada.get());
+    let tag = format!("{}{{{}}}", keys.prefix(), keys.buckets().tag(bucket)).into_bytes();
+    let at = |name: &[u8], of: PostId| [&tag, name, &of.get().to_be_bytes()].concat();
+    let wrong = ServerCommand::new("SETRANGE").arg(&at(b"w", post)).arg("64").arg(&[0, 0, 0, 7]);
+    let lost = ServerCommand::new("DEL").arg(&at(b"s#replies:", first));
+    for command in [wrong, lost] {
+        let request = Request::write(keys.buckets().slot(bucket), command);
+        engine.store().router().call(request).await.unwrap();
+    }
+    let found = engine.inspect_post(post).await.unwrap();
+    assert_eq!(lengths(&found)[3], ("likes", 7, 1));
+    assert_eq!(listings(&found)[0], (&*of_first, true, ListPlace::Off));
+    engine.delete(ada, post).await.unwrap();
+    assert_eq!(engine.inspect_post(post).await.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn names_are_told_without_what_is_secret() {
+    let options = tenant(40);
+    let engine = engine_with(options.clone(), small()).await;
+    let settings = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
+    let registration = Registration::new(&engine, settings).await.unwrap();
+    let mut bea = SignUp::new("Bea", "correct horse").email("bea@example.org");
+    bea.account.id = Some(account(7));
+    registration.sign_up_until(&bea, &|at| at == Step::Claimed(1)).await.unwrap_err();
+    let ada = SignUp::new("Ada", "correct horse").email("ada@example.org");
+    let ada = registration.sign_up(&ada).await.unwrap().id;
+
+    let found = engine.inspect(ada).await.unwrap();
+    let names = found.names.clone().unwrap();
+    assert_eq!((found.account.login.as_deref(), names.attempt_since_ms), (Some("Ada"), None));
+    assert!(names.wanted.is_empty() && names.held.iter().all(|claim| claim.names == Some(ada)), "{names:?}");
+    assert_eq!(names.held.iter().filter(|claim| claim.is_login).count(), 1);
+    assert_eq!(names.held.len(), 2);
+    let found = engine.inspect(account(7)).await.unwrap();
+    let names = found.names.unwrap();
+    assert_eq!((found.account.state, names.held.len()), (AccountState::Unconfirmed, 0));
+    assert!(names.attempt_since_ms.is_some());
+    let taken: Vec<_> = names.wanted.iter().map(|claim| (claim.is_login, claim.names)).collect();
+    assert_eq!(taken, [(false, Some(account(7))), (true, None)]);
+
+    let ada = ada.to_string();
+    for id in [&*ada, "7"] {
+        for more in [&[][..], &["--json"]] {
+            let (is_good, text, errors) = inspect(&options, &[&[id], more].concat());
+            assert!(is_good && text.contains(if id == "7" { "Bea" } else { "Ada" }), "{text}{errors}");
+            for secret in ["example.org", "argon2"] {
+                assert!(!text.contains(secret), "{text}");
+            }
+        }
+    }
+    let (_, text, _) = inspect(&options, &[&ada]);
+    assert!(text.contains("has: e-mail address, login"), "{text}");
+    let (_, text, _) = inspect(&options, &["7"]);
+    for wanted in ["(Bea): person, unconfirmed", "e-mail address, login (its claim is missing)"] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+}
+
+/// What the program says, and whether it is content.
+fn inspect(options: &StoreOptions, arguments: &[&str]) -> (bool, String, String) {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_tideline"));
+    program.arg("inspect").args(arguments).args(["--prefix", &options.prefix]);
+    program.env("TIDELINE_CLUSTER", shared().join(",")).env("TIDELINE_SETS_TREES_CACHED", "10");
+    let output = program.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
 #[tokio::test]
 async fn the_program_prints_tables_or_json() {
     let options = tenant(40);
@@ -107,26 +232,36 @@ async fn the_program_prints_tables_or_json() {
     let reader = engine.create_account(NewAccount::default()).await.unwrap();
     let id = publish(&engine, reader, "my own").await;
     drained(&engine).await;
-    let inspect = |reader: &str, more: &[&str]| {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_tideline"));
-        program.args(["inspect", reader, "--prefix", &options.prefix]).args(more);
-        program.env("TIDELINE_CLUSTER", shared().join(",")).env("TIDELINE_SETS_TREES_CACHED", "10");
-        let output = program.output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.success(), text(&output.stdout), text(&output.stderr))
-    };
-    let (is_good, text, errors) = inspect(&reader.to_string(), &[]);
+    let (is_good, text, errors) = inspect(&options, &[&reader.to_string()]);
     assert!(is_good, "{text}{errors}");
     for wanted in ["missing: the next read fills it", "1 listed: ", &id.to_string(), "yes"] {
         assert!(text.contains(wanted), "{wanted}: {text}");
     }
-    let (_, json, errors) = inspect(&reader.to_string(), &["--json"]);
+    let (_, json, errors) = inspect(&options, &[&reader.to_string(), "--json"]);
     let json: serde_json::Value =
         serde_json::from_str(&json).unwrap_or_else(|e| panic!("{e}: {json}{errors}"));
     assert_eq!(json["account"]["id"], reader.to_string());
     assert_eq!(json["page"][0]["id"], id.to_string());
     assert_eq!(json["page"][0]["verdict"], "shown");
     assert_eq!(json["home"]["status"], "missing");
-    let (is_good, _, errors) = inspect("99", &[]);
+    let (is_good, _, errors) = inspect(&options, &["99"]);
     assert!(!is_good && errors.contains("account 99 does not exist"), "{errors}");
+
+    let id = id.to_string();
+    let (is_good, text, errors) = inspect(&options, &["--post", &id]);
+    for wanted in [&id, "public", "say nothing", "likes", "nothing that concerns it is open"] {
+        assert!(is_good && text.contains(wanted), "{wanted}: {text}{errors}");
+    }
+    let (_, json, errors) = inspect(&options, &["--post", &id, "--json"]);
+    let json: serde_json::Value =
+        serde_json::from_str(&json).unwrap_or_else(|e| panic!("{e}: {json}{errors}"));
+    assert_eq!((&json["id"], &json["visibility"]), (&id.into(), &"public".into()));
+    for (arguments, wanted) in [
+        (&["--post", "77"][..], "there is no post 77"),
+        (&["7", "--post", "77"], "cannot be used with"),
+        (&[], "required"),
+    ] {
+        let (is_good, _, errors) = inspect(&options, arguments);
+        assert!(!is_good && errors.contains(wanted), "{errors}");
+    }
 }

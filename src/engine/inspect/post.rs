@@ -1,0 +1,206 @@
+//! What is stored of a post: whom it is for, what moderators say of it, the lengths of its lists beside what it says of
+//! them, and the lists of others that it is on. Not what it says.
+
+use serde::Serialize;
+
+use super::{Engine, OpenTask, journal};
+use crate::cluster::{Command, Request};
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::fanout::{Reference, Task};
+use crate::graph::{self, Listed};
+use crate::ids::{AccountId, PostId};
+use crate::post::{Audience, Post, PostList, PostRef, Tag, Visibility};
+
+/// What is stored of a post, but for what it says.
+///
+/// It is read in several trips, as an [`Inspection`](super::Inspection).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PostInspection {
+    /// Its id.
+    pub id: PostId,
+    /// Who wrote it.
+    pub author: AccountId,
+    /// The bucket in which it and its lists lie.
+    pub bucket: u16,
+    /// The slot of that bucket.
+    pub slot: u16,
+    /// When it was written, in milliseconds since 1970.
+    pub written_ms: u64,
+    /// Its length as stored.
+    pub bytes: usize,
+    /// How often it was edited.
+    pub revision: u32,
+    /// How far it goes.
+    pub visibility: Visibility,
+    /// So many accounts alone may read it; 0: that is not so.
+    pub only_to: usize,
+    /// So many accounts may not.
+    pub not_to: usize,
+    /// A moderator hides it from all but its author.
+    pub is_hidden: bool,
+    /// Its attachments are hidden at first: its author or a moderator says so.
+    pub is_sensitive: bool,
+    /// A moderator says so.
+    pub is_called_sensitive: bool,
+    /// What it reposts or quotes.
+    pub original: Option<PostRef>,
+    /// It reposts that, and says nothing itself.
+    pub is_plain_repost: bool,
+    /// What it answers.
+    pub reply_to: Option<PostRef>,
+    /// The first post of the conversation.
+    pub conversation: Option<PostId>,
+    /// Its own lists.
+    pub lists: Vec<ListLength>,
+    /// The lists of other posts, accounts and hashtags that it is to be on, or may be for what it once said.
+    pub listings: Vec<Listing>,
+    /// What the journal of its bucket holds that is about it, up to a hundred entries.
+    pub journal: Vec<OpenTask>,
+}
+
+/// How long a list of a post is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ListLength {
+    /// `replies`, `reposts`, `quotes` or `likes`.
+    pub list: &'static str,
+    /// What the post says.
+    pub said: u32,
+    /// How many members there are.
+    pub members: u64,
+}
+
+/// Whether a post is on a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listing {
+    /// Which list, in words.
+    pub list: String,
+    /// Whether the post belongs there as it is now; if not, an earlier revision named it.
+    pub is_named: bool,
+    /// Whether it is there.
+    pub place: ListPlace,
+}
+
+/// Whether a post is on a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListPlace {
+    /// It is.
+    On,
+    /// It is not.
+    Off,
+    /// It is not (any more): the list holds newer posts only.
+    TooOld,
+}
+
+impl Engine {
+    /// What is stored of a post, but for what it says. Changes nothing; for people who look for a fault.
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post, or it was deleted.
+    pub async fn inspect_post(&self, id: PostId) -> Result<PostInspection> {
+        let context = &self.context;
+        let buckets = context.keys().buckets();
+        let bucket = id.bucket(buckets);
+        let get = Command::new("GET").arg(&context.keys().post(id));
+        let stored = context.router().call(Request::read(buckets.slot(bucket), get)).await?;
+        if stored.is_nil() {
+            return Err(Error::new(ErrorKind::NotFound, format!("there is no post {id}, or it was deleted")));
+        }
+        let bytes = stored.bytes()?;
+        let post = Post::parse(bytes)?;
+        let header = *post.header();
+        let (only_to, not_to) = match post.audience() {
+            Audience::Unnamed => (0, 0),
+            Audience::Only(accounts) => (accounts.len(), 0),
+            Audience::Not(accounts) => (0, accounts.len()),
+        };
+        Ok(PostInspection {
+            id,
+            author: header.author,
+            bucket: bucket.index(),
+            slot: buckets.slot(bucket),
+            written_ms: id.unix_ms(),
+            bytes: bytes.len(),
+            revision: header.revision,
+            visibility: header.visibility,
+            only_to,
+            not_to,
+            is_hidden: header.is_hidden(),
+            is_sensitive: header.is_sensitive(),
+            is_called_sensitive: header.is_called_sensitive(),
+            original: header.original,
+            is_plain_repost: post.is_plain_repost(),
+            reply_to: header.reply_to,
+            conversation: header.conversation,
+            lists: lengths(context, id, bytes).await?,
+            listings: listings(context, id, &post).await?,
+            journal: journal(context, bucket, |task| is_about(task, id)).await?,
+        })
+    }
+}
+
+/// How long its lists are, and what its bytes say of that.
+async fn lengths(context: &Context, id: PostId, bytes: &[u8]) -> Result<Vec<ListLength>> {
+    let mut lengths = Vec::with_capacity(graph::LISTS.len());
+    for (_, list, offset) in graph::LISTS {
+        let said = bytes.get(offset..).and_then(<[u8]>::first_chunk).copied().map_or(0, u32::from_be_bytes);
+        let members = context.sets().of_post::<AccountId>(id, list)?.len().await?;
+        lengths.push(ListLength { list, said, members });
+    }
+    Ok(lengths)
+}
+
+/// The lists that it is to be on, and those that an earlier revision named.
+async fn listings(context: &Context, id: PostId, post: &Post) -> Result<Vec<Listing>> {
+    let author = post.header().author;
+    let me = PostRef { id, author };
+    let on = |list: String, is_on: bool| {
+        let place = if is_on { ListPlace::On } else { ListPlace::Off };
+        Listing { list, is_named: true, place }
+    };
+    let mut listings = Vec::new();
+    if let Some(original) = post.header().original.filter(|_| post.is_plain_repost()) {
+        let place = context.reposts(author)?.score(&original).await?;
+        let is_on = place == Some(id.place(context.keys().buckets()));
+        listings.push(on(format!("what {author} reposts"), is_on));
+    }
+    for to in Reference::of_post(post) {
+        let is_on = graph::list(context, to.kind, to.post)?.score(&me).await?.is_some();
+        let of = graph::LISTS.iter().find(|(kind, ..)| *kind == to.kind).map_or("?", |(_, name, _)| name);
+        listings.push(on(format!("{of} of post {} of {}", to.post, to.author), is_on));
+    }
+    let named = post.lists();
+    for list in post.lists_ever() {
+        let listed = [Listed::Post(id, author), Listed::Floor];
+        let scores = graph::post_list(context, list)?.scores(&listed).await?;
+        let place = match scores.as_slice() {
+            // What stands below the floor doesn't count.
+            [_, Some(floor)] if graph::list_score(id) <= *floor => ListPlace::TooOld,
+            [Some(_), _] => ListPlace::On,
+            _ => ListPlace::Off,
+        };
+        listings.push(Listing { list: in_words(list, post), is_named: named.contains(&list), place });
+    }
+    Ok(listings)
+}
+
+/// A hashtag's name is known only while the post bears it: lists have numbers.
+fn in_words(list: PostList, post: &Post) -> String {
+    match list {
+        PostList::Mentions(account) => format!("mentions of {account}"),
+        PostList::Tagged(number) => {
+            let mut tags = post.content().hashtags.iter().filter_map(|tag| Tag::new(tag).ok());
+            let tag = tags.find(|tag| tag.number() == number);
+            tag.map_or_else(|| format!("hashtag number {number:016x}"), |tag| format!("hashtag {tag}"))
+        }
+    }
+}
+
+fn is_about(task: Task, id: PostId) -> bool {
+    match task {
+        Task::Deliver { post, .. } | Task::List { post, .. } | Task::Unlist { post, .. } => post == id,
+        Task::Refer { post, to, .. } => post == id || to.post == id,
+        Task::Tie { post, .. } => post.id == id,
+        Task::Pair { .. } | Task::Bury { .. } | Task::Unlock { .. } | Task::Mode { .. } => false,
+    }
+}
