@@ -64,9 +64,8 @@ fn a_site_moves_here() {
     run("import", &["200 new accounts", "1001 posts", "100 reads: "]);
 }
 
-#[test]
-fn people_meet_on_a_small_social_site() {
-    let session = "\
+/// What three people type.
+const SESSION: &str = "\
 ada signup correct horse
 ben signup battery staple
 Ada signup somebody else
@@ -113,9 +112,12 @@ cy tag sea
 cy bookmarks
 cy dance
 ";
+
+#[test]
+fn people_meet_on_a_small_social_site() {
     run_with(
         "social_site",
-        session,
+        SESSION,
         &[
             "welcome, ada\nwelcome, ben\nsorry: this login is taken\n",
             "that is not the password, or there is no ada\nwelcome back, ada\nposted [1]\n",
