@@ -143,7 +143,7 @@ impl Engine {
             Err(e) => (Vec::new(), Some(e.to_string())),
         };
         let sizes = sizes(context, account);
-        let ties_stamp = graph::ties_stamp(context, account).await?;
+        let ties_stamp = graph::ties_stamp(context, account).await?.0;
         Ok(Inspection {
             account: record,
             bucket: context.bucket(account).index(),

@@ -158,19 +158,7 @@ impl Engine {
     /// What is meant when an account likes, answers or passes on a post: of a plain repost its original.
     /// [`ErrorKind::NotFound`]: there is none, or the account may not see it.
     pub(crate) async fn subject(&self, actor: AccountId, post: PostRef) -> Result<(PostRef, Arc<Post>)> {
-        let mut view = View::fresh(&self.context, self.filter.as_deref(), actor).await?;
-        let missing = || {
-            let text = format!("there is no post {} of account {}", post.id, post.author);
-            Error::new(ErrorKind::NotFound, text)
-        };
-        view.load(&[post], &[]).await?;
-        view.judge(post).map_err(|_| missing())?;
-        let shown = view.post(post).ok_or_else(missing)?;
-        let original = shown.header().original.filter(|_| shown.is_plain_repost());
-        // It was loaded with its repost, and the repost shows only if it does.
-        let subject = original.unwrap_or(post);
-        let shown = view.post(subject).ok_or_else(missing)?;
-        Ok((subject, shown.clone()))
+        View::fresh(&self.context, self.filter.as_deref(), actor).await?.subject(post).await
     }
 
     /// A post as it is stored, and who told it.

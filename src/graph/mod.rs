@@ -30,6 +30,6 @@ pub(crate) use named::{Listed, list_score, post_list, settle_lists, take_off_lis
 pub(crate) use pair::{FillsSeen, settle_pair};
 pub(crate) use reference::{list_references, settle_reference, unlist};
 pub(crate) use request::{approve, reject, unlock, waiting};
-pub(crate) use tie::{Tie, set_tie, settle_tie, ties_stamp};
+pub(crate) use tie::{Tie, life_of, set_tie, settle_tie, ties_stamp, untie_gone, untie_if_gone};
 pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, toggle, unfollow};

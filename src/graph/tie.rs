@@ -10,11 +10,11 @@ use crate::context::{Context, changed_always, draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Ended, Entry, Task, accept, journal_full, reserve};
 use crate::functions::{self, ListChange, Mark, TieAnswer, TieLook, TieSet, mark};
-use crate::ids::AccountId;
+use crate::ids::{AccountId, PostId};
 use crate::meters;
-use crate::post::PostRef;
+use crate::post::{Post, PostRef};
 use crate::rules;
-use crate::sharded::SortedSet;
+use crate::sharded::{Checkpoint, SortedSet};
 
 /// Tries of one change between others of the same account, and between splits.
 const TRIES_MAX: usize = 64;
@@ -62,7 +62,7 @@ pub(crate) async fn set_tie(
     let mut lost = None;
     for _ in 0..TRIES_MAX {
         let _place = reserve(context, usize::from(what == Tie::Like))?;
-        let seen = ties_stamp(context, account).await?;
+        let (seen, _) = ties_stamp(context, account).await?;
         let entry =
             (what == Tie::Like).then(|| Entry::new(bucket, context.instance, Task::Tie { account, post }));
         let piece = set.piece_of(&post);
@@ -115,11 +115,71 @@ pub(crate) async fn set_tie(
     Err(lost.unwrap_or_else(|| changed_always(account)))
 }
 
-/// An account's ties stamp; `None`: it has never liked or bookmarked.
-pub(crate) async fn ties_stamp(context: &Context, account: AccountId) -> Result<Option<Mark>> {
+/// Takes back what ties an account to a post that is gone, by its id alone: who wrote it only the account's own set can
+/// say, so that is gone through.
+pub(crate) async fn untie_gone(
+    context: &Arc<Context>,
+    account: AccountId,
+    id: PostId,
+    what: Tie,
+) -> Result<Epoch> {
+    let mut epoch = life_of(context, account).await?;
+    let set = what.set(context, account)?;
+    let mut from = Some(Checkpoint::START);
+    while let Some(at) = from {
+        let (members, next) = set.walk_members(at).await?;
+        for post in members.into_iter().filter(|post| post.id == id) {
+            epoch = set_tie(context, account, post, what, false).await?;
+        }
+        from = next;
+    }
+    Ok(epoch)
+}
+
+/// Takes back what ties an account to these posts, as far as they are gone for good.
+pub(crate) async fn untie_if_gone(
+    context: &Arc<Context>,
+    account: AccountId,
+    posts: &[PostRef],
+    what: Tie,
+) -> Result<()> {
+    let get = |post: &PostRef| {
+        let buckets = context.keys().buckets();
+        Request::read(
+            buckets.slot(post.id.bucket(buckets)),
+            Command::new("GET").arg(&context.keys().post(post.id)),
+        )
+    };
+    let (mut touched, mut gone) = (Touched::new(), Vec::new());
+    let answers = context.run_all(posts.iter().map(get).collect()).await?;
+    for (post, answer) in posts.iter().zip(answers) {
+        touched.add(&answer);
+        let stored = answer.ok()?;
+        // After a failover another author's post may have the id.
+        let is_there = !stored.is_nil() && Post::parse(stored.bytes()?)?.header().author == post.author;
+        gone.extend((!is_there).then_some(*post));
+    }
+    // That it is gone must last before it is forgotten.
+    context.router().fence(&touched).await?;
+    for post in gone {
+        set_tie(context, account, post, what, false).await?;
+    }
+    Ok(())
+}
+
+/// The life of the server that an account is on. Asked before one looks for something that isn't there: if this life
+/// lasts, then so does that nothing was found.
+pub(crate) async fn life_of(context: &Context, account: AccountId) -> Result<Epoch> {
+    Ok(ties_stamp(context, account).await?.1)
+}
+
+/// An account's ties stamp, and who told it; `None`: it has never liked or bookmarked.
+pub(crate) async fn ties_stamp(context: &Context, account: AccountId) -> Result<(Option<Mark>, Epoch)> {
     let command = Command::new("HGET").arg(&context.keys().account(account)).arg("i");
-    let stamp = context.router().call(Request::read(context.slot(account), command)).await?;
-    if stamp.is_nil() { Ok(None) } else { mark(&stamp).map(Some) }
+    let answer = context.router().ask(Request::read(context.slot(account), command)).await?;
+    let epoch = answer.epoch.clone();
+    let stamp = answer.ok()?;
+    Ok((if stamp.is_nil() { None } else { Some(mark(&stamp)?) }, epoch))
 }
 
 /// Looks at whether an account likes a post, and brings the post's list in line with that.

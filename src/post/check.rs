@@ -26,6 +26,9 @@ impl Draft {
         if let Some(token) = &self.token {
             check_len("token", token.len(), 1, TOKEN_LEN_MAX)?;
         }
+        if self.is_plain_repost() {
+            self.content.check_passes_on(self.reply_to.is_some())?;
+        }
         self.content.check(text_max_chars, self.repost_of.is_some())
     }
 
@@ -76,6 +79,23 @@ impl Content {
         check_len("attachments", self.attachments.len(), 0, ATTACHMENTS_MAX)?;
         check_len("location", self.location.len(), 0, LOCATION_MAX)?;
         self.check_fields()
+    }
+
+    /// A plain repost stands for its original: what says something of its own makes it another post.
+    pub(super) fn check_passes_on(&self, is_reply: bool) -> Result<()> {
+        let said = [
+            ("hashtags", !self.hashtags.is_empty()),
+            ("mentions", !self.mentions.is_empty()),
+            ("a content warning", self.content_warning.is_some()),
+            ("a post that it answers", is_reply),
+        ];
+        match said.iter().find(|(_, is_there)| *is_there) {
+            Some((what, _)) => Err(Error::invalid(format!(
+                "a repost without a text or attachments says nothing itself, and this one has {what}: leave that \
+                 out, or write a text"
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn check_text(&self, max_chars: usize) -> Result<()> {

@@ -45,6 +45,9 @@ impl Edit {
                 "a repost stays one, and a quote keeps a text or attachments: delete it, and post another one",
             ));
         }
+        if post.is_plain_repost() {
+            applied.check_passes_on(post.header().reply_to.is_some())?;
+        }
         applied.check(text_max_chars, post.header().is_repost())?;
         post.check_lists(self)
     }

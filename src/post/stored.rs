@@ -5,7 +5,7 @@ use super::layout::{
     TAG_LOCATION, TAG_MENTIONS, TAG_NOT_TO, TAG_ONLY_TO, TAG_TEXT,
 };
 use super::sections::{self, Sections};
-use super::{Audience, Content, Draft, Edit, Header, PostList};
+use super::{Audience, Content, Draft, Edit, Header, PostList, PostRef};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
@@ -171,6 +171,11 @@ impl Post {
     pub fn is_plain_repost(&self) -> bool {
         let content = self.content();
         self.header().is_repost() && content.text.is_empty() && content.attachments.is_empty()
+    }
+
+    /// What stands behind it if it is a plain repost: that is what is liked, answered and passed on.
+    pub fn passes_on(&self) -> Option<PostRef> {
+        self.header().original.filter(|_| self.is_plain_repost())
     }
 
     /// Whether the list lets `account` read it; its author always may. Whether a post for followers goes to

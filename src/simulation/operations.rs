@@ -96,8 +96,10 @@ impl History {
             6 | 7 => any_post().map_or(draft, Draft::repost),
             _ => draft,
         };
-        let draft = if token & 4 == 0 { draft.mentions([named[0]]) } else { draft };
-        let draft = if token & 8 == 0 { draft.hashtags([TAGS[(token >> 4 & 1) as usize]]) } else { draft };
+        let says = |bit: u64| token & bit == 0 && !draft.is_plain_repost();
+        let (mentions, tagged) = (says(4), says(8));
+        let draft = if mentions { draft.mentions([named[0]]) } else { draft };
+        let draft = if tagged { draft.hashtags([TAGS[(token >> 4 & 1) as usize]]) } else { draft };
         if token % 2 == 0 { Draft { token: Some(token.to_string()), ..draft } } else { draft }
     }
 

@@ -17,6 +17,8 @@ use crate::timeline::{PagePost, View, marks_of};
 
 /// Entries on a page if the query doesn't say.
 const PAGE_DEFAULT: usize = 20;
+/// Most posts that a page of likes or bookmarks forgets because they are gone: each takes two trips.
+const FORGOTTEN_MAX: usize = 10;
 
 /// Which page of a list; the default is the newest one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -123,15 +125,24 @@ impl Social {
         let (post, _) = self.engine.subject(reader, self.find(post).await?).await?;
         let listed = read(&graph::likers(self.engine.context(), post.id)?, query).await?;
         meters::list("likers");
-        self.accounts(reader, listed, |account| account).await
+        let mut view = self.engine.view(reader).await?;
+        view.load(&[], &listed.entries).await?;
+        let accounts = listed.entries.into_iter().filter_map(|account| view.account(account)).collect();
+        Ok(AccountList { accounts, older: listed.older, newer: listed.newer })
     }
 
-    /// Who has reposted a post without a comment, the latest first. Errors as for [`likers`](Self::likers).
+    /// Who has reposted a post without a comment, the latest first: by reposts that the reader may see. Errors as for
+    /// [`likers`](Self::likers).
     pub async fn reposters(&self, reader: AccountId, post: PostId, query: &ListQuery) -> Result<AccountList> {
         let (post, _) = self.engine.subject(reader, self.find(post).await?).await?;
         let listed = read(&graph::list(self.engine.context(), Reference::REPOST, post.id)?, query).await?;
         meters::list("reposters");
-        self.accounts(reader, listed, |repost| repost.author).await
+        let mut view = self.engine.view(reader).await?;
+        view.load(&listed.entries, &[]).await?;
+        // A repost may be for fewer than what it passes on.
+        let shown = listed.entries.into_iter().filter(|repost| view.shows(*repost));
+        let accounts = shown.filter_map(|repost| view.account(repost.author)).collect();
+        Ok(AccountList { accounts, older: listed.older, newer: listed.newer })
     }
 
     /// What quotes a post, the latest first. Errors as for [`likers`](Self::likers).
@@ -139,7 +150,7 @@ impl Social {
         let (post, _) = self.engine.subject(reader, self.find(post).await?).await?;
         let listed = read(&graph::list(self.engine.context(), Reference::QUOTE, post.id)?, query).await?;
         meters::list("quotes");
-        self.posts(reader, listed, |view, post| view.shows(post)).await
+        Ok(self.posts(reader, listed, |view, post| view.shows(post)).await?.0)
     }
 
     /// What an account likes, the latest like first: for itself.
@@ -153,23 +164,21 @@ impl Social {
     }
 
     async fn tied(&self, account: AccountId, query: &ListQuery, what: Tie) -> Result<PostList> {
-        let listed = read(&what.set(self.engine.context(), account)?, query).await?;
+        let context = self.engine.context();
+        let listed = read(&what.set(context, account)?, query).await?;
         meters::list(if what == Tie::Like { "likes" } else { "bookmarks" });
+        let entries = listed.entries.clone();
         // Whom somebody mutes, it may still have liked.
-        self.posts(account, listed, |view, post| view.judge(post).is_ok()).await
-    }
-
-    async fn accounts<M>(
-        &self,
-        reader: AccountId,
-        listed: Listed<M>,
-        account_of: impl Fn(M) -> AccountId,
-    ) -> Result<AccountList> {
-        let mut view = self.engine.view(reader).await?;
-        let accounts: Vec<AccountId> = listed.entries.into_iter().map(account_of).collect();
-        view.load(&[], &accounts).await?;
-        let accounts = accounts.into_iter().filter_map(|account| view.account(account)).collect();
-        Ok(AccountList { accounts, older: listed.older, newer: listed.newer })
+        let (list, view) = self.posts(account, listed, |view, post| view.judge(post).is_ok()).await?;
+        // What is gone counts for ever against the bound, and shows nowhere where it could be taken back.
+        let gone = entries.into_iter().filter(|post| view.post(*post).is_none()).take(FORGOTTEN_MAX);
+        let gone: Vec<PostRef> = gone.collect();
+        if !gone.is_empty()
+            && let Err(e) = graph::untie_if_gone(context, account, &gone, what).await
+        {
+            tracing::debug!(%account, "what is gone stays on a list until its next page: {e}");
+        }
+        Ok(list)
     }
 
     async fn posts(
@@ -177,12 +186,12 @@ impl Social {
         reader: AccountId,
         listed: Listed<PostRef>,
         shows: impl Fn(&View<'_>, PostRef) -> bool,
-    ) -> Result<PostList> {
+    ) -> Result<(PostList, View<'_>)> {
         let mut view = self.engine.view(reader).await?;
         view.load(&listed.entries, &[]).await?;
         let shown = listed.entries.into_iter().filter(|post| shows(&view, *post)).collect();
         let posts = self.marked(reader, &view, shown).await?;
-        Ok(PostList { posts, older: listed.older, newer: listed.newer })
+        Ok((PostList { posts, older: listed.older, newer: listed.newer }, view))
     }
 
     /// Posts as they stand on a page, with what the reader has done with them.

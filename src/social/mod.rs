@@ -12,11 +12,12 @@ pub use conversation::{ANCESTORS_MAX, Conversation, DESCENDANTS_MAX};
 pub use cursor::ListCursor;
 pub use lists::{AccountList, ListQuery, PostList};
 
+use crate::cluster::Epoch;
 use crate::engine::{Engine, Published};
 use crate::error::{ErrorKind, Result};
 use crate::graph::{self, Tie};
 use crate::ids::{AccountId, PostId};
-use crate::post::{Draft, PostRef};
+use crate::post::{Draft, Post, PostRef};
 use crate::timeline::{self, Marks};
 
 /// Likes, bookmarks, reposts and conversations on an [`Engine`]. Copies are cheap.
@@ -54,7 +55,7 @@ impl Social {
         self.tie(account, post, Tie::Like).await
     }
 
-    /// Takes a like back. What is not liked, or not there any more, is not liked afterwards either.
+    /// Takes a like back, also of a post that is gone. What is not liked is not liked afterwards either.
     pub async fn unlike(&self, account: AccountId, post: PostId) -> Result<()> {
         self.untie(account, post, Tie::Like).await
     }
@@ -65,7 +66,7 @@ impl Social {
         self.tie(account, post, Tie::Bookmark).await
     }
 
-    /// Takes a bookmark back.
+    /// Takes a bookmark back, also of a post that is gone.
     pub async fn unbookmark(&self, account: AccountId, post: PostId) -> Result<()> {
         self.untie(account, post, Tie::Bookmark).await
     }
@@ -79,11 +80,19 @@ impl Social {
 
     /// Takes one's own repost of a post back, whichever repost of it is named. Tells which one that was.
     pub async fn undo_repost(&self, account: AccountId, post: PostId) -> Result<Option<PostId>> {
-        let Some(post) = self.find_target(post).await? else { return Ok(None) };
-        let marks = self.marks(account, &[post]).await?;
-        let Some(repost) = marks.first().and_then(|marks| marks.repost) else { return Ok(None) };
-        self.engine.delete(account, repost).await?;
-        Ok(Some(repost))
+        // That there is nothing (left) to undo may not be on replicas yet.
+        let (found, epoch) = self.find_target(post).await?;
+        let Some(post) = found else {
+            self.engine.acknowledged(epoch).await?;
+            return Ok(None);
+        };
+        let epoch = graph::life_of(self.engine.context(), account).await?;
+        let repost = self.marks(account, &[post]).await?.first().and_then(|marks| marks.repost);
+        match repost {
+            Some(repost) => self.engine.delete(account, repost).await?,
+            None => self.engine.acknowledged(epoch).await?,
+        }
+        Ok(repost)
     }
 
     /// What an account has done with posts, in their order. Of its own only: what others have bookmarked is theirs.
@@ -99,8 +108,11 @@ impl Social {
     }
 
     async fn untie(&self, account: AccountId, post: PostId, what: Tie) -> Result<()> {
-        let Some(post) = self.find_target(post).await? else { return Ok(()) };
-        let epoch = graph::set_tie(self.engine.context(), account, post, what, false).await?;
+        let context = self.engine.context();
+        let epoch = match self.find_target(post).await?.0 {
+            Some(post) => graph::set_tie(context, account, post, what, false).await?,
+            None => graph::untie_gone(context, account, post, what).await?,
+        };
         self.engine.acknowledged(epoch).await
     }
 
@@ -113,10 +125,10 @@ impl Social {
         })
     }
 
-    /// What is meant by a post, whoever may see it: of a plain repost its original. `None`: it is gone.
-    async fn find_target(&self, id: PostId) -> Result<Option<PostRef>> {
-        let Some(post) = self.engine.stored(id).await?.0 else { return Ok(None) };
-        let original = post.header().original.filter(|_| post.is_plain_repost());
-        Ok(Some(original.unwrap_or(PostRef { id, author: post.header().author })))
+    /// What is meant by a post, whoever may see it, and who told it: of a plain repost its original. `None`: it is gone.
+    async fn find_target(&self, id: PostId) -> Result<(Option<PostRef>, Epoch)> {
+        let (post, epoch) = self.engine.stored(id).await?;
+        let meant = |post: Post| post.passes_on().unwrap_or(PostRef { id, author: post.header().author });
+        Ok((post.map(meant), epoch))
     }
 }

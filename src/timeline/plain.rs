@@ -3,18 +3,18 @@
 
 use futures::future::try_join;
 
-use super::filter::shown_to;
 use super::load::named;
 use super::merge::Entry;
 use super::read::{ROUNDS_MAX, Reading};
 use super::state::{ReaderState, current_state};
+use super::view::View;
 use crate::context::no_account;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Reference;
 use crate::graph::{self, Listed, post_list};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
-use crate::post::{PostList, Tag};
+use crate::post::{PostList, PostRef, Tag};
 use crate::sharded::SortedSet;
 use crate::timeline::Page;
 
@@ -51,24 +51,25 @@ impl Reading<'_> {
         self.go_on(&state, kind).await
     }
 
-    /// The replies to a post that the reader may see.
+    /// The replies to a post that the reader may see; to a plain repost nobody replies, but to its original.
     pub(super) async fn replies(&mut self, post: PostId) -> Result<Page> {
         let (context, reader) = (self.context, self.reader);
-        let list = graph::list(context, Reference::REPLY, post)?;
-        self.sources.add_list(list.with_members());
-        let asked = self.sources.ask(context, self.limit);
         let mut entry = [Entry { id: post.get(), author: 0 }];
-        let parent = self.loaded.find_authors(context, &mut entry);
-        let (state, ((), ())) = try_join(current_state(context, reader), try_join(asked, parent)).await?;
-        let no_post = || {
+        let found = self.loaded.find_authors(context, &mut entry);
+        let (state, ()) = try_join(current_state(context, reader), found).await?;
+        let Some((id, author)) = named(&entry).first().copied() else {
             let text = format!("there is no post {post} that account {reader} may see");
-            Error::new(ErrorKind::NotFound, text)
+            return Err(Error::new(ErrorKind::NotFound, text));
         };
-        let parent = named(&entry);
-        self.loaded.entries(context, reader, &parent).await?;
-        let (id, author) = *parent.first().ok_or_else(no_post)?;
-        let met = self.loaded.met(id, author).ok_or_else(no_post)?;
-        shown_to(reader, &state, met).map_err(|_| no_post())?;
+        let subject = self.loaded.post(id, author).and_then(|post| post.passes_on());
+        let subject = subject.map_or(id, |original| original.id);
+        self.answered = Some(subject);
+        self.sources.add_list(graph::list(context, Reference::REPLY, subject)?.with_members());
+        let mut view = View::under(context, self.filter, reader, state.clone());
+        view.loaded = std::mem::take(&mut self.loaded);
+        let asked = self.sources.ask(context, self.limit);
+        try_join(asked, view.subject(PostRef { id, author })).await?;
+        self.loaded = view.loaded;
         self.go_on(&state, "replies").await
     }
 

@@ -104,9 +104,11 @@ async fn read_or_explain(
 /// One try of reading one page.
 pub(super) struct Reading<'a> {
     pub(super) context: &'a Arc<Context>,
-    filter: Option<&'a dyn PostFilter>,
+    pub(super) filter: Option<&'a dyn PostFilter>,
     pub(super) reader: AccountId,
     query: &'a Query,
+    /// What is answered on a page of replies: of a plain repost its original.
+    pub(super) answered: Option<PostId>,
     pub(super) limit: usize,
     direction: Direction,
     from: u64,
@@ -142,6 +144,7 @@ impl<'a> Reading<'a> {
             filter,
             reader,
             query,
+            answered: None,
             limit,
             direction,
             from,
@@ -347,7 +350,7 @@ impl<'a> Reading<'a> {
                 let belongs = match self.query.timeline {
                     Timeline::Mentions => met.post.mentions(self.reader),
                     Timeline::Tag(tag) => met.post.bears(&tag),
-                    Timeline::Replies(parent) => header.reply_to.is_some_and(|to| to.id == parent),
+                    Timeline::Replies(_) => header.reply_to.map(|to| to.id) == self.answered,
                     Timeline::Home | Timeline::Profile { .. } => true,
                 };
                 // The list is a hint: the post itself says where it belongs, as of now.
@@ -366,7 +369,7 @@ impl<'a> Reading<'a> {
         if self.filter.is_some_and(|filter| !filter.shows(&facts)) {
             return Err(HiddenBecause::Filtered);
         }
-        match header.original.filter(|_| met.post.is_plain_repost()) {
+        match met.post.passes_on() {
             Some(original) => self.collapse(original.id, id),
             None => Ok(()),
         }

@@ -9,7 +9,7 @@ use super::page::PagePost;
 use super::state::{ReaderState, current_state};
 use crate::account::Account;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
 
@@ -20,7 +20,7 @@ pub(crate) struct View<'a> {
     filter: Option<&'a dyn PostFilter>,
     reader: AccountId,
     state: Arc<ReaderState>,
-    loaded: Loaded,
+    pub(super) loaded: Loaded,
 }
 
 impl<'a> View<'a> {
@@ -83,6 +83,23 @@ impl<'a> View<'a> {
     /// A post that was loaded; `None`: it is gone, or another author's.
     pub(crate) fn post(&self, post: PostRef) -> Option<&Arc<Post>> {
         self.loaded.post(post.id, post.author)
+    }
+
+    /// What is meant when an account likes, answers or passes on a post, or asks what answers it: of a plain repost its
+    /// original. [`ErrorKind::NotFound`]: there is none, or the reader may not see it.
+    pub(crate) async fn subject(&mut self, post: PostRef) -> Result<(PostRef, Arc<Post>)> {
+        let reader = self.reader;
+        let missing = || {
+            let text = format!("there is no post {} that account {reader} may see", post.id);
+            Error::new(ErrorKind::NotFound, text)
+        };
+        self.load(&[post], &[]).await?;
+        self.judge(post).map_err(|_| missing())?;
+        let shown = self.post(post).ok_or_else(missing)?;
+        // It was loaded with its repost, and the repost shows only if it does.
+        let subject = shown.passes_on().unwrap_or(post);
+        let shown = self.post(subject).ok_or_else(missing)?;
+        Ok((subject, shown.clone()))
     }
 
     /// A post that was loaded, as it stands on a page.

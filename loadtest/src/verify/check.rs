@@ -127,7 +127,9 @@ fn belongs(world: &World, view: &View<'_>, which: Which, post: &PostFact) -> Tri
         }
         Which::Tag(tag) => on_list(post.bears(tag, view.window_of(post.author))),
         Which::Replies(parent) => {
-            on_list(Tri::from(post.parent.and_then(|no| world.post(no)?.id) == Some(parent)))
+            let answered = world.by_id.get(&parent).map(|no| world.subject(*no));
+            let answers = post.parent.map(|no| world.subject(no));
+            on_list(Tri::from(answers.is_some() && answers == answered))
         }
         Which::Home => view.at_home(post),
         Which::Profile { account, .. } if account != post.author => Tri::No,

@@ -115,3 +115,30 @@ fn an_edit_makes_nothing_that_a_draft_could_not_be() {
     let repost = Post::new(account(7), &Draft::text("so").quoting(reference(1, 2)));
     says(empty.check(&repost, 10), "a quote keeps a text");
 }
+
+#[test]
+fn a_plain_repost_says_nothing_itself() {
+    let repost = || Draft::repost(reference(1, 2));
+    let said = [
+        (repost().hashtags(["tide"]), "hashtags"),
+        (repost().mentions(accounts(1)), "mentions"),
+        (repost().content_warning("sea"), "a content warning"),
+        (repost().reply_to(reference(3, 4)), "a post that it answers"),
+    ];
+    for (draft, what) in &said {
+        refused(draft, what);
+        let mut quote = draft.clone();
+        quote.content.text = "so".into();
+        quote.check(TEXT_CHARS_DEFAULT).unwrap();
+    }
+    let post = Post::new(account(7), &repost());
+    let edits = [
+        (Edit { hashtags: Some(vec!["tide".into()]), ..Edit::default() }, "hashtags"),
+        (Edit { mentions: Some(accounts(1)), ..Edit::default() }, "mentions"),
+        (Edit { content_warning: Some(Some("sea".into())), ..Edit::default() }, "a content warning"),
+    ];
+    for (edit, what) in &edits {
+        says(edit.check(&post, TEXT_CHARS_DEFAULT), what);
+    }
+    Edit { sensitive: Some(true), ..Edit::default() }.check(&post, TEXT_CHARS_DEFAULT).unwrap();
+}

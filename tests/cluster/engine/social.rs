@@ -164,6 +164,27 @@ async fn a_repost_is_made_once_is_found_by_its_original_and_stands_for_it() {
 }
 
 #[tokio::test]
+async fn who_has_reposted_shows_to_whom_the_repost_does() {
+    let engine = engine().await;
+    let social = Social::new(&engine);
+    let [ada, ben, eve, zoe] = accounts(&engine, 4).await[..] else { panic!("four were made") };
+    engine.follow(ada, ben).await.unwrap();
+    let post = text(&engine, ada, "low tide").await;
+    for (by, visibility) in [(ben, Visibility::Followers), (eve, Visibility::Public)] {
+        engine.publish(by, &Draft::repost(post).visibility(visibility)).await.unwrap();
+    }
+    drained(&engine).await;
+    assert_eq!(counts(&engine, post).await, [0, 2, 0, 0]);
+    let shown = async |reader: AccountId| {
+        let page = social.reposters(reader, post.id, &ListQuery::default()).await.unwrap();
+        page.accounts.iter().map(|account| account.id).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(ada).await, [eve, ben]);
+    assert_eq!(shown(ben).await, [eve, ben]);
+    assert_eq!(shown(zoe).await, [eve]);
+}
+
+#[tokio::test]
 async fn lists_that_have_split_are_paged_both_ways_and_go_with_their_post() {
     let engine = engine().await;
     let social = Social::new(&engine);
@@ -333,4 +354,71 @@ async fn a_deleted_account_leaves_the_lists_of_what_it_liked() {
     }
     assert_eq!(likes(&social, eve).await, [posts[0].id]);
     assert_eq!(social.like(gone, posts[0].id).await.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn what_is_gone_is_taken_back_by_its_id_alone_and_leaves_the_bound_with_a_page() {
+    let settings = EngineSettings { likes_max: 40, bookmarks_max: 2, ..small() };
+    let engine = engine_with(tenant(40), settings).await;
+    let social = Social::new(&engine);
+    let [ada, ben] = accounts(&engine, 2).await[..] else { panic!("two were made") };
+    let mut posts = Vec::new();
+    for n in 0..41 {
+        posts.push(text(&engine, ada, &format!("post {n}")).await);
+    }
+    for post in &posts[..40] {
+        social.like(ben, post.id).await.unwrap();
+    }
+    for post in &posts[..2] {
+        social.bookmark(ben, post.id).await.unwrap();
+    }
+    for post in &posts[..2] {
+        engine.delete(ada, post.id).await.unwrap();
+    }
+    assert_eq!(social.like(ben, posts[40].id).await.unwrap_err().kind(), ErrorKind::Invalid);
+    social.unlike(ben, posts[0].id).await.unwrap();
+    social.unlike(ben, posts[0].id).await.unwrap();
+    social.like(ben, posts[40].id).await.unwrap();
+    assert_eq!(social.marks(ben, &posts[..2]).await.unwrap().iter().filter(|m| m.is_liked).count(), 1);
+    // Bookmarks that nobody takes back.
+    assert_eq!(social.bookmark(ben, posts[2].id).await.unwrap_err().kind(), ErrorKind::Invalid);
+    drained(&engine).await;
+    let gone = async || social.bookmarks(ben, &ListQuery::default()).await.unwrap().posts.is_empty();
+    assert!(gone().await);
+    let left = engine.store().sets().of_account::<PostRef>(ben, "bookmarks").unwrap();
+    assert_eq!(left.len().await.unwrap(), 0);
+    social.bookmark(ben, posts[2].id).await.unwrap();
+    assert!(!gone().await);
+}
+
+#[tokio::test]
+async fn replies_to_a_plain_repost_are_those_to_its_original() {
+    #[derive(Debug)]
+    struct Hides;
+    impl tideline::PostFilter for Hides {
+        fn shows(&self, facts: &tideline::FilterFacts<'_>) -> bool {
+            facts.post.content().text != "not here"
+        }
+    }
+    let engine = Engine::builder().store(tenant(40)).settings(small()).filter(Hides).start().await.unwrap();
+    let social = Social::new(&engine);
+    let [ada, ben, eve] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    let post = text(&engine, ada, "low tide").await;
+    let repost = social.repost(ben, post.id).await.unwrap().id;
+    let answers = [reply(&engine, ben, post).await, reply(&engine, ada, post).await];
+    drained(&engine).await;
+    let replies = async |reader: AccountId, to: PostId| engine.read(reader, &Query::replies(to)).await;
+    let newest = [answers[1].id, answers[0].id];
+    assert_eq!(replies(eve, post.id).await.unwrap().ids(), newest);
+    assert_eq!(replies(eve, repost).await.unwrap().ids(), newest);
+    // What hides the original hides its reposts.
+    engine.block(ada, eve).await.unwrap();
+    drained(&engine).await;
+    for to in [post.id, repost] {
+        assert_eq!(replies(eve, to).await.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+    let filtered = text(&engine, ada, "not here").await;
+    assert_eq!(replies(ben, filtered.id).await.unwrap_err().kind(), ErrorKind::NotFound);
+    engine.delete(ada, post.id).await.unwrap();
+    assert_eq!(replies(ben, repost).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
