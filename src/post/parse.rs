@@ -85,12 +85,16 @@ impl Parsed {
     /// Takes the name behind the sign that stands at `at`; gives its length, with its host.
     fn take_name(&mut self, at: usize, rest: &str) -> usize {
         let name = dotted(rest, |c| c.is_ascii_alphanumeric() || c == '_');
-        if name.is_empty() || name.len() > NAME_LEN_MAX {
+        // Inside a word no name ends: it would be the beginning of another one, and somebody else's.
+        if name.is_empty() || name.len() > NAME_LEN_MAX || rest[name.len()..].starts_with(is_word) {
             return name.len();
         }
         let host = rest[name.len()..].strip_prefix('@').map(|rest| dotted(rest, is_word));
-        let host = host.filter(|host| (1..=HOST_LEN_MAX).contains(&host.len()));
+        let host = host.filter(|host| !host.is_empty());
         let len = name.len() + host.map_or(0, |host| 1 + host.len());
+        if host.is_some_and(|host| host.len() > HOST_LEN_MAX) {
+            return len;
+        }
         if !self.names().any(|known| known.name == name && known.host.as_deref() == host) {
             if self.names.len() == MENTIONS_MAX {
                 return len;
@@ -259,7 +263,7 @@ mod tests {
             ("https://example.com/@ben @ada", &["ada"]),
             ("example.com/@ben x=@ben @@ben #@ben", &[]),
             ("@ben @ben @Ben", &["ben", "Ben"]),
-            ("@ben\u{3055}\u{3093}", &["ben"]),
+            ("@ben\u{3055}\u{3093} @jos\u{e9} @jose\u{301} @a.b\u{e9} @ben.", &["ben"]),
             ("@ben@", &["ben"]),
             ("@.ben @-ben @", &[]),
         ];
@@ -281,6 +285,7 @@ mod tests {
     #[test]
     fn what_is_too_long_is_text_and_what_is_too_much_is_left_out() {
         assert!(names(&format!("@{}", "n".repeat(NAME_LEN_MAX + 1))).is_empty());
+        assert!(names(&format!("@ben@{}", "n".repeat(HOST_LEN_MAX + 1))).is_empty());
         assert!(tags(&format!("#{}", "n".repeat(super::super::HASHTAG_LEN_MAX + 1))).is_empty());
         let many: String = (0..200).map(|n| format!("#t{n} @n{n} #t0 @n0 ")).collect();
         let parsed = Parsed::of(&many);

@@ -137,14 +137,19 @@ pub(crate) async fn give_up(context: &Context, claim: &Claim, value: &[u8]) -> R
     context.router().call(request(context, claim, command)).await.map(drop)
 }
 
-/// Gives up those of the claims that name this account, whichever attempt took them. That the account doesn't have them
-/// any more must be on replicas already.
+/// Gives up those of the claims that name this account, and that it neither has nor is about to get, whichever attempt
+/// took them. Looked at first, asked then: what is dropped is the word of an attempt that was over before the account
+/// said so, and one that takes the claim anew meanwhile, for the same account, writes another one.
 pub(crate) async fn give_up_all(context: &Context, account: AccountId, claims: &[Claim]) -> Result<()> {
     let looks = claims.iter().map(|claim| look_request(context, claim)).collect();
     let found = context.run_all(looks).await?;
     for (claim, answer) in claims.iter().zip(found) {
         match functions::parse_claim(&answer.ok()?)? {
-            Some((holder, value)) if holder == account => give_up(context, claim, &value).await?,
+            Some((holder, value)) if holder == account => {
+                if free(context, account, claim).await? == Taken::Ours {
+                    give_up(context, claim, &value).await?;
+                }
+            }
             _ => {}
         }
     }

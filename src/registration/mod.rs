@@ -29,7 +29,7 @@ mod sign_up;
 pub use self::{
     attempt::Step,
     lookup::{Name, Person},
-    names::{EMAIL_BYTES_MAX, LOGIN_BYTES_MAX, LOGIN_CHARS_MAX},
+    names::{EMAIL_BYTES_MAX, LOGIN_CHARS_MAX},
     passwords::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN},
     profile::{
         BIO_CHARS_MAX, DISPLAY_NAME_CHARS_MAX, OWN_FIELDS_BYTES_MAX, PICTURE_BYTES_MAX,

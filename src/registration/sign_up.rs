@@ -20,7 +20,7 @@ use crate::post::TOKEN_LEN_MAX;
 pub struct SignUp {
     /// The account itself.
     pub account: NewAccount,
-    /// What it is called by others: letters, digits, `_`, and between them `-` and `.`. Upper and lower case are the same.
+    /// What it is called by others: letters from a to z, digits, `_`, and between them `-` and `.`. Upper and lower case are the same.
     pub login: String,
     /// Its e-mail address, if it has one. Whether it is its own is the caller's to find out.
     pub email: Option<String>,
@@ -28,7 +28,8 @@ pub struct SignUp {
     pub password: String,
     /// What it shows of itself.
     pub profile: Profile,
-    /// 1 to 64 bytes by which signing up twice is recognized: the second time gives the same account.
+    /// 1 to 64 bytes by which signing up twice is recognized: the second time, with the same names and password, gives
+    /// the same account.
     pub token: Option<String>,
 }
 
@@ -173,7 +174,8 @@ impl Registration {
         for (claim, answer) in checked.claims.iter().zip(context.run_all(looks).await?) {
             let Some((holder, _)) = functions::parse_claim(&answer.ok()?)? else { continue };
             if let Some(token) = &sign_up.token
-                && let Some(repeated) = self.repeated(holder, token, &checked.claims, dies).await?
+                && let Some(repeated) =
+                    self.repeated(holder, (token, &sign_up.password), &checked.claims, dies).await?
             {
                 return Ok(Some(repeated));
             }
@@ -189,21 +191,26 @@ impl Registration {
         Ok(None)
     }
 
-    /// The account that was registered with the same token and claims, if it is that one; brought to its end if it had
-    /// not got there.
+    /// The account that was registered with the same token, claims and password, if it is that one; brought to its end if
+    /// it had not got there. Who knows a token alone is not the one who signed up.
     async fn repeated(
         &self,
         holder: AccountId,
-        token: &str,
+        (token, password): (&str, &str),
         claims: &[Claim],
         dies: Dies<'_>,
     ) -> Result<Option<Registered>> {
         let context = self.context();
         let mut touched = Touched::new();
         let Some(account) = context.account(holder).await? else { return Ok(None) };
-        let [of_token, attempt] = credentials(context, holder, ["k", "n"], &mut touched).await?;
+        let [of_token, attempt, hash] = credentials(context, holder, ["k", "n", "h"], &mut touched).await?;
         let said = claims::of_account(context, holder, &mut touched).await?;
         if of_token.as_deref() != Some(token.as_bytes()) || (said.held != claims && said.wanted != claims) {
+            return Ok(None);
+        }
+        let hash = hash.map(String::from_utf8).transpose();
+        let hash = hash.map_err(|_| Error::internal("an account's password hash is no text"))?;
+        if !self.passwords.is_hash_of(hash, password.to_owned()).await? {
             return Ok(None);
         }
         match (account.state, attempt) {

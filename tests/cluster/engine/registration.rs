@@ -280,6 +280,11 @@ async fn with_a_token_a_second_try_brings_the_first_one_to_its_end() {
         let (engine, registration) = registration().await;
         let sign_up = ada().token("form-7");
         registration.sign_up_until(&sign_up, &|at| at == step).await.unwrap_err();
+        if step != Step::Begun {
+            let stranger = SignUp { password: "battery staple".into(), ..sign_up.clone() };
+            let refused = registration.sign_up(&stranger).await.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Conflict, "{step:?}");
+        }
         let again = registration.sign_up(&sign_up).await.unwrap();
         assert_eq!(again.is_repeat, step != Step::Begun, "{step:?}");
         assert_eq!(registration.sign_up(&sign_up).await.unwrap(), Registered { is_repeat: true, ..again });
@@ -287,6 +292,13 @@ async fn with_a_token_a_second_try_brings_the_first_one_to_its_end() {
         // Somebody else's token, or another name with the same one, is no repeat.
         assert!(registration.sign_up(&ada().token("form-8")).await.is_err());
         assert!(registration.sign_up(&SignUp { login: "bea".into(), ..sign_up }).await.is_err());
+        // Nor is it one with another password: who got hold of a token has not signed up.
+        let stranger = SignUp { password: "battery staple".into(), ..ada().token("form-7") };
+        assert_eq!(
+            registration.sign_up(&stranger).await.unwrap_err().kind(),
+            ErrorKind::Conflict,
+            "{step:?}"
+        );
         if step == Step::Begun {
             is_old(&engine, unconfirmed(&engine).await[0]).await;
             fsck(&engine, true).await;
@@ -413,6 +425,31 @@ async fn names_change_and_the_old_ones_are_free_then() {
     all.extend([('x', 3), ('y', 2)]);
     assert_eq!(keys(&engine).await, all);
     is_clean(&engine).await;
+}
+
+/// An account changed its login and was about to give up the old one, when somebody else changed it back: the claim stood
+/// there for the same account, taken by another attempt. It was given up, and then another account could take it too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_that_is_taken_back_meanwhile_is_not_given_up() {
+    for until in [Step::Begun, Step::Claimed(1), Step::Fenced, Step::Settled, Step::Reread] {
+        let (engine, registration) = registration().await;
+        let id = registration.sign_up(&ada()).await.unwrap().id;
+        let meanwhile = |step| {
+            if step == Step::Reread {
+                let (registration, runtime) = (registration.clone(), tokio::runtime::Handle::current());
+                let taken_back = std::thread::spawn(move || {
+                    runtime.block_on(registration.set_login_until(id, "ada", &|at| at == until)).unwrap_err()
+                });
+                taken_back.join().unwrap();
+            }
+            false
+        };
+        registration.set_login_until(id, "bea", &meanwhile).await.unwrap();
+        let named = claimed(&engine).await.into_iter().filter(|(.., of)| *of == id).count();
+        assert_eq!(named, 3, "{until:?}: two logins and an address");
+        let taken = registration.sign_up(&SignUp::new("ada", "password")).await.unwrap_err();
+        assert_eq!(taken.kind(), ErrorKind::Conflict, "{until:?}");
+    }
 }
 
 #[tokio::test]
