@@ -9,6 +9,7 @@
 
 use futures::future::try_join_all;
 
+use crate::account::Account;
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
@@ -133,7 +134,7 @@ async fn named_by(
     Ok((post.header().author == author).then(all))
 }
 
-/// The lists among these whose account isn't there: deleted, or it never was.
+/// The lists among these whose account isn't there: deleted, being registered, or it never was.
 async fn gone_among(context: &Context, lists: &[PostList], touched: &mut Touched) -> Result<Vec<PostList>> {
     let accounts: Vec<AccountId> = lists
         .iter()
@@ -142,16 +143,12 @@ async fn gone_among(context: &Context, lists: &[PostList], touched: &mut Touched
             PostList::Tagged(_) => None,
         })
         .collect();
-    let state = |account: &AccountId| {
-        let command = Command::new("HGET").arg(&context.keys().account(*account)).arg("s");
-        Request::read(context.slot(*account), command)
-    };
-    let answers = context.run_all(accounts.iter().map(state).collect()).await?;
+    let records = accounts.iter().map(|account| context.account_request(*account)).collect();
+    let answers = context.run_all(records).await?;
     let mut gone = Vec::new();
     for (account, answer) in accounts.into_iter().zip(answers) {
         touched.add(&answer);
-        let state = answer.ok()?;
-        if state.is_nil() || state.bytes()? == b"d" {
+        if !Account::parse(account, answer.ok()?)?.is_some_and(|account| account.is_there()) {
             gone.push(PostList::Mentions(account));
         }
     }

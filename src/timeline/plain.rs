@@ -8,8 +8,8 @@ use super::load::named;
 use super::merge::Entry;
 use super::read::{ROUNDS_MAX, Reading};
 use super::state::{ReaderState, current_state};
-use crate::context::no_account;
-use crate::error::{Error, ErrorKind, Result};
+use crate::context::no_post;
+use crate::error::Result;
 use crate::fanout::Reference;
 use crate::graph::{self, Listed, post_list};
 use crate::ids::{AccountId, PostId};
@@ -22,9 +22,7 @@ impl Reading<'_> {
     /// An account's own posts.
     pub(super) async fn profile(&mut self, account: AccountId) -> Result<Page> {
         let context = self.context;
-        if context.account(account).await?.is_none() {
-            return Err(no_account(account));
-        }
+        context.existing(account).await?;
         let state = current_state(context, self.reader).await?;
         self.sources.add_outbox(account, None);
         self.go_on(&state, "profile").await
@@ -60,10 +58,7 @@ impl Reading<'_> {
         let mut entry = [Entry { id: post.get(), author: 0 }];
         let parent = self.loaded.find_authors(context, &mut entry);
         let (state, ((), ())) = try_join(current_state(context, reader), try_join(asked, parent)).await?;
-        let no_post = || {
-            let text = format!("there is no post {post} that account {reader} may see");
-            Error::new(ErrorKind::NotFound, text)
-        };
+        let no_post = || no_post(post);
         let parent = named(&entry);
         self.loaded.entries(context, reader, &parent).await?;
         let (id, author) = *parent.first().ok_or_else(no_post)?;
