@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Tasks;
 use crate::functions::{self, HomeFit, Mark};
 use crate::graph::{FillsSeen, Uncounted};
-use crate::ids::AccountId;
+use crate::ids::{AccountId, PostId};
 use crate::keys::Keyspace;
 use crate::modes::{Judge, Policy, Traffic};
 use crate::post::PostRef;
@@ -217,6 +217,12 @@ impl Context {
 /// The error for an account that somebody else changed between each look and each write.
 pub(crate) fn changed_always(id: AccountId) -> Error {
     Error::new(ErrorKind::Conflict, format!("account {id} is changed by others all the time; try again"))
+}
+
+/// The error for a post that isn't there, or that the caller has no right to: one text, that doesn't tell which, nor whose
+/// it is.
+pub(crate) fn no_post(id: PostId) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no post {id}"))
 }
 
 pub(crate) fn no_account(id: AccountId) -> Error {

@@ -8,7 +8,7 @@ use tracing::Instrument as _;
 use super::Engine;
 use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Request};
-use crate::context::{draw, no_account};
+use crate::context::{draw, no_account, no_post};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Delivery, Entry, FanoutState, Recipients, Task};
 use crate::functions::{self, Deleted, Edited, Left, Publish, RepostAt};
@@ -233,10 +233,7 @@ impl Engine {
                     continue;
                 }
                 functions::Published::NoAccount => Err(no_account(author)),
-                functions::Published::State(state) => {
-                    let state = AccountState::from_letter(state);
-                    Err(Error::invalid(format!("account {author} is {state:?}: it cannot post")))
-                }
+                functions::Published::State(state) => Err(may_not_post(author, state)),
                 functions::Published::JournalFull => Err(fanout::journal_full(context)),
             };
         }
@@ -322,14 +319,14 @@ impl Engine {
         Ok(fanout::accept(context, entry))
     }
 
-    /// Changes what a post says; never who may see it. Only its author may.
+    /// Changes what a post says; never who may see it. Only its author may, and only while it may post.
     pub async fn edit(&self, author: AccountId, id: PostId, edit: &Edit) -> Result<()> {
         let context = &self.context;
         let buckets = context.keys().buckets();
         for _ in 0..TRIES_MAX {
             let (Some(post), _) = self.stored(id).await? else { return Err(no_post(id)) };
             if post.header().author != author {
-                return Err(no_post_of(id, author));
+                return Err(no_post(id));
             }
             edit.check(&post, context.settings.text_chars)?;
             let edited = post.edited(edit);
@@ -339,8 +336,8 @@ impl Engine {
             let is_new = edited.lists().iter().any(|list| !before.contains(list));
             let entry = is_new.then(|| Entry::new(bucket, context.instance, Task::List { post: id, author }));
             let _place = fanout::reserve(context, usize::from(is_new))?;
-            let keys = [Some(context.keys().post(id)), is_new.then(|| context.keys().journal(bucket))];
-            let keys: Vec<Vec<u8>> = keys.into_iter().flatten().collect();
+            let keys = [context.keys().post(id), context.keys().account(author)].into_iter();
+            let keys: Vec<Vec<u8>> = keys.chain(is_new.then(|| context.keys().journal(bucket))).collect();
             let entries: Vec<_> = entry.iter().map(|entry| (entry.id, entry.stored())).collect();
             let left = Left { journal_most: context.settings.journal_max, entries: &entries };
             let command =
@@ -354,7 +351,8 @@ impl Engine {
                 }
                 Edited::JournalFull => return Err(fanout::journal_full(context)),
                 Edited::NoPost => return Err(no_post(id)),
-                Edited::Foreign => return Err(no_post_of(id, author)),
+                Edited::State(state) => return Err(may_not_post(author, state)),
+                Edited::Foreign => return Err(no_post(id)),
                 // Somebody else has edited it, or our own first sending has: edited again, it says the same.
                 Edited::Revision => {}
             }
@@ -367,7 +365,7 @@ impl Engine {
         let context = &self.context;
         let buckets = context.keys().buckets();
         if id.bucket(buckets) != context.bucket(author) {
-            return Err(no_post_of(id, author));
+            return Err(no_post(id));
         }
         for _ in 0..TRIES_MAX {
             let (post, epoch) = self.stored(id).await?;
@@ -393,7 +391,7 @@ impl Engine {
                     entries.into_iter().for_each(|entry| drop(fanout::accept(context, entry)));
                     return self.acknowledged(epoch).await;
                 }
-                (Deleted::Foreign, _) => return Err(no_post_of(id, author)),
+                (Deleted::Foreign, _) => return Err(no_post(id)),
                 // Edited since: it may be on other lists by now.
                 (Deleted::Revision, _) => {}
                 (Deleted::JournalFull, _) => return Err(fanout::journal_full(context)),
@@ -426,14 +424,11 @@ fn may_be_reposted(by: AccountId, post: &Post) -> bool {
     }
 }
 
+fn may_not_post(author: AccountId, state: u8) -> Error {
+    let state = AccountState::from_letter(state);
+    Error::invalid(format!("account {author} is {state:?}: it cannot post"))
+}
+
 fn edited_always(id: PostId) -> Error {
     Error::new(ErrorKind::Conflict, format!("post {id} is edited by others all the time; try again"))
-}
-
-fn no_post(id: PostId) -> Error {
-    Error::new(ErrorKind::NotFound, format!("there is no post {id}, or it was deleted"))
-}
-
-fn no_post_of(id: PostId, author: AccountId) -> Error {
-    Error::new(ErrorKind::NotFound, format!("there is no post {id} of account {author}"))
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::deviation::{Deviation, FindingKind};
 use super::key::{owner_of, tag_of};
-use super::look::{Seen, is_there};
+use super::look::Seen;
 use super::unit::Unit;
 use crate::cluster::{Command, Request};
 use crate::context::Context;
@@ -80,7 +80,9 @@ pub(super) async fn entry(
 /// Whether a list has an owner: nobody keeps the mentions of who isn't there.
 async fn is_for_somebody(context: &Context, list: PostList) -> Result<bool> {
     match list {
-        PostList::Mentions(account) => is_there(context, account).await,
+        PostList::Mentions(account) => {
+            Ok(context.account(account).await?.is_some_and(|account| account.is_there()))
+        }
         PostList::Tagged(_) => Ok(true),
     }
 }

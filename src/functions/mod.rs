@@ -52,7 +52,7 @@ pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spr
 pub(crate) use ties::{TieAnswer, TieLook, TieSet, tie_look};
 
 use crate::cluster::{Command, Library, Reply};
-use crate::error::{Error, Result};
+use crate::error::Error;
 
 /// Version of the function library; part of every function's name.
 pub const VERSION: u32 = 1;
@@ -109,13 +109,4 @@ fn call(verb: &str, name: &str, keys: &[Vec<u8>]) -> Command {
 
 fn unexpected(function: &str, reply: &[Reply]) -> Error {
     Error::internal(format!("{function} answered {reply:?}, which this release does not know"))
-}
-
-/// Reads an answer that is one of these words.
-fn one_word<T: Copy>(function: &str, reply: Reply, words: &[(&str, T)]) -> Result<T> {
-    let reply = reply.into_array()?;
-    let [word] = reply.as_slice() else { return Err(unexpected(function, &reply)) };
-    let said = word.bytes()?;
-    let meaning = words.iter().find(|(word, _)| word.as_bytes() == said);
-    meaning.map(|(_, meaning)| *meaning).ok_or_else(|| unexpected(function, &reply))
 }

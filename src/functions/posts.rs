@@ -3,7 +3,7 @@
 use super::accounts::mark;
 use super::homes::HomeFit;
 use super::sets::{leaf_args, push_score};
-use super::{fcall, fcall_ro, one_word, unexpected};
+use super::{fcall, fcall_ro, unexpected};
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
@@ -133,8 +133,8 @@ impl Left<'_> {
     }
 }
 
-/// Writes another version of a post, if nobody else has since that revision. `keys`: post; the journal, if something
-/// is left: a key that doesn't exist would hold it up in a slot that moves.
+/// Writes another version of a post, if nobody else has since that revision. `keys`: post, author's record; the
+/// journal, if something is left: a key that doesn't exist would hold it up in a slot that moves.
 pub(crate) fn post_edit(
     keys: &[Vec<u8>],
     author: AccountId,
@@ -153,19 +153,28 @@ pub(crate) enum Edited {
     NoPost,
     Foreign,
     Revision,
+    /// The author's state forbids it.
+    State(u8),
     JournalFull,
 }
 
 impl Edited {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
-        let words = [
-            ("ok", Self::Done),
-            ("gone", Self::NoPost),
-            ("foreign", Self::Foreign),
-            ("revision", Self::Revision),
-            ("busy", Self::JournalFull),
-        ];
-        one_word("post_edit", reply, &words)
+        let reply = reply.into_array()?;
+        Ok(match reply.as_slice() {
+            [word, state] if word.bytes()? == b"state" => {
+                Self::State(state.bytes()?.first().copied().unwrap_or_default())
+            }
+            [word] => match word.bytes()? {
+                b"ok" => Self::Done,
+                b"gone" => Self::NoPost,
+                b"foreign" => Self::Foreign,
+                b"revision" => Self::Revision,
+                b"busy" => Self::JournalFull,
+                _ => return Err(unexpected("post_edit", &reply)),
+            },
+            _ => return Err(unexpected("post_edit", &reply)),
+        })
     }
 }
 

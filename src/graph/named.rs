@@ -9,6 +9,7 @@
 
 use futures::future::try_join_all;
 
+use crate::account::Account;
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
@@ -133,7 +134,7 @@ async fn named_by(
     Ok((post.header().author == author).then(all))
 }
 
-/// The lists among these whose account isn't there: deleted, or it never was.
+/// The lists among these whose account isn't there: deleted, being registered, or it never was.
 async fn gone_among(context: &Context, lists: &[PostList], touched: &mut Touched) -> Result<Vec<PostList>> {
     let accounts: Vec<AccountId> = lists
         .iter()
@@ -142,16 +143,12 @@ async fn gone_among(context: &Context, lists: &[PostList], touched: &mut Touched
             PostList::Tagged(_) => None,
         })
         .collect();
-    let state = |account: &AccountId| {
-        let command = Command::new("HGET").arg(&context.keys().account(*account)).arg("s");
-        Request::read(context.slot(*account), command)
-    };
-    let answers = context.run_all(accounts.iter().map(state).collect()).await?;
+    let records = accounts.iter().map(|account| context.account_request(*account)).collect();
+    let answers = context.run_all(records).await?;
     let mut gone = Vec::new();
     for (account, answer) in accounts.into_iter().zip(answers) {
         touched.add(&answer);
-        let state = answer.ok()?;
-        if state.is_nil() || state.bytes()? == b"d" {
+        if !Account::parse(account, answer.ok()?)?.is_some_and(|account| account.is_there()) {
             gone.push(PostList::Mentions(account));
         }
     }
@@ -216,18 +213,29 @@ fn most_on(context: &Context, list: PostList) -> u32 {
     }
 }
 
-/// Lets the oldest go. The floor rises first: until they are gone, they don't count any more. Two that cut at once let
-/// nothing go that should stay: of what was read *before* the length was, only as many go as are too many.
+/// Lets the oldest go. The floor rises first: until they are gone, they don't count any more. It rises to just below the
+/// last of the newest that may stay, as they are read: whoever arrives meanwhile, or cuts besides, only makes that lower
+/// than it could be.
 async fn cut(list: &SortedSet<Listed>, most: u64) -> Result<()> {
-    let oldest = list.page(.., None, rules::size(PAGE_MAX, 8), Order::Ascending).await?.entries;
-    let too_many = usize::try_from(list.len().await?.saturating_sub(most)).unwrap_or(usize::MAX);
-    let Some((_, until)) = oldest.get(..too_many.min(oldest.len())).and_then(<[_]>::last) else {
-        return Ok(());
+    let at_once = rules::size(PAGE_MAX, 8);
+    let mut left = usize::try_from(most).unwrap_or(usize::MAX);
+    let mut after = None;
+    let until = loop {
+        let page = list.page(.., after.as_ref(), at_once, Order::Descending).await?;
+        let newest = page.entries.into_iter().filter(|(listed, _)| *listed != Listed::Floor);
+        let newest: Vec<f64> = newest.take(left).map(|(_, score)| score).collect();
+        left -= newest.len();
+        match (newest.last(), page.next) {
+            // Scores are whole milliseconds.
+            (Some(last), _) if left == 0 => break last - 1.0,
+            (_, Some(next)) => after = Some(next),
+            _ => return Ok(()),
+        }
     };
-    list.add_greater(&[(Listed::Floor, *until)]).await?;
-    let leave = oldest.iter().filter(|(listed, score)| score <= until && *listed != Listed::Floor);
-    let leave: Vec<Listed> = leave.map(|(listed, _)| *listed).collect();
-    list.remove(&leave).await.map(drop)
+    list.add_greater(&[(Listed::Floor, until)]).await?;
+    let oldest = list.page(..=until, None, at_once, Order::Ascending).await?.entries;
+    let leave = oldest.into_iter().map(|(listed, _)| listed).filter(|listed| *listed != Listed::Floor);
+    list.remove(&leave.collect::<Vec<_>>()).await.map(drop)
 }
 
 #[cfg(test)]

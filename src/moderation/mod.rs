@@ -6,7 +6,7 @@
 mod reports;
 
 use crate::cluster::{Command, Request};
-use crate::context::Context;
+use crate::context::{Context, no_post};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Compared};
 use crate::ids::PostId;
@@ -42,13 +42,9 @@ pub(crate) async fn moderate(
     for _ in 0..TRIES_MAX {
         let range = Command::new("GETRANGE").arg(&key).arg("0").arg(HEADER_LEN - 1);
         let answer = context.router().ask(Request::read(slot, range)).await?;
-        let epoch = answer.epoch.clone();
         let header = answer.ok()?;
         if header.bytes()?.is_empty() {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                format!("there is no post {post}, or it was deleted"),
-            ));
+            return Err(no_post(post));
         }
         let (said, seen) = Header::parse(header.bytes()?)?.moderation();
         let mut wanted = said;
@@ -60,9 +56,7 @@ pub(crate) async fn moderate(
                 None => {}
             }
         }
-        if wanted == said {
-            return Ok(epoch);
-        }
+        // Also if that is so already: a copy of the opposite that lies in a frozen server's socket is void then.
         let command = functions::post_moderate(key.clone(), seen, crate::rules::random(), wanted);
         let answer = match context.once(slot, command).await {
             Err(e) if e.kind() == ErrorKind::Unknown => continue,

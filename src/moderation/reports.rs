@@ -244,18 +244,19 @@ pub(crate) async fn resolve(context: &Context, id: ReportId, by: Option<AccountI
     let bucket = id.0.bucket(buckets);
     for _ in 0..TRIES_MAX {
         let resolved = by.is_some();
-        let answer = context.router().ask(get_request(context, id, !resolved)).await?;
-        let stored = answer.ok()?;
+        let (mut from, mut stored) =
+            (!resolved, context.router().call(get_request(context, id, !resolved)).await?);
         if stored.is_nil() {
-            let answer = context.router().ask(get_request(context, id, resolved)).await?;
-            let epoch = answer.epoch.clone();
-            if answer.ok()?.is_nil() {
-                return Err(Error::new(ErrorKind::NotFound, format!("there is no report {id} (any more)")));
-            }
-            return Ok(epoch);
+            // It is there already, and written again: a copy of the opposite in a frozen server's socket is void then.
+            (from, stored) = (resolved, context.router().call(get_request(context, id, resolved)).await?);
+        }
+        if stored.is_nil() {
+            return Err(Error::new(ErrorKind::NotFound, format!("there is no report {id} (any more)")));
         }
         let report = Report::parse(id, stored.bytes()?)?;
-        let keys = [!resolved, resolved].map(|resolved| context.keys().reports(bucket, resolved));
+        // Whoever resolved it first has.
+        let by = by.map(|by| report.resolved_by.unwrap_or(by));
+        let keys = [from, resolved].map(|resolved| context.keys().reports(bucket, resolved));
         let value = report.report.stored(&draw(), by)?;
         let most = resolved.then_some(REPORTS_OPEN_MAX);
         let command = functions::report_move(&keys, id.get(), &report.stamp, &value, most);

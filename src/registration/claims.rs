@@ -144,13 +144,11 @@ pub(crate) async fn give_up_all(context: &Context, account: AccountId, claims: &
     let looks = claims.iter().map(|claim| look_request(context, claim)).collect();
     let found = context.run_all(looks).await?;
     for (claim, answer) in claims.iter().zip(found) {
-        match functions::parse_claim(&answer.ok()?)? {
-            Some((holder, value)) if holder == account => {
-                if free(context, account, claim).await? == Taken::Ours {
-                    give_up(context, claim, &value).await?;
-                }
-            }
-            _ => {}
+        if let Some((holder, value)) = functions::parse_claim(&answer.ok()?)?
+            && holder == account
+            && free(context, account, claim).await? == Taken::Ours
+        {
+            give_up(context, claim, &value).await?;
         }
     }
     Ok(())

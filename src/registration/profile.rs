@@ -20,6 +20,9 @@ pub const PROFILE_FIELD_CHARS_MAX: usize = 255;
 /// Bytes of all the caller's own fields, names and values.
 pub const OWN_FIELDS_BYTES_MAX: usize = 4_096;
 
+/// Bytes of what a later release has written, as JSON.
+const LATER_BYTES_MAX: usize = 16 * 1_024;
+
 /// What an account shows of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -93,6 +96,14 @@ impl Profile {
                 "{} fields of your own with {own} bytes: at most {} with {OWN_FIELDS_BYTES_MAX}",
                 self.own_fields.len(),
                 OWN_FIELDS_BYTES_MAX / 8
+            )));
+        }
+        let later =
+            serde_json::to_vec(&self.later).map_err(|e| Error::internal(format!("a profile: {e}")))?;
+        if later.len() > LATER_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "{} bytes of fields that this release does not know, at most {LATER_BYTES_MAX}",
+                later.len()
             )));
         }
         Ok(())
@@ -178,6 +189,8 @@ mod tests {
             Profile { fields: field(PROFILE_FIELD_CHARS_MAX), ..base() },
             Profile { own_fields: field(OWN_FIELDS_BYTES_MAX), ..base() },
             Profile { own_fields: vec![Default::default(); OWN_FIELDS_BYTES_MAX], ..base() },
+            // What a caller has read from somebody else's JSON.
+            Profile { later: Map::from_iter([("new".into(), long(LATER_BYTES_MAX).into())]), ..base() },
         ];
         for profile in wrong {
             assert!(profile.check().is_err(), "{profile:?}");

@@ -13,8 +13,9 @@ pub use cursor::ListCursor;
 pub use lists::{AccountList, ListQuery, PostList};
 
 use crate::cluster::Epoch;
+use crate::context::no_post;
 use crate::engine::{Engine, Published};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::graph::{self, Tie};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Draft, Post, PostRef};
@@ -49,8 +50,8 @@ impl Social {
     /// Likes a post: of a plain repost its original. The post's author and everybody else see it a little later, the
     /// liker at once. What is liked already stays liked.
     ///
-    /// [`ErrorKind::NotFound`]: there is no such post, or the account may not see it. [`ErrorKind::Invalid`]: it likes
-    /// as many as it may (`likes_max`).
+    /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post, or the account may not see it.
+    /// [`Invalid`](crate::ErrorKind::Invalid): it likes as many as it may (`likes_max`).
     pub async fn like(&self, account: AccountId, post: PostId) -> Result<()> {
         self.tie(account, post, Tie::Like).await
     }
@@ -120,9 +121,7 @@ impl Social {
     async fn find(&self, id: PostId) -> Result<PostRef> {
         let post = self.engine.stored(id).await?.0;
         let author = post.map(|post| post.header().author);
-        author.map(|author| PostRef { id, author }).ok_or_else(|| {
-            crate::Error::new(ErrorKind::NotFound, format!("there is no post {id}, or it was deleted"))
-        })
+        author.map(|author| PostRef { id, author }).ok_or_else(|| no_post(id))
     }
 
     /// What is meant by a post, whoever may see it, and who told it: of a plain repost its original. `None`: it is gone.

@@ -8,8 +8,8 @@ use super::merge::Entry;
 use super::read::{ROUNDS_MAX, Reading};
 use super::state::{ReaderState, current_state};
 use super::view::View;
-use crate::context::no_account;
-use crate::error::{Error, ErrorKind, Result};
+use crate::context::no_post;
+use crate::error::Result;
 use crate::fanout::Reference;
 use crate::graph::{self, Listed, post_list};
 use crate::ids::{AccountId, PostId};
@@ -22,9 +22,7 @@ impl Reading<'_> {
     /// An account's own posts.
     pub(super) async fn profile(&mut self, account: AccountId) -> Result<Page> {
         let context = self.context;
-        if context.account(account).await?.is_none() {
-            return Err(no_account(account));
-        }
+        context.existing(account).await?;
         let state = current_state(context, self.reader).await?;
         self.sources.add_outbox(account, None);
         self.go_on(&state, "profile").await
@@ -57,10 +55,7 @@ impl Reading<'_> {
         let mut entry = [Entry { id: post.get(), author: 0 }];
         let found = self.loaded.find_authors(context, &mut entry);
         let (state, ()) = try_join(current_state(context, reader), found).await?;
-        let Some((id, author)) = named(&entry).first().copied() else {
-            let text = format!("there is no post {post} that account {reader} may see");
-            return Err(Error::new(ErrorKind::NotFound, text));
-        };
+        let (id, author) = named(&entry).first().copied().ok_or_else(|| no_post(post))?;
         let subject = self.loaded.post(id, author).and_then(|post| post.passes_on());
         let subject = subject.map_or(id, |original| original.id);
         self.answered = Some(subject);

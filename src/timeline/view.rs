@@ -8,8 +8,8 @@ use super::load::Loaded;
 use super::page::PagePost;
 use super::state::{ReaderState, current_state};
 use crate::account::Account;
-use crate::context::Context;
-use crate::error::{Error, ErrorKind, Result};
+use crate::context::{Context, no_post};
+use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
 
@@ -88,11 +88,7 @@ impl<'a> View<'a> {
     /// What is meant when an account likes, answers or passes on a post, or asks what answers it: of a plain repost its
     /// original. [`ErrorKind::NotFound`]: there is none, or the reader may not see it.
     pub(crate) async fn subject(&mut self, post: PostRef) -> Result<(PostRef, Arc<Post>)> {
-        let reader = self.reader;
-        let missing = || {
-            let text = format!("there is no post {} that account {reader} may see", post.id);
-            Error::new(ErrorKind::NotFound, text)
-        };
+        let missing = || no_post(post.id);
         self.load(&[post], &[]).await?;
         self.judge(post).map_err(|_| missing())?;
         let shown = self.post(post).ok_or_else(missing)?;

@@ -131,17 +131,21 @@ local function post_publish(keys, args)
 end
 
 -- post_edit: writes another text; counters, and what moderators say, stay as they are by now.
--- KEYS  post; the journal, if there are entries
+-- KEYS  post, author's record; the journal, if there are entries
 -- ARGV  author, revision that was edited (4 bytes), post, most entries of the journal, then entry, value, ...
--- Reply {'ok'}, {'gone'}, {'foreign'}, {'revision'}: somebody else has edited it, {'busy'}
+-- Reply {'ok'}, {'gone'}, {'foreign'}, {'revision'}: somebody else has edited it, {'state', state}: its author may not
+--       post, {'busy'}
 local function post_edit(keys, args)
   local header = redis.call('GETRANGE', keys[1], 0, 83)
   if #header < 84 then return { 'gone' } end
   if string.sub(header, 9, 16) ~= args[1] then return { 'foreign' } end
   if string.sub(header, 5, 8) ~= args[2] then return { 'revision' } end
+  -- Whoever is being deleted has its posts taken off the lists that they were on when that was read.
+  local state = redis.call('HGET', keys[2], 's') or ''
+  if state ~= 'a' and state ~= 'l' then return { 'state', state } end
   local entries = (#args - 4) / 2
-  if entries > 0 and journal_full(keys[2], tonumber(args[4]), entries) then return { 'busy' } end
-  if entries > 0 then redis.call('HSET', keys[2], unpack(args, 5)) end
+  if entries > 0 and journal_full(keys[3], tonumber(args[4]), entries) then return { 'busy' } end
+  if entries > 0 then redis.call('HSET', keys[3], unpack(args, 5)) end
   redis.call('SET', keys[1], string.sub(args[3], 1, 2) .. string.sub(header, 3, 3) .. string.sub(args[3], 4, 64)
     .. string.sub(header, 65, 84) .. string.sub(args[3], 85))
   return { 'ok' }

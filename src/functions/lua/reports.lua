@@ -13,16 +13,20 @@ local function report_add(keys, args)
   return { 'ok' }
 end
 
--- Drops the oldest ones of a hash of reports, down to so many.
-local function drop_oldest(key, most)
+-- Drops the oldest ones of a hash of reports, down to so many; not the one that has just come, however old it is.
+local function drop_oldest(key, most, new)
   local ids = redis.call('HKEYS', key)
   if #ids <= most then return end
   table.sort(ids, function(a, b) return order_of(a) < order_of(b) end)
-  redis.call('HDEL', key, unpack(ids, 1, #ids - most))
+  local oldest = {}
+  for i = 1, #ids do
+    if #oldest < #ids - most and ids[i] ~= new then oldest[#oldest + 1] = ids[i] end
+  end
+  redis.call('HDEL', key, unpack(oldest))
 end
 
--- report_move: a report is resolved, or opened again.
--- KEYS  the hash that it is in, the other one
+-- report_move: a report is resolved, or opened again, or written again where it is.
+-- KEYS  the hash that it is in, the one where it goes
 -- ARGV  id, random bytes that the caller saw, value, most resolved ones ('' if it is opened again)
 -- Reply {'ok'}, {'gone'}, {'stamp'}: it has changed since
 local function report_move(keys, args)
@@ -30,8 +34,8 @@ local function report_move(keys, args)
   if not value then return { 'gone' } end
   if string.sub(value, 1, 8) ~= args[2] then return { 'stamp' } end
   redis.call('HSET', keys[2], args[1], args[3])
-  redis.call('HDEL', keys[1], args[1])
-  if args[4] ~= '' then drop_oldest(keys[2], tonumber(args[4])) end
+  if keys[1] ~= keys[2] then redis.call('HDEL', keys[1], args[1]) end
+  if args[4] ~= '' then drop_oldest(keys[2], tonumber(args[4]), args[1]) end
   return { 'ok' }
 end
 

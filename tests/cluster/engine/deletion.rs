@@ -50,8 +50,8 @@ async fn a_deleted_account_leaves_no_trace() {
     assert_eq!(walk_home(&engine, people[1], 20).await, [other]);
     assert_eq!(walk_home(&engine, people[3], 20).await, []);
     assert_eq!(engine.delete_account(gone).await.unwrap_err().kind(), ErrorKind::NotFound);
-    let profile = engine.read(people[1], &Query::profile(gone)).await.unwrap();
-    assert!(profile.posts.is_empty());
+    let profile = engine.read(people[1], &Query::profile(gone)).await.unwrap_err();
+    assert_eq!(profile.kind(), ErrorKind::NotFound);
 }
 
 /// Every key of the tenant that has this account's id in its name, or ends with it as a number, on all servers.

@@ -359,7 +359,12 @@ async fn an_account_that_is_being_registered_is_not_there() {
         registration.set_login(id, "bea").await,
         registration.set_password(id, "another one").await,
         registration.update_profile(id, &ProfileUpdate::default()).await.map(drop),
+        engine.read(other, &tideline::Query::profile(id)).await.map(drop),
     ];
+    // Nor is it mentioned.
+    let mention = engine.publish(other, &Draft::text("hello").mentions([id])).await.unwrap().id;
+    drained(&engine).await;
+    assert!(!keys(&engine).await.contains_key(&'s'), "{:?}", keys(&engine).await);
     for (n, outcome) in not_found.into_iter().enumerate() {
         assert_eq!(outcome.unwrap_err().kind(), ErrorKind::NotFound, "{n}");
     }
@@ -368,6 +373,7 @@ async fn an_account_that_is_being_registered_is_not_there() {
     assert_eq!(registration.sign_up(&sign_up).await.unwrap_err().kind(), ErrorKind::Conflict);
     drained(&engine).await;
     is_clean(&engine).await;
+    engine.delete(other, mention).await.unwrap();
     // The same id again, a minute later.
     is_old(&engine, id).await;
     assert_eq!(registration.sign_up(&sign_up).await.unwrap().id, id);
