@@ -109,14 +109,20 @@ pub(crate) fn check(world: &World, seen: &Seen) -> Vec<Violation> {
     found
 }
 
-/// Replies to a post are refused to who may not see it, and to nobody else.
+/// Replies to a post are refused to who may not see it, and the page of an account that is gone to everybody.
 fn refused(world: &World, view: &View<'_>, seen: &Seen) -> Option<Violation> {
-    let Which::Replies(parent) = seen.asked.which else {
-        return Some(seen.wrong(Wrong::Stuck, None, "a page that nothing forbids was refused".to_owned()));
-    };
-    let no = *world.by_id.get(&parent)?;
-    let is_there = view.may_meet(world.post(no)?) == Tri::Yes;
-    is_there.then(|| seen.wrong(Wrong::Missing, Some(no), format!("replies to {parent} were refused")))
+    let wrong = |no, text| Some(seen.wrong(Wrong::Missing, no, text));
+    match seen.asked.which {
+        Which::Replies(parent) => {
+            let no = *world.by_id.get(&parent)?;
+            let is_there = view.may_meet(world.post(no)?) == Tri::Yes;
+            if is_there { wrong(Some(no), format!("replies to {parent} were refused")) } else { None }
+        }
+        Which::Profile { account, .. } if view.is_there(account) == Tri::Yes => {
+            wrong(None, format!("the page of {account} was refused"))
+        }
+        _ => None,
+    }
 }
 
 fn belongs(world: &World, view: &View<'_>, which: Which, post: &PostFact) -> Tri {

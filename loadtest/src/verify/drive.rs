@@ -114,6 +114,12 @@ impl Client<'_> {
             Ended::Refused { kind, .. } if kind == "NotFound" && may_miss(&call) => {
                 matches!(call, Call::DeleteAccount { .. }).then(|| (start, self.run.now()))
             }
+            // Whoever is suspended only takes back.
+            Ended::Refused { kind, .. }
+                if kind == "Invalid" && matches!(call, Call::Edit { .. }) && self.is_suspended() =>
+            {
+                None
+            }
             Ended::Refused { kind, message, .. } => {
                 let text = format!("{call:?} was refused: {kind}: {message}");
                 self.run.wrong(Wrong::Stuck, self.actor, None, text);

@@ -122,6 +122,11 @@ impl<'a> View<'a> {
         self.may_meet(post)
     }
 
+    /// Whether an account is there.
+    pub(crate) fn is_there(&self, account: u64) -> Tri {
+        self.state_is(account, |state| state != State::Deleted)
+    }
+
     /// Whether a post that is on a list of posts by anybody shows there.
     pub(crate) fn on_list(&self, post: &PostFact) -> Tri {
         let is_own = post.author == self.reader;

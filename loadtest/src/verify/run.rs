@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::call::{Asked, Call, Page, Reply, Which};
+use super::call::{Asked, Call, Page, Reply};
 use super::check::{Seen, Violation, Wrong, check};
 use super::facts::{Time, Window};
 use super::pool::Pool;
@@ -212,10 +212,8 @@ impl Run {
                     self.note(Seen { asked, page: page.clone(), window, instance, is_refused: false });
                     return Some(page);
                 }
-                // Nobody may know of replies to what isn't there for the reader.
-                Some(Reply::Failed { kind, .. })
-                    if kind == "NotFound" && matches!(asked.which, Which::Replies(_)) =>
-                {
+                // What it is of may not be there for the reader, or for nobody any more.
+                Some(Reply::Failed { kind, .. }) if kind == "NotFound" && asked.which.may_be_gone() => {
                     self.count("read", |counts| counts.refused += 1);
                     let (window, instance) = (Window { from, to }, number % self.pool.len());
                     self.note(Seen { asked, page: Page::default(), window, instance, is_refused: true });
