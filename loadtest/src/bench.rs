@@ -78,6 +78,12 @@ impl Bench {
         self.target.close().await
     }
 
+    /// The same; and on a cluster of others our keys go, whatever happened.
+    pub(crate) async fn leave(self) -> anyhow::Result<()> {
+        let emptied = if self.target.is_own() { Ok(()) } else { self.empty().await };
+        emptied.and(self.close().await)
+    }
+
     /// Whether its primaries have replicas, as far as is known.
     pub(crate) fn replicas(&self) -> Replicas {
         self.router.settings().replicas

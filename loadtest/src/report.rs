@@ -1,6 +1,7 @@
 //! What all commands' reports have in common: tables for terminals, JSON for programs.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -9,6 +10,12 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use crate::tally::Summary;
+
+/// Tells a command's outcome: on the terminal, and in a file if one was named.
+pub(crate) fn tell(outcome: &(impl fmt::Display + Serialize), json: Option<&Path>) -> anyhow::Result<()> {
+    print!("{outcome}");
+    json.map_or(Ok(()), |file| write_json(file, outcome))
+}
 
 /// Writes a result to a file, readable for people too.
 pub(crate) fn write_json(file: &Path, result: &impl Serialize) -> anyhow::Result<()> {

@@ -26,11 +26,8 @@ impl Ran {
         counted.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Some accounts were pulled, and some were handed over.
-    fn must_have_crossed(&self) {
-        for event in ["pulled after a round", "other modes than a round before"] {
-            assert!(self.count(&format!("/events/{event}")) > 0, "{event}: {}", self.told);
-        }
+    fn must_have_happened(&self, event: &str) {
+        assert!(self.count(&format!("/events/{event}")) > 0, "{event}: {}", self.told);
     }
 
     fn must_be_right(&self) {
@@ -69,7 +66,8 @@ fn long_run(visible_within_ms: &str) {
     for operation in ["publish", "delete", "follow", "unfollow", "block", "read", "sweep", "way"] {
         assert!(ran.count(&format!("/operations/{operation}/acknowledged")) > 0, "{operation}: {}", ran.told);
     }
-    ran.must_have_crossed();
+    ran.must_have_happened("pulled after a round");
+    ran.must_have_happened("other modes than a round before");
 }
 
 #[test]
@@ -87,9 +85,9 @@ fn every_page_is_right_whatever_the_policy_is() {
     for policy in ["push", "pull", "threshold", "cost"] {
         let ran = verify(seed(), &["--policy", policy, "--operations", "900", "--round", "300"]);
         ran.must_be_right();
-        // Where there is a single way only what was created the other way crosses over, and only once.
+        // Whoever is pulled was pushed once. So short a run may see nobody cross over between two of its rounds.
         if policy == "threshold" {
-            ran.must_have_crossed();
+            ran.must_have_happened("pulled after a round");
         }
     }
 }
@@ -110,7 +108,7 @@ fn nothing_is_lost_when_instances_are_killed_and_frozen() {
 fn nothing_is_lost_when_slots_move() {
     let ran = verify(seed(), &["--chaos", "reshard", "--operations", "2500", "--round", "1500"]);
     ran.must_be_right();
-    assert!(ran.count("/events/slots moved") > 0, "{}", ran.told);
+    ran.must_have_happened("slots moved");
 }
 
 #[test]

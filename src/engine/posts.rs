@@ -1,5 +1,6 @@
 //! Posts: publishing, editing, deleting them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use crate::cluster::{Command, Epoch, Request};
 use crate::context::{draw, no_account, no_post};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Delivery, Entry, FanoutState, Recipients, Task};
-use crate::functions::{self, Deleted, Edited, Left, Publish, RepostAt};
+use crate::functions::{self, Left, PostChanged, Publish, RepostAt};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::layout::{VISIBILITY_OFFSET, VISIBILITY_UNSAID};
@@ -134,23 +135,24 @@ impl Engine {
 
     /// What a post refers to must be there, be seen by its author, and be fit to be passed on. Of a plain repost the
     /// original is meant: that is what is answered, and passed on. An answer belongs to its parent's conversation.
-    async fn with_references(&self, author: AccountId, draft: &Draft) -> Result<Draft> {
-        let mut draft = draft.clone();
-        for what in ["repost_of", "reply_to"] {
-            let field = if what == "repost_of" { &mut draft.repost_of } else { &mut draft.reply_to };
-            let Some(target) = *field else { continue };
-            let (subject, post) = self.subject(author, target).await.map_err(|e| e.context(what))?;
-            *field = Some(subject);
-            if what == "repost_of" && !may_be_reposted(author, &post) {
+    async fn with_references<'d>(&self, author: AccountId, draft: &'d Draft) -> Result<Cow<'d, Draft>> {
+        let mut draft = Cow::Borrowed(draft);
+        if let Some(target) = draft.repost_of {
+            let (subject, post) = self.subject(author, target).await.map_err(|e| e.context("repost_of"))?;
+            if !may_be_reposted(author, &post) {
                 return Err(Error::invalid(format!(
                     "post {} is {:?} and cannot be passed on to others",
                     subject.id,
                     post.header().visibility
                 )));
             }
-            if what == "reply_to" {
-                draft.conversation = draft.conversation.or(post.header().conversation).or(Some(subject.id));
-            }
+            draft.to_mut().repost_of = Some(subject);
+        }
+        if let Some(target) = draft.reply_to {
+            let (subject, post) = self.subject(author, target).await.map_err(|e| e.context("reply_to"))?;
+            let draft = draft.to_mut();
+            draft.reply_to = Some(subject);
+            draft.conversation = draft.conversation.or(post.header().conversation).or(Some(subject.id));
         }
         Ok(draft)
     }
@@ -344,17 +346,18 @@ impl Engine {
                 functions::post_edit(&keys, author, post.header().revision, &edited.encode(), &left);
             let answer = context.router().ask(Request::write(buckets.slot(bucket), command)).await?;
             let epoch = answer.epoch.clone();
-            match Edited::parse(answer.ok()?)? {
-                Edited::Done => {
+            match PostChanged::parse(answer.ok()?)? {
+                PostChanged::Done => {
                     entry.into_iter().for_each(|entry| drop(fanout::accept(context, entry)));
                     return self.acknowledged(epoch).await;
                 }
-                Edited::JournalFull => return Err(fanout::journal_full(context)),
-                Edited::NoPost => return Err(no_post(id)),
-                Edited::State(state) => return Err(may_not_post(author, state)),
-                Edited::Foreign => return Err(no_post(id)),
+                PostChanged::JournalFull => return Err(fanout::journal_full(context)),
+                PostChanged::NoPost => return Err(no_post(id)),
+                PostChanged::State(state) => return Err(may_not_post(author, state)),
+                PostChanged::Foreign => return Err(no_post(id)),
                 // Somebody else has edited it, or our own first sending has: edited again, it says the same.
-                Edited::Revision => {}
+                PostChanged::Revision => {}
+                PostChanged::Tree(_) => return Err(Error::internal("an edit changes no set")),
             }
         }
         Err(edited_always(id))
@@ -379,24 +382,26 @@ impl Engine {
             let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
             let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
             let left = Left { journal_most: context.settings.journal_max, entries: &values };
-            let reposted = post.header().original.filter(|_| post.is_plain_repost());
-            let noted = reposted.map(|original| self.repost_at(author, original)).transpose()?;
+            let noted = post.passes_on().map(|original| self.repost_at(author, original)).transpose()?;
             let repost = noted.as_ref().map(|(_, at)| (at, id.place(buckets)));
             let command =
                 functions::post_delete(&of, (author, id.get()), post.header().revision, repost, &left);
             let answer = context.router().ask(Request::write(context.slot(author), command)).await?;
             let epoch = answer.epoch.clone();
-            match (Deleted::parse(answer.ok()?)?, noted) {
-                (Deleted::Done | Deleted::NoPost, _) => {
+            match (PostChanged::parse(answer.ok()?)?, noted) {
+                (PostChanged::Done | PostChanged::NoPost, _) => {
                     entries.into_iter().for_each(|entry| drop(fanout::accept(context, entry)));
                     return self.acknowledged(epoch).await;
                 }
-                (Deleted::Foreign, _) => return Err(no_post(id)),
+                (PostChanged::Foreign, _) => return Err(no_post(id)),
                 // Edited since: it may be on other lists by now.
-                (Deleted::Revision, _) => {}
-                (Deleted::JournalFull, _) => return Err(fanout::journal_full(context)),
-                (Deleted::Tree(tree), Some((piece, _))) => drop(context.sets().piece_heirs(&piece, &tree)?),
-                (Deleted::Tree(_), None) => return Err(Error::internal("a tree of no set")),
+                (PostChanged::Revision, _) => {}
+                (PostChanged::JournalFull, _) => return Err(fanout::journal_full(context)),
+                (PostChanged::Tree(tree), Some((piece, _))) => {
+                    drop(context.sets().piece_heirs(&piece, &tree)?)
+                }
+                (PostChanged::Tree(_), None) => return Err(Error::internal("a tree of no set")),
+                (PostChanged::State(_), _) => return Err(Error::internal("a deletion asks for no state")),
             }
         }
         Err(edited_always(id))

@@ -125,15 +125,12 @@ pub(super) async fn reposts(
 }
 
 fn reposts_it(post: &Post, account: AccountId, original: PostRef) -> bool {
-    let header = post.header();
-    header.author == account && header.original == Some(original) && post.is_plain_repost()
+    post.header().author == account && post.passes_on() == Some(original)
 }
 
 /// Looks whether a plain repost is noted as such by its author.
 pub(super) async fn noted(context: &Context, repost: PostId, stored: &Post) -> Result<Seen> {
-    let Some(original) = stored.header().original.filter(|_| stored.is_plain_repost()) else {
-        return Ok(Seen::default());
-    };
+    let Some(original) = stored.passes_on() else { return Ok(Seen::default()) };
     let account = stored.header().author;
     if context.reposts(account)?.score(&original).await?.is_some() {
         // This one, or another one that is looked at for itself.

@@ -35,7 +35,7 @@ pub(crate) use journal::{
 pub(crate) use lists::{ListAnswer, ListChange, ListSet, list_drop, list_recount};
 pub(crate) use modes::{By, Marking, Rates, Visited, mode_set, pulls_add};
 pub(crate) use posts::{
-    Deleted, Edited, Left, Publish, Published, RepostAt, outbox_import, outbox_page, post_delete, post_edit,
+    Left, PostChanged, Publish, Published, RepostAt, outbox_import, outbox_page, post_delete, post_edit,
     post_moderate,
 };
 #[cfg(feature = "registration")]

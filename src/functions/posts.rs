@@ -146,35 +146,40 @@ pub(crate) fn post_edit(
     left.push(command.arg(edited))
 }
 
-/// What became of a `post_edit`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Edited {
+/// What became of a `post_edit` or a `post_delete`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PostChanged {
     Done,
     NoPost,
     Foreign,
     Revision,
-    /// The author's state forbids it.
-    State(u8),
     JournalFull,
+    /// The author's state forbids the edit.
+    State(u8),
+    /// Of what the author has reposted: our copy of the tree is old. Of deletions only.
+    Tree(Vec<u8>),
 }
 
-impl Edited {
+impl PostChanged {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
-        Ok(match reply.as_slice() {
-            [word, state] if word.bytes()? == b"state" => {
-                Self::State(state.bytes()?.first().copied().unwrap_or_default())
-            }
+        let unknown = || unexpected("a change of a post", &reply);
+        match reply.as_slice() {
             [word] => match word.bytes()? {
-                b"ok" => Self::Done,
-                b"gone" => Self::NoPost,
-                b"foreign" => Self::Foreign,
-                b"revision" => Self::Revision,
-                b"busy" => Self::JournalFull,
-                _ => return Err(unexpected("post_edit", &reply)),
+                b"ok" => Ok(Self::Done),
+                b"gone" => Ok(Self::NoPost),
+                b"foreign" => Ok(Self::Foreign),
+                b"revision" => Ok(Self::Revision),
+                b"busy" => Ok(Self::JournalFull),
+                _ => Err(unknown()),
             },
-            _ => return Err(unexpected("post_edit", &reply)),
-        })
+            [word, value] => match word.bytes()? {
+                b"state" => Ok(Self::State(value.bytes()?.first().copied().unwrap_or_default())),
+                b"tree" => Ok(Self::Tree(value.bytes()?.to_vec())),
+                _ => Err(unknown()),
+            },
+            _ => Err(unknown()),
+        }
     }
 }
 
@@ -198,36 +203,6 @@ pub(crate) fn post_delete(
     let mut command = RepostAt::args(repost.map(|(repost, _)| repost), command.arg(&revision.to_be_bytes()));
     push_score(&mut command, repost.map_or(0.0, |(_, score)| score));
     left.push(command)
-}
-
-/// What became of a `post_delete`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Deleted {
-    Done,
-    NoPost,
-    Foreign,
-    Revision,
-    JournalFull,
-    /// Of what the author has reposted: our copy of the tree is old.
-    Tree(Vec<u8>),
-}
-
-impl Deleted {
-    pub(crate) fn parse(reply: Reply) -> Result<Self> {
-        let reply = reply.into_array()?;
-        Ok(match reply.as_slice() {
-            [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
-            [word] => match word.bytes()? {
-                b"ok" => Self::Done,
-                b"gone" => Self::NoPost,
-                b"foreign" => Self::Foreign,
-                b"revision" => Self::Revision,
-                b"busy" => Self::JournalFull,
-                _ => return Err(unexpected("post_delete", &reply)),
-            },
-            _ => return Err(unexpected("post_delete", &reply)),
-        })
-    }
 }
 
 /// Ids of an outbox on one side of an id: answers with whether that is all, then elements as stored, ascending.

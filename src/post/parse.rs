@@ -147,10 +147,8 @@ impl Draft {
         text: impl Into<String>,
         accounts_of: impl AsyncFnOnce(&[&MentionedName]) -> Result<Vec<Option<AccountId>>>,
     ) -> Result<Self> {
-        let text = text.into();
-        let parsed = Parsed::of(&text);
-        let mentions = mentioned(&parsed, accounts_of).await?;
-        Ok(Self::text(text).mentions(mentions).hashtags(parsed.tag_strings()))
+        let Said { text, mentions, hashtags } = said(text.into(), accounts_of).await?;
+        Ok(Self::text(text).mentions(mentions).hashtags(hashtags))
     }
 }
 
@@ -160,30 +158,35 @@ impl Edit {
         text: impl Into<String>,
         accounts_of: impl AsyncFnOnce(&[&MentionedName]) -> Result<Vec<Option<AccountId>>>,
     ) -> Result<Self> {
-        let text = text.into();
-        let parsed = Parsed::of(&text);
-        let mentions = Some(mentioned(&parsed, accounts_of).await?);
-        let hashtags = Some(parsed.tag_strings());
-        Ok(Self { text: Some(text), mentions, hashtags, ..Self::default() })
+        let Said { text, mentions, hashtags } = said(text.into(), accounts_of).await?;
+        Ok(Self { text: Some(text), mentions: Some(mentions), hashtags: Some(hashtags), ..Self::default() })
     }
 }
 
-/// The accounts that are named, each once: two names may mean the same one.
-async fn mentioned(
-    parsed: &Parsed,
+/// A text, and what it says about others.
+struct Said {
+    text: String,
+    mentions: Vec<AccountId>,
+    hashtags: Vec<String>,
+}
+
+/// Reads a text. Accounts that are named come once each: two names may mean the same one.
+async fn said(
+    text: String,
     accounts_of: impl AsyncFnOnce(&[&MentionedName]) -> Result<Vec<Option<AccountId>>>,
-) -> Result<Vec<AccountId>> {
+) -> Result<Said> {
+    let parsed = Parsed::of(&text);
     let names: Vec<&MentionedName> = parsed.names().collect();
-    if names.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut accounts = Vec::with_capacity(names.len());
-    for account in accounts_of(&names).await?.into_iter().take(names.len()).flatten() {
-        if !accounts.contains(&account) {
-            accounts.push(account);
+    let mut mentions = Vec::with_capacity(names.len());
+    if !names.is_empty() {
+        for account in accounts_of(&names).await?.into_iter().take(names.len()).flatten() {
+            if !mentions.contains(&account) {
+                mentions.push(account);
+            }
         }
     }
-    Ok(accounts)
+    let hashtags = parsed.tag_strings();
+    Ok(Said { text, mentions, hashtags })
 }
 
 /// The longest run of such characters at the beginning, with single or several dots and hyphens between them.

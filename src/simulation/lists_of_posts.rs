@@ -46,7 +46,7 @@ pub(super) fn check_lists(when: &str) {
                 for to in Reference::of_post(&post) {
                     wanted.entry((to.post, to.kind)).or_default().insert(listed.to_bytes().to_vec());
                 }
-                if let Some(original) = post.header().original.filter(|_| post.is_plain_repost()) {
+                if let Some(original) = post.passes_on() {
                     reposts.entry((author, original)).or_default().push(id);
                 }
                 posts.insert(listed, post);

@@ -132,6 +132,19 @@ pub(crate) fn shown_on_list(
     shown_on_profile(reader, state, met, original)
 }
 
+/// Whether the service's own filter, if there is one, lets a post show too.
+pub(crate) fn passes(
+    filter: Option<&dyn PostFilter>,
+    reader: AccountId,
+    met: Met<'_>,
+    original: Option<Met<'_>>,
+) -> Result<(), HiddenBecause> {
+    let Some(filter) = filter else { return Ok(()) };
+    let facts =
+        FilterFacts { reader, post: met.post, author: met.author, original: original.map(|o| o.post) };
+    refuse(!filter.shows(&facts), HiddenBecause::Filtered)
+}
+
 fn refuse(is_hidden: bool, because: HiddenBecause) -> Result<(), HiddenBecause> {
     if is_hidden { Err(because) } else { Ok(()) }
 }

@@ -165,8 +165,7 @@ impl PagePost {
 
     /// What is liked, answered and reposted when this is: of a plain repost its original.
     pub fn subject(&self) -> PostRef {
-        let original =
-            self.post.as_ref().filter(|post| post.is_plain_repost()).and_then(|p| p.header().original);
+        let original = self.post.as_ref().and_then(|post| post.passes_on());
         original.unwrap_or(PostRef { id: self.id, author: self.author })
     }
 }

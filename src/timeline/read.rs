@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::around;
 use super::cursor::Cursor;
 use super::filter::{
-    FilterFacts, HiddenBecause, PostFilter, Rules, shown_at_home, shown_on_list, shown_on_profile,
+    HiddenBecause, PostFilter, Rules, passes, shown_at_home, shown_on_list, shown_on_profile,
 };
 use super::home::{self, HomeStatus, Proof};
 use super::load::{Loaded, named};
@@ -360,15 +360,7 @@ impl<'a> Reading<'a> {
                 shown_on_list(self.reader, state, met, original)?;
             }
         }
-        let facts = FilterFacts {
-            reader: self.reader,
-            post: met.post,
-            author: met.author,
-            original: original.map(|o| o.post),
-        };
-        if self.filter.is_some_and(|filter| !filter.shows(&facts)) {
-            return Err(HiddenBecause::Filtered);
-        }
+        passes(self.filter, self.reader, met, original)?;
         match met.post.passes_on() {
             Some(original) => self.collapse(original.id, id),
             None => Ok(()),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::filter::{FilterFacts, HiddenBecause, PostFilter, shown_on_profile};
+use super::filter::{HiddenBecause, PostFilter, passes, shown_on_profile};
 use super::load::Loaded;
 use super::page::PagePost;
 use super::state::{ReaderState, current_state};
@@ -64,14 +64,7 @@ impl<'a> View<'a> {
         let met = self.loaded.met(post.id, post.author).ok_or(HiddenBecause::Gone)?;
         let original = met.post.header().original.and_then(|o| self.loaded.met(o.id, o.author));
         shown_on_profile(self.reader, &self.state, met, original)?;
-        let facts = FilterFacts {
-            reader: self.reader,
-            post: met.post,
-            author: met.author,
-            original: original.map(|o| o.post),
-        };
-        let is_shown = self.filter.is_none_or(|filter| filter.shows(&facts));
-        if is_shown { Ok(()) } else { Err(HiddenBecause::Filtered) }
+        passes(self.filter, self.reader, met, original)
     }
 
     /// Whether it shows among posts of others, where nobody wants to meet whom it mutes.

@@ -31,15 +31,10 @@ pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<bool> {
     let seed = args.seed.unwrap_or_else(rand::random);
     let bench = Bench::open(&args.cluster, scenario.drive.primaries, 0).await?;
     let outcome = Box::pin(compare(&args, scenario, &bench, seed)).await;
-    // On a cluster of others our keys go, whatever happened.
-    let emptied = if bench.target.is_own() { Ok(()) } else { bench.empty().await };
-    let closed = bench.close().await;
+    let left = bench.leave().await;
     let outcome = outcome?;
-    emptied.and(closed)?;
-    print!("{outcome}");
-    if let Some(file) = &args.json {
-        report::write_json(file, &outcome)?;
-    }
+    left?;
+    report::tell(&outcome, args.json.as_deref())?;
     if let Some(file) = &args.html {
         report::write(file, &page::of(&outcome))?;
     }

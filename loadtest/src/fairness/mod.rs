@@ -109,10 +109,7 @@ pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<bool> {
     let closed = bench.close().await;
     let outcome = outcome?;
     closed?;
-    print!("{outcome}");
-    if let Some(file) = &args.json {
-        report::write_json(file, &outcome)?;
-    }
+    report::tell(&outcome, args.json.as_deref())?;
     Ok(outcome.is_right())
 }
 

@@ -62,10 +62,7 @@ pub(crate) async fn run(args: FanoutArgs) -> anyhow::Result<bool> {
     };
     let calibration = Calibration::of(&alone.calibrated);
     let outcome = Outcome::new(&args, seed, &world, &alone.turns, &with_replicas.turns, calibration)?;
-    print!("{outcome}");
-    if let Some(file) = &args.json {
-        report::write_json(file, &outcome)?;
-    }
+    report::tell(&outcome, args.json.as_deref())?;
     Ok(outcome.is_right())
 }
 

@@ -77,9 +77,6 @@ pub(crate) async fn run(args: ScaleArgs) -> anyhow::Result<bool> {
         followers.push(fanout::cost_of_ours(*count, seed).await?);
     }
     let outcome = Outcome::new(&args, seed, points, followers, units);
-    print!("{outcome}");
-    if let Some(file) = &args.json {
-        report::write_json(file, &outcome)?;
-    }
+    report::tell(&outcome, args.json.as_deref())?;
     Ok(true)
 }

@@ -69,14 +69,10 @@ pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<bool> {
     let seed = args.compare.seed.unwrap_or_else(rand::random);
     let bench = Bench::open(&args.compare.cluster, scenario.drive.primaries, 0).await?;
     let outcome = Box::pin(sweep(&args, scenario, &bench, seed)).await;
-    let emptied = if bench.target.is_own() { Ok(()) } else { bench.empty().await };
-    let closed = bench.close().await;
+    let left = bench.leave().await;
     let outcome = outcome?;
-    emptied.and(closed)?;
-    print!("{outcome}");
-    if let Some(file) = &args.compare.json {
-        report::write_json(file, &outcome)?;
-    }
+    left?;
+    report::tell(&outcome, args.compare.json.as_deref())?;
     if let Some(file) = &args.compare.html {
         report::write(file, &page::of(&outcome))?;
     }

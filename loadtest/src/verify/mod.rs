@@ -72,10 +72,7 @@ pub(crate) async fn run(args: VerifyArgs) -> anyhow::Result<bool> {
     let closed = target.close().await;
     let outcome = outcome?;
     closed?;
-    print!("{outcome}");
-    if let Some(file) = &args.json {
-        report::write_json(file, &outcome)?;
-    }
+    report::tell(&outcome, args.json.as_deref())?;
     Ok(outcome.is_right())
 }
 

@@ -159,7 +159,7 @@ async fn listings(context: &Context, id: PostId, post: &Post) -> Result<Vec<List
         Listing { list, is_named: true, place }
     };
     let mut listings = Vec::new();
-    if let Some(original) = post.header().original.filter(|_| post.is_plain_repost()) {
+    if let Some(original) = post.passes_on() {
         let place = context.reposts(author)?.score(&original).await?;
         let is_on = place == Some(id.place(context.keys().buckets()));
         listings.push(on(format!("what {author} reposts"), is_on));

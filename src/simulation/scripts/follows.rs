@@ -4,13 +4,13 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::{Stage, close};
+use crate::Mode;
 use crate::ids::AccountId;
 use crate::keys::{Place, set_of_account};
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::operations::toggle;
 use crate::simulation::truth::State;
 use crate::simulation::world::{Toggle, world};
-use crate::{AccountUpdate, Mode};
 
 /// H55: a follow lies in a frozen server's socket, and who sent it is dead. An unfollow finds nothing to do.
 pub(in crate::simulation) fn follow_in_a_socket() -> LocalBoxFuture<'static, ()> {
@@ -292,9 +292,7 @@ pub(in crate::simulation) fn unblocked_and_followed_again() -> LocalBoxFuture<'s
 /// H22: X approves a request; whoever is to look at that stalls. R takes the request back, and asks again.
 pub(in crate::simulation) fn another_request() -> LocalBoxFuture<'static, ()> {
     async {
-        let (stage, [reader, author]) = Stage::with([1, 3]).await;
-        let locked = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
-        stage.engines[0].update_account(author, &locked).await.expect("locked");
+        let (stage, [reader, author]) = Stage::locked().await;
         stage.follow(2, reader, author).await;
         stage.settled().await;
         let (look, tidy) = (close(0, At::Before, "pair_look"), close(1, At::Before, "field_drop"));
@@ -316,9 +314,7 @@ pub(in crate::simulation) fn another_request() -> LocalBoxFuture<'static, ()> {
 /// R has asked to follow X, takes that back, and asks again, while the first request is on its way to X's list.
 pub(in crate::simulation) fn asked_again_while_it_is_listed() -> LocalBoxFuture<'static, ()> {
     async {
-        let (stage, [reader, author]) = Stage::with([1, 3]).await;
-        let locked = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
-        stage.engines[0].update_account(author, &locked).await.expect("locked");
+        let (stage, [reader, author]) = Stage::locked().await;
         let listed = Gate::close(0, At::Before, "HSET", &world(|w| w.keys.waiting(author)));
         stage.follow(0, reader, author).await;
         listed.reached().await;
@@ -335,9 +331,7 @@ pub(in crate::simulation) fn asked_again_while_it_is_listed() -> LocalBoxFuture<
 /// R has asked to follow X and takes that back; between its two looks, at the follow and at the request, X approves.
 pub(in crate::simulation) fn approved_while_it_unfollows() -> LocalBoxFuture<'static, ()> {
     async {
-        let (stage, [reader, author]) = Stage::with([1, 3]).await;
-        let locked = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
-        stage.engines[0].update_account(author, &locked).await.expect("locked");
+        let (stage, [reader, author]) = Stage::locked().await;
         stage.follow(2, reader, author).await;
         stage.settled().await;
         let looks = ["ZSCORE", "HGET"].map(|look| {

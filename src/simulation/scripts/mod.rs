@@ -33,7 +33,7 @@ use crate::keys::{Place, set_of_account};
 use crate::modes::Way;
 use crate::post::Draft;
 use crate::timeline::Query;
-use crate::{Mode, NewAccount};
+use crate::{AccountUpdate, Mode, NewAccount};
 
 /// Time on the simulation's clock in which every script ends.
 const SCRIPT_MAX: Duration = Duration::from_secs(60);
@@ -75,7 +75,15 @@ impl Stage {
         (Self { engines, accounts: ids }, accounts)
     }
 
-    /// The same, and instances have caches.
+    /// A reader, and an account that is locked.
+    async fn locked() -> (Self, [AccountId; 2]) {
+        let (stage, [reader, author]) = Self::with([1, 3]).await;
+        let locked = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+        stage.engines[0].update_account(author, &locked).await.expect("locked");
+        (stage, [reader, author])
+    }
+
+    /// The same as [`with`](Self::with), and instances have caches.
     async fn cached<const N: usize>(buckets: [u16; N]) -> (Self, [AccountId; N]) {
         world(|w| w.visible_within = Shape::CACHED.visible_within);
         Self::with(buckets).await

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use tideline::cluster::Command;
 use tideline::post::{Draft, PostRef, Visibility};
 use tideline::sharded::SortedSet;
 use tideline::{AccountId, AccountState, AccountUpdate, Engine, EngineSettings, ErrorKind, PostId, Query};
 
-use super::{accounts, at_key, drained, engine, engine_with, small, tenant, walk_home};
+use super::{accounts, all_keys, at_key, drained, engine, engine_with, small, tenant, walk_home};
 
 #[tokio::test]
 async fn a_deleted_account_leaves_no_trace() {
@@ -56,19 +55,10 @@ async fn a_deleted_account_leaves_no_trace() {
 
 /// Every key of the tenant that has this account's id in its name, or ends with it as a number, on all servers.
 async fn keys_of(engine: &Engine, id: AccountId) -> Vec<String> {
-    let prefix = engine.store().keys().prefix().to_owned();
     let (raw, decimal) = (id.get().to_be_bytes(), format!(":{id}"));
-    let mut found = Vec::new();
-    let every = Command::new("KEYS").arg(format!("{prefix}*"));
-    for (_, keys) in engine.store().router().ask_primaries(&every).await {
-        for key in keys.unwrap().into_array().unwrap() {
-            let key = key.bytes().unwrap();
-            if key.windows(8).any(|part| part == raw) || key.ends_with(decimal.as_bytes()) {
-                found.push(key.escape_ascii().to_string());
-            }
-        }
-    }
-    found
+    let mut keys = all_keys(engine).await;
+    keys.retain(|key| key.windows(8).any(|part| part == raw) || key.ends_with(decimal.as_bytes()));
+    keys.iter().map(|key| key.escape_ascii().to_string()).collect()
 }
 
 fn list(engine: &Engine, what: &str, post: PostId) -> SortedSet<PostRef> {

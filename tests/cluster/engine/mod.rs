@@ -75,6 +75,23 @@ pub(crate) async fn walk_home(engine: &Engine, reader: AccountId, limit: usize) 
     panic!("the walk does not end; so far {ids:?}");
 }
 
+/// Every key of the tenant, on all servers.
+pub(crate) async fn all_keys(engine: &Engine) -> Vec<Vec<u8>> {
+    let every = Command::new("KEYS").arg(format!("{}*", engine.store().keys().prefix()));
+    let mut found = Vec::new();
+    for (_, keys) in engine.store().router().ask_primaries(&every).await {
+        let keys = keys.unwrap().into_array().unwrap();
+        found.extend(keys.iter().map(|key| key.bytes().unwrap().to_vec()));
+    }
+    found
+}
+
+/// The letter that says what kind of key one is, and its name.
+pub(crate) fn letter_and_name(key: &[u8]) -> (char, &[u8]) {
+    let letter = key.iter().position(|byte| *byte == b'}').unwrap() + 1;
+    (key[letter] as char, &key[letter + 1..])
+}
+
 pub(crate) async fn drained(engine: &Engine) {
     engine.drained(PATIENCE).await.unwrap();
 }

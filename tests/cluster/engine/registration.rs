@@ -1,8 +1,8 @@
-//! Names that one account only has: races, kills after each step, failovers, and what is left behind.
+//! Names that one account only has: races, changes, and accounts and claims that disagree.
+
+mod killed;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -17,8 +17,7 @@ use tideline::{
     StoreOptions,
 };
 
-use super::{at_key, drained, engine};
-use crate::harness::{PATIENCE, eventually, impatient, options, own, replicated};
+use super::{all_keys, at_key, drained, engine, letter_and_name};
 
 /// Passwords that cost little.
 fn settings() -> RegistrationSettings {
@@ -52,16 +51,11 @@ async fn is_clean(engine: &Engine) {
 
 /// How many keys of each kind the tenant has, but for clocks, journals and what fences write.
 async fn keys(engine: &Engine) -> BTreeMap<char, usize> {
-    let prefix = engine.store().keys().prefix().to_owned();
-    let every = Command::new("KEYS").arg(format!("{prefix}*"));
     let mut found = BTreeMap::new();
-    for (_, keys) in engine.store().router().ask_primaries(&every).await {
-        for key in keys.unwrap().into_array().unwrap() {
-            let key = key.bytes().unwrap().to_vec();
-            let letter = key[key.iter().position(|b| *b == b'}').unwrap() + 1] as char;
-            if !"cjfiv".contains(letter) {
-                *found.entry(letter).or_default() += 1;
-            }
+    for key in all_keys(engine).await {
+        let (letter, _) = letter_and_name(&key);
+        if !"cjfiv".contains(letter) {
+            *found.entry(letter).or_default() += 1;
         }
     }
     found
@@ -73,16 +67,9 @@ fn all_of(accounts: usize, claims: usize) -> BTreeMap<char, usize> {
 
 /// The account that a claim names, whether or not that one says so.
 async fn claimed(engine: &Engine) -> Vec<(Vec<u8>, u16, AccountId)> {
-    let store = engine.store();
-    let every = Command::new("KEYS").arg(format!("{}*", store.keys().prefix()));
     let mut found = Vec::new();
-    for (_, keys) in store.router().ask_primaries(&every).await {
-        for key in keys.unwrap().into_array().unwrap() {
-            let key = key.bytes().unwrap().to_vec();
-            let at = key.iter().position(|b| *b == b'}').unwrap() + 1;
-            if key[at] != b'n' {
-                continue;
-            }
+    for key in all_keys(engine).await {
+        if letter_and_name(&key).0 == 'n' {
             let slot = tideline::keys::slot_of_key(&key);
             let value = say(engine, slot, &key, "GET", &[]).await;
             found.push((key, slot, AccountId::from_bytes(&value.bytes().unwrap()[..8]).unwrap()));
@@ -190,148 +177,6 @@ async fn of_a_hundred_who_want_one_name_one_gets_it_and_the_others_leave_nothing
     }
     assert_eq!(keys(&engine).await, all_of(1, 2));
     assert_eq!(registration.id_of("grace").await.unwrap(), winners[0].id);
-    is_clean(&engine).await;
-}
-
-/// Every step after which a sign-up with a login and an e-mail address can be killed.
-const STEPS: [Step; 6] =
-    [Step::Begun, Step::Claimed(1), Step::Claimed(2), Step::Fenced, Step::Settled, Step::Reread];
-
-#[tokio::test]
-async fn whoever_is_killed_after_a_step_holds_a_name_for_a_minute_or_has_it() {
-    for step in STEPS {
-        let (engine, registration) = registration().await;
-        registration.sign_up_until(&ada(), &|at| at == step).await.unwrap_err();
-        // The claim may not be taken yet; the account is there only once it is settled.
-        let is_there = matches!(step, Step::Settled | Step::Reread);
-        let found = registration.find(&[Name::Login("ada".into())]).await.unwrap();
-        assert_eq!(found[0].is_some(), is_there, "{step:?}");
-        assert_eq!(registration.check("ada", "correct horse").await.unwrap().is_some(), is_there);
-        is_clean(&engine).await;
-        let again = registration.sign_up(&ada()).await;
-        match step {
-            Step::Begun => drop(again.unwrap()),
-            _ => assert_eq!(again.unwrap_err().kind(), ErrorKind::Conflict, "{step:?}"),
-        }
-        let all = keys(&engine).await;
-        if is_there {
-            assert_eq!(all, all_of(1, 2));
-            continue;
-        }
-        // A minute later: somebody else takes it, or fsck takes it away.
-        let left = unconfirmed(&engine).await;
-        assert_eq!(left.len(), 1, "{step:?}");
-        is_old(&engine, left[0]).await;
-        if step == Step::Begun {
-            let report = fsck(&engine, true).await;
-            assert_eq!(report.findings.keys().copied().collect::<Vec<_>>(), [AttemptLeft], "{report:#?}");
-        } else {
-            registration.sign_up(&ada()).await.unwrap();
-        }
-        assert_eq!(keys(&engine).await, all_of(1, 2), "{step:?}");
-        is_clean(&engine).await;
-    }
-}
-
-/// Accounts that are being registered.
-async fn unconfirmed(engine: &Engine) -> Vec<AccountId> {
-    let every = Command::new("KEYS").arg(format!("{}*", engine.store().keys().prefix()));
-    let mut found = Vec::new();
-    for (_, keys) in engine.store().router().ask_primaries(&every).await {
-        for key in keys.unwrap().into_array().unwrap() {
-            let key = key.bytes().unwrap();
-            let rest = &key[key.iter().position(|b| *b == b'}').unwrap() + 1..];
-            if rest[0] != b'a' {
-                continue;
-            }
-            let id = AccountId::from_bytes(&rest[1..]).unwrap();
-            if at_key(engine, 'a', id, "HGET", &["s"]).await.bytes().unwrap() == b"u" {
-                found.push(id);
-            }
-        }
-    }
-    found
-}
-
-#[tokio::test]
-async fn fsck_alone_takes_away_what_killed_sign_ups_left() {
-    for step in &STEPS[..4] {
-        let (engine, registration) = registration().await;
-        registration.sign_up_until(&ada(), &|at| at == *step).await.unwrap_err();
-        is_clean(&engine).await;
-        is_old(&engine, unconfirmed(&engine).await[0]).await;
-        let report = fsck(&engine, false).await;
-        assert_eq!(
-            report.findings.keys().copied().collect::<Vec<_>>(),
-            [AttemptLeft],
-            "{step:?} {report:#?}"
-        );
-        assert!(!report.is_clean());
-        let report = fsck(&engine, true).await;
-        assert!(report.is_clean(), "{report:#?}");
-        assert_eq!(keys(&engine).await, BTreeMap::new(), "{step:?}");
-        is_clean(&engine).await;
-    }
-}
-
-#[tokio::test]
-async fn with_a_token_a_second_try_brings_the_first_one_to_its_end() {
-    for step in STEPS {
-        let (engine, registration) = registration().await;
-        let sign_up = ada().token("form-7");
-        registration.sign_up_until(&sign_up, &|at| at == step).await.unwrap_err();
-        if step != Step::Begun {
-            let stranger = SignUp { password: "battery staple".into(), ..sign_up.clone() };
-            let refused = registration.sign_up(&stranger).await.unwrap_err();
-            assert_eq!(refused.kind(), ErrorKind::Conflict, "{step:?}");
-        }
-        let again = registration.sign_up(&sign_up).await.unwrap();
-        assert_eq!(again.is_repeat, step != Step::Begun, "{step:?}");
-        assert_eq!(registration.sign_up(&sign_up).await.unwrap(), Registered { is_repeat: true, ..again });
-        assert_eq!(registration.check("ada", "correct horse").await.unwrap().unwrap().id, again.id);
-        // Somebody else's token, or another name with the same one, is no repeat.
-        assert!(registration.sign_up(&ada().token("form-8")).await.is_err());
-        assert!(registration.sign_up(&SignUp { login: "bea".into(), ..sign_up }).await.is_err());
-        // Nor is it one with another password: who got hold of a token has not signed up.
-        let stranger = SignUp { password: "battery staple".into(), ..ada().token("form-7") };
-        assert_eq!(
-            registration.sign_up(&stranger).await.unwrap_err().kind(),
-            ErrorKind::Conflict,
-            "{step:?}"
-        );
-        if step == Step::Begun {
-            is_old(&engine, unconfirmed(&engine).await[0]).await;
-            fsck(&engine, true).await;
-        }
-        assert_eq!(keys(&engine).await, all_of(1, 2), "{step:?}");
-        is_clean(&engine).await;
-    }
-}
-
-/// A process was frozen before it settled, for more than a minute; somebody else got the name; it woke up.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_wakes_up_after_others_took_over_gets_nothing_and_leaves_nothing() {
-    let (engine, registration) = registration().await;
-    let winner = Mutex::new(None);
-    let meanwhile = |step| {
-        if step == Step::Fenced {
-            let (engine, registration) = (engine.clone(), registration.clone());
-            let runtime = tokio::runtime::Handle::current();
-            // On another thread: the sleeper must not go on meanwhile.
-            let taken = std::thread::spawn(move || {
-                runtime.block_on(async {
-                    is_old(&engine, unconfirmed(&engine).await[0]).await;
-                    registration.sign_up(&ada()).await.unwrap().id
-                })
-            });
-            *winner.lock().unwrap() = Some(taken.join().unwrap());
-        }
-        false
-    };
-    let refused = registration.sign_up_until(&ada(), &meanwhile).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
-    assert_eq!(registration.id_of("ada").await.unwrap(), winner.lock().unwrap().unwrap());
-    assert_eq!(keys(&engine).await, all_of(1, 2));
     is_clean(&engine).await;
 }
 
@@ -459,44 +304,6 @@ async fn a_name_that_is_taken_back_meanwhile_is_not_given_up() {
 }
 
 #[tokio::test]
-async fn a_change_that_is_killed_after_a_step_is_not_made_or_made() {
-    for step in [Step::Begun, Step::Claimed(1), Step::Fenced, Step::Settled, Step::Reread] {
-        let (engine, registration) = registration().await;
-        let id = registration.sign_up(&ada()).await.unwrap().id;
-        registration.set_login_until(id, "bea", &|at| at == step).await.unwrap_err();
-        let is_made = matches!(step, Step::Settled | Step::Reread);
-        let name = if is_made { "bea" } else { "ada" };
-        assert_eq!(registration.id_of(name).await.unwrap(), id, "{step:?}");
-        assert!(registration.check(name, "correct horse").await.unwrap().is_some());
-        let (other, taken) = if is_made { ("ada", None) } else { ("bea", Some(ErrorKind::Conflict)) };
-        assert!(registration.check(other, "correct horse").await.unwrap().is_none());
-        if is_made {
-            let report = fsck(&engine, true).await;
-            assert_eq!(report.findings.keys().copied().collect::<Vec<_>>(), [ClaimNeedless], "{report:#?}");
-            assert!(report.is_clean());
-        } else {
-            is_clean(&engine).await;
-            assert_eq!(
-                registration.set_login(id, "carl").await.unwrap_err().kind(),
-                ErrorKind::Conflict,
-                "under way"
-            );
-            if step != Step::Begun {
-                let refused = registration.sign_up(&SignUp::new(other, "password")).await;
-                assert_eq!(refused.err().map(|e| e.kind()), taken, "{step:?}");
-            }
-            is_old(&engine, id).await;
-        }
-        registration.sign_up(&SignUp::new(other, "password")).await.unwrap();
-        if step == Step::Begun {
-            assert!(fsck(&engine, true).await.is_clean());
-        }
-        assert_eq!(keys(&engine).await, all_of(2, 3), "{step:?}");
-        is_clean(&engine).await;
-    }
-}
-
-#[tokio::test]
 async fn claims_and_accounts_that_say_different_things_are_found() {
     let (engine, registration) = registration().await;
     let id = registration.sign_up(&SignUp::new("ada", "password")).await.unwrap().id;
@@ -561,73 +368,4 @@ async fn claims_and_accounts_that_say_different_things_are_found() {
     at_key(&engine, 'x', nobody, "HSET", &["h", "?"]).await;
     at_key(&engine, 'y', nobody, "SET", &["?"]).await;
     heals(&[KeyOrphaned]).await;
-}
-
-/// Primaries are killed one after the other while people sign up, each again and again until somebody says yes. What was
-/// acknowledged is there with its names, and nobody has a name twice.
-#[tokio::test]
-async fn names_are_ones_own_also_when_primaries_are_killed() {
-    let cluster = own(replicated()).await;
-    let options = StoreOptions { router: impatient(), ..options(cluster.urls()) };
-    let engine = super::engine_with(options, super::small()).await;
-    let registration = Registration::new(&engine, settings()).await.unwrap();
-    let is_over = AtomicBool::new(false);
-    let registered = Mutex::new(Vec::new());
-    let people = (0..6).map(|person| {
-        let (registration, is_over, registered) = (&registration, &is_over, &registered);
-        async move {
-            for n in 0.. {
-                if is_over.load(Ordering::Relaxed) {
-                    return;
-                }
-                // Two want each login; each sign-up has an address and a token of its own.
-                let (login, mine) = (format!("n{}-{n}", person / 2), format!("{person}-{n}"));
-                let sign_up =
-                    SignUp::new(&login, "password").email(format!("{mine}@example.org")).token(mine.as_str());
-                for _ in 0..1_000 {
-                    match registration.sign_up(&sign_up).await {
-                        Ok(done) => {
-                            registered.lock().unwrap().push((login.clone(), mine.clone(), done.id));
-                            break;
-                        }
-                        Err(e) if e.to_string().contains("taken") => break,
-                        Err(e) => assert!(e.kind().is_retryable(), "{e:?}"),
-                    }
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-            }
-        }
-    });
-    let faults = async {
-        for _ in 0..2 {
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            let victim = cluster.primaries().await[0];
-            victim.kill().unwrap();
-            eventually("a replica takes over", async || cluster.primaries().await.len() == 3).await;
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            cluster.restart(victim.index).await.unwrap();
-            cluster.wait_healthy(PATIENCE).await.unwrap();
-        }
-        is_over.store(true, Ordering::Relaxed);
-    };
-    futures::future::join(join_all(people), faults).await;
-    let registered = registered.into_inner().unwrap();
-    println!("{} accounts were registered", registered.len());
-    assert!(registered.len() > 10);
-    let mut names = std::collections::HashMap::new();
-    for (login, mine, id) in &registered {
-        assert_eq!(names.entry(login.clone()).or_insert(*id), id, "{login} twice");
-        assert_eq!(registration.id_of(login).await.unwrap(), *id);
-        let by_email = registration.find(&[Name::Email(format!("{mine}@example.org"))]).await.unwrap();
-        assert_eq!(by_email[0].as_ref().unwrap().account.id, *id);
-    }
-    // Attempts that were ended on the way may have left something; a minute later it goes.
-    for left in unconfirmed(&engine).await {
-        is_old(&engine, left).await;
-    }
-    let report = fsck(&engine, true).await;
-    assert!(report.is_clean(), "{report:#?}");
-    let wrong = [ClaimOfOther, ClaimMissing, CredentialsMissing];
-    assert!(wrong.iter().all(|kind| !report.findings.contains_key(kind)), "{report:#?}");
-    is_clean(&engine).await;
 }
