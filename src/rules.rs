@@ -2,12 +2,19 @@
 //! from its seed. Elsewhere a rule holds, a bound is what it is, and random bytes come from the operating system.
 
 #[cfg(test)]
-pub(crate) use in_tests::{draw_from, holds, random, size, take_out, within};
+pub(crate) use in_tests::{draw_from, holds, random, short_cuts, size, take_out, takes_short_cuts, within};
 
 /// Whether a rule holds.
 #[cfg(not(test))]
 #[inline]
 pub(crate) const fn holds(_rule: &str) -> bool {
+    true
+}
+
+/// Whether what is simple takes fewer calls: the simulation takes the long way too.
+#[cfg(not(test))]
+#[inline]
+pub(crate) const fn takes_short_cuts() -> bool {
     true
 }
 
@@ -38,11 +45,21 @@ mod in_tests {
     thread_local! {
         static OUT: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
         static SMALL: Cell<bool> = const { Cell::new(false) };
+        static SHORT: Cell<bool> = const { Cell::new(true) };
         static RANDOM: RefCell<Option<StdRng>> = const { RefCell::new(None) };
     }
 
     pub(crate) fn holds(rule: &str) -> bool {
         !SMALL.get() || OUT.with_borrow(|out| !out.contains(&rule))
+    }
+
+    pub(crate) fn takes_short_cuts() -> bool {
+        SHORT.get()
+    }
+
+    /// Whether this thread takes short cuts from now on.
+    pub(crate) fn short_cuts(taken: bool) {
+        SHORT.set(taken);
     }
 
     pub(crate) fn size<T: Copy>(real: T, in_the_simulation: T) -> T {
@@ -74,6 +91,7 @@ mod in_tests {
         SMALL.set(true);
         let done = what();
         SMALL.set(false);
+        SHORT.set(true);
         RANDOM.set(None);
         OUT.set(Vec::new());
         done

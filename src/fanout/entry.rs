@@ -4,6 +4,7 @@ use crate::bucket::Bucket;
 use crate::context::draw;
 use crate::error::{Error, Result};
 use crate::functions::Mark;
+use crate::graph::Follow;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Audience, Draft, Post, PostList, PostRef};
 
@@ -94,7 +95,7 @@ impl Recipients {
 }
 
 /// An entry as it stands in a journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) bucket: Bucket,
     pub(crate) id: Mark,
@@ -106,6 +107,8 @@ pub(crate) struct Entry {
     pub(crate) recipients: Option<Recipients>,
     /// Of a post that was deleted: the lists that it may still be on. One that is there names them itself.
     pub(crate) lists: Vec<PostList>,
+    /// Of a follow that was made just now: what a look at it would see. Else, and if that comes to nothing, it is looked.
+    pub(crate) follow: Option<Follow>,
 }
 
 impl Task {
@@ -234,7 +237,7 @@ impl Entry {
     /// A new entry of ours.
     pub(crate) fn new(bucket: Bucket, owner: Mark, task: Task) -> Self {
         let (checkpoint, lists) = (String::new(), Vec::new());
-        Self { bucket, id: draw(), owner, task, checkpoint, recipients: None, lists }
+        Self { bucket, id: draw(), owner, task, checkpoint, recipients: None, lists, follow: None }
     }
 
     /// What the deletion of a post leaves to do.
@@ -273,7 +276,7 @@ impl Entry {
             Task::List { .. } => ("", PostList::all_from_bytes(rest).map_err(|_| unknown())?),
             _ => (std::str::from_utf8(rest).map_err(|_| unknown())?, Vec::new()),
         };
-        Ok(Self { bucket, id, owner: *owner, task, checkpoint: checkpoint.into(), recipients: None, lists })
+        Ok(Self { id, checkpoint: checkpoint.into(), lists, ..Self::new(bucket, *owner, task) })
     }
 }
 

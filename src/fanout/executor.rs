@@ -254,7 +254,7 @@ async fn run_until_done(context: &Arc<Context>, mut entry: Entry, reporter: &Rep
     let mut is_told = false;
     loop {
         let error = match run(context, &mut entry, reporter).await {
-            Ok(Ended::Done) => {
+            Ok(Ended::Done | Ended::Struck) => {
                 reporter.done();
                 return true;
             }
@@ -303,6 +303,8 @@ fn longer(wait: Duration, is_stuck: bool) -> Duration {
 pub(crate) enum Ended {
     /// It may be struck.
     Done,
+    /// It was struck with the last of what was to be done.
+    Struck,
     /// The same, and that goes along with something else.
     Riding,
     /// Not yet: something that it needs is not ready.
@@ -332,9 +334,12 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
             }
             return Ok(Ended::Riding);
         }
-        Task::Pair { reader, author, may_drop } => {
-            graph::settle_pair(context, reader, author, may_drop, &mut touched).await?
-        }
+        Task::Pair { reader, author, may_drop } => match entry.follow.take() {
+            Some(follow) => {
+                graph::settle_follow(context, entry.id, author, &follow, may_drop, &mut touched).await?
+            }
+            None => graph::settle_pair(context, reader, author, may_drop, &mut touched).await?,
+        },
         Task::Refer { post, author, to } => {
             graph::settle_reference(context, post, author, to, &mut touched).await?
         }

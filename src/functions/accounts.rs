@@ -116,8 +116,8 @@ pub(crate) struct Edge {
 /// A change of what an account follows, mutes, blocks: all of it, if the graph stamp still is what the caller saw.
 #[derive(Debug)]
 pub(crate) struct GraphChange {
-    /// Record, marks, requests, journal, clock.
-    pub(crate) keys: [Vec<u8>; 5],
+    /// Record, marks, requests, journal, clock, home.
+    pub(crate) keys: [Vec<u8>; 6],
     pub(crate) seen: Mark,
     /// New graph stamp and marks stamp.
     pub(crate) stamps: [Mark; 2],
@@ -131,11 +131,22 @@ pub(crate) struct GraphChange {
     pub(crate) edges: Vec<Edge>,
 }
 
+/// A change that was made.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// The stamp that is the score of what is new.
+    pub(crate) since: u64,
+    /// The marks stamp until now, if there was one.
+    pub(crate) marks_before: Option<Mark>,
+    /// Of the account's home, if it is whole.
+    pub(crate) floor: Option<u64>,
+}
+
 /// What became of a [`GraphChange`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
-    /// Done, with this stamp as score.
-    Done(u64),
+    /// Done.
+    Done(Made),
     /// Something else has changed: the graph stamp is this now.
     Stamp(Mark),
     NoAccount,
@@ -206,7 +217,6 @@ impl Changed {
                 _ => return Err(unexpected("change", &reply)),
             },
             [word, value] => match word.bytes()? {
-                b"ok" => Self::Done(value.count()?),
                 b"stamp" => Self::Stamp(mark(value)?),
                 b"state" => Self::State(value.bytes()?.first().copied().unwrap_or_default()),
                 b"full" => Self::PieceFull(number(value)?),
@@ -216,6 +226,11 @@ impl Changed {
             [word, edge, tree] if word.bytes()? == b"tree" => {
                 Self::Tree(number(edge)?, tree.bytes()?.to_vec())
             }
+            [word, since, marks, floor] if word.bytes()? == b"ok" => Self::Done(Made {
+                since: since.count()?,
+                marks_before: some_mark(marks)?,
+                floor: some_mark(floor)?.map(u64::from_be_bytes),
+            }),
             _ => return Err(unexpected("change", &reply)),
         })
     }
@@ -225,6 +240,11 @@ impl Changed {
 pub(crate) fn mark(reply: &Reply) -> Result<Mark> {
     let bytes = reply.bytes()?;
     bytes.try_into().map_err(|_| Error::internal(format!("a mark has 8 bytes, not {}", bytes.len())))
+}
+
+/// Reads 8 bytes, or nothing.
+fn some_mark(reply: &Reply) -> Result<Option<Mark>> {
+    if reply.bytes()?.is_empty() { Ok(None) } else { mark(reply).map(Some) }
 }
 
 /// Whether one account follows another.
@@ -261,8 +281,8 @@ impl Look {
         Ok(match reply.as_slice() {
             [word, since, of, floor] if word.bytes()? == b"following" => Self::Following {
                 since: since.double()?,
-                mark: (!of.bytes()?.is_empty()).then(|| mark(of)).transpose()?,
-                floor: (!floor.bytes()?.is_empty()).then(|| id(floor)).transpose()?,
+                mark: some_mark(of)?,
+                floor: some_mark(floor)?.map(u64::from_be_bytes),
             },
             [word, stamp] if word.bytes()? == b"not" => Self::Not(stamp.count()?),
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
@@ -287,15 +307,62 @@ pub(crate) fn author_look(
     fcall_ro("author_look", &[record, outbox, followers]).arg(or_empty(floor.as_ref())).arg(most)
 }
 
-/// Mode, state of the follower set, the id above which the ids are all, the ids (newest first).
-pub(crate) fn parse_author_look(reply: Reply) -> Result<(u8, u8, u64, Vec<u64>)> {
-    let reply = reply.into_array()?;
-    let [mode, layout, reach, ids @ ..] = reply.as_slice() else {
-        return Err(unexpected("author_look", &reply));
-    };
-    let mode = mode.bytes()?.first().copied().unwrap_or(b'P');
-    let layout = u8::try_from(layout.count()?).unwrap_or_default();
-    Ok((mode, layout, id(reach)?, ids.iter().map(id).collect::<Result<_>>()?))
+/// What is seen of an author.
+#[derive(Debug)]
+pub(crate) struct AuthorSeen {
+    pub(crate) mode: u8,
+    /// The id above which the ids are all.
+    pub(crate) reach: u64,
+    /// Newest first.
+    pub(crate) ids: Vec<u64>,
+}
+
+impl AuthorSeen {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        Self::of(&reply.into_array()?)
+    }
+
+    fn of(reply: &[Reply]) -> Result<Self> {
+        let [mode, _layout, reach, ids @ ..] = reply else {
+            return Err(unexpected("author_look", reply));
+        };
+        let mode = mode.bytes()?.first().copied().unwrap_or(b'P');
+        Ok(Self { mode, reach: id(reach)?, ids: ids.iter().map(id).collect::<Result<_>>()? })
+    }
+}
+
+/// The author's side of a follow, all at once.
+#[derive(Debug)]
+pub(crate) struct Join {
+    /// Record, outbox, followers, their piece (followers again while it is small), blocks, who waits, who was approved.
+    pub(crate) keys: [Vec<u8>; 7],
+    pub(crate) leaf: Option<(u32, u32)>,
+    pub(crate) floor: Option<u64>,
+    pub(crate) ids_most: u32,
+    pub(crate) piece_limit: u32,
+    /// Members from which the set is to be spread.
+    pub(crate) spread_at: u64,
+    pub(crate) reader: AccountId,
+    pub(crate) since: f64,
+}
+
+impl Join {
+    pub(crate) fn command(self) -> Command {
+        let floor = self.floor.map(u64::to_be_bytes);
+        let command = fcall("join", &self.keys).arg(or_empty(floor.as_ref())).arg(self.ids_most);
+        let mut command = leaf_args(command, self.leaf).arg(self.piece_limit).arg(self.spread_at);
+        super::sets::push_score(&mut command, self.since);
+        command.arg(&self.reader.to_bytes())
+    }
+
+    /// `None`: it is not that simple, and nothing was done.
+    pub(crate) fn parse(reply: Reply) -> Result<Option<AuthorSeen>> {
+        let reply = reply.into_array()?;
+        match reply.as_slice() {
+            [word] if word.bytes()? == b"apart" => Ok(None),
+            seen => AuthorSeen::of(seen).map(Some),
+        }
+    }
 }
 
 /// The keys of a set's piece, and where it is.
@@ -304,8 +371,8 @@ pub(crate) type SettleEdge = ([Vec<u8>; 2], Option<(u32, u32)>);
 /// Takes a pull mark away, if the home holds what it stood for.
 #[derive(Debug)]
 pub(crate) struct Settle {
-    /// Record, marks, home.
-    pub(crate) keys: [Vec<u8>; 3],
+    /// Record, marks, home, journal.
+    pub(crate) keys: [Vec<u8>; 4],
     /// Of an author whose followers are spread: its followers in this bucket, the piece, and where that is.
     pub(crate) edge: Option<SettleEdge>,
     pub(crate) reader: AccountId,
@@ -315,14 +382,16 @@ pub(crate) struct Settle {
     pub(crate) since: f64,
     pub(crate) may_drop: bool,
     pub(crate) reach: u64,
+    /// The journal's entry that is done with that.
+    pub(crate) entry: Option<Mark>,
     pub(crate) fit: HomeFit,
 }
 
 /// What became of a [`Settle`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// The mark is gone.
-    Done,
+    /// The mark is gone; the stamps until then.
+    Done(Option<(Mark, Mark)>),
     /// It was another one, or none.
     Changed,
     /// The edge is missing.
@@ -345,7 +414,8 @@ impl Settle {
         let command = leaf_args(command, leaf)
             .arg(if self.may_drop { "1" } else { "" })
             .arg(&self.reach.to_be_bytes())
-            .arg(&self.reader.to_bytes());
+            .arg(&self.reader.to_bytes())
+            .arg(or_empty(self.entry.as_ref()));
         ids.iter().fold(self.fit.push(command), |command, id| command.arg(&id.to_be_bytes()))
     }
 }
@@ -354,7 +424,7 @@ impl Settled {
     /// Its name in metrics.
     pub(crate) fn label(&self) -> &'static str {
         match self {
-            Self::Done => "done",
+            Self::Done(_) => "done",
             Self::Busy(_) => "busy",
             Self::Left => "left",
             Self::Changed | Self::NoEdge | Self::Tree(_) => "changed",
@@ -365,12 +435,14 @@ impl Settled {
         let reply = reply.into_array()?;
         Ok(match reply.as_slice() {
             [word] => match word.bytes()? {
-                b"ok" => Self::Done,
                 b"changed" => Self::Changed,
                 b"edge" => Self::NoEdge,
                 b"left" => Self::Left,
                 _ => return Err(unexpected("settle", &reply)),
             },
+            [word, graph, marks] if word.bytes()? == b"ok" => {
+                Self::Done(some_mark(graph)?.zip(some_mark(marks)?))
+            }
             [word, nonce] if word.bytes()? == b"busy" => Self::Busy(mark(nonce)?),
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
             _ => return Err(unexpected("settle", &reply)),

@@ -18,9 +18,9 @@ mod sets;
 mod ties;
 
 pub(crate) use accounts::{
-    Changed, Compared, Edge, EdgeOp, GraphChange, Look, Mark, PairLook, Settle, Settled, account_bury,
-    account_create, account_delete, account_read, account_set, account_set_noted, approve, author_look,
-    field_drop, mark, parse_author_look,
+    AuthorSeen, Changed, Compared, Edge, EdgeOp, GraphChange, Join, Look, Mark, PairLook, Settle, Settled,
+    account_bury, account_create, account_delete, account_read, account_set, account_set_noted, approve,
+    author_look, field_drop, mark,
 };
 pub use clock::Clock;
 pub(crate) use followers::{followers_counted, followers_note};

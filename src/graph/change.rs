@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+use super::complete::Follow;
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request};
 use crate::context::{Context, changed_always, draw, no_account};
@@ -12,6 +13,7 @@ use crate::fanout::{Entry, Task, accept, journal_full};
 use crate::functions::{Changed, Edge, EdgeOp, GraphChange, Mark, mark};
 use crate::ids::AccountId;
 use crate::sharded::{PieceAt, SortedSet};
+use crate::timeline::ReaderState;
 
 /// Tries of one change; each begins anew after another change of the same account, or a split, came between.
 const TRIES_MAX: usize = 64;
@@ -41,6 +43,20 @@ pub(super) struct Intent {
     pub(super) request: Option<(AccountId, Option<Mark>, Option<Mark>)>,
     /// What is to be looked at afterwards.
     pub(super) tasks: Vec<Task>,
+}
+
+/// Applies what was decided by what this instance remembers of `account`. `None`: that is not so any more, or nobody knows
+/// whether it was done.
+pub(super) async fn apply_known(
+    context: &Arc<Context>,
+    account: AccountId,
+    known: &ReaderState,
+    intent: Intent,
+) -> Result<Option<Epoch>> {
+    match attempt(context, account, known.stamps().0, intent).await {
+        Err(e) if e.kind() == ErrorKind::Unknown => Ok(None),
+        outcome => outcome,
+    }
 }
 
 /// Applies what `decide` wants of `account`, unless it wants nothing any more. Tells who acknowledged it; if nothing
@@ -83,14 +99,24 @@ async fn attempt(
     intent: Intent,
 ) -> Result<Option<Epoch>> {
     let bucket = context.bucket(account);
-    let entries: Vec<Entry> =
+    let mut entries: Vec<Entry> =
         intent.tasks.iter().map(|task| Entry::new(bucket, context.instance, *task)).collect();
     let pieces: Vec<PieceAt> = intent.edges.iter().map(|w| w.set.piece_of(&w.member)).collect();
-    let command = graph_change(context, account, seen, &intent, &entries, &pieces).command();
-    let answer = context.once(context.slot(account), command).await?;
+    let change = graph_change(context, account, seen, &intent, &entries, &pieces);
+    let (stamps, marks) = (change.stamps, change.marks.clone());
+    let answer = context.once(context.slot(account), change.command()).await?;
     let epoch = answer.epoch.clone();
     match Changed::parse(answer.ok()?)? {
-        Changed::Done(_) => {
+        Changed::Done(made) => {
+            if let ([(author, Some(mark))], [entry]) = (&marks[..], &mut entries[..]) {
+                #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
+                let since = made.since as f64;
+                entry.follow = Some(Follow { reader: account, since, mark: *mark, floor: made.floor });
+                if let Some(marks_before) = made.marks_before {
+                    let then = |state: &ReaderState| state.followed(*author, stamps);
+                    context.caches.renew_state(account, (seen, marks_before), then);
+                }
+            }
             entries.into_iter().for_each(|entry| drop(accept(context, entry)));
             return Ok(Some(epoch));
         }
@@ -154,6 +180,7 @@ fn graph_change(
             keys.requested(account),
             keys.journal(bucket),
             keys.clock(bucket),
+            keys.home(account),
         ],
         seen,
         stamps: [draw(), draw()],

@@ -5,11 +5,12 @@ use crate::account::Mode;
 use crate::cluster::{Batch, Request, Touched};
 use crate::context::{Context, draw};
 use crate::error::{Error, Result};
-use crate::functions::{self, Look, Mark, PairLook, Settle, Settled};
+use crate::functions::{self, AuthorSeen, Join, Look, Mark, PairLook, Settle, Settled};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::rules;
 use crate::sharded::SortedSet;
+use crate::timeline::ReaderState;
 
 /// Ids that a completion reads of an outbox.
 const IDS_MAX: u32 = 128;
@@ -19,7 +20,7 @@ const AUTHOR_GONE: u8 = b'X';
 const ROUNDS_MAX: usize = 16;
 
 /// A follow with a mark that may be taken away.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Follow {
     pub(crate) reader: AccountId,
     pub(crate) since: f64,
@@ -114,41 +115,97 @@ pub(crate) async fn complete(
         Some(early) => early,
     };
     touched.add(&answer);
-    let (mode, _layout, reach, ids) = functions::parse_author_look(answer.ok()?)?;
+    let seen = AuthorSeen::parse(answer.ok()?)?;
+    let last = Last { followers: &followers, may_drop, writes, entry: None };
+    take_away(context, author, follows, &seen, &last, touched).await
+}
+
+/// The same for one follow, all of whose author's side is simple: one call there. What had it looked at (`entry`, in the
+/// reader's journal) is struck in the last call. `None`: it is not that simple, and nothing was done.
+pub(crate) async fn complete_at_once(
+    context: &Context,
+    author: AccountId,
+    follow: &Follow,
+    may_drop: bool,
+    entry: Mark,
+    touched: &mut Touched,
+) -> Result<Option<Completed>> {
+    let followers = context.followers(author)?;
+    if followers.is_known_spread() {
+        return Ok(None);
+    }
+    let (keys, sets) = (context.keys(), context.sets());
+    let piece = followers.piece_of(&follow.reader);
+    let [set, place] = sets.piece_keys(&piece);
+    let join = Join {
+        keys: [
+            keys.account(author),
+            keys.outbox(author),
+            set,
+            place,
+            context.blocks(author)?.root_key(),
+            keys.waiting(author),
+            keys.approved(author),
+        ],
+        leaf: piece.leaf(),
+        floor: follow.floor,
+        ids_most: rules::size(IDS_MAX, 4),
+        piece_limit: sets.piece_limit(),
+        spread_at: sets.spread_at(),
+        reader: follow.reader,
+        since: follow.since,
+    };
+    let answer = context.router().ask(Request::write(context.slot(author), join.command())).await?;
+    touched.add(&answer);
+    let Some(seen) = Join::parse(answer.ok()?)? else { return Ok(None) };
+    let last = Last { followers: &followers, may_drop, writes: true, entry: Some(entry) };
+    take_away(context, author, std::slice::from_ref(follow), &seen, &last, touched).await.map(Some)
+}
+
+/// What the last step of a completion needs to know.
+struct Last<'a> {
+    followers: &'a SortedSet<AccountId>,
+    may_drop: bool,
+    /// Edges were written for it.
+    writes: bool,
+    /// What is done with it.
+    entry: Option<Mark>,
+}
+
+/// Takes marks away, if the author is pushed; its edges are written.
+async fn take_away(
+    context: &Context,
+    author: AccountId,
+    follows: &[Follow],
+    seen: &AuthorSeen,
+    last: &Last<'_>,
+    touched: &mut Touched,
+) -> Result<Completed> {
     if rules::holds("fence_unmark") {
         context.router().fence(touched).await?;
     }
-    if mode == AUTHOR_GONE {
+    if seen.mode == AUTHOR_GONE {
         return Ok(Completed::AuthorGone);
     }
-    if rules::holds("mode_looked_at") && Mode::from_letter(mode) != Mode::Push {
+    if rules::holds("mode_looked_at") && Mode::from_letter(seen.mode) != Mode::Push {
         follows.iter().for_each(|_| meters::completion("pulled"));
         return Ok(Completed::Pulled);
     }
-    let newest = Newest { reach, ids };
-    let settled = settle(context, author, &followers, follows, (may_drop, writes), &newest, touched).await?;
-    Ok(Completed::Settled(settled))
-}
-
-/// An author's newest posts, newest first, and down to where these are all.
-struct Newest {
-    reach: u64,
-    ids: Vec<u64>,
+    settle(context, author, follows, seen, last, touched).await.map(Completed::Settled)
 }
 
 /// The last step.
 async fn settle(
     context: &Context,
     author: AccountId,
-    followers: &SortedSet<AccountId>,
     follows: &[Follow],
-    (may_drop, writes): (bool, bool),
-    newest: &Newest,
+    seen: &AuthorSeen,
+    last: &Last<'_>,
     touched: &mut Touched,
 ) -> Result<Vec<(AccountId, Settled)>> {
     let keys = context.keys();
-    let Newest { reach, ids } = newest;
-    let reach = *reach;
+    let &AuthorSeen { reach, ref ids, .. } = seen;
+    let &Last { followers, may_drop, writes, entry } = last;
     // Leaving a mark is always right: no need to ask where the ids don't reach. But who has written an edge must hear
     // that the mark has changed.
     let is_left = |follow: &&Follow| !writes && !may_drop && follow.floor.is_some_and(|floor| reach > floor);
@@ -159,29 +216,35 @@ async fn settle(
     for _ in 0..ROUNDS_MAX {
         let is_spread = followers.is_known_spread();
         let mut batch = Batch::with_capacity(open.len());
-        let mut pieces = Vec::with_capacity(open.len());
+        let mut asked = Vec::with_capacity(open.len());
         for follow in &open {
-            let reader = follow.reader;
+            let (reader, new_stamp) = (follow.reader, draw());
             let piece = is_spread.then(|| followers.part_piece_of(&reader));
             let settle = Settle {
-                keys: [keys.account(reader), keys.marks(reader), keys.home(reader)],
+                keys: [
+                    keys.account(reader),
+                    keys.marks(reader),
+                    keys.home(reader),
+                    keys.journal(context.bucket(reader)),
+                ],
                 edge: piece.as_ref().map(|piece| (context.sets().piece_keys(piece), piece.leaf())),
                 reader,
                 author,
                 mark: follow.mark,
-                new_stamp: draw(),
+                new_stamp,
                 since: follow.since,
                 may_drop,
                 reach,
+                entry,
                 fit: context.fit(),
             };
             let above = ids.partition_point(|id| follow.floor.is_none_or(|floor| *id > floor));
             batch.push(Request::write(context.slot(reader), settle.command(&ids[..above])).once());
-            pieces.push(piece);
+            asked.push((piece, new_stamp));
         }
         let answers = context.run_all(batch).await?;
         let mut again = Vec::new();
-        for ((follow, piece), answer) in open.into_iter().zip(pieces).zip(answers) {
+        for ((follow, (piece, new_stamp)), answer) in open.into_iter().zip(asked).zip(answers) {
             touched.add(&answer);
             match (Settled::parse(answer.ok()?)?, piece) {
                 (Settled::Tree(tree), Some(piece)) => {
@@ -192,6 +255,10 @@ async fn settle(
                     return Err(Error::internal("settle named a tree that it wasn't given"));
                 }
                 (outcome, _) => {
+                    if let Settled::Done(Some(stamps)) = outcome {
+                        let then = |state: &ReaderState| state.completed(author, new_stamp);
+                        context.caches.renew_state(follow.reader, stamps, then);
+                    }
                     meters::completion(outcome.label());
                     settled.push((follow.reader, outcome));
                 }

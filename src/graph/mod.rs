@@ -27,7 +27,7 @@ pub(crate) use followers::{
 };
 pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
 pub(crate) use named::{Listed, list_score, post_list, settle_lists, take_off_list};
-pub(crate) use pair::{FillsSeen, settle_pair};
+pub(crate) use pair::{FillsSeen, settle_follow, settle_pair};
 pub(crate) use reference::{list_references, settle_reference, unlist};
 pub(crate) use request::{approve, reject, unlock, waiting};
 pub(crate) use tie::{Tie, life_of, set_tie, settle_tie, ties_stamp, untie_gone, untie_if_gone};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
-use super::complete::{Completed, Follow, complete, look_at};
+use super::complete::{Completed, Follow, complete, complete_at_once, look_at};
 use super::followers::note as note_followers;
 use super::request::approved;
 use super::toggles::{end_unwanted, follow_intent, is_wanted, requested};
@@ -43,6 +43,29 @@ pub(crate) async fn settle_pair(
     Ok(ended)
 }
 
+/// The same for a follow that was made just now, in fewer calls if all about it is small. `entry`: what is done with that.
+pub(crate) async fn settle_follow(
+    context: &Arc<Context>,
+    entry: Mark,
+    author: AccountId,
+    follow: &Follow,
+    may_drop: bool,
+    touched: &mut Touched,
+) -> Result<Ended> {
+    let completed = match rules::takes_short_cuts() {
+        true => complete_at_once(context, author, follow, may_drop, entry, touched).await?,
+        false => None,
+    };
+    match completed {
+        // One thing after another: a look tells what it is by now.
+        None => settle_pair(context, follow.reader, author, may_drop, touched).await,
+        Some(Completed::Settled(settled)) if matches!(settled[..], [(_, Settled::Done(_))]) => {
+            Ok(Ended::Struck)
+        }
+        Some(completed) => came_of(context, follow.reader, author, completed, touched).await,
+    }
+}
+
 async fn settle_edge(
     context: &Arc<Context>,
     reader: AccountId,
@@ -62,20 +85,8 @@ async fn settle_edge(
                 return Ok(Ended::Done);
             };
             let follow = Follow { reader, since, mark, floor };
-            let ended = match complete(context, author, &[follow], (may_drop, false), touched).await? {
-                // Its deletion may have turned all followers away before our edge was written.
-                Completed::AuthorGone => Ended::Later,
-                // An unfollow may have been settled before our edge was written: then it must be looked at again.
-                Completed::Pulled => match look(context, reader, author, touched).await? {
-                    Look::Following { .. } => Ended::Done,
-                    _ => Ended::Later,
-                },
-                Completed::Settled(settled) => match settled.first() {
-                    Some((_, Settled::Busy(nonce))) => wait_for_fill(context, reader, *nonce).await?,
-                    Some((_, Settled::Changed | Settled::NoEdge)) => Ended::Later,
-                    _ => Ended::Done,
-                },
-            };
+            let completed = complete(context, author, &[follow], (may_drop, false), touched).await?;
+            let ended = came_of(context, reader, author, completed, touched).await?;
             finish_request(context, reader, author, touched).await?;
             Ok(ended)
         }
@@ -90,6 +101,30 @@ async fn settle_edge(
             settle_request(context, reader, author, touched).await
         }
         Look::Tree(_) => Err(Error::internal("the look at a pair went on with a tree")),
+    }
+}
+
+/// What is left to do once one follow was to be completed.
+async fn came_of(
+    context: &Context,
+    reader: AccountId,
+    author: AccountId,
+    completed: Completed,
+    touched: &mut Touched,
+) -> Result<Ended> {
+    match completed {
+        // Its deletion may have turned all followers away before our edge was written.
+        Completed::AuthorGone => Ok(Ended::Later),
+        // An unfollow may have been settled before our edge was written: then it must be looked at again.
+        Completed::Pulled => match look(context, reader, author, touched).await? {
+            Look::Following { .. } => Ok(Ended::Done),
+            _ => Ok(Ended::Later),
+        },
+        Completed::Settled(settled) => match settled.first() {
+            Some((_, Settled::Busy(nonce))) => wait_for_fill(context, reader, *nonce).await,
+            Some((_, Settled::Changed | Settled::NoEdge)) => Ok(Ended::Later),
+            _ => Ok(Ended::Done),
+        },
     }
 }
 

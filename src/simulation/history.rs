@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::error::{ErrorKind, Result};
 use crate::ids::AccountId;
 use crate::post::Draft;
-use crate::{Mode, NewAccount};
+use crate::{Mode, NewAccount, rules};
 
 /// What came of a history.
 #[derive(Debug)]
@@ -32,6 +32,7 @@ pub(super) struct Outcome {
 /// Lives through the history of a seed.
 pub(super) fn live(seed: u64, shape: Shape, rules_out: &[&'static str], is_traced: bool) -> Outcome {
     in_a_world(seed, rules_out, is_traced, || async move {
+        rules::short_cuts(seed % 8 < 5);
         world(|w| {
             w.policy = policy_of(seed);
             w.decide_every = DECIDE_EVERY;

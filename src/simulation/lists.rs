@@ -11,6 +11,10 @@ pub(super) fn run(data: &mut Data, name: &[u8], rest: &[&[u8]]) -> Done {
             let (first, many) = range(length, at, at)?;
             Ok(if many == 1 { bulk(data.list(key)?.and_then(|l| l.get(first))) } else { Out::Nil })
         }
+        (b"LPOS", [value]) => {
+            let place = data.list(key)?.and_then(|list| list.iter().position(|item| item == value));
+            Ok(place.map_or(Out::Nil, count))
+        }
         (b"LRANGE", [from, to]) => {
             let (first, many) = range(length, from, to)?;
             let items = data.list(key)?.into_iter().flatten().skip(first).take(many);

@@ -85,6 +85,12 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ("busy", "if nonce ~= WHOLE then return { 'busy', nonce } end", ""),
     ("edge_in_settle", "if not score or tonumber(score) < tonumber(args[4]) then return { 'edge' } end", ""),
     ("reach", "if order_of(args[8]) > floor or #append", "if #append"),
+    ("join_unblocked", "  if redis.pcall('ZSCORE', keys[5], account) then return apart end\n", ""),
+    (
+        "join_unasked",
+        "if redis.call('HGET', keys[6], account) or redis.call('HGET', keys[7], account) then",
+        "if false then",
+    ),
     (
         "frozen_set",
         "if bits[1] ~= LOCAL or bits[2] == 1",
@@ -149,6 +155,7 @@ const IN_RUST: &[&str] = &[
     "own_uncached",
     "record_after_walk",
     "refer_again",
+    "renewed_by_both",
     "request_first",
     "same_follow",
     "same_request",

@@ -11,6 +11,7 @@ use super::outbox::Newest;
 use super::pulls::Looked;
 use super::state::ReaderState;
 use crate::account::Account;
+use crate::functions::Mark;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::Post;
@@ -137,6 +138,19 @@ const ASKED_MAX: usize = 10_000;
 const LISTS_MAX: usize = 5_000;
 
 impl Caches {
+    /// Our own change of a reader: what was known under the stamps until then, we know under those since.
+    pub(crate) fn renew_state(
+        &self,
+        reader: AccountId,
+        until_then: (Mark, Mark),
+        then: impl FnOnce(&ReaderState) -> ReaderState,
+    ) {
+        let Some(known) = self.states.get(&reader) else { return };
+        if known.stamps() == until_then || !rules::holds("renewed_by_both") {
+            self.states.insert(reader, Arc::new(then(&known)));
+        }
+    }
+
     pub(crate) fn new(settings: &EngineSettings, own: OwnCaches) -> Self {
         let t = settings.visible_within;
         Self {

@@ -43,7 +43,7 @@ pub(crate) use merge::Direction;
 pub(crate) use outbox::{newest_requests, page_request, read_newest, read_page};
 pub use page::{AROUND_MAX, Marks, Page, PagePost, Query, Timeline};
 pub(crate) use read::{Judged, explain, read};
-pub(crate) use state::load_state;
+pub(crate) use state::{ReaderState, load_state};
 pub(crate) use stored::stored;
 pub use stored::{HomeRecord, OutboxPost, StoredHome, StoredOutbox};
 pub(crate) use sweep::{keep_sweeping, sweep};

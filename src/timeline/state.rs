@@ -56,7 +56,23 @@ pub(crate) struct ReaderState {
 
 impl ReaderState {
     pub(crate) fn is_of(&self, stamps: &Stamps) -> bool {
-        self.graph == stamps.graph && self.marks == stamps.marks
+        self.stamps() == (stamps.graph, stamps.marks)
+    }
+
+    pub(crate) fn stamps(&self) -> (Mark, Mark) {
+        (self.graph, self.marks)
+    }
+
+    /// What it is once the reader follows another account, with a mark.
+    pub(crate) fn followed(&self, author: AccountId, [graph, marks]: [Mark; 2]) -> Self {
+        let following = with(&self.following, author.get());
+        Self { graph, marks, following, pulled: with(&self.pulled, author.get()), ..self.clone() }
+    }
+
+    /// What it is once a mark is gone.
+    pub(crate) fn completed(&self, author: AccountId, marks: Mark) -> Self {
+        let pulled = self.pulled.iter().copied().filter(|pulled| *pulled != author.get()).collect();
+        Self { marks, pulled, ..self.clone() }
     }
 
     pub(crate) fn follows(&self, account: u64) -> bool {
@@ -75,6 +91,13 @@ impl ReaderState {
     pub(crate) fn to_pull(&self) -> impl Iterator<Item = AccountId> + '_ {
         self.pulled.iter().filter_map(|a| AccountId::new(*a).ok())
     }
+}
+
+/// Sorted accounts, and one more.
+fn with(accounts: &[u64], account: u64) -> Arc<[u64]> {
+    let Err(place) = accounts.binary_search(&account) else { return accounts.into() };
+    let (below, above) = accounts.split_at(place);
+    below.iter().copied().chain([account]).chain(above.iter().copied()).collect()
 }
 
 /// Reads a reader's state anew; what `known` has under the same graph stamp is kept.

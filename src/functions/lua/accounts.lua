@@ -44,9 +44,16 @@ local function account_read(keys, args)
   return 1
 end
 
+-- The floor of a home that is whole.
+local function floor_of(home)
+  local first = redis.call('LINDEX', home, 0)
+  if first and string.sub(first, 9) == WHOLE then return string.sub(first, 1, 8) end
+  return ''
+end
+
 -- change: changes what an account follows, mutes, blocks, if nothing has changed since the caller looked. Whoever is
 -- suspended or deleted only takes back: an account that is being deleted must come to an end.
--- KEYS  record, marks, requests, journal, clock, then for each set: the set, its piece (the set while it is small)
+-- KEYS  record, marks, requests, journal, clock, home, then for each set: the set, its piece (the set while it is small)
 -- ARGV  graph stamp that the caller saw, new graph stamp, new marks stamp,
 --       most entries of the journal, how many are new, entry, value, ...,
 --       how many marks change, author, mark (or '' to take it away), ...,
@@ -54,11 +61,11 @@ end
 --       most requests,
 --       then for each set: '+' or '-', piece (-1: small), depth, most of a piece, most of the set, the record's field
 --       for its size, member
--- Reply {'ok', stamp}; {'stamp', graph stamp}: something has changed; {'gone'}: no such account; {'state', state}: it
---       may not; {'busy'}: the journal is full; {'request'}: the request is another one; {'requests'}: there are too
+-- Reply {'ok', stamp, marks stamp until now, the home's floor or ''}; {'stamp', graph stamp}: something has changed;
+--       {'gone'}: no such account; {'state', state}: it may not; {'busy'}: the journal is full; {'request'}: the request is another one; {'requests'}: there are too
 --       many; and of set number n: {'tree', n, tree}, {'full', n}, {'limit', n}
 local function change(keys, args)
-  local record = redis.call('HMGET', keys[1], 'g', 's')
+  local record = redis.call('HMGET', keys[1], 'g', 's', 't')
   local stamp, state = record[1], record[2]
   if not stamp then return { 'gone' } end
   if stamp ~= args[1] then return { 'stamp', stamp } end
@@ -75,8 +82,8 @@ local function change(keys, args)
   if becomes ~= '' and redis.call('HLEN', keys[3]) >= tonumber(args[at + 3]) then return { 'requests' } end
   local first_set = at + 4
   local is_more = becomes ~= ''
-  for n = 0, (#keys - 5) / 2 - 1 do
-    local a, key, place = first_set + 7 * n, keys[6 + 2 * n], keys[7 + 2 * n]
+  for n = 0, (#keys - 6) / 2 - 1 do
+    local a, key, place = first_set + 7 * n, keys[7 + 2 * n], keys[8 + 2 * n]
     local piece, depth = tonumber(args[a + 1]), tonumber(args[a + 2])
     local ok, answer = check_place(key, piece, depth)
     if not ok then return answer.err and answer or { 'tree', n, answer[2] } end
@@ -94,8 +101,8 @@ local function change(keys, args)
   for i = first_mark, first_mark + 2 * marks - 1, 2 do
     if args[i + 1] ~= '' then redis.call('HSET', keys[2], args[i], args[i + 1]) end
   end
-  for n = 0, (#keys - 5) / 2 - 1 do
-    local a, key, place = first_set + 7 * n, keys[6 + 2 * n], keys[7 + 2 * n]
+  for n = 0, (#keys - 6) / 2 - 1 do
+    local a, key, place = first_set + 7 * n, keys[7 + 2 * n], keys[8 + 2 * n]
     local piece, member = tonumber(args[a + 1]), args[a + 6]
     local by = 0
     if args[a] == '+' then
@@ -110,14 +117,7 @@ local function change(keys, args)
     if args[i + 1] == '' then redis.call('HDEL', keys[2], args[i]) end
   end
   if asked ~= '' and becomes == '' then redis.call('HDEL', keys[3], asked) end
-  return { 'ok', score }
-end
-
--- The floor of a home that is whole.
-local function floor_of(home)
-  local first = redis.call('LINDEX', home, 0)
-  if first and string.sub(first, 9) == WHOLE then return string.sub(first, 1, 8) end
-  return ''
+  return { 'ok', score, record[3] or '', floor_of(keys[6]) }
 end
 
 -- pair_look: whether an account follows another; if not, with a stamp that is above all its follows of the past.
@@ -147,25 +147,53 @@ local function author_look(keys, args)
   end
   local floor, most = args[1], tonumber(args[2])
   local least = floor == '' and 0 or order_of(floor)
-  local newest = redis.call('LRANGE', keys[2], 0 - most - 1, -1)
+  -- As a rule few are above the floor.
+  local few = math.min(most, GROUP)
+  local newest = redis.call('LRANGE', keys[2], 0 - few - 1, -1)
+  if #newest > few and few < most and #newest[1] == 8 and order_of(live_id(newest[1])) > least then
+    newest = redis.call('LRANGE', keys[2], 0 - most - 1, -1)
+    few = most
+  end
   local reply = { mode, layout, floor == '' and '\0\0\0\0\0\0\0\0' or floor }
   for i = #newest, 1, -1 do
-    local id = newest[i]
-    if #id ~= 8 then break end
-    local live = string.byte(id) < 128
-    if not live then id = string.char(string.byte(id) - 128) .. string.sub(id, 2) end
+    if #newest[i] ~= 8 then break end
+    local id = live_id(newest[i])
     if order_of(id) <= least then break end
-    if i == #newest - most then
+    if i == #newest - few then
       reply[3] = id
       break
     end
-    if live then reply[#reply + 1] = id end
+    if id == newest[i] then reply[#reply + 1] = id end
   end
   return reply
 end
 
--- Those of the records that a home doesn't hold: who is pushed again may have been for a while.
+-- join: the author's side of a follow, all at once, as long as all of it is simple: the edge is written, and then is seen
+-- what `author_look` tells.
+-- KEYS  record, outbox, followers, their piece (followers while it is small), blocks, who waits, who was approved
+-- ARGV  floor ('' for none), most ids, piece (-1: small), depth, most of a piece, fewer followers than this, since,
+--       account
+-- Reply as author_look, or {'apart'}: one thing after another, then
+local function join(keys, args)
+  local apart, account, piece, depth = { 'apart' }, args[8], tonumber(args[3]), tonumber(args[4])
+  if not is_there(keys[1]) then return apart end
+  -- A set of many pieces is a string: an error then, which isn't nothing.
+  if redis.pcall('ZSCORE', keys[5], account) then return apart end
+  if redis.call('HGET', keys[6], account) or redis.call('HGET', keys[7], account) then return apart end
+  if not check_place(keys[3], piece, depth) then return apart end
+  local total = set_total(keys[3], piece) + 1
+  local is_full = redis.call('ZCARD', keys[4]) >= tonumber(args[5]) and depth < DEPTH_MAX
+  if is_full or total >= tonumber(args[6]) then return apart end
+  local is_new = redis.call('ZADD', keys[4], 'GT', args[7], account) == 1
+  if is_new and piece >= 0 then redis.call('BITFIELD', keys[3], 'INCRBY', 'u56', 8, 1) end
+  redis.call('HSET', keys[1], 'nr', is_new and total or total - 1)
+  return author_look(keys, args)
+end
+
+-- Those of the records, ascending, that a home doesn't hold: who is pushed again may have been for a while, and then the
+-- oldest is there. What is there twice takes up room, and shows once.
 local function missing_of(home, records)
+  if not redis.call('LPOS', home, records[1]) then return records end
   local there, missing = {}, {}
   local all = redis.call('LRANGE', home, 0, -1)
   for i = 1, #all do there[all[i]] = true end
@@ -175,30 +203,30 @@ local function missing_of(home, records)
   return missing
 end
 
--- settle: takes a pull mark away, if the home holds all that it stood for.
--- KEYS  record, marks, home; if the author's followers are spread: its followers in this bucket, the piece
+-- settle: takes a pull mark away, if the home holds all that it stood for; with that, what had it looked at is done.
+-- KEYS  record, marks, home, journal; if the author's followers are spread: its followers in this bucket, the piece
 -- ARGV  author, mark, new marks stamp, since, piece (-1: small), depth, '1' if the home may be dropped,
---       down to where the ids are all (exclusive), account, fit, id, ... (newest first)
--- Reply {'ok'}; {'changed'}: the mark is another one, or gone; {'edge'}: the edge is missing;
+--       down to where the ids are all (exclusive), account, entry ('' for none), fit, id, ... (newest first)
+-- Reply {'ok', graph stamp, marks stamp until now}; {'changed'}: the mark is another one, or gone; {'edge'}: the edge is missing;
 --       {'busy', nonce}: the home is being filled; {'left'}: the ids don't reach; {'tree', tree}
 local function settle(keys, args)
   local author, mark = args[1], args[2]
   -- No mark is another one too: an unfollow may have been settled before our edge was written.
   if redis.call('HGET', keys[2], author) ~= mark then return { 'changed' } end
-  if #keys > 3 then
-    local ok, answer = check_place(keys[4], tonumber(args[5]), tonumber(args[6]))
+  if #keys > 4 then
+    local ok, answer = check_place(keys[5], tonumber(args[5]), tonumber(args[6]))
     if not ok then return answer end
-    local score = redis.call('ZSCORE', keys[5], args[9])
+    local score = redis.call('ZSCORE', keys[6], args[9])
     if not score or tonumber(score) < tonumber(args[4]) then return { 'edge' } end
   end
   local home = keys[3]
   local first = redis.call('LINDEX', home, 0)
-  local append, drop, fit = {}, false, fit_of(args, 10)
+  local append, drop, fit = {}, false, fit_of(args, 11)
   if first then
     local nonce = string.sub(first, 9)
     if nonce ~= WHOLE then return { 'busy', nonce } end
     local floor = order_of(first)
-    for i = #args, 13, -1 do
+    for i = #args, 14, -1 do
       if order_of(args[i]) > floor then append[#append + 1] = args[i] .. author end
     end
     if #append > 0 then append = missing_of(home, append) end
@@ -208,13 +236,15 @@ local function settle(keys, args)
       append, drop = {}, true
     end
   end
+  local stamps = redis.call('HMGET', keys[1], 'g', 't')
   redis.call('HSET', keys[1], 't', args[3])
   for i = 1, #append do
     if redis.call('RPUSH', home, append[i]) % GROUP == 0 then tidy(home, fit) end
   end
   if drop then redis.call('DEL', home) end
   redis.call('HDEL', keys[2], author)
-  return { 'ok' }
+  if args[10] ~= '' then redis.call('HDEL', keys[4], args[10]) end
+  return { 'ok', stamps[1] or '', stamps[2] or '' }
 end
 
 -- approve: says yes to a request, and has that looked at.
@@ -284,4 +314,5 @@ register('account_read', account_read, {})
 register('change', change, {})
 register('pair_look', pair_look, {})
 register('author_look', author_look, { 'no-writes' })
+register('join', join, {})
 register('settle', settle, {})

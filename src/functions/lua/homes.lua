@@ -10,6 +10,12 @@ local WHOLE = '\255\255\255\255\255\255\255\255'
 -- Ids as numbers that order like them: doubles of the same bits. Strings compare by locale, and 64 bits don't fit.
 local function order_of(id) return (struct.unpack('>d', id)) end
 
+-- The id of an outbox's element: where its post is gone, the top bit is set.
+local function live_id(id)
+  if string.byte(id) < 128 then return id end
+  return string.char(string.byte(id) - 128) .. string.sub(id, 2)
+end
+
 local function is_watermark(record) return string.byte(record, 9) >= 128 end
 
 -- Their places in a table: a table with names would be built by hashing, once for each call.

@@ -6,11 +6,6 @@ local PULL = 'L'
 local UNSAID = 255 -- a visibility that the author's lock decides
 local OUTBOX_SLACK = 512 -- an outbox is cut by so many at once
 
-local function live_id(id)
-  if string.byte(id) < 128 then return id end
-  return string.char(string.byte(id) - 128) .. string.sub(id, 2)
-end
-
 local function outbox_order(element) return order_of(live_id(element)) end
 
 -- Index of the first id in an outbox that is not below `id`. It gallops from the end, where most searches lead.

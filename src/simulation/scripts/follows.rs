@@ -4,13 +4,14 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::{Stage, close};
-use crate::Mode;
 use crate::ids::AccountId;
 use crate::keys::{Place, set_of_account};
+use crate::modes::Way;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::operations::toggle;
 use crate::simulation::truth::State;
 use crate::simulation::world::{Toggle, world};
+use crate::{Mode, rules};
 
 /// H55: a follow lies in a frozen server's socket, and who sent it is dead. An unfollow finds nothing to do.
 pub(in crate::simulation) fn follow_in_a_socket() -> LocalBoxFuture<'static, ()> {
@@ -364,4 +365,56 @@ pub(in crate::simulation) fn approved_while_it_unfollows() -> LocalBoxFuture<'st
 
 fn following_key(reader: AccountId) -> Vec<u8> {
     world(|w| w.keys.set(Place::Whole, w.keys.bucket_of(reader), &set_of_account("following", reader)))
+}
+
+/// H17 with the edge written by `join`.
+pub(in crate::simulation) fn joined_edge_is_lost() -> LocalBoxFuture<'static, ()> {
+    rules::short_cuts(true);
+    edge_is_lost_at_the_author()
+}
+
+/// H24 with the block found by `join`.
+pub(in crate::simulation) fn blocked_before_it_joins() -> LocalBoxFuture<'static, ()> {
+    rules::short_cuts(true);
+    blocked_while_it_follows()
+}
+
+/// H26 with the mode told by `join`.
+pub(in crate::simulation) fn joined_author_is_pulled() -> LocalBoxFuture<'static, ()> {
+    rules::short_cuts(true);
+    author_is_pulled()
+}
+
+/// R asks, and X says yes: of the request nothing stays with X.
+pub(in crate::simulation) fn approved_and_joined() -> LocalBoxFuture<'static, ()> {
+    async {
+        rules::short_cuts(true);
+        let (stage, [reader, author]) = Stage::locked().await;
+        stage.follow(2, reader, author).await;
+        stage.settled().await;
+        world(|w| w.open.insert((Toggle::Follow, reader, author), 1));
+        stage.engines[0].approve(author, reader).await.expect("approved");
+        stage.settled().await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// An instance knows R; another has X, whom R follows, pulled; then R follows Y at the first. Its next page there shows X.
+pub(in crate::simulation) fn promoted_beside_a_follow() -> LocalBoxFuture<'static, ()> {
+    async {
+        rules::short_cuts(true);
+        let (stage, [reader, author, other]) = Stage::with([1, 3, 2]).await;
+        stage.follow(0, reader, author).await;
+        stage.home_of(reader).await;
+        stage.read(0, reader, 3).await;
+        stage.set_way(1, author, Way::Pull).await;
+        stage.settled().await;
+        stage.follow(0, reader, other).await;
+        stage.publish(1, author).await;
+        stage.settled().await;
+        stage.read(0, reader, 3).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
 }

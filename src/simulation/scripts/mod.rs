@@ -33,7 +33,7 @@ use crate::keys::{Place, set_of_account};
 use crate::modes::Way;
 use crate::post::Draft;
 use crate::timeline::Query;
-use crate::{AccountUpdate, Mode, NewAccount};
+use crate::{AccountUpdate, Mode, NewAccount, rules};
 
 /// Time on the simulation's clock in which every script ends.
 const SCRIPT_MAX: Duration = Duration::from_secs(60);
@@ -44,6 +44,8 @@ pub(super) type Script = fn() -> LocalBoxFuture<'static, ()>;
 /// Lives through a script, without these rules.
 pub(super) fn play(script: Script, rules_out: &[&'static str], is_traced: bool) -> Outcome {
     in_a_world(1, rules_out, is_traced, || async move {
+        // A script stops one step or another; short cuts are for those that say so.
+        rules::short_cuts(false);
         if timeout(SCRIPT_MAX, script()).await.is_err() {
             world(|w| w.violated("the script comes to no end"));
         }
