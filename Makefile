@@ -29,13 +29,14 @@ help: ## List the targets
 	@echo "  make test-servers SERVERS=\"system redis-8.2\"   selects servers (system, redis-8.2, valkey-9.1)"
 	@echo "  make test ALSO=                               only with this machine's server"
 	@echo "  TIDELINE_REDIS_SERVER=/path/to/server         uses that server everywhere, and installs none"
+	@echo "  TIDELINE_WITHOUT_PROMETHEUS=1                 installs none, and leaves out the test that asks it"
 
 run: ## Start a cluster and a small site on it: import, post, read home timelines, compare them
 	@$(INSTALL) cargo compiler server
 	$(CARGO) run --release --locked -- demo $(ARGS)
 
 test: ## All tests, then the cluster tests with a further server (ALSO)
-	@$(INSTALL) cargo compiler server client
+	@$(INSTALL) cargo compiler server client prometheus
 	scripts/no-strays.sh $(CARGO) test --workspace --locked
 	@if [ -n "$(ALSO)" ]; then CARGO="$(CARGO)" scripts/test-servers.sh --skip-unavailable $(ALSO); fi
 
