@@ -13,13 +13,15 @@ SERVERS ?= system redis-8.2 valkey-9.1
 ALSO ?= valkey-9.1
 # For `make verify-long`; empty: 1 to 20.
 SEEDS ?=
-# For the demonstration and the benchmarks: make run ARGS="--help".
+# For the comparison, the demonstration and the benchmarks: make run ARGS="--help".
 ARGS ?=
+# The page with charts that `make run` writes.
+PAGE := compare.html
 
 INSTALL := scripts/install-tools.sh
 SCRIPTS := scripts/*.sh deploy/*.sh .ci/run
 
-.PHONY: help run test verify-long test-servers check check-rust check-scripts bench tools clean
+.PHONY: help run demo test verify-long test-servers check check-rust check-scripts bench tools clean
 
 help: ## List the targets
 	@echo "Tideline: sharded sorted sets and hybrid push/pull home timelines on Redis Cluster"
@@ -29,13 +31,25 @@ help: ## List the targets
 	@echo "  make test-servers SERVERS=\"system redis-8.2\"   selects servers (system, redis-8.2, valkey-9.1)"
 	@echo "  make test ALSO=                               only with this machine's server"
 	@echo "  TIDELINE_REDIS_SERVER=/path/to/server         uses that server everywhere, and installs none"
+	@echo "  TIDELINE_WITHOUT_PROMETHEUS=1                 installs none, and leaves out the test that asks it"
 
-run: ## Start a cluster and a small site on it: import, post, read home timelines, compare them
+run: ## Start a cluster, load a small network, compare push, pull and the hybrids on it; a page with charts
+	@$(INSTALL) cargo compiler server
+	$(CARGO) run --release --locked --package loadtest -- compare --html $(PAGE) $(ARGS)
+	@echo
+	@echo "What to try next:"
+	@echo "  make run ARGS=\"--scenario loadtest/scenarios/twip.toml\"   10,000 users who mostly read: the benchmark of Pequod"
+	@echo "  make run ARGS=\"--active-percent 2\"                        the same network where hardly anybody reads"
+	@echo "  make run ARGS=--help                                      every option; your own network and load: loadtest/README.md"
+	@echo "  make demo                                                 a small site, from its import to timelines that are checked"
+	@echo "  cargo run --release -p loadtest -- plan --users 5M        what a service of some size needs"
+
+demo: ## Start a cluster and a small site on it: import, post, read home timelines, check them
 	@$(INSTALL) cargo compiler server
 	$(CARGO) run --release --locked -- demo $(ARGS)
 
 test: ## All tests, then the cluster tests with a further server (ALSO)
-	@$(INSTALL) cargo compiler server client
+	@$(INSTALL) cargo compiler server client prometheus
 	scripts/no-strays.sh $(CARGO) test --workspace --locked
 	@if [ -n "$(ALSO)" ]; then CARGO="$(CARGO)" scripts/test-servers.sh --skip-unavailable $(ALSO); fi
 
@@ -75,4 +89,4 @@ tools: ## Install all that the targets need
 
 clean: ## Remove what was built and fetched; the data of `tideline cluster up` stays
 	$(CARGO) clean
-	rm -rf .tideline/servers
+	rm -rf .tideline/servers $(PAGE)

@@ -1,20 +1,22 @@
 #!/bin/sh
 # Installs what the Makefile's targets need and what this machine lacks; what is there is left alone.
 #
-#   scripts/install-tools.sh [cargo] [compiler] [server] [client] [benchmark] [shellcheck]
+#   scripts/install-tools.sh [cargo] [compiler] [server] [client] [benchmark] [prometheus] [shellcheck]
 #
 # Without arguments: all of them. The package manager is the first of apt-get, dnf, apk, pacman and brew; sudo (or doas) is
-# used only by users who are not root. A redis-server service that a package brings is never left running or enabled, and
-# one that was on the machine before is never touched.
+# used only by users who are not root. A service that a package brings (a Redis server, Prometheus) is never left running or
+# enabled, and one that was on the machine before is never touched.
 #
 # TIDELINE_REDIS_SERVER=/path/to/server names the server to use; then no server and no client is installed.
+# TIDELINE_WITHOUT_PROMETHEUS=1 does without Prometheus; the test that asks it then checks nothing.
 set -eu
 
 MIN_REDIS=7.0
 MIN_VALKEY=7.2
 SELF=scripts/install-tools.sh
 # Only the test of this script moves it.
-POLICY_RC_D=${POLICY_RC_D:-/usr/sbin/policy-rc.d}
+ROOT=${INSTALL_TOOLS_ROOT:-}
+POLICY_RC_D=$ROOT/usr/sbin/policy-rc.d
 apt_updated=no
 
 say() { printf '%s: %s\n' "$SELF" "$*" >&2; }
@@ -128,11 +130,11 @@ remove_policy() {
     fi
 }
 
-# The Redis and Valkey services that are installed, on one line.
+# The services that are installed, of those that our packages bring, on one line.
 list_services() {
-    for service in redis-server valkey-server; do
-        for unit in "/lib/systemd/system/$service.service" "/usr/lib/systemd/system/$service.service" "/etc/init.d/$service"; do
-            if [ -e "$unit" ]; then
+    for service in redis-server valkey-server prometheus; do
+        for unit in "lib/systemd/system/$service.service" "usr/lib/systemd/system/$service.service" "etc/init.d/$service"; do
+            if [ -e "$ROOT/$unit" ]; then
                 printf '%s ' "$service"
                 break
             fi
@@ -141,14 +143,14 @@ list_services() {
 }
 
 retire_service() {
-    if [ -d /run/systemd/system ]; then as_root systemctl stop "$1.service" >/dev/null 2>&1 || true; fi
+    if [ -d "$ROOT/run/systemd/system" ]; then as_root systemctl stop "$1.service" >/dev/null 2>&1 || true; fi
     if have systemctl; then
         as_root systemctl disable "$1.service" >/dev/null 2>&1 || true
     elif have deb-systemd-helper; then
         as_root deb-systemd-helper disable "$1.service" >/dev/null 2>&1 || true
     fi
     if have update-rc.d; then as_root update-rc.d "$1" disable >/dev/null 2>&1 || true; fi
-    say "the package's service $1 is neither running nor enabled: Tideline starts its own servers"
+    say "the package's service $1 is neither running nor enabled: Tideline starts its own"
 }
 
 # Installs packages, all or none. Does not say whether what was wanted is there now: the caller looks.
@@ -248,6 +250,15 @@ need_compiler() {
     need_program "a C compiler (ring needs one)" cc "gcc libc6-dev" "gcc glibc-devel" build-base gcc gcc
 }
 
+# Both programs are in one package; dnf knows packages by what is in them, under whatever name.
+need_prometheus() {
+    if [ -n "${TIDELINE_WITHOUT_PROMETHEUS:-}" ]; then return 0; fi
+    for program in prometheus promtool; do
+        need_program "a test that has a real Prometheus scrape a run (TIDELINE_WITHOUT_PROMETHEUS=1 does without)" \
+            "$program" prometheus "/usr/bin/$program" prometheus prometheus prometheus
+    done
+}
+
 need_shellcheck() {
     need_program "shellcheck" shellcheck shellcheck ShellCheck shellcheck shellcheck shellcheck
 }
@@ -271,10 +282,10 @@ need_cargo() {
     done
 }
 
-[ $# -gt 0 ] || set -- cargo compiler server client benchmark shellcheck
+[ $# -gt 0 ] || set -- cargo compiler server client benchmark prometheus shellcheck
 for tool; do
     case $tool in
-    cargo | compiler | server | client | benchmark | shellcheck) "need_$tool" ;;
-    *) die "unknown tool $tool (cargo, compiler, server, client, benchmark, shellcheck)" ;;
+    cargo | compiler | server | client | benchmark | prometheus | shellcheck) "need_$tool" ;;
+    *) die "unknown tool $tool (cargo, compiler, server, client, benchmark, prometheus, shellcheck)" ;;
     esac
 done

@@ -9,11 +9,12 @@ set -eu
 cd "$(dirname "$0")"
 script=$PWD/install-tools.sh
 sandbox=$(mktemp -d)
+root=$sandbox/root
 trap 'rm -rf "$sandbox"' EXIT
 failed=0 passed=0
 
 # The programs that the script itself uses; everything else is missing.
-for program in sh env awk cat rm chmod tee uname; do
+for program in sh env awk cat rm chmod tee uname mkdir; do
     mkdir -p "$sandbox/base"
     ln -s "$(command -v "$program")" "$sandbox/base/$program"
 done
@@ -33,12 +34,16 @@ case " $* " in
 *" redis-server "* | *" redis "*) '"$redis7"' ;;
 *" valkey-server "* | *" valkey "*) '"$valkey8"' ;;
 *" gcc "*) put cc x ;;
+*" prometheus "* | *" /usr/bin/prometheus "*)
+    put prometheus x; put promtool x
+    # As Debian does: a unit, which is enabled.
+    mkdir -p "'$root'/lib/systemd/system"; : >"'$root'/lib/systemd/system/prometheus.service" ;;
 esac'
 
 # begin USER-ID: an empty machine.
 begin() {
-    rm -rf "${sandbox:?}/bin" "$sandbox/log" "$sandbox/policy"
-    mkdir -p "$sandbox/bin"
+    rm -rf "${sandbox:?}/bin" "$sandbox/log" "$root"
+    mkdir -p "$sandbox/bin" "$root/usr/sbin"
     : >"$sandbox/log"
     printf '#!/bin/sh\necho %s\n' "$1" >"$sandbox/bin/id"
     chmod 755 "$sandbox/bin/id"
@@ -47,8 +52,8 @@ begin() {
 # run ARGS: sets `status`, `output` and `log` (without apt-cache: only looking).
 run() {
     status=0
-    output=$(PATH="$sandbox/bin:$sandbox/base" POLICY_RC_D="$sandbox/policy" HOME="$sandbox" CARGO_HOME="$sandbox/cargo" \
-        TIDELINE_REDIS_SERVER="${server:-}" sh "$script" "$@" 2>&1 </dev/null) || status=$?
+    output=$(PATH="$sandbox/bin:$sandbox/base" INSTALL_TOOLS_ROOT="$root" HOME="$sandbox" CARGO_HOME="$sandbox/cargo" \
+        TIDELINE_REDIS_SERVER="${server:-}" TIDELINE_WITHOUT_PROMETHEUS="${without:-}" sh "$script" "$@" 2>&1 </dev/null) || status=$?
     log=$(grep -v '^apt-cache' "$sandbox/log" || true)
 }
 
@@ -76,7 +81,7 @@ apt_stubs 5:7.0.15-1~deb12u6
 run server client
 expect "apt-get, as root" 0 "apt-get update -q
 apt-get install -q -y --no-install-recommends redis-server" "installing redis-server with apt-get"
-if [ -e "$sandbox/policy" ]; then echo "FAILED: policy-rc.d was left behind"; failed=$((failed + 1)); fi
+if [ -e "$root/usr/sbin/policy-rc.d" ]; then echo "FAILED: policy-rc.d was left behind"; failed=$((failed + 1)); fi
 : >"$sandbox/log"
 run server client
 expect "the second run does nothing" 0 "" ""
@@ -89,14 +94,14 @@ expect "apt-get, by sudo" 0 "sudo -n true
 sudo apt-get update -q
 apt-get update -q
 sudo -n true
-sudo tee $sandbox/policy
+sudo tee $root/usr/sbin/policy-rc.d
 sudo -n true
-sudo chmod 755 $sandbox/policy
+sudo chmod 755 $root/usr/sbin/policy-rc.d
 sudo -n true
 sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends redis-server
 apt-get install -q -y --no-install-recommends redis-server
 sudo -n true
-sudo rm -f $sandbox/policy" "installing redis-server"
+sudo rm -f $root/usr/sbin/policy-rc.d" "installing redis-server"
 
 begin 1000
 apt_stubs 5:7.0.15-1~deb12u6
@@ -171,6 +176,44 @@ server=$sandbox/nowhere
 run server
 expect "TIDELINE_REDIS_SERVER names nothing" 1 "" "TIDELINE_REDIS_SERVER"
 server=
+
+begin 0
+apt_stubs x
+stub systemctl
+run prometheus
+expect "Prometheus, whose service is not left enabled" 0 "apt-get update -q
+apt-get install -q -y --no-install-recommends prometheus
+systemctl disable prometheus.service" "the package's service prometheus is neither running nor enabled"
+: >"$sandbox/log"
+run prometheus
+expect "Prometheus is here" 0 "" ""
+
+# With systemd at work, and a service that was there before: it stays as it is.
+begin 0
+apt_stubs x
+stub systemctl
+mkdir -p "$root/run/systemd/system" "$root/lib/systemd/system"
+: >"$root/lib/systemd/system/redis-server.service"
+run prometheus
+expect "a service is stopped, another left alone" 0 "apt-get update -q
+apt-get install -q -y --no-install-recommends prometheus
+systemctl stop prometheus.service
+systemctl disable prometheus.service" "prometheus is neither running"
+
+begin 0
+stub dnf "$manager_body"
+run prometheus
+expect "Prometheus by what is in its package" 0 "dnf install -y -q /usr/bin/prometheus" ""
+
+begin 0
+stub apk 'exit 1'
+run prometheus
+expect "no Prometheus to be had" 1 "apk add --no-cache --quiet prometheus" "TIDELINE_WITHOUT_PROMETHEUS=1"
+without=1
+: >"$sandbox/log"
+run prometheus
+expect "without Prometheus" 0 "" ""
+without=
 
 begin 0
 run cargo

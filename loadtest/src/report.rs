@@ -29,6 +29,14 @@ pub(crate) fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))
 }
 
+/// Writes a result as a page with charts, and tells where it can be opened.
+pub(crate) fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
+    write(file, page)?;
+    let address = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    println!("With charts, to be opened in any browser: file://{}", address.display());
+    Ok(())
+}
+
 /// A row for each kind of operation.
 pub(crate) fn operations(rows: &[(&'static str, Summary)]) -> Table {
     let mut table = new_table();

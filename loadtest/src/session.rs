@@ -162,7 +162,7 @@ impl Perform<Op> for Session {
 }
 
 /// A kind of error as reports name it.
-fn kind(error: &tideline::Error) -> String {
+pub(crate) fn kind(error: &tideline::Error) -> String {
     tracing::debug!("{error}");
     format!("{:?}", error.kind()).to_lowercase()
 }

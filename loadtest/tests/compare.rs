@@ -87,6 +87,9 @@ fn a_small_comparison_ends_well_in_its_table_json_and_page_and_can_be_forecast()
         "7",
         "--scenario",
         scenario.to_str().unwrap(),
+        // As by `make run ARGS="--html FILE"`: the last one counts.
+        "--html",
+        "/nowhere/compare.html",
         "--html",
         page.to_str().unwrap(),
     ];
@@ -98,6 +101,7 @@ fn a_small_comparison_ends_well_in_its_table_json_and_page_and_can_be_forecast()
     assert_eq!([&json["seed"], &json["accounts"]], [7, 120]);
     check_rows(&json["rows"]);
     assert_eq!(json["verdicts"].as_array().map(Vec::len), Some(2));
+    assert!(told.contains(&format!("file://{}", page.display())), "{told}");
     let page = std::fs::read_to_string(&page).unwrap();
     assert!(page.contains("</svg>") && !page.contains("http"), "it needs nothing from elsewhere");
 

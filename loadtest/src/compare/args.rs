@@ -53,7 +53,8 @@ pub(crate) struct CompareArgs {
     #[serde(skip)]
     pub(crate) json: Option<PathBuf>,
     /// Also write the result to this file as one page with charts, for any browser
-    #[arg(long, value_name = "FILE")]
+    // The last one counts: `make run` names one before whatever was typed.
+    #[arg(long, value_name = "FILE", overrides_with = "html")]
     #[serde(skip)]
     pub(crate) html: Option<PathBuf>,
 }

@@ -36,7 +36,7 @@ pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<bool> {
     left?;
     report::tell(&outcome, args.json.as_deref())?;
     if let Some(file) = &args.html {
-        report::write(file, &page::of(&outcome))?;
+        report::write_page(file, &page::of(&outcome))?;
     }
     Ok(outcome.is_right())
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use clap::{Args, value_parser};
 use serde::Serialize;
 use tideline::Engine;
@@ -15,9 +16,10 @@ use tideline::post::Draft;
 use crate::arrivals::Arrivals;
 use crate::bench::Bench;
 use crate::drive::{self, Perform};
-use crate::fanout::{System as _, Tideline, drawn_homes};
+use crate::fanout::{self, System as _, Tideline, drawn_homes};
 use crate::members::account_id;
 use crate::report;
+use crate::session::kind;
 use crate::tally::Tally;
 use crate::target::PRIMARIES;
 use outcome::Outcome;
@@ -25,10 +27,9 @@ use outcome::Outcome;
 /// The large account, and the first small one.
 const LARGE: u64 = 0;
 const FIRST_SMALL: u64 = 1;
-/// Homes beyond those of the large account's followers.
-const BACKGROUND: u64 = 10_000;
-/// A post is given up after this long.
-const POST_MAX: Duration = Duration::from_secs(120);
+/// A small post is given up after this long, and a large one after that.
+const SMALL_MAX: Duration = Duration::from_secs(120);
+const LARGE_MAX: Duration = Duration::from_secs(600);
 const AT_ONCE: u32 = 10_000;
 
 /// Small posts going on while one of a million deliveries runs: how long they take until everybody has them, with it and
@@ -39,18 +40,21 @@ pub(crate) struct FairnessArgs {
     #[arg(long, default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1_000..=5_000_000))]
     followers: u64,
     /// Followers of each small account
-    #[arg(long, default_value_t = 200, value_parser = value_parser!(u64).range(1..=10_000))]
+    #[arg(long, default_value_t = 200, value_parser = value_parser!(u64).range(1..=1_000))]
     small_followers: u64,
     /// Small accounts
     #[arg(long, default_value_t = 200, value_parser = value_parser!(u64).range(1..=100_000))]
     small_accounts: u64,
+    /// Homes beyond those of the large account's followers, just as full; small accounts have followers among all
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(0..=5_000_000))]
+    background_homes: u64,
     /// Small posts that fall due in a second
     #[arg(long, default_value_t = 50, value_parser = value_parser!(u32).range(1..=10_000))]
     rate: u32,
-    /// How long small posts go on alone, and how often: so often the large account posts, too
+    /// How long small posts go on alone in each round; beside a large one as long as that takes
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=600))]
     seconds: u32,
-    /// How often
+    /// Rounds: so often the large account posts
     #[arg(long, default_value_t = 3, value_parser = value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// The same seed draws the same followers [default: a new one each time, shown]
@@ -63,47 +67,68 @@ pub(crate) struct FairnessArgs {
     json: Option<PathBuf>,
 }
 
+impl FairnessArgs {
+    fn homes(&self) -> u64 {
+        self.followers + self.background_homes
+    }
+}
+
 /// Small posts, and how long they take.
 struct Small {
     engine: Engine,
     accounts: u64,
+    followers: u64,
     alone: Tally,
     beside: Tally,
-    is_beside: AtomicBool,
+}
+
+/// A post that falls due.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    number: u64,
+    /// While a large one is under way.
+    is_beside: bool,
 }
 
 impl Small {
-    async fn post(&self, author: u64) -> anyhow::Result<u64> {
-        let mut published = self.engine.publish(account_id(author)?, &Draft::text("a post")).await?;
-        Ok(published.delivery.all().await?.delivered)
-    }
-
-    fn tally(&self) -> &Tally {
-        if self.is_beside.load(Ordering::Relaxed) { &self.beside } else { &self.alone }
+    fn tally(&self, due: Due) -> &Tally {
+        if due.is_beside { &self.beside } else { &self.alone }
     }
 }
 
-impl Perform<u64> for Small {
-    async fn perform(&self, number: u64, due: Instant) {
-        // Counted where it began.
-        let tally = self.tally();
-        let posted = tokio::time::timeout(POST_MAX, self.post(FIRST_SMALL + number % self.accounts)).await;
+impl Perform<Due> for Small {
+    async fn perform(&self, due: Due, at: Instant) {
+        let author = FIRST_SMALL + due.number % self.accounts;
+        let posted = tokio::time::timeout(SMALL_MAX, post(&self.engine, author)).await;
         let error = match posted {
-            Ok(Ok(_)) => None,
-            Ok(Err(e)) => Some(format!("{e}")),
+            Ok(Ok(reached)) if reached == self.followers => None,
+            Ok(Ok(reached)) => Some(format!("reached_{reached}")),
+            Ok(Err(e)) => Some(kind(&e)),
             Err(_) => Some("given_up".to_owned()),
         };
-        tally.ended(due.elapsed(), error);
+        self.tally(due).ended(at.elapsed(), error);
     }
 
-    fn dropped(&self, _: &u64) {
-        self.tally().dropped();
+    fn dropped(&self, due: &Due) {
+        self.tally(*due).dropped();
     }
+}
+
+/// Posts, and waits until everybody has it. Tells how many that are.
+async fn post(engine: &Engine, author: u64) -> tideline::Result<u64> {
+    let mut published = engine.publish(account_id(author)?, &Draft::text("a post")).await?;
+    Ok(published.delivery.all().await?.delivered)
 }
 
 /// Runs the test; true if every post has reached everybody.
 pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<bool> {
     let seed = args.seed.unwrap_or_else(rand::random);
+    anyhow::ensure!(
+        args.small_followers <= args.homes(),
+        "--small-followers {} are more than there are homes: --followers and --background-homes",
+        args.small_followers
+    );
+    fanout::check_memory(args.homes(), args.followers + args.small_accounts * args.small_followers)?;
     let bench = Bench::open(&[], PRIMARIES, 0).await?;
     let outcome = Box::pin(measure(&args, &bench, seed)).await;
     let closed = bench.close().await;
@@ -114,7 +139,7 @@ pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<bool> {
 }
 
 async fn measure(args: &FairnessArgs, bench: &Bench, seed: u64) -> anyhow::Result<Outcome> {
-    let homes = args.followers + BACKGROUND;
+    let homes = args.homes();
     eprintln!("Filling {homes} homes; seed {seed}.");
     let system = Tideline::open(bench).await?;
     system.fill(homes).await?;
@@ -125,36 +150,54 @@ async fn measure(args: &FairnessArgs, bench: &Bench, seed: u64) -> anyhow::Resul
     let small = Arc::new(Small {
         engine: system.engine(),
         accounts: args.small_accounts,
+        followers: args.small_followers,
         alone: Tally::new(),
         beside: Tally::new(),
-        is_beside: false.into(),
     });
     // Not measured: what is new is dearer.
-    small.post(LARGE).await?;
+    large(&small.engine, args.followers).await?;
     let mut large_s = Vec::new();
     for round in 0..args.rounds {
+        eprintln!("Round {} of {}.", round + 1, args.rounds);
         let alone = Duration::from_secs(args.seconds.into());
-        go_on(&small, args, alone, seed ^ u64::from(round)).await?;
-        small.is_beside.store(true, Ordering::Relaxed);
-        let began = Instant::now();
+        let seed = seed ^ u64::from(round) << 1;
+        go_on(&small, args.rate, seed, alone, None).await?;
+        let is_over = Arc::new(AtomicBool::new(false));
         let large = async {
-            let delivered = small.post(LARGE).await?;
-            anyhow::ensure!(delivered == args.followers, "the large post has reached {delivered}");
-            Ok(began.elapsed())
+            let took = large(&small.engine, args.followers).await;
+            is_over.store(true, Ordering::Relaxed);
+            took
         };
-        // About as long as the large one takes; what is due later than that is left out.
-        let longest = large_s.last().map_or(alone, |seconds| Duration::from_secs_f64(*seconds));
-        let (large, small_ones) = tokio::join!(large, go_on(&small, args, longest, seed ^ u64::from(!round)));
-        small_ones?;
+        let beside = go_on(&small, args.rate, seed ^ 1, LARGE_MAX, Some(is_over.clone()));
+        let (large, beside) = tokio::join!(large, beside);
+        beside?;
         large_s.push(large?.as_secs_f64());
-        small.is_beside.store(false, Ordering::Relaxed);
     }
     Outcome::new(args, seed, &large_s, small.alone.summary(), small.beside.summary())
 }
 
-/// Small posts for a while.
-async fn go_on(small: &Arc<Small>, args: &FairnessArgs, length: Duration, seed: u64) -> anyhow::Result<()> {
-    let due = Arrivals::new(args.rate, u32::MAX, seed).take_while(move |at| *at < length);
-    drive::open(small, due.zip(0..), length, AT_ONCE, POST_MAX).await?;
+/// A post of the large account: how long until its last delivery.
+async fn large(engine: &Engine, followers: u64) -> anyhow::Result<Duration> {
+    let began = Instant::now();
+    let posted = tokio::time::timeout(LARGE_MAX, post(engine, LARGE)).await;
+    let reached = posted.context("the large post has not reached everybody in ten minutes")??;
+    anyhow::ensure!(reached == followers, "the large post has reached {reached} of {followers}");
+    Ok(began.elapsed())
+}
+
+/// Small posts for so long at most; beside a large one until that is over.
+async fn go_on(
+    small: &Arc<Small>,
+    rate: u32,
+    seed: u64,
+    longest: Duration,
+    is_over: Option<Arc<AtomicBool>>,
+) -> anyhow::Result<()> {
+    let is_beside = is_over.is_some();
+    let goes_on = move || is_over.as_ref().is_none_or(|is_over| !is_over.load(Ordering::Relaxed));
+    // Asked one post ahead: its time has not come yet.
+    let due = Arrivals::new(rate, u32::MAX, seed).take_while(move |at| *at < longest && goes_on());
+    let posts = due.zip(0..).map(move |(at, number)| (at, Due { number, is_beside }));
+    drive::open(small, posts, longest, AT_ONCE, SMALL_MAX).await?;
     Ok(())
 }

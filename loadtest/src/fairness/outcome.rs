@@ -21,9 +21,9 @@ pub(super) struct Outcome {
     /// Of small posts, from when they were due to their last delivery.
     alone: Summary,
     beside_large: Summary,
-    /// How many times as long small posts take.
-    p50_ratio: f64,
-    p99_ratio: f64,
+    /// How many times as long small posts take; `None`: none fell due, here or there.
+    p50_ratio: Option<f64>,
+    p99_ratio: Option<f64>,
 }
 
 impl Outcome {
@@ -34,7 +34,9 @@ impl Outcome {
         alone: Summary,
         beside_large: Summary,
     ) -> anyhow::Result<Self> {
-        let ratio = |with: u64, without: u64| report::count(with) / report::count(without.max(1));
+        let is_known = [&alone, &beside_large].iter().all(|summary| summary.counts.scheduled() > 0);
+        let ratio =
+            |with: u64, without: u64| is_known.then(|| report::count(with) / report::count(without.max(1)));
         Ok(Self {
             command: "fairness",
             settings: args.clone(),
@@ -57,10 +59,12 @@ impl fmt::Display for Outcome {
         let rows = [("alone", self.alone.clone()), ("beside the large post", self.beside_large.clone())];
         writeln!(f, "Small posts, from when they were due to their last delivery; seed {}", self.seed)?;
         writeln!(f, "{}", report::operations(&rows))?;
-        writeln!(
-            f,
-            "The large post took {:.1} s. Beside it small ones take {:.1} times as long (p50), {:.1} times (p99).",
-            self.large_post_seconds, self.p50_ratio, self.p99_ratio
-        )
+        write!(f, "The large post took {:.2} s. ", self.large_post_seconds)?;
+        match (self.p50_ratio, self.p99_ratio) {
+            (Some(p50), Some(p99)) => {
+                writeln!(f, "Beside it small ones take {p50:.1} times as long (p50), {p99:.1} times (p99).")
+            }
+            _ => writeln!(f, "Too short to tell: no small post fell due meanwhile."),
+        }
     }
 }

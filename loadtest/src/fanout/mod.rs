@@ -30,6 +30,7 @@ use crate::report;
 use crate::target::PRIMARIES;
 pub(crate) use args::FanoutArgs;
 use measure::Turn;
+pub(crate) use memory::check_ours as check_memory;
 use outcome::Outcome;
 use system::Kind;
 pub(crate) use system::System;
@@ -77,14 +78,20 @@ pub(crate) struct FollowersCost {
 }
 
 /// Posts of accounts with so many followers, with the engine alone.
-pub(crate) async fn cost_of_ours(followers: u64, seed: u64) -> anyhow::Result<FollowersCost> {
+pub(crate) async fn cost_of_ours(
+    followers: u64,
+    deliveries: u64,
+    seed: u64,
+) -> anyhow::Result<FollowersCost> {
     #[derive(Debug, clap::Parser)]
     struct Typed {
         #[command(flatten)]
         args: FanoutArgs,
     }
-    let typed =
-        format!("fanout --followers {followers} --background-homes 20000 --systems tideline --rounds 3");
+    let typed = format!(
+        "fanout --followers {followers} --round-deliveries {deliveries} --background-homes 20000 --systems tideline \
+         --rounds 3"
+    );
     let Typed { args } = clap::Parser::try_parse_from(typed.split(' '))?;
     args.check()?;
     let world = World::new(&args, seed);

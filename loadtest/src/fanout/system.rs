@@ -8,6 +8,7 @@ use super::books_cluster_client::BooksClusterClient;
 use super::books_per_node::BooksPerNode;
 use super::deliveries::Deliveries;
 use super::list::MisskeyList;
+use super::memory::bytes_per_home;
 use super::tideline::{HOME_POSTS, Tideline};
 use crate::bench::Bench;
 
@@ -102,7 +103,7 @@ impl Kind {
         match self {
             Self::BooksClusterClient | Self::BooksPerNode if cap <= LISTPACK_ENTRIES => 200 + 24 * cap,
             Self::BooksClusterClient | Self::BooksPerNode => 200 + 132 * cap,
-            Self::List | Self::Tideline => 300 + 21 * cap,
+            Self::List | Self::Tideline => bytes_per_home(cap),
         }
     }
 

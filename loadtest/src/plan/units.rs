@@ -70,12 +70,14 @@ impl Units {
     pub(crate) fn read(file: &Path) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         struct Scale {
-            units: Units,
+            units: Option<Units>,
         }
         let text =
             std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
         let scale: Scale = serde_json::from_str(&text)
             .with_context(|| format!("{} is no result of `loadtest scale --json`", file.display()))?;
-        Ok(scale.units)
+        scale
+            .units
+            .with_context(|| format!("{} has no units: they were left out of that run", file.display()))
     }
 }

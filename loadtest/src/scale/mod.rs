@@ -5,25 +5,47 @@ mod outcome;
 mod phases;
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use clap::{Args, value_parser};
+use clap::{Args, ValueEnum, value_parser};
 use serde::Serialize;
 
 use crate::fanout;
 use crate::report;
 use outcome::Outcome;
-use phases::{At, Network};
+use phases::Network;
+
+/// After this long nothing more is begun: what is missing is left out, and it says so.
+const LONGEST: Duration = Duration::from_secs(30 * 60);
+
+/// What can be measured by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Part {
+    /// The same load per primary on more and more primaries
+    Primaries,
+    /// Posts to more and more followers
+    Followers,
+    /// What one of each thing costs
+    Units,
+}
 
 /// The same load per primary on 1, 3, 6 and 9 primaries, and posts to 1,000 and up to millions of followers: what a delivery
 /// and a page cost; and the costs that `plan --units` takes.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct ScaleArgs {
+    /// Only these, separated by commas
+    #[arg(long, value_name = "PART,...", value_enum, value_delimiter = ',', default_values_t = Part::value_variants().to_vec())]
+    parts: Vec<Part>,
     /// Clusters of so many primaries
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 3, 6, 9], value_parser = value_parser!(u16).range(1..=32))]
     primaries: Vec<u16>,
-    /// Followers of the accounts whose posts are measured on three primaries; none with an empty list
+    /// Followers of the accounts whose posts are measured on three primaries
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000, 1_000_000], value_parser = value_parser!(u64).range(1..=5_000_000))]
     followers: Vec<u64>,
+    /// Deliveries of a round of these posts, at least
+    #[arg(long, default_value_t = 50_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
+    deliveries: u64,
     /// Accounts for each primary
     #[arg(long, default_value_t = 1_000, value_parser = value_parser!(u32).range(200..=100_000))]
     accounts: u32,
@@ -63,18 +85,40 @@ impl ScaleArgs {
     }
 }
 
+/// What there is still time for.
+struct Clock(Instant);
+
+impl Clock {
+    /// Whether to begin this; says so, if it is too late.
+    fn allows(&self, what: &str) -> bool {
+        let is_early = self.0.elapsed() < LONGEST;
+        if is_early {
+            eprintln!("{what}, {:.0} s after the start.", self.0.elapsed().as_secs_f64());
+        } else {
+            eprintln!("{} minutes are over. Left out: {what}.", LONGEST.as_secs() / 60);
+        }
+        is_early
+    }
+}
+
 /// Runs the test; true if everything was carried out.
 pub(crate) async fn run(args: ScaleArgs) -> anyhow::Result<bool> {
     let seed = args.seed.unwrap_or_else(rand::random);
+    let clock = Clock(Instant::now());
+    let has = |part| args.parts.contains(&part);
     let mut points = Vec::new();
-    for primaries in &args.primaries {
-        let at = At::open(args.network(*primaries, true), seed).await?;
-        points.push(phases::point(at).await?);
+    for primaries in args.primaries.iter().copied().filter(|_| has(Part::Primaries)) {
+        if clock.allows(&format!("The load on {primaries} primaries")) {
+            points.push(phases::point(&args, primaries, seed).await?);
+        }
     }
-    let units = phases::units(&args, seed).await?;
+    let wants_units = has(Part::Units) && clock.allows("What one of each thing costs");
+    let units = if wants_units { Some(phases::units(&args, seed).await?) } else { None };
     let mut followers = Vec::new();
-    for count in &args.followers {
-        followers.push(fanout::cost_of_ours(*count, seed).await?);
+    for count in args.followers.iter().copied().filter(|_| has(Part::Followers)) {
+        if clock.allows(&format!("Posts to {count} followers")) {
+            followers.push(fanout::cost_of_ours(count, args.deliveries, seed).await?);
+        }
     }
     let outcome = Outcome::new(&args, seed, points, followers, units);
     report::tell(&outcome, args.json.as_deref())?;

@@ -18,7 +18,7 @@ pub(super) struct Outcome {
     seed: u64,
     points: Vec<Point>,
     followers: Vec<FollowersCost>,
-    units: Units,
+    units: Option<Units>,
 }
 
 impl Outcome {
@@ -27,7 +27,7 @@ impl Outcome {
         seed: u64,
         points: Vec<Point>,
         followers: Vec<FollowersCost>,
-        units: Units,
+        units: Option<Units>,
     ) -> Self {
         Self { command: "scale", settings: args.clone(), seed, points, followers, units }
     }
@@ -78,11 +78,14 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "The same load per primary; seed {}\n{}", self.seed, self.points_table())?;
+        writeln!(f, "Seed {}", self.seed)?;
+        if !self.points.is_empty() {
+            writeln!(f, "The same load per primary\n{}", self.points_table())?;
+        }
         if !self.followers.is_empty() {
             writeln!(f, "Posts to so many followers, on three primaries\n{}", self.followers_table())?;
         }
-        let units = &self.units;
+        let Some(units) = &self.units else { return Ok(()) };
         writeln!(f, "One of each thing, CPU us of servers and client:")?;
         for (name, [server, client]) in [
             ("a post, without its deliveries", units.publish_us),

@@ -83,40 +83,40 @@ impl Cost {
 }
 
 /// A network on its servers.
-pub(super) struct At {
-    network: Network,
+struct At<'a> {
+    bench: &'a Bench,
     scenario: Scenario,
-    bench: Bench,
     graph: Arc<Graph>,
     field: Field,
     seed: u64,
 }
 
-impl At {
-    pub(super) async fn open(network: Network, seed: u64) -> anyhow::Result<Self> {
-        Self::open_as(network, Contestant::PushOnly, seed).await
-    }
-
-    async fn open_as(network: Network, contestant: Contestant, seed: u64) -> anyhow::Result<Self> {
+impl<'a> At<'a> {
+    async fn load(
+        bench: &'a Bench,
+        network: Network,
+        contestant: Contestant,
+        seed: u64,
+    ) -> anyhow::Result<Self> {
         let scenario = network.scenario()?;
-        let bench = Bench::open(&[], network.primaries, 0).await?;
         let graph = Arc::new(scenario.graph.make(seed)?);
         let workload = Workload::new(graph.clone(), &scenario.activity, &scenario.mix, seed);
-        let mut field = Field::load(&bench, &scenario, &[contestant], graph.clone(), &workload).await?;
-        field.prepare(&bench, &scenario, &workload).await?;
-        Ok(Self { network, scenario, bench, graph, field, seed })
+        let mut field = Field::load(bench, &scenario, &[contestant], graph.clone(), &workload).await?;
+        field.prepare(bench, &scenario, &workload).await?;
+        Ok(Self { bench, scenario, graph, field, seed })
     }
 
     /// What one of these costs.
     async fn cost(&mut self, mix: Mix) -> anyhow::Result<Cost> {
         let mut workload = Workload::new(self.graph.clone(), &self.scenario.activity, &mix, self.seed);
-        let measured = self.field.measure(&self.bench, &self.scenario, &mut workload, self.seed).await?;
+        let measured = self.field.measure(self.bench, &self.scenario, &mut workload, self.seed).await?;
         Cost::of(measured.first().context("nothing was measured")?)
     }
 
-    async fn close(self) -> anyhow::Result<()> {
+    /// Empties the servers for the next one.
+    async fn leave(self) -> anyhow::Result<()> {
         drop(self.field);
-        self.bench.close().await
+        self.bench.empty().await
     }
 }
 
@@ -136,37 +136,56 @@ pub(super) struct Point {
     pub(super) read: Cost,
 }
 
+/// Starts a cluster for some work, and removes it however that ends.
+async fn on_cluster<T>(
+    primaries: u16,
+    work: impl AsyncFnOnce(&Bench) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let bench = Bench::open(&[], primaries, 0).await?;
+    let found = work(&bench).await;
+    let closed = bench.close().await;
+    let found = found?;
+    closed?;
+    Ok(found)
+}
+
 /// A delivery, the post's own part included, and a page.
-pub(super) async fn point(mut at: At) -> anyhow::Result<Point> {
-    let delivery = at.cost(posts()).await?.by(at.network.mean.into());
-    let read = at.cost(reads()).await?;
-    let primaries = at.network.primaries;
-    at.close().await?;
-    Ok(Point { primaries, delivery, read })
+pub(super) async fn point(args: &ScaleArgs, primaries: u16, seed: u64) -> anyhow::Result<Point> {
+    on_cluster(primaries, async |bench| {
+        let mut at = At::load(bench, args.network(primaries, true), Contestant::PushOnly, seed).await?;
+        let delivery = at.cost(posts()).await?.by(args.mean.into());
+        let read = at.cost(reads()).await?;
+        Ok(Point { primaries, delivery, read })
+    })
+    .await
 }
 
 /// What one of each thing costs, on three primaries. What is not measured is as it was for docs/benchmarks.md.
 pub(super) async fn units(args: &ScaleArgs, seed: u64) -> anyhow::Result<Units> {
+    on_cluster(PRIMARIES, async |bench| units_on(bench, args, seed).await).await
+}
+
+async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64) -> anyhow::Result<Units> {
     let mean = f64::from(args.mean);
     let network = args.network(PRIMARIES, true);
+    let pushed = async |network| At::load(bench, network, Contestant::PushOnly, seed).await;
 
-    let mut lonely = At::open(Network { mean: 1, active: false, ..network }, seed).await?;
+    let mut lonely = pushed(Network { mean: 1, active: false, ..network }).await?;
     let one_asleep = lonely.cost(posts()).await?;
-    lonely.close().await?;
+    lonely.leave().await?;
 
-    let mut asleep = At::open(Network { active: false, ..network }, seed).await?;
+    let mut asleep = pushed(Network { active: false, ..network }).await?;
     let all_asleep = asleep.cost(posts()).await?;
-    asleep.close().await?;
+    asleep.leave().await?;
 
-    let mut awake = At::open(network, seed).await?;
+    let mut awake = pushed(network).await?;
     let all_awake = awake.cost(posts()).await?;
     let read = awake.cost(reads()).await?;
     let follow = awake.cost(Mix { subscribe: 1.0, ..Mix::default() }).await?;
-    awake.close().await?;
+    awake.leave().await?;
 
-    let mut pulled = At::open_as(network, Contestant::PullOnly, seed).await?;
+    let mut pulled = At::load(bench, network, Contestant::PullOnly, seed).await?;
     let read_pulled = pulled.cost(reads()).await?;
-    pulled.close().await?;
 
     let skipped = all_asleep.beyond(one_asleep, mean - 1.0);
     let publish = [0, 1].map(|side| (one_asleep.sides()[side] - skipped[side]).max(0.0));

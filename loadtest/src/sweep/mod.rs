@@ -74,7 +74,7 @@ pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<bool> {
     left?;
     report::tell(&outcome, args.compare.json.as_deref())?;
     if let Some(file) = &args.compare.html {
-        report::write(file, &page::of(&outcome))?;
+        report::write_page(file, &page::of(&outcome))?;
     }
     Ok(outcome.is_right())
 }
