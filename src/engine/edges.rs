@@ -55,9 +55,10 @@ impl Engine {
         self.toggle(account, other, Toggle::Hide, false).await
     }
 
-    /// Who waits for a locked account's answer; up to a thousand, in no order.
+    /// Who waits for a locked account's answer, by their ids. With what they show of themselves, page by page:
+    /// [`Social::follow_requests`](crate::Social::follow_requests).
     pub async fn follow_requests(&self, account: AccountId) -> Result<Vec<AccountId>> {
-        graph::waiting(&self.context, account).await
+        Ok(graph::waiting(&self.context, account).await?.into_iter().collect())
     }
 
     /// Says yes to a request. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is none (any more).
