@@ -49,14 +49,14 @@ pub use engine::{
 pub use error::{Error, ErrorKind, Result};
 pub use fanout::{Delivery, DeliveryProgress, FanoutState};
 pub use fsck::{FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
-pub use graph::Followed;
+pub use graph::{Followed, Relationship};
 pub use ids::{AccountId, PostId};
 pub use moderation::{
     Moderation, NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, Report,
     ReportCategory, ReportId, ReportQuery,
 };
 pub use modes::{CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
-pub use settings::{Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName};
+pub use settings::{ASKED_MAX, Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName};
 pub use social::{
     ANCESTORS_MAX, AccountList, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery, PostList, Social,
 };

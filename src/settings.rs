@@ -8,6 +8,16 @@ use crate::modes::{CostModel, Policy, PullOnly, PushOnly, Threshold};
 
 /// Longest page of a timeline.
 pub const PAGE_LEN_MAX: usize = 100;
+/// Most posts, or accounts, asked about in one call.
+pub const ASKED_MAX: usize = 100;
+
+/// Refuses a question about too many posts or accounts.
+pub(crate) fn check_asked(count: usize, what: &str) -> Result<()> {
+    if count <= ASKED_MAX {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{count} {what} at once: up to {ASKED_MAX}, the others in another call")))
+}
 
 /// What has happened when a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -41,11 +41,10 @@ fn small_posts_are_counted_alone_and_beside_a_large_one() {
     assert!(output.status.success(), "{told}");
     assert!(told.contains("beside the large post") && told.contains("The large post took"), "{told}");
     let json = read(&file);
-    assert_eq!([&json["command"], &json["seed"], &json["settings"]["followers"]], [
-        &json!("fairness"),
-        &json!(7),
-        &json!(8000)
-    ]);
+    assert_eq!(
+        [&json["command"], &json["seed"], &json["settings"]["followers"]],
+        [&json!("fairness"), &json!(7), &json!(8000)]
+    );
     assert!(json["large_post_seconds"].as_f64().unwrap() > 0.0);
     for part in ["alone", "beside_large"] {
         let part = &json[part];
@@ -83,7 +82,10 @@ fn a_small_run_tells_what_deliveries_and_pages_cost() {
     let output = loadtest(line, &[&file]);
     let told = told(&output);
     assert!(output.status.success(), "{told}");
-    assert!(told.contains("The same load per primary") && told.contains("Posts to so many followers"), "{told}");
+    assert!(
+        told.contains("The same load per primary") && told.contains("Posts to so many followers"),
+        "{told}"
+    );
     let json = read(&file);
     assert_eq!([&json["command"], &json["seed"], &json["units"]], [&json!("scale"), &json!(7), &Value::Null]);
     let points = json["points"].as_array().unwrap();
@@ -98,7 +100,9 @@ fn a_small_run_tells_what_deliveries_and_pages_cost() {
     }
     let followers = &json["followers"][0];
     assert_eq!(followers["followers"], 1000);
-    assert!(followers["server_us"].as_f64().unwrap() > 0.0 && followers["last_seconds"].as_f64().unwrap() > 0.0);
+    assert!(
+        followers["server_us"].as_f64().unwrap() > 0.0 && followers["last_seconds"].as_f64().unwrap() > 0.0
+    );
     assert!(json["followers"][1].is_null());
 
     // There are no units in it.
@@ -112,7 +116,8 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
     let dir = tempfile::tempdir().unwrap();
     let [scale, run, plan, check, scenario] =
         ["scale.json", "run.json", "plan.json", "check.json", "run.toml"].map(|name| dir.path().join(name));
-    let line = "scale --parts units --accounts 200 --mean 10 --at-once 16 --rounds 2 --round-seconds 1 --json FILE";
+    let line =
+        "scale --parts units --accounts 200 --mean 10 --at-once 16 --rounds 2 --round-seconds 1 --json FILE";
     let output = loadtest(line, &[&scale]);
     assert!(output.status.success(), "{}", told(&output));
     let units = &read(&scale)["units"];
@@ -121,7 +126,10 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
         assert!(sides.len() == 2 && sides.iter().all(|us| *us >= 0.0), "{name}: {units:#}");
     }
     let both = |name: &str| units[name][0].as_f64().unwrap() + units[name][1].as_f64().unwrap();
-    assert!(both("publish_us") > 0.0 && both("read_us") > 0.0 && both("follow_us") > both("read_us"), "{units:#}");
+    assert!(
+        both("publish_us") > 0.0 && both("read_us") > 0.0 && both("follow_us") > both("read_us"),
+        "{units:#}"
+    );
 
     let output = loadtest("plan --users 1M --units FILE --json FILE", &[&scale, &plan]);
     assert!(output.status.success(), "{}", told(&output));

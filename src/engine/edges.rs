@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::error::Result;
-use crate::graph::{self, Followed, Toggle};
+use crate::graph::{self, Followed, Relationship, Toggle};
 use crate::ids::AccountId;
 use crate::sharded::{Checkpoint, Common, Order, Page as SetPage};
 
@@ -55,9 +55,10 @@ impl Engine {
         self.toggle(account, other, Toggle::Hide, false).await
     }
 
-    /// Who waits for a locked account's answer; up to a thousand, in no order.
+    /// Who waits for a locked account's answer, by their ids. With what they show of themselves, page by page:
+    /// [`Social::follow_requests`](crate::Social::follow_requests).
     pub async fn follow_requests(&self, account: AccountId) -> Result<Vec<AccountId>> {
-        graph::waiting(&self.context, account).await
+        Ok(graph::waiting(&self.context, account).await?.into_iter().collect())
     }
 
     /// Says yes to a request. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is none (any more).
@@ -75,6 +76,18 @@ impl Engine {
     /// Whether `reader` follows `author`.
     pub async fn is_following(&self, reader: AccountId, author: AccountId) -> Result<bool> {
         Ok(self.context.following(reader)?.score(&author).await?.is_some())
+    }
+
+    /// How an account stands to others: up to [`ASKED_MAX`](crate::ASKED_MAX), in their order, in two batches. `None`:
+    /// there is no such account (any more). For the account itself: whom it hides from, asks or mutes others needn't know.
+    ///
+    /// What was acknowledged shows. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): the account itself isn't there.
+    pub async fn relationships(
+        &self,
+        account: AccountId,
+        others: &[AccountId],
+    ) -> Result<Vec<Option<Relationship>>> {
+        graph::relationships(&self.context, account, others).await
     }
 
     /// Whether each follows the other.

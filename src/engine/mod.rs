@@ -31,8 +31,9 @@ use crate::error::{Error, Result};
 use crate::fanout;
 use crate::fsck::{self, FsckOptions, FsckProgress, FsckReport};
 use crate::graph;
-use crate::ids::AccountId;
+use crate::ids::{AccountId, PostId};
 use crate::modes::{Policy, keep_judging};
+use crate::post::PostRef;
 use crate::settings::{Acknowledge, EngineSettings};
 use crate::store::Store;
 use crate::timeline::{self, OwnCaches, Page, PostFilter, Query, View};
@@ -200,9 +201,19 @@ impl Engine {
         fanout::end_lease(&self.context).await?;
         Ok(self.context.tasks.len())
     }
+
     /// What a reader may see.
     pub(crate) async fn view(&self, reader: AccountId) -> Result<View<'_>> {
         View::new(&self.context, self.filter.as_deref(), reader).await
+    }
+
+    /// The same, of posts by their ids: those that are there, whoever may see them.
+    pub(crate) async fn view_of(
+        &self,
+        reader: AccountId,
+        posts: &[PostId],
+    ) -> Result<(View<'_>, Vec<PostRef>)> {
+        View::of_posts(&self.context, self.filter.as_deref(), reader, posts).await
     }
 
     /// Waits for the replicas if the settings say so.

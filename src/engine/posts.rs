@@ -18,7 +18,7 @@ use crate::meters;
 use crate::post::layout::{VISIBILITY_OFFSET, VISIBILITY_UNSAID};
 use crate::post::{Audience, Draft, Edit, Post, PostRef, Visibility};
 use crate::sharded::PieceAt;
-use crate::timeline::View;
+use crate::timeline::{self, View};
 
 /// Homes that have a post when it is acknowledged as "first".
 const FIRST_HOMES: u64 = 1_000;
@@ -363,7 +363,9 @@ impl Engine {
         Err(edited_always(id))
     }
 
-    /// Deletes a post, for good. Only its author may. What is deleted already is deleted.
+    /// Deletes a post, for good. What is deleted already is deleted, as far back as its author's outbox goes.
+    ///
+    /// [`ErrorKind::NotFound`]: it is not one of the author's posts. That doesn't tell whether it is somebody else's.
     pub async fn delete(&self, author: AccountId, id: PostId) -> Result<()> {
         let context = &self.context;
         let buckets = context.keys().buckets();
@@ -371,9 +373,14 @@ impl Engine {
             return Err(no_post(id));
         }
         for _ in 0..TRIES_MAX {
-            let (post, epoch) = self.stored(id).await?;
-            // An earlier sending may have deleted it; that may not be on replicas yet.
-            let Some(post) = post else { return self.acknowledged(epoch).await };
+            let Some(post) = self.stored(id).await?.0 else {
+                let (is_its_own, epoch) = timeline::has_published(context, author, id).await?;
+                // An earlier sending may have deleted it; that may not be on replicas yet.
+                return if is_its_own { self.acknowledged(epoch).await } else { Err(no_post(id)) };
+            };
+            if post.header().author != author {
+                return Err(no_post(id));
+            }
             let bucket = context.bucket(author);
             let mut entries = Entry::all_of_deleted(bucket, context.instance, id, &post);
             entries.push(Entry::new(bucket, context.instance, Task::Unlist { post: id, author }));

@@ -3,19 +3,20 @@
 //! The follower's bucket holds what it has requested, the locked account's whom it has approved, both with the same
 //! random bytes: an approval counts for the very request that it was given for. The list of those who wait is derived.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 
 use super::change::graph_stamp;
 use super::pair::settle_pair;
-use super::toggles::{requested, unfollow_intent};
+use super::toggles::{maybe_mark, requested, unfollow_intent};
 use crate::account::Account;
-use crate::cluster::{Command, Epoch, Reply, Request, Touched};
+use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::{Context, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Ended, Entry, Task, accept, journal_full, reserve};
-use crate::functions::{self, Compared, mark};
+use crate::functions::{self, Compared, Mark};
 use crate::ids::AccountId;
 
 /// Tries of an approval between other changes of it.
@@ -23,15 +24,52 @@ const TRIES_MAX: usize = 16;
 /// Requests that an unlocked account has looked at: in one page, and at once.
 const UNLOCKED_AT_ONCE: u32 = 128;
 const UNLOCKED_SIDE_BY_SIDE: usize = 16;
-/// Requests listed at once.
-const WAITING_MAX: u32 = 1_000;
+/// Requests listed in one call: more would hold the server up.
+const LISTED_AT_ONCE: u32 = 1_000;
+/// Where a scan of a hash begins, and what says that it is over.
+const SCAN_START: &str = "0";
 
-/// Who waits for `account`'s answer; up to a thousand, in no order.
-pub(crate) async fn waiting(context: &Context, account: AccountId) -> Result<Vec<AccountId>> {
-    let key = context.keys().waiting(account);
-    let command = Command::new("HRANDFIELD").arg(&key).arg(WAITING_MAX);
-    let reply = context.router().call(Request::read(context.slot(account), command)).await?;
-    reply.into_array()?.iter().map(|id| AccountId::from_bytes(id.bytes()?)).collect()
+/// Who waits for `account`'s answer.
+pub(crate) async fn waiting(context: &Context, account: AccountId) -> Result<BTreeSet<AccountId>> {
+    listed(context, account, &context.keys().waiting(account)).await
+}
+
+/// Whose answer `account` waits for.
+pub(crate) async fn requests_made(context: &Context, account: AccountId) -> Result<BTreeSet<AccountId>> {
+    listed(context, account, &context.keys().requested(account)).await
+}
+
+/// All that a hash of requests holds: one trip for a thousand.
+async fn listed(context: &Context, account: AccountId, key: &[u8]) -> Result<BTreeSet<AccountId>> {
+    let (mut all, mut from) = (BTreeSet::new(), Some(SCAN_START.to_owned()));
+    for _ in 0..=scans_max(context) {
+        let Some(cursor) = from else { break };
+        let (requesters, next) = scan(context, account, (key, &cursor), LISTED_AT_ONCE).await?;
+        all.extend(requesters);
+        from = next;
+    }
+    Ok(all)
+}
+
+/// A hash of requests is gone through in fewer calls than this.
+fn scans_max(context: &Context) -> u32 {
+    2 * context.settings.requests_max
+}
+
+/// Some members of a hash of requests of an account, and where it goes on.
+async fn scan(
+    context: &Context,
+    account: AccountId,
+    (key, from): (&[u8], &str),
+    count: u32,
+) -> Result<(Vec<AccountId>, Option<String>)> {
+    let scan = Command::new("HSCAN").arg(key).arg(from).arg("COUNT").arg(count);
+    let page = context.router().call(Request::read(context.slot(account), scan)).await?.into_array()?;
+    let [next, pairs] = <[_; 2]>::try_from(page).map_err(|_| Error::internal("a scan gives two parts"))?;
+    let pairs = pairs.into_array()?;
+    let members = pairs.chunks_exact(2).map(|pair| AccountId::from_bytes(pair[0].bytes()?));
+    let next = Some(next.text()?).filter(|next| *next != SCAN_START).map(str::to_owned);
+    Ok((members.collect::<Result<_>>()?, next))
 }
 
 /// Approves the request that `requester` has made.
@@ -89,16 +127,12 @@ pub(crate) async fn unlock(
     if card.is_none_or(|card| !card.is_there() || card.is_locked) {
         return Ok(Ended::Done);
     }
-    let (key, mut cursor, mut ended) = (context.keys().waiting(account), "0".to_owned(), Ended::Done);
-    // A hash of so many is gone through in fewer calls than this.
-    for _ in 0..=2 * context.settings.requests_max {
-        let scan = Command::new("HSCAN").arg(&key).arg(&*cursor).arg("COUNT").arg(UNLOCKED_AT_ONCE);
-        let page = context.router().call(Request::read(context.slot(account), scan)).await?.into_array()?;
-        let [next, pairs] =
-            <[_; 2]>::try_from(page).map_err(|_| Error::internal("a scan gives two parts"))?;
-        let requesters = pairs.into_array()?;
-        let requesters = requesters.chunks_exact(2).map(|pair| AccountId::from_bytes(pair[0].bytes()?));
-        let mut looks = stream::iter(requesters.collect::<Result<Vec<_>>>()?)
+    let (key, mut ended) = (context.keys().waiting(account), Ended::Done);
+    let mut from = Some(SCAN_START.to_owned());
+    for _ in 0..=scans_max(context) {
+        let Some(cursor) = from else { break };
+        let (requesters, next) = scan(context, account, (&key, &cursor), UNLOCKED_AT_ONCE).await?;
+        let mut looks = stream::iter(requesters)
             .map(|requester| async move {
                 // Each leaves a task: users' own must find room beside them.
                 context.tasks.room().await;
@@ -114,10 +148,7 @@ pub(crate) async fn unlock(
                 ended = Ended::Later;
             }
         }
-        next.text()?.clone_into(&mut cursor);
-        if cursor == "0" {
-            break;
-        }
+        from = next;
     }
     Ok(ended)
 }
@@ -151,8 +182,7 @@ pub(super) async fn approved(
     context: &Context,
     account: AccountId,
     requester: AccountId,
-) -> Result<Option<functions::Mark>> {
+) -> Result<Option<Mark>> {
     let command = Command::new("HGET").arg(&context.keys().approved(account)).arg(&requester.to_bytes());
-    let reply: Reply = context.router().call(Request::read(context.slot(account), command)).await?;
-    if reply.is_nil() { Ok(None) } else { mark(&reply).map(Some) }
+    maybe_mark(&context.router().call(Request::read(context.slot(account), command)).await?)
 }

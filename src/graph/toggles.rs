@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::{Intent, Wanted, apply, apply_known};
 use crate::account::Account;
-use crate::cluster::{Command, Epoch, Request, Touched};
+use crate::cluster::{Command, Epoch, Reply, Request, Touched};
 use crate::context::{Context, draw};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Task, reserve};
@@ -158,15 +158,24 @@ async fn follow_known(context: &Arc<Context>, reader: AccountId, author: Account
     }
 }
 
+/// Asks what `reader`'s request to follow `author` is.
+pub(super) fn requested_request(context: &Context, reader: AccountId, author: AccountId) -> Request {
+    let command = Command::new("HGET").arg(&context.keys().requested(reader)).arg(&author.to_bytes());
+    Request::read(context.slot(reader), command)
+}
+
+/// Random bytes that may be missing.
+pub(super) fn maybe_mark(reply: &Reply) -> Result<Option<Mark>> {
+    if reply.is_nil() { Ok(None) } else { mark(reply).map(Some) }
+}
+
 /// What `reader`'s request to follow `author` is, if there is one.
 pub(super) async fn requested(
     context: &Context,
     reader: AccountId,
     author: AccountId,
 ) -> Result<Option<Mark>> {
-    let command = Command::new("HGET").arg(&context.keys().requested(reader)).arg(&author.to_bytes());
-    let reply = context.router().call(Request::read(context.slot(reader), command)).await?;
-    if reply.is_nil() { Ok(None) } else { mark(&reply).map(Some) }
+    maybe_mark(&context.router().call(requested_request(context, reader, author)).await?)
 }
 
 /// Whether one more may wait for a locked account's answer. Those under way are not counted, so it may be a few more.

@@ -144,10 +144,6 @@ fn hash(data: &mut Data, name: &[u8], rest: &[&[u8]]) -> Done {
         (b"HKEYS", []) => Ok(Out::Items(
             data.hash(key)?.into_iter().flat_map(BTreeMap::keys).cloned().map(Out::Bulk).collect(),
         )),
-        (b"HRANDFIELD", [most]) => {
-            let fields = data.hash(key)?.into_iter().flat_map(BTreeMap::keys).take(number(most)?);
-            Ok(Out::Items(fields.cloned().map(Out::Bulk).collect()))
-        }
         (b"HGETALL", []) => Ok(Out::Items(flat(data.hash(key)?))),
         (b"HSCAN", [..]) => Ok(Out::Items(vec![Out::Bulk(b"0".into()), Out::Items(flat(data.hash(key)?))])),
         (b"HSET", pairs) if !pairs.is_empty() && pairs.len() % 2 == 0 => {

@@ -1,6 +1,8 @@
 //! Lists by time, a page at a time, both ways: who likes and who reposts a post, what quotes it, what an account likes
 //! and has bookmarked. What their reader may not see is left out; so a page may be short, and still have a next one.
 
+use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::{ListCursor, Social};
@@ -19,6 +21,8 @@ use crate::timeline::{PagePost, View, marks_of};
 const PAGE_DEFAULT: usize = 20;
 /// Most posts that a page of likes or bookmarks forgets because they are gone: each takes two trips.
 const FORGOTTEN_MAX: usize = 10;
+/// The score in cursors of lists that know no times.
+const UNTIMED: f64 = 0.0;
 
 /// Which page of a list; the default is the newest one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -92,29 +96,59 @@ pub struct PostList {
 }
 
 /// Entries of a list, newest first, and where it goes on.
-struct Listed<M> {
-    entries: Vec<M>,
+pub(super) struct Listed<M> {
+    pub(super) entries: Vec<M>,
     older: Option<ListCursor>,
     newer: Option<ListCursor>,
 }
 
-async fn read<M: Member>(set: &SortedSet<M>, query: &ListQuery) -> Result<Listed<M>> {
+pub(super) async fn read<M: Member>(set: &SortedSet<M>, query: &ListQuery) -> Result<Listed<M>> {
     let (limit, from, order) = query.page::<M>()?;
     let page = set.page(.., from.as_ref(), limit, order).await?;
-    let is_over = page.next.is_none();
-    let mut entries = page.entries;
-    if order == Order::Ascending {
-        entries.reverse();
-    }
-    let cursor = |entry: Option<&(M, f64)>| entry.map(|(member, score)| ListCursor::at(member, *score));
-    let (newest, oldest) = (cursor(entries.first()), cursor(entries.last()));
-    let (older, newer) = match order {
-        Order::Descending => (oldest.filter(|_| !is_over), newest.or_else(|| query.older_than.clone())),
-        Order::Ascending => {
-            (oldest.or_else(|| query.newer_than.clone()), newest.or_else(|| query.newer_than.clone()))
-        }
+    Ok(Listed::new(query, order, page.entries, page.next.is_none()))
+}
+
+/// The same of accounts that no time is known of: by their ids, the highest first.
+pub(super) fn read_ids(ids: &BTreeSet<AccountId>, query: &ListQuery) -> Result<Listed<AccountId>> {
+    let (limit, from, order) = query.page::<AccountId>()?;
+    let from = from.map(|(id, _)| id);
+    let (above, below) = match order {
+        Order::Descending => (Bound::Unbounded, from.map_or(Bound::Unbounded, Bound::Excluded)),
+        Order::Ascending => (from.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded),
     };
-    Ok(Listed { entries: entries.into_iter().map(|(member, _)| member).collect(), older, newer })
+    let all = ids.range((above, below)).map(|id| (*id, UNTIMED));
+    let entries: Vec<_> = match order {
+        Order::Descending => all.rev().take(limit).collect(),
+        Order::Ascending => all.take(limit).collect(),
+    };
+    let is_over = entries.len() < limit;
+    Ok(Listed::new(query, order, entries, is_over))
+}
+
+impl<M: Member> Listed<M> {
+    /// Of entries in this order; `is_over`: there are no more of them.
+    fn new(query: &ListQuery, order: Order, mut entries: Vec<(M, f64)>, is_over: bool) -> Self {
+        if order == Order::Ascending {
+            entries.reverse();
+        }
+        let cursor = |entry: Option<&(M, f64)>| entry.map(|(member, score)| ListCursor::at(member, *score));
+        let (newest, oldest) = (cursor(entries.first()), cursor(entries.last()));
+        let (older, newer) = match order {
+            Order::Descending => (oldest.filter(|_| !is_over), newest.or_else(|| query.older_than.clone())),
+            Order::Ascending => {
+                (oldest.or_else(|| query.newer_than.clone()), newest.or_else(|| query.newer_than.clone()))
+            }
+        };
+        Self { entries: entries.into_iter().map(|(member, _)| member).collect(), older, newer }
+    }
+}
+
+impl Listed<AccountId> {
+    /// The list as its reader gets it: of its accounts those that are found.
+    pub(super) fn accounts(self, found: impl Fn(AccountId) -> Option<Arc<Account>>) -> AccountList {
+        let accounts = self.entries.into_iter().filter_map(found).collect();
+        AccountList { accounts, older: self.older, newer: self.newer }
+    }
 }
 
 impl Social {
@@ -127,8 +161,7 @@ impl Social {
         meters::list("likers");
         let mut view = self.engine.view(reader).await?;
         view.load(&[], &listed.entries).await?;
-        let accounts = listed.entries.into_iter().filter_map(|account| view.account(account)).collect();
-        Ok(AccountList { accounts, older: listed.older, newer: listed.newer })
+        Ok(listed.accounts(|account| view.account(account)))
     }
 
     /// Who has reposted a post without a comment, the latest first: by reposts that the reader may see. Errors as for
@@ -150,7 +183,7 @@ impl Social {
         let (post, _) = self.engine.subject(reader, self.find(post).await?).await?;
         let listed = read(&graph::list(self.engine.context(), Reference::QUOTE, post.id)?, query).await?;
         meters::list("quotes");
-        Ok(self.posts(reader, listed, |view, post| view.shows(post)).await?.0)
+        Ok(self.listed_posts(reader, listed, |view, post| view.shows(post)).await?.0)
     }
 
     /// What an account likes, the latest like first: for itself.
@@ -169,7 +202,7 @@ impl Social {
         meters::list(if what == Tie::Like { "likes" } else { "bookmarks" });
         let entries = listed.entries.clone();
         // Whom somebody mutes, it may still have liked.
-        let (list, view) = self.posts(account, listed, |view, post| view.judge(post).is_ok()).await?;
+        let (list, view) = self.listed_posts(account, listed, |view, post| view.judge(post).is_ok()).await?;
         // What is gone counts for ever against the bound, and shows nowhere where it could be taken back.
         let gone = entries.into_iter().filter(|post| view.post(*post).is_none()).take(FORGOTTEN_MAX);
         let gone: Vec<PostRef> = gone.collect();
@@ -181,7 +214,7 @@ impl Social {
         Ok(list)
     }
 
-    async fn posts(
+    async fn listed_posts(
         &self,
         reader: AccountId,
         listed: Listed<PostRef>,

@@ -1,5 +1,6 @@
-//! What a social site needs around timelines: likes, bookmarks, reposts, conversations, and the lists of who likes or
-//! reposts what. A handle on an engine, for who wants it; whoever doesn't pays nothing.
+//! What a social site needs around timelines: likes, bookmarks, reposts, conversations, posts by their ids, and the lists
+//! of who likes or reposts what, follows, mutes or blocks whom. A handle on an engine, for who wants it; whoever doesn't
+//! pays nothing.
 //!
 //! Invariants kept here: only a post that the actor may see can be liked, bookmarked, reposted; what is liked,
 //! answered and reposted of a plain repost is its original; a list shows nothing that its reader may not see.
@@ -7,6 +8,8 @@
 mod conversation;
 mod cursor;
 mod lists;
+mod people;
+mod posts;
 
 pub use conversation::{ANCESTORS_MAX, Conversation, DESCENDANTS_MAX};
 pub use cursor::ListCursor;
@@ -19,6 +22,7 @@ use crate::error::Result;
 use crate::graph::{self, Tie};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Draft, Post, PostRef};
+use crate::settings::check_asked;
 use crate::timeline::{self, Marks};
 
 /// Likes, bookmarks, reposts and conversations on an [`Engine`]. Copies are cheap.
@@ -96,8 +100,10 @@ impl Social {
         Ok(repost)
     }
 
-    /// What an account has done with posts, in their order. Of its own only: what others have bookmarked is theirs.
+    /// What an account has done with posts, in their order: up to [`ASKED_MAX`](crate::ASKED_MAX). Of its own only: what
+    /// others have bookmarked is theirs.
     pub async fn marks(&self, account: AccountId, posts: &[PostRef]) -> Result<Vec<Marks>> {
+        check_asked(posts.len(), "posts")?;
         timeline::marks_of(self.engine.context(), account, posts).await
     }
 

@@ -40,7 +40,7 @@ pub use home::HomeStatus;
 pub(crate) use home::{Record, parse as parse_home, record_of, stored_posts};
 pub(crate) use marks::marks_of;
 pub(crate) use merge::Direction;
-pub(crate) use outbox::{newest_requests, page_request, read_newest, read_page};
+pub(crate) use outbox::{has_published, newest_requests, page_request, read_newest, read_page};
 pub use page::{AROUND_MAX, Marks, Page, PagePost, Query, Timeline};
 pub(crate) use read::{Judged, explain, read};
 pub(crate) use state::{ReaderState, load_state};

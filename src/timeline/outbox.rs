@@ -2,11 +2,11 @@
 
 use super::merge::{Direction, Entry};
 use crate::account::Mode;
-use crate::cluster::{Command, Reply, Request};
+use crate::cluster::{Command, Epoch, Reply, Request};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::functions;
-use crate::ids::AccountId;
+use crate::ids::{AccountId, PostId};
 
 /// Top bit of the id of a post that was deleted.
 pub(super) const DELETED: u64 = 1 << 63;
@@ -83,6 +83,24 @@ pub(crate) fn read_page(reply: Reply, direction: Direction) -> Result<Part> {
     let reply = reply.into_array()?;
     let (is_all, elements) = reply.split_first().ok_or_else(|| Error::internal("an empty answer"))?;
     parse(elements, is_all.count()? == 1, direction)
+}
+
+/// Whether a post is one of an author's, deleted or not, and who told it. One that the outbox has cut off is none any
+/// more.
+pub(crate) async fn has_published(
+    context: &Context,
+    author: AccountId,
+    post: PostId,
+) -> Result<(bool, Epoch)> {
+    let request = page_request(context, author, Direction::Down, post.get() + 1, 1);
+    let answer = context.router().ask(request).await?;
+    let epoch = answer.epoch.clone();
+    let reply = answer.ok()?.into_array()?;
+    let is = |element: &Reply| {
+        let id = element.bytes().ok().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
+        id.is_some_and(|id| u64::from_be_bytes(id) & !DELETED == post.get())
+    };
+    Ok((reply.iter().skip(1).any(is), epoch))
 }
 
 fn parse(elements: &[Reply], is_all: bool, direction: Direction) -> Result<Part> {

@@ -3,8 +3,6 @@
 
 use futures::future::try_join;
 
-use super::load::named;
-use super::merge::Entry;
 use super::read::{ROUNDS_MAX, Reading};
 use super::state::{ReaderState, current_state};
 use super::view::View;
@@ -14,7 +12,7 @@ use crate::fanout::Reference;
 use crate::graph::{self, Listed, post_list};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
-use crate::post::{PostList, PostRef, Tag};
+use crate::post::{PostList, Tag};
 use crate::sharded::SortedSet;
 use crate::timeline::Page;
 
@@ -51,19 +49,15 @@ impl Reading<'_> {
 
     /// The replies to a post that the reader may see; to a plain repost nobody replies, but to its original.
     pub(super) async fn replies(&mut self, post: PostId) -> Result<Page> {
-        let (context, reader) = (self.context, self.reader);
-        let mut entry = [Entry { id: post.get(), author: 0 }];
-        let found = self.loaded.find_authors(context, &mut entry);
-        let (state, ()) = try_join(current_state(context, reader), found).await?;
-        let (id, author) = named(&entry).first().copied().ok_or_else(|| no_post(post))?;
-        let subject = self.loaded.post(id, author).and_then(|post| post.passes_on());
-        let subject = subject.map_or(id, |original| original.id);
-        self.answered = Some(subject);
-        self.sources.add_list(graph::list(context, Reference::REPLY, subject)?.with_members());
-        let mut view = View::under(context, self.filter, reader, state.clone());
-        view.loaded = std::mem::take(&mut self.loaded);
+        let context = self.context;
+        let (mut view, found) = View::of_posts(context, self.filter, self.reader, &[post]).await?;
+        let post = *found.first().ok_or_else(|| no_post(post))?;
+        let subject = view.page_post(post).subject();
+        self.answered = Some(subject.id);
+        self.sources.add_list(graph::list(context, Reference::REPLY, subject.id)?.with_members());
         let asked = self.sources.ask(context, self.limit);
-        try_join(asked, view.subject(PostRef { id, author })).await?;
+        try_join(asked, view.subject(post)).await?;
+        let state = view.state;
         self.loaded = view.loaded;
         self.go_on(&state, "replies").await
     }

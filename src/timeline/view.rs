@@ -3,8 +3,11 @@
 
 use std::sync::Arc;
 
+use futures::future::try_join;
+
 use super::filter::{HiddenBecause, PostFilter, passes, shown_on_profile};
-use super::load::Loaded;
+use super::load::{Loaded, named};
+use super::merge::Entry;
 use super::page::PagePost;
 use super::state::{ReaderState, current_state};
 use crate::account::Account;
@@ -19,7 +22,7 @@ pub(crate) struct View<'a> {
     context: &'a Arc<Context>,
     filter: Option<&'a dyn PostFilter>,
     reader: AccountId,
-    state: Arc<ReaderState>,
+    pub(super) state: Arc<ReaderState>,
     pub(super) loaded: Loaded,
 }
 
@@ -51,6 +54,22 @@ impl<'a> View<'a> {
         state: Arc<ReaderState>,
     ) -> Self {
         Self { context, filter, reader, state, loaded: Loaded::default() }
+    }
+
+    /// For showing posts of which only the ids are known: those that are there are loaded, in the trip that the state
+    /// needs. Their authors are not yet.
+    pub(crate) async fn of_posts(
+        context: &'a Arc<Context>,
+        filter: Option<&'a dyn PostFilter>,
+        reader: AccountId,
+        ids: &[PostId],
+    ) -> Result<(Self, Vec<PostRef>)> {
+        let mut loaded = Loaded::default();
+        let mut entries: Vec<Entry> = ids.iter().map(|id| Entry { id: id.get(), author: 0 }).collect();
+        let found = loaded.find_authors(context, &mut entries);
+        let (state, ()) = try_join(current_state(context, reader), found).await?;
+        let posts = named(&entries).into_iter().map(|(id, author)| PostRef { id, author }).collect();
+        Ok((Self { loaded, ..Self::under(context, filter, reader, state) }, posts))
     }
 
     /// Loads posts with their authors and originals, and other accounts in the same trip.
@@ -94,6 +113,21 @@ impl<'a> View<'a> {
     /// A post that was loaded, as it stands on a page.
     pub(crate) fn page_post(&self, post: PostRef) -> PagePost {
         self.loaded.page_post(post.id, post.author)
+    }
+
+    /// An account that was loaded, if it is active: also one that doesn't want to meet the reader, or the reader it. For
+    /// lists that are the reader's own.
+    pub(crate) fn any_account(&self, id: AccountId) -> Option<Arc<Account>> {
+        self.loaded.account(id).filter(|account| account.is_active()).cloned()
+    }
+
+    pub(crate) fn blocks(&self, id: AccountId) -> bool {
+        self.state.blocks(id.get())
+    }
+
+    /// Whether the reader may meet an account that was loaded, wanted or not.
+    pub(crate) fn may_meet(&self, id: AccountId) -> bool {
+        self.loaded.met_account(id).is_some()
     }
 
     /// An account that was loaded, if the reader may meet it, and wants to.

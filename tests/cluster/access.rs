@@ -13,7 +13,8 @@ use tideline::registration::{Name, ProfileUpdate, Registration, RegistrationSett
 use tideline::sharded::{Order, SetSettings, SortedSet};
 use tideline::{
     AccountId, AccountUpdate, Engine, Error, ErrorKind, FindingKind, FsckOptions, ImportedEdge, ImportedPost,
-    Moderation, NewAccount, NewReport, Query, ReportCategory, ReportQuery, Social, Store, StoreOptions, Way,
+    ListQuery, Moderation, NewAccount, NewReport, Query, ReportCategory, ReportQuery, Social, Store,
+    StoreOptions, Way,
 };
 
 use super::engine::small;
@@ -25,7 +26,7 @@ const RIGHTS: &str = "+info +time +config|get +cluster|nodes +asking +wait +func
                       +zcard +zrange +zscore +zcount +zrangebyscore +zrevrangebyscore +hsetnx +hmget";
 
 /// What an engine needs on top; docs/router.md has both lists.
-const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hgetall +hincrby +hkeys +hlen +hrandfield +hscan +hset +lindex +llen \
+const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hgetall +hincrby +hkeys +hlen +hscan +hset +lindex +llen +lpos \
                              +lpush +lrange +lset +ltrim +rpush +rpushx +zmscore";
 
 /// Uses a whole engine: import, publish, fan-out to local and spread followers, reads down to the end, fills, edges,
@@ -179,6 +180,10 @@ async fn use_edges(engine: &Engine, people: &[AccountId]) -> Result<(), Error> {
     }
     drained().await?;
     assert_eq!(engine.follow_requests(locked).await?.len(), 2);
+    engine.relationships(reader, people).await?;
+    let social = Social::new(engine);
+    social.follow_requests(locked, &ListQuery::default()).await?;
+    social.followers(reader, star, &ListQuery::default()).await?;
     engine.approve(locked, people[7]).await?;
     engine.reject(locked, people[8]).await?;
     engine.follow(people[9], locked).await?;

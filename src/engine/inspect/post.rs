@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::{Engine, OpenTask, journal};
 use crate::cluster::{Command, Request};
-use crate::context::Context;
-use crate::error::{Error, ErrorKind, Result};
+use crate::context::{Context, no_post};
+use crate::error::Result;
 use crate::fanout::{Reference, Task};
 use crate::graph::{self, Listed};
 use crate::ids::{AccountId, PostId};
@@ -104,7 +104,7 @@ impl Engine {
         let get = Command::new("GET").arg(&context.keys().post(id));
         let stored = context.router().call(Request::read(buckets.slot(bucket), get)).await?;
         if stored.is_nil() {
-            return Err(Error::new(ErrorKind::NotFound, format!("there is no post {id}, or it was deleted")));
+            return Err(no_post(id));
         }
         let bytes = stored.bytes()?;
         let post = Post::parse(bytes)?;

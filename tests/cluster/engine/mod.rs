@@ -13,7 +13,9 @@ mod mentions;
 mod moderation;
 mod modes;
 mod pages;
+mod people;
 mod registration;
+mod shown;
 mod social;
 mod tasks;
 

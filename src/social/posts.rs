@@ -1,0 +1,38 @@
+//! Posts by their ids, as one reader may see them.
+
+use std::collections::HashSet;
+
+use futures::future::try_join;
+
+use super::Social;
+use crate::context::no_post;
+use crate::error::Result;
+use crate::ids::{AccountId, PostId};
+use crate::meters;
+use crate::post::PostRef;
+use crate::settings::check_asked;
+use crate::timeline::{PagePost, marks_of};
+
+impl Social {
+    /// A post, hydrated and marked, as on its author's own page.
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post, or the reader may not see it.
+    pub async fn post(&self, reader: AccountId, post: PostId) -> Result<PagePost> {
+        self.posts(reader, &[post]).await?.pop().ok_or_else(|| no_post(post))
+    }
+
+    /// The same of several, up to [`ASKED_MAX`](crate::ASKED_MAX), in their order, each once. What isn't there, or not for
+    /// the reader, is left out: nothing tells these apart.
+    pub async fn posts(&self, reader: AccountId, posts: &[PostId]) -> Result<Vec<PagePost>> {
+        check_asked(posts.len(), "posts")?;
+        let mut met = HashSet::new();
+        let once: Vec<PostId> = posts.iter().copied().filter(|post| met.insert(*post)).collect();
+        let (mut view, found) = self.engine.view_of(reader, &once).await?;
+        meters::list("posts");
+        let subjects: Vec<PostRef> = found.iter().map(|post| view.page_post(*post).subject()).collect();
+        let marks = marks_of(self.engine.context(), reader, &subjects);
+        let ((), marks) = try_join(view.load(&found, &[]), marks).await?;
+        let shown = found.into_iter().zip(marks).filter(|(post, _)| view.judge(*post).is_ok());
+        Ok(shown.map(|(post, marks)| PagePost { marks: Some(marks), ..view.page_post(post) }).collect())
+    }
+}

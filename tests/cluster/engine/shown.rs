@@ -1,0 +1,236 @@
+//! Posts by their ids: who may not see one can't tell it from one that isn't there, whatever is asked or tried.
+
+use tideline::post::{Draft, Edit, PostRef, Visibility};
+use tideline::{
+    ASKED_MAX, AccountId, AccountState, AccountUpdate, Engine, ErrorKind, Marks, Moderation, NewAccount,
+    PostId, Result, Social,
+};
+
+use super::{accounts, drained, engine};
+
+async fn say(engine: &Engine, author: AccountId, draft: Draft) -> PostId {
+    engine.publish(author, &draft).await.unwrap().id
+}
+
+async fn set_state(engine: &Engine, account: AccountId, state: AccountState) {
+    let update = AccountUpdate { state: Some(state), ..AccountUpdate::default() };
+    engine.update_account(account, &update).await.unwrap();
+}
+
+async fn shown(social: &Social, reader: AccountId, posts: &[PostId]) -> Vec<PostId> {
+    social.posts(reader, posts).await.unwrap().iter().map(|post| post.id).collect()
+}
+
+/// What an attempt says of a post, without which post that is.
+fn said<T>(id: PostId, tried: Result<T>) -> std::result::Result<(), (ErrorKind, String)> {
+    tried.map(drop).map_err(|e| (e.kind(), e.to_string().replace(&id.to_string(), "(id)")))
+}
+
+#[tokio::test]
+async fn posts_by_their_ids_come_as_on_a_page_in_the_order_asked_each_once() {
+    let engine = engine().await;
+    let social = Social::new(&engine);
+    let people = accounts(&engine, 3).await;
+    let [me, ada, ben] = people[..] else { unreachable!() };
+    let mine = say(&engine, me, Draft::text("mine")).await;
+    let first = say(&engine, ada, Draft::text("first")).await;
+    let to_first = PostRef { id: first, author: ada };
+    let repost = social.repost(ben, first).await.unwrap().id;
+    let quote = say(&engine, ben, Draft::text("look").quoting(to_first)).await;
+    let answer = say(&engine, ben, Draft::text("so").reply_to(to_first)).await;
+    social.like(me, first).await.unwrap();
+    social.bookmark(me, quote).await.unwrap();
+    let own_repost = social.repost(me, first).await.unwrap().id;
+    drained(&engine).await;
+    let asked = [quote, mine, repost, quote, first, answer, own_repost];
+    let page = social.posts(me, &asked).await.unwrap();
+    let ids: Vec<PostId> = page.iter().map(|post| post.id).collect();
+    assert_eq!(ids, [quote, mine, repost, first, answer, own_repost]);
+    let of_first = Marks { is_liked: true, is_bookmarked: false, repost: Some(own_repost) };
+    let of_quote = Marks { is_bookmarked: true, ..Marks::default() };
+    let marks: Vec<Marks> = page.iter().map(|post| post.marks.unwrap()).collect();
+    // Of a repost the original's.
+    assert_eq!(marks, [of_quote, Marks::default(), of_first, of_first, Marks::default(), of_first]);
+    for post in &page {
+        assert_eq!(post.account.as_ref().unwrap().id, post.author);
+        assert_eq!(post.post.as_ref().unwrap().header().author, post.author);
+    }
+    assert_eq!(page[2].original.as_ref().unwrap().0, first);
+    let header = *page[3].post.as_ref().unwrap().header();
+    assert_eq!([header.likes, header.reposts, header.replies, header.quotes], [1, 2, 1, 1]);
+    // The same as on a timeline.
+    let query = tideline::Query::profile(ben).marked();
+    let profile = engine.read(me, &query).await.unwrap().posts;
+    assert_eq!(social.posts(me, &[answer, quote, repost]).await.unwrap(), profile);
+    assert_eq!(social.post(me, first).await.unwrap(), page[3]);
+
+    assert_eq!(social.posts(me, &[]).await.unwrap(), []);
+    let many: Vec<PostId> = (0..=ASKED_MAX as u64).map(|n| PostId::from_u64(n + 1).unwrap()).collect();
+    assert_eq!(social.posts(me, &many[1..]).await.unwrap(), []);
+    let refused = social.posts(me, &many).await.unwrap_err();
+    assert_eq!(refused.to_string(), "101 posts at once: up to 100, the others in another call");
+    let many = vec![to_first; ASKED_MAX + 1];
+    assert_eq!(social.marks(me, &many[1..]).await.unwrap(), [of_first; ASKED_MAX]);
+    assert_eq!(social.marks(me, &many).await.unwrap_err().kind(), ErrorKind::Invalid);
+    let nobody = social.posts(AccountId::new(1 << 60).unwrap(), &[first]).await.unwrap_err();
+    assert_eq!(nobody.kind(), ErrorKind::NotFound);
+}
+
+/// Posts that `me` may not see, each for another reason, and one that never was.
+async fn unseen(engine: &Engine, social: &Social, me: AccountId) -> Vec<(&'static str, PostId)> {
+    let people = accounts(engine, 10).await;
+    let [ada, ben, blocking, blocked, hiding, suspended, limited, buried, passing, gone] = people[..] else {
+        unreachable!()
+    };
+    let followers = say(engine, ada, Draft::text("f").visibility(Visibility::Followers)).await;
+    let direct = Draft::text("d").visibility(Visibility::Direct).mentions([ben]);
+    let direct = say(engine, ada, direct).await;
+    let only_to = say(engine, ada, Draft::text("o").only_to([ben])).await;
+    let not_to = say(engine, ada, Draft::text("n").not_to([me])).await;
+    let moderated = say(engine, ada, Draft::text("m")).await;
+    let hidden = Moderation { hidden: Some(true), ..Moderation::default() };
+    engine.moderate(moderated, hidden).await.unwrap();
+    let deleted = say(engine, ada, Draft::text("g")).await;
+    engine.delete(ada, deleted).await.unwrap();
+    let mut unseen = vec![
+        ("for followers", followers),
+        ("direct", direct),
+        ("only to", only_to),
+        ("not to", not_to),
+        ("hidden by a moderator", moderated),
+        ("deleted", deleted),
+        ("never", PostId::from_u64(deleted.get() + 1).unwrap()),
+    ];
+    for (why, author) in [
+        ("blocks", blocking),
+        ("blocked", blocked),
+        ("hides", hiding),
+        ("suspended", suspended),
+        ("limited", limited),
+        ("buried", buried),
+    ] {
+        unseen.push((why, say(engine, author, Draft::text(why)).await));
+    }
+    // What passes something on that may not be seen any more.
+    let original = say(engine, gone, Draft::text("original")).await;
+    unseen.push(("repost of what is gone", social.repost(passing, original).await.unwrap().id));
+    let quoted = PostRef { id: unseen[7].1, author: blocking };
+    unseen.push(("quote of who blocks", say(engine, passing, Draft::text("q").quoting(quoted)).await));
+    let blocks = unseen[7].1;
+    unseen.push(("repost of who blocks", social.repost(passing, blocks).await.unwrap().id));
+    engine.block(blocking, me).await.unwrap();
+    engine.block(me, blocked).await.unwrap();
+    engine.hide_from(hiding, me).await.unwrap();
+    set_state(engine, suspended, AccountState::Suspended).await;
+    set_state(engine, limited, AccountState::Limited).await;
+    engine.delete_account(buried).await.unwrap();
+    engine.delete(gone, original).await.unwrap();
+    unseen
+}
+
+#[tokio::test]
+async fn what_a_reader_may_not_see_is_absent_whatever_is_asked() {
+    let engine = engine().await;
+    let social = Social::new(&engine);
+    let me = accounts(&engine, 1).await[0];
+    let unseen = unseen(&engine, &social, me).await;
+    let mine = say(&engine, me, Draft::text("mine")).await;
+    for is_drained in [false, true] {
+        if is_drained {
+            drained(&engine).await;
+        }
+        let all: Vec<PostId> = unseen.iter().map(|(_, id)| *id).chain([mine]).collect();
+        assert_eq!(shown(&social, me, &all).await, [mine]);
+        let edit = Edit { text: Some("mine now".into()), ..Edit::default() };
+        let list = tideline::ListQuery::default();
+        for (why, id) in &unseen {
+            let id = *id;
+            let nothing = Err((ErrorKind::NotFound, "there is no post (id)".to_owned()));
+            let tries = [
+                said(id, social.post(me, id).await),
+                said(id, social.like(me, id).await),
+                said(id, social.bookmark(me, id).await),
+                said(id, social.likers(me, id, &list).await),
+                said(id, social.conversation(me, id).await),
+                said(id, engine.read(me, &tideline::Query::replies(id)).await),
+                said(id, engine.edit(me, id, &edit).await),
+                said(id, engine.delete(me, id).await),
+            ];
+            for (number, tried) in tries.into_iter().enumerate() {
+                assert_eq!(tried, nothing, "{why}, try {number}");
+            }
+        }
+    }
+    // Nothing has changed by being tried.
+    for (why, id) in &unseen {
+        let is_gone = matches!(*why, "deleted" | "never" | "buried");
+        assert_eq!(engine.post(*id).await.unwrap().is_none(), is_gone, "{why}");
+    }
+    // What somebody muted says can be asked for; it only stays off timelines.
+    let muted = accounts(&engine, 1).await[0];
+    let quiet = say(&engine, muted, Draft::text("quiet")).await;
+    engine.mute(me, muted).await.unwrap();
+    assert_eq!(shown(&social, me, &[quiet]).await, [quiet]);
+}
+
+#[tokio::test]
+async fn a_reader_sees_what_is_for_it() {
+    let engine = engine().await;
+    let social = Social::new(&engine);
+    let people = accounts(&engine, 4).await;
+    let [me, ada, limited, stranger] = people[..] else { unreachable!() };
+    engine.follow(me, ada).await.unwrap();
+    engine.follow(me, limited).await.unwrap();
+    let direct = Draft::text("d").visibility(Visibility::Direct).mentions([me]);
+    let for_me = [
+        say(&engine, ada, Draft::text("f").visibility(Visibility::Followers)).await,
+        say(&engine, ada, direct).await,
+        say(&engine, ada, Draft::text("o").only_to([me])).await,
+        say(&engine, limited, Draft::text("l")).await,
+    ];
+    set_state(&engine, limited, AccountState::Limited).await;
+    let mine = say(&engine, me, Draft::text("mine")).await;
+    engine.moderate(mine, Moderation { hidden: Some(true), ..Moderation::default() }).await.unwrap();
+    let all: Vec<PostId> = for_me.into_iter().chain([mine]).collect();
+    assert_eq!(shown(&social, me, &all).await, all);
+    assert_eq!(shown(&social, stranger, &all).await, []);
+    engine.unfollow(me, ada).await.unwrap();
+    engine.unfollow(me, limited).await.unwrap();
+    assert_eq!(shown(&social, me, &all).await, [for_me[1], for_me[2], mine]);
+}
+
+#[tokio::test]
+async fn deleting_tells_nothing_of_posts_of_others_and_is_the_same_again_for_ones_own() {
+    let engine = engine().await;
+    let buckets = engine.store().keys().buckets();
+    // In one bucket, where ids alone don't tell whose a post is.
+    let alike: Vec<AccountId> = (1_000..)
+        .map(|id| AccountId::new(id).unwrap())
+        .filter(|id| buckets.of_account(id.get()) == buckets.of_account(1_000))
+        .take(2)
+        .collect();
+    for id in &alike {
+        engine.create_account(NewAccount { id: Some(*id), ..NewAccount::default() }).await.unwrap();
+    }
+    let [me, other] = alike[..] else { unreachable!() };
+    let (kept, gone) =
+        (say(&engine, other, Draft::text("k")).await, say(&engine, other, Draft::text("g")).await);
+    engine.delete(other, gone).await.unwrap();
+    let never = PostId::from_u64(gone.get() + (1 << 16)).unwrap();
+    let nothing = Err((ErrorKind::NotFound, "there is no post (id)".to_owned()));
+    for id in [kept, gone, never] {
+        assert_eq!(said(id, engine.delete(me, id).await), nothing);
+        assert_eq!(said(id, engine.edit(me, id, &Edit::default()).await), nothing);
+    }
+    assert!(engine.post(kept).await.unwrap().is_some());
+    // One's own is remembered, so that a lost answer may be asked for again; also when others came after it.
+    let mine: Vec<PostId> =
+        [say(&engine, me, Draft::text("1")).await, say(&engine, me, Draft::text("2")).await].into();
+    for id in &mine {
+        engine.delete(me, *id).await.unwrap();
+        engine.delete(me, *id).await.unwrap();
+    }
+    assert_eq!(engine.account(me).await.unwrap().posts, 0);
+    assert_eq!(said(never, engine.delete(me, never).await), nothing);
+    assert_eq!(said(never, engine.inspect_post(never).await), nothing);
+}
