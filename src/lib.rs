@@ -32,7 +32,7 @@ pub mod registration;
 mod rules;
 mod settings;
 pub mod sharded;
-#[cfg(test)]
+#[cfg(all(test, feature = "registration"))]
 mod simulation;
 mod social;
 mod store;

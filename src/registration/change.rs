@@ -1,6 +1,6 @@
 //! Changing what was registered: login, e-mail address, password, profile.
 
-use super::attempt::{Attempt, Dies, Step, credentials, is_done};
+use super::attempt::{Attempt, Dies, Step, credentials, is_done, refusal};
 use super::profile::{Profile, ProfileUpdate};
 use super::{Registration, claims, names, passwords};
 use crate::cluster::{Command, Request, Touched};
@@ -63,7 +63,9 @@ impl Registration {
             attempt.take().await?;
             attempt.settle(fields.0, fields.1).await?;
             // Waits for replicas: only then the old one may go.
-            attempt.reread().await?;
+            if let Some((claim, taken)) = attempt.reread().await? {
+                return Err(refusal(claim, taken));
+            }
             let left: Vec<Claim> = old.into_iter().filter(|old| Some(*old) != claim).collect();
             // Whatever comes of it: nobody's claim is free for everybody.
             return claims::give_up_all(context, account, &left).await;
