@@ -91,6 +91,15 @@ impl Registration {
         Err(changed_always(account))
     }
 
+    /// Hashes a password that is right anew, as the settings are now: once, and only if nothing has changed since.
+    pub(super) async fn renew_hash(&self, account: AccountId, password: &str, seen: &[u8]) -> Result<bool> {
+        let context = self.context();
+        let hash = self.passwords.hash(password.into()).await?;
+        let keys = [context.keys().account(account), context.keys().credentials(account)];
+        let command = functions::credentials_set(&keys, seen, &draw(), &[("h", hash.into_bytes())]);
+        self.write(account, command).await
+    }
+
     /// What an account shows of itself; an empty profile if nothing was ever said.
     pub async fn profile(&self, account: AccountId) -> Result<Profile> {
         self.context().existing(account).await?;

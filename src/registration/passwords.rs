@@ -90,6 +90,13 @@ impl Passwords {
         self.run(compare).await?.map(|is_same: bool| is_same && is_somebodys)
     }
 
+    /// Whether a hash, which a right password was compared with, cost another amount than one costs now.
+    pub(super) fn is_old(&self, hash: &str) -> bool {
+        let params = PasswordHash::new(hash).ok().and_then(|hash| Params::try_from(&hash).ok());
+        let costs = |params: &Params| (params.m_cost(), params.t_cost(), params.p_cost());
+        params.is_some_and(|params| costs(&params) != costs(self.argon2.params()))
+    }
+
     async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let _place = self.places.try_acquire().map_err(|_| {
             let text = format!(
@@ -135,6 +142,23 @@ mod tests {
         assert!(!is(Some(&hash), "Correct horse").await);
         assert!(!is(None, "correct horse").await);
         assert!(!format!("{passwords:?}").contains("argon2"));
+    }
+
+    #[tokio::test]
+    async fn a_hash_is_old_when_it_cost_another_amount() {
+        let now = Passwords::new(&quick()).await.unwrap();
+        let hash = now.hash("correct horse".into()).await.unwrap();
+        assert!(!now.is_old(&hash) && !now.is_old("nonsense"));
+        for settings in [
+            RegistrationSettings { memory_kib: 16, ..quick() },
+            RegistrationSettings { passes: 2, ..quick() },
+        ] {
+            let later = Passwords::new(&settings).await.unwrap();
+            assert!(
+                later.is_old(&hash)
+                    && later.is_hash_of(Some(hash.clone()), "correct horse".into()).await.unwrap()
+            );
+        }
     }
 
     #[tokio::test]
