@@ -177,6 +177,11 @@ impl Keyspace {
         self.key(bucket, if resolved { 'B' } else { 'b' }, b"")
     }
 
+    /// How many reports each reporter has open in a bucket.
+    pub(crate) fn reporters(&self, bucket: Bucket) -> Vec<u8> {
+        self.key(bucket, 'e', b"")
+    }
+
     /// A post.
     pub(crate) fn post(&self, post: PostId) -> Vec<u8> {
         self.key(post.bucket(self.buckets), 'w', &post.get().to_be_bytes())
@@ -276,7 +281,7 @@ mod tests {
                 keys.set(Place::Whole, bucket, &name), keys.set(Place::Part, bucket, &name),
                 keys.piece(Place::Whole, bucket, &name, piece), keys.piece(Place::Part, bucket, &name, piece),
                 keys.journal(bucket), keys.days(bucket), keys.home_head(bucket), keys.post_head(bucket),
-                keys.reports(bucket, false), keys.reports(bucket, true),
+                keys.reports(bucket, false), keys.reports(bucket, true), keys.reporters(bucket),
             ];
             for key in &all {
                 prop_assert_eq!(slot_of_key(key), buckets.slot(bucket));

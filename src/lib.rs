@@ -32,7 +32,7 @@ pub mod registration;
 mod rules;
 mod settings;
 pub mod sharded;
-#[cfg(test)]
+#[cfg(all(test, feature = "registration"))]
 mod simulation;
 mod social;
 mod store;
@@ -52,8 +52,8 @@ pub use fsck::{FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
 pub use graph::{Followed, Relationship};
 pub use ids::{AccountId, PostId};
 pub use moderation::{
-    Moderation, NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, Report,
-    ReportCategory, ReportId, ReportQuery,
+    Moderation, NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX,
+    REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId, ReportQuery,
 };
 pub use modes::{CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
 pub use settings::{ASKED_MAX, Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName};

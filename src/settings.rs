@@ -58,6 +58,8 @@ pub struct EngineSettings {
     pub likes_max: u32,
     /// How many it may bookmark.
     pub bookmarks_max: u32,
+    /// How many it may have reposted without a comment.
+    pub reposts_max: u32,
     /// How many requests to follow locked accounts an account may have open, and about how many may wait for one's
     /// answer.
     pub requests_max: u32,
@@ -198,6 +200,7 @@ impl Default for EngineSettings {
             restrictions_max: 10_000,
             likes_max: 100_000,
             bookmarks_max: 10_000,
+            reposts_max: 100_000,
             requests_max: 10_000,
             journal_max: 10_000,
             shows_replies_to_strangers: false,
@@ -241,8 +244,10 @@ impl EngineSettings {
             ((1..=20_000).contains(&self.following_max), "following_max must be 1 to 20,000"),
             ((1..=100_000).contains(&self.restrictions_max), "restrictions_max must be 1 to 100,000"),
             (
-                (1..=10_000_000).contains(&self.likes_max) && (1..=10_000_000).contains(&self.bookmarks_max),
-                "likes_max and bookmarks_max must be 1 to 10,000,000",
+                [self.likes_max, self.bookmarks_max, self.reposts_max]
+                    .iter()
+                    .all(|most| (1..=10_000_000).contains(most)),
+                "likes_max, bookmarks_max and reposts_max must be 1 to 10,000,000",
             ),
             ((1..=100_000).contains(&self.requests_max), "requests_max must be 1 to 100,000"),
             ((100..=1_000_000).contains(&self.journal_max), "journal_max must be 100 to 1,000,000"),

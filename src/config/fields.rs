@@ -131,6 +131,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         restrictions_max,
         likes_max,
         bookmarks_max,
+        reposts_max,
         requests_max,
         journal_max,
         shows_replies_to_strangers,
@@ -165,6 +166,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         .number("restrictions_max", restrictions_max)
         .number("likes_max", likes_max)
         .number("bookmarks_max", bookmarks_max)
+        .number("reposts_max", reposts_max)
         .number("requests_max", requests_max)
         .time("token_ttl_s", token_ttl)
         .number("journal_max", journal_max)

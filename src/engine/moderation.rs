@@ -19,6 +19,8 @@ impl Engine {
     /// again it is another one.
     ///
     /// [`Overloaded`](crate::ErrorKind::Overloaded): too many reports about accounts of that bucket are open.
+    /// [`Conflict`](crate::ErrorKind::Conflict): too many of them are this reporter's
+    /// ([`REPORTS_OPEN_OF_ONE_MAX`](crate::REPORTS_OPEN_OF_ONE_MAX)).
     pub async fn report(&self, report: &NewReport) -> Result<ReportId> {
         let (id, epoch) = moderation::add(&self.context, report).await?;
         self.acknowledged(epoch).await?;

@@ -234,6 +234,10 @@ impl Engine {
                     }
                     continue;
                 }
+                functions::Published::Limit => {
+                    let most = context.settings.reposts_max;
+                    Err(Error::invalid(format!("account {author} has reposted {most} posts already")))
+                }
                 functions::Published::NoAccount => Err(no_account(author)),
                 functions::Published::State(state) => Err(may_not_post(author, state)),
                 functions::Published::JournalFull => Err(fanout::journal_full(context)),
@@ -287,6 +291,7 @@ impl Engine {
             author,
             journal_most: context.settings.journal_max,
             outbox_most: context.settings.outbox_posts,
+            reposts_most: context.settings.reposts_max,
             owner: context.instance,
             entry,
             fit: context.fit(),

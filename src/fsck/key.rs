@@ -85,7 +85,7 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<For
     match letter {
         b'i' => plain(Form::Other).filter(|_| bucket == Bucket(0)),
         b'v' => plain(Form::Living).filter(|_| bucket == Bucket(0)),
-        b'c' | b'f' | b'b' | b'B' => plain(Form::Other),
+        b'c' | b'f' | b'b' | b'B' | b'e' => plain(Form::Other),
         b'j' => plain(Form::Journal(bucket)),
         b'd' => plain(Form::Days(bucket)),
         b'a' => account(name).map(Form::Record),
@@ -168,6 +168,7 @@ mod tests {
             (keys.days(bucket), Form::Days(bucket)),
             (keys.living(), Form::Living),
             (keys.reports(bucket, true), Form::Other),
+            (keys.reporters(bucket), Form::Other),
             (keys.account(account), Form::Record(account)),
             (keys.marks(account), Form::Marks(account)),
             (keys.home(account), Form::Home(account)),

@@ -35,6 +35,8 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _};
 
 pub use deviation::FindingKind;
+#[cfg(test)]
+pub(crate) use names::look_through;
 pub use report::{Findings, FsckProgress, FsckReport};
 
 use crate::bucket::Bucket;

@@ -80,6 +80,29 @@ pub(super) async fn credentials(context: &Context, account: AccountId) -> Result
     Ok(seen)
 }
 
+/// What is out of step among these accounts and claims, after it was put right if that is wanted: for the simulation, whose
+/// servers can't be walked.
+#[cfg(test)]
+pub(crate) async fn look_through(
+    context: &Context,
+    accounts: &[AccountId],
+    claims: &[Claim],
+    repairs: bool,
+) -> Result<Vec<(FindingKind, String)>> {
+    let mut found = Vec::new();
+    for account in accounts {
+        found.extend(credentials(context, *account).await?.deviations);
+    }
+    for named in claims {
+        found.extend(claim(context, named).await?.deviations);
+    }
+    for deviation in found.iter().filter(|_| repairs) {
+        // What is left alone is found again.
+        drop(repair(context, deviation).await);
+    }
+    Ok(found.into_iter().map(|deviation| (deviation.kind(), format!("{deviation:?}"))).collect())
+}
+
 /// Puts one deviation of names right.
 pub(super) async fn repair(context: &Context, deviation: &Deviation) -> Result<Vec<Unit>> {
     match deviation {

@@ -26,6 +26,7 @@ pub(crate) struct Publish<'a> {
     pub(crate) author: AccountId,
     pub(crate) journal_most: u32,
     pub(crate) outbox_most: u32,
+    pub(crate) reposts_most: u32,
     pub(crate) owner: [u8; 8],
     /// The journal's entry for the delivery.
     pub(crate) entry: [u8; 8],
@@ -67,6 +68,8 @@ pub(crate) enum Published {
     /// Of what the author has reposted: our copy of the tree is old, the piece is full.
     Tree(Vec<u8>),
     PieceFull,
+    /// As many as there may be.
+    Limit,
     NoAccount,
     /// The author's state forbids it.
     State(u8),
@@ -91,7 +94,7 @@ impl Publish<'_> {
             .arg(&self.owner)
             .arg(&self.entry);
         let command = self.fit.push(command).arg(ttl);
-        let command = RepostAt::args(self.repost.as_ref(), command).arg(piece_limit);
+        let command = RepostAt::args(self.repost.as_ref(), command).arg(piece_limit).arg(self.reposts_most);
         let tasks = self.tasks.iter();
         tasks.fold(command, |command, (entry, letter, rest)| command.arg(entry).arg(&[*letter]).arg(rest))
     }
@@ -104,6 +107,7 @@ impl Published {
             [word] if word.bytes()? == b"gone" => Self::NoAccount,
             [word] if word.bytes()? == b"busy" => Self::JournalFull,
             [word] if word.bytes()? == b"full" => Self::PieceFull,
+            [word] if word.bytes()? == b"limit" => Self::Limit,
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
             [word, id] if word.bytes()? == b"again" => Self::Again(u64::from_be_bytes(mark(id)?)),
             [word, state] if word.bytes()? == b"state" => {

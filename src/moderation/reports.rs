@@ -17,6 +17,8 @@ pub const REPORT_POSTS_MAX: usize = 100;
 pub const REPORT_COMMENT_CHARS_MAX: usize = 1_000;
 /// Open reports about the accounts of one bucket, and as many that are resolved: of these the oldest go.
 pub const REPORTS_OPEN_MAX: u32 = 500;
+/// Open reports of one reporter about the accounts of one bucket: nobody fills the list alone.
+pub const REPORTS_OPEN_OF_ONE_MAX: u32 = 10;
 /// Reports on a page.
 const PAGE_MAX: usize = 100;
 
@@ -175,14 +177,24 @@ pub(crate) async fn add(context: &Context, report: &NewReport) -> Result<(Report
     let bucket = context.bucket(report.target);
     let ids = context.store.clock().post_ids(bucket, 1).await?;
     let id = ids.first().copied().map(ReportId).ok_or_else(|| Error::internal("the clock gave no id"))?;
-    let keys = [false, true].map(|resolved| context.keys().reports(bucket, resolved));
+    let keys = context.keys();
+    let of = [keys.reports(bucket, false), keys.reports(bucket, true), keys.reporters(bucket)];
     let value = report.stored(&draw(), None)?;
     // Sent twice it is the same: the id says so.
-    let command = functions::report_add(&keys, REPORTS_OPEN_MAX, id.get(), &value);
+    let most = [REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX];
+    let command = functions::report_add(&of, most, id.get(), report.reporter, &value);
     let answer = context.router().ask(Request::write(context.slot(report.target), command)).await?;
     let epoch = answer.epoch.clone();
     match Compared::parse(answer.ok()?)? {
         Compared::Done => Ok((id, epoch)),
+        Compared::Changed => {
+            let text = format!(
+                "{REPORTS_OPEN_OF_ONE_MAX} reports of account {} are open there already; report again once some are \
+                 resolved",
+                report.reporter
+            );
+            Err(Error::new(ErrorKind::Conflict, text))
+        }
         _ => {
             let text = format!("{REPORTS_OPEN_MAX} reports of that bucket are open; resolve some");
             Err(Error::new(ErrorKind::Overloaded, text))
@@ -256,10 +268,12 @@ pub(crate) async fn resolve(context: &Context, id: ReportId, by: Option<AccountI
         let report = Report::parse(id, stored.bytes()?)?;
         // Whoever resolved it first has.
         let by = by.map(|by| report.resolved_by.unwrap_or(by));
-        let keys = [from, resolved].map(|resolved| context.keys().reports(bucket, resolved));
+        let [from, to] = [from, resolved].map(|resolved| context.keys().reports(bucket, resolved));
+        let keys = [from, to, context.keys().reporters(bucket)];
         let value = report.report.stored(&draw(), by)?;
         let most = resolved.then_some(REPORTS_OPEN_MAX);
-        let command = functions::report_move(&keys, id.get(), &report.stamp, &value, most);
+        let command =
+            functions::report_move(&keys, (id.get(), report.report.reporter), &report.stamp, &value, most);
         let answer = match context.once(buckets.slot(bucket), command).await {
             Err(e) if e.kind() == ErrorKind::Unknown => continue,
             answer => answer?,

@@ -7,6 +7,7 @@ use crate::context::{Context, draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Compared, FieldValue, Holder, Mark};
 use crate::ids::{AccountId, Claim};
+use crate::rules;
 
 /// A point at which a process may be killed, for tests.
 #[doc(hidden)]
@@ -76,7 +77,9 @@ impl Attempt<'_> {
 
     /// All are taken: they are the account's. Nobody takes them away any more, so they are on replicas before.
     pub(super) async fn settle(&mut self, record: &[FieldValue], credentials: &[FieldValue]) -> Result<()> {
-        self.context.router().fence(&self.touched).await?;
+        if rules::holds("fence_taken") {
+            self.context.router().fence(&self.touched).await?;
+        }
         self.at(Step::Fenced)?;
         let command = functions::claims_settle(&self.keys(), &self.nonce, &draw(), record, credentials);
         let slot = self.context.slot(self.account);
@@ -92,25 +95,41 @@ impl Attempt<'_> {
         }
     }
 
-    /// Looks at all claims once more, and waits for replicas. A failover may have taken one back; if somebody else has it
-    /// by now, that is an error.
-    pub(super) async fn reread(&mut self) -> Result<()> {
+    /// Looks at all claims once more, and waits for replicas. A failover may have taken one back: then it is taken again.
+    /// Some: somebody else has it by now.
+    pub(super) async fn reread(&mut self) -> Result<Option<(Claim, Taken)>> {
         let looks = self.wanted.iter().map(|claim| claims::look_request(self.context, claim)).collect();
         let found = self.context.run_all(looks).await?;
         for (claim, answer) in self.wanted.clone().into_iter().zip(found) {
             self.touched.add(&answer);
+            if !rules::holds("reread") {
+                continue;
+            }
             if functions::parse_claim(&answer.ok()?)?.is_some_and(|(holder, _)| holder == self.account) {
                 continue;
             }
-            match claims::take(self.context, &claim, (self.account, &draw()), &mut self.touched).await? {
+            if !self.is_last().await? {
+                break;
+            }
+            let taken = claims::take(self.context, &claim, (self.account, &draw()), &mut self.touched).await;
+            match taken.map_err(|e| unknown(&e))? {
                 Taken::Ours => {}
-                taken => return Err(refusal(claim, taken)),
+                taken if self.is_last().await? => return Ok(Some((claim, taken))),
+                _ => break,
             }
         }
         self.at(Step::Reread)?;
-        self.context.router().fence(&self.touched).await.map_err(|e| {
-            Error::new(ErrorKind::Unknown, format!("written, but not known to be replicated: {e}"))
-        })
+        if rules::holds("fence_settled") {
+            self.context.router().fence(&self.touched).await.map_err(|e| unknown(&e))?;
+        }
+        Ok(None)
+    }
+
+    /// Whether what the account says is the word of this attempt still. Else whoever has changed it since was told of the
+    /// account, and what this one had taken may be somebody else's, rightly.
+    async fn is_last(&mut self) -> Result<bool> {
+        let [last] = credentials(self.context, self.account, ["v"], &mut self.touched).await?;
+        Ok(last.as_deref() == Some(&self.nonce) || !rules::holds("last_attempt"))
     }
 
     /// Ends the attempt: first the account wants nothing any more, then what it took is given up.
@@ -121,7 +140,8 @@ impl Attempt<'_> {
             let answer = self.context.router().ask(look).await?;
             self.touched.add(&answer);
             // A twin of this attempt may have settled it: then they stay.
-            if Holder::parse(answer.ok()?)? == Holder::Free {
+            let is_free = Holder::parse(answer.ok()?)? == Holder::Free;
+            if is_free || !rules::holds("twin_looked_at") {
                 let value = functions::claim_value(self.account, &self.nonce);
                 claims::give_up(self.context, &claim, &value).await?;
             }
@@ -140,6 +160,10 @@ pub(super) fn refusal(claim: Claim, taken: Taken) -> Error {
         _ => format!("{what} is taken"),
     };
     Error::new(ErrorKind::Conflict, text)
+}
+
+fn unknown(e: &Error) -> Error {
+    Error::new(ErrorKind::Unknown, format!("written, but not known to be replicated: {e}"))
 }
 
 /// What is stored in an account's credentials under these names, whatever its state.

@@ -1,6 +1,6 @@
 //! Changing what was registered: login, e-mail address, password, profile.
 
-use super::attempt::{Attempt, Dies, Step, credentials, is_done};
+use super::attempt::{Attempt, Dies, Step, credentials, is_done, refusal};
 use super::profile::{Profile, ProfileUpdate};
 use super::{Registration, claims, names, passwords};
 use crate::cluster::{Command, Request, Touched};
@@ -63,7 +63,9 @@ impl Registration {
             attempt.take().await?;
             attempt.settle(fields.0, fields.1).await?;
             // Waits for replicas: only then the old one may go.
-            attempt.reread().await?;
+            if let Some((claim, taken)) = attempt.reread().await? {
+                return Err(refusal(claim, taken));
+            }
             let left: Vec<Claim> = old.into_iter().filter(|old| Some(*old) != claim).collect();
             // Whatever comes of it: nobody's claim is free for everybody.
             return claims::give_up_all(context, account, &left).await;
@@ -87,6 +89,15 @@ impl Registration {
             }
         }
         Err(changed_always(account))
+    }
+
+    /// Hashes a password that is right anew, as the settings are now: once, and only if nothing has changed since.
+    pub(super) async fn renew_hash(&self, account: AccountId, password: &str, seen: &[u8]) -> Result<bool> {
+        let context = self.context();
+        let hash = self.passwords.hash(password.into()).await?;
+        let keys = [context.keys().account(account), context.keys().credentials(account)];
+        let command = functions::credentials_set(&keys, seen, &draw(), &[("h", hash.into_bytes())]);
+        self.write(account, command).await
     }
 
     /// What an account shows of itself; an empty profile if nothing was ever said.

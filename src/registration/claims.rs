@@ -14,13 +14,19 @@ use crate::ids::{AccountId, Claim};
 use crate::{meters, rules};
 
 /// For so long nobody else ends an attempt: longer than any of its steps takes, failovers included.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Tries of taking a claim between others that take it.
 const TRIES_MAX: usize = 16;
 
 /// Milliseconds for which nobody else ends an attempt.
 pub(crate) fn patience_ms() -> u64 {
-    u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX)
+    let patience = rules::size(PATIENCE, Duration::from_millis(80));
+    u64::try_from(patience.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Whether an attempt of that age is left alone.
+pub(crate) fn is_young(age_ms: u64) -> bool {
+    age_ms < patience_ms() && rules::holds("patience")
 }
 
 /// What came of taking a claim.
@@ -97,7 +103,8 @@ async fn free(context: &Context, holder: AccountId, claim: &Claim) -> Result<Tak
         said.add(&answer);
         match Holder::parse(answer.ok()?)? {
             Holder::Held => return Ok(Taken::Held(holder)),
-            Holder::Wanted { age_ms, .. } if age_ms < patience_ms() => return Ok(Taken::Wanted(holder)),
+            Holder::Wanted { age_ms, .. } if is_young(age_ms) => return Ok(Taken::Wanted(holder)),
+            Holder::Wanted { .. } if !rules::holds("ended_first") => return Ok(Taken::Ours),
             // It can't be confirmed any more once its attempt is over.
             Holder::Wanted { attempt, .. } => {
                 _ = void(context, holder, &attempt, patience_ms(), &mut said).await?
@@ -146,7 +153,7 @@ pub(crate) async fn give_up_all(context: &Context, account: AccountId, claims: &
     for (claim, answer) in claims.iter().zip(found) {
         if let Some((holder, value)) = functions::parse_claim(&answer.ok()?)?
             && holder == account
-            && free(context, account, claim).await? == Taken::Ours
+            && (free(context, account, claim).await? == Taken::Ours || !rules::holds("asked_before_given_up"))
         {
             give_up(context, claim, &value).await?;
         }

@@ -16,7 +16,7 @@ pub(crate) mod claims;
 #[cfg(feature = "registration")]
 mod lookup;
 #[cfg(feature = "registration")]
-mod names;
+pub(crate) mod names;
 #[cfg(feature = "registration")]
 mod passwords;
 #[cfg(feature = "registration")]

@@ -16,7 +16,7 @@ pub const EMAIL_BYTES_MAX: usize = 254;
 const _: () = assert!(LOGIN_CHARS_MAX < 64, "a longer value makes a record a hash table");
 
 /// A login as it was given, and what stands for it.
-pub(super) fn login(given: &str) -> Result<(String, Claim)> {
+pub(crate) fn login(given: &str) -> Result<(String, Claim)> {
     let given = given.trim();
     let chars = given.chars().count();
     if chars == 0 || chars > LOGIN_CHARS_MAX {
@@ -33,7 +33,7 @@ pub(super) fn login(given: &str) -> Result<(String, Claim)> {
 }
 
 /// An e-mail address as it was given, and what stands for it. What it is never gets into a message.
-pub(super) fn email(given: &str) -> Result<(String, Claim)> {
+pub(crate) fn email(given: &str) -> Result<(String, Claim)> {
     let given: String = given.trim().nfc().collect();
     let is_fit = given.len() <= EMAIL_BYTES_MAX
         && !given.chars().any(|c| c.is_whitespace() || c.is_control())

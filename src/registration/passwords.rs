@@ -11,7 +11,10 @@ use tokio::sync::Semaphore;
 
 use super::RegistrationSettings;
 use crate::error::{Error, ErrorKind, Result};
+use crate::rules;
 
+/// Bytes of a salt.
+const SALT_LEN: usize = 16;
 /// Characters of a password at least, and bytes at most: a longer one would only cost time.
 pub const PASSWORD_CHARS_MIN: usize = 8;
 /// Bytes of a password.
@@ -66,8 +69,11 @@ impl Passwords {
     /// A password's hash, with a salt of its own.
     pub(super) async fn hash(&self, password: String) -> Result<String> {
         let argon2 = self.argon2.clone();
-        let hash =
-            move || argon2.hash_password(password.as_bytes()).map(|hash: PasswordHash| hash.to_string());
+        let salt: [u8; SALT_LEN] = rules::random();
+        let hash = move || {
+            let hash = argon2.hash_password_with_salt(password.as_bytes(), &salt);
+            hash.map(|hash: PasswordHash| hash.to_string())
+        };
         self.run(hash).await?.map_err(|e| Error::internal(format!("a password could not be hashed: {e}")))
     }
 
@@ -84,6 +90,13 @@ impl Passwords {
         self.run(compare).await?.map(|is_same: bool| is_same && is_somebodys)
     }
 
+    /// Whether a hash, which a right password was compared with, cost another amount than one costs now.
+    pub(super) fn is_old(&self, hash: &str) -> bool {
+        let params = PasswordHash::new(hash).ok().and_then(|hash| Params::try_from(&hash).ok());
+        let costs = |params: &Params| (params.m_cost(), params.t_cost(), params.p_cost());
+        params.is_some_and(|params| costs(&params) != costs(self.argon2.params()))
+    }
+
     async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let _place = self.places.try_acquire().map_err(|_| {
             let text = format!(
@@ -94,6 +107,10 @@ impl Passwords {
         })?;
         let running = self.running.clone().acquire_owned().await;
         let running = running.map_err(|e| Error::internal(e.to_string()))?;
+        if rules::size(false, true) {
+            // In the simulation nothing depends on threads.
+            return Ok(work());
+        }
         // The permit goes along: who stops waiting doesn't end the work.
         let work = move || {
             let _running = running;
@@ -125,6 +142,23 @@ mod tests {
         assert!(!is(Some(&hash), "Correct horse").await);
         assert!(!is(None, "correct horse").await);
         assert!(!format!("{passwords:?}").contains("argon2"));
+    }
+
+    #[tokio::test]
+    async fn a_hash_is_old_when_it_cost_another_amount() {
+        let now = Passwords::new(&quick()).await.unwrap();
+        let hash = now.hash("correct horse".into()).await.unwrap();
+        assert!(!now.is_old(&hash) && !now.is_old("nonsense"));
+        for settings in [
+            RegistrationSettings { memory_kib: 16, ..quick() },
+            RegistrationSettings { passes: 2, ..quick() },
+        ] {
+            let later = Passwords::new(&settings).await.unwrap();
+            assert!(
+                later.is_old(&hash)
+                    && later.is_hash_of(Some(hash.clone()), "correct horse".into()).await.unwrap()
+            );
+        }
     }
 
     #[tokio::test]

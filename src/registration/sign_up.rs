@@ -12,8 +12,11 @@ use crate::context::draw;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Holder, Mark, SignUpBegun};
 use crate::ids::{AccountId, Claim};
-use crate::meters;
 use crate::post::TOKEN_LEN_MAX;
+use crate::{meters, rules};
+
+/// Tries of the first step, between others that begin to register the same id.
+const BEGIN_TRIES_MAX: u32 = 3;
 
 /// Somebody who wants an account.
 #[derive(Clone, Default)]
@@ -151,14 +154,10 @@ impl Registration {
     async fn finish(&self, mut attempt: Attempt<'_>) -> Result<()> {
         attempt.take().await?;
         attempt.settle(&[], &[]).await?;
-        match attempt.reread().await {
-            // A failover gave the name to somebody else: nobody was told of this account yet.
-            Err(e) if e.kind() == ErrorKind::Conflict => {
-                self.engine.delete_account(attempt.account).await?;
-                Err(e)
-            }
-            read => read,
-        }
+        let Some((claim, taken)) = attempt.reread().await? else { return Ok(()) };
+        // A failover gave the name to somebody else: nobody was told of this account yet.
+        self.engine.delete_account(attempt.account).await?;
+        Err(refusal(claim, taken))
     }
 
     /// Whether the names are to be had, as far as that can be told before a password is hashed. Some: it was us who have
@@ -182,7 +181,7 @@ impl Registration {
             let answer = context.router().ask(claims::holder_request(context, holder, claim)).await?;
             match Holder::parse(answer.ok()?)? {
                 Holder::Held => return Err(refusal(*claim, Taken::Held(holder))),
-                Holder::Wanted { age_ms, .. } if age_ms < claims::patience_ms() => {
+                Holder::Wanted { age_ms, .. } if claims::is_young(age_ms) => {
                     return Err(refusal(*claim, Taken::Wanted(holder)));
                 }
                 _ => {}
@@ -203,7 +202,8 @@ impl Registration {
         let context = self.context();
         let mut touched = Touched::new();
         let Some(account) = context.account(holder).await? else { return Ok(None) };
-        let [of_token, attempt, hash] = credentials(context, holder, ["k", "n", "h"], &mut touched).await?;
+        let [of_token, attempt, hash, last] =
+            credentials(context, holder, ["k", "n", "h", "v"], &mut touched).await?;
         let said = claims::of_account(context, holder, &mut touched).await?;
         if of_token.as_deref() != Some(token.as_bytes()) || (said.held != claims && said.wanted != claims) {
             return Ok(None);
@@ -213,15 +213,24 @@ impl Registration {
         if !self.passwords.is_hash_of(hash, password.to_owned()).await? {
             return Ok(None);
         }
-        match (account.state, attempt) {
-            (AccountState::Deleted, _) => return Ok(None),
-            (AccountState::Unconfirmed, Some(nonce)) => {
-                let nonce = nonce.try_into().map_err(|_| Error::internal("an attempt has 8 bytes"))?;
-                self.finish(self.attempt(holder, nonce, claims.to_vec(), dies)).await?;
+        let under = |nonce: Vec<u8>| {
+            let nonce = nonce.try_into().map_err(|_| Error::internal("an attempt has 8 bytes"))?;
+            let attempt = self.attempt(holder, nonce, claims.to_vec(), dies);
+            // Who said so is fenced too: what the first time has written may not be on replicas yet.
+            Ok::<_, Error>(if rules::holds("fence_repeated") {
+                Attempt { touched, ..attempt }
+            } else {
+                attempt
+            })
+        };
+        match (account.state, attempt, last) {
+            (AccountState::Unconfirmed, Some(nonce), _) => self.finish(under(nonce)?).await?,
+            (AccountState::Deleted | AccountState::Unconfirmed, ..) | (_, _, None) => return Ok(None),
+            (_, _, Some(last)) => {
+                if let Some((claim, taken)) = under(last)?.reread().await? {
+                    return Err(refusal(claim, taken));
+                }
             }
-            (AccountState::Unconfirmed, None) => return Ok(None),
-            // What the first time has written may not be on replicas yet.
-            _ => self.attempt(holder, draw(), claims.to_vec(), dies).reread().await?,
         }
         Ok(Some(Registered { id: holder, is_repeat: true }))
     }
@@ -244,18 +253,34 @@ impl Registration {
         credentials.extend(checked.email.clone().map(|email| ("e", email.into_bytes())));
         credentials.extend(sign_up.token.clone().map(|token| ("k", token.into_bytes())));
         let profile = sign_up.profile.stored(&draw())?;
-        let command =
-            functions::signup_begin(&of, &attempt.nonce, &attempt.wanted, &profile, &record, &credentials);
-        for _ in 0..2 {
-            let answer = context.router().ask(Request::write(context.slot(id), command.clone())).await?;
+        let mut sent = Vec::new();
+        for tries_left in (0..BEGIN_TRIES_MAX).rev() {
+            let nonce = draw();
+            sent.push(nonce);
+            let command =
+                functions::signup_begin(&of, &nonce, &attempt.wanted, &profile, &record, &credentials);
+            let request = Request::write(context.slot(id), command);
+            // Sent again as it is, a copy that comes late would begin an attempt anew that somebody has ended, and behind
+            // it a late copy of the last step would settle it.
+            let request = if rules::holds("begun_once") { request.once() } else { request };
+            let answer = match context.router().ask(request).await {
+                Err(e) if e.kind() == ErrorKind::Unknown && tries_left > 0 => continue,
+                answer => answer?,
+            };
             attempt.touched.add(&answer);
+            attempt.nonce = nonce;
             let SignUpBegun::There(state) = SignUpBegun::parse(answer.ok()?)? else { return Ok(()) };
+            if AccountState::from_letter(state) != AccountState::Unconfirmed {
+                break;
+            }
+            let said = claims::of_account(context, id, &mut attempt.touched).await?;
+            let left = said.attempt.unwrap_or_default().0;
+            if let Some(ours) = sent.iter().find(|nonce| nonce[..] == left) {
+                attempt.nonce = *ours;
+                return Ok(());
+            }
             // Somebody began to register that id, and never came back?
-            let left =
-                claims::of_account(context, id, &mut attempt.touched).await?.attempt.unwrap_or_default().0;
-            let is_left = AccountState::from_letter(state) == AccountState::Unconfirmed
-                && claims::void(context, id, &left, claims::patience_ms(), &mut attempt.touched).await?;
-            if !is_left {
+            if !claims::void(context, id, &left, claims::patience_ms(), &mut attempt.touched).await? {
                 break;
             }
         }

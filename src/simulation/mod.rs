@@ -19,7 +19,9 @@ mod lists_of_posts;
 mod lua;
 mod moving;
 mod mutations;
+mod names;
 mod operations;
+mod people;
 mod proofs;
 mod scripts;
 mod shape;
@@ -48,8 +50,11 @@ struct Found {
     violated: Option<(u64, Outcome)>,
 }
 
+/// Lives through a history: its seed, its shape, rules that are out, whether it is traced.
+type Live = fn(u64, Shape, &[&'static str], bool) -> Outcome;
+
 /// Lives through histories, on all cores, until one is violated.
-fn search(first: u64, many: u64, shape: Shape) -> Found {
+fn search(first: u64, many: u64, shape: Shape, live: Live) -> Found {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let first_violated = AtomicU64::new(u64::MAX);
     let part = |thread: u64| {
@@ -85,7 +90,7 @@ fn search(first: u64, many: u64, shape: Shape) -> Found {
     })
 }
 
-fn assert_none_violated(many: u64, shape: Shape) {
+fn assert_none_violated(many: u64, shape: Shape, live: Live) {
     if let Some(seed) = number("TIDELINE_SEED") {
         let outcome = live(seed, shape, &[], true);
         outcome.trace.iter().for_each(|line| println!("{line}"));
@@ -96,7 +101,7 @@ fn assert_none_violated(many: u64, shape: Shape) {
     let first = number("TIDELINE_FIRST").unwrap_or(1);
     let began = std::time::Instant::now();
     let many = number("TIDELINE_HISTORIES").unwrap_or(many);
-    let found = search(first, many, shape);
+    let found = search(first, many, shape, live);
     println!("{} histories from seed {first} on in {:.1?}: {:?}", found.lived, began.elapsed(), found.counts);
     if let Some((seed, outcome)) = found.violated {
         panic!("TIDELINE_SEED={seed} replays: {:#?}", outcome.violations);
@@ -105,25 +110,37 @@ fn assert_none_violated(many: u64, shape: Shape) {
 
 #[test]
 fn a_seed_replays() {
-    for seed in 1..4 {
-        let [one, other] = [0, 1].map(|_| live(seed, Shape::HARSH, &[], false));
-        assert_eq!((one.commands, one.digest), (other.commands, other.digest), "seed {seed}");
+    for live in [live, people::live as Live] {
+        for seed in 1..4 {
+            let [one, other] = [0, 1].map(|_| live(seed, Shape::HARSH, &[], false));
+            assert_eq!((one.commands, one.digest), (other.commands, other.digest), "seed {seed}");
+        }
     }
 }
 
 #[test]
 fn no_calm_history_is_violated() {
-    assert_none_violated(80, Shape::CALM);
+    assert_none_violated(80, Shape::CALM, live);
 }
 
 #[test]
 fn no_harsh_history_is_violated() {
-    assert_none_violated(100, Shape::HARSH);
+    assert_none_violated(100, Shape::HARSH, live);
 }
 
 #[test]
 fn no_cached_history_is_violated() {
-    assert_none_violated(60, Shape::CACHED);
+    assert_none_violated(60, Shape::CACHED, live);
+}
+
+#[test]
+fn no_name_is_two_peoples() {
+    assert_none_violated(150, Shape::HARSH, people::live);
+}
+
+#[test]
+fn no_name_is_two_peoples_where_nothing_goes_wrong() {
+    assert_none_violated(60, Shape::CALM, people::live);
 }
 
 /// Every rule is missed when it is taken out, as `proofs` says; and what shows that is clean while the rule holds.

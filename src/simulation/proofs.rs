@@ -1,7 +1,7 @@
 //! What shows that a rule is needed: a history that is violated without it, and not with it.
 
 use super::history::{Outcome, live};
-use super::scripts::{Script, follows, homes, lists, modes, play, posts, reading, social, spreading};
+use super::scripts::{Script, follows, homes, lists, modes, names, play, posts, reading, social, spreading};
 use super::shape::Shape;
 
 /// How it shows.
@@ -104,6 +104,29 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("ties_renewed", Scripted(social::unlike_in_a_socket)),
     ("list_of_nothing", Scripted(social::post_gone_while_it_is_liked)),
     ("list_counted", Scripted(social::unlike_in_a_socket)),
+    // Names
+    ("claim_compared", Scripted(names::both_want_it)),
+    ("wanted_counts", Scripted(names::comes_at_once)),
+    ("patience", Backed("patience_in_slot", names::comes_at_once)),
+    ("patience_in_slot", Backed("patience", names::comes_at_once)),
+    ("ended_first", Scripted(names::comes_later)),
+    ("fence_claim", Scripted(names::end_of_an_attempt_is_lost)),
+    ("fence_taken", Scripted(names::claim_is_lost)),
+    ("fence_settled", Scripted(names::account_is_lost)),
+    ("fence_repeated", Scripted(names::account_is_lost_after_a_repeat)),
+    ("reread", Unneeded(names::fails_over_before_it_is_read_again)),
+    ("begun_once", Scripted(names::sign_up_in_a_socket)),
+    ("settled_again", Scripted(names::settled_twice)),
+    ("last_attempt", Scripted(names::wakes_up_when_the_name_is_a_strangers)),
+    ("twin_looked_at", Scripted(names::twin_settles)),
+    ("said_by_both", Scripted(names::old_name_still_claimed)),
+    ("given_up_compared", Scripted(names::given_up_too_late)),
+    ("asked_before_given_up", Scripted(names::given_up_when_it_is_back)),
+    ("own_attempt", Scripted(names::settles_anothers_attempt)),
+    ("own_end", Scripted(names::ends_anothers_attempt)),
+    ("one_attempt", Scripted(names::changes_twice)),
+    ("names_compared", Scripted(names::begins_with_old_names)),
+    ("password_compared", Scripted(names::password_in_a_socket)),
     // Follower sets
     ("split_checked", Scripted(spreading::added_by_an_old_tree)),
     ("frozen_set", Scripted(spreading::added_while_it_is_spread)),

@@ -16,6 +16,7 @@ use super::data::{Data, Done, Out};
 use super::gates::Gate;
 use super::lua;
 use super::moving::{Moving, may_run};
+use super::names::Names;
 use super::shape::ByHand;
 use super::truth::State;
 use crate::bucket::{Buckets, mix64};
@@ -101,6 +102,8 @@ pub(super) struct World {
     /// What was true not long ago, while caches may be behind.
     pub(super) moments: VecDeque<Arc<Moment>>,
     pub(super) edits: Vec<Edited>,
+    /// Who is told to have which names.
+    pub(super) names: Names,
     epoch_ms: u64,
     random: StdRng,
     began: Instant,
@@ -147,6 +150,7 @@ impl World {
             decide_every: DECIDE_SELDOM,
             moments: VecDeque::new(),
             edits: Vec::new(),
+            names: Names::default(),
             epoch_ms: EPOCH_MS,
             random: StdRng::seed_from_u64(seed),
             began: Instant::now(),
@@ -230,6 +234,9 @@ impl World {
         }
         if arguments.get(1).is_some_and(|name| name.ends_with(b"_change")) {
             self.note_states(number, false);
+        }
+        if arguments.get(1).is_some_and(|name| name.ends_with(b"_claims_settle")) {
+            self.check_owners();
         }
         let reply = match done {
             Ok(out) => reply(out),
@@ -327,6 +334,7 @@ impl World {
         node.clock_ahead_ms = clock_ahead_ms;
         self.note(|| format!("FAILOVER of {number}{}", if has_lost { ", with losses" } else { "" }));
         self.note_states(number, true);
+        self.check_owners();
     }
 
     /// Whether an account's server has failed over since that command.
@@ -338,6 +346,7 @@ impl World {
     /// An instance ends, at once.
     pub(super) fn kill(&mut self, number: usize) {
         self.instances[number].is_dead = true;
+        self.names.died(number);
         self.note(|| format!("DEATH of {number}"));
     }
 

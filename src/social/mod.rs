@@ -78,6 +78,8 @@ impl Social {
 
     /// Reposts a post, without a comment: of a plain repost its original. Doing it twice gives the same repost. A
     /// repost with a comment is a post like others: publish a [`Draft`] that quotes.
+    ///
+    /// [`Invalid`](crate::ErrorKind::Invalid): it has reposted as many as it may (`reposts_max`).
     pub async fn repost(&self, account: AccountId, post: PostId) -> Result<Published> {
         let post = self.find(post).await?;
         self.engine.publish(account, &Draft::repost(post)).await

@@ -189,6 +189,11 @@ pub(crate) enum Call {
         author: u64,
         post: u64,
     },
+    /// What a moderator says of a post.
+    Hide {
+        post: u64,
+        on: bool,
+    },
     /// Takes one's own repost of a post back.
     Unrepost {
         account: u64,
@@ -325,6 +330,7 @@ impl Call {
             Self::Delivered { .. } => "delivered",
             Self::Edit { .. } => "edit",
             Self::Delete { .. } => "delete",
+            Self::Hide { .. } => "hide post",
             Self::Unrepost { .. } => "unrepost",
             Self::Tie { what: Tie::Like, .. } => "like",
             Self::Tie { what: Tie::Bookmark, .. } => "bookmark",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::call::{Asked, Call, PostSpec, Reply, State, Switch, Tie, Which};
 use super::check::Wrong;
-use super::facts::{Change, OPEN, Time, Tri, Window};
+use super::facts::{Change, Fact, OPEN, Time, Tri, Window};
 use super::run::{Ended, Run};
 use super::steps::{Action, Place, PostPlan, Step, Walked};
 use super::world::{PostFact, PostNo, Said};
@@ -51,6 +51,7 @@ impl Client<'_> {
             Action::Republish(no) => self.republish(no).await,
             Action::Edit(no, tags) => self.edit(no, tags).await,
             Action::Delete(no) => self.delete(no).await,
+            Action::Hide(no, on) => self.hide(no, on).await,
             Action::Unrepost(no) => self.unrepost(no).await,
             Action::Tie(what, no, on) => self.tie(what, no, on).await,
             Action::Follow(author) => self.follow(author).await,
@@ -231,6 +232,7 @@ impl Client<'_> {
             listed: OPEN,
             id: None,
             deleted: None,
+            hidden: Fact::new(false),
             edits: Vec::new(),
             said: (text.clone(), plan.tags.clone()),
             is_unsure: false,
@@ -353,6 +355,16 @@ impl Client<'_> {
         }
     }
 
+    /// A moderator hides a post, or shows it again.
+    async fn hide(&self, no: PostNo, on: bool) {
+        let Some((id, _)) = self.own(no).await else { return };
+        if let Some((start, end)) = self.write(Call::Hide { post: id, on }).await
+            && let Some(post) = self.run.world().post_mut(no)
+        {
+            post.hidden.change(start, end, on);
+        }
+    }
+
     /// Takes a repost back, by what was reposted.
     async fn unrepost(&self, no: PostNo) {
         let Some((id, _)) = self.own(no).await else { return };
@@ -448,7 +460,7 @@ impl Client<'_> {
 
 /// Whether a call may name an account that somebody else has deleted, or be a second sending of a deletion.
 fn may_miss(call: &Call) -> bool {
-    matches!(call, Call::Unfollow { .. } | Call::DeleteAccount { .. })
+    matches!(call, Call::Unfollow { .. } | Call::DeleteAccount { .. } | Call::Hide { .. })
 }
 
 /// What a post says after so many edits.
@@ -477,6 +489,7 @@ fn never(author: u64) -> PostFact {
         listed: OPEN,
         id: None,
         deleted: None,
+        hidden: Fact::new(false),
         edits: Vec::new(),
         said: (String::new(), Vec::new()),
         is_unsure: true,

@@ -91,6 +91,7 @@ fn post(text: &mut String, world: &World, what: &str, no: PostNo) {
     if let Some(deleted) = post.deleted {
         let _ = writeln!(text, "  deleted {} to {}", at(deleted.start), at(deleted.end));
     }
+    fact(text, "  hidden by a moderator", Some(&post.hidden));
     let mut ties: Vec<_> = world.ties.iter().filter(|((.., tied), _)| *tied == no).collect();
     ties.sort_by_key(|(tie, _)| **tie);
     for ((what, by, _), tie) in ties {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tideline::post::{Draft, Edit, PostRef, Tag, Visibility};
 use tideline::sharded::{Checkpoint, Order};
 use tideline::{
-    AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, ListQuery, Mode, NewAccount,
-    PostId, Query, Range, Social, Timeline,
+    AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, ListQuery, Mode, Moderation,
+    NewAccount, PostId, Query, Range, Social, Timeline,
 };
 
 use super::call::{
@@ -131,6 +131,10 @@ impl Performer {
             }
             Call::Delete { author, post } => {
                 engine.delete(account(author)?, PostId::from_u64(post)?).await?;
+            }
+            Call::Hide { post, on } => {
+                let moderation = Moderation { hidden: Some(on), sensitive: None };
+                engine.moderate(PostId::from_u64(post)?, moderation).await?;
             }
             Call::Unrepost { account: by, post } => {
                 let _ = self.social.undo_repost(account(by)?, PostId::from_u64(post)?).await?;

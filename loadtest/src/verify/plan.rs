@@ -201,6 +201,7 @@ impl Planner {
             }
             635..720 => self.tie(actor),
             720..725 => self.own_repost(actor).map(Action::Unrepost),
+            725..735 => self.own_post(actor).map(|no| Action::Hide(no, self.random.random_bool(0.6))),
             615..850 => None,
             850..900 => Some(self.walk(Walked::Which(Which::Home))),
             900..925 => Some(self.range()),

@@ -75,7 +75,9 @@ impl<'a> View<'a> {
                 self.state_is(author, |state| state == State::Active).or(self.follows(author))
             }
         };
-        is_seen.and(self.is_kept_out_by(author).not()).and(self.blocks(author).not()).and(reaches)
+        let is_shown = post.hidden.is(self.others, |is| is).not();
+        let admits = self.is_kept_out_by(author).not().and(self.blocks(author).not());
+        is_seen.and(is_shown).and(admits).and(reaches)
     }
 
     /// A repost shows only with its original. A quote also when its original is gone, not when it is out of bounds.

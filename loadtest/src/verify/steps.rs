@@ -50,6 +50,8 @@ pub(crate) enum Action {
     /// It says something else, with these hashtags.
     Edit(PostNo, Vec<u8>),
     Delete(PostNo),
+    /// A moderator hides it from all but its author, or shows it again.
+    Hide(PostNo, bool),
     /// Takes back a repost of the actor's own, by what was reposted.
     Unrepost(PostNo),
     /// Likes a post, or bookmarks it, or takes that back.

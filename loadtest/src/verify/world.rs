@@ -32,6 +32,8 @@ pub(crate) struct PostFact {
     pub(crate) listed: Time,
     pub(crate) id: Option<u64>,
     pub(crate) deleted: Option<Change<()>>,
+    /// Whether a moderator hides it.
+    pub(crate) hidden: Fact<bool>,
     pub(crate) edits: Vec<Change<Said>>,
     pub(crate) said: Said,
     /// It was refused in the end, but an earlier sending may have been carried out.

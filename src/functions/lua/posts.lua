@@ -60,11 +60,11 @@ end
 -- ARGV  what posts' keys begin with, the caller's milliseconds, ids per millisecond, the bucket's low bits, post,
 --       author, most entries of the journal, most ids of the outbox, owner, entry of the delivery, fit,
 --       token's TTL in ms (0: no token), '' or what is reposted and its author, piece (-1: small), depth, most members
---       of a piece, then for each task about what it refers to: entry, the task's letter, what follows post and author
---       in it
+--       of a piece, of the set, then for each task about what it refers to: entry, the task's letter, what follows post
+--       and author in it
 -- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used, or it has reposted that;
 --       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full;
---       of what it has reposted {'tree', tree}, {'full'}
+--       of what it has reposted {'tree', tree}, {'full'}, {'limit'}
 local function post_publish(keys, args)
   local record = redis.call('HMGET', keys[2], 's', 'm', 'l')
   if not record[1] then return { 'gone' } end
@@ -81,13 +81,14 @@ local function post_publish(keys, args)
     local id = before and repost_id(tonumber(before), tonumber(args[3]), tonumber(args[4]))
     -- Touching a post's key that isn't declared fails in a moving slot: before anything is written.
     if id and redis.call('EXISTS', args[1] .. id) == 1 then return { 'again', id } end
-    if not before and redis.call('ZCARD', keys[8]) >= tonumber(args[18]) and depth < DEPTH_MAX then
-      return { 'full' }
+    if not before then
+      if set_total(keys[7], piece) >= tonumber(args[19]) then return { 'limit' } end
+      if redis.call('ZCARD', keys[8]) >= tonumber(args[18]) and depth < DEPTH_MAX then return { 'full' } end
     end
   end
   -- Active, or limited: who may see its posts is the readers' affair.
   if record[1] ~= 'a' and record[1] ~= 'l' then return { 'state', record[1] } end
-  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 18) / 3) then return { 'busy' } end
+  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 19) / 3) then return { 'busy' } end
   local mode = string.sub(record[2] or 'P', 1, 1)
   local layout = LOCAL
   if redis.call('TYPE', keys[6]).ok == 'string' then
@@ -112,7 +113,7 @@ local function post_publish(keys, args)
   if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
   local entries = {}
   if mode ~= PULL then entries = { args[10], args[9] .. 'D' .. id .. author } end
-  for i = 19, #args, 3 do
+  for i = 20, #args, 3 do
     entries[#entries + 1] = args[i]
     entries[#entries + 1] = args[9] .. args[i + 1] .. id .. author .. args[i + 2]
   end

@@ -22,10 +22,7 @@ local function is_over(began, patience) return node_ms() - (tonumber(began or ''
 -- Reply {'ok'}, or {'there', state}: there is one already
 local function signup_begin(keys, args)
   local state = redis.call('HGET', keys[1], 's')
-  if state then
-    if redis.call('HGET', keys[2], 'n') == args[1] then return { 'ok' } end
-    return { 'there', state }
-  end
+  if state then return { 'there', state } end
   local fields = 2 * tonumber(args[4])
   redis.call('HSET', keys[1], 's', 'u', unpack(args, 5, 4 + fields))
   redis.call('DEL', keys[2], keys[3])

@@ -1,15 +1,18 @@
 -- Reports lie with the account that they are about: two hashes in its bucket, those that are open and those that are
--- resolved: id (8 bytes) -> random bytes that change with each change (8), what was reported.
+-- resolved: id (8 bytes) -> random bytes that change with each change (8), what was reported. A third one counts: reporter
+-- (8 bytes) -> how many of its reports are open.
 
 -- report_add: somebody reports an account.
--- KEYS  open, resolved
--- ARGV  most, id, value
--- Reply {'ok'}, or {'busy'}: too many wait to be resolved
+-- KEYS  open, resolved, of each reporter
+-- ARGV  most, most of a reporter, id, reporter, value
+-- Reply {'ok'}; too many wait to be resolved: {'busy'}, of this reporter {'stamp'}
 local function report_add(keys, args)
   -- Our own first sending; perhaps somebody has resolved it since.
-  if redis.call('HGET', keys[1], args[2]) or redis.call('HGET', keys[2], args[2]) then return { 'ok' } end
+  if redis.call('HGET', keys[1], args[3]) or redis.call('HGET', keys[2], args[3]) then return { 'ok' } end
+  if tonumber(redis.call('HGET', keys[3], args[4]) or 0) >= tonumber(args[2]) then return { 'stamp' } end
   if redis.call('HLEN', keys[1]) >= tonumber(args[1]) then return { 'busy' } end
-  redis.call('HSET', keys[1], args[2], args[3])
+  redis.call('HSET', keys[1], args[3], args[5])
+  redis.call('HINCRBY', keys[3], args[4], 1)
   return { 'ok' }
 end
 
@@ -26,15 +29,19 @@ local function drop_oldest(key, most, new)
 end
 
 -- report_move: a report is resolved, or opened again, or written again where it is.
--- KEYS  the hash that it is in, the one where it goes
--- ARGV  id, random bytes that the caller saw, value, most resolved ones ('' if it is opened again)
+-- KEYS  the hash that it is in, the one where it goes, of each reporter
+-- ARGV  id, random bytes that the caller saw, value, most resolved ones ('' if it is opened again), reporter
 -- Reply {'ok'}, {'gone'}, {'stamp'}: it has changed since
 local function report_move(keys, args)
   local value = redis.call('HGET', keys[1], args[1])
   if not value then return { 'gone' } end
   if string.sub(value, 1, 8) ~= args[2] then return { 'stamp' } end
   redis.call('HSET', keys[2], args[1], args[3])
-  if keys[1] ~= keys[2] then redis.call('HDEL', keys[1], args[1]) end
+  if keys[1] ~= keys[2] then
+    redis.call('HDEL', keys[1], args[1])
+    local left = redis.call('HINCRBY', keys[3], args[5], args[4] == '' and 1 or -1)
+    if left <= 0 then redis.call('HDEL', keys[3], args[5]) end
+  end
   if args[4] ~= '' then drop_oldest(keys[2], tonumber(args[4]), args[1]) end
   return { 'ok' }
 end

@@ -4,6 +4,7 @@ pub(super) mod follows;
 pub(super) mod homes;
 pub(super) mod lists;
 pub(super) mod modes;
+pub(super) mod names;
 pub(super) mod posts;
 pub(super) mod reading;
 pub(super) mod social;

@@ -6,7 +6,8 @@ use tideline::cluster::{Command, Request};
 use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::{
     AccountId, AccountState, AccountUpdate, Engine, ErrorKind, Followed, HiddenBecause, Moderation,
-    NewAccount, NewReport, Query, REPORTS_OPEN_MAX, ReportCategory, ReportQuery, Verdict,
+    NewAccount, NewReport, Query, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, ReportCategory, ReportQuery,
+    Verdict,
 };
 
 use super::{accounts, drained, engine, engine_with, small, tenant, walk_home};
@@ -110,7 +111,7 @@ async fn what_a_moderator_hides_only_its_author_sees_and_no_edit_brings_it_back(
 }
 
 #[tokio::test]
-async fn reports_are_listed_newest_first_resolved_and_bounded() {
+async fn reports_are_listed_newest_first_and_resolved() {
     let engine = engine().await;
     let people = accounts(&engine, 12).await;
     let moderator = people[0];
@@ -158,23 +159,56 @@ async fn reports_are_listed_newest_first_resolved_and_bounded() {
     assert_eq!(told(&open), told(&all));
     assert!(list(ReportQuery { resolved: true, ..ReportQuery::default() }).await.is_empty());
 
-    // Nobody, oneself; and as many as there may be.
     let nobody = NewReport { target: AccountId::new(4_711).unwrap(), ..report(2, 1) };
     assert_eq!(engine.report(&nobody).await.unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(engine.report(&report(1, 1)).await.unwrap_err().kind(), ErrorKind::Invalid);
-    let mut open = Vec::new();
+}
+
+/// One reporter doesn't fill the list; one report that is resolved makes room for another.
+#[tokio::test]
+async fn open_reports_are_bounded_and_so_are_those_of_one_reporter() {
+    let engine = engine().await;
+    let people = accounts(&engine, 12).await;
+    let (mut open, mut reporters) = (Vec::new(), people[2..].to_vec());
+    let (moderator, target) = (people[0], people[1]);
+    let of = |reporter| NewReport {
+        reporter,
+        target,
+        posts: Vec::new(),
+        category: ReportCategory::Spam,
+        comment: String::new(),
+    };
+    for _ in 0..REPORTS_OPEN_OF_ONE_MAX {
+        open.push(engine.report(&of(people[0])).await.unwrap());
+    }
+    for _ in 0..2 {
+        let one = open[0];
+        assert_eq!(engine.report(&of(people[0])).await.unwrap_err().kind(), ErrorKind::Conflict);
+        engine.resolve_report(one, moderator).await.unwrap();
+        open.push(engine.report(&of(people[0])).await.unwrap());
+        assert_eq!(engine.report(&of(people[0])).await.unwrap_err().kind(), ErrorKind::Conflict);
+        engine.reopen_report(one).await.unwrap();
+        // One too many, for a moderator has said so; two that are resolved make room for one.
+        for id in open.drain(1..3) {
+            engine.resolve_report(id, moderator).await.unwrap();
+        }
+        open.push(engine.report(&of(people[0])).await.unwrap());
+    }
     let refused = loop {
-        match engine.report(&report(2, 3)).await {
+        match engine.report(&of(reporters[0])).await {
             Ok(id) => open.push(id),
-            Err(e) => break e,
+            Err(e) if e.kind() == ErrorKind::Overloaded => break e,
+            Err(_) if reporters.len() > 1 => drop(reporters.remove(0)),
+            Err(_) => reporters = accounts(&engine, 10).await,
         }
     };
     assert_eq!(refused.kind(), ErrorKind::Overloaded);
     assert!(open.len() <= REPORTS_OPEN_MAX as usize);
+    let last = reporters[0];
     // As many newer ones are resolved as there may be: the one that is resolved now stays, though it is the oldest.
     let oldest = open.remove(0);
     for n in 0..REPORTS_OPEN_MAX as usize {
-        let id = if n < open.len() { open[n] } else { engine.report(&report(2, 3)).await.unwrap() };
+        let id = if n < open.len() { open[n] } else { engine.report(&of(last)).await.unwrap() };
         engine.resolve_report(id, moderator).await.unwrap();
     }
     engine.resolve_report(oldest, moderator).await.unwrap();

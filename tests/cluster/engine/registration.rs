@@ -18,6 +18,7 @@ use tideline::{
 };
 
 use super::{all_keys, at_key, drained, engine, letter_and_name};
+use crate::harness::eventually;
 
 /// Passwords that cost little.
 fn settings() -> RegistrationSettings {
@@ -368,4 +369,26 @@ async fn claims_and_accounts_that_say_different_things_are_found() {
     at_key(&engine, 'x', nobody, "HSET", &["h", "?"]).await;
     at_key(&engine, 'y', nobody, "SET", &["?"]).await;
     heals(&[KeyOrphaned]).await;
+}
+
+/// Whoever logs in has told the password: what it costs to try stolen hashes follows the settings.
+#[tokio::test]
+async fn a_right_password_is_hashed_anew_when_that_costs_another_amount_now() {
+    let (engine, registration) = registration().await;
+    let id = registration.sign_up(&ada()).await.unwrap().id;
+    let costly = RegistrationSettings { memory_kib: 16, ..settings() };
+    let costly = Registration::new(&engine, costly).await.unwrap();
+    let hash = async || at_key(&engine, 'x', id, "HGET", &["h"]).await.text().unwrap().to_owned();
+    let first = hash().await;
+    assert!(first.contains("m=8,"), "{first}");
+    // Not by a wrong one, nor where it costs the same.
+    assert!(costly.check("ada", "wrong horse").await.unwrap().is_none());
+    assert!(registration.check("ada", "correct horse").await.unwrap().is_some());
+    assert!(costly.check("ada", "correct horse").await.unwrap().is_some());
+    eventually("it is hashed anew", async || hash().await.contains("m=16,")).await;
+    assert_ne!(hash().await, first);
+    for way in [&registration, &costly] {
+        assert_eq!(way.check("Ada@example.org", "correct horse").await.unwrap().unwrap().id, id);
+        assert!(way.check("ada", "wrong horse").await.unwrap().is_none());
+    }
 }

@@ -304,8 +304,8 @@ async fn a_page_carries_marks_likers_and_replies() {
 }
 
 #[tokio::test]
-async fn likes_and_bookmarks_have_a_bound_and_a_suspended_account_only_takes_back() {
-    let settings = EngineSettings { likes_max: 3, bookmarks_max: 1, ..small() };
+async fn likes_bookmarks_and_reposts_have_a_bound_and_a_suspended_account_only_takes_back() {
+    let settings = EngineSettings { likes_max: 3, bookmarks_max: 1, reposts_max: 2, ..small() };
     let engine = engine_with(tenant(40), settings).await;
     let social = Social::new(&engine);
     let [ada, ben] = accounts(&engine, 2).await[..] else { panic!("two were made") };
@@ -319,6 +319,15 @@ async fn likes_and_bookmarks_have_a_bound_and_a_suspended_account_only_takes_bac
     assert_eq!(social.like(ben, posts[3]).await.unwrap_err().kind(), ErrorKind::Invalid);
     social.bookmark(ben, posts[0]).await.unwrap();
     assert_eq!(social.bookmark(ben, posts[1]).await.unwrap_err().kind(), ErrorKind::Invalid);
+    let first = social.repost(ben, posts[0]).await.unwrap().id;
+    social.repost(ben, posts[1]).await.unwrap();
+    assert_eq!(social.repost(ben, posts[2]).await.unwrap_err().kind(), ErrorKind::Invalid);
+    // What it has reposted is there still, and one that it takes back makes room; quotes are posts like others.
+    assert_eq!(social.repost(ben, posts[0]).await.unwrap().id, first);
+    social.undo_repost(ben, posts[1]).await.unwrap();
+    social.repost(ben, posts[2]).await.unwrap();
+    let of = PostRef { id: posts[3], author: ada };
+    engine.publish(ben, &Draft::text("look").quoting(of)).await.unwrap();
     let suspended = tideline::AccountUpdate {
         state: Some(tideline::AccountState::Suspended),
         ..tideline::AccountUpdate::default()

@@ -1,0 +1,477 @@
+//! Logins: signing up, changing them, and what processes that sleep or die do to each other.
+
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+use tokio::task::JoinHandle;
+
+use super::{close, pause};
+use crate::NewAccount;
+use crate::engine::Engine;
+use crate::error::{ErrorKind, Result};
+use crate::ids::{AccountId, Claim};
+use crate::registration::{Registered, Registration, SignUp};
+use crate::simulation::ends;
+use crate::simulation::gates::{At, Gate};
+use crate::simulation::instances::ids_in;
+use crate::simulation::names::{claim_of, end_well, look_up, registering};
+use crate::simulation::world::world;
+
+/// Longer than an attempt is left alone.
+const LONG_MS: u64 = 100;
+
+/// Three instances; accounts in buckets 0, 1 and 2 that nobody has yet; names whose claims lie in bucket 3.
+struct Town {
+    engines: Vec<Engine>,
+    sites: Vec<Registration>,
+    ids: Vec<AccountId>,
+    /// In the order in which they are taken.
+    names: Vec<String>,
+}
+
+impl Town {
+    async fn new() -> Self {
+        let (mut engines, mut sites) = (Vec::new(), Vec::new());
+        for _ in 0..3 {
+            let (_, engine, site) = registering().await;
+            engines.push(engine);
+            sites.push(site);
+        }
+        let lies_there =
+            |name: &String| world(|w| w.keys.bucket_of_claim(&claim_of(Claim::LOGIN, name)).index() == 3);
+        let names = (0..).map(|n| format!("n{n}")).filter(lies_there).take(3).collect();
+        let town = Self { engines, sites, ids: ids_in(&[0, 1, 2]), names };
+        town.sync();
+        town
+    }
+
+    fn sync(&self) {
+        world(|w| (0..w.nodes.len()).for_each(|number| w.sync(number)));
+    }
+
+    fn fail_over(&self, bucket: usize) {
+        world(|w| w.fail_over(bucket, 0));
+    }
+
+    fn form(&self, id: usize, name: usize) -> SignUp {
+        let account = NewAccount { id: Some(self.ids[id]), ..NewAccount::default() };
+        world(|w| w.names.tried.insert(self.ids[id]));
+        SignUp { account, ..SignUp::new(&self.names[name], format!("password {id}")) }
+    }
+
+    /// Signs up, with one of the ids; names are told.
+    async fn sign_up(&self, at: usize, form: SignUp) -> Result<Registered> {
+        sign_up(self.sites[at].clone(), form).await
+    }
+
+    fn sign_up_beside(&self, at: usize, form: SignUp) -> JoinHandle<Result<Registered>> {
+        tokio::spawn(sign_up(self.sites[at].clone(), form))
+    }
+
+    async fn set_login(&self, at: usize, id: usize, name: usize) -> Result<()> {
+        set_login(at, self.sites[at].clone(), self.ids[id], self.names[name].clone()).await
+    }
+
+    fn set_login_beside(&self, at: usize, id: usize, name: usize) -> JoinHandle<Result<()>> {
+        tokio::spawn(set_login(at, self.sites[at].clone(), self.ids[id], self.names[name].clone()))
+    }
+
+    fn key(&self, name: usize) -> Vec<u8> {
+        world(|w| w.keys.claim(&claim_of(Claim::LOGIN, &self.names[name])))
+    }
+
+    /// In the end all is as it must be.
+    async fn ends_well(&self) {
+        ends::run_dry().await;
+        pause(LONG_MS).await;
+        let names: Vec<(u8, &str)> = self.names.iter().map(|name| (Claim::LOGIN, name.as_str())).collect();
+        end_well(&self.engines[2], &self.sites[2], &names).await;
+    }
+}
+
+async fn sign_up(site: Registration, form: SignUp) -> Result<Registered> {
+    let done = site.sign_up(&form).await;
+    if let Ok(registered) = &done {
+        world(|w| w.names.registered(registered.id, &form));
+    }
+    done
+}
+
+async fn set_login(at: usize, site: Registration, id: AccountId, name: String) -> Result<()> {
+    let change = world(|w| w.names.changes(at, id, Claim::LOGIN));
+    let done = site.set_login(id, &name).await;
+    world(|w| w.names.changed(&change, done.is_ok().then_some(Some(&name))));
+    done
+}
+
+fn expect<T>(is_right: bool, what: &str, done: &Result<T>) {
+    if !is_right {
+        world(|w| w.violated(format!("{what}: {:?}", done.as_ref().err())));
+    }
+}
+
+fn succeeds<T>(what: &str, done: &Result<T>) {
+    expect(done.is_ok(), what, done);
+}
+
+fn is_refused<T>(what: &str, done: &Result<T>) {
+    expect(done.as_ref().is_err_and(|e| e.kind() == ErrorKind::Conflict), what, done);
+}
+
+async fn end<T>(task: JoinHandle<Result<T>>) -> Result<T> {
+    task.await.expect("no panic")
+}
+
+/// Two want a free name, and both have seen that it is free.
+pub(in crate::simulation) fn both_want_it() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        let taking = close(0, At::Before, "claim_take");
+        let first = town.sign_up_beside(0, town.form(0, 0));
+        taking.reached().await;
+        succeeds("who takes it first", &town.sign_up(1, town.form(1, 0)).await);
+        taking.open();
+        is_refused("who comes second", &end(first).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// One has taken the name, and has not come to an end: another one comes at once. Who was first gets it.
+pub(in crate::simulation) fn comes_at_once() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        let settling = close(0, At::Before, "claims_settle");
+        let first = town.sign_up_beside(0, town.form(0, 0));
+        settling.reached().await;
+        is_refused("who comes second", &town.sign_up(1, town.form(1, 0)).await);
+        settling.open();
+        succeeds("who was first", &end(first).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// The same, and the other one comes when it has lasted too long.
+pub(in crate::simulation) fn comes_later() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        let settling = close(0, At::Before, "claims_settle");
+        let first = town.sign_up_beside(0, town.form(0, 0));
+        settling.reached().await;
+        pause(LONG_MS).await;
+        succeeds("who comes later", &town.sign_up(1, town.form(1, 0)).await);
+        settling.open();
+        is_refused("who slept", &end(first).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// That the sleeper's attempt was ended is lost.
+pub(in crate::simulation) fn end_of_an_attempt_is_lost() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        let settling = close(0, At::Before, "claims_settle");
+        let first = town.sign_up_beside(0, town.form(0, 0));
+        settling.reached().await;
+        pause(LONG_MS).await;
+        succeeds("who comes later", &town.sign_up(1, town.form(1, 0)).await);
+        town.fail_over(0);
+        settling.open();
+        is_refused("who slept", &end(first).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// That the name was taken is lost before it is the account's.
+pub(in crate::simulation) fn claim_is_lost() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        let settling = close(0, At::Before, "claims_settle");
+        let first = town.sign_up_beside(0, town.form(0, 0));
+        settling.reached().await;
+        town.fail_over(3);
+        drop(town.sign_up(1, town.form(1, 0)).await);
+        settling.open();
+        drop(end(first).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// An account is there, and its server fails over right after that was said.
+pub(in crate::simulation) fn account_is_lost() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        succeeds("a sign-up", &town.sign_up(0, town.form(0, 0)).await);
+        town.fail_over(0);
+        town.fail_over(3);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// A process has registered somebody, and dies before it looks again; another one, with the same token, says that the
+/// account is there. Its server fails over right after that.
+pub(in crate::simulation) fn account_is_lost_after_a_repeat() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        let settled = close(0, At::After, "claims_settle");
+        let form = town.form(0, 0).token("form");
+        let first = town.sign_up_beside(0, form.clone());
+        settled.reached().await;
+        world(|w| w.kill(0));
+        succeeds("the same form", &town.sign_up(1, form).await);
+        town.fail_over(0);
+        drop(first);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// The name's server fails over between settling and looking again: what was fenced is there.
+pub(in crate::simulation) fn fails_over_before_it_is_read_again() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        let settled = close(0, At::After, "claims_settle");
+        let first = town.sign_up_beside(0, town.form(0, 0));
+        settled.reached().await;
+        town.fail_over(3);
+        is_refused("who comes then", &town.sign_up(1, town.form(1, 0)).await);
+        settled.open();
+        // Nobody can vouch for the server any more that had the name.
+        drop(end(first).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// The first and the last step of a sign-up lie in a frozen server's socket; both were sent again, and somebody has ended
+/// the attempt since. Then the copies run.
+pub(in crate::simulation) fn sign_up_in_a_socket() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        let begins = Gate::close(0, At::Lost, "signup_begin", b"");
+        let settles = Gate::close(0, At::Copied, "claims_settle", b"");
+        let settling = close(0, At::Before, "claims_settle");
+        let first = town.sign_up_beside(0, town.form(0, 0));
+        settling.reached().await;
+        pause(LONG_MS).await;
+        succeeds("who comes later", &town.sign_up(1, town.form(1, 0)).await);
+        settling.open();
+        is_refused("who slept", &end(first).await);
+        begins.deliver();
+        settles.deliver();
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// The last step arrives twice.
+pub(in crate::simulation) fn settled_twice() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        let settles = Gate::close(0, At::Copied, "claims_settle", b"");
+        let settling = close(0, At::Before, "claims_settle");
+        let first = town.sign_up_beside(0, town.form(0, 0));
+        settling.reached().await;
+        settles.deliver();
+        settling.open();
+        succeeds("a sign-up", &end(first).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// A process has registered somebody and falls asleep before it looks at the name again. Another one, with the same token,
+/// says that the account is there; it takes another name, and a stranger gets the old one. The sleeper wakes up.
+pub(in crate::simulation) fn wakes_up_when_the_name_is_a_strangers() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        let settled = close(0, At::After, "claims_settle");
+        let form = town.form(0, 0).token("form");
+        let first = town.sign_up_beside(0, form.clone());
+        settled.reached().await;
+        succeeds("the same form", &town.sign_up(1, form).await);
+        succeeds("another name", &town.set_login(1, 0, 1).await);
+        succeeds("a stranger", &town.sign_up(1, town.form(1, 0)).await);
+        settled.open();
+        drop(end(first).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// One process finds the second name taken, and is about to end the attempt. That name becomes free; another process,
+/// with the same token, brings the attempt to its end. The first one goes on.
+pub(in crate::simulation) fn twin_settles() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        let email = |form: SignUp| form.email("a@sea");
+        // Claims are taken in their order: addresses before logins.
+        succeeds("who has the name", &town.sign_up(2, town.form(1, 0)).await);
+        let ending = close(0, At::Before, "claims_void");
+        let taking = close(0, At::Before, "claim_take");
+        let form = email(town.form(0, 1)).token("form");
+        let first = town.sign_up_beside(0, form.clone());
+        taking.reached().await;
+        // It wants a name that was free when it looked first.
+        succeeds("who takes it first", &town.set_login(2, 1, 1).await);
+        taking.open();
+        ending.reached().await;
+        succeeds("who gives it up", &town.set_login(2, 1, 2).await);
+        succeeds("the same form", &town.sign_up(1, form).await);
+        ending.open();
+        drop(end(first).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// An account has changed its name, and its old one is still claimed for it.
+pub(in crate::simulation) fn old_name_still_claimed() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        succeeds("a sign-up", &town.sign_up(1, town.form(0, 0)).await);
+        let giving_up = close(0, At::Before, "guard_close");
+        let change = town.set_login_beside(0, 0, 1);
+        giving_up.reached().await;
+        // It is the client's now, whether or not the old one is given up.
+        world(|w| w.names.told.insert((town.ids[0], Claim::LOGIN), Some(town.names[1].clone())));
+        for name in &town.names[..2] {
+            look_up(&town.sites[1], Claim::LOGIN, name).await.expect("no faults");
+        }
+        giving_up.open();
+        succeeds("another name", &end(change).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// An old name is given up when a stranger has got it.
+pub(in crate::simulation) fn given_up_too_late() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        succeeds("a sign-up", &town.sign_up(1, town.form(0, 0)).await);
+        let giving_up = close(0, At::Before, "guard_close");
+        let change = town.set_login_beside(0, 0, 1);
+        giving_up.reached().await;
+        succeeds("a stranger", &town.sign_up(1, town.form(1, 0)).await);
+        giving_up.open();
+        succeeds("another name", &end(change).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// An old name is given up when the account has got it back.
+pub(in crate::simulation) fn given_up_when_it_is_back() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        succeeds("a sign-up", &town.sign_up(1, town.form(0, 0)).await);
+        let looking = Gate::close(0, At::Before, "GET", &town.key(0));
+        let change = town.set_login_beside(0, 0, 1);
+        looking.reached().await;
+        // Whoever waits for that answer has given it up.
+        world(|w| w.names.died(0));
+        succeeds("the old name", &town.set_login(1, 0, 0).await);
+        looking.open();
+        drop(end(change).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// A change of name sleeps; a stranger gets that name, and the account begins to take a third one. The first goes on.
+pub(in crate::simulation) fn settles_anothers_attempt() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        succeeds("a sign-up", &town.sign_up(2, town.form(0, 0)).await);
+        let sleeping = close(0, At::Before, "claims_settle");
+        let first = town.set_login_beside(0, 0, 1);
+        sleeping.reached().await;
+        pause(LONG_MS).await;
+        succeeds("a stranger", &town.sign_up(2, town.form(1, 1)).await);
+        let settling = close(1, At::Before, "claims_settle");
+        let second = town.set_login_beside(1, 0, 2);
+        settling.reached().await;
+        sleeping.open();
+        is_refused("who slept", &end(first).await);
+        settling.open();
+        succeeds("the third name", &end(second).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// A change of name is refused, and sleeps before it ends its attempt; when it wakes up another one is under way.
+pub(in crate::simulation) fn ends_anothers_attempt() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        succeeds("a sign-up", &town.sign_up(2, town.form(0, 0)).await);
+        succeeds("a stranger", &town.sign_up(2, town.form(1, 1)).await);
+        let ending = close(0, At::Before, "claims_void");
+        let first = town.set_login_beside(0, 0, 1);
+        ending.reached().await;
+        pause(LONG_MS).await;
+        let settling = close(1, At::Before, "claims_settle");
+        let second = town.set_login_beside(1, 0, 2);
+        settling.reached().await;
+        ending.open();
+        is_refused("a stranger's name", &end(first).await);
+        settling.open();
+        succeeds("the third name", &end(second).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// A second change of name begins while the first is under way.
+pub(in crate::simulation) fn changes_twice() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        succeeds("a sign-up", &town.sign_up(2, town.form(0, 0)).await);
+        let settling = close(0, At::Before, "claims_settle");
+        let first = town.set_login_beside(0, 0, 1);
+        settling.reached().await;
+        is_refused("a second change", &town.set_login(1, 0, 2).await);
+        settling.open();
+        succeeds("the first change", &end(first).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// A change of the address has read which names there are, and begins when the login is another one.
+pub(in crate::simulation) fn begins_with_old_names() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        succeeds("a sign-up", &town.sign_up(2, town.form(0, 0)).await);
+        let beginning = close(0, At::Before, "claims_begin");
+        let (site, id) = (town.sites[0].clone(), town.ids[0]);
+        let first = tokio::spawn(async move { site.set_email(id, Some("a@sea")).await });
+        beginning.reached().await;
+        succeeds("another login", &town.set_login(1, 0, 1).await);
+        beginning.open();
+        succeeds("an address", &end(first).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// A new password lies in a socket, and was sent again; another one is set; the copy runs.
+pub(in crate::simulation) fn password_in_a_socket() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        succeeds("a sign-up", &town.sign_up(2, town.form(0, 0)).await);
+        let copy = Gate::close(0, At::Copied, "credentials_set", b"");
+        succeeds("a password", &town.sites[0].set_password(town.ids[0], "password of old").await);
+        copy.stop_no_more();
+        succeeds("a password", &town.sites[1].set_password(town.ids[0], "password of now").await);
+        world(|w| w.names.passwords.insert(town.ids[0], "password of now".into()));
+        copy.deliver();
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
