@@ -8,8 +8,8 @@ use crate::context::{changed_always, draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Task};
 use crate::functions::{Compared, account_create, account_delete, account_set, account_set_noted};
-use crate::graph;
 use crate::ids::AccountId;
+use crate::{graph, rules};
 
 /// Tries of one change between others of the same account.
 const TRIES_MAX: usize = 16;
@@ -38,7 +38,7 @@ impl Engine {
     /// An id that no account has.
     pub(crate) async fn new_account_id(&self) -> Result<AccountId> {
         let context = &self.context;
-        let bucket = rand::random::<u16>() % context.keys().buckets().count();
+        let bucket = rules::random::<u16>() % context.keys().buckets().count();
         let ids = context.store.clock().post_ids(Bucket(bucket), 1).await?;
         let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;
         AccountId::new(id.get())

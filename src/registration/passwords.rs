@@ -61,7 +61,7 @@ impl Passwords {
             most,
             nobodys: String::new(),
         };
-        let nobodys = u128::from_be_bytes(rand::random()).to_string();
+        let nobodys = u128::from_be_bytes(rules::random()).to_string();
         passwords.nobodys = passwords.hash(nobodys).await?;
         Ok(passwords)
     }
