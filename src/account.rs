@@ -117,7 +117,7 @@ impl Mode {
     }
 }
 
-/// An account, as its record tells.
+/// An account, as its record tells. What is serialized is what everybody may know.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Account {
     /// Its id.
@@ -129,9 +129,10 @@ pub struct Account {
     /// Follows need its approval.
     pub is_locked: bool,
     /// How its posts are delivered.
+    #[serde(skip)]
     pub mode: Mode,
     /// The last post before pushing began: older ones were never delivered.
-    #[serde(serialize_with = "crate::ids::as_text")]
+    #[serde(skip)]
     pub pushed_since: u64,
     /// Posts that are not deleted.
     pub posts: u64,
@@ -147,8 +148,10 @@ pub struct Account {
     #[serde(skip)]
     pub(crate) uncounted_since: Option<u64>,
     /// How many it blocks.
+    #[serde(skip)]
     pub blocks: u64,
     /// From how many it hides its posts.
+    #[serde(skip)]
     pub hides: u64,
 }
 

@@ -155,6 +155,11 @@ impl Context {
         Request::read(self.slot(id), Account::FIELDS.iter().fold(command, |c, field| c.arg(*field)))
     }
 
+    pub(crate) fn post_request(&self, id: PostId) -> Request {
+        let buckets = self.keys().buckets();
+        Request::read(buckets.slot(id.bucket(buckets)), Command::new("GET").arg(&self.keys().post(id)))
+    }
+
     /// Which of several accounts block `whom`, or hide from it: two batches.
     ///
     /// A deletion takes both sets away, while others may still remember the account and its posts. So that it is not

@@ -165,10 +165,7 @@ impl Engine {
 
     /// A post as it is stored, and who told it.
     pub(crate) async fn stored(&self, id: PostId) -> Result<(Option<Post>, Epoch)> {
-        let buckets = self.context.keys().buckets();
-        let command = Command::new("GET").arg(&self.context.keys().post(id));
-        let request = Request::read(buckets.slot(id.bucket(buckets)), command);
-        let answer = self.context.router().ask(request).await?;
+        let answer = self.context.router().ask(self.context.post_request(id)).await?;
         let epoch = answer.epoch.clone();
         let reply = answer.ok()?;
         let post = if reply.is_nil() { None } else { Some(Post::parse(reply.bytes()?)?) };

@@ -63,9 +63,7 @@ async fn recipients(context: &Context, entry: &Entry, id: PostId, author: Accoun
     if let Some(recipients) = &entry.recipients {
         return Ok(recipients.clone());
     }
-    let command = Command::new("GET").arg(&context.keys().post(id));
-    let buckets = context.keys().buckets();
-    let stored = context.router().call(Request::read(buckets.slot(id.bucket(buckets)), command)).await?;
+    let stored = context.router().call(context.post_request(id)).await?;
     if stored.is_nil() {
         return Ok(Recipients::Nobody);
     }

@@ -1,6 +1,7 @@
 //! Journal entries: what to look at again, who does, and how far it came. Pure.
 
 use crate::bucket::Bucket;
+use crate::cluster::Epoch;
 use crate::context::draw;
 use crate::error::{Error, Result};
 use crate::functions::Mark;
@@ -107,8 +108,9 @@ pub(crate) struct Entry {
     pub(crate) recipients: Option<Recipients>,
     /// Of a post that was deleted: the lists that it may still be on. One that is there names them itself.
     pub(crate) lists: Vec<PostList>,
-    /// Of a follow that was made just now: what a look at it would see. Else, and if that comes to nothing, it is looked.
-    pub(crate) follow: Option<Follow>,
+    /// Of a follow that was made just now: what a look at it would see, and whose word that is. Else, and if that comes to
+    /// nothing, it is looked.
+    pub(crate) follow: Option<(Follow, Epoch)>,
 }
 
 impl Task {

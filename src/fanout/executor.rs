@@ -335,7 +335,11 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
             return Ok(Ended::Riding);
         }
         Task::Pair { reader, author, may_drop } => match entry.follow.take() {
-            Some(follow) => {
+            Some((follow, said)) => {
+                // As after a look: that it follows must last before what is derived from it counts for good.
+                if rules::holds("fence_follow") {
+                    touched.add_epoch(&said);
+                }
                 graph::settle_follow(context, entry.id, author, &follow, may_drop, &mut touched).await?
             }
             None => graph::settle_pair(context, reader, author, may_drop, &mut touched).await?,

@@ -132,11 +132,7 @@ async fn wanted(
     reader: AccountId,
     lacking: Vec<(AccountId, PostId)>,
 ) -> Result<Vec<Deviation>> {
-    let buckets = context.keys().buckets();
-    let get = |(_, post): &(AccountId, PostId)| {
-        let command = Command::new("GET").arg(&context.keys().post(*post));
-        Request::read(buckets.slot(post.bucket(buckets)), command)
-    };
+    let get = |(_, post): &(AccountId, PostId)| context.post_request(*post);
     let mut found = Vec::new();
     for lacking in lacking.chunks(OUTBOXES_AT_ONCE) {
         let answers = context.run_all(lacking.iter().map(get).collect()).await?;

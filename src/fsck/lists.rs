@@ -20,19 +20,13 @@ use crate::sharded::{LocalKey, Member as _, Scored, Spot};
 /// Members of a list looked at in one go.
 const MEMBERS_AT_ONCE: usize = 500;
 
-pub(super) fn post_request(context: &Context, post: PostId) -> Request {
-    let buckets = context.keys().buckets();
-    let get = Command::new("GET").arg(&context.keys().post(post));
-    Request::read(buckets.slot(post.bucket(buckets)), get)
-}
-
 pub(super) fn post_of(reply: &Reply) -> Result<Option<Post>> {
     if reply.is_nil() { Ok(None) } else { Post::parse(reply.bytes()?).map(Some) }
 }
 
 /// A whole post: only its text tells a quote from a repost.
 pub(super) async fn post(context: &Context, post: PostId) -> Result<Option<Post>> {
-    post_of(&context.router().call(post_request(context, post)).await?)
+    post_of(&context.router().call(context.post_request(post)).await?)
 }
 
 fn told(header: &Header, kind: u8) -> u32 {
@@ -113,7 +107,7 @@ pub(super) async fn members(context: &Context, set: &LocalKey, members: &[(Spot,
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let listed = members.iter().map(|(_, entry)| PostRef::from_bytes(&entry.member));
         let listed = listed.collect::<Result<Vec<_>>>()?;
-        let posts = listed.iter().map(|listed| post_request(context, listed.id));
+        let posts = listed.iter().map(|listed| context.post_request(listed.id));
         let answers = context.run_all(posts.collect()).await?;
         for (listed, answer) in listed.into_iter().zip(answers) {
             if !post_of(&answer.ok()?)?.is_some_and(|post| refers(&post, listed, kind, of)) {

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::deviation::{Deviation, FindingKind};
 use super::key::{owner_of, tag_of};
+use super::lists::post_of;
 use super::look::Seen;
 use super::unit::Unit;
-use crate::cluster::{Command, Request};
 use crate::context::Context;
 use crate::error::Result;
 use crate::graph::{Listed, list_score, post_list};
@@ -27,16 +27,8 @@ pub(super) fn list_named(set: &LocalKey) -> Option<PostList> {
 }
 
 async fn posts_at(context: &Context, posts: &[PostId]) -> Result<Vec<Option<Post>>> {
-    let buckets = context.keys().buckets();
-    let get = |post: &PostId| {
-        let command = Command::new("GET").arg(&context.keys().post(*post));
-        Request::read(buckets.slot(post.bucket(buckets)), command)
-    };
-    let answers = context.run_all(posts.iter().map(get).collect()).await?;
-    let post = |reply: crate::cluster::Reply| {
-        if reply.is_nil() { Ok(None) } else { Post::parse(reply.bytes()?).map(Some) }
-    };
-    answers.into_iter().map(|answer| post(answer.ok()?)).collect()
+    let answers = context.run_all(posts.iter().map(|post| context.post_request(*post)).collect()).await?;
+    answers.into_iter().map(|answer| post_of(&answer.ok()?)).collect()
 }
 
 /// Whether the lists that a post names have it.

@@ -1,7 +1,7 @@
 //! What accounts like, have bookmarked and reposted, against the posts' side of it.
 
 use super::deviation::{Deviation, FindingKind};
-use super::lists::{post, post_of, post_request};
+use super::lists::{post, post_of};
 use super::look::{Seen, is_there};
 use super::outboxes::{header_of, header_request};
 use super::unit::Unit;
@@ -112,7 +112,7 @@ pub(super) async fn reposts(
             Ok((original, PostId::at_place(context.keys().buckets(), bucket, place)?))
         });
         let noted = noted.collect::<Result<Vec<_>>>()?;
-        let reposts = noted.iter().map(|(_, repost)| post_request(context, *repost));
+        let reposts = noted.iter().map(|(_, repost)| context.post_request(*repost));
         let answers = context.run_all(reposts.collect()).await?;
         for ((original, _), answer) in noted.into_iter().zip(answers) {
             let post = post_of(&answer.ok()?)?;

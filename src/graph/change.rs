@@ -111,7 +111,8 @@ async fn attempt(
             if let ([(author, Some(mark))], [entry]) = (&marks[..], &mut entries[..]) {
                 #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
                 let since = made.since as f64;
-                entry.follow = Some(Follow { reader: account, since, mark: *mark, floor: made.floor });
+                let follow = Follow { reader: account, since, mark: *mark, floor: made.floor };
+                entry.follow = Some((follow, epoch.clone()));
                 if let Some(marks_before) = made.marks_before {
                     let then = |state: &ReaderState| state.followed(*author, stamps);
                     context.caches.renew_state(account, (seen, marks_before), then);

@@ -11,7 +11,7 @@ use futures::future::try_join_all;
 
 use crate::account::Account;
 use crate::bucket::{Bucket, Buckets};
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::Touched;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout::Ended;
@@ -121,9 +121,7 @@ async fn named_by(
     author: AccountId,
     touched: &mut Touched,
 ) -> Result<Option<Vec<PostList>>> {
-    let buckets = context.keys().buckets();
-    let command = Command::new("GET").arg(&context.keys().post(post));
-    let answer = context.router().ask(Request::read(buckets.slot(post.bucket(buckets)), command)).await?;
+    let answer = context.router().ask(context.post_request(post)).await?;
     touched.add(&answer);
     let stored = answer.ok()?;
     if stored.is_nil() {

@@ -124,16 +124,21 @@ pub(crate) async fn untie_gone(
     what: Tie,
 ) -> Result<Epoch> {
     let mut epoch = life_of(context, account).await?;
-    let set = what.set(context, account)?;
-    let mut from = Some(Checkpoint::START);
-    while let Some(at) = from {
-        let (members, next) = set.walk_members(at).await?;
-        for post in members.into_iter().filter(|post| post.id == id) {
-            epoch = set_tie(context, account, post, what, false).await?;
-        }
-        from = next;
+    for post in kept_of(&what.set(context, account)?, id).await? {
+        epoch = set_tie(context, account, post, what, false).await?;
     }
     Ok(epoch)
+}
+
+/// What such a set keeps of a post of which only the id is known: after a failover two authors' may have had it.
+pub(crate) async fn kept_of(set: &SortedSet<PostRef>, id: PostId) -> Result<Vec<PostRef>> {
+    let (mut kept, mut from) = (Vec::new(), Some(Checkpoint::START));
+    while let Some(at) = from {
+        let (members, next) = set.walk_members(at).await?;
+        kept.extend(members.into_iter().filter(|post| post.id == id));
+        from = next;
+    }
+    Ok(kept)
 }
 
 /// Takes back what ties an account to these posts, as far as they are gone for good.
@@ -143,13 +148,7 @@ pub(crate) async fn untie_if_gone(
     posts: &[PostRef],
     what: Tie,
 ) -> Result<()> {
-    let get = |post: &PostRef| {
-        let buckets = context.keys().buckets();
-        Request::read(
-            buckets.slot(post.id.bucket(buckets)),
-            Command::new("GET").arg(&context.keys().post(post.id)),
-        )
-    };
+    let get = |post: &PostRef| context.post_request(post.id);
     let (mut touched, mut gone) = (Touched::new(), Vec::new());
     let answers = context.run_all(posts.iter().map(get).collect()).await?;
     for (post, answer) in posts.iter().zip(answers) {

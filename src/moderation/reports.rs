@@ -5,11 +5,13 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::TRIES_MAX;
+use crate::account::AccountState;
 use crate::cluster::{Answer, Command, Epoch, Reply, Request};
 use crate::context::{Context, draw};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Compared, Mark};
 use crate::ids::{AccountId, PostId};
+use crate::post::Post;
 
 /// Posts that a report names.
 pub const REPORT_POSTS_MAX: usize = 100;
@@ -172,8 +174,12 @@ impl Report {
 /// Stores a report.
 pub(crate) async fn add(context: &Context, report: &NewReport) -> Result<(ReportId, Epoch)> {
     report.check()?;
-    context.existing(report.reporter).await?;
+    let reporter = context.existing(report.reporter).await?;
+    if reporter.state == AccountState::Suspended {
+        return Err(Error::invalid(format!("account {} is suspended: it cannot report", report.reporter)));
+    }
     context.existing(report.target).await?;
+    only_of_target(context, report).await?;
     let bucket = context.bucket(report.target);
     let ids = context.store.clock().post_ids(bucket, 1).await?;
     let id = ids.first().copied().map(ReportId).ok_or_else(|| Error::internal("the clock gave no id"))?;
@@ -200,6 +206,18 @@ pub(crate) async fn add(context: &Context, report: &NewReport) -> Result<(Report
             Err(Error::new(ErrorKind::Overloaded, text))
         }
     }
+}
+
+/// What is reported is the target's: moderators go by the report. What is gone meanwhile is gone.
+async fn only_of_target(context: &Context, report: &NewReport) -> Result<()> {
+    let posts = report.posts.iter().map(|id| context.post_request(*id)).collect();
+    for (id, answer) in report.posts.iter().zip(context.run_all(posts).await?) {
+        let stored = answer.ok()?;
+        if !stored.is_nil() && Post::parse(stored.bytes()?)?.header().author != report.target {
+            return Err(Error::invalid(format!("post {id} is not by account {}", report.target)));
+        }
+    }
+    Ok(())
 }
 
 fn get_request(context: &Context, id: ReportId, resolved: bool) -> Request {

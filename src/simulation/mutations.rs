@@ -166,6 +166,7 @@ const IN_RUST: &[&str] = &[
     "fence_copies",
     "fence_edge",
     "fence_ended",
+    "fence_follow",
     "fence_frozen",
     "fence_promotion",
     "fence_repeated",

@@ -56,6 +56,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("fence_edge", Scripted(follows::unfollow_is_lost)),
     ("fence_unmark", Scripted(follows::edge_is_lost_at_the_author)),
     ("fence_unmark", Scripted(follows::joined_edge_is_lost)),
+    ("fence_follow", Scripted(follows::joined_follow_is_lost)),
     ("join_unblocked", Scripted(follows::blocked_before_it_joins)),
     ("join_unasked", Scripted(follows::approved_and_joined)),
     ("renewed_by_both", Scripted(follows::promoted_beside_a_follow)),

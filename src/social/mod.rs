@@ -85,10 +85,15 @@ impl Social {
         self.engine.publish(account, &Draft::repost(post)).await
     }
 
-    /// Takes one's own repost of a post back, whichever repost of it is named. Tells which one that was.
+    /// Takes one's own repost of a post back, whichever repost of it is named, also of a post that is gone. Tells which one
+    /// that was.
     pub async fn undo_repost(&self, account: AccountId, post: PostId) -> Result<Option<PostId>> {
         // That there is nothing (left) to undo may not be on replicas yet.
         let (found, epoch) = self.find_target(post).await?;
+        let found = match found {
+            None => graph::kept_of(&self.engine.context().reposts(account)?, post).await?.pop(),
+            found => found,
+        };
         let Some(post) = found else {
             self.engine.acknowledged(epoch).await?;
             return Ok(None);

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use futures::future::try_join;
 use tokio::time::Instant;
 
-use super::filter::PostFilter;
 use super::marks::{self, marks_of};
 use super::page::{AROUND_MAX, Page, PagePost, Query};
-use super::state::current_state;
 use super::view::View;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -37,14 +35,9 @@ pub(super) fn is_wanted(query: &Query) -> bool {
     query.marks || query.likers + query.replies > 0
 }
 
-/// Adds to a page what its query asks for. The page is hydrated.
-pub(super) async fn add(
-    context: &Arc<Context>,
-    filter: Option<&dyn PostFilter>,
-    reader: AccountId,
-    query: &Query,
-    page: &mut Page,
-) -> Result<()> {
+/// Adds to a page what its query asks for. The page is hydrated; the view is under the state that it was read under.
+pub(super) async fn add(mut view: View<'_>, query: &Query, page: &mut Page) -> Result<()> {
+    let (context, reader) = (view.context, view.reader);
     if page.posts.is_empty() {
         return Ok(());
     }
@@ -88,12 +81,6 @@ pub(super) async fn add(
     }
     let accounts: Vec<AccountId> = likers.iter().flat_map(|(_, of)| of.iter().copied()).collect();
     let posts: Vec<PostRef> = replies.iter().flat_map(|(_, of)| of.iter().copied()).collect();
-    // The page was read under this state a moment ago.
-    let state = match context.caches.states.get(&reader) {
-        Some(state) => state,
-        None => current_state(context, reader).await?,
-    };
-    let mut view = View::under(context, filter, reader, state);
     let asked: &[PostRef] = if query.marks { &posts } else { &[] };
     let ((), marks) = try_join(view.load(&posts, &accounts), marks_of(context, reader, asked)).await?;
     let mut marks = marks.into_iter();

@@ -10,7 +10,7 @@ use super::filter::Met;
 use super::merge;
 use super::page::PagePost;
 use crate::account::Account;
-use crate::cluster::{Command, Reply, Request};
+use crate::cluster::Reply;
 use crate::context::Context;
 use crate::error::Result;
 use crate::ids::{AccountId, IdMap, PostId};
@@ -78,7 +78,7 @@ impl Loaded {
         let unknown = unknown.filter_map(|entry| PostId::from_u64(entry.id).ok());
         let open: Vec<PostId> = unknown.filter(|id| !self.posts.contains_key(id)).collect();
         let asked = Instant::now();
-        let answers = context.run_all(open.iter().map(|id| post_request(context, *id)).collect()).await?;
+        let answers = context.run_all(open.iter().map(|id| context.post_request(*id)).collect()).await?;
         for (id, answer) in open.into_iter().zip(answers) {
             self.keep_post(context, id, asked, &answer.ok()?)?;
         }
@@ -138,7 +138,7 @@ impl Loaded {
         if posts.is_empty() && accounts.is_empty() {
             return Ok(());
         }
-        let get = |id: &PostId| post_request(context, *id);
+        let get = |id: &PostId| context.post_request(*id);
         let requests = posts.iter().map(get).chain(accounts.iter().map(|id| context.account_request(*id)));
         let mut answers = context.run_all(requests.collect()).await?.into_iter();
         for (id, answer) in posts.into_iter().zip(&mut answers) {
@@ -215,11 +215,6 @@ impl Loaded {
         let is_restricted = known.is_restricted.unwrap_or(false);
         Some(Met { post: self.post(id, author)?, author: known.account.as_ref()?, is_restricted })
     }
-}
-
-fn post_request(context: &Context, id: PostId) -> Request {
-    let buckets = context.keys().buckets();
-    Request::read(buckets.slot(id.bucket(buckets)), Command::new("GET").arg(&context.keys().post(id)))
 }
 
 /// Entries as ids; what no allocation could have given is left out.

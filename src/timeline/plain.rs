@@ -1,6 +1,8 @@
 //! Timelines that need no home: an account's own posts, and lists of posts. The reader's state and the first posts come
 //! in one trip, what they stand for in a second one.
 
+use std::sync::Arc;
+
 use futures::future::try_join;
 
 use super::read::{ROUNDS_MAX, Reading};
@@ -63,7 +65,8 @@ impl Reading<'_> {
     }
 
     /// Shows what has come, and asks for more, until the page is full or there is no more.
-    async fn go_on(&mut self, state: &ReaderState, kind: &'static str) -> Result<Page> {
+    async fn go_on(&mut self, state: &Arc<ReaderState>, kind: &'static str) -> Result<Page> {
+        self.state = Some(state.clone());
         for _ in 0..ROUNDS_MAX {
             self.show(state).await?;
             if self.is_done() {

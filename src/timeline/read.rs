@@ -18,6 +18,7 @@ use super::page::{Page, PagePost, Query, Timeline};
 use super::pulls::Pulls;
 use super::sources::{Source, Sources};
 use super::state::{ReaderState, Stamps, load_state, read_stamps, stamps_request};
+use super::view::View;
 use crate::account::Mode;
 use crate::cluster::{Answer, Batch, Command, Request};
 use crate::context::Context;
@@ -90,8 +91,8 @@ async fn read_or_explain(
         };
         if let Try::Page(mut page) = tried {
             let judged = reading.judged.take();
-            if around::is_wanted(query) {
-                around::add(context, filter, reader, query, &mut page).await?;
+            if let Some(state) = reading.state.take().filter(|_| around::is_wanted(query)) {
+                around::add(View::under(context, filter, reader, state), query, &mut page).await?;
             }
             return Ok((page, judged));
         }
@@ -119,6 +120,8 @@ pub(super) struct Reading<'a> {
     reposted: IdMap<PostId, PostId>,
     /// Where the last post that was taken stands.
     last: Option<u64>,
+    /// What the reader follows, mutes and blocks, as of the stamps that the page was read under.
+    pub(super) state: Option<Arc<ReaderState>>,
     /// Of a read that only explains: what became of each entry. Such a read leaves no traces.
     judged: Option<Vec<Judged>>,
 }
@@ -153,6 +156,7 @@ impl<'a> Reading<'a> {
             shown: Vec::with_capacity(limit),
             reposted: IdMap::default(),
             last: None,
+            state: None,
             judged: None,
         }
     }
@@ -187,6 +191,7 @@ impl<'a> Reading<'a> {
                 return Ok(Try::Again);
             }
         };
+        self.state = Some(state.clone());
         if self.judged.is_none() {
             self.context.traffic.read(state.to_pull());
         }

@@ -19,9 +19,9 @@ use crate::post::{Post, PostRef};
 /// Posts and accounts as one reader may see them.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
-    context: &'a Arc<Context>,
+    pub(super) context: &'a Arc<Context>,
     filter: Option<&'a dyn PostFilter>,
-    reader: AccountId,
+    pub(super) reader: AccountId,
     pub(super) state: Arc<ReaderState>,
     pub(super) loaded: Loaded,
 }

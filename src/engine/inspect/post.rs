@@ -4,7 +4,6 @@
 use serde::Serialize;
 
 use super::{Engine, OpenTask, journal};
-use crate::cluster::{Command, Request};
 use crate::context::{Context, no_post};
 use crate::error::Result;
 use crate::fanout::{Reference, Task};
@@ -101,8 +100,7 @@ impl Engine {
         let context = &self.context;
         let buckets = context.keys().buckets();
         let bucket = id.bucket(buckets);
-        let get = Command::new("GET").arg(&context.keys().post(id));
-        let stored = context.router().call(Request::read(buckets.slot(bucket), get)).await?;
+        let stored = context.router().call(context.post_request(id)).await?;
         if stored.is_nil() {
             return Err(no_post(id));
         }

@@ -190,8 +190,8 @@ local function post_delete(keys, args)
   local place = outbox_place(keys[2], args[2], length)
   if place < length and redis.call('LINDEX', keys[2], place) == args[2] then
     redis.call('LSET', keys[2], place, string.char(string.byte(args[2]) + 128) .. string.sub(args[2], 2))
-    if is_there(keys[3]) then redis.call('HINCRBY', keys[3], 'p', -1) end
   end
+  if is_there(keys[3]) then redis.call('HINCRBY', keys[3], 'p', -1) end
   return { 'ok' }
 end
 

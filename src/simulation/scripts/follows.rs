@@ -373,6 +373,23 @@ pub(in crate::simulation) fn joined_edge_is_lost() -> LocalBoxFuture<'static, ()
     edge_is_lost_at_the_author()
 }
 
+/// The edge is written, and the entry struck; R's server forgets all of the follow.
+pub(in crate::simulation) fn joined_follow_is_lost() -> LocalBoxFuture<'static, ()> {
+    async {
+        rules::short_cuts(true);
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        let settle = close(0, At::After, "settle");
+        stage.follow(0, reader, author).await;
+        settle.reached().await;
+        stage.fail_over(reader);
+        settle.open();
+        stage.settled().await;
+        stage.has_no_strays(author).await;
+    }
+    .boxed_local()
+}
+
 /// H24 with the block found by `join`.
 pub(in crate::simulation) fn blocked_before_it_joins() -> LocalBoxFuture<'static, ()> {
     rules::short_cuts(true);

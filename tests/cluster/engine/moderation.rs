@@ -115,11 +115,14 @@ async fn reports_are_listed_newest_first_and_resolved() {
     let engine = engine().await;
     let people = accounts(&engine, 12).await;
     let moderator = people[0];
-    let post = engine.publish(people[1], &Draft::text("bad")).await.unwrap().id;
+    let mut posts = Vec::new();
+    for author in &people[..3] {
+        posts.push(engine.publish(*author, &Draft::text("bad")).await.unwrap().id);
+    }
     let report = |reporter: usize, target: usize| NewReport {
         reporter: people[reporter],
         target: people[target],
-        posts: vec![post],
+        posts: vec![posts[target]],
         category: ReportCategory::Spam,
         comment: format!("number {reporter}"),
     };
@@ -162,6 +165,12 @@ async fn reports_are_listed_newest_first_and_resolved() {
     let nobody = NewReport { target: AccountId::new(4_711).unwrap(), ..report(2, 1) };
     assert_eq!(engine.report(&nobody).await.unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(engine.report(&report(1, 1)).await.unwrap_err().kind(), ErrorKind::Invalid);
+    // Moderators go by what is reported: it is the target's.
+    let of_another = NewReport { posts: vec![posts[1], posts[2]], ..report(3, 1) };
+    assert_eq!(engine.report(&of_another).await.unwrap_err().kind(), ErrorKind::Invalid);
+    let suspended = AccountUpdate { state: Some(AccountState::Suspended), ..AccountUpdate::default() };
+    engine.update_account(people[3], &suspended).await.unwrap();
+    assert_eq!(engine.report(&report(3, 1)).await.unwrap_err().kind(), ErrorKind::Invalid);
 }
 
 /// One reporter doesn't fill the list; one report that is resolved makes room for another.

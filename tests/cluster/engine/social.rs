@@ -160,7 +160,8 @@ async fn a_repost_is_made_once_is_found_by_its_original_and_stands_for_it() {
     let profile = engine.read(ada, &Query::profile(ben)).await.unwrap();
     assert_eq!(profile.ids(), [quote.id]);
     assert!(likes(&social, eve).await == [quote.id]);
-    assert_eq!(social.undo_repost(ben, anew.id).await.unwrap(), Some(anew.id));
+    assert_eq!(social.undo_repost(ben, post.id).await.unwrap(), Some(anew.id));
+    assert_eq!(social.undo_repost(ben, post.id).await.unwrap(), None);
 }
 
 #[tokio::test]
