@@ -90,7 +90,7 @@ async fn use_engine(options: StoreOptions) -> Result<(), Error> {
     use_modes(&engine, &people).await?;
     use_edges(&engine, &people).await?;
     use_names(&engine).await?;
-    use_moderation(&engine, people[2], people[3], posts[3].id).await?;
+    use_moderation(&engine, reader, posts[3]).await?;
     engine.inspect(reader).await?;
     engine.inspect_post(posts[1].id).await?;
     engine.health().await?;
@@ -127,17 +127,12 @@ async fn use_names(engine: &Engine) -> Result<(), Error> {
     engine.delete_account(ada).await
 }
 
-async fn use_moderation(
-    engine: &Engine,
-    reporter: AccountId,
-    target: AccountId,
-    post: tideline::PostId,
-) -> Result<(), Error> {
-    engine.moderate(post, Moderation { sensitive: Some(true), ..Moderation::default() }).await?;
+async fn use_moderation(engine: &Engine, reporter: AccountId, post: PostRef) -> Result<(), Error> {
+    engine.moderate(post.id, Moderation { sensitive: Some(true), ..Moderation::default() }).await?;
     let report = NewReport {
         reporter,
-        target,
-        posts: vec![post],
+        target: post.author,
+        posts: vec![post.id],
         category: ReportCategory::Spam,
         comment: String::new(),
     };
