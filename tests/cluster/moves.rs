@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use tideline::cluster::{Batch, Command, NodeAddr, Request};
 use tideline::local_cluster::{ClusterSpec, LocalCluster};
 use tideline::sharded::{Order, SetSettings, SortedSet};
-use tideline::{AccountId, ErrorKind, Store, StoreOptions};
+use tideline::{AccountId, Engine, ErrorKind, NewAccount, Store, StoreOptions};
 
 use super::harness::{
     Model, account, get_raw, impatient, incr_raw, members, options, own, pairs, raw_key, seeded, set_raw,
@@ -298,4 +298,41 @@ async fn a_group_of_hundreds_follows_its_keys_one_by_one() {
         assert_eq!(answer.unwrap().ok().unwrap().text().unwrap(), "7");
     }
     cluster.end_migration(slot, &to).await.unwrap();
+}
+
+/// In a slot that moves a function may not ask for what is gone: not for a set, either, whose last member it has taken. One
+/// that did ended half-way, and a record counted a block that there was no more.
+#[tokio::test]
+async fn a_set_that_loses_its_last_member_while_its_slot_moves_is_counted_all_the_same() {
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let options = StoreOptions { router: impatient(), ..options(cluster.urls()) };
+    let engine = Engine::builder().store(options).start().await.unwrap();
+    let by = engine.create_account(NewAccount::default()).await.unwrap();
+    let other = engine.create_account(NewAccount::default()).await.unwrap();
+    engine.block(by, other).await.unwrap();
+    engine.warm(by).await.unwrap();
+    engine.drained(Duration::from_secs(5)).await.unwrap();
+    // Every key of that function is there, so it runs where the slot still is: besides the set the account's home, a pull
+    // mark that says nothing, a request, and an entry that nobody understands.
+    let (keys, router) = (engine.store().keys(), engine.store().router());
+    let bucket = keys.buckets().of_account(by.get());
+    let (slot, tag) =
+        (keys.buckets().slot(bucket), format!("{}{{{}}}", keys.prefix(), keys.buckets().tag(bucket)));
+    let of_account = |letter: &str| [format!("{tag}{letter}").as_bytes(), &by.get().to_be_bytes()].concat();
+    let nobody = 4_711_u64.to_be_bytes();
+    for (key, value) in [
+        (of_account("m"), [7; 8].to_vec()),
+        (of_account("r"), [7; 8].to_vec()),
+        (format!("{tag}j").into_bytes(), b"nobody..?".to_vec()),
+    ] {
+        let set = Command::new("HSET").arg(&key).arg(&nobody).arg(&value);
+        router.call(Request::write(slot, set)).await.unwrap();
+    }
+    let from = cluster.owner_of(slot).await.unwrap();
+    let to = cluster.nodes().iter().map(|n| n.addr()).find(|a| *a != from).unwrap();
+    cluster.begin_migration(slot, &from, &to).await.unwrap();
+    engine.unblock(by, other).await.unwrap();
+    while cluster.migrate_keys(slot, &from, &to, 10).await.unwrap() > 0 {}
+    cluster.end_migration(slot, &to).await.unwrap();
+    assert_eq!(engine.account(by).await.unwrap().blocks, 0);
 }

@@ -104,14 +104,15 @@ local function change(keys, args)
   for n = 0, (#keys - 6) / 2 - 1 do
     local a, key, place = first_set + 7 * n, keys[7 + 2 * n], keys[8 + 2 * n]
     local piece, member = tonumber(args[a + 1]), args[a + 6]
-    local by = 0
+    -- First: a set that loses its last member is gone, and in a slot that moves, asking for what is gone ends the function.
+    local total, by = set_total(key, piece), 0
     if args[a] == '+' then
       by = redis.call('ZADD', place, string.format('%.0f', score), member)
     else
       by = 0 - redis.call('ZREM', place, member)
     end
     if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
-    if args[a + 5] ~= '' then redis.call('HSET', keys[1], args[a + 5], set_total(key, piece)) end
+    if args[a + 5] ~= '' then redis.call('HSET', keys[1], args[a + 5], total + by) end
   end
   for i = first_mark, first_mark + 2 * marks - 1, 2 do
     if args[i + 1] == '' then redis.call('HDEL', keys[2], args[i]) end

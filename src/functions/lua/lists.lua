@@ -22,7 +22,8 @@ local function list_set(keys, args)
   local is_there = is_post_of(post, args[1])
   local ok, answer = check_place(key, piece, depth)
   if not ok then return answer end
-  local is_on_it, by = redis.call('ZSCORE', place, member), 0
+  -- Before anything goes: what is gone cannot be asked for in a slot that moves.
+  local is_on_it, members, by = redis.call('ZSCORE', place, member), set_total(key, piece), 0
   if args[3] == '+' then
     if not is_there then return { 'gone' } end
     if not is_on_it and redis.call('ZCARD', place) >= tonumber(args[6]) and depth < DEPTH_MAX then
@@ -33,7 +34,7 @@ local function list_set(keys, args)
     by = 0 - redis.call('ZREM', place, member)
   end
   if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
-  local members = set_total(key, piece)
+  members = members + by
   if is_there then write_count(post, args[2], members) end
   return { 'ok', members }
 end

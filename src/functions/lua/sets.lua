@@ -153,15 +153,17 @@ local function set_remove(keys, args)
   local key, place = keys[1], keys[piece < 0 and 1 or 2]
   local ok, answer = check_place(key, piece, depth)
   if not ok then return answer end
-  local removed = 0
+  -- Before anything goes: what is gone cannot be asked for in a slot that moves.
+  local card, removed = redis.call('ZCARD', place), 0
   for i = 3, #args, 2 do
+    if removed == card then break end
     local below = args[i]
     local score = below == '' or redis.call('ZSCORE', place, args[i + 1])
     if below == '' or (score and tonumber(score) < tonumber(below)) then
       removed = removed + redis.call('ZREM', place, args[i + 1])
     end
   end
-  if piece < 0 then return { 'ok', removed, redis.call('ZCARD', key) } end
+  if piece < 0 then return { 'ok', removed, card - removed } end
   return { 'ok', removed, redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, 0 - removed)[1] }
 end
 
