@@ -11,7 +11,7 @@ pub use names::{StoredClaim, StoredNames};
 pub use post::{ListLength, ListPlace, Listing, PostInspection};
 
 use super::Engine;
-use crate::account::Account;
+use crate::account::{Account, Mode};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
 use crate::context::{Context, no_account};
@@ -34,7 +34,8 @@ const ENTRIES_MAX: usize = 100;
 /// `Serialize`) ids are strings, because they don't fit a double.
 #[derive(Debug, Clone, Serialize)]
 pub struct Inspection {
-    /// Its record, with the counts that it holds.
+    /// Its record, with the counts that it holds; serialized also what others needn't know.
+    #[serde(serialize_with = "whole_record")]
     pub account: Account,
     /// The bucket in which its keys lie.
     pub bucket: u16,
@@ -61,6 +62,22 @@ pub struct Inspection {
     pub page: Vec<Candidate>,
     /// Why there is no page, if the read failed.
     pub page_error: Option<String>,
+}
+
+/// An account with all that its record tells.
+fn whole_record<S: Serializer>(account: &Account, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Whole<'a> {
+        #[serde(flatten)]
+        account: &'a Account,
+        mode: Mode,
+        #[serde(serialize_with = "crate::ids::as_text")]
+        pushed_since: u64,
+        blocks: u64,
+        hides: u64,
+    }
+    let Account { mode, pushed_since, blocks, hides, .. } = *account;
+    Whole { account, mode, pushed_since, blocks, hides }.serialize(serializer)
 }
 
 /// How large an account's sets are, counted now.

@@ -241,6 +241,11 @@ async fn the_program_prints_tables_or_json() {
     let json: serde_json::Value =
         serde_json::from_str(&json).unwrap_or_else(|e| panic!("{e}: {json}{errors}"));
     assert_eq!(json["account"]["id"], reader.to_string());
+    // Also what an account that is serialized elsewhere doesn't tell.
+    let whole = ["mode", "pushed_since", "blocks", "hides"].map(|field| json["account"][field].clone());
+    assert_eq!(whole, [serde_json::json!("push"), "0".into(), 0.into(), 0.into()]);
+    let told = serde_json::to_value(engine.account(reader).await.unwrap()).unwrap();
+    assert!(told["following"].is_u64() && told["blocks"].is_null() && told["mode"].is_null(), "{told}");
     assert_eq!(json["page"][0]["id"], id.to_string());
     assert_eq!(json["page"][0]["verdict"], "shown");
     assert_eq!(json["home"]["status"], "missing");
