@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::account::Account;
 use crate::bucket::Bucket;
-use crate::cluster::{Answer, Batch, Command, Epoch, Request, Router, Touched};
+use crate::cluster::{Answer, Batch, Command, Epoch, Reply, Request, Router, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Tasks;
 use crate::functions::{self, HomeFit, Mark};
@@ -13,7 +13,7 @@ use crate::graph::{FillsSeen, Uncounted};
 use crate::ids::{AccountId, PostId};
 use crate::keys::Keyspace;
 use crate::modes::{Judge, Policy, Traffic};
-use crate::post::PostRef;
+use crate::post::{Post, PostRef};
 use crate::rules;
 use crate::settings::{Acknowledge, EngineSettings};
 use crate::sharded::{Sets, SortedSet};
@@ -39,6 +39,11 @@ pub(crate) struct Context {
 /// Random bytes for what is only compared for equality: drawn anew for every sending.
 pub(crate) fn draw() -> Mark {
     rules::random()
+}
+
+/// What [`Context::post_request`] was answered; `None`: there is no such post.
+pub(crate) fn post_of(reply: &Reply) -> Result<Option<Post>> {
+    if reply.is_nil() { Ok(None) } else { Post::parse(reply.bytes()?).map(Some) }
 }
 
 impl Context {

@@ -9,7 +9,7 @@ use tracing::Instrument as _;
 use super::Engine;
 use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Request};
-use crate::context::{draw, no_account, no_post};
+use crate::context::{draw, no_account, no_post, post_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Delivery, Entry, FanoutState, Recipients, Task};
 use crate::functions::{self, Left, PostChanged, Publish, RepostAt};
@@ -167,9 +167,7 @@ impl Engine {
     pub(crate) async fn stored(&self, id: PostId) -> Result<(Option<Post>, Epoch)> {
         let answer = self.context.router().ask(self.context.post_request(id)).await?;
         let epoch = answer.epoch.clone();
-        let reply = answer.ok()?;
-        let post = if reply.is_nil() { None } else { Some(Post::parse(reply.bytes()?)?) };
-        Ok((post, epoch))
+        Ok((post_of(&answer.ok()?)?, epoch))
     }
 
     async fn send(&self, author: AccountId, draft: &Draft) -> Result<(Published, Epoch)> {

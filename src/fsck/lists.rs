@@ -7,8 +7,8 @@ use super::look::{Answers, Seen};
 use super::outboxes::{header_of, header_request};
 use super::ties;
 use super::unit::Unit;
-use crate::cluster::{Batch, Command, Reply, Request};
-use crate::context::Context;
+use crate::cluster::{Batch, Command, Request};
+use crate::context::{Context, post_of};
 use crate::error::Result;
 use crate::fanout::Reference;
 use crate::functions;
@@ -19,10 +19,6 @@ use crate::sharded::{LocalKey, Member as _, Scored, Spot};
 
 /// Members of a list looked at in one go.
 const MEMBERS_AT_ONCE: usize = 500;
-
-pub(super) fn post_of(reply: &Reply) -> Result<Option<Post>> {
-    if reply.is_nil() { Ok(None) } else { Post::parse(reply.bytes()?).map(Some) }
-}
 
 /// A whole post: only its text tells a quote from a repost.
 pub(super) async fn post(context: &Context, post: PostId) -> Result<Option<Post>> {

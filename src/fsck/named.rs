@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use super::deviation::{Deviation, FindingKind};
 use super::key::{owner_of, tag_of};
-use super::lists::post_of;
 use super::look::Seen;
 use super::unit::Unit;
-use crate::context::Context;
+use crate::context::{Context, post_of};
 use crate::error::Result;
 use crate::graph::{Listed, list_score, post_list};
 use crate::ids::{AccountId, PostId};

@@ -1,11 +1,11 @@
 //! What accounts like, have bookmarked and reposted, against the posts' side of it.
 
 use super::deviation::{Deviation, FindingKind};
-use super::lists::{post, post_of};
+use super::lists::post;
 use super::look::{Seen, is_there};
 use super::outboxes::{header_of, header_request};
 use super::unit::Unit;
-use crate::context::Context;
+use crate::context::{Context, post_of};
 use crate::error::Result;
 use crate::graph::{Tie, likers};
 use crate::ids::{AccountId, PostId};

@@ -12,11 +12,11 @@ use futures::future::try_join_all;
 use crate::account::Account;
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::Touched;
-use crate::context::Context;
+use crate::context::{Context, post_of};
 use crate::error::{Error, Result};
 use crate::fanout::Ended;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Post, PostList};
+use crate::post::PostList;
 use crate::rules;
 use crate::sharded::{Member, Order, PAGE_MAX, SortedSet};
 
@@ -123,11 +123,7 @@ async fn named_by(
 ) -> Result<Option<Vec<PostList>>> {
     let answer = context.router().ask(context.post_request(post)).await?;
     touched.add(&answer);
-    let stored = answer.ok()?;
-    if stored.is_nil() {
-        return Ok(None);
-    }
-    let post = Post::parse(stored.bytes()?)?;
+    let Some(post) = post_of(&answer.ok()?)? else { return Ok(None) };
     let all = || if rules::holds("listed_once_named") { post.lists_ever() } else { post.lists() };
     Ok((post.header().author == author).then(all))
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::lists::{LIKES, set_member};
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::context::{Context, changed_always, draw, no_account};
+use crate::context::{Context, changed_always, draw, no_account, post_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Ended, Entry, Task, accept, journal_full, reserve};
 use crate::functions::{self, ListChange, Mark, TieAnswer, TieLook, TieSet, mark};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
-use crate::post::{Post, PostRef};
+use crate::post::PostRef;
 use crate::rules;
 use crate::sharded::{Checkpoint, SortedSet};
 
@@ -153,9 +153,8 @@ pub(crate) async fn untie_if_gone(
     let answers = context.run_all(posts.iter().map(get).collect()).await?;
     for (post, answer) in posts.iter().zip(answers) {
         touched.add(&answer);
-        let stored = answer.ok()?;
         // After a failover another author's post may have the id.
-        let is_there = !stored.is_nil() && Post::parse(stored.bytes()?)?.header().author == post.author;
+        let is_there = post_of(&answer.ok()?)?.is_some_and(|found| found.header().author == post.author);
         gone.extend((!is_there).then_some(*post));
     }
     // That it is gone must last before it is forgotten.

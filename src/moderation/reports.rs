@@ -7,11 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::TRIES_MAX;
 use crate::account::AccountState;
 use crate::cluster::{Answer, Command, Epoch, Reply, Request};
-use crate::context::{Context, draw};
+use crate::context::{Context, draw, post_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Compared, Mark};
 use crate::ids::{AccountId, PostId};
-use crate::post::Post;
 
 /// Posts that a report names.
 pub const REPORT_POSTS_MAX: usize = 100;
@@ -212,8 +211,7 @@ pub(crate) async fn add(context: &Context, report: &NewReport) -> Result<(Report
 async fn only_of_target(context: &Context, report: &NewReport) -> Result<()> {
     let posts = report.posts.iter().map(|id| context.post_request(*id)).collect();
     for (id, answer) in report.posts.iter().zip(context.run_all(posts).await?) {
-        let stored = answer.ok()?;
-        if !stored.is_nil() && Post::parse(stored.bytes()?)?.header().author != report.target {
+        if post_of(&answer.ok()?)?.is_some_and(|post| post.header().author != report.target) {
             return Err(Error::invalid(format!("post {id} is not by account {}", report.target)));
         }
     }

@@ -11,7 +11,7 @@ use super::merge;
 use super::page::PagePost;
 use crate::account::Account;
 use crate::cluster::Reply;
-use crate::context::Context;
+use crate::context::{Context, post_of};
 use crate::error::Result;
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::Post;
@@ -90,7 +90,7 @@ impl Loaded {
     }
 
     fn keep_post(&mut self, context: &Context, id: PostId, asked: Instant, reply: &Reply) -> Result<()> {
-        let post = if reply.is_nil() { None } else { Some(Arc::new(Post::parse(reply.bytes()?)?)) };
+        let post = post_of(reply)?.map(Arc::new);
         context.caches.posts.put(id, asked, post.clone());
         self.posts.insert(id, post);
         Ok(())
