@@ -87,6 +87,9 @@ pub struct EngineSettings {
     pub fanout_chunk: usize,
     /// States of readers remembered, about 8 bytes for each account that a reader follows.
     pub states_cached: usize,
+    /// Likes, bookmarks and reposts of readers remembered in all, 24 bytes each. Those of a reader who has more than about
+    /// a thousand of a kind are not.
+    pub ties_cached: usize,
     /// Posts remembered.
     pub posts_cached: usize,
     /// Accounts remembered.
@@ -214,6 +217,7 @@ impl Default for EngineSettings {
             tasks_max: 10_000,
             fanout_chunk: 4_000,
             states_cached: 50_000,
+            ties_cached: 2_000_000,
             posts_cached: 100_000,
             accounts_cached: 100_000,
             outboxes_cached: 20_000,
@@ -265,10 +269,16 @@ impl EngineSettings {
             ),
             ((128..=1_000_000).contains(&self.fanout_chunk), "fanout_chunk must be 128 to 1,000,000"),
             (
-                [self.states_cached, self.posts_cached, self.accounts_cached, self.outboxes_cached]
-                    .iter()
-                    .all(|n| (1..=100_000_000).contains(n)),
-                "states_cached, posts_cached, accounts_cached and outboxes_cached must be 1 to 100,000,000",
+                [
+                    self.states_cached,
+                    self.ties_cached,
+                    self.posts_cached,
+                    self.accounts_cached,
+                    self.outboxes_cached,
+                ]
+                .iter()
+                .all(|n| (1..=100_000_000).contains(n)),
+                "states_cached, ties_cached, posts_cached, accounts_cached and outboxes_cached must be 1 to 100,000,000",
             ),
         ];
         rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule)

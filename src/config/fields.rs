@@ -145,6 +145,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         tasks_max,
         fanout_chunk,
         states_cached,
+        ties_cached,
         posts_cached,
         accounts_cached,
         outboxes_cached,
@@ -177,6 +178,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         .time("lease_renewal_ms", lease_renewal)
         .time("scan_period_ms", scan_period)
         .number("states_cached", states_cached)
+        .number("ties_cached", ties_cached)
         .number("posts_cached", posts_cached)
         .number("accounts_cached", accounts_cached)
         .number("outboxes_cached", outboxes_cached);

@@ -254,7 +254,7 @@ impl Engine {
         let piece = self.context.reposts(author)?.piece_of(&original);
         let keys = self.context.sets().piece_keys(&piece);
         let leaf = piece.leaf();
-        Ok((piece, RepostAt { keys, leaf, original }))
+        Ok((piece, RepostAt { keys, leaf, original, stamp: draw() }))
     }
 
     fn command<'a>(
@@ -372,6 +372,7 @@ impl Engine {
         if id.bucket(buckets) != context.bucket(author) {
             return Err(no_post(id));
         }
+        let mut lost = None;
         for _ in 0..TRIES_MAX {
             let Some(post) = self.stored(id).await?.0 else {
                 let (is_its_own, epoch) = timeline::has_published(context, author, id).await?;
@@ -393,7 +394,14 @@ impl Engine {
             let repost = noted.as_ref().map(|(_, at)| (at, id.place(buckets)));
             let command =
                 functions::post_delete(&of, (author, id.get()), post.header().revision, repost, &left);
-            let answer = context.router().ask(Request::write(context.slot(author), command)).await?;
+            // A repost's carries random bytes.
+            let answer = match context.once(context.slot(author), command).await {
+                Err(e) if e.kind() == ErrorKind::Unknown => {
+                    lost = Some(e);
+                    continue;
+                }
+                answer => answer?,
+            };
             let epoch = answer.epoch.clone();
             match (PostChanged::parse(answer.ok()?)?, noted) {
                 (PostChanged::Done | PostChanged::NoPost, _) => {
@@ -411,7 +419,7 @@ impl Engine {
                 (PostChanged::State(_), _) => return Err(Error::internal("a deletion asks for no state")),
             }
         }
-        Err(edited_always(id))
+        Err(lost.unwrap_or_else(|| edited_always(id)))
     }
 
     /// Where the fan-out of a post is, whichever instance accepted it.

@@ -120,6 +120,10 @@ async fn around_a_post(context: &Arc<Context>, deviation: &Deviation) -> Result<
                 // Only this note: the next repost of the same has a higher place.
                 _ => noted.remove_below(&[(*original, place + 1.0)]).await?,
             };
+            // So that no instance goes on with what it remembers.
+            let stamp = [("i", draw().to_vec())];
+            write(context, *account, functions::account_set(context.keys().account(*account), None, stamp))
+                .await?;
         }
         Deviation::PostCount { post, author, list, .. } => {
             graph::recount(context, PostRef { id: *post, author: *author }, *list).await?;

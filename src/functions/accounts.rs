@@ -242,6 +242,11 @@ pub(crate) fn mark(reply: &Reply) -> Result<Mark> {
     bytes.try_into().map_err(|_| Error::internal(format!("a mark has 8 bytes, not {}", bytes.len())))
 }
 
+/// Reads 8 bytes that may be missing.
+pub(crate) fn maybe_mark(reply: &Reply) -> Result<Option<Mark>> {
+    if reply.is_nil() { Ok(None) } else { mark(reply).map(Some) }
+}
+
 /// Reads 8 bytes, or nothing.
 fn some_mark(reply: &Reply) -> Result<Option<Mark>> {
     if reply.bytes()?.is_empty() { Ok(None) } else { mark(reply).map(Some) }

@@ -20,7 +20,7 @@ mod ties;
 pub(crate) use accounts::{
     AuthorSeen, Changed, Compared, Edge, EdgeOp, GraphChange, Join, Look, Mark, PairLook, Settle, Settled,
     account_bury, account_create, account_delete, account_read, account_set, account_set_noted, approve,
-    author_look, field_drop, mark,
+    author_look, field_drop, mark, maybe_mark,
 };
 pub use clock::Clock;
 pub(crate) use followers::{followers_counted, followers_note};

@@ -1,6 +1,6 @@
 //! Posts and outboxes.
 
-use super::accounts::mark;
+use super::accounts::{Mark, mark};
 use super::homes::HomeFit;
 use super::sets::{leaf_args, push_score};
 use super::{fcall, fcall_ro, unexpected};
@@ -42,14 +42,18 @@ pub(crate) struct RepostAt {
     pub(crate) keys: [Vec<u8>; 2],
     pub(crate) leaf: Option<(u32, u32)>,
     pub(crate) original: PostRef,
+    /// The account's next ties stamp.
+    pub(crate) stamp: Mark,
 }
 
 impl RepostAt {
     /// What is reposted and where it is noted, as functions take it.
     fn args(repost: Option<&Self>, command: Command) -> Command {
         match repost {
-            Some(repost) => leaf_args(command.arg(&repost.original.to_bytes()), repost.leaf),
-            None => leaf_args(command.arg(""), None),
+            Some(repost) => {
+                leaf_args(command.arg(&repost.original.to_bytes()), repost.leaf).arg(&repost.stamp)
+            }
+            None => leaf_args(command.arg(""), None).arg(""),
         }
     }
 }

@@ -2,12 +2,12 @@
 //! its own bucket; what others do about it lies in theirs, and is read there too: what is derived from it in its own
 //! comes later.
 
-use super::toggles::{maybe_mark, requested_request};
+use super::toggles::requested_request;
 use crate::account::Account;
 use crate::cluster::{Answer, Batch, Command, Request};
 use crate::context::{Context, no_account};
 use crate::error::{Error, Result};
-use crate::functions::Mark;
+use crate::functions::{Mark, maybe_mark};
 use crate::ids::AccountId;
 use crate::settings::check_asked;
 use crate::sharded::Questions;

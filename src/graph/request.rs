@@ -10,13 +10,13 @@ use futures::stream::{self, StreamExt as _};
 
 use super::change::graph_stamp;
 use super::pair::settle_pair;
-use super::toggles::{maybe_mark, requested, unfollow_intent};
+use super::toggles::{requested, unfollow_intent};
 use crate::account::Account;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::{Context, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Ended, Entry, Task, accept, journal_full, reserve};
-use crate::functions::{self, Compared, Mark};
+use crate::functions::{self, Compared, Mark, maybe_mark};
 use crate::ids::AccountId;
 
 /// Tries of an approval between other changes of it.

@@ -15,6 +15,7 @@ use crate::meters;
 use crate::post::PostRef;
 use crate::rules;
 use crate::sharded::{Checkpoint, SortedSet};
+use crate::timeline::Ties;
 
 /// Tries of one change between others of the same account, and between splits.
 const TRIES_MAX: usize = 64;
@@ -90,6 +91,8 @@ pub(crate) async fn set_tie(
         let epoch = answer.epoch.clone();
         match TieAnswer::parse(answer.ok()?)? {
             TieAnswer::Done { has_changed } => {
+                let renewed = |ties: &Ties| ties.changed(what, post, on, change.new_stamp);
+                context.caches.renew_ties(account, seen, renewed);
                 if let Some(entry) = entry.filter(|_| has_changed) {
                     drop(accept(context, entry));
                 }

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::{Intent, Wanted, apply, apply_known};
 use crate::account::Account;
-use crate::cluster::{Command, Epoch, Reply, Request, Touched};
+use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::{Context, draw};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Task, reserve};
-use crate::functions::{EdgeOp, Mark, mark};
+use crate::functions::{EdgeOp, Mark, maybe_mark};
 use crate::ids::AccountId;
 use crate::{meters, rules};
 
@@ -162,11 +162,6 @@ async fn follow_known(context: &Arc<Context>, reader: AccountId, author: Account
 pub(super) fn requested_request(context: &Context, reader: AccountId, author: AccountId) -> Request {
     let command = Command::new("HGET").arg(&context.keys().requested(reader)).arg(&author.to_bytes());
     Request::read(context.slot(reader), command)
-}
-
-/// Random bytes that may be missing.
-pub(super) fn maybe_mark(reply: &Reply) -> Result<Option<Mark>> {
-    if reply.is_nil() { Ok(None) } else { mark(reply).map(Some) }
 }
 
 /// What `reader`'s request to follow `author` is, if there is one.

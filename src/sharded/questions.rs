@@ -1,14 +1,14 @@
-//! Questions to many local sets in one batch: the scores of some members, or the newest members. For pages, which ask
-//! dozens of small sets at once.
+//! Questions to many local sets in one batch: the scores of some members, the newest members, or all of few. For pages,
+//! which ask dozens of small sets at once.
 
 use std::collections::BTreeMap;
 
 use super::Sets;
 use super::local::{LocalKey, Probe, ROUNDS_MAX, Spot, Trees, overtaken};
 use super::page::{Merged, Order, ScoreRange, Scored, Source, merge};
-use super::set::{range_command, read_source};
+use super::set::{range_command, read_ordered, read_source};
 use super::tree::hash;
-use super::{Member, SortedSet};
+use super::{Member, PIECE_LIMIT_MAX, SortedSet};
 use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
 
@@ -17,6 +17,8 @@ use crate::error::{Error, Result};
 enum What {
     Scores(Vec<Vec<u8>>),
     Newest(usize),
+    /// All members, if they lie in so many pieces at most.
+    Whole(usize),
 }
 
 /// Questions to local sets, put together and asked in one go.
@@ -33,6 +35,8 @@ pub(crate) enum Told {
     Scores(Vec<Option<f64>>),
     /// From the highest score down.
     Newest(Vec<Scored>),
+    /// In no order; `None`: too many.
+    Whole(Option<Vec<Scored>>),
 }
 
 impl Told {
@@ -45,6 +49,11 @@ impl Told {
     pub(crate) fn members(self) -> Vec<Vec<u8>> {
         let Self::Newest(newest) = self else { return Vec::new() };
         newest.into_iter().map(|entry| entry.member).collect()
+    }
+
+    /// All members, of a question for them; `None`: too many.
+    pub(crate) fn whole(self) -> Option<Vec<Scored>> {
+        if let Self::Whole(all) = self { all } else { None }
     }
 
     /// The members, of a question for the newest.
@@ -65,13 +74,12 @@ enum Progress {
 struct Ask {
     members: Vec<usize>,
     depth: usize,
+    /// The newest of one piece alone are in order as they come: without scores, whose digits cost a server more than the
+    /// rest.
+    is_alone: bool,
 }
 
 impl Questions {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.sets.is_empty()
-    }
-
     /// Asks for the scores of members.
     pub(crate) fn scores<M: Member>(&mut self, set: &SortedSet<M>, members: impl IntoIterator<Item = M>) {
         self.sets.push(set.home.clone());
@@ -85,6 +93,12 @@ impl Questions {
         self.asked.push(What::Newest(most));
     }
 
+    /// Asks for all members of a set that lies in `pieces` pieces at most.
+    pub(crate) fn whole<M: Member>(&mut self, set: &SortedSet<M>, pieces: usize) {
+        self.sets.push(set.home.clone());
+        self.asked.push(What::Whole(pieces));
+    }
+
     /// Asks, and gives the answers in the order of the questions. One batch; another one only where a set has been split
     /// since this process has last looked, or has more of the newest in one piece than its share.
     pub(crate) async fn ask(&self, sets: &Sets) -> Result<Vec<Told>> {
@@ -94,6 +108,7 @@ impl Questions {
                 Progress::Scores((0..members.len()).collect(), vec![None; members.len()])
             }
             What::Newest(most) => Progress::newest(&trees, number, *most),
+            What::Whole(pieces) => Progress::whole(&trees, number, *pieces),
         };
         let mut progress: Vec<Progress> = self.asked.iter().enumerate().map(begin).collect();
         for _ in 0..ROUNDS_MAX {
@@ -128,14 +143,15 @@ impl Questions {
                         let spot = Spot::of(trees[set].as_deref(), hash(&members[*member]));
                         by_spot.entry(spot).or_default().push(*member);
                     }
-                    by_spot
-                        .into_iter()
-                        .for_each(|(spot, members)| push(set, spot, Ask { members, depth: 0 }));
+                    by_spot.into_iter().for_each(|(spot, members)| {
+                        push(set, spot, Ask { members, depth: 0, is_alone: false })
+                    });
                 }
                 (Progress::Newest(spots), _) => {
                     let open = spots.iter().filter(|(_, (.., is_open))| *is_open);
+                    let is_alone = spots.len() == 1 && matches!(what, What::Newest(_));
                     let ask = |(spot, (_, depth, _)): (&Spot, &(Source, usize, bool))| {
-                        (*spot, Ask { members: Vec::new(), depth: *depth })
+                        (*spot, Ask { members: Vec::new(), depth: *depth, is_alone })
                     };
                     open.map(ask).for_each(|(spot, ask)| push(set, spot, ask));
                 }
@@ -151,7 +167,12 @@ impl Questions {
                 let command = Command::new("ZMSCORE").arg(key);
                 ask.members.iter().fold(command, |command, member| command.arg(&members[*member]))
             }
-            What::Newest(_) => range_command(key, ScoreRange::default(), ask.depth, Order::Descending),
+            What::Newest(_) if ask.is_alone => {
+                Command::new("ZRANGE").arg(key).arg("0").arg(ask.depth.saturating_sub(1)).arg("REV")
+            }
+            What::Newest(_) | What::Whole(_) => {
+                range_command(key, ScoreRange::default(), ask.depth, Order::Descending)
+            }
         }
     }
 
@@ -159,7 +180,7 @@ impl Questions {
         let told = |(progress, what): (Progress, &What)| match (progress, what) {
             (Progress::Scores(_, scores), _) => Told::Scores(scores),
             (Progress::Newest(spots), What::Newest(most)) => Told::Newest(Progress::merged(&spots, *most)),
-            (Progress::Newest(_), _) => Told::Newest(Vec::new()),
+            (Progress::Newest(spots), _) => Told::Whole(Progress::all(spots)),
         };
         progress.into_iter().zip(&self.asked).map(told).collect()
     }
@@ -171,6 +192,17 @@ impl Progress {
         let spots = Spot::all_from(trees[set].as_deref(), 0);
         let share = (2 * most / spots.len().max(1) + 2).min(most);
         Self::Newest(spots.into_iter().map(|spot| (spot, (Source::default(), share, true))).collect())
+    }
+
+    /// Every spot of a set, to be read to its end; none, if there are too many.
+    fn whole(trees: &Trees, set: usize, pieces: usize) -> Self {
+        let mut whole = Self::newest(trees, set, pieces * PIECE_LIMIT_MAX as usize);
+        if let Self::Newest(spots) = &mut whole
+            && spots.len() > pieces
+        {
+            spots.clear();
+        }
+        whole
     }
 
     fn take(
@@ -190,13 +222,23 @@ impl Progress {
                     scores[member] = if score.is_nil() { None } else { Some(score.double()?) };
                 }
             }
-            (Self::Newest(spots), What::Newest(most)) => match reply {
+            (progress, What::Whole(pieces)) if reply.is_none() => {
+                // Rare, and few pieces: all of them again.
+                *progress = Self::whole(trees, probe.set, *pieces);
+            }
+            (Self::Newest(spots), what) => match reply {
                 Some(reply) => {
-                    let source = read_source(probe.spot, reply, ask.depth)?;
+                    let source = match ask.is_alone {
+                        true => read_ordered(probe.spot, reply, ask.depth)?,
+                        false => read_source(probe.spot, reply, ask.depth)?,
+                    };
                     spots.insert(probe.spot, (source, ask.depth, false));
-                    Self::deepen(spots, *most);
+                    if let What::Newest(most) = what {
+                        Self::deepen(spots, *most);
+                    }
                 }
                 None => {
+                    let What::Newest(most) = what else { return Ok(()) };
                     let heirs = probe.spot.heirs(trees[probe.set].as_deref());
                     // It has shrunk (a failover), or was small: what was read elsewhere counts no more.
                     if heirs.is_empty() || heirs == [probe.spot] {
@@ -212,7 +254,6 @@ impl Progress {
                     }
                 }
             },
-            (Self::Newest(_), What::Scores(_)) => {}
         }
         Ok(())
     }
@@ -230,6 +271,12 @@ impl Progress {
                 }
             }
         }
+    }
+
+    /// All that was read, if that is all there is.
+    fn all(spots: BTreeMap<Spot, (Source, usize, bool)>) -> Option<Vec<Scored>> {
+        let is_whole = !spots.is_empty() && spots.values().all(|(source, ..)| source.is_complete);
+        is_whole.then(|| spots.into_values().flat_map(|(source, ..)| source.entries).collect())
     }
 
     fn merged(spots: &BTreeMap<Spot, (Source, usize, bool)>, most: usize) -> Vec<Scored> {

@@ -387,6 +387,20 @@ pub(super) fn range_command(key: &[u8], range: ScoreRange, limit: usize, order: 
     command.arg("WITHSCORES").arg("LIMIT").arg("0").arg(limit)
 }
 
+/// Members that came in order, without their scores: their places stand for these.
+pub(super) fn read_ordered(spot: Spot, reply: Reply, limit: usize) -> Result<Source> {
+    let members = reply.into_array()?;
+    let is_complete = members.len() < limit;
+    let mut entries = Vec::with_capacity(members.len());
+    for (member, place) in members.iter().zip(0i32..) {
+        let member = member.bytes()?.to_vec();
+        if spot.leaf().holds(hash(&member)) {
+            entries.push(Scored { score: f64::from(-place), member });
+        }
+    }
+    Ok(Source { entries, is_complete })
+}
+
 pub(super) fn read_source(spot: Spot, reply: Reply, limit: usize) -> Result<Source> {
     let entries = read_scored(reply)?;
     let is_complete = entries.len() < limit;

@@ -286,7 +286,9 @@ impl Before {
         let is_there = self.of(author, reader).posts[&author].live.contains(&id.get());
         let stored = truth::post(w, id.get(), author);
         is_there
-            && stored.is_some_and(|post| author == reader || post.admits(reader))
+            && stored.is_some_and(|post| {
+                (author == reader || post.admits(reader)) && post.header().original.is_none()
+            })
             && self.is_welcome(w, reader, own, author)
     }
 }

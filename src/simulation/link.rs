@@ -166,7 +166,7 @@ fn fault() -> Option<Fault> {
 }
 
 fn reads_stamps(request: &Request) -> bool {
-    request.command.arguments().skip(2).eq([b"g", b"t", b"d"])
+    request.command.arguments().skip(2).eq([b"g", b"t", b"i", b"d"])
 }
 
 fn given_up(request: &Request) -> Error {

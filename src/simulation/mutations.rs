@@ -72,6 +72,8 @@ const IN_LUA: &[(&str, &str, &str)] = &[
         "  redis.call('HSET', keys[1], 'i', args[2])\n  if not changes then return { 'ok', 0 } end",
         "  if not changes then return { 'ok', 0 } end\n  redis.call('HSET', keys[1], 'i', args[2])",
     ),
+    ("repost_renews", "    redis.call('HSET', keys[2], 'i', args[18])\n", ""),
+    ("undo_renews", "    if is_noted then redis.call('HSET', keys[3], 'i', args[7]) end\n", ""),
     ("claim_compared", "if now ~= args[1] then return { 'taken', now } end", ""),
     (
         "wanted_counts",
@@ -206,6 +208,9 @@ const IN_RUST: &[&str] = &[
     "stamps_first",
     "state_of_stamps",
     "tie_again",
+    "ties_carried_on",
+    "ties_of_stamp",
+    "ties_remembered",
     "twin_looked_at",
     "wanted_again",
     "watermarks",

@@ -103,6 +103,11 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("refer_again", Scripted(social::deleted_while_it_is_listed)),
     ("ties_compared", Scripted(social::like_in_a_socket)),
     ("ties_renewed", Scripted(social::unlike_in_a_socket)),
+    ("ties_remembered", Scripted(social::liked_elsewhere)),
+    ("ties_carried_on", Scripted(social::liked_between)),
+    ("ties_of_stamp", Scripted(social::like_is_lost)),
+    ("repost_renews", Scripted(social::reposted_elsewhere)),
+    ("undo_renews", Scripted(social::reposted_elsewhere)),
     ("list_of_nothing", Scripted(social::post_gone_while_it_is_liked)),
     ("list_counted", Scripted(social::unlike_in_a_socket)),
     // Names

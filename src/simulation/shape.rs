@@ -110,6 +110,7 @@ pub(super) fn settings(visible_within: Duration, decide_every: Duration) -> (Eng
         scan_period: Duration::from_millis(70),
         fanout_chunk: 2,
         states_cached: 100,
+        ties_cached: 1_000,
         posts_cached: 100,
         accounts_cached: 100,
         outboxes_cached: 100,

@@ -29,6 +29,12 @@ pub(super) fn run(data: &mut Data, name: &[u8], rest: &[&[u8]]) -> Done {
             data.tidy_up(key);
             Ok(count(removed))
         }
+        (b"ZRANGE", [from, to, b"REV"]) => {
+            let mut all = sorted(data.zset(key)?);
+            all.reverse();
+            let (first, many) = range(all.len(), from, to)?;
+            Ok(listed(all.into_iter().skip(first).take(many), false))
+        }
         (b"ZRANGE", [from, to, with @ ..]) => {
             let all = sorted(data.zset(key)?);
             let (first, many) = range(all.len(), from, to)?;

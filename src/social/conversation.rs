@@ -46,7 +46,7 @@ impl Social {
         meters::list("conversation");
         let above = ancestors.len();
         let all: Vec<PostRef> = ancestors.into_iter().chain([post]).chain(descendants).collect();
-        let mut all = self.marked(reader, &view, all).await?;
+        let mut all = view.marked(all).await?;
         let descendants = all.split_off(above + 1);
         let post = all.split_off(above).remove(0);
         Ok(Conversation { ancestors: all, post, descendants })

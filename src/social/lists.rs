@@ -15,7 +15,7 @@ use crate::meters;
 use crate::post::PostRef;
 use crate::settings::PAGE_LEN_MAX;
 use crate::sharded::{Member, Order, SortedSet};
-use crate::timeline::{PagePost, View, marks_of};
+use crate::timeline::{PagePost, View};
 
 /// Entries on a page if the query doesn't say.
 const PAGE_DEFAULT: usize = 20;
@@ -223,21 +223,7 @@ impl Social {
         let mut view = self.engine.view(reader).await?;
         view.load(&listed.entries, &[]).await?;
         let shown = listed.entries.into_iter().filter(|post| shows(&view, *post)).collect();
-        let posts = self.marked(reader, &view, shown).await?;
+        let posts = view.marked(shown).await?;
         Ok((PostList { posts, older: listed.older, newer: listed.newer }, view))
-    }
-
-    /// Posts as they stand on a page, with what the reader has done with them.
-    pub(super) async fn marked(
-        &self,
-        reader: AccountId,
-        view: &View<'_>,
-        posts: Vec<PostRef>,
-    ) -> Result<Vec<PagePost>> {
-        let mut posts: Vec<PagePost> = posts.into_iter().map(|post| view.page_post(post)).collect();
-        let subjects: Vec<PostRef> = posts.iter().map(PagePost::subject).collect();
-        let marks = marks_of(self.engine.context(), reader, &subjects).await?;
-        posts.iter_mut().zip(marks).for_each(|(post, marks)| post.marks = Some(marks));
-        Ok(posts)
     }
 }

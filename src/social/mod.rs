@@ -98,20 +98,24 @@ impl Social {
             self.engine.acknowledged(epoch).await?;
             return Ok(None);
         };
-        let epoch = graph::life_of(self.engine.context(), account).await?;
-        let repost = self.marks(account, &[post]).await?.first().and_then(|marks| marks.repost);
-        match repost {
-            Some(repost) => self.engine.delete(account, repost).await?,
-            None => self.engine.acknowledged(epoch).await?,
-        }
-        Ok(repost)
+        let context = self.engine.context();
+        let epoch = graph::life_of(context, account).await?;
+        let Some(place) = context.reposts(account)?.score(&post).await? else {
+            self.engine.acknowledged(epoch).await?;
+            return Ok(None);
+        };
+        let repost = PostId::at_place(context.keys().buckets(), context.bucket(account), place)?;
+        self.engine.delete(account, repost).await?;
+        Ok(Some(repost))
     }
 
     /// What an account has done with posts, in their order: up to [`ASKED_MAX`](crate::ASKED_MAX). Of its own only: what
     /// others have bookmarked is theirs.
     pub async fn marks(&self, account: AccountId, posts: &[PostRef]) -> Result<Vec<Marks>> {
         check_asked(posts.len(), "posts")?;
-        timeline::marks_of(self.engine.context(), account, posts).await
+        let context = self.engine.context();
+        let stamps = timeline::stamps(context, account).await?;
+        timeline::marks_of(context, account, &stamps, posts).await
     }
 
     async fn tie(&self, account: AccountId, post: PostId, what: Tie) -> Result<()> {

@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use futures::future::try_join;
-
 use super::Social;
 use crate::context::no_post;
 use crate::error::Result;
@@ -11,7 +9,7 @@ use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::PostRef;
 use crate::settings::check_asked;
-use crate::timeline::{PagePost, marks_of};
+use crate::timeline::PagePost;
 
 impl Social {
     /// A post, hydrated and marked, as on its author's own page.
@@ -30,8 +28,7 @@ impl Social {
         let (mut view, found) = self.engine.view_of(reader, &once).await?;
         meters::list("posts");
         let subjects: Vec<PostRef> = found.iter().map(|post| view.page_post(*post).subject()).collect();
-        let marks = marks_of(self.engine.context(), reader, &subjects);
-        let ((), marks) = try_join(view.load(&found, &[]), marks).await?;
+        let marks = view.load_marked(&found, &subjects).await?;
         let shown = found.into_iter().zip(marks).filter(|(post, _)| view.judge(*post).is_ok());
         Ok(shown.map(|(post, marks)| PagePost { marks: Some(marks), ..view.page_post(post) }).collect())
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures::future::try_join;
 use tokio::time::Instant;
 
-use super::marks::{self, marks_of};
-use super::page::{AROUND_MAX, Page, PagePost, Query};
+use super::page::{AROUND_MAX, Marks, Page, PagePost, Query};
+use super::ties;
 use super::view::View;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -43,9 +43,6 @@ pub(super) async fn add(mut view: View<'_>, query: &Query, page: &mut Page) -> R
     }
     let subjects: Vec<PostRef> = page.posts.iter().map(PagePost::subject).collect();
     let mut questions = Questions::default();
-    if query.marks {
-        marks::ask(context, reader, &subjects, &mut questions)?;
-    }
     let mut lists = Vec::new();
     for (n, (post, subject)) in page.posts.iter().zip(&subjects).enumerate() {
         let Some(header) = subject_header(post, *subject) else { continue };
@@ -58,15 +55,12 @@ pub(super) async fn add(mut view: View<'_>, query: &Query, page: &mut Page) -> R
             }
         }
     }
-    if questions.is_empty() && lists.is_empty() {
-        return Ok(());
-    }
     let asked = Instant::now();
-    let mut told = questions.ask(context.sets()).await?.into_iter();
-    if query.marks {
-        let marks = marks::read(context, reader, &mut told)?;
-        page.posts.iter_mut().zip(marks).for_each(|(post, marks)| post.marks = Some(marks));
-    }
+    let stamps = view.stamps.clone();
+    let look =
+        async { if query.marks { ties::look(context, reader, &stamps).await.map(Some) } else { Ok(None) } };
+    let (looked, told) = try_join(look, questions.ask(context.sets())).await?;
+    let mut told = told.into_iter();
     let (mut likers, mut replies) = (Vec::new(), Vec::new());
     for list in lists {
         let (n, kind) = (list.post, list.of.1);
@@ -76,19 +70,25 @@ pub(super) async fn add(mut view: View<'_>, query: &Query, page: &mut Page) -> R
             _ => replies.push((n, read_members::<PostRef>(&members)?)),
         }
     }
-    if likers.is_empty() && replies.is_empty() {
-        return Ok(());
-    }
     let accounts: Vec<AccountId> = likers.iter().flat_map(|(_, of)| of.iter().copied()).collect();
     let posts: Vec<PostRef> = replies.iter().flat_map(|(_, of)| of.iter().copied()).collect();
-    let asked: &[PostRef] = if query.marks { &posts } else { &[] };
-    let ((), marks) = try_join(view.load(&posts, &accounts), marks_of(context, reader, asked)).await?;
-    let mut marks = marks.into_iter();
+    let mark = async {
+        let Some(looked) = looked else { return Ok(Vec::new()) };
+        let of: Vec<PostRef> = subjects.iter().chain(&posts).copied().collect();
+        looked.marks(context, reader, &stamps, &of).await
+    };
+    let load = async {
+        if posts.is_empty() && accounts.is_empty() { Ok(()) } else { view.load(&posts, &accounts).await }
+    };
+    let (marks, ()) = try_join(mark, load).await?;
+    let mut marks = marks.into_iter().map(Some);
+    let mut next_marks = || -> Option<Marks> { marks.next().flatten() };
+    page.posts.iter_mut().for_each(|post| post.marks = next_marks());
     for (n, of) in likers {
         page.posts[n].likers = of.into_iter().filter_map(|account| view.account(account)).collect();
     }
     for (n, of) in replies {
-        let with_marks = of.into_iter().map(|reply| (reply, marks.next()));
+        let with_marks = of.into_iter().map(|reply| (reply, next_marks()));
         let shown = with_marks.filter(|(reply, _)| view.shows(*reply));
         let replies = shown.map(|(reply, marks)| PagePost { marks, ..view.page_post(reply) });
         page.posts[n].replies = replies.collect();

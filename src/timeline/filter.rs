@@ -15,6 +15,16 @@ pub(crate) struct Met<'a> {
     pub(crate) is_restricted: bool,
 }
 
+/// A post with what it passes on, as far as that is there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen<'a> {
+    pub(crate) met: Met<'a>,
+    /// What it reposts or quotes.
+    pub(crate) original: Option<Met<'a>>,
+    /// Of a plain repost: what its original quotes.
+    pub(crate) quoted: Option<Met<'a>>,
+}
+
 /// What a filter of your own decides by.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -86,22 +96,19 @@ pub(crate) struct Rules {
     pub(crate) replies_to_strangers: bool,
 }
 
-/// Whether a post shows in the reader's home timeline, or why not. `original`: what it reposts or quotes, if that is
-/// there.
+/// Whether a post shows in the reader's home timeline, or why not.
 pub(crate) fn shown_at_home(
     rules: Rules,
     reader: AccountId,
     state: &ReaderState,
-    met: Met<'_>,
-    original: Option<Met<'_>>,
+    seen: Seen<'_>,
 ) -> Result<(), HiddenBecause> {
-    let author = met.author.id;
+    let (met, author) = (seen.met, seen.met.author.id);
     if author != reader {
         refuse(!state.follows(author.get()), HiddenBecause::NotFollowed)?;
         refuse(state.mutes(author.get()), HiddenBecause::Muted)?;
     }
-    shown_to(reader, state, met)?;
-    original_shown(reader, state, met, original)?;
+    shown_on_profile(reader, state, seen)?;
     let Some(parent) = met.post.header().reply_to.filter(|_| author != reader) else { return Ok(()) };
     let to = parent.author.get();
     refuse(state.mutes(to) || state.blocks(to), HiddenBecause::ReplyToMuted)?;
@@ -113,31 +120,33 @@ pub(crate) fn shown_at_home(
 pub(crate) fn shown_on_profile(
     reader: AccountId,
     state: &ReaderState,
-    met: Met<'_>,
-    original: Option<Met<'_>>,
+    Seen { met, original, quoted }: Seen<'_>,
 ) -> Result<(), HiddenBecause> {
     shown_to(reader, state, met)?;
-    original_shown(reader, state, met, original)
+    original_shown(reader, state, met, original)?;
+    match original {
+        // It shows as it would by itself.
+        Some(original) if met.post.is_plain_repost() => original_shown(reader, state, original, quoted),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a post shows to the reader on a list of posts by anybody, or why not.
 pub(crate) fn shown_on_list(
     reader: AccountId,
     state: &ReaderState,
-    met: Met<'_>,
-    original: Option<Met<'_>>,
+    seen: Seen<'_>,
 ) -> Result<(), HiddenBecause> {
-    let author = met.author.id;
+    let author = seen.met.author.id;
     refuse(author != reader && state.mutes(author.get()), HiddenBecause::Muted)?;
-    shown_on_profile(reader, state, met, original)
+    shown_on_profile(reader, state, seen)
 }
 
 /// Whether the service's own filter, if there is one, lets a post show too.
 pub(crate) fn passes(
     filter: Option<&dyn PostFilter>,
     reader: AccountId,
-    met: Met<'_>,
-    original: Option<Met<'_>>,
+    Seen { met, original, .. }: Seen<'_>,
 ) -> Result<(), HiddenBecause> {
     let Some(filter) = filter else { return Ok(()) };
     let facts =

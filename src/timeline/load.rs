@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::filter::Met;
+use super::filter::{Met, Seen};
 use super::merge;
 use super::page::PagePost;
 use crate::account::Account;
@@ -50,7 +50,8 @@ impl Loaded {
         self.entries_and(context, reader, entries, &[]).await
     }
 
-    /// The same, and other accounts in the same trip.
+    /// The same, and other accounts in the same trip. What a post passes on needs another one, and what a repost's original
+    /// quotes one more, unless they are remembered.
     pub(super) async fn entries_and(
         &mut self,
         context: &Context,
@@ -59,10 +60,17 @@ impl Loaded {
         others: &[AccountId],
     ) -> Result<()> {
         self.load(context, reader, entries, others).await?;
-        let originals = entries.iter().filter_map(|(id, author)| self.post(*id, *author)?.header().original);
-        let originals: Vec<(PostId, AccountId)> = originals.map(|o| (o.id, o.author)).collect();
-        if !originals.is_empty() {
-            self.load(context, reader, &originals, &[]).await?;
+        let (mut passed_on, mut quoted) = (Vec::new(), Vec::new());
+        for post in entries.iter().filter_map(|(id, author)| self.post(*id, *author)) {
+            let original = post.header().original.map(|original| (original.id, original.author));
+            passed_on.extend(original);
+            quoted.extend(original.filter(|_| post.is_plain_repost()));
+        }
+        if !passed_on.is_empty() {
+            self.load(context, reader, &passed_on, &[]).await?;
+            let of = |(id, author): (PostId, AccountId)| self.post(id, author)?.header().original;
+            let quoted: Vec<_> = quoted.into_iter().filter_map(of).map(|o| (o.id, o.author)).collect();
+            self.load(context, reader, &quoted, &[]).await?;
         }
         self.restrictions(context, reader).await
     }
@@ -209,8 +217,16 @@ impl Loaded {
         PagePost { post, account: self.account(author).cloned(), original, ..PagePost::bare(id, author) }
     }
 
-    /// A post with its author, as the filter takes it; `None`: it is gone.
-    pub(super) fn met(&self, id: PostId, author: AccountId) -> Option<Met<'_>> {
+    /// A post as the filter takes it; `None`: it is gone.
+    pub(super) fn seen(&self, id: PostId, author: AccountId) -> Option<Seen<'_>> {
+        let met = self.met(id, author)?;
+        let original_of = |met: Met<'_>| met.post.header().original.and_then(|o| self.met(o.id, o.author));
+        let original = original_of(met);
+        let quoted = original.filter(|_| met.post.is_plain_repost()).and_then(original_of);
+        Some(Seen { met, original, quoted })
+    }
+
+    fn met(&self, id: PostId, author: AccountId) -> Option<Met<'_>> {
         let known = self.accounts.get(&author)?;
         let is_restricted = known.is_restricted.unwrap_or(false);
         Some(Met { post: self.post(id, author)?, author: known.account.as_ref()?, is_restricted })

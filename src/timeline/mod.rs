@@ -2,8 +2,8 @@
 //! the home's end the outboxes of all it follows.
 //!
 //! Pure parts: what homes and outboxes hold (`home`, `outbox`), merging (`merge`), where pages go on (`cursor`), who
-//! may see what (`filter`). Around them: the reader's state under its stamps (`state`), reading (`read`; without a home `plain`, lists `list`), loading
-//! posts and accounts (`load`), filling a home that was dropped (`fill`), dropping it (`sweep`).
+//! may see what (`filter`). Around them: the reader's state under its stamps (`state`), what it has done with posts (`ties`), reading (`read`; without
+//! a home `plain`, lists `list`), loading posts and accounts (`load`), filling a home that was dropped (`fill`), dropping it (`sweep`).
 //!
 //! Invariants kept here: stamps are fetched before the home that is read under them; an entry shows only if every
 //! source is complete down to it; what a cache gives is at most `visible_within` old, and never one's own.
@@ -17,7 +17,6 @@ mod flights;
 mod home;
 mod list;
 mod load;
-mod marks;
 mod merge;
 mod outbox;
 mod page;
@@ -28,6 +27,7 @@ mod sources;
 mod state;
 mod stored;
 mod sweep;
+mod ties;
 mod unmark;
 mod view;
 
@@ -38,13 +38,13 @@ pub(crate) use fill::{Fills, fill};
 pub use filter::{FilterFacts, HiddenBecause, PostFilter};
 pub use home::HomeStatus;
 pub(crate) use home::{Record, parse as parse_home, record_of, stored_posts};
-pub(crate) use marks::marks_of;
 pub(crate) use merge::Direction;
 pub(crate) use outbox::{has_published, newest_requests, page_request, read_newest, read_page};
 pub use page::{AROUND_MAX, Marks, Page, PagePost, Query, Timeline};
 pub(crate) use read::{Judged, explain, read};
-pub(crate) use state::{ReaderState, load_state};
+pub(crate) use state::{ReaderState, load_state, stamps};
 pub(crate) use stored::stored;
 pub use stored::{HomeRecord, OutboxPost, StoredHome, StoredOutbox};
 pub(crate) use sweep::{keep_sweeping, sweep};
+pub(crate) use ties::{Ties, marks_of};
 pub(crate) use view::View;

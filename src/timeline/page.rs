@@ -105,7 +105,8 @@ impl Query {
         Self { hydrate: true, ..self }
     }
 
-    /// With what the reader likes, has bookmarked and reposted: one more trip to the servers.
+    /// With what the reader likes, has bookmarked and reposted: up to two more trips to the servers, where the instance doesn't
+    /// remember that.
     #[must_use]
     pub fn marked(self) -> Self {
         Self { marks: true, ..self }

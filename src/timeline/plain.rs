@@ -1,12 +1,10 @@
 //! Timelines that need no home: an account's own posts, and lists of posts. The reader's state and the first posts come
 //! in one trip, what they stand for in a second one.
 
-use std::sync::Arc;
-
 use futures::future::try_join;
 
 use super::read::{ROUNDS_MAX, Reading};
-use super::state::{ReaderState, current_state};
+use super::state::{Current, current};
 use super::view::View;
 use crate::context::no_post;
 use crate::error::Result;
@@ -23,9 +21,9 @@ impl Reading<'_> {
     pub(super) async fn profile(&mut self, account: AccountId) -> Result<Page> {
         let context = self.context;
         context.existing(account).await?;
-        let state = current_state(context, self.reader).await?;
+        let reader = current(context, self.reader).await?;
         self.sources.add_outbox(account, None);
-        self.go_on(&state, "profile").await
+        self.go_on(reader, "profile").await
     }
 
     /// What mentions the reader.
@@ -45,8 +43,8 @@ impl Reading<'_> {
         self.sources.add_list(list);
         // Neither says anything about the other: nothing is claimed by both together.
         let asked = self.sources.ask(context, self.limit);
-        let (state, ()) = try_join(current_state(context, reader), asked).await?;
-        self.go_on(&state, kind).await
+        let (reader, ()) = try_join(current(context, reader), asked).await?;
+        self.go_on(reader, kind).await
     }
 
     /// The replies to a post that the reader may see; to a plain repost nobody replies, but to its original.
@@ -59,14 +57,14 @@ impl Reading<'_> {
         self.sources.add_list(graph::list(context, Reference::REPLY, subject.id)?.with_members());
         let asked = self.sources.ask(context, self.limit);
         try_join(asked, view.subject(post)).await?;
-        let state = view.state;
         self.loaded = view.loaded;
-        self.go_on(&state, "replies").await
+        self.go_on(Current { stamps: view.stamps, state: view.state }, "replies").await
     }
 
     /// Shows what has come, and asks for more, until the page is full or there is no more.
-    async fn go_on(&mut self, state: &Arc<ReaderState>, kind: &'static str) -> Result<Page> {
-        self.state = Some(state.clone());
+    async fn go_on(&mut self, reader: Current, kind: &'static str) -> Result<Page> {
+        let state = &reader.state.clone();
+        self.current = Some(reader);
         for _ in 0..ROUNDS_MAX {
             self.show(state).await?;
             if self.is_done() {

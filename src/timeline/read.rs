@@ -17,7 +17,7 @@ use super::outbox::Newest;
 use super::page::{Page, PagePost, Query, Timeline};
 use super::pulls::Pulls;
 use super::sources::{Source, Sources};
-use super::state::{ReaderState, Stamps, load_state, read_stamps, stamps_request};
+use super::state::{Current, ReaderState, Stamps, load_state, read_stamps, stamps_request};
 use super::view::View;
 use crate::account::Mode;
 use crate::cluster::{Answer, Batch, Command, Request};
@@ -91,8 +91,8 @@ async fn read_or_explain(
         };
         if let Try::Page(mut page) = tried {
             let judged = reading.judged.take();
-            if let Some(state) = reading.state.take().filter(|_| around::is_wanted(query)) {
-                around::add(View::under(context, filter, reader, state), query, &mut page).await?;
+            if let Some(current) = reading.current.take().filter(|_| around::is_wanted(query)) {
+                around::add(View::under(context, filter, reader, current), query, &mut page).await?;
             }
             return Ok((page, judged));
         }
@@ -120,8 +120,8 @@ pub(super) struct Reading<'a> {
     reposted: IdMap<PostId, PostId>,
     /// Where the last post that was taken stands.
     last: Option<u64>,
-    /// What the reader follows, mutes and blocks, as of the stamps that the page was read under.
-    pub(super) state: Option<Arc<ReaderState>>,
+    /// The reader, as the page found it.
+    pub(super) current: Option<Current>,
     /// Of a read that only explains: what became of each entry. Such a read leaves no traces.
     judged: Option<Vec<Judged>>,
 }
@@ -156,7 +156,7 @@ impl<'a> Reading<'a> {
             shown: Vec::with_capacity(limit),
             reposted: IdMap::default(),
             last: None,
-            state: None,
+            current: None,
             judged: None,
         }
     }
@@ -191,7 +191,7 @@ impl<'a> Reading<'a> {
                 return Ok(Try::Again);
             }
         };
-        self.state = Some(state.clone());
+        self.current = Some(Current { stamps: trip.stamps.clone(), state: state.clone() });
         if self.judged.is_none() {
             self.context.traffic.read(state.to_pull());
         }
@@ -251,15 +251,12 @@ impl<'a> Reading<'a> {
         let mut answers = context.run_all(batch).await?.into_iter();
         let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
         let (stamps, records): (Answer, Answer) = (next()?, next()?);
+        let stamps = read_stamps(self.reader, stamps)?;
         if stamps.epoch != records.epoch && rules::holds("one_life") {
             return Ok(None);
         }
         let newest = pulls.read(answers).await?;
-        Ok(Some(FirstTrip {
-            stamps: read_stamps(self.reader, stamps.ok()?)?,
-            records: home::parse(records.ok()?)?,
-            newest,
-        }))
+        Ok(Some(FirstTrip { stamps, records: home::parse(records.ok()?)?, newest }))
     }
 
     fn feed_first(&mut self, trip: &FirstTrip, state: &Arc<ReaderState>, whole: bool) {
@@ -303,9 +300,8 @@ impl<'a> Reading<'a> {
         let (Some(again), Some(home)) = (answers.next(), answers.next()) else {
             return Err(Error::internal("an answer is missing"));
         };
-        let is_same_life = again.epoch == home.epoch;
-        let again = read_stamps(self.reader, again.ok()?)?;
-        let is_same = is_same_life && (again.graph, again.marks) == (stamps.graph, stamps.marks);
+        let again = read_stamps(self.reader, again)?;
+        let is_same = again.epoch == home.epoch && (again.graph, again.marks) == (stamps.graph, stamps.marks);
         if !is_same && rules::holds("stamps_again") {
             return Ok(None);
         }
@@ -336,20 +332,19 @@ impl<'a> Reading<'a> {
     }
 
     fn judge(&mut self, state: &ReaderState, id: PostId, author: AccountId) -> Result<(), HiddenBecause> {
-        let met = self.loaded.met(id, author).ok_or(HiddenBecause::Gone)?;
-        let header = met.post.header();
-        let original = header.original.and_then(|o| self.loaded.met(o.id, o.author));
+        let seen = self.loaded.seen(id, author).ok_or(HiddenBecause::Gone)?;
+        let (met, header) = (seen.met, seen.met.post.header());
         match self.query.timeline {
             Timeline::Home => {
                 let rules = Rules { replies_to_strangers: self.context.settings.shows_replies_to_strangers };
-                shown_at_home(rules, self.reader, state, met, original)?;
+                shown_at_home(rules, self.reader, state, seen)?;
             }
             Timeline::Profile { replies, reposts, .. } => {
                 let is_answer = header.reply_to.is_some_and(|parent| parent.author != author);
                 if (!replies && is_answer) || (!reposts && met.post.is_plain_repost()) {
                     return Err(HiddenBecause::NotAsked);
                 }
-                shown_on_profile(self.reader, state, met, original)?;
+                shown_on_profile(self.reader, state, seen)?;
             }
             Timeline::Mentions | Timeline::Tag(_) | Timeline::Replies(_) => {
                 let belongs = match self.query.timeline {
@@ -362,10 +357,10 @@ impl<'a> Reading<'a> {
                 if !belongs && rules::holds("list_asks_post") {
                     return Err(HiddenBecause::NotListed);
                 }
-                shown_on_list(self.reader, state, met, original)?;
+                shown_on_list(self.reader, state, seen)?;
             }
         }
-        passes(self.filter, self.reader, met, original)?;
+        passes(self.filter, self.reader, seen)?;
         match met.post.passes_on() {
             Some(original) => self.collapse(original.id, id),
             None => Ok(()),

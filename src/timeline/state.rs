@@ -3,42 +3,53 @@
 
 use std::sync::Arc;
 
-use crate::cluster::{Answer, Command, Epoch, Reply, Request};
+use crate::cluster::{Answer, Command, Epoch, Request};
 use crate::context::{Context, no_account};
 use crate::error::{Error, Result};
-use crate::functions::{Mark, mark};
+use crate::functions::{Mark, mark, maybe_mark};
 use crate::ids::AccountId;
 use crate::rules;
 
 /// Tries to read a state between two changes of it.
 const TRIES_MAX: usize = 16;
 
-/// The stamps of a reader, and what else its record tells a read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The stamps of a reader, what else its record tells a read, and who told it.
+#[derive(Debug, Clone)]
 pub(crate) struct Stamps {
     pub(crate) graph: Mark,
     pub(crate) marks: Mark,
+    /// Renewed with what it likes, has bookmarked and reposted; `None`: it never has.
+    pub(crate) ties: Option<Mark>,
     /// Day of the last read that was noted.
     pub(crate) day: Option<u32>,
+    pub(crate) epoch: Epoch,
 }
 
 /// Asks for a reader's stamps.
 pub(crate) fn stamps_request(context: &Context, reader: AccountId) -> Request {
-    let command = Command::new("HMGET").arg(&context.keys().account(reader)).arg("g").arg("t").arg("d");
-    Request::read(context.slot(reader), command)
+    let command = Command::new("HMGET").arg(&context.keys().account(reader));
+    Request::read(context.slot(reader), command.arg("g").arg("t").arg("i").arg("d"))
 }
 
 /// Reads what [`stamps_request`] was answered.
-pub(crate) fn read_stamps(reader: AccountId, reply: Reply) -> Result<Stamps> {
-    let fields = reply.into_array()?;
-    let [graph, marks, day] = fields.as_slice() else {
-        return Err(Error::internal("three fields were asked for"));
+pub(crate) fn read_stamps(reader: AccountId, answer: Answer) -> Result<Stamps> {
+    let epoch = answer.epoch.clone();
+    let fields = answer.ok()?.into_array()?;
+    let [graph, marks, ties, day] = fields.as_slice() else {
+        return Err(Error::internal("four fields were asked for"));
     };
     if graph.is_nil() || marks.is_nil() {
         return Err(no_account(reader));
     }
     let day = day.int().ok().and_then(|day| u32::try_from(day).ok());
-    Ok(Stamps { graph: mark(graph)?, marks: mark(marks)?, day })
+    Ok(Stamps { graph: mark(graph)?, marks: mark(marks)?, ties: maybe_mark(ties)?, day, epoch })
+}
+
+/// A reader as a read finds it: its stamps, and what stands under them or later ones.
+#[derive(Debug, Clone)]
+pub(crate) struct Current {
+    pub(crate) stamps: Stamps,
+    pub(crate) state: Arc<ReaderState>,
 }
 
 /// What a reader follows, mutes, blocks and pulls, as of its stamps.
@@ -107,7 +118,7 @@ pub(crate) async fn load_state(
     known: Option<&ReaderState>,
 ) -> Result<Arc<ReaderState>> {
     for _ in 0..TRIES_MAX {
-        let (before, epoch) = stamps(context, reader).await?;
+        let before = stamps(context, reader).await?;
         let command = Command::new("HKEYS").arg(&context.keys().marks(reader));
         let pulled = context.router().call(Request::read(context.slot(reader), command)).await?;
         let mut pulled = pulled
@@ -125,8 +136,9 @@ pub(crate) async fn load_state(
         // Who unfollows takes the mark away; one that is left over says nothing.
         pulled.retain(|author| following.binary_search(author).is_ok());
         // Equal stamps before and after, from the same life of the same server: nothing changed between.
-        let (after, epoch_after) = stamps(context, reader).await?;
-        let is_same = epoch == epoch_after && (before.graph, before.marks) == (after.graph, after.marks);
+        let after = stamps(context, reader).await?;
+        let is_same =
+            before.epoch == after.epoch && (before.graph, before.marks) == (after.graph, after.marks);
         if is_same || !rules::holds("state_of_stamps") {
             let (graph, marks) = (before.graph, before.marks);
             let state = ReaderState { graph, marks, following, mutes, blocks, pulled: pulled.into() };
@@ -136,22 +148,21 @@ pub(crate) async fn load_state(
     Err(Error::unavailable(format!("account {reader} changes all the time; try again")))
 }
 
-/// A reader's state as it is now: the one that is remembered, if the stamps say so.
-pub(crate) async fn current_state(context: &Context, reader: AccountId) -> Result<Arc<ReaderState>> {
-    let stamps = read_stamps(reader, context.router().call(stamps_request(context, reader)).await?)?;
+/// A reader as it is now: with the state that is remembered, if the stamps say so.
+pub(crate) async fn current(context: &Context, reader: AccountId) -> Result<Current> {
+    let stamps = stamps(context, reader).await?;
     let known = context.caches.states.get(&reader);
     if let Some(state) = known.filter(|state| state.is_of(&stamps)) {
-        return Ok(state);
+        return Ok(Current { stamps, state });
     }
     let state = load_state(context, reader, None).await?;
     context.caches.states.insert(reader, state.clone());
-    Ok(state)
+    Ok(Current { stamps, state })
 }
 
-async fn stamps(context: &Context, reader: AccountId) -> Result<(Stamps, Epoch)> {
-    let answer: Answer = context.router().ask(stamps_request(context, reader)).await?;
-    let epoch = answer.epoch.clone();
-    Ok((read_stamps(reader, answer.ok()?)?, epoch))
+/// A reader's stamps as they are now.
+pub(crate) async fn stamps(context: &Context, reader: AccountId) -> Result<Stamps> {
+    read_stamps(reader, context.router().ask(stamps_request(context, reader)).await?)
 }
 
 async fn graph(context: &Context, reader: AccountId) -> Result<[Arc<[u64]>; 3]> {

@@ -93,9 +93,11 @@ pub(crate) async fn stored(context: &Context, account: AccountId) -> Result<Stor
     let mut batch = Batch::new();
     let requests = commands.map(|command| Request::read(slot, command));
     batch.push_ordered([stamps_request(context, account)].into_iter().chain(requests));
-    let mut answers = context.run_all(batch).await?.into_iter().map(Answer::ok);
-    let mut next = || answers.next().unwrap_or_else(|| Err(Error::internal("an answer is missing")));
-    let stamps = next()?;
+    let mut answers = context.run_all(batch).await?.into_iter();
+    let missing = || Error::internal("an answer is missing");
+    let stamps = answers.next().ok_or_else(missing)?;
+    let mut answers = answers.map(Answer::ok);
+    let mut next = || answers.next().unwrap_or_else(|| Err(missing()));
     let records = home::parse(next()?)?;
     let (listed, first, newest, marks) = (next()?, next()?, next()?, next()?);
     let pulls = marks.into_array()?;

@@ -8,8 +8,9 @@ use futures::future::try_join;
 use super::filter::{HiddenBecause, PostFilter, passes, shown_on_profile};
 use super::load::{Loaded, named};
 use super::merge::Entry;
-use super::page::PagePost;
-use super::state::{ReaderState, current_state};
+use super::page::{Marks, PagePost};
+use super::state::{Current, ReaderState, Stamps, current};
+use super::ties::marks_of;
 use crate::account::Account;
 use crate::context::{Context, no_post};
 use crate::error::Result;
@@ -22,6 +23,7 @@ pub(crate) struct View<'a> {
     pub(super) context: &'a Arc<Context>,
     filter: Option<&'a dyn PostFilter>,
     pub(super) reader: AccountId,
+    pub(super) stamps: Stamps,
     pub(super) state: Arc<ReaderState>,
     pub(super) loaded: Loaded,
 }
@@ -33,8 +35,7 @@ impl<'a> View<'a> {
         filter: Option<&'a dyn PostFilter>,
         reader: AccountId,
     ) -> Result<Self> {
-        let state = current_state(context, reader).await?;
-        Ok(Self::under(context, filter, reader, state))
+        Ok(Self::under(context, filter, reader, current(context, reader).await?))
     }
 
     /// For deciding: nothing comes from a cache but the reader's own state, under its stamps.
@@ -46,14 +47,14 @@ impl<'a> View<'a> {
         Ok(Self { loaded: Loaded::fresh(), ..Self::new(context, filter, reader).await? })
     }
 
-    /// Under a state that was read just now.
+    /// Of a reader that was looked at just now.
     pub(super) fn under(
         context: &'a Arc<Context>,
         filter: Option<&'a dyn PostFilter>,
         reader: AccountId,
-        state: Arc<ReaderState>,
+        Current { stamps, state }: Current,
     ) -> Self {
-        Self { context, filter, reader, state, loaded: Loaded::default() }
+        Self { context, filter, reader, stamps, state, loaded: Loaded::default() }
     }
 
     /// For showing posts of which only the ids are known: those that are there are loaded, in the trip that the state
@@ -67,9 +68,9 @@ impl<'a> View<'a> {
         let mut loaded = Loaded::default();
         let mut entries: Vec<Entry> = ids.iter().map(|id| Entry { id: id.get(), author: 0 }).collect();
         let found = loaded.find_authors(context, &mut entries);
-        let (state, ()) = try_join(current_state(context, reader), found).await?;
+        let (current, ()) = try_join(current(context, reader), found).await?;
         let posts = named(&entries).into_iter().map(|(id, author)| PostRef { id, author }).collect();
-        Ok((Self { loaded, ..Self::under(context, filter, reader, state) }, posts))
+        Ok((Self { loaded, ..Self::under(context, filter, reader, current) }, posts))
     }
 
     /// Loads posts with their authors and originals, and other accounts in the same trip.
@@ -78,12 +79,31 @@ impl<'a> View<'a> {
         self.loaded.entries_and(self.context, self.reader, &entries, others).await
     }
 
+    /// Loads posts, and what the reader has done with these subjects of theirs.
+    pub(crate) async fn load_marked(
+        &mut self,
+        posts: &[PostRef],
+        subjects: &[PostRef],
+    ) -> Result<Vec<Marks>> {
+        let stamps = self.stamps.clone();
+        let marks = marks_of(self.context, self.reader, &stamps, subjects);
+        Ok(try_join(marks, self.load(posts, &[])).await?.0)
+    }
+
+    /// Posts that were loaded as they stand on a page, with what the reader has done with them.
+    pub(crate) async fn marked(&self, posts: Vec<PostRef>) -> Result<Vec<PagePost>> {
+        let mut posts: Vec<PagePost> = posts.into_iter().map(|post| self.page_post(post)).collect();
+        let subjects: Vec<PostRef> = posts.iter().map(PagePost::subject).collect();
+        let marks = marks_of(self.context, self.reader, &self.stamps, &subjects).await?;
+        posts.iter_mut().zip(marks).for_each(|(post, marks)| post.marks = Some(marks));
+        Ok(posts)
+    }
+
     /// Whether a post that was loaded shows to the reader, as on its author's own page.
     pub(crate) fn judge(&self, post: PostRef) -> Result<(), HiddenBecause> {
-        let met = self.loaded.met(post.id, post.author).ok_or(HiddenBecause::Gone)?;
-        let original = met.post.header().original.and_then(|o| self.loaded.met(o.id, o.author));
-        shown_on_profile(self.reader, &self.state, met, original)?;
-        passes(self.filter, self.reader, met, original)
+        let seen = self.loaded.seen(post.id, post.author).ok_or(HiddenBecause::Gone)?;
+        shown_on_profile(self.reader, &self.state, seen)?;
+        passes(self.filter, self.reader, seen)
     }
 
     /// Whether it shows among posts of others, where nobody wants to meet whom it mutes.

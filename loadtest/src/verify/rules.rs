@@ -80,14 +80,18 @@ impl<'a> View<'a> {
         is_seen.and(is_shown).and(admits).and(reaches)
     }
 
-    /// A repost shows only with its original. A quote also when its original is gone, not when it is out of bounds.
+    /// A repost shows only with its original, as that would show by itself. A quote also when its original is gone, not when
+    /// it is out of bounds.
     fn original_allows(&self, post: &PostFact) -> Tri {
         let Some(original) = post.original.and_then(|no| self.world.post(no)) else { return Tri::Yes };
         let is_there = self.exists(original);
         let is_own = post.author == self.reader;
         let unmuted = if is_own { Tri::Yes } else { self.mutes(original.author).not() };
         let shows = self.may_read(original).and(unmuted);
-        if post.has_text { is_there.not().or(shows) } else { is_there.and(shows) }
+        match post.has_text {
+            true => is_there.not().or(shows),
+            false => is_there.and(shows).and(self.original_allows(original)),
+        }
     }
 
     /// Whether a post belongs into the reader's home.

@@ -265,6 +265,7 @@ impl Run {
         let mut changes = self.published.subscribe();
         while !self.has_given_up() && !self.world().states.contains_key(&account) {
             if tokio::time::timeout(CALL_MAX * 2, changes.changed()).await.is_err() {
+                self.wrong(Wrong::Stuck, account, None, "it was awaited in vain".to_owned());
                 return;
             }
         }
@@ -287,7 +288,11 @@ impl Run {
                     return None;
                 }
             }
-            tokio::time::timeout(CALL_MAX * 2, changes.changed()).await.ok()?.ok()?;
+            if tokio::time::timeout(CALL_MAX * 2, changes.changed()).await.is_err() {
+                let fact = self.world().post(no).map(|post| format!("{post:?}"));
+                self.wrong(Wrong::Stuck, 0, Some(no), format!("post {no} was awaited in vain: {fact:?}"));
+                return None;
+            }
         }
     }
 }

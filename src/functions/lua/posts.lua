@@ -59,9 +59,9 @@ end
 --       has reposted, and the piece of that (the set while it is small); the token, if there is one
 -- ARGV  what posts' keys begin with, the caller's milliseconds, ids per millisecond, the bucket's low bits, post,
 --       author, most entries of the journal, most ids of the outbox, owner, entry of the delivery, fit,
---       token's TTL in ms (0: no token), '' or what is reposted and its author, piece (-1: small), depth, most members
---       of a piece, of the set, then for each task about what it refers to: entry, the task's letter, what follows post
---       and author in it
+--       token's TTL in ms (0: no token), '' or what is reposted and its author, piece (-1: small), depth, new ties stamp,
+--       most members of a piece, of the set, then for each task about what it refers to: entry, the task's letter, what
+--       follows post and author in it
 -- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used, or it has reposted that;
 --       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full;
 --       of what it has reposted {'tree', tree}, {'full'}, {'limit'}
@@ -82,13 +82,13 @@ local function post_publish(keys, args)
     -- Touching a post's key that isn't declared fails in a moving slot: before anything is written.
     if id and redis.call('EXISTS', args[1] .. id) == 1 then return { 'again', id } end
     if not before then
-      if set_total(keys[7], piece) >= tonumber(args[19]) then return { 'limit' } end
-      if redis.call('ZCARD', keys[8]) >= tonumber(args[18]) and depth < DEPTH_MAX then return { 'full' } end
+      if set_total(keys[7], piece) >= tonumber(args[20]) then return { 'limit' } end
+      if redis.call('ZCARD', keys[8]) >= tonumber(args[19]) and depth < DEPTH_MAX then return { 'full' } end
     end
   end
   -- Active, or limited: who may see its posts is the readers' affair.
   if record[1] ~= 'a' and record[1] ~= 'l' then return { 'state', record[1] } end
-  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 19) / 3) then return { 'busy' } end
+  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 20) / 3) then return { 'busy' } end
   local mode = string.sub(record[2] or 'P', 1, 1)
   local layout = LOCAL
   if redis.call('TYPE', keys[6]).ok == 'string' then
@@ -113,7 +113,7 @@ local function post_publish(keys, args)
   if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
   local entries = {}
   if mode ~= PULL then entries = { args[10], args[9] .. 'D' .. id .. author } end
-  for i = 20, #args, 3 do
+  for i = 21, #args, 3 do
     entries[#entries + 1] = args[i]
     entries[#entries + 1] = args[9] .. args[i + 1] .. id .. author .. args[i + 2]
   end
@@ -121,6 +121,7 @@ local function post_publish(keys, args)
   if original ~= '' then
     local new = redis.call('ZADD', keys[8], string.format('%.0f', score), original)
     if piece >= 0 then redis.call('BITFIELD', keys[7], 'INCRBY', 'u56', 8, new) end
+    redis.call('HSET', keys[2], 'i', args[18])
   end
   if token then redis.call('SET', token, id, 'PX', args[14]) end
   return { 'ok', id, mode, layout }
@@ -163,7 +164,7 @@ end
 -- post_delete: takes a post away, for good: its outbox remembers.
 -- KEYS  post, outbox, author's record, journal; of a plain repost what its author has reposted, and the piece of that
 -- ARGV  author, id, revision that the entries were made from (4 bytes), '' or what was reposted and its author, piece
---       (-1: small), depth, the repost's score, most entries of the journal, then entry, value, ...
+--       (-1: small), depth, new ties stamp, the repost's score, most entries of the journal, then entry, value, ...
 -- Reply {'ok'}; {'gone'}: there is no such post (any more), {'foreign'}, {'revision'}: it was edited since, {'busy'},
 --       {'tree', tree}
 local function post_delete(keys, args)
@@ -171,17 +172,18 @@ local function post_delete(keys, args)
   if #header < 12 then return { 'gone' } end
   if string.sub(header, 5, 12) ~= args[1] then return { 'foreign' } end
   if string.sub(header, 1, 4) ~= args[3] then return { 'revision' } end
-  local entries = (#args - 8) / 2
-  if entries > 0 and journal_full(keys[4], tonumber(args[8]), entries) then return { 'busy' } end
+  local entries = (#args - 9) / 2
+  if entries > 0 and journal_full(keys[4], tonumber(args[9]), entries) then return { 'busy' } end
   local original, piece = args[4], tonumber(args[5])
   if original ~= '' then
     local ok, answer = check_place(keys[5], piece, tonumber(args[6]))
     if not ok then return answer end
   end
-  if entries > 0 then redis.call('HSET', keys[4], unpack(args, 9)) end
+  if entries > 0 then redis.call('HSET', keys[4], unpack(args, 10)) end
   -- Only as long as it is this repost that is noted there.
   local noted = original ~= '' and redis.call('ZSCORE', keys[6], original)
-  if noted and tonumber(noted) == tonumber(args[7]) then
+  local is_noted = noted and tonumber(noted) == tonumber(args[8])
+  if is_noted then
     redis.call('ZREM', keys[6], original)
     if piece >= 0 then redis.call('BITFIELD', keys[5], 'INCRBY', 'u56', 8, -1) end
   end
@@ -191,7 +193,10 @@ local function post_delete(keys, args)
   if place < length and redis.call('LINDEX', keys[2], place) == args[2] then
     redis.call('LSET', keys[2], place, string.char(string.byte(args[2]) + 128) .. string.sub(args[2], 2))
   end
-  if is_there(keys[3]) then redis.call('HINCRBY', keys[3], 'p', -1) end
+  if is_there(keys[3]) then
+    redis.call('HINCRBY', keys[3], 'p', -1)
+    if is_noted then redis.call('HSET', keys[3], 'i', args[7]) end
+  end
   return { 'ok' }
 end
 

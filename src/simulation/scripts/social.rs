@@ -6,13 +6,19 @@ use futures::future::LocalBoxFuture;
 use super::{Stage, close};
 use crate::engine::Engine;
 use crate::ids::{AccountId, PostId};
+use crate::keys::{Place, set_of_account};
 use crate::post::{Draft, PostRef};
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::world::world;
 use crate::social::Social;
+use crate::timeline::Marks;
+
+async fn marks(engine: &Engine, account: AccountId, post: PostRef) -> Marks {
+    Social::new(engine).marks(account, &[post]).await.expect("marks")[0]
+}
 
 async fn is_liked(engine: &Engine, account: AccountId, post: PostRef) -> bool {
-    Social::new(engine).marks(account, &[post]).await.expect("marks")[0].is_liked
+    marks(engine, account, post).await.is_liked
 }
 
 async fn like(engine: &Engine, account: AccountId, post: PostId) {
@@ -109,6 +115,92 @@ pub(in crate::simulation) fn post_gone_while_it_is_liked() -> LocalBoxFuture<'st
         stage.engines[1].delete(author, post).await.expect("a deletion");
         super::pause(100).await;
         listing.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// A reader, and a post; its likes, bookmarks and reposts are on replicas, and remembered by instance 1.
+async fn remembered() -> (Stage, AccountId, PostRef) {
+    let (stage, [reader, author]) = Stage::with([0, 1]).await;
+    let of = PostRef { id: stage.publish(0, author).await, author };
+    like(&stage.engines[0], reader, of.id).await;
+    Social::new(&stage.engines[0]).unlike(reader, of.id).await.expect("no like");
+    stage.settled().await;
+    if marks(&stage.engines[1], reader, of).await != Marks::default() {
+        world(|w| w.violated("a mark that nobody has made"));
+    }
+    (stage, reader, of)
+}
+
+/// An instance remembers what R likes; R likes something by another one.
+pub(in crate::simulation) fn liked_elsewhere() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, reader, of) = remembered().await;
+        like(&stage.engines[0], reader, of.id).await;
+        if !is_liked(&stage.engines[1], reader, of).await {
+            world(|w| w.violated("a like that was acknowledged doesn't show"));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// The same with a repost, which is taken back as well.
+pub(in crate::simulation) fn reposted_elsewhere() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, reader, of) = remembered().await;
+        let social = Social::new(&stage.engines[0]);
+        social.repost(reader, of.id).await.expect("a repost");
+        if marks(&stage.engines[1], reader, of).await.repost.is_none() {
+            world(|w| w.violated("a repost that was acknowledged doesn't show"));
+        }
+        social.undo_repost(reader, of.id).await.expect("no repost");
+        if marks(&stage.engines[1], reader, of).await.repost.is_some() {
+            world(|w| w.violated("a repost that was taken back shows"));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// An instance remembers what R likes; R likes by another one, then bookmarks by the first.
+pub(in crate::simulation) fn liked_between() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, reader, of) = remembered().await;
+        like(&stage.engines[0], reader, of.id).await;
+        Social::new(&stage.engines[1]).bookmark(reader, of.id).await.expect("a bookmark");
+        let seen = marks(&stage.engines[1], reader, of).await;
+        if !(seen.is_liked && seen.is_bookmarked) {
+            world(|w| w.violated("a like or a bookmark that was acknowledged doesn't show"));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// An instance has R's stamps, and looks at what R likes; meanwhile R likes something, which a failover then loses.
+pub(in crate::simulation) fn like_is_lost() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, reader, of) = remembered().await;
+        let key =
+            world(|w| w.keys.set(Place::Whole, w.keys.bucket_of(reader), &set_of_account("likes", reader)));
+        let look = Gate::close(2, At::Before, "ZREVRANGEBYSCORE", &key);
+        let engine = stage.engines[2].clone();
+        let looking = tokio::spawn(async move { marks(&engine, reader, of).await });
+        look.reached().await;
+        let fence = close(0, At::Fence, "");
+        let engine = stage.engines[0].clone();
+        let liked = tokio::spawn(async move { Social::new(&engine).like(reader, of.id).await });
+        fence.reached().await;
+        look.open();
+        looking.await.expect("marks");
+        stage.fail_over(reader);
+        if is_liked(&stage.engines[2], reader, of).await != is_liked(&stage.engines[1], reader, of).await {
+            world(|w| w.violated("what a failover lost is remembered"));
+        }
+        fence.open();
+        drop(liked);
         stage.ends_well().await;
     }
     .boxed_local()

@@ -43,7 +43,7 @@ fn author(number: u64, state: AccountState) -> Account {
 fn at_home(number: u64, draft: &Draft) -> Result<(), Because> {
     let (post, author) = (Post::new(id(number), draft), author(number, AccountState::Active));
     let met = Met { post: &post, author: &author, is_restricted: false };
-    shown_at_home(RULES, id(READER), &state(), met, None)
+    shown_at_home(RULES, id(READER), &state(), Seen { met, original: None, quoted: None })
 }
 
 fn reply_to(number: u64) -> Draft {
@@ -81,7 +81,8 @@ fn each_reason_at_home_is_told() {
 fn a_stranger_shows_on_its_own_page_unless_one_of_both_forbids_it() {
     let on_profile = |number: u64, account_state: AccountState, draft: &Draft, is_restricted: bool| {
         let (post, author) = (Post::new(id(number), draft), author(number, account_state));
-        shown_on_profile(id(READER), &state(), Met { post: &post, author: &author, is_restricted }, None)
+        let met = Met { post: &post, author: &author, is_restricted };
+        shown_on_profile(id(READER), &state(), Seen { met, original: None, quoted: None })
     };
     let text = Draft::text("hello");
     let active = AccountState::Active;
@@ -109,11 +110,34 @@ fn a_repost_shows_only_with_what_it_reposts() {
     let with = |number: u64, is_restricted: bool| {
         let (post, author) =
             (Post::new(id(number), &Draft::text("hello")), author(number, AccountState::Active));
-        let original = Met { post: &post, author: &author, is_restricted };
-        shown_at_home(RULES, id(READER), &state, met, Some(original))
+        let original = Some(Met { post: &post, author: &author, is_restricted });
+        shown_at_home(RULES, id(READER), &state, Seen { met, original, quoted: None })
     };
     assert_eq!(with(STRANGER, false), Ok(()));
     assert_eq!(with(STRANGER, true), Err(Because::OriginalHidden));
     assert_eq!(with(BLOCKED, false), Err(Because::OriginalHidden));
     assert_eq!(with(MUTED, false), Err(Because::OriginalMuted));
+}
+
+#[test]
+fn a_repost_of_a_quote_shows_only_to_whom_the_quote_does() {
+    let of =
+        |number: u64, draft: &Draft| (Post::new(id(number), draft), author(number, AccountState::Active));
+    let quote =
+        Draft::text("look at this").quoting(PostRef { id: PostId::from_u64(8).unwrap(), author: id(6) });
+    let (reposted, quoting) = (of(FOLLOWED, &repost()), of(STRANGER, &quote));
+    let with = |number: Option<u64>, is_restricted: bool| {
+        let quoted = number.map(|number| of(number, &Draft::text("hello")));
+        let seen = Seen {
+            met: Met { post: &reposted.0, author: &reposted.1, is_restricted: false },
+            original: Some(Met { post: &quoting.0, author: &quoting.1, is_restricted: false }),
+            quoted: quoted.as_ref().map(|(post, author)| Met { post, author, is_restricted }),
+        };
+        shown_at_home(RULES, id(READER), &state(), seen)
+    };
+    assert_eq!(with(Some(6), false), Ok(()));
+    assert_eq!(with(None, false), Ok(()));
+    assert_eq!(with(Some(6), true), Err(Because::OriginalHidden));
+    assert_eq!(with(Some(BLOCKED), false), Err(Because::OriginalHidden));
+    assert_eq!(with(Some(MUTED), false), Err(Because::OriginalMuted));
 }

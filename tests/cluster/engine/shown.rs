@@ -115,7 +115,10 @@ async fn unseen(engine: &Engine, social: &Social, me: AccountId) -> Vec<(&'stati
     let original = say(engine, gone, Draft::text("original")).await;
     unseen.push(("repost of what is gone", social.repost(passing, original).await.unwrap().id));
     let quoted = PostRef { id: unseen[7].1, author: blocking };
-    unseen.push(("quote of who blocks", say(engine, passing, Draft::text("q").quoting(quoted)).await));
+    let quote = say(engine, passing, Draft::text("q").quoting(quoted)).await;
+    unseen.push(("quote of who blocks", quote));
+    let [other] = accounts(engine, 1).await[..] else { unreachable!("one account was asked for") };
+    unseen.push(("repost of a quote of who blocks", social.repost(other, quote).await.unwrap().id));
     let blocks = unseen[7].1;
     unseen.push(("repost of who blocks", social.repost(passing, blocks).await.unwrap().id));
     engine.block(blocking, me).await.unwrap();

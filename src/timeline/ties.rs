@@ -1,0 +1,176 @@
+//! What a reader has done with posts: likes, bookmarks, reposts. What is small is remembered whole, under the record's
+//! ties stamp: every change of it renews that, and every read brings it along. Of what is large the posts of a page are
+//! asked.
+
+use std::sync::Arc;
+
+use futures::future::try_join;
+
+use super::page::Marks;
+use super::state::{Stamps, stamps};
+use crate::context::Context;
+use crate::error::Result;
+use crate::functions::Mark;
+use crate::graph::Tie;
+use crate::ids::{AccountId, PostId};
+use crate::meters;
+use crate::post::PostRef;
+use crate::rules;
+use crate::sharded::{Member as _, Questions, SortedSet, Told};
+
+/// Pieces of a set that is remembered whole: about a thousand members at most.
+const PIECES_MAX: usize = 8;
+/// What is remembered and grows beyond that is asked again from the next change on.
+const MEMBERS_MAX: usize = 1_024;
+
+/// A set with its scores, by members; `None`: too large to be remembered.
+type Kept = Option<Arc<[(PostRef, f64)]>>;
+
+/// What an account likes, has bookmarked and reposted, as of its ties stamp.
+#[derive(Debug, Clone)]
+pub(crate) struct Ties {
+    stamp: Option<Mark>,
+    /// In the order of [`sets_of`].
+    kept: [Kept; 3],
+}
+
+impl Ties {
+    pub(crate) fn stamp(&self) -> Option<Mark> {
+        self.stamp
+    }
+
+    /// How many posts it is about, and one.
+    pub(super) fn weight(&self) -> u64 {
+        1 + self.kept.iter().flatten().map(|kept| kept.len() as u64).sum::<u64>()
+    }
+
+    /// What they are once a post is liked or bookmarked, or no longer.
+    pub(crate) fn changed(&self, what: Tie, post: PostRef, on: bool, stamp: Mark) -> Self {
+        let mut kept = self.kept.clone();
+        let number = match what {
+            Tie::Like => 0,
+            Tie::Bookmark => 1,
+        };
+        kept[number] = kept[number].take().and_then(|tied| with(tied, post, on));
+        Self { stamp: Some(stamp), kept }
+    }
+}
+
+/// Members, and one more or one less; that one's score says nothing.
+fn with(tied: Arc<[(PostRef, f64)]>, post: PostRef, on: bool) -> Kept {
+    let at = match (tied.binary_search_by_key(&post, |(post, _)| *post), on) {
+        (Err(at), true) => at,
+        (Ok(at), false) => return Some(tied[..at].iter().chain(&tied[at + 1..]).copied().collect()),
+        _ => return Some(tied),
+    };
+    if tied.len() >= MEMBERS_MAX {
+        return None;
+    }
+    let (below, above) = tied.split_at(at);
+    Some(below.iter().copied().chain([(post, 0.0)]).chain(above.iter().copied()).collect())
+}
+
+fn sets_of(context: &Context, reader: AccountId) -> Result<[SortedSet<PostRef>; 3]> {
+    Ok([context.likes(reader)?, context.bookmarks(reader)?, context.reposts(reader)?])
+}
+
+/// What a read knows of its reader's ties.
+#[derive(Debug)]
+pub(super) struct Looked {
+    ties: Arc<Ties>,
+    /// It was read just now, and is not remembered yet.
+    is_new: bool,
+}
+
+/// Looks at what a reader has done: at what is remembered, if the stamps that the read began with say so.
+pub(super) async fn look(context: &Context, reader: AccountId, stamps: &Stamps) -> Result<Looked> {
+    let known = context.caches.ties.get(&reader);
+    let is_same = |ties: &Arc<Ties>| ties.stamp == stamps.ties || !rules::holds("ties_remembered");
+    let known = known.filter(is_same);
+    meters::cache("ties", usize::from(known.is_some()), usize::from(known.is_none()));
+    if let Some(ties) = known {
+        return Ok(Looked { ties, is_new: false });
+    }
+    let mut questions = Questions::default();
+    sets_of(context, reader)?.iter().for_each(|set| questions.whole(set, PIECES_MAX));
+    let mut told = questions.ask(context.sets()).await?.into_iter().map(Told::whole);
+    let mut next = || {
+        told.next()
+            .flatten()
+            .map(|entries| {
+                let tied = entries.iter().map(|entry| Ok((PostRef::from_bytes(&entry.member)?, entry.score)));
+                let mut tied = tied.collect::<Result<Vec<_>>>()?;
+                tied.sort_unstable_by_key(|(post, _)| *post);
+                Ok(tied.into())
+            })
+            .transpose()
+    };
+    let kept = [next()?, next()?, next()?];
+    Ok(Looked { ties: Arc::new(Ties { stamp: stamps.ties, kept }), is_new: true })
+}
+
+impl Looked {
+    /// What the reader has done with these posts; and remembers what was read for that, if nothing has changed since.
+    pub(super) async fn marks(
+        self,
+        context: &Context,
+        reader: AccountId,
+        stamps: &Stamps,
+        posts: &[PostRef],
+    ) -> Result<Vec<Marks>> {
+        let mut questions = Questions::default();
+        for (set, kept) in sets_of(context, reader)?.iter().zip(&self.ties.kept) {
+            if kept.is_none() && !posts.is_empty() {
+                questions.scores(set, posts.iter().copied());
+            }
+        }
+        let (told, ()) =
+            try_join(questions.ask(context.sets()), self.remember(context, reader, stamps)).await?;
+        let mut told = told.into_iter().map(Told::scores);
+        let mut scores = self.ties.kept.iter().map(|kept| match kept {
+            Some(tied) => posts.iter().map(|post| score_in(tied, post)).collect(),
+            None => told.next().unwrap_or_default(),
+        });
+        let mut next = || scores.next().unwrap_or_default();
+        let (likes, bookmarks, reposts) = (next(), next(), next());
+        let (buckets, bucket) = (context.keys().buckets(), context.bucket(reader));
+        let mark = |((like, bookmark), repost): ((Option<f64>, Option<f64>), Option<f64>)| {
+            Ok(Marks {
+                is_liked: like.is_some(),
+                is_bookmarked: bookmark.is_some(),
+                repost: repost.map(|place| PostId::at_place(buckets, bucket, place)).transpose()?,
+            })
+        };
+        likes.into_iter().zip(bookmarks).zip(reposts).map(mark).collect()
+    }
+
+    /// Equal stamps before and after, from the same life of the same server: nothing changed between.
+    async fn remember(&self, context: &Context, reader: AccountId, before: &Stamps) -> Result<()> {
+        if self.is_new {
+            let after = stamps(context, reader).await?;
+            let is_same = before.epoch == after.epoch && before.ties == after.ties;
+            if is_same || !rules::holds("ties_of_stamp") {
+                context.caches.ties.insert(reader, self.ties.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn score_in(tied: &[(PostRef, f64)], post: &PostRef) -> Option<f64> {
+    let at = tied.binary_search_by_key(post, |(post, _)| *post).ok()?;
+    Some(tied[at].1)
+}
+
+/// What a reader has done with these posts. `stamps`: those that the read began with.
+pub(crate) async fn marks_of(
+    context: &Context,
+    reader: AccountId,
+    stamps: &Stamps,
+    posts: &[PostRef],
+) -> Result<Vec<Marks>> {
+    if posts.is_empty() {
+        return Ok(Vec::new());
+    }
+    look(context, reader, stamps).await?.marks(context, reader, stamps, posts).await
+}
