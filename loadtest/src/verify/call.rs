@@ -95,14 +95,37 @@ pub(crate) struct Asked {
     pub(crate) cursor: Option<u64>,
     pub(crate) limit: usize,
     pub(crate) hydrate: bool,
+    /// With the newest likers of each post and the newest replies to it, which nothing may be changing.
+    pub(crate) around: bool,
 }
+
+/// Likers and replies that come along with each post of a page, if they are asked for.
+pub(crate) const WITH_EACH: usize = 6;
 
 impl Asked {
     /// The newest page of a home.
     pub(crate) fn home(reader: u64, limit: usize) -> Self {
         let which = Which::Home;
-        Self { reader, which, max: None, since: None, min: None, cursor: None, limit, hydrate: false }
+        Self {
+            reader,
+            which,
+            max: None,
+            since: None,
+            min: None,
+            cursor: None,
+            limit,
+            hydrate: false,
+            around: false,
+        }
     }
+}
+
+/// What a reader has done with a post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ties {
+    pub(crate) likes: bool,
+    pub(crate) has_bookmarked: bool,
+    pub(crate) has_reposted: bool,
 }
 
 /// A post on a page.
@@ -113,8 +136,11 @@ pub(crate) struct Shown {
     /// On a hydrated page: what it says, and what it reposts.
     pub(crate) text: Option<String>,
     pub(crate) original: Option<u64>,
-    /// On a hydrated page: whether the reader likes it, whether it has bookmarked it.
-    pub(crate) ties: Option<(bool, bool)>,
+    /// On a hydrated page.
+    pub(crate) ties: Option<Ties>,
+    /// On a page with what is around.
+    pub(crate) likers: Vec<u64>,
+    pub(crate) replies: Vec<Shown>,
 }
 
 /// A page as it came.
@@ -267,6 +293,43 @@ pub(crate) enum Call {
         reader: u64,
         post: u64,
     },
+    /// Posts by their ids.
+    ByIds {
+        reader: u64,
+        posts: Vec<u64>,
+    },
+    /// A list of people, as a reader may see it.
+    People {
+        reader: u64,
+        of: People,
+        limit: usize,
+    },
+    /// How an account stands to others.
+    Relations {
+        account: u64,
+        others: Vec<u64>,
+    },
+}
+
+/// A list of people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum People {
+    Followers(u64),
+    Following(u64),
+    /// Whom the reader itself mutes, blocks or hides from.
+    Own(Switch),
+}
+
+/// How an account stands to another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Relation {
+    pub(crate) follows: bool,
+    pub(crate) is_followed: bool,
+    pub(crate) is_requested: bool,
+    pub(crate) mutes: bool,
+    pub(crate) blocks: bool,
+    pub(crate) is_blocked: bool,
+    pub(crate) hides: bool,
 }
 
 /// A post as it is stored.
@@ -302,6 +365,7 @@ pub(crate) enum Reply {
     /// What there is of a post.
     Post(Option<Stored>),
     Ids(Vec<u64>),
+    Relations(Vec<Option<Relation>>),
     Counts(Counts),
     Failed {
         kind: String,

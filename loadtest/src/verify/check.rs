@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::call::{Asked, Page, Shown, Tie, Which};
+use super::call::{Asked, Page, Shown, Tie, WITH_EACH, Which};
 use super::facts::{OPEN, Time, Tri, Window};
 use super::rules::View;
 use super::world::{PostFact, PostNo, World};
@@ -202,23 +202,79 @@ fn shown_rightly(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown) -> 
         let text = format!("{} must not show", shown.id);
         return Some(seen.wrong(Wrong::Leaked, Some(no), text));
     }
+    let wrong = told_rightly(view, shown, no, post).or_else(|| around(world, view, seen, shown, no))?;
+    Some(seen.wrong(wrong.0, Some(no), wrong.1))
+}
+
+/// What is said of a post: its text, and what the reader has done with it.
+pub(crate) fn told_rightly(
+    view: &View<'_>,
+    shown: &Shown,
+    no: PostNo,
+    post: &PostFact,
+) -> Option<(Wrong, String)> {
     let said = shown.text.as_deref()?;
     let texts = post.texts(view.window_of(post.author));
     if !texts.contains(&said) {
-        let text = format!("{} says {said:?}, it may say {texts:?}", shown.id);
-        return Some(seen.wrong(Wrong::Stale, Some(no), text));
+        return Some((Wrong::Stale, format!("{} says {said:?}, it may say {texts:?}", shown.id)));
     }
-    tied_rightly(view, seen, shown, no)
+    let ties = shown.ties?;
+    let facts = [
+        ("liked", ties.likes, view.is_tied(Tie::Like, no)),
+        ("bookmarked", ties.has_bookmarked, view.is_tied(Tie::Bookmark, no)),
+        ("reposted", ties.has_reposted, view.has_reposted(no)),
+    ];
+    let (what, said, is) = facts.into_iter().find(|(_, said, is)| is_untrue(*said, *is))?;
+    Some((Wrong::Stale, format!("{}: {what} shows as {said}, it is {is:?}", shown.id)))
 }
 
-/// What the page says of what its reader has done with a post.
-fn tied_rightly(view: &View<'_>, seen: &Seen, shown: &Shown, no: PostNo) -> Option<Violation> {
-    let (likes, bookmarked) = shown.ties?;
-    for (what, said) in [(Tie::Like, likes), (Tie::Bookmark, bookmarked)] {
-        let is = view.is_tied(what, no);
-        if is != Tri::Maybe && Tri::from(said) != is {
-            let text = format!("{}: {what:?} shows as {said}, it is {is:?}", shown.id);
-            return Some(seen.wrong(Wrong::Stale, Some(no), text));
+pub(crate) fn is_untrue(said: bool, is: Tri) -> bool {
+    is != Tri::Maybe && Tri::from(said) != is
+}
+
+/// The likers of a post and the replies to it that came along: only those that may, and all of few.
+fn around(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown, no: PostNo) -> Option<(Wrong, String)> {
+    if !seen.asked.around {
+        return None;
+    }
+    let likers = world.states.keys().map(|account| {
+        let likes = view.likes(*account, no);
+        (*account, likes, likes.and(view.meets(*account)), shown.likers.contains(account))
+    });
+    if let Some(wrong) = around_of(shown, "liker", likers.collect()) {
+        return Some(wrong);
+    }
+    let subject = world.subject(no);
+    let known: Vec<(u64, PostNo, &PostFact)> =
+        world.by_id.iter().filter_map(|(id, no)| Some((*id, *no, world.post(*no)?))).collect();
+    let is_shown = |id: u64| shown.replies.iter().any(|reply| reply.id == id);
+    let answers = |post: &PostFact| post.parent.map(|no| world.subject(no)) == Some(subject);
+    let replies = known.iter().filter(|(id, _, post)| answers(post) || is_shown(*id));
+    let replies = replies.map(|(id, _, post)| {
+        let is_there = Tri::from(answers(post)).and(post.exists(view.window_of(post.author)));
+        (*id, is_there, is_there.and(view.on_list(post)), is_shown(*id))
+    });
+    if let Some(wrong) = around_of(shown, "reply", replies.collect()) {
+        return Some(wrong);
+    }
+    shown.replies.iter().find_map(|reply| {
+        let (_, no, post) = known.iter().find(|(id, ..)| *id == reply.id)?;
+        told_rightly(view, reply, *no, post)
+    })
+}
+
+/// Each with whether it is on the list at all, whether it may show, and whether it does.
+fn around_of(shown: &Shown, what: &str, all: Vec<(u64, Tri, Tri, bool)>) -> Option<(Wrong, String)> {
+    let listed = all.iter().filter(|(_, is_listed, ..)| *is_listed != Tri::No).count();
+    for (id, _, may_show, is_shown) in all {
+        match (may_show, is_shown) {
+            (Tri::No, true) => {
+                return Some((Wrong::Leaked, format!("{what} {id} must not show with {}", shown.id)));
+            }
+            (Tri::Yes, false) if listed <= WITH_EACH => {
+                return Some((Wrong::Missing, format!("{what} {id} must show with {}", shown.id)));
+            }
+            _ => {}
         }
     }
     None

@@ -19,6 +19,7 @@ mod drive;
 mod explain;
 mod facts;
 mod fsck;
+mod looks;
 mod modes;
 mod outcome;
 mod perform;

@@ -8,11 +8,12 @@ use tideline::post::{Draft, Edit, PostRef, Tag, Visibility};
 use tideline::sharded::{Checkpoint, Order};
 use tideline::{
     AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, ListQuery, Mode, Moderation,
-    NewAccount, PostId, Query, Range, Social, Timeline,
+    NewAccount, PagePost, PostId, Query, Range, Relationship, Social, Timeline,
 };
 
 use super::call::{
-    Asked, Call, Counts, Page, PostSpec, Reach, Reply, Shown, State, Stored, Switch, Tie, Way, Which,
+    Asked, Call, Counts, Page, People, PostSpec, Reach, Relation, Reply, Shown, State, Stored, Switch, Tie,
+    Ties, WITH_EACH, Way, Which,
 };
 
 /// Deliveries that somebody may ask about; more are forgotten.
@@ -77,8 +78,37 @@ fn query_of(asked: Asked) -> tideline::Result<Query> {
         limit: Some(asked.limit),
         hydrate: asked.hydrate,
         marks: asked.hydrate,
-        ..Query::default()
+        likers: if asked.around { WITH_EACH } else { 0 },
+        replies: if asked.around { WITH_EACH } else { 0 },
     })
+}
+
+fn shown(post: &PagePost) -> Shown {
+    Shown {
+        id: post.id.get(),
+        author: post.author.get(),
+        text: post.post.as_ref().map(|post| post.content().text.clone()),
+        original: post.post.as_ref().and_then(|post| Some(post.header().original?.id.get())),
+        ties: post.marks.map(|marks| Ties {
+            likes: marks.is_liked,
+            has_bookmarked: marks.is_bookmarked,
+            has_reposted: marks.repost.is_some(),
+        }),
+        likers: post.likers.iter().map(|account| account.id.get()).collect(),
+        replies: post.replies.iter().map(shown).collect(),
+    }
+}
+
+fn relation(found: Relationship) -> Relation {
+    Relation {
+        follows: found.is_following,
+        is_followed: found.is_followed,
+        is_requested: found.is_requested,
+        mutes: found.is_muting,
+        blocks: found.is_blocking,
+        is_blocked: found.is_blocked,
+        hides: found.is_hiding,
+    }
 }
 
 impl Performer {
@@ -222,15 +252,9 @@ impl Performer {
 
     async fn read(&self, asked: Asked) -> tideline::Result<Reply> {
         let page = self.engine.read(account(asked.reader)?, &query_of(asked)?).await?;
-        let shown = page.posts.iter().map(|post| Shown {
-            id: post.id.get(),
-            author: post.author.get(),
-            text: post.post.as_ref().map(|post| post.content().text.clone()),
-            original: post.post.as_ref().and_then(|post| Some(post.header().original?.id.get())),
-            ties: post.marks.map(|marks| (marks.is_liked, marks.is_bookmarked)),
-        });
         let next = page.next.map(Cursor::id);
-        Ok(Reply::Page(Page { posts: shown.collect(), next, newer: page.newer.map(PostId::get) }))
+        let newer = page.newer.map(PostId::get);
+        Ok(Reply::Page(Page { posts: page.posts.iter().map(shown).collect(), next, newer }))
     }
 
     /// What is only looked at when a history is checked.
@@ -288,6 +312,18 @@ impl Performer {
                 let posts = found.ancestors.iter().chain([&found.post]).chain(&found.descendants);
                 Reply::Ids(posts.map(|post| post.id.get()).collect())
             }
+            Call::ByIds { reader, posts } => {
+                let posts: tideline::Result<Vec<PostId>> = posts.into_iter().map(PostId::from_u64).collect();
+                let found = self.social.posts(account(reader)?, &posts?).await?;
+                let posts = found.iter().map(shown).collect();
+                Reply::Page(Page { posts, ..Page::default() })
+            }
+            Call::People { reader, of, limit } => Reply::Ids(self.people(account(reader)?, of, limit).await?),
+            Call::Relations { account: id, others } => {
+                let others: tideline::Result<Vec<AccountId>> = others.into_iter().map(account).collect();
+                let found = engine.relationships(account(id)?, &others?).await?;
+                Reply::Relations(found.into_iter().map(|found| found.map(relation)).collect())
+            }
             other => unreachable!("{other:?} is carried out elsewhere"),
         })
     }
@@ -324,6 +360,24 @@ impl Performer {
             let page = match reposts {
                 true => self.social.reposters(reader, post, &query).await?,
                 false => self.social.likers(reader, post, &query).await?,
+            };
+            all.extend(page.accounts.iter().map(|account| account.id.get()));
+            let Some(older) = page.older else { break };
+            query = query.older_than(older);
+        }
+        Ok(all)
+    }
+
+    /// A list of people, page by page.
+    async fn people(&self, reader: AccountId, of: People, limit: usize) -> tideline::Result<Vec<u64>> {
+        let (mut all, mut query) = (Vec::new(), ListQuery::default().limit(limit));
+        for _ in 0..PAGES_MAX {
+            let page = match of {
+                People::Followers(of) => self.social.followers(reader, account(of)?, &query).await?,
+                People::Following(of) => self.social.following(reader, account(of)?, &query).await?,
+                People::Own(Switch::Mute) => self.social.mutes(reader, &query).await?,
+                People::Own(Switch::Block) => self.social.blocks(reader, &query).await?,
+                People::Own(Switch::Hide) => self.social.hides(reader, &query).await?,
             };
             all.extend(page.accounts.iter().map(|account| account.id.get()));
             let Some(older) = page.older else { break };

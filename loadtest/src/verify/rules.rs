@@ -1,6 +1,6 @@
 //! Who may see what, as published, written down again without looking at the engine's own filter.
 
-use super::call::{Reach, State, Switch, Tie};
+use super::call::{People, Reach, Relation, State, Switch, Tie};
 use super::facts::{Tri, Window};
 use super::world::{PostFact, PostNo, World};
 
@@ -59,7 +59,7 @@ impl<'a> View<'a> {
     /// Whether the reader may see a post that is there, wherever it meets it.
     fn may_read(&self, post: &PostFact) -> Tri {
         let author = post.author;
-        let is_seen = self.state_is(author, |state| matches!(state, State::Active | State::Limited));
+        let is_seen = self.is_seen(author);
         if author == self.reader {
             return is_seen;
         }
@@ -148,6 +148,72 @@ impl<'a> View<'a> {
     /// Whether the reader has tied itself to a post.
     pub(crate) fn is_tied(&self, what: Tie, post: PostNo) -> Tri {
         self.world.is_tied(what, self.reader, self.world.subject(post), self.own)
+    }
+
+    /// Whether the reader has reposted it, without a comment.
+    pub(crate) fn has_reposted(&self, post: PostNo) -> Tri {
+        let subject = self.world.subject(post);
+        let is_it =
+            |p: &&PostFact| p.author == self.reader && p.is_plain_repost() && p.original == Some(subject);
+        let all = self.world.posts.iter().flatten().filter(is_it).filter(|p| p.start > 0);
+        all.map(|p| p.exists(self.own)).fold(Tri::No, Tri::or)
+    }
+
+    /// Whether somebody else likes a post.
+    pub(crate) fn likes(&self, account: u64, post: PostNo) -> Tri {
+        let window = self.window_of(account);
+        self.world.is_tied(Tie::Like, account, self.world.subject(post), window)
+    }
+
+    /// Whether an account is there for others to see.
+    pub(crate) fn is_seen(&self, account: u64) -> Tri {
+        self.state_is(account, |state| matches!(state, State::Active | State::Limited))
+    }
+
+    /// Whether an account lets the reader look at it.
+    pub(crate) fn may_look_at(&self, account: u64) -> Tri {
+        let is_open = if account == self.reader { Tri::Yes } else { self.is_kept_out_by(account).not() };
+        self.is_seen(account).and(is_open)
+    }
+
+    /// Whether the reader meets an account on a list of people.
+    pub(crate) fn meets(&self, account: u64) -> Tri {
+        let is_unwanted = self.blocks(account).or(self.mutes(account));
+        self.may_look_at(account).and(is_unwanted.not())
+    }
+
+    /// Whether an account is on a list of people, as the reader sees it.
+    pub(crate) fn is_on_list(&self, account: u64, of: People) -> Tri {
+        let of_whom = |whose: u64, follows: Tri| match whose == self.reader {
+            true => follows.and(self.is_seen(account)).and(self.blocks(account).not()),
+            false => follows.and(self.may_look_at(whose)).and(self.meets(account)),
+        };
+        let follows =
+            |reader: u64, author: u64| self.world.is_following(reader, author, self.window_of(reader));
+        match of {
+            People::Followers(whose) => of_whom(whose, follows(account, whose)),
+            People::Following(whose) => of_whom(whose, follows(whose, account)),
+            People::Own(what) => {
+                self.world.is_on(what, self.reader, account, self.own).and(self.is_seen(account))
+            }
+        }
+    }
+
+    /// How the reader stands to an account: each fact with whether it is so.
+    pub(crate) fn relation(&self, other: u64, said: Relation) -> [(&'static str, bool, Tri); 7] {
+        let on = |what, by, other| self.world.is_on(what, by, other, self.window_of(by));
+        let follows = |a, b| self.world.is_following(a, b, self.window_of(a));
+        let has_asked = self.world.requests.contains_key(&(other, self.reader));
+        let may_ask = if has_asked { Tri::Maybe } else { Tri::No };
+        [
+            ("follows", said.follows, follows(self.reader, other)),
+            ("is followed by", said.is_followed, follows(other, self.reader)),
+            ("mutes", said.mutes, on(Switch::Mute, self.reader, other)),
+            ("blocks", said.blocks, on(Switch::Block, self.reader, other)),
+            ("is blocked by", said.is_blocked, on(Switch::Block, other, self.reader)),
+            ("hides from", said.hides, on(Switch::Hide, self.reader, other)),
+            ("is asked by", said.is_requested, may_ask),
+        ]
     }
 
     /// The posts that certainly belong into the reader's home, newest first.

@@ -6,13 +6,11 @@ use futures::stream::{self, StreamExt as _};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::call::{Asked, Call, Reply, Tie, Which};
+use super::call::{Asked, People, Switch, Which};
 use super::check::Wrong;
-use super::facts::{Tri, Window};
+use super::looks::Look;
 use super::plan::TAGS;
-use super::rules::View;
-use super::run::{Ended, Run};
-use super::world::{PostFact, PostNo};
+use super::run::Run;
 
 /// Readers at the same time.
 const AT_ONCE: usize = 16;
@@ -20,8 +18,8 @@ const AT_ONCE: usize = 16;
 const PAGES_MAX: usize = 20_000;
 /// Posts whose replies and conversations are read.
 const REPLIED: usize = 3;
-/// A conversation of fewer posts shows all that answers its post.
-const CONVERSATION_SMALL: usize = 40;
+/// Posts, and accounts, that are looked at by their ids.
+const LOOKED_AT: usize = 40;
 /// Pages from random places.
 const ELSEWHERE: usize = 4;
 
@@ -51,6 +49,7 @@ pub(crate) async fn walk(run: &Arc<Run>, seed: u64, depth: Depth) {
                     walker.down(which).await;
                 }
                 walker.lists().await;
+                walker.others().await;
             }
         })
         .await;
@@ -77,6 +76,7 @@ impl Walker<'_> {
         for page in 0..PAGES_MAX {
             asked.limit = self.limit();
             asked.hydrate = self.random.random_bool(0.2);
+            asked.around = asked.hydrate && self.random.random_bool(0.3);
             let Some(page) = self.run.read(page, asked).await else { return };
             match page.next {
                 Some(next) if asked.cursor.is_none_or(|cursor| next < cursor) => asked.cursor = Some(next),
@@ -104,9 +104,10 @@ impl Walker<'_> {
             self.down(which).await;
             self.up(which).await;
         }
+        let look = Look { run: self.run, reader: self.reader };
         for post in replies {
-            self.conversation(post).await;
-            self.around(post, false).await;
+            look.conversation(post).await;
+            look.around(post, false, self.limit()).await;
         }
         let reposted: Vec<u64> = {
             let world = self.run.world();
@@ -115,78 +116,7 @@ impl Walker<'_> {
         };
         for _ in 0..REPLIED.min(reposted.len()) {
             let post = reposted[self.random.random_range(0..reposted.len())];
-            self.around(post, true).await;
-        }
-    }
-
-    /// Nobody is told of a like that isn't there, or of a repost that is not for the reader.
-    async fn around(&mut self, post: u64, reposts: bool) {
-        let (run, reader, limit) = (self.run, self.reader, self.limit());
-        let from = run.now();
-        let number = usize::try_from(reader).unwrap_or(0);
-        let call = Call::Around { reader, post, reposts, limit };
-        let Ended::Done(Reply::Ids(shown)) = run.call(number, call).await else { return };
-        let mut found = Vec::new();
-        {
-            let world = run.world();
-            let Some(no) = world.by_id.get(&post).copied() else { return };
-            let now = Window { from, to: run.now() };
-            let view = View::new(&world, reader, now);
-            for account in shown {
-                let reposted = |fact: &PostFact| {
-                    let is_it = fact.author == account && fact.original == Some(no) && fact.is_plain_repost();
-                    is_it && fact.start > 0 && view.on_list(fact) != Tri::No
-                };
-                let may_show = match reposts {
-                    true => world.posts.iter().flatten().any(reposted),
-                    false => world.is_tied(Tie::Like, account, no, now) != Tri::No,
-                };
-                if !may_show {
-                    let what = if reposts { "reposts" } else { "likes" };
-                    found.push((no, format!("that {account} {what} {post} must not show")));
-                }
-            }
-        }
-        for (no, text) in found {
-            run.wrong(Wrong::Leaked, reader, Some(no), text);
-        }
-    }
-
-    /// Whatever shows in a conversation may show.
-    async fn conversation(&mut self, post: u64) {
-        let (run, reader) = (self.run, self.reader);
-        let from = run.now();
-        let call = Call::Conversation { reader, post };
-        let number = usize::try_from(reader).unwrap_or(0);
-        let Ended::Done(Reply::Ids(shown)) = run.call(number, call).await else { return };
-        let mut found = Vec::new();
-        {
-            let world = run.world();
-            let view = View::new(&world, reader, Window { from, to: run.now() });
-            let fact = |id: &u64| world.by_id.get(id).and_then(|no| Some((*no, world.post(*no)?)));
-            for id in &shown {
-                if let Some((no, _)) = fact(id).filter(|(_, post)| view.may_meet(post) == Tri::No) {
-                    found.push((
-                        Wrong::Leaked,
-                        no,
-                        format!("{id} must not show in the conversation of {post}"),
-                    ));
-                }
-            }
-            let answers = |answer: &PostFact| answer.parent.and_then(|no| world.post(no)?.id) == Some(post);
-            let all: Vec<PostNo> =
-                world.by_id.values().copied().filter(|no| world.post(*no).is_some_and(answers)).collect();
-            for no in all.iter().filter(|_| shown.len() < CONVERSATION_SMALL) {
-                let Some(answer) = world.post(*no) else { continue };
-                let is_shown = answer.id.is_some_and(|id| shown.contains(&id));
-                if view.on_list(answer) == Tri::Yes && !is_shown {
-                    let text = format!("{:?} must show in the conversation of {post}", answer.id);
-                    found.push((Wrong::Missing, *no, text));
-                }
-            }
-        }
-        for (wrong, no, text) in found {
-            run.wrong(wrong, reader, Some(no), text);
+            look.around(post, true, self.limit()).await;
         }
     }
 
@@ -201,6 +131,30 @@ impl Walker<'_> {
             }
         }
         self.run.wrong(Wrong::Stuck, self.reader, None, format!("{asked:?}: a walk up doesn't end"));
+    }
+
+    /// Posts by their ids, and lists of people.
+    async fn others(&mut self) {
+        let (ids, accounts): (Vec<u64>, Vec<u64>) = {
+            let world = self.run.world();
+            (world.by_id.keys().copied().collect(), world.states.keys().copied().collect())
+        };
+        let mut some = |of: &[u64]| -> Vec<u64> {
+            let many = LOOKED_AT.min(of.len());
+            (0..many).map(|_| of[self.random.random_range(0..of.len())]).collect()
+        };
+        let (posts, others) = (some(&ids), some(&accounts));
+        let look = Look { run: self.run, reader: self.reader };
+        look.by_ids(posts).await;
+        for account in others.first().copied().into_iter().chain([self.reader]) {
+            for of in [People::Followers(account), People::Following(account)] {
+                look.people(of, self.limit()).await;
+            }
+        }
+        for what in [Switch::Mute, Switch::Block, Switch::Hide] {
+            look.people(People::Own(what), self.limit()).await;
+        }
+        look.relations(others).await;
     }
 
     async fn elsewhere(&mut self) {
