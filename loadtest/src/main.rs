@@ -32,7 +32,11 @@ mod workload;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
 use tracing_subscriber::EnvFilter;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// The test ran and found a difference.
 const EXIT_DIFFERENT: u8 = 1;

@@ -135,8 +135,8 @@ impl Engine {
 
     /// A page of a timeline, as `reader` may see it.
     ///
-    /// The first read of a reader that has no home (a new one, or one that was away for long) is answered from the
-    /// outboxes of all it follows, and fills the home for the next one. Cancel-safe: it changes nothing else.
+    /// The first read of a reader that has no home (a new one, or one that was away for long) fills it from the outboxes of
+    /// all it follows; where that can't be, the page is read from these. Cancel-safe: it changes nothing else.
     pub async fn read(&self, reader: AccountId, query: &Query) -> Result<Page> {
         let span = tracing::debug_span!("read", %reader, timeline = ?query.timeline);
         timeline::read(&self.context, self.filter.as_deref(), reader, query).instrument(span).await

@@ -9,8 +9,8 @@ use super::flights::{Flights, Turn};
 use super::home::record_of;
 use super::merge::Entry;
 use super::outbox::{self, Part};
-use super::state::load_state;
-use crate::cluster::{Command, Request};
+use super::state::current;
+use crate::cluster::Request;
 use crate::context::{Context, draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Begun, Mark};
@@ -53,7 +53,7 @@ pub(crate) async fn fill(context: &Arc<Context>, reader: AccountId) -> Result<bo
     }
     meters::fill("begun");
     // From here on whatever is published arrives in the home; what was published before is pulled.
-    let state = load_state(context, reader, None).await?;
+    let state = current(context, reader).await?.state;
     let followed = state.following.iter().filter_map(|id| AccountId::new(*id).ok());
     let authors: Vec<AccountId> = followed.chain([reader]).collect();
     let wanted = context.settings.home_posts as usize;
@@ -121,10 +121,7 @@ async fn pull(context: &Context, authors: &[AccountId], wanted: usize) -> Result
         for chunk in deepen.chunks(OUTBOXES_AT_ONCE) {
             let request = |i: &usize| {
                 let Pulled { author, depth, .. } = &pulled[*i];
-                let last = -1 - i64::try_from(depth * 2).unwrap_or(i64::MAX - 1);
-                let outbox = context.keys().outbox(*author);
-                let command = Command::new("LRANGE").arg(&outbox).arg(last).arg("-1");
-                Request::read(context.slot(*author), command)
+                outbox::end_request(context, *author, depth * 2)
             };
             let answers = context.run_all(chunk.iter().map(request).collect()).await?;
             for (i, answer) in chunk.iter().zip(answers) {

@@ -1,14 +1,32 @@
 //! One of us for all who want the same at the same time: reading an outbox that many readers pull, filling a home.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::ids::{AccountId, IdMap};
 
 /// What is under way in this instance, by the account that it is about: no more than there are calls, so bounded by these.
 #[derive(Debug)]
-pub(crate) struct Flights<V>(Mutex<IdMap<AccountId, watch::Receiver<Option<V>>>>);
+pub(crate) struct Flights<V>(Mutex<IdMap<AccountId, Arc<Landing<V>>>>);
+
+/// Where what is under way comes to its end.
+///
+/// A bell and a lock in place of a watch channel: that wakes those who wait in a random order, and no history of the
+/// simulation could be repeated.
+#[derive(Debug)]
+struct Landing<V> {
+    outcome: Mutex<Outcome<V>>,
+    bell: Notify,
+}
+
+#[derive(Debug, Clone)]
+enum Outcome<V> {
+    UnderWay,
+    Landed(V),
+    /// Whoever was at it has gone.
+    GivenUp,
+}
 
 /// Whose turn it is.
 #[derive(Debug)]
@@ -24,12 +42,12 @@ pub(super) enum Turn<'a, V> {
 pub(super) struct Flight<'a, V> {
     flights: &'a Flights<V>,
     account: AccountId,
-    landed: watch::Sender<Option<V>>,
+    landing: Arc<Landing<V>>,
 }
 
 /// What somebody else does.
 #[derive(Debug)]
-pub(super) struct Waiting<V>(watch::Receiver<Option<V>>);
+pub(super) struct Waiting<V>(Arc<Landing<V>>);
 
 impl<V> Default for Flights<V> {
     fn default() -> Self {
@@ -37,38 +55,53 @@ impl<V> Default for Flights<V> {
     }
 }
 
-impl<V> Flights<V> {
-    fn under_way(&self) -> MutexGuard<'_, IdMap<AccountId, watch::Receiver<Option<V>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
+impl<V> Flights<V> {
     pub(super) fn join(&self, account: AccountId) -> Turn<'_, V> {
-        let mut under_way = self.under_way();
+        let mut under_way = lock(&self.0);
         if let Some(theirs) = under_way.get(&account) {
             return Turn::Theirs(Waiting(theirs.clone()));
         }
-        let (landed, waiting) = watch::channel(None);
-        under_way.insert(account, waiting);
-        Turn::Ours(Flight { flights: self, account, landed })
+        let landing = Arc::new(Landing { outcome: Mutex::new(Outcome::UnderWay), bell: Notify::new() });
+        under_way.insert(account, landing.clone());
+        Turn::Ours(Flight { flights: self, account, landing })
     }
 }
 
 impl<V> Flight<'_, V> {
     pub(super) fn land(self, value: V) {
-        self.landed.send_replace(Some(value));
+        *lock(&self.landing.outcome) = Outcome::Landed(value);
     }
 }
 
 impl<V> Drop for Flight<'_, V> {
     fn drop(&mut self) {
-        self.flights.under_way().remove(&self.account);
+        lock(&self.flights.0).remove(&self.account);
+        let mut outcome = lock(&self.landing.outcome);
+        if matches!(*outcome, Outcome::UnderWay) {
+            *outcome = Outcome::GivenUp;
+        }
+        drop(outcome);
+        self.landing.bell.notify_waiters();
     }
 }
 
 impl<V: Clone> Waiting<V> {
     /// `None`: whoever was at it has given up.
-    pub(super) async fn landed(mut self) -> Option<V> {
-        self.0.wait_for(Option::is_some).await.ok()?.clone()
+    pub(super) async fn landed(self) -> Option<V> {
+        loop {
+            // It hears the bell from here on, whatever the look at the outcome says.
+            let rung = self.0.bell.notified();
+            let outcome = lock(&self.0.outcome).clone();
+            match outcome {
+                Outcome::UnderWay => rung.await,
+                Outcome::Landed(value) => return Some(value),
+                Outcome::GivenUp => return None,
+            }
+        }
     }
 }
 
@@ -89,7 +122,7 @@ mod tests {
         flight.land(9);
         assert_eq!(waiting.landed().await, Some(9));
         assert!(matches!(flights.join(account(1)), Turn::Ours(_)), "it is over");
-        assert!(flights.under_way().is_empty());
+        assert!(lock(&flights.0).is_empty());
     }
 
     #[tokio::test]

@@ -39,11 +39,15 @@ pub(crate) struct Newest {
 
 /// Asks for the newest posts of an author, and how they are delivered: two commands that stand together.
 pub(crate) fn newest_requests(context: &Context, author: AccountId, most: usize) -> [Request; 2] {
-    let slot = context.slot(author);
     let mode = Command::new("HMGET").arg(&context.keys().account(author)).arg("m").arg("b");
+    [Request::read(context.slot(author), mode), end_request(context, author, most)]
+}
+
+/// Asks for the last posts of an author, and whether there are more.
+pub(super) fn end_request(context: &Context, author: AccountId, most: usize) -> Request {
     let last = -1 - i64::try_from(most).unwrap_or(i64::MAX - 1);
     let ids = Command::new("LRANGE").arg(&context.keys().outbox(author)).arg(last).arg("-1");
-    [Request::read(slot, mode), Request::read(slot, ids)]
+    Request::read(context.slot(author), ids)
 }
 
 /// Reads what [`newest_requests`] were answered.
@@ -56,7 +60,7 @@ pub(crate) fn read_newest(mode: Reply, ids: Reply, most: usize) -> Result<Newest
     Ok(Newest { mode: Mode::from_letter(letter), pushed_since: since, asked: most, part })
 }
 
-/// Reads the last `most + 1` elements of an outbox: one more than wanted tells whether there is more.
+/// Reads what [`end_request`] was answered: one more than wanted tells whether there is more.
 pub(crate) fn read_end(ids: Reply, most: usize) -> Result<Part> {
     let elements = ids.into_array()?;
     let is_all = elements.len() <= most;

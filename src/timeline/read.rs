@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::around;
@@ -40,6 +41,8 @@ enum Try {
     Page(Page),
     /// The reader's state has changed meanwhile.
     Again,
+    /// There is no home, and it has to be filled first.
+    Homeless,
 }
 
 /// An entry that was looked at, and what became of it.
@@ -79,9 +82,11 @@ async fn read_or_explain(
     }
     around::check(query)?;
     let query = &Query { hydrate: query.hydrate || around::is_wanted(query), ..*query };
+    let mut may_fill = !explains && rules::takes_short_cuts();
     for _ in 0..TRIES_MAX {
         let mut reading = Reading::new(context, filter, reader, query, limit);
         reading.judged = explains.then(Vec::new);
+        reading.may_fill = may_fill;
         let tried = match query.timeline {
             Timeline::Home => reading.home().await?,
             Timeline::Profile { account, .. } => Try::Page(reading.profile(account).await?),
@@ -89,6 +94,11 @@ async fn read_or_explain(
             Timeline::Tag(tag) => Try::Page(reading.tag(&tag).await?),
             Timeline::Replies(post) => Try::Page(reading.replies(post).await?),
         };
+        if matches!(tried, Try::Homeless) {
+            // Once; whatever comes of it, the next try goes without.
+            may_fill = false;
+            drop(filled(context, reader).await);
+        }
         if let Try::Page(mut page) = tried {
             let judged = reading.judged.take();
             if let Some(current) = reading.current.take().filter(|_| around::is_wanted(query)) {
@@ -122,6 +132,9 @@ pub(super) struct Reading<'a> {
     last: Option<u64>,
     /// The reader, as the page found it.
     pub(super) current: Option<Current>,
+    /// Whether a home that is missing is filled before the page is read: that costs less than to read the page out of all
+    /// outboxes, and fill it all the same.
+    may_fill: bool,
     /// Of a read that only explains: what became of each entry. Such a read leaves no traces.
     judged: Option<Vec<Judged>>,
 }
@@ -157,6 +170,7 @@ impl<'a> Reading<'a> {
             reposted: IdMap::default(),
             last: None,
             current: None,
+            may_fill: false,
             judged: None,
         }
     }
@@ -191,6 +205,9 @@ impl<'a> Reading<'a> {
                 return Ok(Try::Again);
             }
         };
+        if self.may_fill && home::window(&trip.records).proof == Proof::NotWhole {
+            return Ok(Try::Homeless);
+        }
         self.current = Some(Current { stamps: trip.stamps.clone(), state: state.clone() });
         if self.judged.is_none() {
             self.context.traffic.read(state.to_pull());
@@ -428,13 +445,7 @@ impl<'a> Reading<'a> {
         if self.judged.is_some() {
             return;
         }
-        let (context, reader) = (self.context.clone(), self.reader);
-        tokio::spawn(async move {
-            if let Err(e) = super::fill(&context, reader).await {
-                tracing::debug!("the home of account {reader} could not be filled: {e}");
-                meters::fill("failed");
-            }
-        });
+        drop(filled(self.context, self.reader));
     }
 
     /// A mark that stands although the author is pushed again, and the home's floor has passed the last post that
@@ -455,6 +466,17 @@ impl<'a> Reading<'a> {
             }
         });
     }
+}
+
+/// Fills a home, to the end also if nobody waits for that.
+fn filled(context: &Arc<Context>, reader: AccountId) -> JoinHandle<()> {
+    let context = context.clone();
+    tokio::spawn(async move {
+        if let Err(e) = super::fill(&context, reader).await {
+            tracing::debug!("the home of account {reader} could not be filled: {e}");
+            meters::fill("failed");
+        }
+    })
 }
 
 /// Whether entries of that author belong into the reader's home at all.

@@ -154,17 +154,26 @@ impl Sources {
             }
         }
         for chunk in asked.chunks(OUTBOXES_AT_ONCE) {
-            let request = |(number, author, depth): &(usize, AccountId, usize)| {
-                let from = self.merge.bound_of(*number);
-                outbox::page_request(context, *author, self.direction, from, *depth)
+            let request = |(number, author, depth): &(usize, AccountId, usize)| match self.end_of(*number) {
+                None => outbox::end_request(context, *author, *depth),
+                Some(from) => outbox::page_request(context, *author, self.direction, from, *depth),
             };
             let answers = context.run_all(chunk.iter().map(request).collect()).await?;
-            for ((number, author, _), answer) in chunk.iter().zip(answers) {
-                let part = outbox::read_page(answer.ok()?, self.direction)?;
+            for ((number, author, depth), answer) in chunk.iter().zip(answers) {
+                let part = match self.end_of(*number) {
+                    None => outbox::read_end(answer.ok()?, *depth)?,
+                    Some(_) => outbox::read_page(answer.ok()?, self.direction)?,
+                };
                 self.merge.feed(*number, part.entries(*author), part.bound);
             }
         }
         Ok(())
+    }
+
+    /// Where an outbox is to be read on; `None`: at its end, which needs no search.
+    fn end_of(&self, number: usize) -> Option<u64> {
+        let from = self.merge.bound_of(number);
+        (self.direction == Direction::Up || from < u64::MAX).then_some(from)
     }
 
     async fn ask_list(&mut self, number: usize, depth: usize) -> Result<()> {

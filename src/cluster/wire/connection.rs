@@ -96,6 +96,8 @@ impl Wire {
 async fn write<S: AsyncWrite>(mut writer: WriteHalf<S>, mut messages: mpsc::Receiver<Message>, queue: Queue) {
     let mut buffer = Vec::new();
     while let Some(first) = messages.recv().await {
+        // Whoever else was woken together with this caller goes first: its commands come along in the same system call.
+        tokio::task::yield_now().await;
         buffer.clear();
         let mut next = Some(first);
         while let Some(message) = next {

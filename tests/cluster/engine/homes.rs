@@ -70,7 +70,8 @@ async fn homes_that_nobody_reads_are_dropped_and_filled_again() {
     engine.follow(reader, author).await.unwrap();
     engine.warm(reader).await.unwrap();
     drained(&engine).await;
-    let first = engine.publish(author, &Draft::text("read")).await.unwrap();
+    let mut first = engine.publish(author, &Draft::text("read")).await.unwrap();
+    first.delivery.all().await.unwrap();
     assert_eq!(walk_home(&engine, reader, 5).await, [first.id]);
     // Read today: it stays as long as that is not too long ago.
     assert_eq!(engine.sweep(1).await.unwrap(), 0);
