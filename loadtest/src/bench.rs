@@ -1,6 +1,7 @@
 //! The servers that a run works on, as the systems and the measuring see them.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -9,6 +10,7 @@ use tideline::bucket::SLOTS;
 use tideline::cluster::{Batch, Command, NodeAddr, Replicas, Request, Router, RouterSettings};
 use tideline::keys::slot_of_key;
 
+use crate::cpu::CpuTime;
 use crate::target::Target;
 
 /// Batches of fillings under way at a time.
@@ -129,13 +131,42 @@ impl Bench {
     /// Bytes that all primaries have allocated.
     pub(crate) async fn used_memory(&self) -> anyhow::Result<u64> {
         let mut sum = 0;
-        for (node, reply) in self.router.ask_primaries(&Command::new("INFO").arg("memory")).await {
-            let reply = reply?;
-            let used = reply.text()?.lines().find_map(|line| line.strip_prefix("used_memory:"));
-            let used = used.with_context(|| format!("{node} does not tell its used_memory"))?;
-            sum += used.trim().parse::<u64>()?;
+        for [used] in self.told::<u64, 1>("memory", ["used_memory"]).await? {
+            sum += used;
         }
         Ok(sum)
+    }
+
+    /// CPU time of the servers and of this process. Servers of others tell it themselves: their primaries, and whatever else
+    /// these do counts too.
+    pub(crate) async fn cpu_time(&self) -> anyhow::Result<CpuTime> {
+        let time = self.target.cpu_time();
+        if self.target.is_own() {
+            return Ok(time);
+        }
+        let all = self.told::<f64, 2>("cpu", ["used_cpu_user", "used_cpu_sys"]).await?;
+        let server = Duration::try_from_secs_f64(all.iter().flatten().sum()).ok();
+        Ok(CpuTime { server, ..time })
+    }
+
+    /// Figures of a section of INFO, of each primary.
+    async fn told<T, const N: usize>(&self, section: &str, fields: [&str; N]) -> anyhow::Result<Vec<[T; N]>>
+    where
+        T: FromStr + Default + Copy,
+        T::Err: std::error::Error + Send + Sync + 'static,
+    {
+        let mut all = Vec::new();
+        for (node, reply) in self.router.ask_primaries(&Command::new("INFO").arg(section)).await {
+            let (reply, mut told) = (reply?, [T::default(); N]);
+            for (place, field) in told.iter_mut().zip(fields) {
+                let value =
+                    reply.text()?.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+                *place =
+                    value.with_context(|| format!("{node} does not tell its {field}"))?.trim().parse()?;
+            }
+            all.push(told);
+        }
+        Ok(all)
     }
 
     /// Removes all that we wrote: everything on a cluster of our own, else what begins with our prefix.

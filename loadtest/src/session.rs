@@ -74,12 +74,16 @@ impl Session {
         })
     }
 
-    /// Waits until all that was begun has come to its end, within bounds.
+    /// Waits until all that was begun has come to its end, within bounds. A fan-out that hasn't counts as failed.
     pub(crate) async fn settle(&self) {
         let mut under_way =
             std::mem::take(&mut *self.under_way.lock().unwrap_or_else(PoisonError::into_inner));
         let all = async { while under_way.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(FANOUT_MAX, all).await;
+        if tokio::time::timeout(FANOUT_MAX, all).await.is_err() {
+            for _ in 0..under_way.len() {
+                self.fanouts.ended(FANOUT_MAX, Some("given_up".to_owned()));
+            }
+        }
         self.network.timelines.settled().await;
     }
 

@@ -132,3 +132,30 @@ fn every_query_of_the_dashboard_is_answered_with_data_while_a_run_is_scraped() {
         open.retain(|query| !ask(prometheus, query).is_some_and(|results| has_data(&results)));
     }
 }
+
+/// A query that ends in `or vector(0)` has an answer whatever it asks for.
+#[test]
+fn the_dashboard_asks_for_metrics_that_are_documented() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let documented: String = ["../docs/metrics.md", "README.md"]
+        .iter()
+        .map(|file| fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}")))
+        .collect();
+    let mut known = 0;
+    for query in queries() {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        for name in query.split(|c| !is_name(c)) {
+            if !(name.starts_with("tideline_") || name.starts_with("loadtest_")) {
+                continue;
+            }
+            let plain = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            let name = plain.filter(|plain| plain.ends_with("_seconds")).unwrap_or(name);
+            assert!(
+                documented.contains(&format!("`{name}`")),
+                "{name}, of {query}, is in no table of metrics"
+            );
+            known += 1;
+        }
+    }
+    assert!(known >= 20, "{known} names");
+}

@@ -377,7 +377,8 @@ impl Engine {
             let Some(post) = self.stored(id).await?.0 else {
                 let (is_its_own, epoch) = timeline::has_published(context, author, id).await?;
                 // An earlier sending may have deleted it; that may not be on replicas yet.
-                return if is_its_own { self.acknowledged(epoch).await } else { Err(no_post(id)) };
+                let was_its_own = is_its_own || lost.is_some();
+                return if was_its_own { self.acknowledged(epoch).await } else { Err(no_post(id)) };
             };
             if post.header().author != author {
                 return Err(no_post(id));

@@ -121,9 +121,7 @@ async fn around_a_post(context: &Arc<Context>, deviation: &Deviation) -> Result<
                 _ => noted.remove_below(&[(*original, place + 1.0)]).await?,
             };
             // So that no instance goes on with what it remembers.
-            let stamp = [("i", draw().to_vec())];
-            write(context, *account, functions::account_set(context.keys().account(*account), None, stamp))
-                .await?;
+            graph::renew_ties(context, *account).await?;
         }
         Deviation::PostCount { post, author, list, .. } => {
             graph::recount(context, PostRef { id: *post, author: *author }, *list).await?;

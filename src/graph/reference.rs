@@ -2,6 +2,7 @@
 
 use super::lists::set_member;
 use super::named::settle_lists;
+use super::tie::renew_ties;
 use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
 use crate::error::Result;
@@ -61,6 +62,7 @@ pub(crate) async fn list_references(
     if let Some(original) = draft.repost_of.filter(|_| draft.is_plain_repost()) {
         let place = post.place(context.keys().buckets());
         context.reposts(author)?.add(&[(original, place)]).await?;
+        renew_ties(context, author).await?;
     }
     for to in Reference::of_draft(draft) {
         settle_reference(context, post, author, to, &mut Touched::new()).await?;

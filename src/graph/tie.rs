@@ -183,6 +183,20 @@ pub(crate) async fn ties_stamp(context: &Context, account: AccountId) -> Result<
     Ok((if stamp.is_nil() { None } else { Some(mark(&stamp)?) }, epoch))
 }
 
+/// Renews an account's ties stamp, so that nobody goes on with what it remembers.
+pub(crate) async fn renew_ties(context: &Context, account: AccountId) -> Result<()> {
+    let mut lost = None;
+    for _ in 0..TRIES_MAX {
+        let stamp = [("i", draw().to_vec())];
+        let command = functions::account_set(context.keys().account(account), None, stamp);
+        match context.once(context.slot(account), command).await {
+            Err(e) if e.kind() == ErrorKind::Unknown => lost = Some(e),
+            answer => return answer?.ok().map(drop),
+        }
+    }
+    Err(lost.unwrap_or_else(|| changed_always(account)))
+}
+
 /// Looks at whether an account likes a post, and brings the post's list in line with that.
 ///
 /// A list never has a member that its account doesn't like: it is looked at again after an addition, and who takes one

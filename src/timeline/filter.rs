@@ -41,7 +41,8 @@ pub struct FilterFacts<'a> {
 
 /// A filter of your own: it can hide posts that the engine would show, never show what the engine hides.
 ///
-/// It is called for each post of each page, so it should decide from what it is given; it must not block.
+/// It is called for each post of each page, and for what a plain repost passes on, so it should decide from what it is given;
+/// it must not block.
 pub trait PostFilter: std::fmt::Debug + Send + Sync {
     /// Whether this post shows on a page of a timeline.
     fn shows(&self, facts: &FilterFacts<'_>) -> bool;
@@ -146,12 +147,17 @@ pub(crate) fn shown_on_list(
 pub(crate) fn passes(
     filter: Option<&dyn PostFilter>,
     reader: AccountId,
-    Seen { met, original, .. }: Seen<'_>,
+    Seen { met, original, quoted }: Seen<'_>,
 ) -> Result<(), HiddenBecause> {
     let Some(filter) = filter else { return Ok(()) };
-    let facts =
-        FilterFacts { reader, post: met.post, author: met.author, original: original.map(|o| o.post) };
-    refuse(!filter.shows(&facts), HiddenBecause::Filtered)
+    let shows = |met: Met<'_>, original: Option<Met<'_>>| {
+        let original = original.map(|original| original.post);
+        filter.shows(&FilterFacts { reader, post: met.post, author: met.author, original })
+    };
+    // A plain repost shows what its original would by itself.
+    let reposted = original.filter(|_| met.post.is_plain_repost());
+    let is_shown = shows(met, original) && reposted.is_none_or(|reposted| shows(reposted, quoted));
+    refuse(!is_shown, HiddenBecause::Filtered)
 }
 
 fn refuse(is_hidden: bool, because: HiddenBecause) -> Result<(), HiddenBecause> {

@@ -2,9 +2,10 @@
 //! more of both as long as the page isn't full.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::around;
 use super::cursor::Cursor;
@@ -35,6 +36,9 @@ const TRIES_MAX: usize = 8;
 pub(super) const ROUNDS_MAX: usize = 24;
 /// A page that goes on from another one reads so many times more of the home at once.
 const WINDOW_LATER: usize = 4;
+
+/// So long a page waits for its home to be filled; usually that takes a few milliseconds.
+const FILL_MAX: Duration = Duration::from_millis(200);
 
 /// What a try came to.
 enum Try {
@@ -82,11 +86,11 @@ async fn read_or_explain(
     }
     around::check(query)?;
     let query = &Query { hydrate: query.hydrate || around::is_wanted(query), ..*query };
-    let mut may_fill = !explains && rules::takes_short_cuts();
+    let (mut may_fill, mut is_filling) = (!explains && rules::takes_short_cuts(), false);
     for _ in 0..TRIES_MAX {
         let mut reading = Reading::new(context, filter, reader, query, limit);
         reading.judged = explains.then(Vec::new);
-        reading.may_fill = may_fill;
+        (reading.may_fill, reading.is_filling) = (may_fill, is_filling);
         let tried = match query.timeline {
             Timeline::Home => reading.home().await?,
             Timeline::Profile { account, .. } => Try::Page(reading.profile(account).await?),
@@ -95,9 +99,9 @@ async fn read_or_explain(
             Timeline::Replies(post) => Try::Page(reading.replies(post).await?),
         };
         if matches!(tried, Try::Homeless) {
-            // Once; whatever comes of it, the next try goes without.
-            may_fill = false;
-            drop(filled(context, reader).await);
+            // Once, and not for long: in a slot that moves no home can be created, and the outboxes can be read.
+            (may_fill, is_filling) = (false, true);
+            drop(timeout(FILL_MAX, filled(context, reader)).await);
         }
         if let Try::Page(mut page) = tried {
             let judged = reading.judged.take();
@@ -135,6 +139,8 @@ pub(super) struct Reading<'a> {
     /// Whether a home that is missing is filled before the page is read: that costs less than to read the page out of all
     /// outboxes, and fill it all the same.
     may_fill: bool,
+    /// That was begun by an earlier try.
+    is_filling: bool,
     /// Of a read that only explains: what became of each entry. Such a read leaves no traces.
     judged: Option<Vec<Judged>>,
 }
@@ -171,6 +177,7 @@ impl<'a> Reading<'a> {
             last: None,
             current: None,
             may_fill: false,
+            is_filling: false,
             judged: None,
         }
     }
@@ -206,6 +213,7 @@ impl<'a> Reading<'a> {
             }
         };
         if self.may_fill && home::window(&trip.records).proof == Proof::NotWhole {
+            self.note_read(&trip.stamps);
             return Ok(Try::Homeless);
         }
         self.current = Some(Current { stamps: trip.stamps.clone(), state: state.clone() });
@@ -442,7 +450,7 @@ impl<'a> Reading<'a> {
     }
 
     fn begin_fill(&self) {
-        if self.judged.is_some() {
+        if self.judged.is_some() || self.is_filling {
             return;
         }
         drop(filled(self.context, self.reader));

@@ -101,6 +101,8 @@ pub(super) async fn look(context: &Context, reader: AccountId, stamps: &Stamps) 
                 let tied = entries.iter().map(|entry| Ok((PostRef::from_bytes(&entry.member)?, entry.score)));
                 let mut tied = tied.collect::<Result<Vec<_>>>()?;
                 tied.sort_unstable_by_key(|(post, _)| *post);
+                // A leaf that was split while it was read may stand beside its heirs.
+                tied.dedup_by_key(|(post, _)| *post);
                 Ok(tied.into())
             })
             .transpose()

@@ -17,7 +17,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FILE", default_value = "loadtest/scenarios/small.toml")]
     pub(crate) scenario: PathBuf,
     /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own and are
-    /// removed again; CPU time stays unknown [default: start one, and remove it at the end]
+    /// removed again; CPU time is what its primaries tell [default: start one, and remove it at the end]
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]

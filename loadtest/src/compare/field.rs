@@ -136,11 +136,11 @@ impl Field {
                 let entrant = &mut self.entrants[number];
                 bar.set_message(entrant.contestant.name());
                 let before = bench.used_memory().await?;
-                let (cpu, began) = (bench.target.cpu_time(), Instant::now());
+                let (cpu, began) = (bench.cpu_time().await?, Instant::now());
                 let seed = seed ^ round as u64;
                 let done = run(&sessions[number], scenario, operations.clone(), seed).await?;
                 sessions[number].settle().await;
-                let (wall, cpu) = (began.elapsed(), bench.target.cpu_time().since(&cpu));
+                let (wall, cpu) = (began.elapsed(), bench.cpu_time().await?.since(&cpu));
                 entrant.memory += growth(before, bench.used_memory().await?);
                 measured[number].samples.push(Sample::new(done as u64, wall, &cpu));
                 bar.inc(1);

@@ -19,7 +19,7 @@ use crate::{gauges, report};
 pub(crate) use args::CompareArgs;
 pub(crate) use field::Field;
 use outcome::Outcome;
-pub(crate) use outcome::{Row, Verdict, rows, verdicts};
+pub(crate) use outcome::{Row, Verdict, cost_ratio, rows, unsure, verdicts};
 pub(crate) use turns::{Measured, Sample};
 
 /// Runs the test; true if everything was carried out.

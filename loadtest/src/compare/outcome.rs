@@ -17,6 +17,8 @@ use crate::systems::Contestant;
 
 /// A hybrid that costs more than so many times what the better of pushing and pulling all costs has chosen wrong.
 const WORSE_MAX: f64 = 1.05;
+/// Of fewer rounds no interval holds the median with 95 % confidence.
+const SURE_FROM: usize = 6;
 
 /// Everything that a run tells; loadtest/README.md explains the fields.
 #[derive(Debug, Clone, Serialize)]
@@ -131,20 +133,34 @@ impl Row {
     }
 }
 
+/// What intervals of so few rounds are.
+pub(crate) fn unsure(rows: &[Row]) -> Option<&'static str> {
+    rows.iter().any(|row| row.rounds < SURE_FROM).then_some(
+        "Fewer than six rounds: the intervals go from the lowest to the highest, and are less sure than 95 %.",
+    )
+}
+
 /// Each hybrid against the better one of pushing and pulling all, if all of them were measured.
 pub(crate) fn verdicts(measured: &[Measured]) -> Vec<Verdict> {
-    let cpu = |measured: &Measured| measured.rounds(super::turns::Sample::cpu_us);
-    let pure = [Contestant::PushOnly, Contestant::PullOnly];
-    let pure = pure.iter().filter_map(|pure| measured.iter().find(|m| m.contestant == *pure));
-    let pure: Vec<(&Measured, f64)> = pure.filter_map(|m| Some((m, median(&cpu(m))?))).collect();
-    let [first, second] = pure.as_slice() else { return Vec::new() };
-    let better = if first.1 <= second.1 { first.0 } else { second.0 };
+    let find = |which: Contestant| measured.iter().find(|one| one.contestant == which);
+    let (Some(push), Some(pull)) = (find(Contestant::PushOnly), find(Contestant::PullOnly)) else {
+        return Vec::new();
+    };
     let judge = |hybrid: &Measured| {
-        let ratio = Estimate::of(&ratios(&cpu(hybrid), &cpu(better)))?;
-        let is_worse = ratio.low > WORSE_MAX;
-        Some(Verdict { hybrid: hybrid.contestant, better: better.contestant, ratio, is_worse })
+        // Both round by round: the better one is what the hybrid costs more of.
+        let to = |pure: &Measured| Some((pure.contestant, cost_ratio(hybrid, pure)?));
+        let (to_push, to_pull) = (to(push)?, to(pull)?);
+        let (better, ratio) = if to_push.1.median >= to_pull.1.median { to_push } else { to_pull };
+        let is_worse = hybrid.samples.len() >= SURE_FROM && ratio.low > WORSE_MAX;
+        Some(Verdict { hybrid: hybrid.contestant, better, ratio, is_worse })
     };
     measured.iter().filter(|m| m.contestant.is_hybrid()).filter_map(judge).collect()
+}
+
+/// What one system costs in those of another, round by round.
+pub(crate) fn cost_ratio(of: &Measured, to: &Measured) -> Option<Estimate> {
+    let cpu = |measured: &Measured| measured.rounds(super::turns::Sample::cpu_us);
+    Estimate::of(&ratios(&cpu(of), &cpu(to)))
 }
 
 /// A row for each system.
@@ -175,6 +191,12 @@ impl Outcome {
             verdicts: verdicts(measured),
             calibration,
         })
+    }
+
+    /// What is to be said besides the table.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let verdicts = self.verdicts.iter().map(ToString::to_string);
+        verdicts.chain(unsure(&self.rows).map(str::to_owned)).collect()
     }
 
     /// Whether everything was carried out.
@@ -223,9 +245,7 @@ impl fmt::Display for Outcome {
             "{name}: {accounts} accounts, {follows} follows, the largest has {largest} followers; seed {seed}"
         )?;
         writeln!(f, "{}", self.table())?;
-        for verdict in &self.verdicts {
-            writeln!(f, "{verdict}")?;
-        }
+        self.remarks().iter().try_for_each(|remark| writeln!(f, "{remark}"))?;
         for row in self.rows.iter().filter(|row| row.failed + row.dropped > 0) {
             let (name, failed, dropped) = (row.system.name(), row.failed, row.dropped);
             writeln!(
@@ -252,5 +272,46 @@ impl fmt::Display for Verdict {
             f,
             "{hybrid} costs {median:.2} ({low:.2}-{high:.2}) times what {better} costs, the better of both{said}"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::turns::Sample;
+    use super::*;
+
+    /// Rounds that differ among themselves, each by the same times as dear as that of another.
+    fn measured(contestant: Contestant, rounds: usize, times: f64) -> Measured {
+        let sample = |round: usize| Sample {
+            operations_per_second: 1.0,
+            server_us: Some(times * report::count(10 + 7 * (round as u64 % 3))),
+            client_us: Some(0.0),
+        };
+        Measured { samples: (0..rounds).map(sample).collect(), ..Measured::new(contestant) }
+    }
+
+    fn verdict(rounds: usize, pull: f64) -> Verdict {
+        let all = [
+            measured(Contestant::PushOnly, rounds, 1.0),
+            measured(Contestant::PullOnly, rounds, pull),
+            measured(Contestant::CostModel, rounds, 1.2),
+        ];
+        verdicts(&all)[0]
+    }
+
+    #[test]
+    fn a_hybrid_is_held_against_what_it_costs_more_of_round_by_round() {
+        let against_push = verdict(6, 3.0);
+        assert_eq!(against_push.better, Contestant::PushOnly);
+        assert!(against_push.is_worse && (against_push.ratio.low - 1.2).abs() < 1e-9, "{against_push}");
+        let against_pull = verdict(6, 0.5);
+        assert_eq!(against_pull.better, Contestant::PullOnly);
+        assert!((against_pull.ratio.median - 2.4).abs() < 1e-9, "{against_pull}");
+    }
+
+    #[test]
+    fn fewer_than_six_rounds_condemn_nobody() {
+        assert!(!verdict(5, 3.0).is_worse);
+        assert!(!verdict(2, 0.5).is_worse);
     }
 }

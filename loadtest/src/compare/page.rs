@@ -12,7 +12,7 @@ pub(crate) fn of(outcome: &Outcome) -> String {
         outcome.rows[0].rounds
     );
     let mut parts = vec![paragraph(&about), all_figures(outcome)];
-    parts.extend(outcome.verdicts.iter().map(|verdict| paragraph(&verdict.to_string())));
+    parts.extend(outcome.remarks().iter().map(|remark| paragraph(remark)));
     parts.extend(charts(&outcome.rows));
     let scenario = toml::to_string(&outcome.scenario).unwrap_or_default();
     let lines: Vec<Vec<String>> = scenario.lines().map(|line| vec![line.to_owned()]).collect();

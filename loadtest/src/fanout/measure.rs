@@ -84,7 +84,7 @@ async fn round(
     posts: &[(u64, u64)],
 ) -> anyhow::Result<(Sample, u64)> {
     let at_once = usize::try_from(args.posts_at_once)?;
-    let (cpu_before, began) = (bench.target.cpu_time(), Instant::now());
+    let (cpu_before, began) = (bench.cpu_time().await?, Instant::now());
     let posted: Vec<(Delivered, u64)> = stream::iter(posts)
         .map(|(author, number)| post(system, *author, *number))
         .buffered(at_once)
@@ -93,7 +93,7 @@ async fn round(
     let wall = began.elapsed();
     // What replicas do is part of the cost, and they may be behind.
     bench.wait_for_replicas().await?;
-    let cpu = bench.target.cpu_time().since(&cpu_before);
+    let cpu = bench.cpu_time().await?.since(&cpu_before);
     let deliveries = posted.iter().map(|(delivered, _)| delivered.count).sum();
     let sample = Sample {
         deliveries,

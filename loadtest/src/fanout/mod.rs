@@ -79,6 +79,7 @@ pub(crate) struct FollowersCost {
 
 /// Posts of accounts with so many followers, with the engine alone.
 pub(crate) async fn cost_of_ours(
+    cluster: &[String],
     followers: u64,
     deliveries: u64,
     seed: u64,
@@ -96,9 +97,9 @@ pub(crate) async fn cost_of_ours(
     args.check()?;
     let world = World::new(&args, seed);
     memory::check(&args, &world)?;
-    let bench = Bench::open(&[], PRIMARIES, 0).await?;
+    let bench = Bench::open(cluster, PRIMARIES, 0).await?;
     let turn = measure::turn(&bench, &args, &world, Kind::Tideline).await;
-    bench.close().await?;
+    bench.leave().await?;
     let samples = turn?.samples;
     let middle = |figure: &dyn Fn(&measure::Sample) -> Option<f64>| {
         let all: Option<Vec<f64>> = samples.iter().map(figure).collect();

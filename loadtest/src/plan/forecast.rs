@@ -112,7 +112,8 @@ fn memory(asked: &Asked, units: &Units) -> (f64, Line) {
     let posts = asked.stored_posts * units.post_bytes;
     let all = homes + edges + marks + accounts + posts;
     let formula = format!(
-        "homes {} ({} x {} x {} entries x {} B) + follows {} ({} x {} x 2 x {} B) + accounts {} + posts {} ({} x {} B) + marks {}",
+        "homes {} ({} x {} x {} entries x {} B) + follows {} ({} x {} x 2 x {} B) + accounts {} ({} x {} B) + posts {} ({} x {} B) + \
+         marks {} ({} x {} x {} pulled x {} B)",
         bytes(homes),
         count(asked.users),
         asked.active,
@@ -123,10 +124,16 @@ fn memory(asked: &Asked, units: &Units) -> (f64, Line) {
         asked.mean_following,
         units.edge_bytes,
         bytes(accounts),
+        count(asked.users),
+        units.account_bytes,
         bytes(posts),
         count(asked.stored_posts),
         units.post_bytes,
         bytes(marks),
+        count(asked.users),
+        asked.active,
+        asked.pulled_per_reader,
+        units.mark_bytes,
     );
     (all, Line { name: "memory of the primaries", value: bytes(all), formula })
 }
@@ -137,11 +144,18 @@ fn bandwidth(asked: &Asked, units: &Units) -> (f64, Line) {
         (asked.posts_per_second * units.publish_wire_bytes, asked.reads_per_second * units.read_wire_bytes);
     let all = (deliveries + publishes) * (1.0 + asked.replicas) + reads;
     let formula = format!(
-        "(deliveries {}/s + posts {}/s) x (1 + {} replicas) + pages {}/s",
+        "(deliveries {}/s ({} posts/s x {} followers x {} x {} B) + posts {}/s (x {} B)) x (1 + {} replicas) + pages {}/s ({} x {} B)",
         bytes(deliveries),
+        count(asked.posts_per_second),
+        asked.mean_followers,
+        asked.active,
+        units.delivery_wire_bytes,
         bytes(publishes),
+        units.publish_wire_bytes,
         asked.replicas,
         bytes(reads),
+        count(asked.reads_per_second),
+        units.read_wire_bytes,
     );
     (all, Line { name: "bandwidth, all nodes", value: format!("{}/s", bytes(all)), formula })
 }
@@ -178,7 +192,8 @@ fn celebrity(asked: &Asked, units: &Units, primaries: f64) -> (Celebrity, Vec<Li
                 found.pushed_seconds_per_post
             ),
             formula: format!(
-                "{followed} followers: {} awake x {} + {} asleep x {}; in time: the servers' part / ({primaries} primaries x {})",
+                "{} publish + {followed} followers: {} awake x {} + {} asleep x {}; in time: the servers' part / ({primaries} primaries x {})",
+                time(both(units.publish_us)),
                 count(awake),
                 time(both(units.delivery_us)),
                 count(followers - awake),
@@ -189,7 +204,7 @@ fn celebrity(asked: &Asked, units: &Units, primaries: f64) -> (Celebrity, Vec<Li
         Line {
             name: "celebrity, pushed: a day",
             value: format!("{} of CPU", time(found.pushed_us_per_day)),
-            formula: format!("{} posts a day", asked.celebrity_posts_per_day),
+            formula: format!("{} posts a day x {}", asked.celebrity_posts_per_day, time(pushed)),
         },
         Line {
             name: "celebrity, pulled: a day",

@@ -106,6 +106,11 @@ impl<'a> At<'a> {
         Ok(Self { bench, scenario, graph, field, seed })
     }
 
+    /// Followers of an account.
+    fn mean(&self) -> f64 {
+        crate::report::count(self.graph.follows() as u64) / crate::report::count(self.graph.accounts() as u64)
+    }
+
     /// What one of these costs.
     async fn cost(&mut self, mix: Mix) -> anyhow::Result<Cost> {
         let mut workload = Workload::new(self.graph.clone(), &self.scenario.activity, &mix, self.seed);
@@ -138,12 +143,13 @@ pub(super) struct Point {
 
 /// Starts a cluster for some work, and removes it however that ends.
 async fn on_cluster<T>(
+    seeds: &[String],
     primaries: u16,
     work: impl AsyncFnOnce(&Bench) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let bench = Bench::open(&[], primaries, 0).await?;
+    let bench = Bench::open(seeds, primaries, 0).await?;
     let found = work(&bench).await;
-    let closed = bench.close().await;
+    let closed = bench.leave().await;
     let found = found?;
     closed?;
     Ok(found)
@@ -151,9 +157,9 @@ async fn on_cluster<T>(
 
 /// A delivery, the post's own part included, and a page.
 pub(super) async fn point(args: &ScaleArgs, primaries: u16, seed: u64) -> anyhow::Result<Point> {
-    on_cluster(primaries, async |bench| {
+    on_cluster(&[], primaries, async |bench| {
         let mut at = At::load(bench, args.network(primaries, true), Contestant::PushOnly, seed).await?;
-        let delivery = at.cost(posts()).await?.by(args.mean.into());
+        let delivery = at.cost(posts()).await?.by(at.mean());
         let read = at.cost(reads()).await?;
         Ok(Point { primaries, delivery, read })
     })
@@ -162,11 +168,10 @@ pub(super) async fn point(args: &ScaleArgs, primaries: u16, seed: u64) -> anyhow
 
 /// What one of each thing costs, on three primaries. What is not measured is as it was for docs/benchmarks.md.
 pub(super) async fn units(args: &ScaleArgs, seed: u64) -> anyhow::Result<Units> {
-    on_cluster(PRIMARIES, async |bench| units_on(bench, args, seed).await).await
+    on_cluster(&args.cluster, PRIMARIES, async |bench| units_on(bench, args, seed).await).await
 }
 
 async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64) -> anyhow::Result<Units> {
-    let mean = f64::from(args.mean);
     let network = args.network(PRIMARIES, true);
     let pushed = async |network| At::load(bench, network, Contestant::PushOnly, seed).await;
 
@@ -179,6 +184,7 @@ async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64) -> anyhow::Result<
     asleep.leave().await?;
 
     let mut awake = pushed(network).await?;
+    let mean = awake.mean();
     let all_awake = awake.cost(posts()).await?;
     let read = awake.cost(reads()).await?;
     let follow = awake.cost(Mix { subscribe: 1.0, ..Mix::default() }).await?;

@@ -6,10 +6,11 @@ use comfy_table::Table;
 use serde::Serialize;
 
 use crate::calibration::Calibration;
-use crate::compare::{Measured, Row, Verdict, rows, verdicts};
+use crate::compare::{Measured, Row, Verdict, cost_ratio, rows, unsure, verdicts};
 use crate::graph::Graph;
 use crate::report;
 use crate::scenario::Scenario;
+use crate::stats::Estimate;
 use crate::systems::Contestant;
 
 /// Everything that a run tells; loadtest/README.md explains the fields.
@@ -34,6 +35,8 @@ pub(crate) struct Point {
     reads_per_post: f64,
     pub(crate) rows: Vec<Row>,
     pub(crate) verdicts: Vec<Verdict>,
+    /// What pushing all costs in what pulling all does, round by round.
+    push_to_pull: Option<Estimate>,
 }
 
 impl Point {
@@ -42,14 +45,15 @@ impl Point {
         scenario: &Scenario,
         measured: &[Measured],
     ) -> anyhow::Result<Self> {
-        let (rows, verdicts) = (rows(measured)?, verdicts(measured));
-        Ok(Self { active_percent, reads_per_post: scenario.mix.reads_per_post(), rows, verdicts })
-    }
-
-    /// CPU time of an operation.
-    pub(crate) fn cpu_us(&self, system: Contestant) -> Option<f64> {
-        let row = self.rows.iter().find(|row| row.system == system)?;
-        row.cpu_us_per_operation.map(|cpu| cpu.median)
+        let find = |which: Contestant| measured.iter().find(|one| one.contestant == which);
+        let pure = find(Contestant::PushOnly).zip(find(Contestant::PullOnly));
+        Ok(Self {
+            active_percent,
+            reads_per_post: scenario.mix.reads_per_post(),
+            rows: rows(measured)?,
+            verdicts: verdicts(measured),
+            push_to_pull: pure.and_then(|(push, pull)| cost_ratio(push, pull)),
+        })
     }
 }
 
@@ -63,10 +67,7 @@ impl Outcome {
     ) -> Self {
         let differences: Vec<(f64, f64)> = points
             .iter()
-            .filter_map(|point| {
-                let ratio = point.cpu_us(Contestant::PushOnly)? / point.cpu_us(Contestant::PullOnly)?;
-                Some((point.active_percent, ratio.ln()))
-            })
+            .filter_map(|point| Some((point.active_percent, point.push_to_pull?.median.ln())))
             .collect();
         Self {
             command: "sweep",
@@ -120,7 +121,8 @@ impl Outcome {
             let told = |verdict: &Verdict| format!("{} %: {verdict}", point.active_percent);
             point.verdicts.iter().map(told).collect::<Vec<_>>()
         });
-        std::iter::once(crossing).chain(verdicts).collect()
+        let unsure = self.points.first().and_then(|point| unsure(&point.rows));
+        std::iter::once(crossing).chain(verdicts).chain(unsure.map(str::to_owned)).collect()
     }
 
     fn table(&self) -> Table {

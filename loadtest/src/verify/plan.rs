@@ -99,7 +99,7 @@ impl Planner {
                 steps.push(self.next());
             }
         }
-        steps.truncate(count);
+        // A burst is not cut short: what it publishes would be awaited in vain.
         steps
     }
 
