@@ -160,8 +160,12 @@ fn bandwidth(asked: &Asked, units: &Units) -> (f64, Line) {
     (all, Line { name: "bandwidth, all nodes", value: format!("{}/s", bytes(all)), formula })
 }
 
+/// Servers and client together.
+fn both(unit: [f64; 2]) -> f64 {
+    unit[0] + unit[1]
+}
+
 fn celebrity(asked: &Asked, units: &Units, primaries: f64) -> (Celebrity, Vec<Line>) {
-    let both = |unit: [f64; 2]| unit[0] + unit[1];
     let followers = asked.celebrity_followers;
     let awake = followers * asked.active;
     let server_us = awake * units.delivery_us[0] + (followers - awake) * units.skipped_us[0];
