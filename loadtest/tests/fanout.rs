@@ -95,7 +95,8 @@ async fn on_another_cluster_what_was_there_stays_and_nothing_else_does() {
     let json: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!(json["baselines"]["books_cluster_client"]["deliveries_per_post"], 100);
     for name in BASELINES {
-        assert_eq!(json["baselines"][name]["server_cpu_us_per_delivery"], Value::Null);
+        // Its primaries tell it themselves.
+        assert!(json["baselines"][name]["server_cpu_us_per_delivery"].as_f64().unwrap() > 0.0);
         assert_eq!(json["baselines"][name]["homes_wrong"], 0);
     }
     assert!(json["with_replicas"]["books_per_node"].is_null() && json["calibration"].is_null());
