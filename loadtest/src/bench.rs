@@ -1,6 +1,7 @@
 //! The servers that a run works on, as the systems and the measuring see them.
 
 use std::collections::BTreeMap;
+use std::iter::Sum;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -130,11 +131,7 @@ impl Bench {
 
     /// Bytes that all primaries have allocated.
     pub(crate) async fn used_memory(&self) -> anyhow::Result<u64> {
-        let mut sum = 0;
-        for [used] in self.told::<u64, 1>("memory", ["used_memory"]).await? {
-            sum += used;
-        }
-        Ok(sum)
+        self.sum_of("memory", &["used_memory"]).await
     }
 
     /// CPU time of the servers and of this process. Servers of others tell it themselves: their primaries, and whatever else
@@ -144,29 +141,26 @@ impl Bench {
         if self.target.is_own() {
             return Ok(time);
         }
-        let all = self.told::<f64, 2>("cpu", ["used_cpu_user", "used_cpu_sys"]).await?;
-        let server = Duration::try_from_secs_f64(all.iter().flatten().sum()).ok();
-        Ok(CpuTime { server, ..time })
+        let seconds = self.sum_of("cpu", &["used_cpu_user", "used_cpu_sys"]).await?;
+        Ok(CpuTime { server: Duration::try_from_secs_f64(seconds).ok(), ..time })
     }
 
-    /// Figures of a section of INFO, of each primary.
-    async fn told<T, const N: usize>(&self, section: &str, fields: [&str; N]) -> anyhow::Result<Vec<[T; N]>>
+    /// Figures of a section of INFO, of all primaries together.
+    async fn sum_of<T>(&self, section: &str, fields: &[&str]) -> anyhow::Result<T>
     where
-        T: FromStr + Default + Copy,
+        T: FromStr + Sum,
         T::Err: std::error::Error + Send + Sync + 'static,
     {
         let mut all = Vec::new();
         for (node, reply) in self.router.ask_primaries(&Command::new("INFO").arg(section)).await {
-            let (reply, mut told) = (reply?, [T::default(); N]);
-            for (place, field) in told.iter_mut().zip(fields) {
-                let value =
-                    reply.text()?.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-                *place =
-                    value.with_context(|| format!("{node} does not tell its {field}"))?.trim().parse()?;
+            let reply = reply?;
+            for field in fields {
+                let told = reply.text()?.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+                let told = told.with_context(|| format!("{node} does not tell its {field}"))?;
+                all.push(told.trim().parse::<T>()?);
             }
-            all.push(told);
         }
-        Ok(all)
+        Ok(all.into_iter().sum())
     }
 
     /// Removes all that we wrote: everything on a cluster of our own, else what begins with our prefix.

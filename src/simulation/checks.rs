@@ -286,9 +286,7 @@ impl Before {
         let is_there = self.of(author, reader).posts[&author].live.contains(&id.get());
         let stored = truth::post(w, id.get(), author);
         is_there
-            && stored.is_some_and(|post| {
-                (author == reader || post.admits(reader)) && post.header().original.is_none()
-            })
+            && stored.is_some_and(|post| author == reader || post.admits(reader))
             && self.is_welcome(w, reader, own, author)
     }
 }
