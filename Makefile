@@ -39,7 +39,7 @@ run: ## Start a cluster, load a small network, compare push, pull and the hybrid
 	@echo
 	@echo "What to try next:"
 	@echo "  make run ARGS=\"--scenario loadtest/scenarios/twip.toml\"   10,000 users who mostly read: the benchmark of Pequod"
-	@echo "  make run ARGS=\"--active-percent 2\"                        the same network where hardly anybody reads"
+	@echo "  cargo run --release -p loadtest -- sweep --shares 2,50    the same network where hardly anybody reads, and where half do"
 	@echo "  make run ARGS=--help                                      every option; your own network and load: loadtest/README.md"
 	@echo "  make demo                                                 a small site, from its import to timelines that are checked"
 	@echo "  cargo run --release -p loadtest -- plan --users 5M        what a service of some size needs"

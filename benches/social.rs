@@ -17,6 +17,8 @@ use support::{account, cluster, measure, median, own_cpu, us_each};
 use tideline::cluster::{Batch, Command, Replicas, Reply, Request, Router, RouterSettings};
 use tideline::keys::slot_of_key;
 use tideline::post::{Draft, PostRef};
+use tideline::profile::ProfileUpdate;
+use tideline::registration::{Registration, RegistrationSettings};
 use tideline::{AccountId, Engine, EngineSettings, ImportedPost, NewAccount, Query, Social, StoreOptions};
 
 const READERS: u64 = 1_000;
@@ -36,13 +38,32 @@ const BOOKMARKS: u64 = 20;
 const AT_ONCE: usize = 64;
 const ROUNDS: usize = 5;
 
-const NAMES: [&str; 6] = [
-    "ZREVRANGE + 20 HGETALL (the books')",
-    "hydrated, with the reader's marks",
-    "the same without caches",
-    "the books' for 20 posts, 400 replies, 400 likes",
-    "20 posts, 20 replies and likers each",
-    "the same without caches",
+/// Who reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Books,
+    /// An engine as it is by default.
+    Cached,
+    /// The same, with profiles and whom posts mention.
+    Profiled,
+    /// What readers have done is remembered nowhere: the first page of each in a while.
+    Unremembered,
+    /// Nor are posts and accounts.
+    Uncached,
+}
+
+/// What is read: name, by whom, and whether with replies and likers. What stands above others is what they are compared with.
+const ROWS: [(&str, Way, bool); 10] = [
+    ("ZREVRANGE + 20 HGETALL (the books')", Way::Books, false),
+    ("hydrated, with the reader's marks", Way::Cached, false),
+    ("the same, with profiles and whom posts mention", Way::Profiled, false),
+    ("the same, marks not remembered", Way::Unremembered, false),
+    ("the same, nothing remembered", Way::Uncached, false),
+    ("the books' for 20 posts, 400 replies, 400 likes", Way::Books, true),
+    ("20 posts, 20 replies and likers each", Way::Cached, true),
+    ("the same, with profiles and whom posts mention", Way::Profiled, true),
+    ("the same, marks not remembered", Way::Unremembered, true),
+    ("the same, nothing remembered", Way::Uncached, true),
 ];
 
 fn author(n: u64) -> AccountId {
@@ -62,8 +83,8 @@ fn followed(n: u64) -> impl Iterator<Item = u64> {
 }
 
 /// Reads in a round: the large pages cost fifty times as much.
-fn reads(number: usize) -> u64 {
-    if number < 3 { 10_000 } else { 500 }
+fn reads(full: bool) -> u64 {
+    if full { 500 } else { 10_000 }
 }
 
 #[tokio::main]
@@ -72,28 +93,37 @@ async fn main() {
     let router = RouterSettings { replicas: Replicas::Absent, ..RouterSettings::default() };
     let options = StoreOptions { router, ..StoreOptions::new(cluster.urls()) };
     let cached = stock(&options).await;
-    let settings = EngineSettings { visible_within: Duration::ZERO, ..EngineSettings::default() };
-    let uncached =
-        Engine::builder().store(options.clone()).settings(settings).start().await.expect("an engine");
+    let with = async |settings: EngineSettings| {
+        Engine::builder().store(options.clone()).settings(settings).start().await.expect("an engine")
+    };
+    let profiled = with(EngineSettings { shows_profiles: true, ..EngineSettings::default() }).await;
+    let unremembered = with(EngineSettings { ties_cached: 1, ..EngineSettings::default() }).await;
+    let nothing =
+        EngineSettings { ties_cached: 1, visible_within: Duration::ZERO, ..EngineSettings::default() };
+    let uncached = with(nothing).await;
     let router = cached.store().router().clone();
     stock_books(&router).await;
 
     let mut costs: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
     for round in 0..=ROUNDS {
-        for number in 0..NAMES.len() {
-            let engine = if matches!(number, 2 | 5) { uncached.clone() } else { cached.clone() };
+        for (number, (_, way, full)) in ROWS.into_iter().enumerate() {
+            let engine = match way {
+                Way::Books | Way::Cached => &cached,
+                Way::Profiled => &profiled,
+                Way::Unremembered => &unremembered,
+                Way::Uncached => &uncached,
+            };
             let read = |n: u64| {
                 let (engine, router) = (engine.clone(), router.clone());
                 async move {
-                    match number {
-                        0 => drop(books_page(&router, n % READERS).await),
-                        3 => books_full(&router, n % READERS).await,
-                        1 | 2 => read_page(&engine, n, false).await,
-                        _ => read_page(&engine, n, true).await,
+                    match (way, full) {
+                        (Way::Books, false) => drop(books_page(&router, n % READERS).await),
+                        (Way::Books, true) => books_full(&router, n % READERS).await,
+                        _ => read_page(&engine, n, full, way == Way::Profiled).await,
                     }
                 }
             };
-            let many = reads(number);
+            let many = reads(full);
             let reading = stream::iter(0..many).map(read).buffer_unordered(AT_ONCE).collect::<Vec<()>>();
             let (cost, _) = measure(&cluster, own_cpu, reading).await;
             // The first round warms up.
@@ -112,7 +142,11 @@ fn print(costs: &BTreeMap<usize, Vec<(f64, f64)>>) {
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN);
     table.set_header(["page", "server us", "client us", "CPU us (range)", "against the books'"]);
-    for (number, name) in NAMES.iter().enumerate() {
+    let mut books = 0;
+    for (number, (name, way, _)) in ROWS.iter().enumerate() {
+        if *way == Way::Books {
+            books = number;
+        }
         let of =
             |side: fn(&(f64, f64)) -> f64| median(&costs[&number].iter().map(side).collect::<Vec<_>>()).0;
         let (all, low, high) = total(number);
@@ -121,19 +155,25 @@ fn print(costs: &BTreeMap<usize, Vec<(f64, f64)>>) {
             format!("{:.1}", of(|c| c.0)),
             format!("{:.1}", of(|c| c.1)),
             format!("{all:.1} ({low:.1}-{high:.1})"),
-            format!("{:.2} x", all / total(number / 3 * 3).0),
+            format!("{:.2} x", all / total(books).0),
         ]);
     }
     println!("reads by {AT_ONCE} at once, medians of {ROUNDS} rounds\n{table}");
 }
 
-async fn read_page(engine: &Engine, n: u64, full: bool) {
+async fn read_page(engine: &Engine, n: u64, full: bool, profiled: bool) {
     let query = Query::home().limit(PAGE).marked();
     let query = if full { query.with_replies(REPLIES as usize).with_likers(LIKERS as usize) } else { query };
     let page = engine.read(reader(n), &query).await.expect("a page");
     assert_eq!(page.posts.len(), PAGE);
     let marked = |post: &tideline::PagePost| post.marks.is_some();
     assert!(page.posts.iter().all(marked));
+    let named = |post: &tideline::PagePost| {
+        let is_named = |account: &std::sync::Arc<tideline::Account>| account.profile.is_some();
+        post.account.as_ref().is_some_and(is_named)
+            && post.mentioned.iter().filter(|a| is_named(a)).count() == 1
+    };
+    assert_eq!(page.posts.iter().all(named), profiled);
     if full {
         let around = |post: &tideline::PagePost| (post.replies.len() as u64, post.likers.len() as u64);
         assert!(
@@ -155,7 +195,8 @@ async fn stock(options: &StoreOptions) -> Engine {
         let post = |at: u64| ImportedPost {
             author: author(at),
             created_ms: 1_700_000_000_000 + n * 60_000 + at,
-            draft: Draft::text(format!("Post {n}: {}", "a few words about the sea and the wind. ".repeat(5))),
+            draft: Draft::text(format!("Post {n}: {}", "a few words about the sea and the wind. ".repeat(5)))
+                .mentions([other(at)]),
         };
         let posts: Vec<ImportedPost> = (0..AUTHORS).map(post).collect();
         for (at, id) in importer.posts(&posts).await.expect("posts").into_iter().enumerate() {
@@ -165,6 +206,7 @@ async fn stock(options: &StoreOptions) -> Engine {
     importer.finish().await.expect("the end of the import");
 
     let engine = Engine::builder().store(options.clone()).start().await.expect("an engine");
+    introduce(&engine).await;
     let sets = engine.store().sets();
     for n in 0..READERS {
         let follows: Vec<_> = followed(n).map(|a| (author(a), 1.6e12)).collect();
@@ -207,6 +249,21 @@ async fn stock(options: &StoreOptions) -> Engine {
     stream::iter(around).map(write).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
     engine.drained(Duration::from_secs(60)).await.expect("all is listed");
     engine
+}
+
+/// Whoever writes gets a profile.
+async fn introduce(engine: &Engine) {
+    let registration = Registration::new(engine, RegistrationSettings::default()).await;
+    let registration = registration.expect("a registration");
+    for somebody in (0..AUTHORS).map(author).chain((0..OTHERS).map(other)) {
+        let update = ProfileUpdate {
+            display_name: Some(format!("Number {somebody}")),
+            bio: Some("a short text about who they are, and where the sea is".into()),
+            avatar: Some(format!("https://media.example/avatars/{somebody}.png")),
+            ..ProfileUpdate::default()
+        };
+        registration.update_profile(somebody, &update).await.expect("a profile");
+    }
 }
 
 fn at(key: &str, command: Command) -> Request {

@@ -15,8 +15,8 @@ use tideline::bucket::Buckets;
 use tideline::cluster::{Replicas, RouterSettings};
 use tideline::post::Draft;
 use tideline::{
-    AccountId, Cursor, Engine, Facts, ImportedEdge, ImportedPost, Mode, NewAccount, Policy, PostAck, Query,
-    StoreOptions, Way,
+    AccountId, Cursor, Engine, EngineSettings, Facts, ImportedEdge, ImportedPost, Mode, NewAccount, Policy,
+    PostAck, Query, StoreOptions, Way,
 };
 use tokio::runtime::Runtime;
 
@@ -106,12 +106,12 @@ fn batch() -> impl Iterator<Item = AccountId> {
 
 fn main() {
     let runtime = Runtime::new().expect("a runtime");
-    let (cluster, engine) = runtime.block_on(async {
+    let (cluster, engine, forgetful) = runtime.block_on(async {
         let cluster = cluster(3).await;
         let router = RouterSettings { replicas: Replicas::Absent, ..RouterSettings::default() };
         let options = StoreOptions { router, ..StoreOptions::new(cluster.urls()) };
         let engine = stock(&options).await;
-        (cluster, engine)
+        (cluster, engine, start(&options, Duration::ZERO).await)
     });
     let mut criterion = Criterion::default()
         .sample_size(SAMPLES)
@@ -120,6 +120,7 @@ fn main() {
         .configure_from_args();
     delivery(&mut criterion, &runtime, &engine);
     reads(&mut criterion, &runtime, &engine);
+    reads_unremembered(&mut criterion, &runtime, &forgetful);
     promotion(&mut criterion, &runtime, &engine);
     // These drop all homes now and then.
     follows(&mut criterion, &runtime, &engine);
@@ -178,6 +179,16 @@ fn reads(criterion: &mut Criterion, runtime: &Runtime, engine: &Engine) {
     bench(criterion, runtime, &format!("read, beyond the home, from {PUSHED} outboxes"), || {
         timed(engine.read(reader(0), &query))
     });
+}
+
+/// The same without caches: every outbox is asked, every post of the page and every author. What pulling adds to that is what
+/// lies between a page without pulled authors and one with them.
+fn reads_unremembered(criterion: &mut Criterion, runtime: &Runtime, engine: &Engine) {
+    let query = Query::home().limit(20).hydrated();
+    for (group, count) in PULLED.iter().enumerate() {
+        let name = format!("read, {count} pulled outboxes, without caches");
+        bench(criterion, runtime, &name, || timed(engine.read(reader(group), &query)));
+    }
 }
 
 /// Where the home has ended.
@@ -246,6 +257,12 @@ async fn change(engine: &Engine, way: Way) -> tideline::Result<()> {
     engine.set_way(of_asleep(), Some(way)).await?.all().await.map(drop)
 }
 
+async fn start(options: &StoreOptions, visible_within: Duration) -> Engine {
+    let settings = EngineSettings { visible_within, ..EngineSettings::default() };
+    let builder = Engine::builder().store(options.clone()).settings(settings).policy(AsItIs);
+    builder.start().await.expect("an engine")
+}
+
 /// Accounts, posts, edges and homes.
 async fn stock(options: &StoreOptions) -> Engine {
     let mut importer = Engine::builder().store(options.clone()).import().await.expect("an import");
@@ -261,7 +278,7 @@ async fn stock(options: &StoreOptions) -> Engine {
     }
     importer.edges(&edges()).await.expect("edges");
     importer.finish().await.expect("the end of the import");
-    let engine = Engine::builder().store(options.clone()).policy(AsItIs).start().await.expect("an engine");
+    let engine = start(options, EngineSettings::default().visible_within).await;
     for group in 0..PULLED.len() {
         engine.warm(reader(group)).await.expect("a home");
     }

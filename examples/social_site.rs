@@ -8,6 +8,7 @@
 //!
 //! ```text
 //! ada signup correct horse        ada login correct horse
+//! ada name Ada Lovelace
 //! ben follow ada                  ada post Low tide! @ben #beach
 //! ada whisper Only to followers   ben reply 1 On my way
 //! ben like 1                      ben bookmark 1
@@ -26,7 +27,8 @@ use std::io::{BufRead as _, Write as _};
 use std::time::Duration;
 
 use tideline::post::{Draft, Edit, MentionedName, PostRef, Tag, Visibility};
-use tideline::registration::{Name, Person, Registration, SignUp};
+use tideline::profile::ProfileUpdate;
+use tideline::registration::{Name, Registration, SignUp};
 use tideline::{
     Account, AccountId, Engine, Error, ErrorKind, ListQuery, PagePost, PostId, Query, Result, Social,
 };
@@ -63,6 +65,10 @@ impl Site {
     async fn act(&mut self, who: AccountId, verb: &str, rest: &str) -> Result<()> {
         let newest = ListQuery::default();
         match verb {
+            "name" => {
+                let update = ProfileUpdate { display_name: Some(rest.into()), ..ProfileUpdate::default() };
+                self.registration.update_profile(who, &update).await.map(drop)
+            }
             "follow" => self.engine.follow(who, self.registration.id_of(rest).await?).await.map(drop),
             "unfollow" => self.engine.unfollow(who, self.registration.id_of(rest).await?).await,
             "mute" => self.engine.mute(who, self.registration.id_of(rest).await?).await,
@@ -119,8 +125,8 @@ impl Site {
         let logins: Vec<Name> = names.iter().map(|name| Name::Login(name.name.clone())).collect();
         let found = self.registration.find(&logins).await?;
         // Whoever is of another site is nobody here.
-        let id = |(name, person): (&&MentionedName, Option<Person>)| {
-            person.filter(|_| name.host.is_none()).map(|person| person.account.id)
+        let id = |(name, account): (&&MentionedName, Option<Account>)| {
+            account.filter(|_| name.host.is_none()).map(|account| account.id)
         };
         Ok(names.iter().zip(found).map(id).collect())
     }
@@ -138,6 +144,7 @@ impl Site {
     /// Who somebody is, and the posts of that account.
     async fn profile(&mut self, who: AccountId, name: &str) -> Result<()> {
         let id = self.registration.id_of(name).await?;
+        // With its counts as they are, and its display name.
         let account = self.engine.account(id).await?;
         println!(
             "{}: {} posts, {} followers, follows {}",
@@ -168,8 +175,8 @@ impl Site {
             depths.insert(entry.id, depth);
             let number = self.number(PostRef { id: entry.id, author: entry.author });
             let text = &post.content().text;
-            let passed_on = entry.original.as_ref().map(|(_, original, author)| {
-                format!("passes on {}: {}", called(author), original.content().text)
+            let passed_on = entry.original.as_ref().map(|original| {
+                format!("passes on {}: {}", called(&original.account), original.post.content().text)
             });
             let (passed_on, around) = (passed_on.unwrap_or_default(), around(entry));
             println!(
@@ -201,12 +208,13 @@ impl Site {
 }
 
 fn called(account: &Account) -> &str {
-    account.login.as_deref().unwrap_or("somebody")
+    let shown = account.profile.as_ref().map(|profile| profile.display_name.as_str());
+    shown.filter(|name| !name.is_empty()).or(account.login.as_deref()).unwrap_or("somebody")
 }
 
 /// What stands beside a post: how many did what, and what its reader did. Of a plain repost: its original's.
 fn around(entry: &PagePost) -> String {
-    let original = entry.original.as_ref().map(|(_, original, _)| original);
+    let original = entry.original.as_ref().map(|original| &original.post);
     let Some(post) = &entry.post else { return String::new() };
     let header = original.filter(|_| post.is_plain_repost()).unwrap_or(post).header();
     let marks = entry.marks.unwrap_or_default();
@@ -228,6 +236,7 @@ async fn main() -> Result<()> {
     let (mut config, _cluster) = shared::config("site:").await?;
     // By default what others edit and delete shows within a second. Here everybody sits at one keyboard.
     config.engine.visible_within = Duration::ZERO;
+    config.engine.shows_profiles = true;
     let passwords = config.registration.clone();
     let engine = Engine::builder().config(config).start().await?;
     let mut site = Site {

@@ -5,6 +5,7 @@ use crate::context::draw;
 use crate::error::{Error, Result};
 use crate::functions::Mark;
 use crate::ids::AccountId;
+use crate::profile::Profile;
 
 /// What an account stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
@@ -144,6 +145,10 @@ pub struct Account {
     pub login: Option<String>,
     /// When it was registered, in milliseconds since 1970, if it was.
     pub registered_ms: Option<u64>,
+    /// What it shows of itself, without `own_fields`: when it was looked up with `Registration::find`, and wherever an
+    /// account is shown with [`shows_profiles`](crate::EngineSettings::shows_profiles).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Box<Profile>>,
     /// Since when (ms) its followers have not been summed up, though some have come or gone.
     #[serde(skip)]
     pub(crate) uncounted_since: Option<u64>,
@@ -200,9 +205,20 @@ impl Account {
             uncounted_since: uncounted.text().ok().and_then(|told| told.split_once(' ')?.0.parse().ok()),
             login: login.text().ok().map(str::to_owned),
             registered_ms: at.count().ok(),
+            profile: None,
             blocks: number(blocks),
             hides: number(hides),
         }))
+    }
+
+    /// The same with what everybody may see of its profile, as that was answered. One that can't be read says nothing:
+    /// no page fails for that.
+    pub(crate) fn with_profile(self, reply: &Reply) -> Self {
+        let profile = Profile::parse(reply).map(|(_, profile)| profile.for_all()).unwrap_or_else(|e| {
+            tracing::warn!("the profile of account {}: {e}", self.id);
+            Profile::default()
+        });
+        Self { profile: Some(Box::new(profile)), ..self }
     }
 
     /// Whether there is such an account: not one that is deleted, nor one that is being registered.

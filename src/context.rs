@@ -1,5 +1,6 @@
 //! What the parts of an engine share: the store, the settings, who we are, and where everything of an account is.
 
+use std::iter;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -111,7 +112,7 @@ impl Context {
 
     /// Who follows an account. Spread once it is large.
     pub(crate) fn followers(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
-        self.sets().of_account(account, "followers")
+        Ok(self.sets().of_account(account, "followers")?.counted_at(self.keys().account(account)))
     }
 
     /// Whose posts an account doesn't want to see.
@@ -165,25 +166,29 @@ impl Context {
         Request::read(buckets.slot(id.bucket(buckets)), Command::new("GET").arg(&self.keys().post(id)))
     }
 
-    /// Which of several accounts block `whom`, or hide from it: two batches.
-    ///
-    /// A deletion takes both sets away, while others may still remember the account and its posts. So that it is not
-    /// deleted is read after them: only then were they there. To nobody a deleted account has anything to show.
-    pub(crate) async fn restrict_which(&self, by: &[AccountId], whom: AccountId) -> Result<Vec<bool>> {
-        let mut asked = Vec::with_capacity(2 * by.len());
-        for by in by {
-            asked.extend([(self.blocks(*by)?, whom), (self.hides(*by)?, whom)]);
+    pub(crate) fn profile_request(&self, id: AccountId) -> Request {
+        Request::read(self.slot(id), Command::new("GET").arg(&self.keys().profile(id)))
+    }
+
+    /// What is asked about an account that somebody is to see: its record and, if the settings say so, its profile.
+    pub(crate) fn shown_requests(&self, id: AccountId) -> impl Iterator<Item = Request> {
+        let profile = self.settings.shows_profiles.then(|| self.profile_request(id));
+        iter::once(self.account_request(id)).chain(profile)
+    }
+
+    /// The next account that was asked about with [`shown_requests`](Self::shown_requests); `None`: there is none.
+    pub(crate) fn read_shown(
+        &self,
+        id: AccountId,
+        answers: &mut impl Iterator<Item = Answer>,
+    ) -> Result<Option<Account>> {
+        let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"))?.ok();
+        let account = Account::parse(id, next()?)?;
+        if !self.settings.shows_profiles {
+            return Ok(account);
         }
-        let scores = self.sets().scores_in(&asked).await?;
-        let mut restrict: Vec<bool> =
-            scores.chunks_exact(2).map(|both| both.iter().any(Option::is_some)).collect();
-        let open: Vec<usize> = (0..by.len()).filter(|n| !restrict[*n]).collect();
-        let answers = self.run_all(open.iter().map(|n| self.account_request(by[*n])).collect()).await?;
-        for (n, answer) in open.into_iter().zip(answers) {
-            let account = Account::parse(by[n], answer.ok()?)?;
-            restrict[n] = account.is_none_or(|account| !account.is_there());
-        }
-        Ok(restrict)
+        let profile = next()?;
+        Ok(account.map(|account| account.with_profile(&profile)))
     }
 
     pub(crate) async fn is_blocked(&self, by: AccountId, whom: AccountId) -> Result<bool> {

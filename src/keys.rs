@@ -152,6 +152,14 @@ impl Keyspace {
         key
     }
 
+    /// A token with which somebody has reported an account. In the bucket of that one, where the report is.
+    pub(crate) fn report_token(&self, target: AccountId, reporter: AccountId, token: &str) -> Vec<u8> {
+        let mut key = self.of_account('K', target);
+        key.extend_from_slice(&reporter.to_bytes());
+        key.extend_from_slice(token.as_bytes());
+        key
+    }
+
     /// Whose a name is. In the bucket of its hash.
     pub(crate) fn claim(&self, claim: &Claim) -> Vec<u8> {
         self.key(self.bucket_of_claim(claim), 'n', claim.as_bytes())
@@ -297,7 +305,7 @@ mod tests {
             let all = [
                 keys.account(account), keys.marks(account), keys.home(account), keys.outbox(account),
                 keys.requested(account), keys.approved(account), keys.waiting(account), keys.token(account, "t"),
-                keys.credentials(account), keys.profile(account),
+                keys.credentials(account), keys.profile(account), keys.report_token(account, account, "t"),
             ];
             for key in &all {
                 prop_assert_eq!(slot_of_key(key), keys.slot_of(account));

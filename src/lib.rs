@@ -28,6 +28,7 @@ mod meters;
 mod moderation;
 mod modes;
 pub mod post;
+pub mod profile;
 pub mod registration;
 mod rules;
 mod settings;
@@ -53,9 +54,10 @@ pub use graph::{Followed, Relationship};
 pub use ids::{AccountId, PostId};
 pub use moderation::{
     Moderation, NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX,
-    REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId, ReportQuery,
+    REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId, ReportList, ReportQuery,
 };
 pub use modes::{CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
+pub use profile::Profile;
 pub use settings::{ASKED_MAX, Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName};
 pub use social::{
     ANCESTORS_MAX, AccountList, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery, PostList, Social,
@@ -63,7 +65,7 @@ pub use social::{
 pub use store::{FORMAT, Store, StoreOptions};
 pub use timeline::{
     AROUND_MAX, Cursor, FilterFacts, HiddenBecause, HomeRecord, HomeStatus, Marks, OutboxPost, Page,
-    PagePost, PostFilter, Query, Range, StoredHome, StoredOutbox, Timeline,
+    PagePost, PassedOn, PostFilter, Query, Range, StoredHome, StoredOutbox, Timeline,
 };
 pub use timeline::{AccountCache, Aged, ObjectCache, PostCache};
 

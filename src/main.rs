@@ -1,5 +1,9 @@
 //! The `tideline` program: arguments and log set up, the rest is the library's.
 
+// In place of std's: whoever reads what a command prints may stop early (`| head`), and that is no error.
+#[macro_use(eprintln, println)]
+extern crate anstream;
+
 mod cli;
 
 use std::io::IsTerminal as _;

@@ -67,9 +67,13 @@ pub struct EngineSettings {
     pub journal_max: u32,
     /// Whether replies to accounts that the reader doesn't follow show at home.
     pub shows_replies_to_strangers: bool,
+    /// Whether the accounts on pages and lists come with their profiles, and posts with whom they mention: as much as a
+    /// client shows. An account that isn't remembered then costs two commands instead of one, and those mentioned a trip;
+    /// one that is remembered takes its profile's size besides, usually below 1 kB.
+    pub shows_profiles: bool,
     /// A home that was not read for so many days is dropped; the next read fills it. `None`: never.
     pub dormant_after_days: Option<u32>,
-    /// How long a publish with the same token gives the same post.
+    /// How long a publish with the same token gives the same post, and a report with the same token the same report.
     pub token_ttl: Duration,
     /// When a write is acknowledged, unless the call says otherwise.
     pub acknowledge: Acknowledge,
@@ -207,6 +211,7 @@ impl Default for EngineSettings {
             requests_max: 10_000,
             journal_max: 10_000,
             shows_replies_to_strangers: false,
+            shows_profiles: false,
             dormant_after_days: Some(30),
             token_ttl: Duration::from_secs(24 * 60 * 60),
             acknowledge: Acknowledge::default(),

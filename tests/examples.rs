@@ -70,6 +70,9 @@ ada signup correct horse
 ben signup battery staple
 Ada signup somebody else
 ada login wrong horse
+ada name Ada L.
+ada login correct horse
+ada name
 ADA login correct horse
 ben follow ada
 ada post Low tide at noon, @Ben! https://example.com/@cy #Beach #2026
@@ -120,7 +123,7 @@ fn people_meet_on_a_small_social_site() {
         SESSION,
         &[
             "welcome, ada\nwelcome, ben\nsorry: this login is taken\n",
-            "that is not the password, or there is no ada\nwelcome back, ada\nposted [1]\n",
+            "that is not the password, or there is no ada\nwelcome back, Ada L.\nwelcome back, ada\nposted [1]\n",
             // Ben's home, and what mentions him.
             "[1] ada: Low tide at noon, @Ben! https://example.com/@cy #Beach #2026\n",
             "[1] ada: Low tide at noon, @Ben! https://example.com/@cy #Beach #2026\nposted [2]\nposted [3]\n",

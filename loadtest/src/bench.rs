@@ -22,6 +22,24 @@ const SCAN_COUNT: u64 = 1_000;
 /// Emptying a node of a million homes is one command.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What servers and client have used until now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Used {
+    pub(crate) cpu: CpuTime,
+    /// Received and sent by the servers, replication left out.
+    pub(crate) wire_bytes: u64,
+}
+
+impl Used {
+    /// What was used since `before`. Servers that were restarted meanwhile have used nothing.
+    pub(crate) fn since(self, before: &Self) -> Self {
+        Self {
+            cpu: self.cpu.since(&before.cpu),
+            wire_bytes: self.wire_bytes.saturating_sub(before.wire_bytes),
+        }
+    }
+}
+
 /// A cluster with a router of our own settings.
 #[derive(Debug)]
 pub(crate) struct Bench {
@@ -134,6 +152,32 @@ impl Bench {
         self.sum_of("memory", &["used_memory"]).await
     }
 
+    /// Bytes of the keys with each of these beginnings, our own prefix included. Every key is asked for: what servers
+    /// have allocated besides (buffers of clients, statistics of commands, functions) comes and goes with the load, and would
+    /// count for whichever system is at work.
+    pub(crate) async fn memory_of(&self, beginnings: &[String]) -> anyhow::Result<Vec<u64>> {
+        let mut bytes = vec![0; beginnings.len()];
+        let mut add = async |keys: Vec<Vec<u8>>| {
+            let owner = |key: &Vec<u8>| beginnings.iter().position(|b| key.starts_with(b.as_bytes()));
+            let keys: Vec<(usize, Vec<u8>)> =
+                keys.into_iter().filter_map(|key| Some((owner(&key)?, key))).collect();
+            let ask = |(_, key): &(usize, Vec<u8>)| {
+                let usage = Command::new("MEMORY").arg("USAGE").arg(key).arg("SAMPLES").arg("0");
+                Request::read(slot_of_key(key), usage)
+            };
+            let answers = self.router.run(keys.iter().map(ask).collect()).await;
+            for ((owner, _), answer) in keys.iter().zip(answers) {
+                let usage = answer?.ok()?;
+                bytes[*owner] += if usage.is_nil() { 0 } else { usage.count()? };
+            }
+            Ok(())
+        };
+        for slot in self.slots.values() {
+            self.each_key(*slot, &mut add).await?;
+        }
+        Ok(bytes)
+    }
+
     /// CPU time of the servers and of this process. Servers of others tell it themselves: their primaries, and whatever else
     /// these do counts too.
     pub(crate) async fn cpu_time(&self) -> anyhow::Result<CpuTime> {
@@ -143,6 +187,12 @@ impl Bench {
         }
         let seconds = self.sum_of("cpu", &["used_cpu_user", "used_cpu_sys"]).await?;
         Ok(CpuTime { server: Duration::try_from_secs_f64(seconds).ok(), ..time })
+    }
+
+    /// CPU time, and what has gone over the wire. On a cluster of others, whatever else its primaries do counts too.
+    pub(crate) async fn used(&self) -> anyhow::Result<Used> {
+        let wire_bytes = self.sum_of("stats", &["total_net_input_bytes", "total_net_output_bytes"]).await?;
+        Ok(Used { cpu: self.cpu_time().await?, wire_bytes })
     }
 
     /// Figures of a section of INFO, of all primaries together.
@@ -182,6 +232,19 @@ impl Bench {
 
     /// Removes what begins with our prefix from the node of that slot.
     async fn remove_ours(&self, slot: u16) -> anyhow::Result<()> {
+        let mut remove = async |keys: Vec<Vec<u8>>| {
+            let unlink = |key: &Vec<u8>| Request::write(slot_of_key(key), Command::new("UNLINK").arg(key));
+            run(&self.router, keys.iter().map(unlink).collect()).await
+        };
+        self.each_key(slot, &mut remove).await
+    }
+
+    /// Does something with all keys that begin with our prefix on the node of that slot, some at a time.
+    async fn each_key(
+        &self,
+        slot: u16,
+        work: &mut impl AsyncFnMut(Vec<Vec<u8>>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
             let scan = Command::new("SCAN").arg(&cursor).arg("MATCH").arg(format!("{}*", self.prefix));
@@ -191,12 +254,8 @@ impl Bench {
                 anyhow::bail!("SCAN answered without a cursor");
             };
             next.bytes()?.clone_into(&mut cursor);
-            let mut batch = Batch::new();
-            for key in found.into_array()? {
-                let key = key.bytes()?;
-                batch.push(Request::write(slot_of_key(key), Command::new("UNLINK").arg(key)));
-            }
-            run(&self.router, batch).await?;
+            let keys = found.into_array()?;
+            work(keys.iter().map(|key| Ok(key.bytes()?.to_vec())).collect::<tideline::Result<_>>()?).await?;
             if cursor == b"0" {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! What redis-benchmark makes of the same servers in the same minutes: how fast the machine is just now.
+//! What redis-benchmark makes of the same servers before a run, or a pass: how fast the machine was then.
 
 use std::fmt;
 use std::process::Stdio;
@@ -59,7 +59,7 @@ impl fmt::Display for Calibration {
         let Spread { lowest, highest } = self.cpu_us_spread;
         write!(
             f,
-            "redis-benchmark -c 12 -P 500 meanwhile: {rate:.0} small ZADDs a second, {cpu:.2} us each \
+            "redis-benchmark -c 12 -P 500 before that: {rate:.0} small ZADDs a second, {cpu:.2} us each \
              ({lowest:.2}-{highest:.2})"
         )
     }

@@ -27,6 +27,11 @@ pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// How long it took until everybody had a post of this system, or of these accounts.
+pub(crate) fn fanout(system: &'static str) -> Histogram {
+    histogram!("loadtest_fanout_lag_seconds", "system" => system)
+}
+
 /// Of one system.
 #[derive(Debug, Clone)]
 pub(crate) struct Gauges {
@@ -41,8 +46,7 @@ impl Gauges {
             let times = histogram!("loadtest_operation_seconds", "system" => system, "kind" => kind);
             (count("succeeded"), count("failed"), times)
         };
-        let fanouts = histogram!("loadtest_fanout_lag_seconds", "system" => system);
-        Self { operations: Op::KINDS.map(of), fanouts }
+        Self { operations: Op::KINDS.map(of), fanouts: fanout(system) }
     }
 
     pub(crate) fn operation(&self, op: Op, took: Duration, has_failed: bool) {

@@ -1,10 +1,15 @@
 //! Load tests for Tideline: what was typed, and who does it. loadtest/README.md documents commands and their JSON.
 
+// In place of std's: whoever reads what a command prints may stop early (`| head`), and that is no error.
+#[macro_use(eprintln, print, println)]
+extern crate anstream;
+
 mod arrivals;
 mod bench;
 mod calibration;
 mod compare;
 mod cpu;
+mod deadline;
 mod drive;
 mod fairness;
 mod fanout;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
@@ -22,6 +22,17 @@ pub(crate) fn write_json(file: &Path, result: &impl Serialize) -> anyhow::Result
     let mut text = serde_json::to_string_pretty(result)?;
     text.push('\n');
     write(file, &text)
+}
+
+/// A file that a result can be written to: told before anything is measured, not after.
+pub(crate) fn writable(name: &str) -> Result<PathBuf, String> {
+    let file = PathBuf::from(name);
+    let is_there = file.exists();
+    std::fs::OpenOptions::new().append(true).create(true).open(&file).map_err(|e| e.to_string())?;
+    if !is_there {
+        drop(std::fs::remove_file(&file));
+    }
+    Ok(file)
 }
 
 /// Writes a text to a file.

@@ -61,6 +61,13 @@ pub(crate) struct Counted {
     pub(crate) shown: u64,
 }
 
+impl Counted {
+    /// What was counted, of whatever kind.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Summary> {
+        self.operations.iter().map(|(_, summary)| summary).chain([&self.pages, &self.fanouts])
+    }
+}
+
 impl Session {
     pub(crate) fn new(network: Arc<Network>, name: &'static str) -> Arc<Self> {
         Arc::new(Self {

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -78,8 +79,8 @@ fn check_rows(rows: &Value) {
 #[test]
 fn a_small_comparison_ends_well_in_its_table_json_and_page_and_can_be_forecast() {
     let dir = tempfile::tempdir().unwrap();
-    let [scenario, file, page] =
-        ["tiny.toml", "compare.json", "compare.html"].map(|name| dir.path().join(name));
+    let [scenario, file, page, other] =
+        ["tiny.toml", "compare.json", "compare.html", "other.html"].map(|name| dir.path().join(name));
     std::fs::write(&scenario, SCENARIO).unwrap();
     let args = [
         "compare",
@@ -89,7 +90,7 @@ fn a_small_comparison_ends_well_in_its_table_json_and_page_and_can_be_forecast()
         scenario.to_str().unwrap(),
         // As by `make run ARGS="--html FILE"`: the last one counts.
         "--html",
-        "/nowhere/compare.html",
+        other.to_str().unwrap(),
         "--html",
         page.to_str().unwrap(),
     ];
@@ -102,6 +103,7 @@ fn a_small_comparison_ends_well_in_its_table_json_and_page_and_can_be_forecast()
     check_rows(&json["rows"]);
     assert_eq!(json["verdicts"].as_array().map(Vec::len), Some(2));
     assert!(told.contains(&format!("file://{}", page.display())), "{told}");
+    assert!(!other.exists());
     let page = std::fs::read_to_string(&page).unwrap();
     assert!(page.contains("</svg>") && !page.contains("http"), "it needs nothing from elsewhere");
 
@@ -114,12 +116,15 @@ fn a_small_comparison_ends_well_in_its_table_json_and_page_and_can_be_forecast()
 #[test]
 fn a_small_sweep_has_a_comparison_for_each_share() {
     let dir = tempfile::tempdir().unwrap();
-    let [scenario, file, page] = ["tiny.toml", "sweep.json", "sweep.html"].map(|name| dir.path().join(name));
+    let [scenario, file, page, image] =
+        ["tiny.toml", "sweep.json", "sweep.html", "sweep.svg"].map(|name| dir.path().join(name));
     std::fs::write(&scenario, SCENARIO).unwrap();
     let args = [
         "sweep",
         "--shares",
         "10,100",
+        "--svg",
+        image.to_str().unwrap(),
         "--scenario",
         scenario.to_str().unwrap(),
         "--html",
@@ -138,6 +143,40 @@ fn a_small_sweep_has_a_comparison_for_each_share() {
     let reads = |point: &Value| point["reads_per_post"].as_f64().unwrap();
     assert!((reads(&points[1]) / reads(&points[0]) - 10.0).abs() < 1e-6);
     assert!(std::fs::read_to_string(&page).unwrap().contains("<polyline"));
+    let image = std::fs::read_to_string(&image).unwrap();
+    assert!(image.starts_with("<svg xmlns") && image.contains("<polyline"), "{image}");
+}
+
+#[test]
+fn a_sweep_without_end_ends_when_its_time_is_up_and_says_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let [scenario, file] = ["tiny.toml", "sweep.json"].map(|name| dir.path().join(name));
+    std::fs::write(&scenario, SCENARIO).unwrap();
+    // A thousand rounds of each share would take an hour.
+    let args = "sweep --systems push_only,pull_only --shares 10,50,100 --rounds 1000 --longest-seconds 45 --scenario";
+    let args: Vec<&str> = args.split(' ').chain([scenario.to_str().unwrap(), "--json"]).collect();
+    let began = Instant::now();
+    let output = loadtest(&args, &[&file]);
+    let told = told(&output);
+    // Its time, and plenty for starting and removing a cluster on a machine that does much else.
+    assert!(began.elapsed() < Duration::from_secs(45 + 180), "it took {:?}: {told}", began.elapsed());
+    assert!(output.status.success(), "{told}");
+    let json = json(&file);
+    let points = json["points"].as_array().unwrap();
+    let rounds: Vec<u64> = points.iter().map(|point| point["rows"][0]["rounds"].as_u64().unwrap()).collect();
+    assert!(!rounds.is_empty() && rounds.iter().all(|rounds| (1..1_000).contains(rounds)), "{told}");
+    assert!(told.contains(&format!("10 %: the time was up after {} of 1000 rounds", rounds[0])), "{told}");
+    // Each has had its part, of which one round takes a third, and what was measured isn't thrown away.
+    assert_eq!((rounds.len(), &json["left_out"]), (3, &Value::Array(Vec::new())), "{told}");
+    assert!(!told.contains("left out, the time was up"), "{told}");
+
+    // Too little even for its network.
+    let args: Vec<&str> = args.iter().map(|arg| if *arg == "45" { "1" } else { arg }).collect();
+    let large = ["--accounts", "20000", "--json"];
+    let output = loadtest(&[&args[..args.len() - 1], &large].concat(), &[&file]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = self::told(&output);
+    assert!(told.contains("was not loaded in 1 seconds: choose fewer --accounts"), "{told}");
 }
 
 #[test]

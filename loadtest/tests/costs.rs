@@ -2,8 +2,11 @@
 #![cfg(target_os = "linux")] // CPU time can be read there.
 #![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
 
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -58,19 +61,96 @@ fn small_posts_are_counted_alone_and_beside_a_large_one() {
     assert!(json["p50_ratio"].as_f64().unwrap() > 0.0 && json["p99_ratio"].as_f64().unwrap() > 0.0);
 }
 
+/// Killed with this value.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a run tells of itself, if it listens yet.
+fn metrics(address: SocketAddr) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+#[test]
+fn fairness_and_fanout_serve_metrics_while_they_run() {
+    for (line, told) in [
+        (
+            "fairness --followers 2000 --background-homes 0 --small-followers 20 --rounds 100 --metrics",
+            ["{system=\"small_alone\"}", "{system=\"small_beside\"}", "{system=\"large\"}"].as_slice(),
+        ),
+        (
+            "fanout --followers 300 --background-homes 500 --passes 100 --round-deliveries 3000 --skip-replicas \
+             --systems tideline,list --metrics",
+            &["{system=\"tideline\"}", "{system=\"list\"}"],
+        ),
+    ] {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let run = Command::new(env!("CARGO_BIN_EXE_loadtest"))
+            .args(line.split_whitespace())
+            .arg(address.to_string())
+            .env_remove("TIDELINE_CLUSTER")
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut run = Killed(run);
+        let until = Instant::now() + Duration::from_secs(240);
+        let has_all = |page: String| {
+            told.iter().all(|labels| page.contains(&format!("loadtest_fanout_lag_seconds_count{labels}")))
+                && page.contains("tideline_")
+        };
+        while !metrics(address).is_some_and(has_all) {
+            assert!(run.0.try_wait().unwrap().is_none(), "{line}: it ended before they showed");
+            assert!(Instant::now() < until, "{line}: {}", metrics(address).unwrap_or_default());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_run_is_refused_before_anything_is_started() {
     for (line, why) in [
         ("fairness --followers 5000000 --background-homes 5000000", "MB are available"),
         ("fairness --rate 0", "--rate"),
         ("scale --parts speed", "possible values"),
+        ("scale --json /nowhere/scale.json", "'/nowhere/scale.json' for '--json"),
+        ("plan --users 5M --celebrity-followers 25M", "--celebrity-followers is"),
         ("scale --primaries 0", "--primaries"),
+        ("scale --cluster redis://127.0.0.1:1", "leave --cluster out, and TIDELINE_CLUSTER unset"),
     ] {
         let output = loadtest(line, &[]);
         assert_eq!(output.status.code(), Some(2), "{line}: {}", told(&output));
         assert!(told(&output).contains(why), "{line}: {}", told(&output));
         assert!(!told(&output).contains("Starting"), "{line}: {}", told(&output));
     }
+}
+
+/// It panicked.
+#[test]
+fn whoever_reads_what_is_printed_may_stop_early() {
+    let plan = || {
+        let mut plan = Command::new(env!("CARGO_BIN_EXE_loadtest"));
+        plan.args(["plan", "--users", "1M"]);
+        plan
+    };
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = plan().stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), told(&output).as_str()), (Some(0), ""));
+    // Errors too.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = plan().arg("--units=nowhere.json").stderr(writer).output().unwrap();
+    assert_eq!((output.status.code(), told(&output).as_str()), (Some(2), ""));
 }
 
 #[test]
@@ -121,12 +201,33 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
     let output = loadtest(line, &[&scale]);
     assert!(output.status.success(), "{}", told(&output));
     let units = &read(&scale)["units"];
-    for name in ["publish_us", "delivery_us", "skipped_us", "read_us", "pull_us", "follow_us"] {
+    for name in [
+        "publish_us",
+        "publish_pulled_us",
+        "delivery_us",
+        "skipped_us",
+        "check_us",
+        "read_us",
+        "pull_us",
+        "follow_us",
+        "follow_pulled_us",
+        "fill_us",
+    ] {
         let sides: Vec<f64> = units[name].as_array().unwrap().iter().map(|us| us.as_f64().unwrap()).collect();
         assert!(sides.len() == 2 && sides.iter().all(|us| *us >= 0.0), "{name}: {units:#}");
     }
     let both = |name: &str| units[name][0].as_f64().unwrap() + units[name][1].as_f64().unwrap();
     assert!(both("publish_us") > 0.0 && both("read_us") > 0.0 && both("follow_us") > 0.0, "{units:#}");
+
+    for name in ["home_entry_bytes", "edge_bytes", "mark_bytes", "account_bytes", "post_bytes"] {
+        let bytes = units[name].as_f64().unwrap();
+        assert!(bytes > 10.0 && bytes < 2_000.0, "{name}: {units:#}");
+    }
+    for name in ["publish", "publish_pulled", "delivery", "page", "follow", "follow_pulled", "fill"] {
+        let bytes = units[format!("{name}_wire_bytes")].as_f64().unwrap();
+        assert!(bytes > 10.0 && bytes < 20_000.0, "{name}: {units:#}");
+    }
+    assert_eq!(units["at_once"], 48);
 
     let output = loadtest("plan --users 1M --units FILE --json FILE", &[&scale, &plan]);
     assert!(output.status.success(), "{}", told(&output));
@@ -136,15 +237,31 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
     let text = "name = 'run'\n[graph]\npreset = 'uniform'\naccounts = 300\nmean = 10\n[mix]\npost = 1\nread = 5\n[drive]\n\
                 at_once = 16\nrounds = 2\nround_seconds = 1\nwarm_up_seconds = 1\n";
     std::fs::write(&scenario, text).unwrap();
-    let output = loadtest("compare --systems push_only --scenario FILE --json FILE", &[&scenario, &run]);
+    let output =
+        loadtest("compare --systems push_only,pull_only --scenario FILE --json FILE", &[&scenario, &run]);
     assert!(output.status.success(), "{}", told(&output));
     let output = loadtest("plan --check FILE --units FILE --json FILE", &[&run, &scale, &check]);
     // Two seconds beside other tests: how far it is off is told, not judged.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", told(&output));
     let checked = read(&check);
-    assert_eq!(checked["system"], "push_only");
-    let figure = |name: &str| checked[name].as_f64().unwrap();
-    let off = figure("forecast_us") / figure("measured_us") - 1.0;
-    assert!((off - figure("off")).abs() < 1e-9, "{checked:#}");
-    assert_eq!(output.status.success(), off.abs() <= 0.2, "{checked:#}");
+    let policies = checked["policies"].as_array().unwrap();
+    assert_eq!([&policies[0]["system"], &policies[1]["system"]], ["push_only", "pull_only"]);
+    let mut is_near = true;
+    let held = |policy: &'static str| policies.iter().map(move |of| &of[policy]);
+    for held in held("cpu_us").chain(held("memory_bytes")).chain(held("wire_bytes")) {
+        let figure = |name: &str| held[name].as_f64().unwrap();
+        let off = figure("forecast") / figure("measured") - 1.0;
+        assert!((off - figure("off")).abs() < 1e-9, "{checked:#}");
+        is_near &= off.abs() <= 0.2;
+    }
+    assert_eq!(
+        [Some(is_near), Some(output.status.success())],
+        [checked["is_near"].as_bool(); 2],
+        "{checked:#}"
+    );
+    // Memory doesn't depend on what else runs.
+    for (policy, name) in policies.iter().zip(["push_only", "pull_only"]) {
+        let off = policy["memory_bytes"]["off"].as_f64().unwrap();
+        assert!(off.abs() < 0.1, "{name}: {checked:#}");
+    }
 }

@@ -63,9 +63,12 @@ fn long_run(visible_within_ms: &str) {
     let ran = verify(seed(), &["--operations", "6000", "--visible-within-ms", visible_within_ms]);
     ran.must_be_right();
     assert!(ran.count("/pages_checked") > 2_000 && ran.count("/posts") > 500, "{}", ran.told);
-    for operation in ["publish", "delete", "follow", "unfollow", "block", "read", "sweep", "way"] {
+    let operations = ["publish", "delete", "follow", "unfollow", "block", "read", "sweep", "way"];
+    for operation in operations.into_iter().chain(["sign up", "login", "find", "log in", "report", "resolve"])
+    {
         assert!(ran.count(&format!("/operations/{operation}/acknowledged")) > 0, "{operation}: {}", ran.told);
     }
+    assert!(ran.count("/operations/sign up/refused") > 0, "{}", ran.told);
     ran.must_have_happened("pulled after a round");
     ran.must_have_happened("other modes than a round before");
 }
@@ -125,18 +128,21 @@ fn nothing_replicated_is_lost_when_everything_goes_wrong_at_once() {
 
 #[test]
 fn what_is_broken_on_purpose_is_found() {
-    let broken: [(&str, &[&str]); 5] = [
-        ("home-entry", &["missing", "out_of_step"]),
-        ("post", &["lost", "out_of_step"]),
+    let broken: [(&str, &str, &[&str]); 7] = [
+        ("home-entry", "300", &["missing", "out_of_step"]),
+        ("post", "300", &["lost", "out_of_step"]),
         // Only the model is broken.
-        ("follow", &["leaked"]),
-        ("mute", &["leaked"]),
-        ("edge", &["lost", "out_of_step"]),
+        ("follow", "300", &["leaked"]),
+        ("mute", "300", &["leaked"]),
+        ("edge", "300", &["lost", "out_of_step"]),
+        ("name", "300", &["lost", "out_of_step"]),
+        // Few operations make reports.
+        ("reports", "1500", &["lost"]),
     ];
     let seed = seed();
-    for (what, wrongs) in broken {
+    for (what, operations, wrongs) in broken {
         // An entry that is gone from a home is missed only if its author is not pulled besides.
-        let pushed = ["--policy", "push", "--operations", "300", "--accounts", "50"];
+        let pushed = ["--policy", "push", "--operations", operations, "--accounts", "50"];
         let ran = verify(seed, &[&pushed[..], &["--sabotage", what]].concat());
         assert_eq!(ran.code, Some(1), "{what}: {}", ran.told);
         for wrong in wrongs {

@@ -43,6 +43,6 @@ pub(crate) async fn run(wanted: Inspect) -> anyhow::Result<ExitCode> {
             (inspect_text::render(&found, now_ms), serde_json::to_string_pretty(&found)?)
         }
     };
-    super::say(if wanted.json { &json } else { &text })?;
+    println!("{}", if wanted.json { &json } else { &text });
     Ok(ExitCode::SUCCESS)
 }

@@ -50,12 +50,3 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Mode(mode) => mode::run(mode).await,
     }
 }
-
-/// Prints a text of many lines. Whoever reads it may stop early: `| head`.
-fn say(text: &str) -> std::io::Result<()> {
-    use std::io::Write as _;
-    match writeln!(std::io::stdout(), "{text}") {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
-    }
-}

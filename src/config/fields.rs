@@ -135,6 +135,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         requests_max,
         journal_max,
         shows_replies_to_strangers,
+        shows_profiles,
         dormant_after_days,
         token_ttl,
         acknowledge,
@@ -155,6 +156,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         .time("visible_within_ms", visible_within)
         .with("acknowledge", Choice(acknowledge, &ACKNOWLEDGE))
         .with("shows_replies_to_strangers", shows_replies_to_strangers)
+        .with("shows_profiles", shows_profiles)
         .number("page_length", page_length)
         .number("text_chars", text_chars)
         .number("home_posts", home_posts)

@@ -56,12 +56,18 @@ impl Engine {
     /// How many follow it is exact while these are few (below `spread_at`), else at most a minute old.
     pub async fn account(&self, id: AccountId) -> Result<Account> {
         let context = &self.context;
-        let account = context.existing(id).await?;
+        let account = self.shown(id).await?;
         if !graph::is_uncounted(&account, context.router().now_ms()) {
             return Ok(account);
         }
         graph::count_followers(context, id).await?;
-        context.existing(id).await
+        self.shown(id).await
+    }
+
+    async fn shown(&self, id: AccountId) -> Result<Account> {
+        let answers = self.context.run_all(self.context.shown_requests(id).collect()).await?;
+        let account = self.context.read_shown(id, &mut answers.into_iter())?.filter(Account::is_there);
+        account.ok_or_else(|| no_account(id))
     }
 
     /// Sums the followers of all accounts up that wait for it in this instance, now. For tests.

@@ -207,8 +207,13 @@ impl Engine {
         View::new(&self.context, self.filter.as_deref(), reader).await
     }
 
-    /// The same, of posts by their ids: those that are there, whoever may see them.
-    pub(crate) async fn view_of(
+    /// The same, of a post by its id, whoever may see that. [`ErrorKind::NotFound`]: it is not there.
+    pub(crate) async fn view_of(&self, reader: AccountId, post: PostId) -> Result<(View<'_>, PostRef)> {
+        View::of_post(&self.context, self.filter.as_deref(), reader, post).await
+    }
+
+    /// The same, of several: those that are there.
+    pub(crate) async fn view_of_all(
         &self,
         reader: AccountId,
         posts: &[PostId],

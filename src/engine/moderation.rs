@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
-use crate::moderation::{self, Moderation, NewReport, Report, ReportId, ReportQuery};
+use crate::moderation::{self, Moderation, NewReport, ReportId, ReportList, ReportQuery};
 
 impl Engine {
     /// Says something of a post as a moderator: it is hidden from all but its author, or its attachments at first. Its
@@ -16,7 +16,7 @@ impl Engine {
     }
 
     /// Reports an account, perhaps with some of its posts. A call whose answer got lost may have stored the report; made
-    /// again it is another one.
+    /// again with the same token it gives that one, without a token it makes another one.
     ///
     /// [`Overloaded`](crate::ErrorKind::Overloaded): too many reports about accounts of that bucket are open.
     /// [`Conflict`](crate::ErrorKind::Conflict): too many of them are this reporter's
@@ -27,8 +27,8 @@ impl Engine {
         Ok(id)
     }
 
-    /// Lists reports, newest first. It asks all buckets, unless it is for one account: for moderators' pages.
-    pub async fn reports(&self, query: &ReportQuery) -> Result<Vec<Report>> {
+    /// Lists reports, newest first, page by page. It asks all buckets, unless it is for one account: for moderators' pages.
+    pub async fn reports(&self, query: &ReportQuery) -> Result<ReportList> {
         moderation::list(&self.context, query).await
     }
 

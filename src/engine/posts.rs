@@ -9,10 +9,11 @@ use tracing::Instrument as _;
 use super::Engine;
 use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Request};
-use crate::context::{draw, no_account, no_post, post_of};
+use crate::context::{changed_always, draw, no_account, no_post, post_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Delivery, Entry, FanoutState, Recipients, Task};
 use crate::functions::{self, Left, PostChanged, Publish, RepostAt};
+use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::layout::{VISIBILITY_OFFSET, VISIBILITY_UNSAID};
@@ -24,8 +25,8 @@ use crate::timeline::{self, View};
 const FIRST_HOMES: u64 = 1_000;
 /// How often another instance's fan-out is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// Tries of a publish whose reply is lost again and again.
-const TRIES_MAX: usize = 8;
+/// Tries of one change between others of the same post or account, and while replies are lost.
+const TRIES_MAX: usize = 64;
 
 /// What has happened when a post is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -138,7 +139,7 @@ impl Engine {
     async fn with_references<'d>(&self, author: AccountId, draft: &'d Draft) -> Result<Cow<'d, Draft>> {
         let mut draft = Cow::Borrowed(draft);
         if let Some(target) = draft.repost_of {
-            let (subject, post) = self.subject(author, target).await.map_err(|e| e.context("repost_of"))?;
+            let (subject, post) = self.referred(author, target).await.map_err(|e| e.context("repost_of"))?;
             if !may_be_reposted(author, &post) {
                 return Err(Error::invalid(format!(
                     "post {} is {:?} and cannot be passed on to others",
@@ -149,7 +150,7 @@ impl Engine {
             draft.to_mut().repost_of = Some(subject);
         }
         if let Some(target) = draft.reply_to {
-            let (subject, post) = self.subject(author, target).await.map_err(|e| e.context("reply_to"))?;
+            let (subject, post) = self.referred(author, target).await.map_err(|e| e.context("reply_to"))?;
             let draft = draft.to_mut();
             draft.reply_to = Some(subject);
             draft.conversation = draft.conversation.or(post.header().conversation).or(Some(subject.id));
@@ -159,8 +160,19 @@ impl Engine {
 
     /// What is meant when an account likes, answers or passes on a post: of a plain repost its original.
     /// [`ErrorKind::NotFound`]: there is none, or the account may not see it.
-    pub(crate) async fn subject(&self, actor: AccountId, post: PostRef) -> Result<(PostRef, Arc<Post>)> {
-        View::fresh(&self.context, self.filter.as_deref(), actor).await?.subject(post).await
+    pub(crate) async fn subject(&self, actor: AccountId, post: PostId) -> Result<(PostRef, Arc<Post>)> {
+        let (mut view, post) = self.deciding(actor, post).await?;
+        view.subject(post).await
+    }
+
+    /// The same of a post whose author somebody claims to know.
+    async fn referred(&self, actor: AccountId, post: PostRef) -> Result<(PostRef, Arc<Post>)> {
+        let (mut view, found) = self.deciding(actor, post.id).await?;
+        if found == post { view.subject(post).await } else { Err(no_post(post.id)) }
+    }
+
+    async fn deciding(&self, actor: AccountId, post: PostId) -> Result<(View<'_>, PostRef)> {
+        View::deciding(&self.context, self.filter.as_deref(), actor, post).await
     }
 
     /// A post as it is stored, and who told it.
@@ -189,7 +201,8 @@ impl Engine {
             let entry = draw();
             let entries: Vec<functions::Mark> = tails.iter().map(|_| draw()).collect();
             let left = entries.iter().zip(&tails).map(|(id, (letter, rest))| (*id, *letter, rest.clone()));
-            let noted = self.noted_repost(author, draft)?;
+            let noted =
+                self.noted_repost(author, draft.repost_of.filter(|_| draft.is_plain_repost())).await?;
             let publish = self.command(author, draft, &stored, entry, left.collect())?;
             let publish = Publish { repost: noted.as_ref().map(|(_, at)| at.clone()), ..publish };
             let bucket = context.bucket(author);
@@ -217,6 +230,7 @@ impl Engine {
                     Ok((Published { id, is_repeat: false, delivery }, epoch))
                 }
                 functions::Published::Again(id) => Ok((self.repeat_of(PostId::from_u64(id)?).await?, epoch)),
+                functions::Published::Stamp => continue,
                 functions::Published::Tree(tree) => {
                     if let Some((piece, _)) = noted {
                         context.sets().piece_heirs(&piece, &tree)?;
@@ -238,23 +252,21 @@ impl Engine {
                 functions::Published::JournalFull => Err(fanout::journal_full(context)),
             };
         }
-        Err(lost
-            .unwrap_or_else(|| Error::unavailable("what the author has reposted was split again and again")))
+        Err(lost.unwrap_or_else(|| changed_always(author)))
     }
 
-    /// Where it is noted that an account reposts something, of a plain repost.
-    fn noted_repost(&self, author: AccountId, draft: &Draft) -> Result<Option<(PieceAt, RepostAt)>> {
-        match draft.repost_of.filter(|_| draft.is_plain_repost()) {
-            Some(original) => self.repost_at(author, original).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn repost_at(&self, author: AccountId, original: PostRef) -> Result<(PieceAt, RepostAt)> {
+    /// Where it is noted that an account has reposted something, of a plain repost; and the ties stamp as of now.
+    async fn noted_repost(
+        &self,
+        author: AccountId,
+        original: Option<PostRef>,
+    ) -> Result<Option<(PieceAt, RepostAt)>> {
+        let Some(original) = original else { return Ok(None) };
+        let (seen, _) = graph::ties_stamp(&self.context, author).await?;
         let piece = self.context.reposts(author)?.piece_of(&original);
         let keys = self.context.sets().piece_keys(&piece);
         let leaf = piece.leaf();
-        Ok((piece, RepostAt { keys, leaf, original, stamp: draw() }))
+        Ok(Some((piece, RepostAt { keys, leaf, original, seen, stamp: draw() })))
     }
 
     fn command<'a>(
@@ -321,7 +333,7 @@ impl Engine {
         Ok(fanout::accept(context, entry))
     }
 
-    /// Changes what a post says; never who may see it. Only its author may, and only while it may post.
+    /// Changes what a post says; never who may see it, but that those whom a post for followers mentions may. Only its author may, and only while it may post.
     pub async fn edit(&self, author: AccountId, id: PostId, edit: &Edit) -> Result<()> {
         let context = &self.context;
         let buckets = context.keys().buckets();
@@ -357,7 +369,9 @@ impl Engine {
                 PostChanged::Foreign => return Err(no_post(id)),
                 // Somebody else has edited it, or our own first sending has: edited again, it says the same.
                 PostChanged::Revision => {}
-                PostChanged::Tree(_) => return Err(Error::internal("an edit changes no set")),
+                PostChanged::Stamp | PostChanged::Tree(_) => {
+                    return Err(Error::internal("an edit changes no set"));
+                }
             }
         }
         Err(edited_always(id))
@@ -391,7 +405,7 @@ impl Engine {
             let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
             let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
             let left = Left { journal_most: context.settings.journal_max, entries: &values };
-            let noted = post.passes_on().map(|original| self.repost_at(author, original)).transpose()?;
+            let noted = self.noted_repost(author, post.passes_on()).await?;
             let repost = noted.as_ref().map(|(_, at)| (at, id.place(buckets)));
             let command =
                 functions::post_delete(&of, (author, id.get()), post.header().revision, repost, &left);
@@ -410,8 +424,8 @@ impl Engine {
                     return self.acknowledged(epoch).await;
                 }
                 (PostChanged::Foreign, _) => return Err(no_post(id)),
-                // Edited since: it may be on other lists by now.
-                (PostChanged::Revision, _) => {}
+                // Edited since: it may be on other lists by now. Or its author has tied something else meanwhile.
+                (PostChanged::Revision | PostChanged::Stamp, _) => {}
                 (PostChanged::JournalFull, _) => return Err(fanout::journal_full(context)),
                 (PostChanged::Tree(tree), Some((piece, _))) => {
                     drop(context.sets().piece_heirs(&piece, &tree)?)
@@ -451,5 +465,6 @@ fn may_not_post(author: AccountId, state: u8) -> Error {
 }
 
 fn edited_always(id: PostId) -> Error {
-    Error::new(ErrorKind::Conflict, format!("post {id} is edited by others all the time; try again"))
+    let text = format!("post {id} or its author is changed by others all the time; try again");
+    Error::new(ErrorKind::Conflict, text)
 }

@@ -23,6 +23,8 @@ pub(super) enum Form {
     /// Requests made, approved, waiting.
     Requests(AccountId, u8),
     Token(AccountId),
+    /// Of a report about that account.
+    ReportToken(AccountId),
     Claim(Claim),
     Credentials(AccountId),
     Profile(AccountId),
@@ -94,6 +96,10 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<For
         b'o' => account(name).map(Form::Outbox),
         b'r' | b'u' | b'l' => account(name).map(|id| Form::Requests(id, letter)),
         b'k' => name.split_first_chunk::<8>().and_then(|(id, _)| account(id.as_slice())).map(Form::Token),
+        b'K' => name.split_first_chunk::<8>().and_then(|(target, rest)| {
+            rest.first_chunk::<8>().and_then(|id| AccountId::from_bytes(id).ok())?;
+            account(target.as_slice()).map(Form::ReportToken)
+        }),
         b'n' => {
             Claim::from_bytes(name).filter(|claim| keys.bucket_of_claim(claim) == bucket).map(Form::Claim)
         }
@@ -175,6 +181,7 @@ mod tests {
             (keys.outbox(account), Form::Outbox(account)),
             (keys.waiting(account), Form::Requests(account, b'l')),
             (keys.token(account, "form"), Form::Token(account)),
+            (keys.report_token(account, AccountId::new(5).unwrap(), "form"), Form::ReportToken(account)),
             (keys.claim(&claim), Form::Claim(claim)),
             (keys.credentials(account), Form::Credentials(account)),
             (keys.profile(account), Form::Profile(account)),

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::functions;
 use crate::ids::{AccountId, PostId};
+use crate::profile::Profile;
 
 /// Accounts of a bucket's days looked at in one go.
 const DAYS_AT_ONCE: u32 = 500;
@@ -20,7 +21,8 @@ pub(super) async fn key(context: &Context, key: &[u8]) -> Result<Seen> {
     let slot = crate::keys::slot_of_key(key);
     let exists = || context.router().call(Request::read(slot, Command::new("EXISTS").arg(key)));
     match form_of(context.keys(), key) {
-        Form::Token(account) => token(context, account, key).await,
+        Form::Token(account) => token(context, account, key, true).await,
+        Form::ReportToken(account) => token(context, account, key, false).await,
         Form::Unknown if exists().await?.int()? == 1 => {
             let kind = FindingKind::KeyUnknown;
             Ok(Seen::of(vec![Deviation::Key { kind, key: key.into(), owner: None, detail: Vec::new() }]))
@@ -32,10 +34,17 @@ pub(super) async fn key(context: &Context, key: &[u8]) -> Result<Seen> {
             }
             Ok(Seen::default())
         }
-        Form::Marks(account)
-        | Form::Profile(account)
-        | Form::Outbox(account)
-        | Form::Requests(account, _) => orphan(context, account, key).await,
+        Form::Marks(account) | Form::Outbox(account) | Form::Requests(account, _) => {
+            orphan(context, account, key).await
+        }
+        Form::Profile(account) => {
+            let seen = orphan(context, account, key).await?;
+            if seen.deviations.is_empty() {
+                // Whether it can be read; pages show an empty one instead.
+                drop(Profile::parse(&context.router().call(context.profile_request(account)).await?)?);
+            }
+            Ok(seen)
+        }
         Form::Set(set) => match super::key::owner_of(&set.name) {
             Some((owner, _)) => orphan(context, owner, key).await,
             None => Ok(Seen::default()),
@@ -61,8 +70,9 @@ async fn has_day(context: &Context, account: AccountId) -> Result<bool> {
     Ok(!context.router().call(Request::read(context.slot(account), days)).await?.is_nil())
 }
 
-/// Looks at a token: whether it ends, and whether the post that it names is or was there.
-async fn token(context: &Context, account: AccountId, key: &[u8]) -> Result<Seen> {
+/// Looks at a token: whether it ends, and, if it is a post's, whether the one that it names is or was there. Of reports the
+/// oldest go without a trace.
+async fn token(context: &Context, account: AccountId, key: &[u8], is_of_post: bool) -> Result<Seen> {
     let slot = context.slot(account);
     let mut batch = Batch::new();
     let commands = [Command::new("GET").arg(key), Command::new("PTTL").arg(key)];
@@ -76,6 +86,9 @@ async fn token(context: &Context, account: AccountId, key: &[u8]) -> Result<Seen
     let mut found = Vec::new();
     if ttl == -1 {
         found.push(of(FindingKind::TokenEndless, Vec::new()));
+    }
+    if !is_of_post {
+        return Ok(Seen::of(found));
     }
     let id = value.bytes()?.try_into().ok().map(u64::from_be_bytes).and_then(|id| PostId::from_u64(id).ok());
     let is_named = match id {

@@ -88,7 +88,7 @@ impl Unit {
             Form::Guard(set) => Self::Guard(set),
             Form::Claim(claim) => Self::Claim(claim),
             Form::Credentials(account) => Self::Credentials(account),
-            Form::Profile(_) | Form::Token(_) | Form::Unknown => Self::Key(key),
+            Form::Profile(_) | Form::Token(_) | Form::ReportToken(_) | Form::Unknown => Self::Key(key),
         })
     }
 }

@@ -200,7 +200,7 @@ impl GraphChange {
     }
 }
 
-fn or_empty(mark: Option<&Mark>) -> &[u8] {
+pub(super) fn or_empty(mark: Option<&Mark>) -> &[u8] {
     mark.map_or(&[], |mark| mark.as_slice())
 }
 
@@ -301,15 +301,9 @@ fn id(reply: &Reply) -> Result<u64> {
 }
 
 /// An author's mode and newest posts, down to a floor.
-pub(crate) fn author_look(
-    record: Vec<u8>,
-    outbox: Vec<u8>,
-    followers: Vec<u8>,
-    floor: Option<u64>,
-    most: u32,
-) -> Command {
+pub(crate) fn author_look(record: Vec<u8>, outbox: Vec<u8>, floor: Option<u64>, most: u32) -> Command {
     let floor = floor.map(u64::to_be_bytes);
-    fcall_ro("author_look", &[record, outbox, followers]).arg(or_empty(floor.as_ref())).arg(most)
+    fcall_ro("author_look", &[record, outbox]).arg(or_empty(floor.as_ref())).arg(most)
 }
 
 /// What is seen of an author.
@@ -328,7 +322,7 @@ impl AuthorSeen {
     }
 
     fn of(reply: &[Reply]) -> Result<Self> {
-        let [mode, _layout, reach, ids @ ..] = reply else {
+        let [mode, reach, ids @ ..] = reply else {
             return Err(unexpected("author_look", reply));
         };
         let mode = mode.bytes()?.first().copied().unwrap_or(b'P');
@@ -359,14 +353,30 @@ impl Join {
         super::sets::push_score(&mut command, self.since);
         command.arg(&self.reader.to_bytes())
     }
+}
 
-    /// `None`: it is not that simple, and nothing was done.
-    pub(crate) fn parse(reply: Reply) -> Result<Option<AuthorSeen>> {
+/// What became of a [`Join`].
+#[derive(Debug)]
+pub(crate) enum Joined {
+    /// The edge is there, and this was seen after that.
+    Seen(AuthorSeen),
+    /// Our copy of the tree is old.
+    Tree(Vec<u8>),
+    /// The piece must be split.
+    PieceFull,
+    /// It is not that simple.
+    Apart,
+}
+
+impl Joined {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
-        match reply.as_slice() {
-            [word] if word.bytes()? == b"apart" => Ok(None),
-            seen => AuthorSeen::of(seen).map(Some),
-        }
+        Ok(match reply.as_slice() {
+            [word] if word.bytes()? == b"apart" => Self::Apart,
+            [word] if word.bytes()? == b"full" => Self::PieceFull,
+            [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
+            seen => Self::Seen(AuthorSeen::of(seen)?),
+        })
     }
 }
 

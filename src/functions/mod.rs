@@ -18,9 +18,9 @@ mod sets;
 mod ties;
 
 pub(crate) use accounts::{
-    AuthorSeen, Changed, Compared, Edge, EdgeOp, GraphChange, Join, Look, Mark, PairLook, Settle, Settled,
-    account_bury, account_create, account_delete, account_read, account_set, account_set_noted, approve,
-    author_look, field_drop, mark, maybe_mark,
+    AuthorSeen, Changed, Compared, Edge, EdgeOp, GraphChange, Join, Joined, Look, Mark, PairLook, Settle,
+    Settled, account_bury, account_create, account_delete, account_read, account_set, account_set_noted,
+    approve, author_look, field_drop, mark, maybe_mark,
 };
 pub use clock::Clock;
 pub(crate) use followers::{followers_counted, followers_note};
@@ -45,7 +45,7 @@ pub(crate) use registration::{
 pub(crate) use registration::{
     Holder, claim_holder, claim_take, claim_value, claims_void, parse_claim, parse_taken,
 };
-pub(crate) use reports::{report_add, report_ids, report_move};
+pub(crate) use reports::{ReportAdd, ReportAdded, report_ids, report_move};
 pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
 pub(crate) use sets::{count, guard_close, parse_count, set_split, string_drop};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};

@@ -1,6 +1,6 @@
 //! Posts and outboxes.
 
-use super::accounts::{Mark, mark};
+use super::accounts::{Mark, mark, or_empty};
 use super::homes::HomeFit;
 use super::sets::{leaf_args, push_score};
 use super::{fcall, fcall_ro, unexpected};
@@ -42,7 +42,8 @@ pub(crate) struct RepostAt {
     pub(crate) keys: [Vec<u8>; 2],
     pub(crate) leaf: Option<(u32, u32)>,
     pub(crate) original: PostRef,
-    /// The account's next ties stamp.
+    /// The account's ties stamp as it was seen, and the next one.
+    pub(crate) seen: Option<Mark>,
     pub(crate) stamp: Mark,
 }
 
@@ -50,10 +51,10 @@ impl RepostAt {
     /// What is reposted and where it is noted, as functions take it.
     fn args(repost: Option<&Self>, command: Command) -> Command {
         match repost {
-            Some(repost) => {
-                leaf_args(command.arg(&repost.original.to_bytes()), repost.leaf).arg(&repost.stamp)
-            }
-            None => leaf_args(command.arg(""), None).arg(""),
+            Some(repost) => leaf_args(command.arg(&repost.original.to_bytes()), repost.leaf)
+                .arg(or_empty(repost.seen.as_ref()))
+                .arg(&repost.stamp),
+            None => leaf_args(command.arg(""), None).arg("").arg(""),
         }
     }
 }
@@ -69,6 +70,8 @@ pub(crate) enum Published {
     },
     /// The token was used, or the author has reposted that: the post.
     Again(u64),
+    /// Of what the author has tied to posts: something has changed since the caller looked.
+    Stamp,
     /// Of what the author has reposted: our copy of the tree is old, the piece is full.
     Tree(Vec<u8>),
     PieceFull,
@@ -110,6 +113,7 @@ impl Published {
         Ok(match reply.as_slice() {
             [word] if word.bytes()? == b"gone" => Self::NoAccount,
             [word] if word.bytes()? == b"busy" => Self::JournalFull,
+            [word] if word.bytes()? == b"stamp" => Self::Stamp,
             [word] if word.bytes()? == b"full" => Self::PieceFull,
             [word] if word.bytes()? == b"limit" => Self::Limit,
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
@@ -164,7 +168,9 @@ pub(crate) enum PostChanged {
     JournalFull,
     /// The author's state forbids the edit.
     State(u8),
-    /// Of what the author has reposted: our copy of the tree is old. Of deletions only.
+    /// Of a repost that is deleted: what its author has tied to posts has changed since the caller looked.
+    Stamp,
+    /// The same: our copy of the tree of what its author has reposted is old.
     Tree(Vec<u8>),
 }
 
@@ -179,6 +185,7 @@ impl PostChanged {
                 b"foreign" => Ok(Self::Foreign),
                 b"revision" => Ok(Self::Revision),
                 b"busy" => Ok(Self::JournalFull),
+                b"stamp" => Ok(Self::Stamp),
                 _ => Err(unknown()),
             },
             [word, value] => match word.bytes()? {

@@ -1,21 +1,58 @@
 //! Reports.
 
-use super::{Mark, fcall, fcall_ro};
-use crate::cluster::Command;
+use super::{Mark, fcall, fcall_ro, mark, unexpected};
+use crate::cluster::{Command, Reply};
+use crate::error::Result;
 use crate::ids::AccountId;
 
-/// Somebody reports an account. `keys`: open, resolved ones, of each reporter; `most`: that are open, of one reporter.
-/// Answers as [`Compared`](super::Compared); a full journal stands for too many that are open, something else than was
-/// seen for too many of this reporter.
-pub(crate) fn report_add(
-    keys: &[Vec<u8>; 3],
-    most: [u32; 2],
-    id: u64,
-    reporter: AccountId,
-    value: &[u8],
-) -> Command {
-    let command = fcall("report_add", keys).arg(most[0]).arg(most[1]);
-    command.arg(&id.to_be_bytes()).arg(&reporter.to_bytes()).arg(value)
+/// Somebody reports an account.
+#[derive(Debug)]
+pub(crate) struct ReportAdd<'a> {
+    /// Open, resolved ones, of each reporter.
+    pub(crate) keys: [Vec<u8>; 3],
+    /// The token's key, and for how many milliseconds it is remembered.
+    pub(crate) token: Option<(Vec<u8>, u64)>,
+    /// That are open, of one reporter.
+    pub(crate) most: [u32; 2],
+    pub(crate) id: u64,
+    pub(crate) reporter: AccountId,
+    pub(crate) value: &'a [u8],
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReportAdded {
+    /// Its id; that of an earlier one with the same token, if there is one.
+    Is(u64),
+    /// Too many are open.
+    Full,
+    /// Too many of this reporter's are.
+    FullOfReporter,
+}
+
+impl ReportAdd<'_> {
+    pub(crate) fn command(self) -> Command {
+        let (token, ttl) = self.token.map_or((None, 0), |(key, ttl)| (Some(key), ttl.max(1)));
+        let keys: Vec<Vec<u8>> = self.keys.into_iter().chain(token).collect();
+        let command = fcall("report_add", &keys).arg(self.most[0]).arg(self.most[1]);
+        command.arg(&self.id.to_be_bytes()).arg(&self.reporter.to_bytes()).arg(self.value).arg(ttl)
+    }
+}
+
+impl ReportAdded {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        let reply = reply.into_array()?;
+        let unknown = || unexpected("report_add", &reply);
+        match reply.as_slice() {
+            [word, id] if word.bytes()? == b"ok" => Ok(Self::Is(u64::from_be_bytes(mark(id)?))),
+            [word] => match word.bytes()? {
+                b"busy" => Ok(Self::Full),
+                b"stamp" => Ok(Self::FullOfReporter),
+                _ => Err(unknown()),
+            },
+            _ => Err(unknown()),
+        }
+    }
 }
 
 /// A report is resolved, or opened again. `keys`: where it is, where it goes, of each reporter; `most`: of the resolved

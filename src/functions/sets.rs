@@ -16,6 +16,8 @@ pub(crate) struct SetAdd<'a> {
     /// Key and value of a guard that must hold.
     pub(crate) guard: Option<(Vec<u8>, &'a [u8])>,
     pub(crate) may_split: bool,
+    /// The record of the account whose followers they are: it tells how many.
+    pub(crate) record: Option<Vec<u8>>,
 }
 
 /// What became of a [`SetAdd`].
@@ -39,11 +41,14 @@ impl SetAdd<'_> {
             self.keys.push(key);
             value
         });
+        let counts = self.record.is_some();
+        self.keys.extend(self.record);
         let mut command = leaf_args(fcall("set_add", &self.keys), self.leaf)
             .arg(self.piece_limit)
             .arg(self.option)
             .arg(guard.unwrap_or_default())
-            .arg(if self.may_split { "1" } else { "" });
+            .arg(if self.may_split { "1" } else { "" })
+            .arg(if counts { "1" } else { "" });
         for (score, member) in pairs {
             push_score(&mut command, score);
             command.push(member);
@@ -81,6 +86,8 @@ pub(crate) struct SetRemove {
     pub(crate) keys: Vec<Vec<u8>>,
     /// Piece and depth; `None` for a small set.
     pub(crate) leaf: Option<(u32, u32)>,
+    /// The record of the account whose followers they are: it tells how many.
+    pub(crate) record: Option<Vec<u8>>,
 }
 
 /// What became of a [`SetRemove`].
@@ -92,8 +99,14 @@ pub(crate) enum Removed {
 
 impl SetRemove {
     /// Each member goes only if its score is below the one given, or always.
-    pub(crate) fn command<'m>(self, members: impl IntoIterator<Item = (Option<f64>, &'m [u8])>) -> Command {
+    pub(crate) fn command<'m>(
+        mut self,
+        members: impl IntoIterator<Item = (Option<f64>, &'m [u8])>,
+    ) -> Command {
+        let counts = self.record.is_some();
+        self.keys.extend(self.record);
         let mut command = leaf_args(fcall("set_remove", &self.keys), self.leaf);
+        command.push(if counts { "1" } else { "" });
         for (below, member) in members {
             match below {
                 Some(below) => push_score(&mut command, below),

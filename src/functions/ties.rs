@@ -1,6 +1,6 @@
 //! What an account likes and bookmarks.
 
-use super::accounts::Mark;
+use super::accounts::{Mark, or_empty};
 use super::sets::leaf_args;
 use super::{fcall, unexpected};
 use crate::cluster::{Command, Reply};
@@ -45,8 +45,7 @@ pub(crate) enum TieAnswer {
 
 impl TieSet {
     pub(crate) fn command(&self) -> Command {
-        let seen = self.seen.as_ref().map_or(&[][..], Mark::as_slice);
-        let command = fcall("tie_set", &self.keys).arg(seen).arg(&self.new_stamp);
+        let command = fcall("tie_set", &self.keys).arg(or_empty(self.seen.as_ref())).arg(&self.new_stamp);
         let command = leaf_args(command.arg(if self.on { "+" } else { "-" }), self.leaf)
             .arg(self.piece_limit)
             .arg(self.set_limit)

@@ -5,17 +5,19 @@ use crate::account::Mode;
 use crate::cluster::{Batch, Request, Touched};
 use crate::context::{Context, draw};
 use crate::error::{Error, Result};
-use crate::functions::{self, AuthorSeen, Join, Look, Mark, PairLook, Settle, Settled};
+use crate::functions::{self, AuthorSeen, Join, Joined, Look, Mark, PairLook, Settle, Settled};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::rules;
-use crate::sharded::SortedSet;
+use crate::sharded::{PieceAt, SortedSet};
 use crate::timeline::ReaderState;
 
 /// Ids that a completion reads of an outbox.
 const IDS_MAX: u32 = 128;
 /// What `author_look` gives as the mode of an account that is deleted, or being deleted.
 const AUTHOR_GONE: u8 = b'X';
+/// Tries to do an author's side at once: its tree is learned, a full piece is split, and once more for who was faster.
+const JOINS_MAX: usize = 3;
 /// Rounds in which a tree that has grown is followed.
 const ROUNDS_MAX: usize = 16;
 
@@ -94,13 +96,8 @@ pub(crate) async fn complete(
     let followers = context.followers(author)?;
     let keys = context.keys();
     let deepest = follows.iter().filter_map(|follow| follow.floor).min();
-    let command = functions::author_look(
-        keys.account(author),
-        keys.outbox(author),
-        followers.root_key(),
-        deepest,
-        rules::size(IDS_MAX, 4),
-    );
+    let command =
+        functions::author_look(keys.account(author), keys.outbox(author), deepest, rules::size(IDS_MAX, 4));
     let ask = || context.router().ask(Request::read(context.slot(author), command.clone()));
     let early = if rules::holds("edge_first") { None } else { Some(ask().await?) };
     let writes = !(have_edges && followers.is_known_spread());
@@ -131,13 +128,32 @@ pub(crate) async fn complete_at_once(
     touched: &mut Touched,
 ) -> Result<Option<Completed>> {
     let followers = context.followers(author)?;
-    if followers.is_known_spread() {
-        return Ok(None);
+    for _ in 0..JOINS_MAX {
+        if followers.is_known_spread() {
+            return Ok(None);
+        }
+        let piece = followers.piece_of(&follow.reader);
+        let command = join(context, author, follow, &piece)?.command();
+        let answer = context.router().ask(Request::write(context.slot(author), command)).await?;
+        touched.add(&answer);
+        match Joined::parse(answer.ok()?)? {
+            Joined::Seen(seen) => {
+                let last = Last { followers: &followers, may_drop, writes: true, entry: Some(entry) };
+                let follows = std::slice::from_ref(follow);
+                return take_away(context, author, follows, &seen, &last, touched).await.map(Some);
+            }
+            Joined::Tree(tree) => drop(context.sets().piece_heirs(&piece, &tree)?),
+            Joined::PieceFull => context.sets().split_piece(&piece).await?,
+            Joined::Apart => return Ok(None),
+        }
     }
+    Ok(None)
+}
+
+fn join(context: &Context, author: AccountId, follow: &Follow, piece: &PieceAt) -> Result<Join> {
     let (keys, sets) = (context.keys(), context.sets());
-    let piece = followers.piece_of(&follow.reader);
-    let [set, place] = sets.piece_keys(&piece);
-    let join = Join {
+    let [set, place] = sets.piece_keys(piece);
+    Ok(Join {
         keys: [
             keys.account(author),
             keys.outbox(author),
@@ -154,12 +170,7 @@ pub(crate) async fn complete_at_once(
         spread_at: sets.spread_at(),
         reader: follow.reader,
         since: follow.since,
-    };
-    let answer = context.router().ask(Request::write(context.slot(author), join.command())).await?;
-    touched.add(&answer);
-    let Some(seen) = Join::parse(answer.ok()?)? else { return Ok(None) };
-    let last = Last { followers: &followers, may_drop, writes: true, entry: Some(entry) };
-    take_away(context, author, std::slice::from_ref(follow), &seen, &last, touched).await.map(Some)
+    })
 }
 
 /// What the last step of a completion needs to know.

@@ -33,8 +33,6 @@ pub(crate) use reference::{list_references, settle_reference, unlist};
 pub use relations::Relationship;
 pub(crate) use relations::relationships;
 pub(crate) use request::{approve, reject, requests_made, unlock, waiting};
-pub(crate) use tie::{
-    Tie, kept_of, life_of, renew_ties, set_tie, settle_tie, ties_stamp, untie_gone, untie_if_gone,
-};
+pub(crate) use tie::{Tie, kept_of, renew_ties, set_tie, settle_tie, ties_stamp, untie_gone, untie_if_gone};
 pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, toggle, unfollow};

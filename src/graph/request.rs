@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 
-use super::change::graph_stamp;
+use super::change::{apply, graph_stamp};
 use super::pair::settle_pair;
-use super::toggles::{requested, unfollow_intent};
+use super::toggles::{nothing_left, requested, unfollow_intent};
 use crate::account::Account;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::{Context, no_account};
@@ -80,6 +80,8 @@ pub(crate) async fn approve(
 ) -> Result<Epoch> {
     let keys = context.keys();
     let task = Task::Pair { reader: requester, author: account, may_drop: true };
+    // First: what turned the request down before must not run after this.
+    apply(context, requester, || Box::pin(async { Ok(nothing_left()) })).await?;
     let mut lost = None;
     for _ in 0..TRIES_MAX {
         let _place = reserve(context, 1)?;
@@ -160,7 +162,7 @@ pub(crate) async fn reject(
     requester: AccountId,
 ) -> Result<Epoch> {
     let _place = reserve(context, 1)?;
-    super::change::apply(context, requester, || {
+    apply(context, requester, || {
         Box::pin(async {
             if requested(context, requester, account).await?.is_none() {
                 return Ok(None);

@@ -126,7 +126,7 @@ pub(crate) async fn untie_gone(
     id: PostId,
     what: Tie,
 ) -> Result<Epoch> {
-    let mut epoch = life_of(context, account).await?;
+    let mut epoch = renew_ties(context, account).await?;
     for post in kept_of(&what.set(context, account)?, id).await? {
         epoch = set_tie(context, account, post, what, false).await?;
     }
@@ -168,12 +168,6 @@ pub(crate) async fn untie_if_gone(
     Ok(())
 }
 
-/// The life of the server that an account is on. Asked before one looks for something that isn't there: if this life
-/// lasts, then so does that nothing was found.
-pub(crate) async fn life_of(context: &Context, account: AccountId) -> Result<Epoch> {
-    Ok(ties_stamp(context, account).await?.1)
-}
-
 /// An account's ties stamp, and who told it; `None`: it has never liked or bookmarked.
 pub(crate) async fn ties_stamp(context: &Context, account: AccountId) -> Result<(Option<Mark>, Epoch)> {
     let command = Command::new("HGET").arg(&context.keys().account(account)).arg("i");
@@ -183,15 +177,24 @@ pub(crate) async fn ties_stamp(context: &Context, account: AccountId) -> Result<
     Ok((if stamp.is_nil() { None } else { Some(mark(&stamp)?) }, epoch))
 }
 
-/// Renews an account's ties stamp, so that nobody goes on with what it remembers.
-pub(crate) async fn renew_ties(context: &Context, account: AccountId) -> Result<()> {
+/// Renews an account's ties stamp, so that nobody goes on with what it remembers, and a copy of a change that lies in a
+/// frozen server's socket is void. Who then looks for something and finds nothing may say so: if what was acknowledged
+/// here lasts, then so does that.
+pub(crate) async fn renew_ties(context: &Context, account: AccountId) -> Result<Epoch> {
+    if !rules::holds("absence_renews") {
+        return Ok(ties_stamp(context, account).await?.1);
+    }
     let mut lost = None;
     for _ in 0..TRIES_MAX {
         let stamp = [("i", draw().to_vec())];
         let command = functions::account_set(context.keys().account(account), None, stamp);
         match context.once(context.slot(account), command).await {
             Err(e) if e.kind() == ErrorKind::Unknown => lost = Some(e),
-            answer => return answer?.ok().map(drop),
+            answer => {
+                let answer = answer?;
+                let epoch = answer.epoch.clone();
+                return answer.ok().map(|_| epoch);
+            }
         }
     }
     Err(lost.unwrap_or_else(|| changed_always(account)))

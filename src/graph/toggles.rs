@@ -45,7 +45,7 @@ impl Toggle {
 
 /// Of somebody who wants what is so already. It renews the stamps all the same: who has looked before and wants the
 /// opposite looks again, and a copy of such a change that lies in a frozen server's socket is void.
-fn nothing_left() -> Option<Intent> {
+pub(super) fn nothing_left() -> Option<Intent> {
     rules::holds("nothing_renews").then(Intent::default)
 }
 
@@ -132,7 +132,7 @@ pub(crate) async fn follow(
             }
             is_requested.store(true, Ordering::Relaxed);
             if requested(context, reader, author).await?.is_some() {
-                return Ok(None);
+                return Ok(nothing_left());
             }
             has_room(context, author).await?;
             Ok(Some(Intent {

@@ -15,7 +15,7 @@ use crate::post::layout::{FLAG_HIDDEN, FLAG_SENSITIVE_SAID, HEADER_LEN};
 
 pub use reports::{
     NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, Report,
-    ReportCategory, ReportId, ReportQuery,
+    ReportCategory, ReportId, ReportList, ReportQuery,
 };
 pub(crate) use reports::{add, list, resolve};
 

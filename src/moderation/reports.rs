@@ -9,8 +9,9 @@ use crate::account::AccountState;
 use crate::cluster::{Answer, Command, Epoch, Reply, Request};
 use crate::context::{Context, draw, post_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Compared, Mark};
+use crate::functions::{self, Compared, Mark, ReportAdd, ReportAdded};
 use crate::ids::{AccountId, PostId};
+use crate::post::TOKEN_LEN_MAX;
 
 /// Posts that a report names.
 pub const REPORT_POSTS_MAX: usize = 100;
@@ -22,6 +23,8 @@ pub const REPORTS_OPEN_MAX: u32 = 500;
 pub const REPORTS_OPEN_OF_ONE_MAX: u32 = 10;
 /// Reports on a page.
 const PAGE_MAX: usize = 100;
+/// Rounds of one page, where those that were looked at are about others, or not there any more.
+const ROUNDS_MAX: usize = 4;
 
 /// A report's id: it says when it came, and which bucket the account that it is about lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +83,9 @@ pub struct NewReport {
     pub category: ReportCategory,
     /// What the reporter says.
     pub comment: String,
+    /// Makes it safe to send it again, 1 to 64 bytes: with the same token, reporter and target it is the same report, for
+    /// as long as the setting `token_ttl` says. `None`: it is another one.
+    pub token: Option<String>,
 }
 
 /// A report, as it is stored.
@@ -87,7 +93,7 @@ pub struct NewReport {
 pub struct Report {
     /// Its id.
     pub id: ReportId,
-    /// What was reported.
+    /// What was reported, without its token.
     pub report: NewReport,
     /// The moderator who resolved it; `None`: it is open.
     pub resolved_by: Option<AccountId>,
@@ -101,10 +107,19 @@ pub struct ReportQuery {
     pub resolved: bool,
     /// Only about this account.
     pub target: Option<AccountId>,
-    /// Only those that came before this one: the last of the page before.
+    /// Only those that came before this one: [`ReportList::older`] of the page before.
     pub before: Option<ReportId>,
     /// At most so many, up to 100; `None`: 20.
     pub limit: Option<usize>,
+}
+
+/// A page of reports, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReportList {
+    /// The reports. A page that met a bound may be short, or empty, though there are older ones.
+    pub reports: Vec<Report>,
+    /// What is older goes on there, with [`ReportQuery::before`]; `None`: that was all.
+    pub older: Option<ReportId>,
 }
 
 /// As stored, behind the random bytes.
@@ -133,6 +148,10 @@ impl NewReport {
         }
         if self.reporter == self.target {
             return Err(Error::invalid(format!("account {} cannot report itself", self.target)));
+        }
+        if let Some(token) = self.token.as_ref().filter(|token| !(1..=TOKEN_LEN_MAX).contains(&token.len())) {
+            let text = format!("token: {} bytes, allowed are 1 to {TOKEN_LEN_MAX}", token.len());
+            return Err(Error::invalid(text));
         }
         Ok(())
     }
@@ -164,15 +183,20 @@ impl Report {
             posts: stored.posts.into_iter().map(PostId::from_u64).collect::<Result<_>>()?,
             category: stored.category,
             comment: stored.comment,
+            token: None,
         };
         let resolved_by = stored.resolved_by.map(AccountId::new).transpose()?;
         Ok(Self { id, report, resolved_by, stamp: *stamp })
     }
 }
 
-/// Stores a report.
+/// Stores a report, if there is none with its token yet.
 pub(crate) async fn add(context: &Context, report: &NewReport) -> Result<(ReportId, Epoch)> {
     report.check()?;
+    // A repeat doesn't depend on what follows: posts may have gone meanwhile, and who reports is perhaps suspended.
+    if let Some(before) = added_before(context, report).await? {
+        return Ok(before);
+    }
     let reporter = context.existing(report.reporter).await?;
     if reporter.state == AccountState::Suspended {
         return Err(Error::invalid(format!("account {} is suspended: it cannot report", report.reporter)));
@@ -181,18 +205,23 @@ pub(crate) async fn add(context: &Context, report: &NewReport) -> Result<(Report
     only_of_target(context, report).await?;
     let bucket = context.bucket(report.target);
     let ids = context.store.clock().post_ids(bucket, 1).await?;
-    let id = ids.first().copied().map(ReportId).ok_or_else(|| Error::internal("the clock gave no id"))?;
+    let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;
     let keys = context.keys();
-    let of = [keys.reports(bucket, false), keys.reports(bucket, true), keys.reporters(bucket)];
-    let value = report.stored(&draw(), None)?;
-    // Sent twice it is the same: the id says so.
-    let most = [REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX];
-    let command = functions::report_add(&of, most, id.get(), report.reporter, &value);
-    let answer = context.router().ask(Request::write(context.slot(report.target), command)).await?;
+    let ttl = u64::try_from(context.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
+    let add = ReportAdd {
+        keys: [keys.reports(bucket, false), keys.reports(bucket, true), keys.reporters(bucket)],
+        token: token_key(context, report).map(|key| (key, ttl)),
+        most: [REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX],
+        id: id.get(),
+        reporter: report.reporter,
+        value: &report.stored(&draw(), None)?,
+    };
+    // Sent twice it is the same: the id says so, for as long as the report is there; the token longer.
+    let answer = context.router().ask(Request::write(context.slot(report.target), add.command())).await?;
     let epoch = answer.epoch.clone();
-    match Compared::parse(answer.ok()?)? {
-        Compared::Done => Ok((id, epoch)),
-        Compared::Changed => {
+    match ReportAdded::parse(answer.ok()?)? {
+        ReportAdded::Is(id) => Ok((ReportId::from_u64(id)?, epoch)),
+        ReportAdded::FullOfReporter => {
             let text = format!(
                 "{REPORTS_OPEN_OF_ONE_MAX} reports of account {} are open there already; report again once some are \
                  resolved",
@@ -200,11 +229,26 @@ pub(crate) async fn add(context: &Context, report: &NewReport) -> Result<(Report
             );
             Err(Error::new(ErrorKind::Conflict, text))
         }
-        _ => {
+        ReportAdded::Full => {
             let text = format!("{REPORTS_OPEN_MAX} reports of that bucket are open; resolve some");
             Err(Error::new(ErrorKind::Overloaded, text))
         }
     }
+}
+
+fn token_key(context: &Context, report: &NewReport) -> Option<Vec<u8>> {
+    let token = report.token.as_deref()?;
+    Some(context.keys().report_token(report.target, report.reporter, token))
+}
+
+/// The report that was made with this one's token, if it has one, and who told it.
+async fn added_before(context: &Context, report: &NewReport) -> Result<Option<(ReportId, Epoch)>> {
+    let Some(token) = token_key(context, report) else { return Ok(None) };
+    let command = Command::new("GET").arg(&token);
+    let answer = context.router().ask(Request::read(context.slot(report.target), command)).await?;
+    let epoch = answer.epoch.clone();
+    let id = functions::maybe_mark(&answer.ok()?)?;
+    id.map(|id| Ok((ReportId::from_u64(u64::from_be_bytes(id))?, epoch))).transpose()
 }
 
 /// What is reported is the target's: moderators go by the report. What is gone meanwhile is gone.
@@ -226,21 +270,58 @@ fn get_request(context: &Context, id: ReportId, resolved: bool) -> Request {
     Request::read(buckets.slot(bucket), command)
 }
 
-/// Lists reports, newest first: one trip for their ids, one for themselves.
-pub(crate) async fn list(context: &Context, query: &ReportQuery) -> Result<Vec<Report>> {
+/// Lists reports, newest first. A round takes two trips, one for their ids, one for themselves, and is nearly always the
+/// only one.
+pub(crate) async fn list(context: &Context, query: &ReportQuery) -> Result<ReportList> {
     let limit = query.limit.unwrap_or(20);
     if limit == 0 || limit > PAGE_MAX {
         return Err(Error::invalid(format!("a page of {limit} reports: from 1 to {PAGE_MAX}")));
     }
-    let (keys, buckets) = (context.keys(), context.keys().buckets());
-    let below = query.before.map(ReportId::get);
-    let mut asked: Vec<_> = buckets.all().collect();
     // Of one account it isn't known which ones of its bucket these are.
     let most = if query.target.is_some() { REPORTS_OPEN_MAX as usize } else { limit };
-    asked.retain(|bucket| query.target.is_none_or(|target| context.bucket(target) == *bucket));
-    let ids = asked.iter().map(|bucket| {
-        let command = functions::report_ids(keys.reports(*bucket, query.resolved), below, most);
-        Request::read(buckets.slot(*bucket), command)
+    let mut list = ReportList { reports: Vec::with_capacity(limit), older: query.before };
+    for _ in 0..ROUNDS_MAX {
+        let ids = newest_below(context, query, list.older, most).await?;
+        let is_all = ids.len() < most;
+        let gets = ids.iter().map(|id| get_request(context, *id, query.resolved)).collect();
+        for (id, answer) in ids.into_iter().zip(context.run_all(gets).await?.into_iter().map(Answer::ok)) {
+            let stored: Reply = answer?;
+            if list.reports.len() == limit {
+                return Ok(list);
+            }
+            list.older = Some(id);
+            // Resolved, or opened again, between the two trips.
+            if stored.is_nil() {
+                continue;
+            }
+            let report = Report::parse(id, stored.bytes()?)?;
+            if query.target.is_none_or(|target| report.report.target == target) {
+                list.reports.push(report);
+            }
+        }
+        if is_all {
+            return Ok(ReportList { older: None, ..list });
+        }
+        if list.reports.len() == limit {
+            break;
+        }
+    }
+    Ok(list)
+}
+
+/// The ids of so many reports below one, newest first.
+async fn newest_below(
+    context: &Context,
+    query: &ReportQuery,
+    below: Option<ReportId>,
+    most: usize,
+) -> Result<Vec<ReportId>> {
+    let (keys, buckets) = (context.keys(), context.keys().buckets());
+    let asked = buckets.all().filter(|b| query.target.is_none_or(|target| context.bucket(target) == *b));
+    let ids = asked.map(|bucket| {
+        let command =
+            functions::report_ids(keys.reports(bucket, query.resolved), below.map(ReportId::get), most);
+        Request::read(buckets.slot(bucket), command)
     });
     let mut found = Vec::new();
     for answer in context.run_all(ids.collect()).await? {
@@ -250,20 +331,7 @@ pub(crate) async fn list(context: &Context, query: &ReportQuery) -> Result<Vec<R
     }
     found.sort_unstable_by(|a, b| b.cmp(a));
     found.truncate(most);
-    let gets = found.iter().map(|id| get_request(context, *id, query.resolved)).collect();
-    let mut reports = Vec::with_capacity(limit);
-    for (id, answer) in found.into_iter().zip(context.run_all(gets).await?.into_iter().map(Answer::ok)) {
-        let stored: Reply = answer?;
-        // Resolved, or opened again, between the two trips.
-        if stored.is_nil() {
-            continue;
-        }
-        let report = Report::parse(id, stored.bytes()?)?;
-        if query.target.is_none_or(|target| report.report.target == target) && reports.len() < limit {
-            reports.push(report);
-        }
-    }
-    Ok(reports)
+    Ok(found)
 }
 
 /// Resolves a report, or opens it again.
@@ -315,6 +383,7 @@ mod tests {
             posts: vec![PostId::from_u64(77).unwrap()],
             category: ReportCategory::Legal,
             comment: "look at this".into(),
+            token: None,
         };
         let of = ReportId::from_u64(7).unwrap();
         for by in [None, Some(id(3))] {
@@ -325,6 +394,9 @@ mod tests {
         assert_eq!(Report::parse(of, later).unwrap().report.category, ReportCategory::Other);
         assert!(Report::parse(of, b"1").is_err() && Report::parse(of, b"12345678{}").is_err());
         assert!(NewReport { target: id(1), ..report.clone() }.check().is_err());
+        for token in [String::new(), "t".repeat(TOKEN_LEN_MAX + 1)] {
+            assert!(NewReport { token: Some(token), ..report.clone() }.check().is_err());
+        }
         assert!(NewReport { comment: "x".repeat(REPORT_COMMENT_CHARS_MAX + 1), ..report }.check().is_err());
     }
 }

@@ -12,7 +12,7 @@ pub enum Visibility {
     Public,
     /// Everybody who has the link, and followers' home timelines.
     Unlisted,
-    /// Followers only.
+    /// Followers, and whom it mentions.
     Followers,
     /// Only the accounts that it names.
     Direct,

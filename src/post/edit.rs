@@ -20,7 +20,8 @@ pub struct Edit {
     pub sensitive: Option<bool>,
     /// Another language; `Some(None)` takes it away.
     pub language: Option<Option<String>>,
-    /// Other mentions. Those of a direct post don't change who reads it.
+    /// Other mentions. Those of a direct post don't change who reads it; whom a post for followers mentions may read it from then
+    /// on, and whom it no longer mentions may not.
     pub mentions: Option<Vec<AccountId>>,
     /// Other hashtags.
     pub hashtags: Option<Vec<String>>,

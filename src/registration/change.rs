@@ -1,13 +1,15 @@
 //! Changing what was registered: login, e-mail address, password, profile.
 
+use futures::future::try_join;
+
 use super::attempt::{Attempt, Dies, Step, credentials, is_done, refusal};
-use super::profile::{Profile, ProfileUpdate};
 use super::{Registration, claims, names, passwords};
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::{Command, Touched};
 use crate::context::{changed_always, draw};
 use crate::error::{ErrorKind, Result};
 use crate::functions::{self, Compared, FieldValue};
 use crate::ids::{AccountId, Claim};
+use crate::profile::{Profile, ProfileUpdate};
 
 /// Tries of one change between others of the same account.
 const TRIES_MAX: usize = 16;
@@ -102,15 +104,13 @@ impl Registration {
 
     /// What an account shows of itself; an empty profile if nothing was ever said.
     pub async fn profile(&self, account: AccountId) -> Result<Profile> {
-        self.context().existing(account).await?;
-        Ok(self.stored_profile(account).await?.1)
+        let (_, stored) = try_join(self.context().existing(account), self.stored_profile(account)).await?;
+        Ok(stored.1)
     }
 
     async fn stored_profile(&self, account: AccountId) -> Result<(Vec<u8>, Profile)> {
         let context = self.context();
-        let get = Command::new("GET").arg(&context.keys().profile(account));
-        let stored = context.router().call(Request::read(context.slot(account), get)).await?;
-        Profile::parse(if stored.is_nil() { &[] } else { stored.bytes()? })
+        Profile::parse(&context.router().call(context.profile_request(account)).await?)
     }
 
     /// Changes what an account shows of itself; any account has a profile.

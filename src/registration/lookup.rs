@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use futures::future::try_join;
+
 use super::{Registration, claims, names};
 use crate::account::Account;
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
@@ -10,8 +12,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::functions;
 use crate::ids::{AccountId, Claim};
 use crate::{meters, rules};
-
-use super::profile::Profile;
 
 /// Names looked up in one call.
 const NAMES_MAX: usize = 1_000;
@@ -38,38 +38,28 @@ impl fmt::Debug for Name {
     }
 }
 
-/// An account with what it shows of itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Person {
-    /// The account, with its login and its counts.
-    pub account: Account,
-    /// What it shows of itself.
-    pub profile: Profile,
-}
-
 /// An account, and by which of its claims it was found; without one: by its id.
 type Candidate = (AccountId, Option<Claim>);
 
 impl Registration {
-    /// Looks people up, up to a thousand at once: one trip by ids, two by names. `None`: there is nobody of that name, or
-    /// what was given is none.
-    pub async fn find(&self, names: &[Name]) -> Result<Vec<Option<Person>>> {
+    /// Looks people up with their profiles, up to a thousand at once: one trip by ids, two by names. `None`: there is
+    /// nobody of that name, or what was given is none.
+    pub async fn find(&self, names: &[Name]) -> Result<Vec<Option<Account>>> {
         if names.len() > NAMES_MAX {
             return Err(Error::invalid(format!("{} names at once, at most {NAMES_MAX}", names.len())));
         }
         let candidates = self.candidates(names).await?;
         let context = self.context();
         let mut batch = Batch::new();
-        let mut known: HashMap<Candidate, Option<Person>> = HashMap::new();
+        let mut known: HashMap<Candidate, Option<Account>> = HashMap::new();
         let mut asked = Vec::new();
         for candidate in candidates.iter().flatten() {
             if known.insert(*candidate, None).is_some() {
                 continue;
             }
             let (id, claim) = *candidate;
-            let profile = Command::new("GET").arg(&context.keys().profile(id));
             batch.push(context.account_request(id));
-            batch.push(Request::read(context.slot(id), profile));
+            batch.push(context.profile_request(id));
             if claim.is_some() {
                 let claims = Command::new("HGET").arg(&context.keys().credentials(id)).arg("c");
                 batch.push(Request::read(context.slot(id), claims));
@@ -82,14 +72,12 @@ impl Registration {
             let (account, profile) = (Account::parse(id, next()?)?, next()?);
             let is_its_own = has_claim(&mut next, claim)?;
             let account = account.filter(|account| account.is_there() && is_its_own);
-            let person = account.map(|account| {
-                let (_, profile) = Profile::parse(if profile.is_nil() { &[] } else { profile.bytes()? })?;
-                Ok::<_, Error>(Person { account, profile })
-            });
-            known.insert((id, claim), person.transpose()?);
+            let account = account.map(|account| account.with_profile(&profile));
+            account.iter().for_each(|account| context.uncounted.met(account, context.router().now_ms()));
+            known.insert((id, claim), account);
         }
-        let person = |candidate: Option<Candidate>| known.get(&candidate?)?.clone();
-        Ok(candidates.into_iter().map(person).collect())
+        let account = |candidate: Option<Candidate>| known.get(&candidate?)?.clone();
+        Ok(candidates.into_iter().map(account).collect())
     }
 
     /// Who it may be: what the claims say. That an account says so too is looked at later.
@@ -133,13 +121,12 @@ impl Registration {
         let asked = id.map_or_else(|| AccountId::new(1 + (u64::from(claim.as_bytes()[1]) << 8)), Ok)?;
         let secrets =
             Command::new("HMGET").arg(&context.keys().credentials(asked)).arg("h").arg("c").arg("v");
-        let mut batch = Batch::new();
-        batch.push(context.account_request(asked));
-        batch.push(Request::read(context.slot(asked), secrets));
-        let mut answers = context.run_all(batch).await?.into_iter().map(Answer::ok);
-        let mut next = || answers.next().unwrap_or_else(|| Err(Error::internal("an answer is missing")));
-        let account = Account::parse(asked, next()?)?.filter(Account::is_there);
-        let secrets = next()?.into_array()?;
+        let secrets = Request::read(context.slot(asked), secrets);
+        let batch = context.shown_requests(asked).chain([secrets]).collect();
+        let mut answers = context.run_all(batch).await?.into_iter();
+        let account = context.read_shown(asked, &mut answers)?.filter(Account::is_there);
+        let secrets = answers.next().ok_or_else(|| Error::internal("an answer is missing"))?;
+        let secrets = secrets.ok()?.into_array()?;
         let [hash, held, last] = secrets.as_slice() else {
             return Err(Error::internal("three fields were asked for"));
         };
@@ -159,9 +146,9 @@ impl Registration {
     /// An account's e-mail address, if it has one. For itself and for moderators: no page shows it.
     pub async fn email(&self, account: AccountId) -> Result<Option<String>> {
         let context = self.context();
-        context.existing(account).await?;
         let get = Command::new("HGET").arg(&context.keys().credentials(account)).arg("e");
-        let email = context.router().call(Request::read(context.slot(account), get)).await?;
+        let get = context.router().call(Request::read(context.slot(account), get));
+        let (_, email) = try_join(context.existing(account), get).await?;
         Ok(secret(&email)?.filter(|email| !email.is_empty()))
     }
 
@@ -169,7 +156,7 @@ impl Registration {
     pub async fn id_of(&self, login: &str) -> Result<AccountId> {
         let found = self.find(&[Name::Login(login.to_owned())]).await?.into_iter().flatten().next();
         let nobody = || Error::new(ErrorKind::NotFound, format!("nobody has the login {:?}", short(login)));
-        found.map(|person| person.account.id).ok_or_else(nobody)
+        found.map(|account| account.id).ok_or_else(nobody)
     }
 }
 

@@ -19,8 +19,6 @@ mod lookup;
 pub(crate) mod names;
 #[cfg(feature = "registration")]
 mod passwords;
-#[cfg(feature = "registration")]
-mod profile;
 mod settings;
 #[cfg(feature = "registration")]
 mod sign_up;
@@ -28,13 +26,9 @@ mod sign_up;
 #[cfg(feature = "registration")]
 pub use self::{
     attempt::Step,
-    lookup::{Name, Person},
+    lookup::Name,
     names::{EMAIL_BYTES_MAX, LOGIN_CHARS_MAX},
     passwords::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN},
-    profile::{
-        BIO_CHARS_MAX, DISPLAY_NAME_CHARS_MAX, OWN_FIELDS_BYTES_MAX, PICTURE_BYTES_MAX,
-        PROFILE_FIELD_CHARS_MAX, PROFILE_FIELDS_MAX, Profile, ProfileUpdate,
-    },
     sign_up::{Registered, SignUp},
 };
 

@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::attempt::{Attempt, Dies, Step, credentials, refusal};
 use super::claims::{self, Taken};
-use super::profile::Profile;
 use super::{Registration, names, passwords};
 use crate::account::{AccountState, NewAccount};
 use crate::cluster::{Request, Touched};
@@ -13,6 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Holder, Mark, SignUpBegun};
 use crate::ids::{AccountId, Claim};
 use crate::post::TOKEN_LEN_MAX;
+use crate::profile::Profile;
 use crate::{meters, rules};
 
 /// Tries of the first step, between others that begin to register the same id.

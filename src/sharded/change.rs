@@ -50,6 +50,8 @@ pub(crate) struct AddHow<'a> {
     pub(crate) option: &'static str,
     /// A guard in each bucket that must have this value.
     pub(crate) guard: Option<&'a Nonce>,
+    /// The record of the account whose followers they are, if these lie in one place.
+    pub(crate) record: Option<&'a [u8]>,
 }
 
 /// Why a whole set took no change.
@@ -105,13 +107,14 @@ impl Sets {
         &self,
         sets: &[LocalKey],
         items: Vec<Item>,
+        record: Option<&[u8]>,
         touched: &mut Touched,
     ) -> Result<Result<u64, Refused>> {
         let mut progress = Progress::new(self.trees_of(sets), items);
         self.rounds(
             &mut progress,
             touched,
-            |spot, items, _| Ok(self.remove_request(sets, spot, items)),
+            |spot, items, _| Ok(self.remove_request(sets, spot, items, record)),
             |progress, _, items, reply| match Removed::parse(reply)? {
                 Removed::Done { removed } => {
                     progress.members += removed;
@@ -185,6 +188,7 @@ impl Sets {
             option: how.option,
             guard,
             may_split,
+            record: how.record.map(Vec::from),
         };
         let pairs = items.iter().map(|item| (item.score.unwrap_or_default(), item.member.as_slice()));
         Request::write(self.slot(set), add.command(pairs))
@@ -245,13 +249,19 @@ impl Sets {
         Ok(())
     }
 
-    fn remove_request(&self, sets: &[LocalKey], spot: Spot, items: &[Item]) -> Request {
+    fn remove_request(
+        &self,
+        sets: &[LocalKey],
+        spot: Spot,
+        items: &[Item],
+        record: Option<&[u8]>,
+    ) -> Request {
         let set = &sets[items[0].set];
         let mut keys = vec![self.key(set)];
         if spot != Spot::Small {
             keys.push(self.key_at(set, spot));
         }
-        let remove = SetRemove { keys, leaf: spot.numbers() };
+        let remove = SetRemove { keys, leaf: spot.numbers(), record: record.map(Vec::from) };
         let members = items.iter().map(|item| (item.score, item.member.as_slice()));
         Request::write(self.slot(set), remove.command(members))
     }

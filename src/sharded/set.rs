@@ -59,13 +59,16 @@ pub struct SortedSet<M> {
     pub(super) sets: Sets,
     pub(super) home: LocalKey,
     is_pinned: bool,
+    /// The record that tells how many members it has while all lie in one place.
+    record: Option<Arc<[u8]>>,
     member: PhantomData<fn() -> M>,
 }
 
 impl<M> Clone for SortedSet<M> {
     fn clone(&self) -> Self {
-        let Self { sets, home, is_pinned, member } = self;
-        Self { sets: sets.clone(), home: home.clone(), is_pinned: *is_pinned, member: *member }
+        let Self { sets, home, is_pinned, record, member } = self;
+        let (sets, home, record) = (sets.clone(), home.clone(), record.clone());
+        Self { sets, home, is_pinned: *is_pinned, record, member: *member }
     }
 }
 
@@ -75,6 +78,7 @@ impl<M: Member> SortedSet<M> {
             sets,
             home: LocalKey { place: Place::Whole, bucket, name },
             is_pinned: false,
+            record: None,
             member: PhantomData,
         }
     }
@@ -86,10 +90,20 @@ impl<M: Member> SortedSet<M> {
         self
     }
 
+    /// The same set, the followers of an account whose record tells how many they are: in step with each change, while they
+    /// lie in one place.
+    pub(crate) fn counted_at(self, record: Vec<u8>) -> Self {
+        Self { record: Some(record.into()), ..self }
+    }
+
     /// The same set, its members read as something else that they also are.
     pub(crate) fn with_members<N: Member>(&self) -> SortedSet<N> {
-        let Self { sets, home, is_pinned, .. } = self.clone();
-        SortedSet { sets, home, is_pinned, member: PhantomData }
+        let Self { sets, home, is_pinned, record, .. } = self.clone();
+        SortedSet { sets, home, is_pinned, record, member: PhantomData }
+    }
+
+    fn record_of(&self, layout: Layout) -> Option<&[u8]> {
+        self.record.as_deref().filter(|_| layout == Layout::Local)
     }
 
     /// Sets the scores of members, new or not. Of several pairs with the same member the last counts.
@@ -118,10 +132,10 @@ impl<M: Member> SortedSet<M> {
         let pairs: Vec<(&M, Option<f64>)> = unique.into_iter().map(|(m, s)| (m, Some(s))).collect();
         check_count(pairs.len())?;
         let mut touched = Touched::new();
-        let how = AddHow { option, guard: None };
         let (members, largest, layout) = loop {
             let layout = self.layout_for_change().await?;
             let (sets, items) = self.items(&pairs, layout)?;
+            let how = AddHow { option, guard: None, record: self.record_of(layout) };
             match self.sets.add_items(&sets, items, how, &mut touched).await? {
                 Ok((members, largest)) => break (members, largest, layout),
                 Err(refused) => self.settle(refused).await?,
@@ -155,7 +169,7 @@ impl<M: Member> SortedSet<M> {
         loop {
             let layout = self.layout_for_change().await?;
             let (sets, items) = self.items(members, layout)?;
-            match self.sets.remove_items(&sets, items, &mut touched).await? {
+            match self.sets.remove_items(&sets, items, self.record_of(layout), &mut touched).await? {
                 Ok(members) => return Ok(Change { members, len: 0, touched }),
                 Err(refused) => self.settle(refused).await?,
             }
@@ -165,6 +179,12 @@ impl<M: Member> SortedSet<M> {
     /// The score of a member, if it is in the set.
     pub async fn score(&self, member: &M) -> Result<Option<f64>> {
         Ok(self.scores(std::slice::from_ref(member)).await?.first().copied().flatten())
+    }
+
+    /// Asks for the score of a member while the set is one sorted set, as most are; WRONGTYPE if it isn't any more.
+    pub(crate) fn small_score(&self, member: &M) -> Request {
+        let command = Command::new("ZSCORE").arg(&self.sets.key(&self.home)).arg(member.to_bytes().as_ref());
+        Request::read(self.sets.slot(&self.home), command)
     }
 
     /// The scores of members, in their order.

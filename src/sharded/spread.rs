@@ -231,7 +231,7 @@ impl<M: Member> SortedSet<M> {
     ) -> Result<Result<(), Refused>> {
         let buckets = self.sets.keys().buckets();
         let parts = self.parts();
-        let how = AddHow { option: "", guard: Some(nonce) };
+        let how = AddHow { guard: Some(nonce), ..AddHow::default() };
         let count = self
             .sets
             .router()

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::marks::{check_brought, check_marks};
 use super::truth::{self, Posts, State};
 use super::world::{World, world};
-use crate::ids::AccountId;
-use crate::post::{Post, PostRef};
-use crate::timeline::Page;
+use crate::ids::{AccountId, PostId};
+use crate::post::{Post, PostList, PostRef, Visibility};
+use crate::timeline::{Cursor, Page, Query};
 
 type AllPosts = BTreeMap<AccountId, Posts>;
 
@@ -78,28 +79,38 @@ impl Before {
         past[first..].iter().map(|(_, state)| state.clone()).collect()
     }
 
-    /// Checks a page that was read of the ids below `from`, since then.
-    pub(super) fn check(&self, reader: AccountId, from: u64, limit: usize, page: &Page) {
-        let reached = page.next.map_or(0, |cursor| cursor.id());
+    /// Checks a page that was read downwards, since then.
+    pub(super) fn check(&self, reader: AccountId, query: &Query, page: &Page) {
+        let from = query.cursor.map_or(u64::MAX, Cursor::id);
+        let reached = page.next.map_or(0, Cursor::id);
         world(|w| {
             if page.posts.is_empty() && reached >= from && page.next.is_some() {
-                w.violated(format!("page of {reader} below {from} has not moved: {reached}, limit {limit}"));
+                w.violated(format!("page of {reader} has not moved: {reached}, {query:?}"));
             }
             if let Some(end) = from.checked_sub(1) {
-                self.check_page(w, reader, reached..=end, page);
+                self.check_page(w, reader, query, reached..=end, page);
             }
         });
     }
 
-    /// Checks a page that was read upwards, of the ids above `least`: those next to it, all of them.
-    pub(super) fn check_upwards(&self, reader: AccountId, least: u64, limit: usize, page: &Page) {
+    /// Checks a page that was read upwards, from some post on: those next to it, all of them.
+    pub(super) fn check_upwards(&self, reader: AccountId, query: &Query, page: &Page) {
+        let least = query.range.min_id.map_or(0, PostId::get);
         let newest = page.posts.first().map_or(least, |post| post.id.get());
-        let reached = if page.posts.len() < limit { u64::MAX } else { newest };
-        world(|w| self.check_page(w, reader, least + 1..=reached, page));
+        let is_all = query.limit.is_some_and(|limit| page.posts.len() < limit);
+        let reached = if is_all { u64::MAX } else { newest };
+        world(|w| self.check_page(w, reader, query, least + 1..=reached, page));
     }
 
     /// A page that should hold all there is of these ids.
-    fn check_page(&self, w: &mut World, reader: AccountId, ids: RangeInclusive<u64>, page: &Page) {
+    fn check_page(
+        &self,
+        w: &mut World,
+        reader: AccountId,
+        query: &Query,
+        ids: RangeInclusive<u64>,
+        page: &Page,
+    ) {
         let shown: Vec<(u64, AccountId)> = page.posts.iter().map(|p| (p.id.get(), p.author)).collect();
         let is_sorted = shown.is_sorted_by(|a, b| a.0 > b.0);
         if !is_sorted || shown.iter().any(|(id, _)| !ids.contains(id)) {
@@ -114,12 +125,38 @@ impl Before {
         for post in page.posts.iter().filter_map(|post| post.post.as_ref()) {
             self.check_edits(w, reader, post);
         }
+        self.check_around(w, &now, reader, page);
+        check_brought(w, reader, query, &page.posts);
+        check_marks(w, reader, self.own.command, &page.posts);
         let needed = self.needed(w, &now, reader, &ids);
         let is_missing = |e: &(u64, AccountId)| !shown.contains(e) && !is_collapsed(w, *e, &shown);
         let missing: Vec<_> = needed.into_iter().filter(is_missing).collect();
         if !missing.is_empty() {
             w.violated(format!("HOLE: page of {reader}, ids {ids:?}, lacks {missing:?}; it shows {shown:?}"));
         }
+    }
+
+    /// What comes along with the posts of a page leaks nothing either.
+    fn check_around(&self, w: &mut World, now: &AllPosts, reader: AccountId, page: &Page) {
+        let own = self.states(w, reader, reader);
+        let mut wrong = Vec::new();
+        for post in &page.posts {
+            for reply in &post.replies {
+                if let Some(why) = self.leaks(w, now, reader, &own, (reply.id.get(), reply.author)) {
+                    wrong.push(format!(
+                        "page of {reader} shows the reply {} of {}: {why}",
+                        reply.id, reply.author
+                    ));
+                }
+            }
+            for liker in post.likers.iter().map(|liker| liker.id).filter(|liker| *liker != reader) {
+                let is_gone = self.of(liker, reader).deleted.contains(&liker);
+                if is_gone || self.is_barred(w, reader, &own, liker) {
+                    wrong.push(format!("page of {reader} shows that {liker} likes {}", post.id));
+                }
+            }
+        }
+        wrong.into_iter().for_each(|what| w.violated(what));
     }
 
     /// A post says what the last edit has made of it that was acknowledged by then.
@@ -138,7 +175,7 @@ impl Before {
         }
     }
 
-    /// Why an entry must not be on a page.
+    /// Why an entry must not be on a home page.
     fn is_hidden(
         &self,
         w: &World,
@@ -146,6 +183,35 @@ impl Before {
         reader: AccountId,
         id: u64,
         author: AccountId,
+    ) -> Option<&'static str> {
+        let own = self.states(w, reader, reader);
+        if let Some(why) = self.leaks(w, now, reader, &own, (id, author)) {
+            return Some(why);
+        }
+        if author == reader {
+            return None;
+        }
+        let answers = truth::post(w, id, author).and_then(|post| post.header().reply_to);
+        if let Some(parent) = answers {
+            let is_known = [reader, author].contains(&parent.author);
+            if !is_known && own.iter().all(|s| !s.following.contains_key(&parent.author)) {
+                return Some("it answers a stranger");
+            }
+        }
+        if own.iter().all(|state| !state.following.contains_key(&author)) {
+            return Some("the reader doesn't follow its author");
+        }
+        own.iter().all(|s| s.mutes.contains_key(&author)).then_some("the reader mutes its author")
+    }
+
+    /// Why a post must not be shown to that reader anywhere.
+    fn leaks(
+        &self,
+        w: &World,
+        now: &AllPosts,
+        reader: AccountId,
+        own: &[Rc<State>],
+        (id, author): (u64, AccountId),
     ) -> Option<&'static str> {
         let moment = self.of(author, reader);
         let (before, now) = (&moment.posts[&author], &now[&author]);
@@ -161,26 +227,30 @@ impl Before {
         if is_sure && !is_known {
             return Some("there is no such post");
         }
-        let own = self.states(w, reader, reader);
-        let post = truth::post(w, id, author);
-        if let Some(post) = &post {
-            if author != reader && !post.admits(reader) {
+        if let Some(post) = truth::post(w, id, author) {
+            if !self.is_for(w, reader, own, (id, &post)) {
                 return Some("it is not for that reader");
             }
-            if let Some(why) = self.reference_is_hidden(w, reader, &own, post) {
+            if let Some(why) = self.original_leaks(w, reader, own, &post) {
                 return Some(why);
             }
         }
-        if author == reader {
-            return None;
-        }
-        if own.iter().all(|state| !state.following.contains_key(&author)) {
-            return Some("the reader doesn't follow its author");
-        }
-        if own.iter().all(|s| s.mutes.contains_key(&author)) {
-            return Some("the reader mutes its author");
-        }
-        self.is_barred(w, reader, &own, author).then_some("its author and the reader don't want each other")
+        (author != reader && self.is_barred(w, reader, own, author))
+            .then_some("its author and the reader don't want each other")
+    }
+
+    /// Whether a post may be for that reader: named, mentioned, or a follower at some time.
+    fn is_for(&self, w: &World, reader: AccountId, own: &[Rc<State>], (id, post): (u64, &Post)) -> bool {
+        let (header, since) = (post.header(), self.of(post.header().author, reader).command);
+        let is_stable = !PostId::from_u64(id).is_ok_and(|id| w.was_edited(id, since))
+            && !w.has_failed_over(header.author, since);
+        let is_mentioned = match is_stable {
+            true => post.mentions(reader),
+            // What was read, or lies in a cache, may be what it said before.
+            false => post.lists_ever().contains(&PostList::Mentions(reader)),
+        };
+        let is_open = header.author == reader || header.visibility != Visibility::Followers || is_mentioned;
+        post.admits(reader) && (is_open || own.iter().any(|s| s.following.contains_key(&header.author)))
     }
 
     /// Whether all the time one of two has blocked the other, or hidden from it.
@@ -190,28 +260,35 @@ impl Before {
             || theirs.iter().all(|s| s.blocks.contains_key(&reader) || s.hides.contains_key(&reader))
     }
 
-    fn reference_is_hidden(
+    /// Why what a post passes on keeps it from being shown; of a plain repost also what its original quotes.
+    fn original_leaks(
         &self,
         w: &World,
         reader: AccountId,
         own: &[Rc<State>],
         post: &Post,
     ) -> Option<&'static str> {
-        let header = post.header();
-        if let Some(parent) = header.reply_to.filter(|_| header.author != reader) {
-            let is_known = [reader, header.author].contains(&parent.author);
-            if !is_known && own.iter().all(|s| !s.following.contains_key(&parent.author)) {
-                return Some("it answers a stranger");
-            }
-        }
-        let original = header.original?;
+        let original = post.header().original?;
         let moment = self.of(original.author, reader);
         let is_sure = !w.has_failed_over(original.author, moment.command);
-        if is_sure && moment.posts[&original.author].deleted.contains(&original.id.get()) {
+        let is_gone = is_sure && moment.posts[&original.author].deleted.contains(&original.id.get());
+        // What is added to a post that is gone stands for itself.
+        if is_gone && post.is_plain_repost() {
             return Some("what it reposts was deleted");
         }
-        (original.author != reader && self.is_barred(w, reader, own, original.author))
-            .then_some("the reader and the author of what it reposts don't want each other")
+        if let Some(stored) = truth::post(w, original.id.get(), original.author) {
+            if !self.is_for(w, reader, own, (original.id.get(), &stored)) {
+                return Some("what it passes on is not for that reader");
+            }
+            if post.is_plain_repost()
+                && let Some(why) = self.original_leaks(w, reader, own, &stored)
+            {
+                return Some(why);
+            }
+            return (original.author != reader && self.is_barred(w, reader, own, original.author))
+                .then_some("the reader and the author of what it passes on don't want each other");
+        }
+        None
     }
 
     /// What every page of these ids must show.
@@ -272,22 +349,26 @@ impl Before {
             let is_known = [reader, header.author].contains(&parent.author) || follows(parent.author);
             is_known && !own.iter().any(is_unwanted)
         });
-        answers
-            && header.original.is_none_or(|original| {
-                // What one reposts oneself shows, muted or not.
-                let is_muted = |s: &Rc<State>| s.mutes.contains_key(&original.author);
-                let is_free = header.author == reader || !own.iter().any(is_muted);
-                is_free && self.original_shows(w, reader, own, original)
-            })
+        answers && self.original_shows(w, reader, own, post)
     }
 
-    fn original_shows(&self, w: &World, reader: AccountId, own: &[Rc<State>], original: PostRef) -> bool {
-        let PostRef { id, author } = original;
-        let is_there = self.of(author, reader).posts[&author].live.contains(&id.get());
+    fn original_shows(&self, w: &World, reader: AccountId, own: &[Rc<State>], post: &Post) -> bool {
+        let Some(PostRef { id, author }) = post.header().original else { return true };
+        // What one reposts oneself shows, muted or not.
+        let is_muted = |s: &Rc<State>| s.mutes.contains_key(&author);
+        let is_free = post.header().author == reader || !own.iter().any(is_muted);
+        let moment = self.of(author, reader);
+        let is_there = moment.posts[&author].live.contains(&id.get());
         let stored = truth::post(w, id.get(), author);
-        is_there
-            && stored.is_some_and(|post| author == reader || post.admits(reader))
-            && self.is_welcome(w, reader, own, author)
+        if !is_there && stored.is_none() {
+            // What is added to a post that is gone stands for itself.
+            return !post.is_plain_repost() && !w.has_failed_over(author, moment.command);
+        }
+        let shows = |original: Post| {
+            let is_for_reader = author == reader || original.admits(reader);
+            is_for_reader && (!post.is_plain_repost() || self.original_shows(w, reader, own, &original))
+        };
+        is_free && is_there && stored.is_some_and(shows) && self.is_welcome(w, reader, own, author)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::cluster::Router;
 use crate::engine::{Engine, Own};
 use crate::ids::AccountId;
 use crate::rules;
+use crate::settings::EngineSettings;
 use crate::store::Store;
 
 /// Lives through something in a world of its own, without these rules.
@@ -55,6 +56,7 @@ pub(super) async fn instance() -> (usize, Engine) {
     let (visible_within, policy, decide_every) =
         world(|w| (w.visible_within, w.policy.clone(), w.decide_every));
     let (engine, sets) = settings(visible_within, decide_every);
+    let engine = EngineSettings { shows_profiles: world(|w| w.shows_profiles), ..engine };
     let router = Router::simulated(Arc::new(Link(number))).expect("a router");
     let store = Store::simulated(router, keys, sets).expect("a store");
     let own = || Own { policy: Some(policy.clone()), ..Own::default() };

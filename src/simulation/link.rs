@@ -201,10 +201,17 @@ impl Simulated for Link {
                 _ => groups.push(vec![request]),
             }
         }
-        if groups.len() == 1 {
-            return self.send(groups.pop().unwrap_or_default()).boxed();
+        async move {
+            match world(|w| w.trip) {
+                Duration::ZERO => {}
+                trip => sleep(trip).await,
+            }
+            if groups.len() == 1 {
+                return self.send(groups.pop().unwrap_or_default()).await;
+            }
+            join_all(groups.into_iter().map(|group| self.send(group))).await.concat()
         }
-        async move { join_all(groups.into_iter().map(|group| self.send(group))).await.concat() }.boxed()
+        .boxed()
     }
 
     fn fence<'a>(&'a self, touched: &'a Touched) -> BoxFuture<'a, Result<()>> {

@@ -24,7 +24,7 @@ fn members(world: &World, bucket: Bucket, name: &[u8]) -> BTreeMap<Bytes, f64> {
     pieces.flat_map(|piece| of(data, &world.keys.piece(Place::Whole, bucket, name, piece))).collect()
 }
 
-fn of_account(world: &World, what: &str, account: AccountId) -> BTreeMap<PostRef, f64> {
+pub(super) fn of_account(world: &World, what: &str, account: AccountId) -> BTreeMap<PostRef, f64> {
     let name = set_of_account(what, account);
     let all = members(world, world.keys.bucket_of(account), &name).into_iter();
     all.filter_map(|(member, score)| Some((PostRef::from_bytes(&member).ok()?, score))).collect()

@@ -17,6 +17,7 @@ mod link;
 mod lists;
 mod lists_of_posts;
 mod lua;
+mod marks;
 mod moving;
 mod mutations;
 mod names;
@@ -141,6 +142,12 @@ fn no_name_is_two_peoples() {
 #[test]
 fn no_name_is_two_peoples_where_nothing_goes_wrong() {
     assert_none_violated(60, Shape::CALM, people::live);
+}
+
+#[test]
+fn what_comes_along_with_a_page_takes_two_trips() {
+    let outcome = scripts::play(scripts::trips::of_a_full_page, &[], false);
+    assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
 }
 
 /// Every rule is missed when it is taken out, as `proofs` says; and what shows that is clean while the rule holds.

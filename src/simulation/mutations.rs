@@ -27,6 +27,9 @@ const IN_LUA: &[(&str, &str, &str)] = &[
         "    if not is_watermark(record) then\n",
         "    if is_watermark(record) then\n      late[#late + 1] = string.sub(record, 1, 8) .. WHOLE\n    else\n",
     ),
+    ("edge_counted", "  if counts then tell_followers(keys[#keys], total) end\n  local done", "  local done"),
+    ("joined_counted", "  redis.call('HSET', keys[1], 'nr', total + new)\n", ""),
+    ("removal_counted", "  if args[3] == '1' then tell_followers(keys[#keys], total) end\n", ""),
     ("finish_head", "if order_of(arrived[1]) > order_of(floor) then", "if false then"),
     (
         "finish_cut",
@@ -40,8 +43,8 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ),
     (
         "marks_stamp_settle",
-        "  redis.call('HSET', keys[1], 't', args[3])\n  for i = 1, #append do",
-        "  for i = 1, #append do",
+        "  redis.call('HSET', keys[1], 't', args[3])\n  if #append > 0 then",
+        "  if #append > 0 then",
     ),
     (
         "marks_stamp_follow",
@@ -72,8 +75,23 @@ const IN_LUA: &[(&str, &str, &str)] = &[
         "  redis.call('HSET', keys[1], 'i', args[2])\n  if not changes then return { 'ok', 0 } end",
         "  if not changes then return { 'ok', 0 } end\n  redis.call('HSET', keys[1], 'i', args[2])",
     ),
-    ("repost_renews", "    redis.call('HSET', keys[2], 'i', args[18])\n", ""),
-    ("undo_renews", "    if is_noted then redis.call('HSET', keys[3], 'i', args[7]) end\n", ""),
+    ("repost_compared", "    if (record[4] or '') ~= args[18] then return { 'stamp' } end\n", ""),
+    (
+        "undo_compared",
+        "    if (redis.call('HGET', keys[3], 'i') or '') ~= args[7] then return { 'stamp' } end\n",
+        "",
+    ),
+    (
+        "repost_renews",
+        "'u56', 8, new) end\n    redis.call('HSET', keys[2], 'i', args[19])\n",
+        "'u56', 8, new) end\n",
+    ),
+    (
+        "again_renews",
+        "      redis.call('HSET', keys[2], 'i', args[19])\n      return { 'again', id }",
+        "      return { 'again', id }",
+    ),
+    ("undo_renews", "    if original ~= '' then redis.call('HSET', keys[3], 'i', args[8]) end\n", ""),
     ("claim_compared", "if now ~= args[1] then return { 'taken', now } end", ""),
     (
         "wanted_counts",
@@ -152,6 +170,7 @@ pub(super) fn all() -> Vec<&'static str> {
 
 /// Rules that the engine, or the simulation itself, asks for by `rules::holds`.
 const IN_RUST: &[&str] = &[
+    "absence_renews",
     "asked_before_given_up",
     "author_delivered",
     "author_shown",
@@ -188,6 +207,7 @@ const IN_RUST: &[&str] = &[
     "listed_once_named",
     "mark_before_stamp",
     "marks_first",
+    "mentioned_now",
     "mode_looked_at",
     "newer_request",
     "nothing_renews",

@@ -131,7 +131,7 @@ pub(super) async fn look_up(registration: &Registration, kind: u8, name: &str) -
     };
     let before = told();
     let found = registration.find(&[lookup(kind, name)]).await?.pop().flatten();
-    let found = found.map(|person| person.account.id);
+    let found = found.map(|account| account.id);
     let known = world(|w| w.names.passwords.clone());
     let mut let_in = Vec::new();
     for (account, password) in &known {

@@ -94,6 +94,7 @@ impl History {
             3 => draft.visibility(Visibility::Followers),
             4 | 5 => any_post().map_or(draft.clone(), |of| draft.reply_to(of)),
             6 | 7 => any_post().map_or(draft, Draft::repost),
+            8 => any_post().map_or(draft.clone(), |of| draft.quoting(of)),
             _ => draft,
         };
         let says = |bit: u64| token & bit == 0 && !draft.is_plain_repost();
@@ -138,6 +139,13 @@ pub(super) async fn toggle(what: Toggle, engine: Engine, reader: AccountId, auth
         Toggle::Follow => engine.follow(reader, author).await.map(drop),
         Toggle::Unfollow => engine.unfollow(reader, author).await,
     };
+    if done.is_ok() {
+        // No copy of the opposite does anything now, also if a failover had lost that.
+        world(|w| {
+            let opposite = if what == Toggle::Follow { Toggle::Unfollow } else { Toggle::Follow };
+            w.lost.remove(&(opposite, reader, author));
+        });
+    }
     // Of what was given up some copy may still be on its way.
     if done.is_ok() || done.as_ref().is_err_and(|e| e.kind() == ErrorKind::Invalid) {
         open(-1);
@@ -196,11 +204,12 @@ async fn edit(engine: Engine, author: AccountId) -> Result<()> {
 async fn tie(engine: Engine, by: AccountId) -> Result<()> {
     let Some(PostRef { id, .. }) = any_post() else { return Ok(()) };
     let social = Social::new(&engine);
-    match world(|w| w.below(10)) {
+    match world(|w| w.below(12)) {
         0..=3 => social.like(by, id).await,
         4..=6 => social.unlike(by, id).await,
-        7 => social.bookmark(by, id).await,
-        8 => social.repost(by, id).await.map(drop),
+        7 | 8 => social.bookmark(by, id).await,
+        9 => social.unbookmark(by, id).await,
+        10 => social.repost(by, id).await.map(drop),
         _ => social.undo_repost(by, id).await.map(drop),
     }
 }
@@ -221,10 +230,11 @@ async fn scroll(engines: Vec<Engine>, reader: AccountId) -> Result<()> {
     for _ in 0..pages {
         let engine = &engines[usize::from(world(|w| w.chance(500)))];
         let hydrate = world(|w| w.chance(300));
-        let query = Query { cursor, limit: Some(limit), hydrate, ..Query::home() };
+        let (marks, [likers, replies]) = world(|w| (w.chance(700), [0; 2].map(|_| w.pick(&[0, 0, 0, 2]))));
+        let query = Query { cursor, limit: Some(limit), hydrate, marks, likers, replies, ..Query::home() };
         let before = Before::now();
         let page = engine.read(reader, &query).await?;
-        before.check(reader, cursor.map_or(u64::MAX, Cursor::id), limit, &page);
+        before.check(reader, &query, &page);
         cursor = page.next;
         if cursor.is_none() {
             break;
@@ -239,7 +249,8 @@ async fn upwards(engine: Engine, reader: AccountId) -> Result<()> {
     let limit = world(|w| w.pick(&[2, 3, 20]));
     let range = Range { min_id: Some(id), ..Range::default() };
     let before = Before::now();
-    let page = engine.read(reader, &Query { range, limit: Some(limit), ..Query::home() }).await?;
-    before.check_upwards(reader, id.get(), limit, &page);
+    let query = Query { range, limit: Some(limit), ..Query::home() };
+    let page = engine.read(reader, &query).await?;
+    before.check_upwards(reader, &query, &page);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The cluster: buckets, each of them a node, with what a replica has of it, its clock, its lives.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,13 +15,14 @@ use super::checks::{Edited, Moment};
 use super::data::{Data, Done, Out};
 use super::gates::Gate;
 use super::lua;
+use super::marks::PastTies;
 use super::moving::{Moving, may_run};
 use super::names::Names;
 use super::shape::ByHand;
 use super::truth::State;
 use crate::bucket::{Buckets, mix64};
 use crate::cluster::{Answer, Epoch, NodeAddr, Reply, Request};
-use crate::ids::AccountId;
+use crate::ids::{AccountId, PostId};
 use crate::keys::{Keyspace, slot_of_key};
 use crate::modes::Policy;
 use crate::rules;
@@ -79,8 +80,11 @@ pub(super) struct World {
     pub(super) faults: Faults,
     pub(super) accounts: Vec<AccountId>,
     pub(super) past: BTreeMap<AccountId, Past>,
+    pub(super) past_ties: BTreeMap<AccountId, PastTies>,
     /// Who wants to follow or to unfollow whom, so many at once.
     pub(super) open: BTreeMap<(Toggle, AccountId, AccountId), u32>,
+    /// What a failover has lost of that: a late copy may bring it back, until the opposite is acknowledged.
+    pub(super) lost: BTreeSet<(Toggle, AccountId, AccountId)>,
     pub(super) violations: Vec<String>,
     /// Commands that were executed.
     pub(super) commands: u64,
@@ -96,12 +100,17 @@ pub(super) struct World {
     pub(super) gates: Vec<Gate>,
     /// How long caches may be behind.
     pub(super) visible_within: Duration,
+    pub(super) shows_profiles: bool,
+    /// So long every trip takes, besides: by that a test counts them.
+    pub(super) trip: Duration,
     /// Who decides about push and pull, and how often.
     pub(super) policy: Arc<dyn Policy>,
     pub(super) decide_every: Duration,
     /// What was true not long ago, while caches may be behind.
     pub(super) moments: VecDeque<Arc<Moment>>,
     pub(super) edits: Vec<Edited>,
+    /// The last command that may have edited a post, by the post's key.
+    edited: BTreeMap<Vec<u8>, u64>,
     /// Who is told to have which names.
     pub(super) names: Names,
     epoch_ms: u64,
@@ -137,7 +146,9 @@ impl World {
             faults: Faults::default(),
             accounts: Vec::new(),
             past: BTreeMap::new(),
+            past_ties: BTreeMap::new(),
             open: BTreeMap::new(),
+            lost: BTreeSet::new(),
             violations: Vec::new(),
             commands: 0,
             failovers: Vec::new(),
@@ -146,10 +157,13 @@ impl World {
             late: 0,
             gates: Vec::new(),
             visible_within: Duration::ZERO,
+            shows_profiles: false,
+            trip: Duration::ZERO,
             policy: Arc::new(ByHand),
             decide_every: DECIDE_SELDOM,
             moments: VecDeque::new(),
             edits: Vec::new(),
+            edited: BTreeMap::new(),
             names: Names::default(),
             epoch_ms: EPOCH_MS,
             random: StdRng::seed_from_u64(seed),
@@ -235,6 +249,14 @@ impl World {
         if arguments.get(1).is_some_and(|name| name.ends_with(b"_change")) {
             self.note_states(number, false);
         }
+        if arguments.get(1).is_some_and(|name| Self::is_tie(name)) {
+            self.note_ties(number);
+        }
+        if let [_, name, _, post, ..] = arguments.as_slice()
+            && name.ends_with(b"_post_edit")
+        {
+            self.edited.insert(post.to_vec(), self.commands);
+        }
         if arguments.get(1).is_some_and(|name| name.ends_with(b"_claims_settle")) {
             self.check_owners();
         }
@@ -298,8 +320,10 @@ impl World {
             }
             let state = State::of(self, account);
             let before = self.past.get(&account).and_then(|past| past.last()).map(|(_, last)| last.clone());
-            if !is_failover && let Some(before) = &before {
-                self.check_toggles(account, before, &state);
+            match &before {
+                Some(before) if is_failover => self.lost.extend(toggles(account, &state, before)),
+                Some(before) => self.check_toggles(account, before, &state),
+                None => {}
             }
             if before.is_none_or(|last| *last != state) {
                 let past = self.past.entry(account).or_default();
@@ -334,6 +358,7 @@ impl World {
         node.clock_ahead_ms = clock_ahead_ms;
         self.note(|| format!("FAILOVER of {number}{}", if has_lost { ", with losses" } else { "" }));
         self.note_states(number, true);
+        self.note_ties(number);
         self.check_owners();
     }
 
@@ -341,6 +366,11 @@ impl World {
     pub(super) fn has_failed_over(&self, account: AccountId, since: u64) -> bool {
         let bucket = usize::from(self.keys.bucket_of(account).index());
         self.failovers.iter().any(|(number, command)| *number == bucket && *command >= since)
+    }
+
+    /// Whether a post may have been edited since that command.
+    pub(super) fn was_edited(&self, id: PostId, since: u64) -> bool {
+        self.edited.get(&self.keys.post(id)).is_some_and(|command| *command > since)
     }
 
     /// An instance ends, at once.
@@ -352,16 +382,12 @@ impl World {
 
     /// A follow comes and goes only while somebody wants that: a late copy of what was answered long ago must not.
     fn check_toggles(&mut self, reader: AccountId, before: &State, now: &State) {
-        let (had, has) = (&before.following, &now.following);
-        for author in self.accounts.clone() {
-            let toggle = match (had.get(&author), has.get(&author)) {
-                (None, Some(_)) => Toggle::Follow,
-                (Some(_), None) => Toggle::Unfollow,
-                _ => continue,
-            };
-            if self.open.get(&(toggle, reader, author)).is_none_or(|open| *open == 0) {
+        for toggle in toggles(reader, before, now) {
+            let is_open = self.open.get(&toggle).is_some_and(|open| *open > 0) || self.lost.contains(&toggle);
+            if !is_open {
+                let (what, _, author) = toggle;
                 self.violated(format!(
-                    "UNDONE: {toggle:?} of {author} by {reader}, which nobody wants any more"
+                    "UNDONE: {what:?} of {author} by {reader}, which nobody wants any more"
                 ));
             }
         }
@@ -379,6 +405,14 @@ impl World {
         };
         Duration::from_millis(ms)
     }
+}
+
+/// What leads from one state of a reader to another.
+fn toggles(reader: AccountId, from: &State, to: &State) -> Vec<(Toggle, AccountId, AccountId)> {
+    let follows = to.following.keys().filter(|author| !from.following.contains_key(author));
+    let unfollows = from.following.keys().filter(|author| !to.following.contains_key(author));
+    let follows = follows.map(|author| (Toggle::Follow, reader, *author));
+    follows.chain(unfollows.map(|author| (Toggle::Unfollow, reader, *author))).collect()
 }
 
 fn reply(out: Out) -> Reply {

@@ -38,9 +38,8 @@ impl Social {
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the reader may not see it.
     pub async fn conversation(&self, reader: AccountId, post: PostId) -> Result<Conversation> {
-        let (post, _) = self.engine.subject(reader, self.find(post).await?).await?;
-        let mut view = self.engine.view(reader).await?;
-        view.load(&[post], &[]).await?;
+        let (mut view, post) = self.engine.view_of(reader, post).await?;
+        let (post, _) = view.subject(post).await?;
         let ancestors = ancestors(&mut view, post).await?;
         let descendants = self.descendants(&mut view, post).await?;
         meters::list("conversation");

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use futures::future::try_join;
+
 use super::{ListCursor, Social};
 use crate::account::Account;
 use crate::error::{Error, Result};
@@ -151,15 +153,22 @@ impl Listed<AccountId> {
     }
 }
 
+impl Listed<PostRef> {
+    /// The list as its reader gets it, of its posts those that show. None of them is a plain repost: it is its original that
+    /// is liked, bookmarked and quoted.
+    fn showing(self, posts: Vec<PagePost>) -> PostList {
+        PostList { posts, older: self.older, newer: self.newer }
+    }
+}
+
 impl Social {
     /// Who likes a post, the latest first: of a plain repost its original's.
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the reader may not see it.
     pub async fn likers(&self, reader: AccountId, post: PostId, query: &ListQuery) -> Result<AccountList> {
-        let (post, _) = self.engine.subject(reader, self.find(post).await?).await?;
-        let listed = read(&graph::likers(self.engine.context(), post.id)?, query).await?;
+        let likers = |of| graph::likers(self.engine.context(), of);
+        let (mut view, listed) = self.listed_of(reader, post, likers, query).await?;
         meters::list("likers");
-        let mut view = self.engine.view(reader).await?;
         view.load(&[], &listed.entries).await?;
         Ok(listed.accounts(|account| view.account(account)))
     }
@@ -167,10 +176,9 @@ impl Social {
     /// Who has reposted a post without a comment, the latest first: by reposts that the reader may see. Errors as for
     /// [`likers`](Self::likers).
     pub async fn reposters(&self, reader: AccountId, post: PostId, query: &ListQuery) -> Result<AccountList> {
-        let (post, _) = self.engine.subject(reader, self.find(post).await?).await?;
-        let listed = read(&graph::list(self.engine.context(), Reference::REPOST, post.id)?, query).await?;
+        let reposts = |of| graph::list(self.engine.context(), Reference::REPOST, of);
+        let (mut view, listed) = self.listed_of(reader, post, reposts, query).await?;
         meters::list("reposters");
-        let mut view = self.engine.view(reader).await?;
         view.load(&listed.entries, &[]).await?;
         // A repost may be for fewer than what it passes on.
         let shown = listed.entries.into_iter().filter(|repost| view.shows(*repost));
@@ -180,10 +188,25 @@ impl Social {
 
     /// What quotes a post, the latest first. Errors as for [`likers`](Self::likers).
     pub async fn quotes(&self, reader: AccountId, post: PostId, query: &ListQuery) -> Result<PostList> {
-        let (post, _) = self.engine.subject(reader, self.find(post).await?).await?;
-        let listed = read(&graph::list(self.engine.context(), Reference::QUOTE, post.id)?, query).await?;
+        let quotes = |of| graph::list(self.engine.context(), Reference::QUOTE, of);
+        let (mut view, listed) = self.listed_of(reader, post, quotes, query).await?;
         meters::list("quotes");
-        Ok(self.listed_posts(reader, listed, |view, post| view.shows(post)).await?.0)
+        let posts = view.load_shown(&listed.entries, &listed.entries, |view, post| view.shows(post)).await?;
+        Ok(listed.showing(posts))
+    }
+
+    /// A page of a list that belongs to a post, if the reader may see that.
+    async fn listed_of<M: Member>(
+        &self,
+        reader: AccountId,
+        post: PostId,
+        list: impl FnOnce(PostId) -> Result<SortedSet<M>>,
+        query: &ListQuery,
+    ) -> Result<(View<'_>, Listed<M>)> {
+        let (mut view, post) = self.engine.view_of(reader, post).await?;
+        let list = list(view.meant(post))?;
+        let (listed, _) = try_join(read(&list, query), view.subject(post)).await?;
+        Ok((view, listed))
     }
 
     /// What an account likes, the latest like first: for itself.
@@ -198,32 +221,20 @@ impl Social {
 
     async fn tied(&self, account: AccountId, query: &ListQuery, what: Tie) -> Result<PostList> {
         let context = self.engine.context();
-        let listed = read(&what.set(context, account)?, query).await?;
+        let set = what.set(context, account)?;
+        let (listed, mut view) = try_join(read(&set, query), self.engine.view(account)).await?;
         meters::list(if what == Tie::Like { "likes" } else { "bookmarks" });
-        let entries = listed.entries.clone();
         // Whom somebody mutes, it may still have liked.
-        let (list, view) = self.listed_posts(account, listed, |view, post| view.judge(post).is_ok()).await?;
+        let shows = |view: &View<'_>, post| view.judge(post).is_ok();
+        let posts = view.load_shown(&listed.entries, &listed.entries, shows).await?;
         // What is gone counts for ever against the bound, and shows nowhere where it could be taken back.
-        let gone = entries.into_iter().filter(|post| view.post(*post).is_none()).take(FORGOTTEN_MAX);
-        let gone: Vec<PostRef> = gone.collect();
+        let gone = listed.entries.iter().copied().filter(|post| view.post(*post).is_none());
+        let gone: Vec<PostRef> = gone.take(FORGOTTEN_MAX).collect();
         if !gone.is_empty()
             && let Err(e) = graph::untie_if_gone(context, account, &gone, what).await
         {
             tracing::debug!(%account, "what is gone stays on a list until its next page: {e}");
         }
-        Ok(list)
-    }
-
-    async fn listed_posts(
-        &self,
-        reader: AccountId,
-        listed: Listed<PostRef>,
-        shows: impl Fn(&View<'_>, PostRef) -> bool,
-    ) -> Result<(PostList, View<'_>)> {
-        let mut view = self.engine.view(reader).await?;
-        view.load(&listed.entries, &[]).await?;
-        let shown = listed.entries.into_iter().filter(|post| shows(&view, *post)).collect();
-        let posts = view.marked(shown).await?;
-        Ok((PostList { posts, older: listed.older, newer: listed.newer }, view))
+        Ok(listed.showing(posts))
     }
 }

@@ -88,20 +88,23 @@ impl Social {
     /// Takes one's own repost of a post back, whichever repost of it is named, also of a post that is gone. Tells which one
     /// that was.
     pub async fn undo_repost(&self, account: AccountId, post: PostId) -> Result<Option<PostId>> {
-        // That there is nothing (left) to undo may not be on replicas yet.
-        let (found, epoch) = self.find_target(post).await?;
-        let found = match found {
-            None => graph::kept_of(&self.engine.context().reposts(account)?, post).await?.pop(),
-            found => found,
-        };
-        let Some(post) = found else {
-            self.engine.acknowledged(epoch).await?;
-            return Ok(None);
-        };
         let context = self.engine.context();
-        let epoch = graph::life_of(context, account).await?;
-        let Some(place) = context.reposts(account)?.score(&post).await? else {
-            self.engine.acknowledged(epoch).await?;
+        // First: what was sent before must not run after this, also if there is nothing to undo.
+        let renewed = graph::renew_ties(context, account).await?;
+        let reposts = context.reposts(account)?;
+        let (target, told) = self.find_target(post).await?;
+        let target = match target {
+            None => graph::kept_of(&reposts, post).await?.pop(),
+            target => target,
+        };
+        let place = match target {
+            Some(target) => reposts.score(&target).await?,
+            None => None,
+        };
+        let Some(place) = place else {
+            // That there is nothing (left) may not be on replicas yet.
+            self.engine.acknowledged(told).await?;
+            self.engine.acknowledged(renewed).await?;
             return Ok(None);
         };
         let repost = PostId::at_place(context.keys().buckets(), context.bucket(account), place)?;
@@ -119,7 +122,6 @@ impl Social {
     }
 
     async fn tie(&self, account: AccountId, post: PostId, what: Tie) -> Result<()> {
-        let post = self.find(post).await?;
         let (subject, _) = self.engine.subject(account, post).await?;
         let epoch = graph::set_tie(self.engine.context(), account, subject, what, true).await?;
         self.engine.acknowledged(epoch).await

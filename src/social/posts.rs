@@ -25,11 +25,9 @@ impl Social {
         check_asked(posts.len(), "posts")?;
         let mut met = HashSet::new();
         let once: Vec<PostId> = posts.iter().copied().filter(|post| met.insert(*post)).collect();
-        let (mut view, found) = self.engine.view_of(reader, &once).await?;
+        let (mut view, found) = self.engine.view_of_all(reader, &once).await?;
         meters::list("posts");
         let subjects: Vec<PostRef> = found.iter().map(|post| view.page_post(*post).subject()).collect();
-        let marks = view.load_marked(&found, &subjects).await?;
-        let shown = found.into_iter().zip(marks).filter(|(post, _)| view.judge(*post).is_ok());
-        Ok(shown.map(|(post, marks)| PagePost { marks: Some(marks), ..view.page_post(post) }).collect())
+        view.load_shown(&found, &subjects, |view, post| view.judge(post).is_ok()).await
     }
 }

@@ -1,5 +1,5 @@
 //! What comes along with the posts of a page, if the query asks for it, in two batches: what the reader has done with
-//! them, and the newest on their lists; then these replies and accounts.
+//! them, and the newest on their lists; then these replies and accounts, with whether they restrict the reader.
 
 use std::sync::Arc;
 
@@ -35,11 +35,11 @@ pub(super) fn is_wanted(query: &Query) -> bool {
     query.marks || query.likers + query.replies > 0
 }
 
-/// Adds to a page what its query asks for. The page is hydrated; the view is under the state that it was read under.
+/// Adds to a hydrated page what its query asks for, and whom its posts mention. The view is that of the page.
 pub(super) async fn add(mut view: View<'_>, query: &Query, page: &mut Page) -> Result<()> {
     let (context, reader) = (view.context, view.reader);
-    if page.posts.is_empty() {
-        return Ok(());
+    if page.posts.is_empty() || !is_wanted(query) {
+        return view.add_mentioned(&mut page.posts).await;
     }
     let subjects: Vec<PostRef> = page.posts.iter().map(PagePost::subject).collect();
     let mut questions = Questions::default();
@@ -70,7 +70,8 @@ pub(super) async fn add(mut view: View<'_>, query: &Query, page: &mut Page) -> R
             _ => replies.push((n, read_members::<PostRef>(&members)?)),
         }
     }
-    let accounts: Vec<AccountId> = likers.iter().flat_map(|(_, of)| of.iter().copied()).collect();
+    let mut accounts = view.mentioned_in(&mut page.posts);
+    accounts.extend(likers.iter().flat_map(|(_, of)| of));
     let posts: Vec<PostRef> = replies.iter().flat_map(|(_, of)| of.iter().copied()).collect();
     let mark = async {
         let Some(looked) = looked else { return Ok(Vec::new()) };
@@ -78,12 +79,17 @@ pub(super) async fn add(mut view: View<'_>, query: &Query, page: &mut Page) -> R
         looked.marks(context, reader, &stamps, &of).await
     };
     let load = async {
-        if posts.is_empty() && accounts.is_empty() { Ok(()) } else { view.load(&posts, &accounts).await }
+        if posts.is_empty() && accounts.is_empty() {
+            Ok(())
+        } else {
+            view.load_ahead(&posts, &accounts).await
+        }
     };
     let (marks, ()) = try_join(mark, load).await?;
     let mut marks = marks.into_iter().map(Some);
     let mut next_marks = || -> Option<Marks> { marks.next().flatten() };
     page.posts.iter_mut().for_each(|post| post.marks = next_marks());
+    view.show_mentioned(&mut page.posts);
     for (n, of) in likers {
         page.posts[n].likers = of.into_iter().filter_map(|account| view.account(account)).collect();
     }
@@ -162,5 +168,5 @@ fn subject_header(post: &PagePost, subject: PostRef) -> Option<&Header> {
     if subject.id == post.id {
         return post.post.as_ref().map(|post| post.header());
     }
-    post.original.as_ref().map(|(_, original, _)| original.header())
+    post.original.as_ref().map(|original| original.post.header())
 }

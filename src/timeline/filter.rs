@@ -4,7 +4,8 @@
 use super::state::ReaderState;
 use crate::account::{Account, AccountState};
 use crate::ids::AccountId;
-use crate::post::{Post, Visibility};
+use crate::post::{Post, PostList, Visibility};
+use crate::rules;
 
 /// A post with its author, as the reader would meet it.
 #[derive(Debug, Clone, Copy)]
@@ -188,13 +189,17 @@ pub(crate) fn open_to(
     refuse(!author.is_active(), HiddenBecause::AuthorInactive)?;
     refuse(post.header().is_hidden(), HiddenBecause::HiddenByModerator)?;
     refuse(!post.admits(reader), HiddenBecause::NotInAudience)?;
-    Ok(match post.header().visibility {
-        Visibility::Public | Visibility::Unlisted => {
-            (author.state == AccountState::Limited).then_some(HiddenBecause::AuthorLimited)
-        }
-        Visibility::Followers => Some(HiddenBecause::NotInAudience),
-        // It admits the reader by name.
-        Visibility::Direct => None,
+    // For followers, and for whom it mentions as of now: what is said to somebody reaches them.
+    let is_said_to = match rules::holds("mentioned_now") {
+        true => post.mentions(reader),
+        false => post.lists_ever().contains(&PostList::Mentions(reader)),
+    };
+    let is_for_followers = post.header().visibility == Visibility::Followers && !is_said_to;
+    Ok(match author.state {
+        _ if is_for_followers => Some(HiddenBecause::NotInAudience),
+        // Also what it says to somebody by name.
+        AccountState::Limited => Some(HiddenBecause::AuthorLimited),
+        _ => None,
     })
 }
 

@@ -4,11 +4,13 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use futures::future::try_join;
 use tokio::time::Instant;
 
 use super::filter::{Met, Seen};
+use super::meet::meet;
 use super::merge;
-use super::page::PagePost;
+use super::page::{PagePost, PassedOn};
 use crate::account::Account;
 use crate::cluster::Reply;
 use crate::context::{Context, post_of};
@@ -24,6 +26,9 @@ pub(super) struct Loaded {
     accounts: IdMap<AccountId, Known>,
     /// Nothing comes from the instance's caches: for who decides something.
     is_fresh: bool,
+    /// Whether an account restricts the reader is asked along with it, not only once it says that it restricts anybody: two
+    /// commands more for each account, and a trip less.
+    asks_ahead: bool,
 }
 
 /// An account that was met.
@@ -40,6 +45,10 @@ impl Loaded {
         Self { is_fresh: true, ..Self::default() }
     }
 
+    pub(super) fn ask_ahead(&mut self) {
+        self.asks_ahead = true;
+    }
+
     /// Loads what a reader needs to see of these entries.
     pub(super) async fn entries(
         &mut self,
@@ -51,7 +60,7 @@ impl Loaded {
     }
 
     /// The same, and other accounts in the same trip. What a post passes on needs another one, and what a repost's original
-    /// quotes one more, unless they are remembered.
+    /// quotes one more, unless they are remembered. Who restricts the reader is asked along with the next of them.
     pub(super) async fn entries_and(
         &mut self,
         context: &Context,
@@ -60,19 +69,21 @@ impl Loaded {
         others: &[AccountId],
     ) -> Result<()> {
         self.load(context, reader, entries, others).await?;
-        let (mut passed_on, mut quoted) = (Vec::new(), Vec::new());
-        for post in entries.iter().filter_map(|(id, author)| self.post(*id, *author)) {
-            let original = post.header().original.map(|original| (original.id, original.author));
+        let (mut passed_on, mut reposted) = (Vec::new(), Vec::new());
+        for post in self.posts_of(entries) {
+            let original = original_of(post);
             passed_on.extend(original);
-            quoted.extend(original.filter(|_| post.is_plain_repost()));
+            reposted.extend(original.filter(|_| post.is_plain_repost()));
         }
-        if !passed_on.is_empty() {
-            self.load(context, reader, &passed_on, &[]).await?;
-            let of = |(id, author): (PostId, AccountId)| self.post(id, author)?.header().original;
-            let quoted: Vec<_> = quoted.into_iter().filter_map(of).map(|o| (o.id, o.author)).collect();
-            self.load(context, reader, &quoted, &[]).await?;
-        }
-        self.restrictions(context, reader).await
+        self.load(context, reader, &passed_on, &[]).await?;
+        let quoted: Vec<_> = self.posts_of(&reposted).filter_map(original_of).collect();
+        self.load(context, reader, &quoted, &[]).await?;
+        // Who was met first with what is quoted.
+        self.load(context, reader, &[], &[]).await
+    }
+
+    fn posts_of(&self, posts: &[(PostId, AccountId)]) -> impl Iterator<Item = &Post> {
+        posts.iter().filter_map(|(id, author)| self.post(*id, *author).map(Arc::as_ref))
     }
 
     /// Fills in the authors of entries that don't tell them; their posts do. Those of posts that are gone stay 0. Never from
@@ -104,7 +115,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// One trip: posts and their authors.
+    /// One trip: posts and their authors; and whether those who were met before restrict the reader.
     async fn load(
         &mut self,
         context: &Context,
@@ -143,49 +154,62 @@ impl Loaded {
         }
         caches.posts.count(hits.0, posts.len());
         caches.accounts.count(hits.1, accounts.len());
-        if posts.is_empty() && accounts.is_empty() {
+        let mut to_meet = self.may_restrict(context, reader, asked);
+        if self.asks_ahead {
+            to_meet.append(&mut accounts);
+        }
+        if posts.is_empty() && accounts.is_empty() && to_meet.is_empty() {
             return Ok(());
         }
-        let get = |id: &PostId| context.post_request(*id);
-        let requests = posts.iter().map(get).chain(accounts.iter().map(|id| context.account_request(*id)));
-        let mut answers = context.run_all(requests.collect()).await?.into_iter();
+        let shown = accounts.iter().flat_map(|id| context.shown_requests(*id));
+        let requests = posts.iter().map(|id| context.post_request(*id)).chain(shown).collect();
+        let (answers, met) = try_join(context.run_all(requests), meet(context, &to_meet, reader)).await?;
+        let mut answers = answers.into_iter();
         for (id, answer) in posts.into_iter().zip(&mut answers) {
             self.keep_post(context, id, asked, &answer.ok()?)?;
         }
-        for (id, answer) in accounts.into_iter().zip(&mut answers) {
-            let account = Account::parse(id, answer.ok()?)?.map(Arc::new);
-            account.iter().for_each(|account| context.uncounted.met(account, context.router().now_ms()));
-            caches.accounts.put(id, asked, account.clone());
-            self.accounts.insert(id, Known { account, is_restricted: None });
+        for id in accounts {
+            let account = context.read_shown(id, &mut answers)?;
+            self.keep_account(context, id, asked, account, None);
+        }
+        for (id, (account, is_restricted)) in to_meet.into_iter().zip(met) {
+            caches.restrictions.put((id, reader), asked, is_restricted);
+            self.keep_account(context, id, asked, account, Some(is_restricted));
         }
         Ok(())
     }
 
-    /// Whether the accounts met block the reader, or hide from it. Most block nobody, which their records tell.
-    async fn restrictions(&mut self, context: &Context, reader: AccountId) -> Result<()> {
+    fn keep_account(
+        &mut self,
+        context: &Context,
+        id: AccountId,
+        asked: Instant,
+        account: Option<Account>,
+        is_restricted: Option<bool>,
+    ) {
+        let account = account.map(Arc::new);
+        account.iter().for_each(|account| context.uncounted.met(account, context.router().now_ms()));
+        context.caches.accounts.put(id, asked, account.clone());
+        self.accounts.insert(id, Known { account, is_restricted });
+    }
+
+    /// Who of the accounts met may block the reader, or hide from it, and isn't known to do so or not. Most block nobody,
+    /// which their records tell.
+    fn may_restrict(&mut self, context: &Context, reader: AccountId, now: Instant) -> Vec<AccountId> {
         let cache = &context.caches.restrictions;
         let mut open = Vec::new();
-        let asked = Instant::now();
         for known in self.accounts.values_mut().filter(|known| known.is_restricted.is_none()) {
             let Some(account) = &known.account else { continue };
             let may_restrict = account.id != reader && account.blocks + account.hides > 0;
             known.is_restricted = match may_restrict {
-                true => cache.get(&(account.id, reader), asked).filter(|_| !self.is_fresh),
+                true => cache.get(&(account.id, reader), now).filter(|_| !self.is_fresh),
                 false => Some(false),
             };
             if known.is_restricted.is_none() {
                 open.push(account.id);
             }
         }
-        if open.is_empty() {
-            return Ok(());
-        }
-        let found = context.restrict_which(&open, reader).await?;
-        for (id, is_restricted) in open.into_iter().zip(found) {
-            cache.put((id, reader), asked, is_restricted);
-            self.accounts.entry(id).or_default().is_restricted = Some(is_restricted);
-        }
-        Ok(())
+        open
     }
 
     /// The post with that id, if it is by that author: after an unsynced failover an id may come twice.
@@ -203,34 +227,44 @@ impl Loaded {
     /// An account that the reader may meet: active, and neither blocking it nor hiding from it.
     pub(super) fn met_account(&self, id: AccountId) -> Option<&Arc<Account>> {
         let known = self.accounts.get(&id)?;
-        known.account.as_ref().filter(|account| account.is_active() && known.is_restricted != Some(true))
+        known.account.as_ref().filter(|account| account.is_active() && known.is_restricted == Some(false))
     }
 
-    /// A post with its author and original, as it stands on a page.
+    /// A post with its author and what it passes on, as it stands on a page.
     pub(super) fn page_post(&self, id: PostId, author: AccountId) -> PagePost {
         let post = self.post(id, author).cloned();
-        let original = post.as_ref().and_then(|post| {
-            let original = post.header().original?;
-            let account = self.account(original.author)?.clone();
-            Some((original.id, self.post(original.id, original.author)?.clone(), account))
-        });
-        PagePost { post, account: self.account(author).cloned(), original, ..PagePost::bare(id, author) }
+        let original = post.as_ref().and_then(|post| self.passed_on(post)).map(Box::new);
+        let account = self.account(author).cloned();
+        PagePost { post, account, original, ..PagePost::bare(id, author) }
+    }
+
+    /// What a post passes on; of a plain repost also what that quotes.
+    fn passed_on(&self, post: &Post) -> Option<PassedOn> {
+        let (id, author) = original_of(post)?;
+        let (original, account) = (self.post(id, author)?.clone(), self.account(author)?.clone());
+        let quoted = if post.is_plain_repost() { self.passed_on(&original).map(Box::new) } else { None };
+        Some(PassedOn { id, post: original, account, mentioned: Vec::new(), original: quoted })
     }
 
     /// A post as the filter takes it; `None`: it is gone.
     pub(super) fn seen(&self, id: PostId, author: AccountId) -> Option<Seen<'_>> {
         let met = self.met(id, author)?;
-        let original_of = |met: Met<'_>| met.post.header().original.and_then(|o| self.met(o.id, o.author));
-        let original = original_of(met);
-        let quoted = original.filter(|_| met.post.is_plain_repost()).and_then(original_of);
+        let passed_on = |met: Met<'_>| original_of(met.post).and_then(|(id, author)| self.met(id, author));
+        let original = passed_on(met);
+        let quoted = original.filter(|_| met.post.is_plain_repost()).and_then(passed_on);
         Some(Seen { met, original, quoted })
     }
 
     fn met(&self, id: PostId, author: AccountId) -> Option<Met<'_>> {
         let known = self.accounts.get(&author)?;
-        let is_restricted = known.is_restricted.unwrap_or(false);
+        let is_restricted = known.is_restricted.unwrap_or(true);
         Some(Met { post: self.post(id, author)?, author: known.account.as_ref()?, is_restricted })
     }
+}
+
+/// What a post reposts or quotes, and whose that is.
+fn original_of(post: &Post) -> Option<(PostId, AccountId)> {
+    post.header().original.map(|original| (original.id, original.author))
 }
 
 /// Entries as ids; what no allocation could have given is left out.

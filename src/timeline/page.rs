@@ -105,8 +105,8 @@ impl Query {
         Self { hydrate: true, ..self }
     }
 
-    /// With what the reader likes, has bookmarked and reposted: up to two more trips to the servers, where the instance doesn't
-    /// remember that.
+    /// With what the reader likes, has bookmarked and reposted: two more trips to the servers at most, none where the
+    /// instance remembers that.
     #[must_use]
     pub fn marked(self) -> Self {
         Self { marks: true, ..self }
@@ -136,8 +136,11 @@ pub struct PagePost {
     pub post: Option<Arc<Post>>,
     /// Its author, on a hydrated page.
     pub account: Option<Arc<Account>>,
-    /// What it reposts or quotes, and who wrote that, on a hydrated page.
-    pub original: Option<(PostId, Arc<Post>, Arc<Account>)>,
+    /// Whom it mentions, as far as the reader may meet them: on a hydrated page, with `shows_profiles` in the settings. Of
+    /// replies that come along with another post nobody.
+    pub mentioned: Vec<Arc<Account>>,
+    /// What it reposts or quotes, on a hydrated page; of a quote only while that is there.
+    pub original: Option<Box<PassedOn>>,
     /// What the reader has done with it, if the query asks for that.
     pub marks: Option<Marks>,
     /// Its newest likers, if the query asks for them, as far as the reader may see them.
@@ -157,11 +160,48 @@ pub struct Marks {
     pub repost: Option<PostId>,
 }
 
+/// What a post on a page reposts or quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedOn {
+    /// Its id.
+    pub id: PostId,
+    /// The post.
+    pub post: Arc<Post>,
+    /// Its author.
+    pub account: Arc<Account>,
+    /// Whom it mentions, as for a [`PagePost`].
+    pub mentioned: Vec<Arc<Account>>,
+    /// What it quotes itself, where it was reposted without a comment.
+    pub original: Option<Box<PassedOn>>,
+}
+
 impl PagePost {
     /// Only that it is there.
     pub(crate) fn bare(id: PostId, author: AccountId) -> Self {
-        let (likers, replies) = (Vec::new(), Vec::new());
-        Self { id, author, post: None, account: None, original: None, marks: None, likers, replies }
+        let (mentioned, likers, replies) = (Vec::new(), Vec::new(), Vec::new());
+        Self {
+            id,
+            author,
+            post: None,
+            account: None,
+            mentioned,
+            original: None,
+            marks: None,
+            likers,
+            replies,
+        }
+    }
+
+    /// All that it shows: itself, and what it passes on; with whom each of these mentions.
+    pub(crate) fn each_shown(&mut self, mut each: impl FnMut(&Post, &mut Vec<Arc<Account>>)) {
+        if let Some(post) = &self.post {
+            each(post, &mut self.mentioned);
+        }
+        let mut next = self.original.as_deref_mut();
+        while let Some(passed_on) = next {
+            each(&passed_on.post, &mut passed_on.mentioned);
+            next = passed_on.original.as_deref_mut();
+        }
     }
 
     /// What is liked, answered and reposted when this is: of a plain repost its original.

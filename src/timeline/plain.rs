@@ -6,7 +6,6 @@ use futures::future::try_join;
 use super::read::{ROUNDS_MAX, Reading};
 use super::state::{Current, current};
 use super::view::View;
-use crate::context::no_post;
 use crate::error::Result;
 use crate::fanout::Reference;
 use crate::graph::{self, Listed, post_list};
@@ -50,11 +49,10 @@ impl Reading<'_> {
     /// The replies to a post that the reader may see; to a plain repost nobody replies, but to its original.
     pub(super) async fn replies(&mut self, post: PostId) -> Result<Page> {
         let context = self.context;
-        let (mut view, found) = View::of_posts(context, self.filter, self.reader, &[post]).await?;
-        let post = *found.first().ok_or_else(|| no_post(post))?;
-        let subject = view.page_post(post).subject();
-        self.answered = Some(subject.id);
-        self.sources.add_list(graph::list(context, Reference::REPLY, subject.id)?.with_members());
+        let (mut view, post) = View::of_post(context, self.filter, self.reader, post).await?;
+        let subject = view.meant(post);
+        self.answered = Some(subject);
+        self.sources.add_list(graph::list(context, Reference::REPLY, subject)?.with_members());
         let asked = self.sources.ask(context, self.limit);
         try_join(asked, view.subject(post)).await?;
         self.loaded = view.loaded;

@@ -2,6 +2,9 @@
 //! two random stamps that every change renews: while both are the same, nothing has changed.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::cluster::{Answer, Command, Epoch, Request};
 use crate::context::{Context, no_account};
@@ -12,6 +15,8 @@ use crate::rules;
 
 /// Tries to read a state between two changes of it.
 const TRIES_MAX: usize = 16;
+/// Whoever has set a mark, or is about to take it away, is done with that by then, usually within milliseconds.
+const MARKS_REST: Duration = Duration::from_secs(2);
 
 /// The stamps of a reader, what else its record tells a read, and who told it.
 #[derive(Debug, Clone)]
@@ -57,6 +62,8 @@ pub(crate) struct Current {
 pub(crate) struct ReaderState {
     graph: Mark,
     marks: Mark,
+    /// When we came to know of this marks stamp.
+    marks_known: Instant,
     /// Each sorted.
     pub(crate) following: Arc<[u64]>,
     pub(crate) mutes: Arc<[u64]>,
@@ -77,13 +84,19 @@ impl ReaderState {
     /// What it is once the reader follows another account, with a mark.
     pub(crate) fn followed(&self, author: AccountId, [graph, marks]: [Mark; 2]) -> Self {
         let following = with(&self.following, author.get());
-        Self { graph, marks, following, pulled: with(&self.pulled, author.get()), ..self.clone() }
+        let pulled = with(&self.pulled, author.get());
+        Self { graph, marks, marks_known: Instant::now(), following, pulled, ..self.clone() }
     }
 
     /// What it is once a mark is gone.
     pub(crate) fn completed(&self, author: AccountId, marks: Mark) -> Self {
         let pulled = self.pulled.iter().copied().filter(|pulled| *pulled != author.get()).collect();
-        Self { marks, pulled, ..self.clone() }
+        Self { marks, marks_known: Instant::now(), pulled, ..self.clone() }
+    }
+
+    /// Whether its marks have been the same for so long that nobody is at them: what stands there stays.
+    pub(crate) fn marks_rest(&self) -> bool {
+        self.marks_known.elapsed() >= rules::size(MARKS_REST, Duration::from_millis(10))
     }
 
     pub(crate) fn follows(&self, account: u64) -> bool {
@@ -141,7 +154,8 @@ pub(crate) async fn load_state(
             before.epoch == after.epoch && (before.graph, before.marks) == (after.graph, after.marks);
         if is_same || !rules::holds("state_of_stamps") {
             let (graph, marks) = (before.graph, before.marks);
-            let state = ReaderState { graph, marks, following, mutes, blocks, pulled: pulled.into() };
+            let (marks_known, pulled) = (Instant::now(), pulled.into());
+            let state = ReaderState { graph, marks, marks_known, following, mutes, blocks, pulled };
             return Ok(Arc::new(state));
         }
     }
@@ -184,6 +198,7 @@ impl ReaderState {
     pub(super) fn of(following: &[u64], mutes: &[u64], blocks: &[u64]) -> Self {
         let (graph, marks) = Default::default();
         let [following, mutes, blocks] = [following, mutes, blocks].map(Arc::from);
-        Self { graph, marks, following, mutes, blocks, pulled: Arc::default() }
+        let marks_known = Instant::now();
+        Self { graph, marks, marks_known, following, mutes, blocks, pulled: Arc::default() }
     }
 }

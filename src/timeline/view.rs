@@ -1,6 +1,7 @@
 //! What one reader may see of posts that come from anywhere but a timeline: lists, conversations, what it is about to
 //! like or to answer. The same filter decides.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::future::try_join;
@@ -8,7 +9,7 @@ use futures::future::try_join;
 use super::filter::{HiddenBecause, PostFilter, passes, shown_on_profile};
 use super::load::{Loaded, named};
 use super::merge::Entry;
-use super::page::{Marks, PagePost};
+use super::page::PagePost;
 use super::state::{Current, ReaderState, Stamps, current};
 use super::ties::marks_of;
 use crate::account::Account;
@@ -16,6 +17,9 @@ use crate::context::{Context, no_post};
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
+
+/// Most accounts that come along because the posts of a page mention them; whom those mention beyond that don't.
+const MENTIONED_MAX: usize = 500;
 
 /// Posts and accounts as one reader may see them.
 #[derive(Debug)]
@@ -35,16 +39,8 @@ impl<'a> View<'a> {
         filter: Option<&'a dyn PostFilter>,
         reader: AccountId,
     ) -> Result<Self> {
-        Ok(Self::under(context, filter, reader, current(context, reader).await?))
-    }
-
-    /// For deciding: nothing comes from a cache but the reader's own state, under its stamps.
-    pub(crate) async fn fresh(
-        context: &'a Arc<Context>,
-        filter: Option<&'a dyn PostFilter>,
-        reader: AccountId,
-    ) -> Result<Self> {
-        Ok(Self { loaded: Loaded::fresh(), ..Self::new(context, filter, reader).await? })
+        let current = current(context, reader).await?;
+        Ok(Self::under(context, filter, reader, current, Loaded::default()))
     }
 
     /// Of a reader that was looked at just now.
@@ -53,24 +49,65 @@ impl<'a> View<'a> {
         filter: Option<&'a dyn PostFilter>,
         reader: AccountId,
         Current { stamps, state }: Current,
+        loaded: Loaded,
     ) -> Self {
-        Self { context, filter, reader, stamps, state, loaded: Loaded::default() }
+        Self { context, filter, reader, stamps, state, loaded }
     }
 
     /// For showing posts of which only the ids are known: those that are there are loaded, in the trip that the state
-    /// needs. Their authors are not yet.
+    /// needs, and never from the cache. Their authors are not yet.
     pub(crate) async fn of_posts(
         context: &'a Arc<Context>,
         filter: Option<&'a dyn PostFilter>,
         reader: AccountId,
         ids: &[PostId],
     ) -> Result<(Self, Vec<PostRef>)> {
-        let mut loaded = Loaded::default();
+        Self::of_posts_with(context, filter, reader, ids, Loaded::default()).await
+    }
+
+    /// The same for one; [`NotFound`](crate::ErrorKind::NotFound): it is not there.
+    pub(crate) async fn of_post(
+        context: &'a Arc<Context>,
+        filter: Option<&'a dyn PostFilter>,
+        reader: AccountId,
+        id: PostId,
+    ) -> Result<(Self, PostRef)> {
+        Self::of_post_with(context, filter, reader, id, Loaded::default()).await
+    }
+
+    /// The same for deciding: nothing comes from a cache but the reader's own state, under its stamps.
+    pub(crate) async fn deciding(
+        context: &'a Arc<Context>,
+        filter: Option<&'a dyn PostFilter>,
+        reader: AccountId,
+        id: PostId,
+    ) -> Result<(Self, PostRef)> {
+        Self::of_post_with(context, filter, reader, id, Loaded::fresh()).await
+    }
+
+    async fn of_post_with(
+        context: &'a Arc<Context>,
+        filter: Option<&'a dyn PostFilter>,
+        reader: AccountId,
+        id: PostId,
+        loaded: Loaded,
+    ) -> Result<(Self, PostRef)> {
+        let (view, found) = Self::of_posts_with(context, filter, reader, &[id], loaded).await?;
+        Ok((view, *found.first().ok_or_else(|| no_post(id))?))
+    }
+
+    async fn of_posts_with(
+        context: &'a Arc<Context>,
+        filter: Option<&'a dyn PostFilter>,
+        reader: AccountId,
+        ids: &[PostId],
+        mut loaded: Loaded,
+    ) -> Result<(Self, Vec<PostRef>)> {
         let mut entries: Vec<Entry> = ids.iter().map(|id| Entry { id: id.get(), author: 0 }).collect();
         let found = loaded.find_authors(context, &mut entries);
         let (current, ()) = try_join(current(context, reader), found).await?;
         let posts = named(&entries).into_iter().map(|(id, author)| PostRef { id, author }).collect();
-        Ok((Self { loaded, ..Self::under(context, filter, reader, current) }, posts))
+        Ok((Self::under(context, filter, reader, current, loaded), posts))
     }
 
     /// Loads posts with their authors and originals, and other accounts in the same trip.
@@ -79,22 +116,67 @@ impl<'a> View<'a> {
         self.loaded.entries_and(self.context, self.reader, &entries, others).await
     }
 
-    /// Loads posts, and what the reader has done with these subjects of theirs.
-    pub(crate) async fn load_marked(
+    /// The same in a trip less, where not nearly all of it is remembered: who restricts the reader is asked along.
+    pub(super) async fn load_ahead(&mut self, posts: &[PostRef], others: &[AccountId]) -> Result<()> {
+        self.loaded.ask_ahead();
+        self.load(posts, others).await
+    }
+
+    /// Whom posts that are to be shown mention, if that shows: up to [`MENTIONED_MAX`].
+    pub(super) fn mentioned_in(&self, posts: &mut [PagePost]) -> Vec<AccountId> {
+        let mut all = BTreeSet::new();
+        if self.context.settings.shows_profiles {
+            posts.iter_mut().for_each(|post| post.each_shown(|post, _| all.extend(&post.content().mentions)));
+        }
+        all.into_iter().take(MENTIONED_MAX).collect()
+    }
+
+    /// Fills in whom posts mention, as far as they were loaded for that and the reader may meet them.
+    pub(super) fn show_mentioned(&self, posts: &mut [PagePost]) {
+        if self.context.settings.shows_profiles {
+            let met = |post: &Post| {
+                let mentions = &post.content().mentions;
+                mentions.iter().filter_map(|id| self.loaded.met_account(*id).cloned()).collect()
+            };
+            posts.iter_mut().for_each(|post| post.each_shown(|post, mentioned| *mentioned = met(post)));
+        }
+    }
+
+    /// Adds whom posts mention, if that shows: a trip, where they are not all remembered.
+    pub(crate) async fn add_mentioned(&mut self, posts: &mut [PagePost]) -> Result<()> {
+        let mentioned = self.mentioned_in(posts);
+        if !mentioned.is_empty() {
+            self.load_ahead(&[], &mentioned).await?;
+            self.show_mentioned(posts);
+        }
+        Ok(())
+    }
+
+    /// Loads posts, and gives those that show as they stand on a page, with what the reader has done with these subjects of
+    /// theirs.
+    pub(crate) async fn load_shown(
         &mut self,
         posts: &[PostRef],
         subjects: &[PostRef],
-    ) -> Result<Vec<Marks>> {
+        shows: impl Fn(&Self, PostRef) -> bool,
+    ) -> Result<Vec<PagePost>> {
         let stamps = self.stamps.clone();
         let marks = marks_of(self.context, self.reader, &stamps, subjects);
-        Ok(try_join(marks, self.load(posts, &[])).await?.0)
+        let (marks, ()) = try_join(marks, self.load(posts, &[])).await?;
+        let shown = posts.iter().zip(marks).filter(|(post, _)| shows(self, **post));
+        let shown = shown.map(|(post, marks)| PagePost { marks: Some(marks), ..self.page_post(*post) });
+        let mut shown: Vec<PagePost> = shown.collect();
+        self.add_mentioned(&mut shown).await?;
+        Ok(shown)
     }
 
     /// Posts that were loaded as they stand on a page, with what the reader has done with them.
-    pub(crate) async fn marked(&self, posts: Vec<PostRef>) -> Result<Vec<PagePost>> {
+    pub(crate) async fn marked(&mut self, posts: Vec<PostRef>) -> Result<Vec<PagePost>> {
         let mut posts: Vec<PagePost> = posts.into_iter().map(|post| self.page_post(post)).collect();
         let subjects: Vec<PostRef> = posts.iter().map(PagePost::subject).collect();
-        let marks = marks_of(self.context, self.reader, &self.stamps, &subjects).await?;
+        let stamps = self.stamps.clone();
+        let marks = marks_of(self.context, self.reader, &stamps, &subjects);
+        let (marks, ()) = try_join(marks, self.add_mentioned(&mut posts)).await?;
         posts.iter_mut().zip(marks).for_each(|(post, marks)| post.marks = Some(marks));
         Ok(posts)
     }
@@ -128,6 +210,12 @@ impl<'a> View<'a> {
         let subject = shown.passes_on().unwrap_or(post);
         let shown = self.post(subject).ok_or_else(missing)?;
         Ok((subject, shown.clone()))
+    }
+
+    /// The post that is meant by one that was loaded, before it is known whether that may be seen: of a plain repost its
+    /// original.
+    pub(crate) fn meant(&self, post: PostRef) -> PostId {
+        self.page_post(post).subject().id
     }
 
     /// A post that was loaded, as it stands on a page.

@@ -9,7 +9,8 @@ use rcgen::{
 use tideline::cluster::{Command, Request, RouterSettings, TlsFiles};
 use tideline::local_cluster::{ClusterSpec, LocalCluster, TlsServerFiles};
 use tideline::post::{Draft, Edit, PostRef};
-use tideline::registration::{Name, ProfileUpdate, Registration, RegistrationSettings, SignUp, Step};
+use tideline::profile::ProfileUpdate;
+use tideline::registration::{Name, Registration, RegistrationSettings, SignUp, Step};
 use tideline::sharded::{Order, SetSettings, SortedSet};
 use tideline::{
     AccountId, AccountUpdate, Engine, Error, ErrorKind, FindingKind, FsckOptions, ImportedEdge, ImportedPost,
@@ -135,10 +136,14 @@ async fn use_moderation(engine: &Engine, reporter: AccountId, post: PostRef) -> 
         posts: vec![post.id],
         category: ReportCategory::Spam,
         comment: String::new(),
+        token: Some("form".into()),
     };
     let report = engine.report(&report).await?;
     engine.resolve_report(report, reporter).await?;
-    assert_eq!(engine.reports(&ReportQuery { resolved: true, ..ReportQuery::default() }).await?.len(), 1);
+    assert_eq!(
+        engine.reports(&ReportQuery { resolved: true, ..ReportQuery::default() }).await?.reports.len(),
+        1
+    );
     engine.count_now().await;
     Ok(())
 }

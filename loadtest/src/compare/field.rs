@@ -10,6 +10,7 @@ use tideline::Way;
 use super::turns::{Measured, Sample};
 use crate::arrivals::Arrivals;
 use crate::bench::Bench;
+use crate::deadline::Deadline;
 use crate::drive;
 use crate::graph::Graph;
 use crate::progress;
@@ -40,8 +41,8 @@ pub(crate) struct Entrant {
     pub(crate) contestant: Contestant,
     network: Arc<Network>,
     ways: Vec<Way>,
-    /// Bytes that its network takes at the servers, as it was loaded and as it has grown.
-    pub(crate) memory: i64,
+    /// What its keys begin with.
+    prefix: String,
 }
 
 /// All systems, on the same servers.
@@ -50,6 +51,8 @@ pub(crate) struct Field {
     graph: Arc<Graph>,
     /// Whose homes are ready.
     warmed: usize,
+    /// How long it took to ask for all keys, the last time.
+    weighing: Duration,
 }
 
 impl Field {
@@ -67,30 +70,22 @@ impl Field {
             let began = Instant::now();
             let prefix = format!("{}{}:", bench.prefix, contestant.name());
             let ways = ways(*contestant, scenario, &graph, &expected)?;
-            let before = bench.used_memory().await?;
             let loaded = load(bench, &prefix, *contestant, scenario, &graph, &ways);
             let timelines = loaded.await.with_context(|| format!("loading {}", contestant.name()))?;
             let network = Network::new(timelines, graph.accounts(), scenario.activity.text_chars);
-            let memory = growth(before, bench.used_memory().await?);
             eprintln!("{}: loaded in {:.1} s", contestant.name(), began.elapsed().as_secs_f64());
-            entrants.push(Entrant { contestant: *contestant, network, ways, memory });
+            entrants.push(Entrant { contestant: *contestant, network, ways, prefix });
         }
-        Ok(Self { entrants, graph, warmed: 0 })
+        Ok(Self { entrants, graph, warmed: 0, weighing: Duration::ZERO })
     }
 
     /// Makes the homes of these accounts ready, of which the first ones may be so already, and has everybody delivered as the
     /// policies decide now.
-    pub(crate) async fn prepare(
-        &mut self,
-        bench: &Bench,
-        scenario: &Scenario,
-        workload: &Workload,
-    ) -> anyhow::Result<()> {
+    pub(crate) async fn prepare(&mut self, scenario: &Scenario, workload: &Workload) -> anyhow::Result<()> {
         let active = workload.active();
         let expected = expected(scenario, workload);
         let new = active.get(self.warmed..).unwrap_or_default();
         for entrant in &mut self.entrants {
-            let before = bench.used_memory().await?;
             let ways = ways(entrant.contestant, scenario, &self.graph, &expected)?;
             entrant.change_ways(ways).await?;
             let timelines = &entrant.network.timelines;
@@ -105,19 +100,20 @@ impl Field {
                 .await?;
             timelines.settled().await;
             bar.finish_and_clear();
-            entrant.memory += growth(before, bench.used_memory().await?);
         }
         self.warmed = self.warmed.max(active.len());
         Ok(())
     }
 
-    /// Warms up, then lets all take turns: forwards, backwards, and again.
+    /// Warms up, then lets all take turns: forwards, backwards, and again. There is one round at least; one that would not end
+    /// in time, with the keys weighed after it, is left out, and all after it.
     pub(crate) async fn measure(
         &mut self,
         bench: &Bench,
         scenario: &Scenario,
         workload: &mut Workload,
         seed: u64,
+        until: Option<Deadline>,
     ) -> anyhow::Result<Vec<Measured>> {
         let rounds = scenario.drive.rounds;
         let length = self.warm_up(scenario, workload).await?;
@@ -126,33 +122,69 @@ impl Field {
         let sessions: Vec<Arc<Session>> =
             self.entrants.iter().map(|e| Session::new(e.network.clone(), e.contestant.name())).collect();
         let bar = progress::bar((rounds * self.entrants.len()) as u64, "rounds".to_owned());
+        let mut longest = Duration::ZERO;
         for round in 0..rounds {
+            if round > 0 && until.is_some_and(|until| !until.allows(longest + self.weighing)) {
+                break;
+            }
+            let round_began = Instant::now();
             let operations = workload.take(length);
             let mut order: Vec<usize> = (0..self.entrants.len()).collect();
             if round % 2 == 1 {
                 order.reverse();
             }
             for number in order {
-                let entrant = &mut self.entrants[number];
-                bar.set_message(entrant.contestant.name());
-                let before = bench.used_memory().await?;
-                let (cpu, began) = (bench.cpu_time().await?, Instant::now());
+                bar.set_message(self.entrants[number].contestant.name());
+                let (before, began) = (bench.used().await?, Instant::now());
                 let seed = seed ^ round as u64;
-                let done = run(&sessions[number], scenario, operations.clone(), seed).await?;
+                let (done, late) = run(&sessions[number], scenario, operations.clone(), seed).await?;
                 sessions[number].settle().await;
-                let (wall, cpu) = (began.elapsed(), bench.cpu_time().await?.since(&cpu));
-                entrant.memory += growth(before, bench.used_memory().await?);
-                measured[number].samples.push(Sample::new(done as u64, wall, &cpu));
+                let (wall, used) = (began.elapsed(), bench.used().await?.since(&before));
+                measured[number].samples.push(Sample::new(done as u64, wall, &used));
+                measured[number].late += late;
                 bar.inc(1);
             }
+            longest = longest.max(round_began.elapsed());
         }
         bar.finish_and_clear();
-        for (measured, (session, entrant)) in measured.iter_mut().zip(sessions.iter().zip(&self.entrants)) {
-            measured.counted = Some(session.counted());
-            measured.memory = u64::try_from(entrant.memory).unwrap_or(0);
+        for (number, (measured, entrant)) in measured.iter_mut().zip(&self.entrants).enumerate() {
+            measured.counted = Some(sessions[number].counted());
             measured.pulled = entrant.ways.iter().filter(|way| **way == Way::Pull).count() as u64;
         }
         Ok(measured)
+    }
+
+    /// Adds what the keys of each take. What was measured counts without that too: where servers don't tell what a key takes,
+    /// or the time is up before.
+    pub(crate) async fn weigh(&mut self, bench: &Bench, measured: &mut [Measured], until: Option<Deadline>) {
+        let began = Instant::now();
+        let asked = self.memory(bench);
+        let told = match until {
+            Some(until) => until.within(asked).await,
+            None => Some(asked.await),
+        };
+        self.weighing = began.elapsed();
+        match told {
+            Some(Ok(bytes)) => {
+                measured.iter_mut().zip(bytes).for_each(|(of, bytes)| of.memory = Some(bytes));
+            }
+            Some(Err(e)) => eprintln!("Memory stays unknown: {e:#}"),
+            None => eprintln!("Memory stays unknown: the time was up before all keys were looked at."),
+        }
+    }
+
+    /// Waits until nothing is under way any more, within bounds: what was cut off has left work behind, which would write keys
+    /// after ours were removed.
+    pub(crate) async fn settled(&self) {
+        for entrant in &self.entrants {
+            entrant.network.timelines.settled().await;
+        }
+    }
+
+    /// Bytes of each system's network at the servers, as it is now.
+    pub(crate) async fn memory(&self, bench: &Bench) -> anyhow::Result<Vec<u64>> {
+        let prefixes: Vec<String> = self.entrants.iter().map(|entrant| entrant.prefix.clone()).collect();
+        bench.memory_of(&prefixes).await
     }
 
     /// Lets each do what it can for a while. Tells how many operations a round has: in the time that was asked for in the
@@ -161,7 +193,7 @@ impl Field {
         let drive = &scenario.drive;
         let seconds = drive.round_seconds;
         let warm_up = Duration::from_secs(drive.warm_up_seconds.into());
-        let operations = workload.take(WARM_UP_A_SECOND * drive.warm_up_seconds as usize);
+        let operations = workload.take(warm_up_operations(scenario));
         let mut rates = Vec::with_capacity(self.entrants.len());
         let bar = progress::bar(self.entrants.len() as u64, "warming up".to_owned());
         for entrant in &self.entrants {
@@ -209,7 +241,8 @@ async fn load(
     })
 }
 
-fn expected(scenario: &Scenario, workload: &Workload) -> Expected {
+/// What a policy reckons with.
+pub(crate) fn expected(scenario: &Scenario, workload: &Workload) -> Expected {
     let rate = match scenario.drive.kind {
         Loop::Open => scenario.drive.rate.into(),
         Loop::Closed => EXPECTED_A_SECOND,
@@ -217,26 +250,32 @@ fn expected(scenario: &Scenario, workload: &Workload) -> Expected {
     Expected::of(scenario, rate, workload.posts_share(), workload.active())
 }
 
-/// Does these operations; tells how many were done.
+/// Operations that are planned for warming up.
+pub(crate) fn warm_up_operations(scenario: &Scenario) -> usize {
+    WARM_UP_A_SECOND * scenario.drive.warm_up_seconds as usize
+}
+
+/// Does these operations; tells how many were done, and how many of them left late.
 async fn run(
     session: &Arc<Session>,
     scenario: &Scenario,
     operations: Vec<Op>,
     seed: u64,
-) -> anyhow::Result<usize> {
+) -> anyhow::Result<(usize, u64)> {
     let drive = &scenario.drive;
     match drive.kind {
         Loop::Closed => {
             let longest = Duration::from_secs((drive.round_seconds * CUT_TIMES).into());
-            drive::closed(session, operations, drive.at_once, longest).await
+            Ok((drive::closed(session, operations, drive.at_once, longest).await?, 0))
         }
         Loop::Open => {
             let before = done(&session.counted());
             let length = Duration::from_secs(drive.round_seconds.into());
             let due = Arrivals::new(drive.rate, u32::MAX, seed).zip(operations);
             let at_once = u32::try_from(drive.at_once).unwrap_or(u32::MAX);
-            drive::open(session, due, length, at_once, OPERATION_MAX).await?;
-            usize::try_from(done(&session.counted()) - before).context("fewer than nothing")
+            let punctuality = drive::open(session, due, length, at_once, OPERATION_MAX).await?;
+            let done = usize::try_from(done(&session.counted()) - before)?;
+            Ok((done, punctuality.late))
         }
     }
 }
@@ -245,10 +284,6 @@ async fn run(
 fn done(counted: &Counted) -> u64 {
     let sent = |(_, summary): &(&str, Summary)| summary.counts.succeeded + summary.counts.failed();
     counted.operations.iter().map(sent).sum()
-}
-
-fn growth(before: u64, after: u64) -> i64 {
-    after.cast_signed() - before.cast_signed()
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded, and not negative")]

@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::workload::Workload;
 use crate::{gauges, report};
 pub(crate) use args::CompareArgs;
-pub(crate) use field::Field;
+pub(crate) use field::{Field, expected, warm_up_operations};
 use outcome::Outcome;
 pub(crate) use outcome::{Row, Verdict, cost_ratio, rows, unsure, verdicts};
 pub(crate) use turns::{Measured, Sample};
@@ -38,6 +38,9 @@ pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<bool> {
     if let Some(file) = &args.html {
         report::write_page(file, &page::of(&outcome))?;
     }
+    if let Some(file) = &args.svg {
+        report::write(file, &crate::page::image(&page::cpu_chart(&outcome.rows)))?;
+    }
     Ok(outcome.is_right())
 }
 
@@ -52,8 +55,9 @@ async fn compare(
     let mut workload = Workload::new(graph.clone(), &scenario.activity, &scenario.mix, seed);
     eprintln!("{}: {} accounts, {} follows; seed {seed}.", scenario.name, graph.accounts(), graph.follows());
     let mut field = Field::load(bench, &scenario, &args.contestants(), graph.clone(), &workload).await?;
-    field.prepare(bench, &scenario, &workload).await?;
-    let measured = field.measure(bench, &scenario, &mut workload, seed).await?;
+    field.prepare(&scenario, &workload).await?;
+    let mut measured = field.measure(bench, &scenario, &mut workload, seed, None).await?;
+    field.weigh(bench, &mut measured, None).await;
     let own = (seed, bench.target.is_own());
     Outcome::new(scenario, own, &graph, &measured, Calibration::of(&calibrated))
 }

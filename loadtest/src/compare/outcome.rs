@@ -48,6 +48,7 @@ pub(crate) struct Row {
     pub(crate) client_cpu_us_per_operation: Option<f64>,
     pub(crate) cpu_us_per_operation: Option<Estimate>,
     pub(crate) operations_per_cpu_second: Option<f64>,
+    pub(crate) wire_bytes_per_operation: Option<f64>,
     /// Of CPU time per operation, round by round.
     pub(crate) cpu_ratio: Option<Estimate>,
     pub(crate) read_p50_us: u64,
@@ -55,10 +56,12 @@ pub(crate) struct Row {
     pub(crate) read_p999_us: u64,
     pub(crate) fanout_lag_p50_ms: f64,
     pub(crate) fanout_lag_p99_ms: f64,
-    pub(crate) memory_bytes: u64,
+    pub(crate) memory_bytes: Option<u64>,
     pub(crate) posts_per_page: f64,
     pub(crate) failed: u64,
     pub(crate) dropped: u64,
+    /// In the open loop: operations that left late, because this program was behind.
+    pub(crate) late: u64,
     pub(crate) operations: std::collections::BTreeMap<&'static str, crate::tally::Summary>,
     /// In the order in which they were measured, so that a drift shows.
     pub(crate) rounds_cpu_us_per_operation: Vec<f64>,
@@ -95,6 +98,7 @@ impl Row {
             client_cpu_us_per_operation: median(&measured.rounds(|sample| sample.client_us)),
             cpu_us_per_operation: Estimate::of(&cpu),
             operations_per_cpu_second: median(&per_second),
+            wire_bytes_per_operation: median(&measured.rounds(|sample| sample.wire_bytes)),
             cpu_ratio: Estimate::of(&ratios(&cpu, &to)),
             read_p50_us: pages.p50_us,
             read_p99_us: pages.p99_us,
@@ -105,9 +109,40 @@ impl Row {
             posts_per_page: report::count(shown) / report::count(read),
             failed: failed + fanouts.counts.failed(),
             dropped,
+            late: measured.late,
             operations: operations.into_iter().collect(),
             rounds_cpu_us_per_operation: cpu,
         })
+    }
+
+    /// Memory in MB.
+    pub(crate) fn memory_mb(&self) -> Option<f64> {
+        self.memory_bytes.map(|bytes| report::count(bytes) / 1e6)
+    }
+
+    /// Whether everything was carried out.
+    pub(crate) fn is_right(&self) -> bool {
+        self.failed == 0 && self.dropped == 0
+    }
+
+    /// What was not carried out, and why, and what did not leave in time; nothing, if all was and did.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let Self { failed, dropped, late, .. } = self;
+        let name = self.system.name();
+        let mut said = Vec::new();
+        if !self.is_right() {
+            said.push(format!(
+                "{name}: {failed} operations failed, {dropped} were not sent because too many were under way"
+            ));
+        }
+        for (kind, summary) in &self.operations {
+            let errors = summary.counts.errors.iter();
+            said.extend(errors.map(|(error, count)| format!("{name}, {kind}: {count} {error}")));
+        }
+        if *late > 0 {
+            said.push(format!("{name}: {late} operations left late, this program was behind"));
+        }
+        said
     }
 
     /// What tables show.
@@ -127,7 +162,7 @@ impl Row {
             ms(self.read_p99_us),
             ms(self.read_p999_us),
             format!("{:.1}", self.fanout_lag_p99_ms),
-            format!("{:.1}", report::count(self.memory_bytes) / 1e6),
+            self.memory_mb().map_or("unknown".to_owned(), |mb| format!("{mb:.1}")),
             format!("{:.2}", self.posts_per_page),
         ]
     }
@@ -196,12 +231,13 @@ impl Outcome {
     /// What is to be said besides the table.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let verdicts = self.verdicts.iter().map(ToString::to_string);
-        verdicts.chain(unsure(&self.rows).map(str::to_owned)).collect()
+        let said = verdicts.chain(unsure(&self.rows).map(str::to_owned));
+        said.chain(self.rows.iter().flat_map(Row::faults)).collect()
     }
 
     /// Whether everything was carried out.
     pub(crate) fn is_right(&self) -> bool {
-        self.rows.iter().all(|row| row.failed == 0)
+        self.rows.iter().all(Row::is_right)
     }
 
     /// Over the cells of a row.
@@ -246,18 +282,6 @@ impl fmt::Display for Outcome {
         )?;
         writeln!(f, "{}", self.table())?;
         self.remarks().iter().try_for_each(|remark| writeln!(f, "{remark}"))?;
-        for row in self.rows.iter().filter(|row| row.failed + row.dropped > 0) {
-            let (name, failed, dropped) = (row.system.name(), row.failed, row.dropped);
-            writeln!(
-                f,
-                "{name}: {failed} operations failed, {dropped} were not sent because too many were under way"
-            )?;
-            for (kind, summary) in &row.operations {
-                for (error, count) in &summary.counts.errors {
-                    writeln!(f, "    {kind}: {count} {error}")?;
-                }
-            }
-        }
         let Some(calibration) = &self.calibration else { return Ok(()) };
         writeln!(f, "{calibration}")
     }
@@ -286,6 +310,7 @@ mod tests {
             operations_per_second: 1.0,
             server_us: Some(times * report::count(10 + 7 * (round as u64 % 3))),
             client_us: Some(0.0),
+            wire_bytes: None,
         };
         Measured { samples: (0..rounds).map(sample).collect(), ..Measured::new(contestant) }
     }
@@ -307,6 +332,28 @@ mod tests {
         let against_pull = verdict(6, 0.5);
         assert_eq!(against_pull.better, Contestant::PullOnly);
         assert!((against_pull.ratio.median - 2.4).abs() < 1e-9, "{against_pull}");
+    }
+
+    #[test]
+    fn what_failed_was_not_sent_or_left_late_is_told_and_the_first_two_are_not_right() {
+        let tally = crate::tally::Tally::new();
+        tally.ended(std::time::Duration::ZERO, None);
+        let row = || {
+            let posts = ("post", tally.summary());
+            let pages = crate::tally::Tally::new().summary();
+            let counted = Counted { operations: vec![posts], pages: pages.clone(), fanouts: pages, shown: 0 };
+            let measured =
+                Measured { counted: Some(counted), late: 3, ..measured(Contestant::PushOnly, 2, 1.0) };
+            Row::new(&measured, &measured).unwrap()
+        };
+        let late = "push_only: 3 operations left late, this program was behind";
+        assert!(row().is_right());
+        assert_eq!(row().faults(), [late]);
+        tally.dropped();
+        assert!(!row().is_right());
+        tally.ended(std::time::Duration::ZERO, Some("unavailable".to_owned()));
+        let wrong = "push_only: 1 operations failed, 1 were not sent because too many were under way";
+        assert_eq!(row().faults(), [wrong, "push_only, post: 1 unavailable", late]);
     }
 
     #[test]

@@ -32,21 +32,27 @@ fn all_figures(outcome: &Outcome) -> String {
     section("All figures", note, &table(&header, &rows))
 }
 
+/// The chart of CPU time.
+pub(crate) fn cpu_chart(rows: &[Row]) -> String {
+    chart(rows, &["servers", "client"], "us", &|row| {
+        [row.server_cpu_us_per_operation, row.client_cpu_us_per_operation]
+            .map(Option::unwrap_or_default)
+            .into()
+    })
+}
+
+fn chart(rows: &[Row], series: &[&str], unit: &str, values: &dyn Fn(&Row) -> Vec<f64>) -> String {
+    let bar = |row: &Row| Bar { name: row.system.name().to_owned(), values: values(row) };
+    bars(series, &rows.iter().map(bar).collect::<Vec<_>>(), unit)
+}
+
 fn charts(rows: &[Row]) -> Vec<String> {
-    let chart = |series: &[&str], unit: &str, values: &dyn Fn(&Row) -> Vec<f64>| {
-        let bar = |row: &Row| Bar { name: row.system.name().to_owned(), values: values(row) };
-        bars(series, &rows.iter().map(bar).collect::<Vec<_>>(), unit)
-    };
-    let one = |unit: &str, value: &dyn Fn(&Row) -> f64| chart(&[""], unit, &|row| vec![value(row)]);
+    let one = |unit: &str, value: &dyn Fn(&Row) -> f64| chart(rows, &[""], unit, &|row| vec![value(row)]);
     let parts = [
         (
             "CPU time of an operation",
             "Of all servers and of this program, which is the client. Less is better.",
-            chart(&["servers", "client"], "us", &|row| {
-                [row.server_cpu_us_per_operation, row.client_cpu_us_per_operation]
-                    .map(Option::unwrap_or_default)
-                    .into()
-            }),
+            cpu_chart(rows),
         ),
         (
             "Operations in a second of CPU time",
@@ -67,8 +73,8 @@ fn charts(rows: &[Row]) -> Vec<String> {
         ),
         (
             "Memory",
-            "Of the network at the servers, at the end.",
-            one("MB", &|row| count(row.memory_bytes) / 1e6),
+            "Of all keys of the network at the servers, at the end.",
+            one("MB", &|row| row.memory_mb().unwrap_or_default()),
         ),
     ];
     parts.into_iter().map(|(heading, note, chart)| section(heading, note, &chart)).collect()

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::cpu::{self, CpuTime};
+use crate::bench::Used;
+use crate::cpu;
 use crate::report::count;
 use crate::session::Counted;
 use crate::systems::Contestant;
@@ -13,14 +14,18 @@ pub(crate) struct Sample {
     pub(crate) operations_per_second: f64,
     pub(crate) server_us: Option<f64>,
     pub(crate) client_us: Option<f64>,
+    /// Of an operation, as the servers received and sent it.
+    pub(crate) wire_bytes: Option<f64>,
 }
 
 impl Sample {
-    pub(crate) fn new(operations: u64, wall: Duration, cpu: &CpuTime) -> Self {
+    pub(crate) fn new(operations: u64, wall: Duration, used: &Used) -> Self {
+        let Used { cpu, wire_bytes } = used;
         Self {
             operations_per_second: count(operations) / wall.as_secs_f64(),
             server_us: cpu::us_each(cpu.server, operations),
             client_us: cpu::us_each(cpu.client, operations),
+            wire_bytes: (operations > 0).then(|| count(*wire_bytes) / count(operations)),
         }
     }
 
@@ -36,14 +41,17 @@ pub(crate) struct Measured {
     pub(crate) contestant: Contestant,
     pub(crate) samples: Vec<Sample>,
     pub(crate) counted: Option<Counted>,
-    pub(crate) memory: u64,
+    /// Operations of the open loop that left late.
+    pub(crate) late: u64,
+    /// Bytes of all its keys; nothing, where servers didn't tell, or not in time.
+    pub(crate) memory: Option<u64>,
     /// Accounts that are pulled.
     pub(crate) pulled: u64,
 }
 
 impl Measured {
     pub(crate) fn new(contestant: Contestant) -> Self {
-        Self { contestant, samples: Vec::new(), counted: None, memory: 0, pulled: 0 }
+        Self { contestant, samples: Vec::new(), counted: None, late: 0, memory: None, pulled: 0 }
     }
 
     /// A figure of each round; nothing, if some round could not measure it.

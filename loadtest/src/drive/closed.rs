@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinSet;
+
 use super::Perform;
 
 /// Performs these operations, `at_once` of them at a time, and begins none after `longest`. Tells how many were performed:
@@ -17,19 +19,21 @@ pub(crate) async fn closed<T: Copy + Send + Sync + 'static>(
     let all = operations.len();
     let (operations, next) = (Arc::new(operations), Arc::new(AtomicUsize::new(0)));
     let end = Instant::now() + longest;
-    let users = (0..at_once.min(all)).map(|_| {
+    // They go with this call, also where it is dropped.
+    let mut users = JoinSet::new();
+    for _ in 0..at_once.min(all) {
         let (performer, operations, next) = (performer.clone(), operations.clone(), next.clone());
-        tokio::spawn(async move {
+        users.spawn(async move {
             loop {
                 let now = Instant::now();
                 let number = if now < end { next.fetch_add(1, Ordering::Relaxed) } else { usize::MAX };
                 let Some(operation) = operations.get(number) else { return };
                 performer.perform(*operation, now).await;
             }
-        })
-    });
-    for user in users.collect::<Vec<_>>() {
-        user.await?;
+        });
+    }
+    while let Some(user) = users.join_next().await {
+        user?;
     }
     Ok(next.load(Ordering::Relaxed).min(all))
 }
@@ -67,7 +71,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn at_the_end_nothing_more_is_begun_and_what_was_done_is_told() {
         let noting = Arc::new(Noting::default());
-        let done = closed(&noting, (0..10_000).collect(), 4, Duration::from_millis(20)).await.unwrap();
+        let done = closed(&noting, (0..10_000).collect(), 4, Duration::from_millis(500)).await.unwrap();
         assert!(done > 0 && done < 10_000, "{done}");
         assert_eq!(noting.0.lock().unwrap().len(), done);
     }

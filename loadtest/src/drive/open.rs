@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use super::Perform;
 
@@ -25,9 +26,18 @@ pub(crate) struct Punctuality {
     pub(crate) latest_us: u64,
 }
 
+/// Closes these permits when it goes: whoever waited for all operations to end doesn't any more.
+struct Closing(Arc<Semaphore>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// Performs operations, each when it is due (from the start of the run on), with at most `concurrency` of them under way;
 /// what would be one too many is dropped, and counted as that. Returns when all operations have ended, of which each takes
-/// up to `operation_max`.
+/// up to `operation_max`. They go with this call, also where it is dropped.
 pub(crate) async fn open<T: Send + 'static>(
     performer: &Arc<impl Perform<T>>,
     planned: impl IntoIterator<Item = (Duration, T)> + Send + 'static,
@@ -36,12 +46,13 @@ pub(crate) async fn open<T: Send + 'static>(
     operation_max: Duration,
 ) -> anyhow::Result<Punctuality> {
     let permits = Arc::new(Semaphore::new(concurrency as usize));
+    let _closing = Closing(permits.clone());
     let dispatch = {
         let (performer, permits, runtime) = (performer.clone(), permits.clone(), Handle::current());
         // A thread of its own: the runtime's timers have steps of a millisecond, which would show in every latency.
         move || dispatch(&performer, planned, length, &permits, &runtime)
     };
-    let punctuality = tokio::task::spawn_blocking(dispatch).await?;
+    let (punctuality, _under_way) = tokio::task::spawn_blocking(dispatch).await?;
     // Whoever has all permits knows that nothing is under way any more.
     let _all = tokio::time::timeout(2 * operation_max, permits.acquire_many(concurrency)).await??;
     Ok(punctuality)
@@ -53,12 +64,17 @@ fn dispatch<T: Send + 'static>(
     length: Duration,
     permits: &Arc<Semaphore>,
     runtime: &Handle,
-) -> Punctuality {
+) -> (Punctuality, JoinSet<()>) {
     let mut punctuality = Punctuality::default();
+    let mut under_way = JoinSet::new();
     let start = Instant::now();
     for (at, operation) in planned {
         let due = start + at;
+        while under_way.try_join_next().is_some() {}
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        if permits.is_closed() {
+            break;
+        }
         let behind = due.elapsed();
         punctuality.scheduled += 1;
         let permit = permits.clone().try_acquire_owned();
@@ -70,12 +86,13 @@ fn dispatch<T: Send + 'static>(
         punctuality.latest_us =
             punctuality.latest_us.max(u64::try_from(behind.as_micros()).unwrap_or(u64::MAX));
         let performer = performer.clone();
-        runtime.spawn(async move {
+        let perform = async move {
             performer.perform(operation, due).await;
             drop(permit);
-        });
+        };
+        under_way.spawn_on(perform, runtime);
     }
-    punctuality
+    (punctuality, under_way)
 }
 
 #[cfg(test)]
@@ -102,6 +119,32 @@ mod tests {
         fn dropped(&self, number: &u32) {
             self.dropped.lock().unwrap().push(*number);
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn nothing_is_under_way_any_more_after_it_was_dropped() {
+        struct Endless;
+        impl Perform<()> for Endless {
+            async fn perform(&self, (): (), _: Instant) {
+                std::future::pending().await
+            }
+
+            fn dropped(&self, (): &()) {}
+        }
+        let endless = Arc::new(Endless);
+        // Of two minutes: longer than is waited below, and a test that fails ends.
+        let planned = (0..120_000).map(|number| (Duration::from_millis(number), ()));
+        let hour = Duration::from_secs(3_600);
+        let run = open(&endless, planned, hour, 1_000_000, hour);
+        assert!(tokio::time::timeout(Duration::from_millis(30), run).await.is_err());
+        let all_are_gone = async {
+            while Arc::strong_count(&endless) > 1 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), all_are_gone)
+            .await
+            .expect("something is still under way");
     }
 
     #[tokio::test(flavor = "multi_thread")]

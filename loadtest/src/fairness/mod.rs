@@ -2,6 +2,7 @@
 
 mod outcome;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,10 +19,10 @@ use crate::bench::Bench;
 use crate::drive::{self, Perform};
 use crate::fanout::{self, System as _, Tideline, drawn_homes};
 use crate::members::account_id;
-use crate::report;
 use crate::session::kind;
 use crate::tally::Tally;
 use crate::target::PRIMARIES;
+use crate::{gauges, report};
 use outcome::Outcome;
 
 /// The large account, and the first small one.
@@ -61,8 +62,12 @@ pub(crate) struct FairnessArgs {
     #[arg(long, value_name = "N")]
     #[serde(skip)]
     seed: Option<u64>,
+    /// Serve all metrics at this address while it runs: for Prometheus, or a browser at /metrics
+    #[arg(long, value_name = "HOST:PORT")]
+    #[serde(skip)]
+    metrics: Option<SocketAddr>,
     /// Also write the result to this file as JSON; loadtest/README.md explains the fields
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_parser = report::writable, value_name = "FILE")]
     #[serde(skip)]
     json: Option<PathBuf>,
 }
@@ -106,7 +111,9 @@ impl Perform<Due> for Small {
             Ok(Err(e)) => Some(kind(&e)),
             Err(_) => Some("given_up".to_owned()),
         };
-        self.tally(due).ended(at.elapsed(), error);
+        let took = at.elapsed();
+        gauges::fanout(if due.is_beside { "small_beside" } else { "small_alone" }).record(took);
+        self.tally(due).ended(took, error);
     }
 
     fn dropped(&self, due: &Due) {
@@ -129,6 +136,9 @@ pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<bool> {
         args.small_followers
     );
     fanout::check_memory(args.homes(), args.followers + args.small_accounts * args.small_followers)?;
+    if let Some(address) = args.metrics {
+        gauges::serve(address)?;
+    }
     let bench = Bench::open(&[], PRIMARIES, 0).await?;
     let outcome = Box::pin(measure(&args, &bench, seed)).await;
     let closed = bench.close().await;
@@ -182,7 +192,9 @@ async fn large(engine: &Engine, followers: u64) -> anyhow::Result<Duration> {
     let posted = tokio::time::timeout(LARGE_MAX, post(engine, LARGE)).await;
     let reached = posted.context("the large post has not reached everybody in ten minutes")??;
     anyhow::ensure!(reached == followers, "the large post has reached {reached} of {followers}");
-    Ok(began.elapsed())
+    let took = began.elapsed();
+    gauges::fanout("large").record(took);
+    Ok(took)
 }
 
 /// Small posts for so long at most; beside a large one until that is over.

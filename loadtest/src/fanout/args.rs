@@ -1,5 +1,6 @@
 //! What can be typed behind `loadtest fanout`, with the bounds that keep a run finite.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, value_parser};
@@ -17,8 +18,8 @@ const DELIVERIES_MAX: u64 = 1_000_000_000;
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct FanoutArgs {
     /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own
-    /// and are removed again; CPU time and replicas stay unknown [default: start 3 primaries without replicas, and
-    /// remove them at the end]
+    /// and are removed again; CPU time is what its primaries tell, and there are no rows with replicas [default: start 3
+    /// primaries without replicas, and remove them at the end]
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]
@@ -65,13 +66,35 @@ pub(crate) struct FanoutArgs {
     #[arg(long, value_name = "N")]
     #[serde(skip)]
     pub(crate) seed: Option<u64>,
+    /// Serve all metrics at this address while it runs: for Prometheus, or a browser at /metrics
+    #[arg(long, value_name = "HOST:PORT")]
+    #[serde(skip)]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Also write the result to this file as JSON; loadtest/README.md explains the fields
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_parser = crate::report::writable, value_name = "FILE")]
     #[serde(skip)]
     pub(crate) json: Option<PathBuf>,
 }
 
 impl FanoutArgs {
+    /// As if posts of the engine alone had been asked for, without replicas.
+    pub(crate) fn of_ours(followers: u64, deliveries: u64, rounds: u32) -> Result<Self, clap::Error> {
+        #[derive(Debug, clap::Parser)]
+        struct Typed {
+            #[command(flatten)]
+            args: FanoutArgs,
+        }
+        let typed = format!(
+            "fanout --followers {followers} --round-deliveries {deliveries} --rounds {rounds} --background-homes 20000 \
+             --systems tideline --passes 1 --skip-replicas"
+        );
+        <Typed as clap::Parser>::try_parse_from(typed.split(' ')).map(|Typed { mut args }| {
+            // The environment may name one; whoever asks says where.
+            args.cluster.clear();
+            args
+        })
+    }
+
     /// Posts of a round.
     pub(crate) fn posts_per_round(&self) -> u64 {
         self.round_deliveries.div_ceil(self.followers)

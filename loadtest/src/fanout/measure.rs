@@ -3,15 +3,16 @@
 use std::time::{Duration, Instant};
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use metrics::Histogram;
 
 use super::args::FanoutArgs;
 use super::deliveries::{Delivered, Deliveries, Times};
 use super::system::{Kind, System};
 use super::world::World;
 use crate::bench::Bench;
-use crate::cpu;
 use crate::report::count;
 use crate::stats::median;
+use crate::{cpu, gauges};
 
 /// Homes looked at after a turn, of the last post's followers.
 const LOOKS: usize = 200;
@@ -53,11 +54,12 @@ pub(crate) async fn turn(
     }
     bench.wait_for_replicas().await?;
 
+    let lag = gauges::fanout(kind.name());
     let (mut samples, mut last, mut number) = (Vec::new(), (0, 0), 0);
     for nth in 0..=args.rounds {
         let posts: Vec<(u64, u64)> = world.authors_of_round(nth).zip(number..).collect();
         number += posts.len() as u64;
-        let (sample, newest) = round(bench, args, &*system, &posts).await?;
+        let (sample, newest) = round(bench, args, &*system, &posts, &lag).await?;
         let expected = world.followers.min(kind.followers_max(args)) * posts.len() as u64;
         anyhow::ensure!(
             sample.deliveries == expected,
@@ -82,12 +84,14 @@ async fn round(
     args: &FanoutArgs,
     system: &dyn System,
     posts: &[(u64, u64)],
+    lag: &Histogram,
 ) -> anyhow::Result<(Sample, u64)> {
     let at_once = usize::try_from(args.posts_at_once)?;
     let (cpu_before, began) = (bench.cpu_time().await?, Instant::now());
     let posted: Vec<(Delivered, u64)> = stream::iter(posts)
         .map(|(author, number)| post(system, *author, *number))
         .buffered(at_once)
+        .inspect_ok(|(delivered, _)| lag.record(delivered.times.last))
         .try_collect()
         .await?;
     let wall = began.elapsed();

@@ -75,6 +75,14 @@ mod tests {
     }
 
     #[test]
+    fn posts_of_the_engine_alone_need_memory_for_one_copy() {
+        let args = FanoutArgs::of_ours(1_000_000, 50_000, 3).unwrap();
+        let world = World::new(&args, 1);
+        let once = bytes(world.homes * bytes_per_home(HOME_POSTS), world.edges(), 1);
+        assert_eq!(needed(&args, &world), (once, "tideline"));
+    }
+
+    #[test]
     fn a_refusal_says_how_much_is_missing_and_what_to_do() {
         let told = compare(1 << 30, (2 << 30, "list"), 300_000, "").unwrap_err().to_string();
         assert!(told.contains("list") && told.contains("2048 MB") && told.contains("1024 MB"), "{told}");

@@ -26,8 +26,8 @@ use anyhow::Context as _;
 
 use crate::bench::Bench;
 use crate::calibration::{self, Calibrated, Calibration};
-use crate::report;
 use crate::target::PRIMARIES;
+use crate::{gauges, report};
 pub(crate) use args::FanoutArgs;
 use measure::Turn;
 pub(crate) use memory::check_ours as check_memory;
@@ -56,6 +56,9 @@ pub(crate) async fn run(args: FanoutArgs) -> anyhow::Result<bool> {
     if args.cluster.is_empty() {
         memory::check(&args, &world)?;
     }
+    if let Some(address) = args.metrics {
+        gauges::serve(address)?;
+    }
     let alone = on_cluster(&args, &world, 0, &args.alone()).await?;
     let with_replicas = match args.with_replicas().as_slice() {
         [] => Passes::default(),
@@ -82,21 +85,15 @@ pub(crate) async fn cost_of_ours(
     cluster: &[String],
     followers: u64,
     deliveries: u64,
+    rounds: u32,
     seed: u64,
 ) -> anyhow::Result<FollowersCost> {
-    #[derive(Debug, clap::Parser)]
-    struct Typed {
-        #[command(flatten)]
-        args: FanoutArgs,
-    }
-    let typed = format!(
-        "fanout --followers {followers} --round-deliveries {deliveries} --background-homes 20000 --systems tideline \
-         --rounds 3"
-    );
-    let Typed { args } = clap::Parser::try_parse_from(typed.split(' '))?;
+    let args = FanoutArgs::of_ours(followers, deliveries, rounds)?;
     args.check()?;
     let world = World::new(&args, seed);
-    memory::check(&args, &world)?;
+    if cluster.is_empty() {
+        memory::check(&args, &world)?;
+    }
     let bench = Bench::open(cluster, PRIMARIES, 0).await?;
     let turn = measure::turn(&bench, &args, &world, Kind::Tideline).await;
     bench.leave().await?;

@@ -9,7 +9,9 @@ const RIGHT: f64 = 20.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
 /// What stands on a logarithmic axis between two powers of ten.
-const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
+const STEPS: [f64; 6] = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0];
+/// Figures below the axis are so far from each other.
+const FIGURES_APART: f64 = 34.0;
 
 /// A line.
 #[derive(Debug, Clone)]
@@ -69,9 +71,14 @@ pub(crate) fn lines(lines: &[Line], below: &str, unit: &str) -> String {
     let mut places: Vec<f64> = points().map(|p| p.0).collect();
     places.sort_by(f64::total_cmp);
     places.dedup();
-    for value in places {
+    let mut last = f64::INFINITY;
+    // From the end on: what is at the end is always told.
+    for value in places.into_iter().rev() {
         let (at, text) = (x.at(value), HEIGHT - BOTTOM + 18.0);
-        drawn += &format!("<text x=\"{at:.1}\" y=\"{text}\" text-anchor=\"middle\">{}</text>", figure(value));
+        if last - at >= FIGURES_APART {
+            last = at;
+            drawn += &format!("<text x=\"{at:.1}\" y=\"{text}\" text-anchor=\"middle\">{value}</text>");
+        }
     }
     let middle = f64::midpoint(LEFT, WIDTH - RIGHT);
     drawn += &format!(

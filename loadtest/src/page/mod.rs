@@ -16,6 +16,10 @@ svg{max-width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:#222
 .scroll{overflow-x:auto}@media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}svg text{fill:#ddd}\
 td,th{border-color:#444}.note{color:#999}}";
 
+/// What a chart has to say that stands alone.
+const IMAGE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" font-size=\"13\" ";
+const GROUND: &str = "><rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>";
+
 /// A page of these parts.
 pub(crate) fn page(title: &str, parts: &[String]) -> String {
     let title = escaped(title);
@@ -25,6 +29,11 @@ pub(crate) fn page(title: &str, parts: &[String]) -> String {
          <h1>{title}</h1>\n{}\n</body>\n</html>\n",
         parts.join("\n")
     )
+}
+
+/// A chart as a file of its own, for a page of others: it brings its letters and its white ground along.
+pub(crate) fn image(chart: &str) -> String {
+    chart.replacen("<svg ", IMAGE, 1).replacen('>', GROUND, 1) + "\n"
 }
 
 /// A part with a heading.
@@ -107,6 +116,15 @@ mod tests {
         assert_eq!(page.matches("<svg").count(), 2);
         assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
         assert!(!page.contains("NaN"));
+    }
+
+    #[test]
+    fn a_chart_can_be_a_file_of_its_own() {
+        let bar = Bar { name: "push".to_owned(), values: vec![1.0] };
+        let alone = image(&bars(&["server"], &[bar], "us"));
+        assert!(alone.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{alone}");
+        assert!(alone.contains("role=\"img\"><rect width=\"100%\""), "{alone}");
+        assert!(alone.ends_with("</svg>\n"), "{alone}");
     }
 
     #[test]

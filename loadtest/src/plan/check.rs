@@ -4,114 +4,270 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Units;
+use super::forecast::{Asked, US, forecast};
+use super::measured::{Load, Row, Run, World};
 use crate::report;
-use crate::scenario::Scenario;
+use crate::scenario::Loop;
+use crate::systems::Contestant;
 
 /// A forecast may be off by so much.
 const OFF_MAX: f64 = 0.2;
+/// Units that were measured with so many times as many operations at once, or as few, are others.
+const AT_ONCE_TIMES: usize = 2;
 
-/// A forecast and what was measured, in CPU microseconds of an operation.
+/// All policies of a run.
+#[derive(Debug, Clone, Serialize)]
+struct Outcome {
+    command: &'static str,
+    units: Units,
+    policies: Vec<Checked>,
+    /// Whether all are near enough.
+    is_near: bool,
+}
+
+/// What is forecast of a policy, and what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Checked {
-    system: String,
-    forecast_us: f64,
-    measured_us: f64,
+    system: Contestant,
+    /// CPU time of an operation, servers and client together.
+    cpu_us: Held,
+    server_us: Option<Held>,
+    client_us: Option<Held>,
+    /// Nothing, if it was not measured.
+    memory_bytes: Option<Held>,
+    /// Bytes of an operation on the wire; likewise.
+    wire_bytes: Option<Held>,
+}
+
+impl Checked {
+    fn is_near(&self) -> bool {
+        self.cpu_us.is_near() && [self.memory_bytes, self.wire_bytes].into_iter().flatten().all(Held::is_near)
+    }
+}
+
+/// A forecast, held against what was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+struct Held {
+    forecast: f64,
+    measured: f64,
     /// How far the forecast is off, as a share of what was measured.
     off: f64,
 }
 
-/// True if the forecast is near enough.
-pub(super) fn run(file: &Path, units: &Units, json: Option<&Path>) -> anyhow::Result<bool> {
-    let read = || -> anyhow::Result<Value> { Ok(serde_json::from_str(&std::fs::read_to_string(file)?)?) };
-    let run = read().with_context(|| format!("{} cannot be read", file.display()))?;
-    let checked = check(&run, units)
-        .with_context(|| format!("{} is no result of `loadtest compare --json`", file.display()))?;
-    let mut table = report::new_table();
-    table.set_header(["system", "forecast us", "measured us", "off"]);
-    table.add_row([
-        checked.system.clone(),
-        format!("{:.1}", checked.forecast_us),
-        format!("{:.1}", checked.measured_us),
-        format!("{:+.0} %", checked.off * 100.0),
-    ]);
-    println!("{table}\nCosts of one of each thing are from {}.", units.source);
-    if let Some(json) = json {
-        report::write_json(json, &checked)?;
+impl Held {
+    fn new(forecast: f64, measured: f64) -> Self {
+        Self { forecast, measured, off: forecast / measured - 1.0 }
     }
-    Ok(checked.off.abs() <= OFF_MAX)
+
+    fn is_near(self) -> bool {
+        self.off.abs() <= OFF_MAX
+    }
+
+    fn cells(self, digits: usize, unit: f64) -> [String; 3] {
+        let figure = |value: f64| format!("{:.digits$}", value / unit);
+        [figure(self.forecast), figure(self.measured), format!("{:+.0} %", self.off * 100.0)]
+    }
 }
 
-/// Of a network in which everybody is pushed.
-fn check(run: &Value, units: &Units) -> anyhow::Result<Checked> {
-    let scenario: Scenario = serde_json::from_value(run["scenario"].clone()).context("its scenario")?;
-    let rows = run["rows"].as_array().context("it has no rows")?;
-    let row = rows.iter().find(|row| row["system"] == "push_only").context("push_only was not measured")?;
-    let measured_us = row["cpu_us_per_operation"]["median"].as_f64().context("CPU time was not measured")?;
-    let figure = |name: &str| run[name].as_f64().with_context(|| format!("it has no {name}"));
-    let mean = figure("follows")? / figure("accounts")?;
-    let forecast_us = forecast(&scenario, mean, units);
+/// True if all forecasts are near enough.
+pub(super) fn run(file: &Path, units: Units, json: Option<&Path>) -> anyhow::Result<bool> {
+    let run = Run::read(file)?;
+    let world = run.world()?;
+    let checked = run.rows()?.into_iter().map(|row| check(row, &world, &units));
+    let policies = checked.collect::<anyhow::Result<Vec<Checked>>>()?;
+    println!("{}\nCosts of one of each thing are from {}.", table(&policies), units.source);
+    if let Some(remark) = at_once_remark(&run, &units) {
+        println!("{remark}");
+    }
+    let is_near = policies.iter().all(Checked::is_near);
+    if let Some(json) = json {
+        report::write_json(json, &Outcome { command: "plan --check", units, policies, is_near })?;
+    }
+    Ok(is_near)
+}
+
+fn check(row: &Row, world: &World, units: &Units) -> anyhow::Result<Checked> {
+    let Load { middle, active_at_end, operations_per_second } = row.asked(world)?;
+    let in_the_middle = forecast(&middle, units);
+    let at_end = forecast(&Asked { active: active_at_end, ..middle }, units);
+    let server = in_the_middle.server_cpu_us_per_second / operations_per_second;
+    let client = in_the_middle.client_cpu_us_per_second / operations_per_second;
+    let wire = in_the_middle.bandwidth_bytes_per_second / operations_per_second;
+    let measured = row.cpu_us_per_operation.context("CPU time was not measured in this run")?.median;
     Ok(Checked {
-        system: "push_only".to_owned(),
-        forecast_us,
-        measured_us,
-        off: forecast_us / measured_us - 1.0,
+        system: row.system,
+        cpu_us: Held::new(server + client, measured),
+        server_us: row.server_cpu_us_per_operation.map(|measured| Held::new(server, measured)),
+        client_us: row.client_cpu_us_per_operation.map(|measured| Held::new(client, measured)),
+        memory_bytes: row.memory_bytes.map(|measured| Held::new(at_end.memory_bytes, measured)),
+        wire_bytes: row.wire_bytes_per_operation.map(|measured| Held::new(wire, measured)),
     })
 }
 
-fn forecast(scenario: &Scenario, mean: f64, units: &Units) -> f64 {
-    let both = |unit: [f64; 2]| unit[0] + unit[1];
-    let mix = &scenario.mix;
-    // Whoever logs out leaves its home behind, and another one comes: soon all have one.
-    let active = if mix.logout > 0.0 { 1.0 } else { scenario.activity.active_percent / 100.0 };
-    let awake = mean * active;
-    let post =
-        both(units.publish_us) + awake * both(units.delivery_us) + (mean - awake) * both(units.skipped_us);
-    let all = mix.post + mix.check + mix.read + mix.subscribe + mix.unsubscribe + mix.logout;
-    let cost = mix.post * post
-        + (mix.check + mix.read) * both(units.read_us)
-        + (mix.subscribe + mix.unsubscribe) * both(units.follow_us);
-    cost / all
+fn table(policies: &[Checked]) -> comfy_table::Table {
+    let mut table = report::new_table();
+    table.set_header([
+        "policy",
+        "CPU us, forecast",
+        "measured",
+        "off",
+        "servers, forecast",
+        "measured",
+        "client, forecast",
+        "measured",
+        "MB, forecast",
+        "measured",
+        "off",
+        "wire bytes, forecast",
+        "measured",
+        "off",
+    ]);
+    for checked in policies {
+        let side = |held: Option<Held>| {
+            let [forecast, measured, _] = held.map_or_else(Default::default, |held| held.cells(1, 1.0));
+            [forecast, measured]
+        };
+        let cells = [checked.system.name().to_owned()]
+            .into_iter()
+            .chain(checked.cpu_us.cells(1, 1.0))
+            .chain(side(checked.server_us))
+            .chain(side(checked.client_us))
+            .chain(checked.memory_bytes.map_or_else(Default::default, |held| held.cells(1, US)))
+            .chain(checked.wire_bytes.map_or_else(Default::default, |held| held.cells(0, 1.0)));
+        table.add_row(cells);
+    }
+    report::align_figures(&mut table);
+    table
+}
+
+/// What has to be known of units that were measured under another load.
+fn at_once_remark(run: &Run, units: &Units) -> Option<String> {
+    let drive = &run.scenario.drive;
+    let is_other =
+        drive.at_once > units.at_once * AT_ONCE_TIMES || units.at_once > drive.at_once * AT_ONCE_TIMES;
+    (drive.kind == Loop::Closed && is_other).then(|| {
+        format!(
+            "They were measured with {} operations at once, the run had {}: the more there are, the more share a system \
+             call. `scale --parts units --at-once {}` measures them as this run was.",
+            units.at_once,
+            drive.at_once,
+            (drive.at_once / usize::from(crate::scale::UNITS_PRIMARIES)).max(1)
+        )
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::scenario::Scenario;
+    use serde_json::{Value, json};
 
-    fn units() -> Units {
-        Units {
-            publish_us: [50.0, 50.0],
-            delivery_us: [5.0, 0.0],
-            skipped_us: [1.0, 0.0],
-            read_us: [10.0, 10.0],
-            follow_us: [50.0, 50.0],
-            ..Units::default()
-        }
+    /// 100 accounts, each of whom 10 others follow; half of them read.
+    fn run(system: &str, pulled: u64) -> Value {
+        let text = "name = 'x'\n[graph]\npreset = 'uniform'\naccounts = 100\nmean = 10\n[mix]\npost = 1\ncheck = 9\n\
+                    [activity]\nactive_percent = 50\nhistory = 8\n";
+        let row = json!({ "system": system, "rounds": 6, "accounts_pulled": pulled, "operations_per_second": 1_000.0,
+            "server_cpu_us_per_operation": 10.0, "client_cpu_us_per_operation": 10.0,
+            "cpu_us_per_operation": { "median": 20.0 }, "memory_bytes": 500_000, "posts_per_page": 5.0,
+            "operations": { "post": { "succeeded": 0 } } });
+        json!({ "scenario": Scenario::parse(text).unwrap(), "seed": 1, "rows": [row] })
     }
 
-    fn measured(us: f64) -> Value {
-        let text = "name = 'x'\n[graph]\npreset = 'twip'\naccounts = 100\n[mix]\npost = 1\ncheck = 8\nsubscribe = 1\n[activity]\nactive_percent = 50\n";
-        let scenario = Scenario::parse(text).unwrap();
-        json!({ "scenario": scenario, "accounts": 100, "follows": 10_000,
-            "rows": [{ "system": "push_only", "cpu_us_per_operation": { "median": us } }] })
+    fn checked(run: &Value) -> anyhow::Result<Checked> {
+        let run: Run = serde_json::from_value(run.clone())?;
+        let world = run.world()?;
+        check(run.rows()?[0], &world, &Units::round())
     }
 
-    #[test]
-    fn a_forecast_is_held_against_what_was_measured() {
-        // (1 x (100 + 50 x 5 + 50) + 8 x 20 + 100) / 10.
-        let checked = check(&measured(60.0), &units()).unwrap();
-        assert!((checked.forecast_us - 66.0).abs() < 1e-9, "{checked:?}");
-        assert!((checked.off - 0.1).abs() < 1e-9, "{checked:?}");
+    /// Followers are drawn: not everybody has ten.
+    fn is_about(value: f64, expected: f64) -> bool {
+        (value / expected - 1.0).abs() < 0.03
     }
 
     #[test]
-    fn what_is_no_comparison_is_refused() {
-        assert!(check(&json!({}), &units()).is_err());
-        let mut other = measured(60.0);
-        other["rows"][0]["system"] = "pull_only".into();
-        assert!(check(&other, &units()).unwrap_err().to_string().contains("push_only"));
+    fn pushing_all_is_forecast_and_held_against_what_was_measured() {
+        let checked = checked(&run("push_only", 0)).unwrap();
+        // A tenth are posts: 100 + 5 awake x 5 + 5 asleep x 1, and 100; the others pages of 5 posts: 6 + 5 x 0.2, and
+        // 4 + 5 x 0.8.
+        let server = checked.server_us.unwrap();
+        assert!(is_about(server.forecast, 0.1 * 130.0 + 0.9 * 7.0), "{checked:?}");
+        assert!(is_about(checked.client_us.unwrap().forecast, 0.1 * 100.0 + 0.9 * 8.0), "{checked:?}");
+        assert!(is_about(checked.cpu_us.forecast, 36.5) && is_about(checked.cpu_us.off, 0.825));
+        assert!(!checked.cpu_us.is_near());
+        // 50 homes of 10 x 8 posts, 1,000 follows on two sides, 100 accounts, 800 posts of 100 letters.
+        let bytes = 50.0 * 80.0 * 20.0 + 2_000.0 * 20.0 + 10_000.0 + 800.0 * 500.0;
+        let memory = checked.memory_bytes.unwrap();
+        assert!(is_about(memory.forecast, bytes) && memory.is_near(), "{checked:?}");
+    }
+
+    #[test]
+    fn whoever_comes_in_the_place_of_another_is_forecast_a_home_from_then_on() {
+        let mut run = run("push_only", 0);
+        run["scenario"]["mix"]["logout"] = json!(0.5);
+        run["scenario"]["drive"]["warm_up_seconds"] = json!(1);
+        // So slow that many who act in its six rounds of ten operations have come before these, and look for the first time.
+        run["rows"][0]["operations_per_second"] = json!(10.0);
+        run["rows"][0]["operations"]["post"]["succeeded"] = json!(60);
+        let slow: Run = serde_json::from_value(run.clone()).unwrap();
+        let load = slow.rows().unwrap()[0].asked(&slow.world().unwrap()).unwrap();
+        assert!((0.5..0.8).contains(&load.middle.active), "{load:?}");
+        assert!((load.middle.active + 0.01..0.9).contains(&load.active_at_end), "{load:?}");
+        // Memory is measured at the end, so it is forecast of those who have a home then.
+        let at_end = Asked { active: load.active_at_end, ..load.middle };
+        let memory = forecast(&at_end, &Units::round()).memory_bytes;
+        assert!((checked(&run).unwrap().memory_bytes.unwrap().forecast - memory).abs() < 1e-6);
+    }
+
+    #[test]
+    fn posts_of_warming_up_are_stored_though_they_were_not_counted() {
+        let mut run = run("push_only", 0);
+        run["scenario"]["drive"]["warm_up_seconds"] = json!(3);
+        run["rows"][0]["operations"]["post"]["succeeded"] = json!(6_000);
+        let run: Run = serde_json::from_value(run).unwrap();
+        let load = run.rows().unwrap()[0].asked(&run.world().unwrap()).unwrap();
+        // Three seconds of a thousand a second, beside eight of each account.
+        assert!((load.middle.stored_posts - 9_800.0).abs() < 1e-6, "{load:?}");
+    }
+
+    #[test]
+    fn pulling_all_costs_merges_looks_and_marks() {
+        let checked = checked(&run("pull_only", 100)).unwrap();
+        // 900 pages a second pull 10 each: 9,000 pulls of 200 outboxes in caches.
+        let looks = 9_000.0 / (1.0 + 9_000.0 / 200.0);
+        let server = 0.1 * 50.0 + 0.9 * 7.0 + looks * 5.0 / 1_000.0;
+        assert!(is_about(checked.server_us.unwrap().forecast, server), "{checked:?}");
+        let client = 0.1 * 20.0 + 0.9 * (8.0 + 10.0) + looks * 5.0 / 1_000.0;
+        assert!(is_about(checked.client_us.unwrap().forecast, client), "{checked:?}");
+        let pushed = super::tests::checked(&run("push_only", 0)).unwrap().memory_bytes.unwrap().forecast;
+        assert!(
+            is_about(checked.memory_bytes.unwrap().forecast, pushed + 100.0 * 10.0 * 20.0),
+            "{checked:?}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_forecast_is_refused() {
+        let told = |run: &Value| format!("{:#}", checked(run).unwrap_err());
+        assert!(told(&run("books_pull", 0)).contains("none of the engine's policies"));
+        assert!(told(&run("push_only", 7)).contains("another version"));
+        let mut unknown = run("push_only", 0);
+        unknown["rows"][0]["cpu_us_per_operation"] = Value::Null;
+        assert!(told(&unknown).contains("CPU time was not measured"));
+        let mut unknown = run("push_only", 0);
+        unknown["rows"][0]["memory_bytes"] = Value::Null;
+        assert_eq!(checked(&unknown).unwrap().memory_bytes, None, "CPU time can be held against it");
+    }
+
+    #[test]
+    fn units_of_another_load_are_told() {
+        let told = |at_once| {
+            let run: Run = serde_json::from_value(run("push_only", 0)).unwrap();
+            at_once_remark(&run, &Units { at_once, ..Units::round() })
+        };
+        assert_eq!((told(512), told(300), told(1_000)), (None, None, None));
+        let said = told(100).unwrap();
+        assert!(said.contains("100 operations") && said.contains("--at-once 170"), "{said}");
     }
 }

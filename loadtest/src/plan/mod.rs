@@ -1,14 +1,19 @@
 //! `loadtest plan`: what a service of some size needs, from measured costs of one of each thing, with every formula shown.
 //!
-//! `units` are the costs, `forecast` the reckoning, `check` holds it against measured runs.
+//! `units` are the costs, `work` what is done with them in a second, `forecast` the reckoning, with `celebrity` for one very large account; `measured` asks for what a run of
+//! `compare` has done, and `check` holds the forecast of that against what the run has measured.
 
+mod celebrity;
 mod check;
 mod forecast;
+mod measured;
 mod quantity;
 mod units;
+mod work;
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::Args;
 use comfy_table::ContentArrangement;
 use serde::Serialize;
@@ -16,6 +21,7 @@ use serde::Serialize;
 use crate::report;
 use forecast::{Asked, Forecast, forecast};
 pub(crate) use units::Units;
+pub(crate) use work::looks_per_second;
 
 /// Columns of the table, where the terminal does not tell.
 const WIDTH: u16 = 120;
@@ -25,8 +31,8 @@ const WIDTH: u16 = 120;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PlanArgs {
     /// Accounts
-    #[arg(long, value_name = "N", value_parser = quantity::parse, required_unless_present = "check", default_value = "1M")]
-    users: f64,
+    #[arg(long, value_name = "N", value_parser = quantity::parse, required_unless_present = "check")]
+    users: Option<f64>,
     /// Posts a second, of all together
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "100")]
     posts_per_second: f64,
@@ -39,12 +45,27 @@ pub(crate) struct PlanArgs {
     /// Home pages a second, of all together
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "10k")]
     reads_per_second: f64,
+    /// Posts that a page shows on average: fewer than its 20, where readers look for news often
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "20")]
+    posts_per_page: f64,
+    /// Follows and unfollows a second, of all together
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "0")]
+    follows_per_second: f64,
+    /// Readers a second who come back and have no home, so that it is filled: all together
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "0")]
+    fills_per_second: f64,
     /// Share of the accounts that read now and then and so have a home, from 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0.2")]
     active: f64,
     /// Authors that a reader pulls, on average
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "5")]
     pulled_per_reader: f64,
+    /// Authors that are pulled, of all
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "1k")]
+    pulled_authors: f64,
+    /// Share of the posts that are theirs, from 0 to 1: these are delivered to nobody
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0")]
+    pulled_posts: f64,
     /// Replicas of each primary
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "1")]
     replicas: f64,
@@ -60,9 +81,12 @@ pub(crate) struct PlanArgs {
     /// Posts that are kept, of all accounts together [default: those of 30 days]
     #[arg(long, value_name = "N", value_parser = quantity::parse)]
     stored_posts: Option<f64>,
-    /// Followers of the largest account
-    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "25M")]
-    celebrity_followers: f64,
+    /// Bytes of a post's text, on average
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "150")]
+    text_bytes: f64,
+    /// Followers of the largest account [default: 25M, or all users if they are fewer]
+    #[arg(long, value_name = "N", value_parser = quantity::parse)]
+    celebrity_followers: Option<f64>,
     /// Posts of the largest account on a day
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "20")]
     celebrity_posts_per_day: f64,
@@ -75,11 +99,12 @@ pub(crate) struct PlanArgs {
     /// Costs as `loadtest scale --json FILE` has measured them on your machine [default: those of docs/benchmarks.md]
     #[arg(long, value_name = "FILE")]
     units: Option<PathBuf>,
-    /// Instead of a plan: holds what is forecast for the run of `loadtest compare --json FILE` against what it measured
+    /// Instead of a plan: holds what is forecast for the run of `loadtest compare --json FILE`, CPU time, memory and bandwidth of
+    /// every policy in it, against what it measured
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
     /// Also write the result to this file as JSON; loadtest/README.md explains the fields
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_parser = report::writable, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
@@ -97,9 +122,10 @@ struct Outcome {
 pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<bool> {
     let units = args.units.as_deref().map(Units::read).transpose()?.unwrap_or_default();
     if let Some(file) = &args.check {
-        return check::run(file, &units, args.json.as_deref());
+        return check::run(file, units, args.json.as_deref());
     }
-    let mut asked = args.asked();
+    let users = args.users.context("--users is missing")?;
+    let mut asked = args.asked(users);
     asked.check()?;
     if args.instances.is_none() {
         asked.instances = (report::count(forecast(&asked, &units).instance_cores) / 2.0).ceil();
@@ -112,7 +138,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<bool> {
     }
     table.set_header(["", "forecast", "from"]);
     for line in &forecast.lines {
-        table.add_row([line.name, &line.value, &line.formula]);
+        table.add_row([&line.name, &line.value, &line.formula]);
     }
     println!("{table}\nCosts of one of each thing are from {}.", units.source);
     if let Some(file) = &args.json {
@@ -122,22 +148,29 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<bool> {
 }
 
 impl PlanArgs {
-    fn asked(&self) -> Asked {
+    fn asked(&self, users: f64) -> Asked {
         const DAYS_KEPT: f64 = 30.0;
+        const CELEBRITY_FOLLOWERS: f64 = 25e6;
         Asked {
-            users: self.users,
+            users,
             posts_per_second: self.posts_per_second,
             mean_followers: self.mean_followers,
             mean_following: self.mean_following.unwrap_or(self.mean_followers),
             reads_per_second: self.reads_per_second,
+            posts_per_page: self.posts_per_page,
+            follows_per_second: self.follows_per_second,
+            fills_per_second: self.fills_per_second,
             active: self.active,
             pulled_per_reader: self.pulled_per_reader,
+            pulled_authors: self.pulled_authors,
+            pulled_posts: self.pulled_posts,
             replicas: self.replicas,
             utilisation: self.utilisation,
             memory_per_primary: self.memory_per_primary,
             home_posts: self.home_posts,
             stored_posts: self.stored_posts.unwrap_or(self.posts_per_second * 86_400.0 * DAYS_KEPT),
-            celebrity_followers: self.celebrity_followers,
+            text_bytes: self.text_bytes,
+            celebrity_followers: self.celebrity_followers.unwrap_or(CELEBRITY_FOLLOWERS.min(users)),
             celebrity_posts_per_day: self.celebrity_posts_per_day,
             instances: self.instances.unwrap_or(1.0),
             visible_within_s: self.visible_within,
@@ -155,6 +188,14 @@ impl Asked {
             ("--visible-within", self.visible_within_s),
         ] {
             anyhow::ensure!(value > 0.0, "{name} must be above 0");
+        }
+        for (name, followers) in [
+            ("--celebrity-followers", self.celebrity_followers),
+            ("--mean-followers", self.mean_followers),
+            ("--mean-following", self.mean_following),
+        ] {
+            let users = self.users;
+            anyhow::ensure!(followers <= users, "{name} is {followers}, and there are only {users} --users");
         }
         Ok(())
     }

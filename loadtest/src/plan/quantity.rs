@@ -35,6 +35,11 @@ pub(crate) fn time(us: f64) -> String {
     scaled(us, &[(8.64e10, " days"), (3.6e9, " h"), (6e7, " min"), (1e6, " s"), (1e3, " ms")], " us")
 }
 
+/// Times of servers and client.
+pub(crate) fn times([server, client]: [f64; 2]) -> String {
+    format!("({} + {})", time(server), time(client))
+}
+
 fn scaled(value: f64, units: &[(f64, &str)], plain: &str) -> String {
     let (factor, unit) = units.iter().find(|(factor, _)| value >= *factor).copied().unwrap_or((1.0, plain));
     let scaled = value / factor;

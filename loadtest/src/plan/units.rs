@@ -5,25 +5,40 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-/// CPU time in microseconds and bytes.
+use crate::report;
+use crate::systems::PAGE;
+
+/// CPU time in microseconds and bytes. What a file does not tell is as in docs/benchmarks.md.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Units {
     /// Where they are from.
     pub(crate) source: String,
-    /// CPU of the servers and of the client.
+    /// Operations under way when they were measured: more of them share system calls, and cost less.
+    pub(crate) at_once: usize,
+    /// CPU of the servers and of the client; a post that is pushed, without its deliveries.
     pub(crate) publish_us: [f64; 2],
+    /// A post that is pulled.
+    pub(crate) publish_pulled_us: [f64; 2],
     pub(crate) delivery_us: [f64; 2],
     /// A follower who has no home.
     pub(crate) skipped_us: [f64; 2],
+    /// A look for news that finds none.
+    pub(crate) check_us: [f64; 2],
     /// A page of 20 with posts and authors.
     pub(crate) read_us: [f64; 2],
+    /// A post, or an account, of a page that is in no cache.
+    pub(crate) load_us: [f64; 2],
     /// One more pulled author of a page, from the cache.
     pub(crate) pull_us: [f64; 2],
     /// A look at an outbox that is in no cache.
     pub(crate) look_us: [f64; 2],
-    /// A follow, its completion included.
+    /// A follow of somebody who is pushed, its completion included.
     pub(crate) follow_us: [f64; 2],
+    /// A follow of somebody who is pulled.
+    pub(crate) follow_pulled_us: [f64; 2],
+    /// A home that is filled when its reader comes back, for each account that the reader follows.
+    pub(crate) fill_us: [f64; 2],
     /// A follower of an account that becomes pulled, once.
     pub(crate) promote_us: [f64; 2],
     /// One guaranteed entry of a home, all of the home's own included.
@@ -31,13 +46,26 @@ pub(crate) struct Units {
     /// A follow on one of its two sides.
     pub(crate) edge_bytes: f64,
     pub(crate) mark_bytes: f64,
+    /// An account, and what its lists take before they have many members.
     pub(crate) account_bytes: f64,
-    /// A post with its place in the outbox.
+    /// A post with its place in the outbox, without its text.
     pub(crate) post_bytes: f64,
-    /// On the wire, as far as servers send and receive it.
-    pub(crate) delivery_wire_bytes: f64,
+    /// What servers receive and send for it, as for all that follow. A post that is pushed, without its deliveries and its text.
     pub(crate) publish_wire_bytes: f64,
-    pub(crate) read_wire_bytes: f64,
+    /// Without its text.
+    pub(crate) publish_pulled_wire_bytes: f64,
+    pub(crate) delivery_wire_bytes: f64,
+    pub(crate) skipped_wire_bytes: f64,
+    /// A page, whatever it shows: what is in the caches does not travel.
+    pub(crate) page_wire_bytes: f64,
+    /// A post that is in no cache, without its text.
+    pub(crate) load_post_wire_bytes: f64,
+    pub(crate) load_account_wire_bytes: f64,
+    /// Without the ids that it brings.
+    pub(crate) look_wire_bytes: f64,
+    pub(crate) follow_wire_bytes: f64,
+    pub(crate) follow_pulled_wire_bytes: f64,
+    pub(crate) fill_wire_bytes: f64,
 }
 
 impl Default for Units {
@@ -45,27 +73,47 @@ impl Default for Units {
     fn default() -> Self {
         Self {
             source: "docs/benchmarks.md (2 cores, Redis 7.0.15, three primaries)".to_owned(),
-            publish_us: [76.1, 49.8],
-            delivery_us: [7.9, 1.3],
-            skipped_us: [1.0, 0.6],
-            read_us: [25.3, 47.4],
-            pull_us: [0.0, 0.5],
+            at_once: 192,
+            publish_us: [57.5, 34.5],
+            publish_pulled_us: [34.7, 11.7],
+            delivery_us: [7.0, 1.1],
+            skipped_us: [0.8, 0.5],
+            check_us: [7.8, 13.4],
+            read_us: [9.4, 19.9],
+            load_us: [2.2, 3.1],
+            pull_us: [0.0, 0.3],
             look_us: [4.0, 5.0],
-            follow_us: [293.0, 109.0],
+            follow_us: [170.5, 56.2],
+            follow_pulled_us: [224.4, 70.9],
+            fill_us: [3.7, 2.7],
             promote_us: [6.6, 0.1],
             home_entry_bytes: 21.0,
-            edge_bytes: 23.0,
-            mark_bytes: 24.0,
-            account_bytes: 250.0,
-            post_bytes: 440.0,
-            delivery_wire_bytes: 90.0,
-            publish_wire_bytes: 900.0,
-            read_wire_bytes: 1_300.0,
+            edge_bytes: 21.5,
+            mark_bytes: 21.5,
+            account_bytes: 537.0,
+            post_bytes: 191.0,
+            publish_wire_bytes: 885.0,
+            publish_pulled_wire_bytes: 576.0,
+            delivery_wire_bytes: 97.0,
+            skipped_wire_bytes: 88.0,
+            page_wire_bytes: 1_112.0,
+            load_post_wire_bytes: 130.0,
+            load_account_wire_bytes: 240.0,
+            look_wire_bytes: 150.0,
+            follow_wire_bytes: 1_753.0,
+            follow_pulled_wire_bytes: 1_975.0,
+            fill_wire_bytes: 318.0,
         }
     }
 }
 
 impl Units {
+    /// One more post on a page.
+    pub(crate) fn shown_us(&self) -> [f64; 2] {
+        let page = report::count(PAGE as u64);
+        [0, 1].map(|side| (self.read_us[side] - self.check_us[side]).max(0.0) / page)
+    }
+
     /// Those that `loadtest scale --json FILE` has measured.
     pub(crate) fn read(file: &Path) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
@@ -79,5 +127,32 @@ impl Units {
         scale
             .units
             .with_context(|| format!("{} has no units: they were left out of that run", file.display()))
+    }
+}
+
+#[cfg(test)]
+impl Units {
+    /// Round numbers: what they come to is reckoned in the head.
+    pub(super) fn round() -> Self {
+        Self {
+            publish_us: [100.0, 100.0],
+            publish_pulled_us: [50.0, 20.0],
+            delivery_us: [5.0, 0.0],
+            skipped_us: [1.0, 0.0],
+            check_us: [6.0, 4.0],
+            read_us: [10.0, 20.0],
+            follow_us: [80.0, 40.0],
+            follow_pulled_us: [40.0, 40.0],
+            fill_us: [2.0, 3.0],
+            pull_us: [0.0, 1.0],
+            load_us: [0.0; 2],
+            look_us: [5.0, 5.0],
+            edge_bytes: 20.0,
+            home_entry_bytes: 20.0,
+            mark_bytes: 20.0,
+            account_bytes: 100.0,
+            post_bytes: 400.0,
+            ..Self::default()
+        }
     }
 }

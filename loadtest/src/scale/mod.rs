@@ -11,11 +11,14 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum, value_parser};
 use serde::Serialize;
 
+use crate::deadline::Deadline;
 use crate::{fanout, gauges, report};
 use outcome::Outcome;
 use phases::Network;
+pub(crate) use phases::PRIMARIES as UNITS_PRIMARIES;
 
-/// After this long nothing more is begun: what is missing is left out, and it says so.
+/// After this long nothing more is begun: what is missing is left out, and it says so. Of a measurement that has begun there is one
+/// round at least.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
 /// What can be measured by itself.
@@ -76,7 +79,7 @@ pub(crate) struct ScaleArgs {
     #[serde(skip)]
     seed: Option<u64>,
     /// Also write the result to this file as JSON; loadtest/README.md explains the fields
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_parser = report::writable, value_name = "FILE")]
     #[serde(skip)]
     json: Option<PathBuf>,
 }
@@ -84,9 +87,9 @@ pub(crate) struct ScaleArgs {
 impl ScaleArgs {
     fn network(&self, primaries: u16, active: bool) -> Network {
         Network {
-            primaries,
             accounts: self.accounts * u32::from(primaries),
             mean: self.mean,
+            history: phases::HISTORY,
             active,
             at_once: self.at_once * u32::from(primaries),
             rounds: self.rounds,
@@ -96,55 +99,67 @@ impl ScaleArgs {
 }
 
 /// What there is still time for.
-struct Clock(Instant);
+struct Clock {
+    began: Instant,
+    until: Deadline,
+}
 
 impl Clock {
-    /// Whether to begin this; says so, if it is too late.
-    fn allows(&self, what: &str) -> bool {
-        let is_early = self.0.elapsed() < LONGEST;
-        if is_early {
-            eprintln!("{what}, {:.0} s after the start.", self.0.elapsed().as_secs_f64());
-        } else {
+    fn new() -> Self {
+        Self { began: Instant::now(), until: Deadline::after(LONGEST) }
+    }
+
+    /// What comes of this; nothing, if it is too late or if it fails: what was measured until then isn't lost for want of
+    /// memory, say. Both is said.
+    async fn begin<T>(&self, what: &str, work: impl Future<Output = anyhow::Result<T>>) -> Option<T> {
+        if !self.until.allows(Duration::ZERO) {
             eprintln!("{} minutes are over. Left out: {what}.", LONGEST.as_secs() / 60);
+            return None;
         }
-        is_early
+        eprintln!("{:.0} s after the start: {what}.", self.began.elapsed().as_secs_f64());
+        work.await.inspect_err(|e| eprintln!("Left out: {what}: {e:#}")).ok()
     }
 }
 
-/// Runs the test; true if everything was carried out.
+/// Runs the test; true if nothing was left out.
 pub(crate) async fn run(args: ScaleArgs) -> anyhow::Result<bool> {
     let seed = args.seed.unwrap_or_else(rand::random);
     let is_foreign = !args.cluster.is_empty();
     if is_foreign && args.parts.contains(&Part::Primaries) {
         anyhow::bail!(
-            "a cluster that is there has as many primaries as it has: leave --cluster out, or ask for \
-             `--parts followers,units`"
+            "a cluster that is there has as many primaries as it has: leave --cluster out, and TIDELINE_CLUSTER unset, or \
+             ask for `--parts followers,units`"
         );
     }
     if let Some(address) = args.metrics {
         gauges::serve(address)?;
     }
-    let clock = Clock(Instant::now());
+    let clock = Clock::new();
     let has = |part| args.parts.contains(&part);
+    let mut is_whole = true;
     let mut points = Vec::new();
     for primaries in args.primaries.iter().copied().filter(|_| has(Part::Primaries)) {
-        if clock.allows(&format!("The load on {primaries} primaries")) {
-            points.push(phases::point(&args, primaries, seed).await?);
-        }
+        let point = Box::pin(phases::point(&args, primaries, seed, clock.until));
+        let point = clock.begin(&format!("the load on {primaries} primaries"), point).await;
+        is_whole &= point.is_some();
+        points.extend(point);
     }
-    let wants_units = has(Part::Units) && clock.allows("What one of each thing costs");
-    let units = if wants_units { Some(phases::units(&args, seed).await?) } else { None };
+    let mut units = None;
+    if has(Part::Units) {
+        let measured = Box::pin(phases::units(&args, seed, clock.until));
+        units = clock.begin("what one of each thing costs", measured).await;
+        is_whole &= units.is_some();
+    }
     let mut followers = Vec::new();
     for count in args.followers.iter().copied().filter(|_| has(Part::Followers)) {
-        if clock.allows(&format!("Posts to {count} followers")) {
-            match fanout::cost_of_ours(&args.cluster, count, args.deliveries, seed).await {
-                Ok(cost) => followers.push(cost),
-                // What was measured until then isn't lost for want of memory, say.
-                Err(e) => eprintln!("Left out: posts to {count} followers: {e:#}"),
-            }
-        }
+        let cost = fanout::cost_of_ours(&args.cluster, count, args.deliveries, args.rounds, seed);
+        let cost = clock.begin(&format!("posts to {count} followers"), Box::pin(cost)).await;
+        is_whole &= cost.is_some();
+        followers.extend(cost);
     }
+    let is_empty = points.is_empty() && units.is_none() && followers.is_empty();
+    anyhow::ensure!(!is_empty, "nothing was measured: why is said above");
     let outcome = Outcome::new(&args, seed, points, followers, units);
     report::tell(&outcome, args.json.as_deref())?;
-    Ok(true)
+    Ok(is_whole)
 }

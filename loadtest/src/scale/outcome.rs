@@ -83,19 +83,49 @@ impl fmt::Display for Outcome {
             writeln!(f, "The same load per primary\n{}", self.points_table())?;
         }
         if !self.followers.is_empty() {
-            writeln!(f, "Posts to so many followers, on three primaries\n{}", self.followers_table())?;
+            let place = if self.settings.cluster.is_empty() { ", on three primaries" } else { "" };
+            writeln!(f, "Posts to so many followers{place}\n{}", self.followers_table())?;
         }
         let Some(units) = &self.units else { return Ok(()) };
-        writeln!(f, "One of each thing, CPU us of servers and client:")?;
+        writeln!(
+            f,
+            "One of each thing, CPU us of servers and client, {} operations at once:",
+            units.at_once
+        )?;
         for (name, [server, client]) in [
             ("a post, without its deliveries", units.publish_us),
             ("a delivery", units.delivery_us),
             ("a follower without a home", units.skipped_us),
+            ("a post that is pulled", units.publish_pulled_us),
+            ("a look for news that finds none", units.check_us),
             ("a page of 20, with posts and authors", units.read_us),
             ("one more pulled author of a page", units.pull_us),
             ("a follow", units.follow_us),
+            ("a follow of a pulled author", units.follow_pulled_us),
+            ("a home that is filled, for each account followed", units.fill_us),
         ] {
             writeln!(f, "    {name}: {server:.2} + {client:.2}")?;
+        }
+        let stored = [
+            ("an entry of a home", units.home_entry_bytes),
+            ("a follow, on one of its two sides", units.edge_bytes),
+            ("a pull mark", units.mark_bytes),
+            ("an account", units.account_bytes),
+            ("a post with its place in the outbox, without its text", units.post_bytes),
+        ];
+        let on_the_wire = [
+            ("a post, without its deliveries and its text", units.publish_wire_bytes),
+            ("a delivery", units.delivery_wire_bytes),
+            ("a follower without a home", units.skipped_wire_bytes),
+            ("a post that is pulled, without its text", units.publish_pulled_wire_bytes),
+            ("a page", units.page_wire_bytes),
+            ("a follow", units.follow_wire_bytes),
+            ("a follow of a pulled author", units.follow_pulled_wire_bytes),
+            ("a home that is filled, for each account followed", units.fill_wire_bytes),
+        ];
+        for (what, rows) in [("bytes", &stored[..]), ("bytes on the wire", &on_the_wire[..])] {
+            writeln!(f, "and {what}:")?;
+            rows.iter().try_for_each(|(name, bytes)| writeln!(f, "    {name}: {bytes:.1}"))?;
         }
         Ok(())
     }

@@ -1,28 +1,40 @@
 //! One kind of operation at a time on a network of which everybody is alike: what it costs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde::Serialize;
 
 use super::ScaleArgs;
-use crate::bench::Bench;
+use crate::bench::{Bench, Used};
 use crate::compare::{Field, Measured};
+use crate::cpu;
+use crate::deadline::Deadline;
 use crate::graph::Graph;
-use crate::plan::Units;
+use crate::plan::{Units, looks_per_second};
+use crate::report::count;
 use crate::scenario::{Mix, Scenario};
+use crate::session::Counted;
 use crate::stats::{Estimate, median};
 use crate::systems::Contestant;
 use crate::workload::Workload;
 
-const PRIMARIES: u16 = 3;
+/// Of the cluster on which one of each thing is measured.
+pub(crate) const PRIMARIES: u16 = 3;
+/// Posts of each account that are there at the beginning, and the bytes of their texts.
+pub(super) const HISTORY: u32 = 8;
+const TEXT_BYTES: f64 = 100.0;
+/// Posts that a home guarantees.
+const HOME_POSTS: f64 = 400.0;
 
 /// A network of which everybody is alike, and how load is put on it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Network {
-    pub(super) primaries: u16,
     pub(super) accounts: u32,
     pub(super) mean: u32,
+    /// Posts of each account that are there at the beginning.
+    pub(super) history: u32,
     /// Whether everybody has a home, or (nearly) nobody.
     pub(super) active: bool,
     pub(super) at_once: u32,
@@ -32,11 +44,11 @@ pub(super) struct Network {
 
 impl Network {
     fn scenario(&self) -> anyhow::Result<Scenario> {
-        let Self { primaries, accounts, mean, at_once, rounds, round_seconds, active } = *self;
+        let Self { accounts, mean, history, at_once, rounds, round_seconds, active } = *self;
         let active = if active { 100.0 } else { 1e-9 };
         Scenario::parse(&format!(
             "name = 'scale'\n[graph]\npreset = 'uniform'\naccounts = {accounts}\nmean = {mean}\n[activity]\n\
-             active_percent = {active}\nof_posts_percent = 10\n[mix]\npost = 1\n[drive]\nprimaries = {primaries}\n\
+             active_percent = {active}\nof_posts_percent = 10\nhistory = {history}\ntext_chars = {TEXT_BYTES}\n[mix]\npost = 1\n[drive]\n\
              at_once = {at_once}\nrounds = {rounds}\nround_seconds = {round_seconds}\nwarm_up_seconds = 1\n"
         ))
     }
@@ -47,6 +59,8 @@ impl Network {
 pub(super) struct Cost {
     pub(super) server_us: f64,
     pub(super) client_us: f64,
+    /// As the servers receive and send it.
+    pub(super) wire_bytes: f64,
     /// Both together, with its interval.
     pub(super) both_us: Estimate,
 }
@@ -57,6 +71,7 @@ impl Cost {
         Ok(Self {
             server_us: median(&measured.rounds(|sample| sample.server_us)).context(known)?,
             client_us: median(&measured.rounds(|sample| sample.client_us)).context(known)?,
+            wire_bytes: median(&measured.rounds(|sample| sample.wire_bytes)).context("nothing was done")?,
             both_us: Estimate::of(&measured.rounds(crate::compare::Sample::cpu_us)).context(known)?,
         })
     }
@@ -67,18 +82,20 @@ impl Cost {
         Self {
             server_us: self.server_us / count,
             client_us: self.client_us / count,
+            wire_bytes: self.wire_bytes / count,
             both_us: Estimate { median: median / count, low: low / count, high: high / count },
         }
     }
 
     /// Of one more: what this costs beyond another, for each of so many.
-    fn beyond(self, other: Self, count: f64) -> [f64; 2] {
-        let more = |this: f64, other: f64| ((this - other) / count).max(0.0);
-        [more(self.server_us, other.server_us), more(self.client_us, other.client_us)]
+    fn beyond(self, other: Self, count: f64) -> [f64; 3] {
+        let (this, other) = (self.sides(), other.sides());
+        [0, 1, 2].map(|side| ((this[side] - other[side]) / count).max(0.0))
     }
 
-    fn sides(self) -> [f64; 2] {
-        [self.server_us, self.client_us]
+    /// CPU of the servers and of the client, bytes on the wire.
+    fn sides(self) -> [f64; 3] {
+        [self.server_us, self.client_us, self.wire_bytes]
     }
 }
 
@@ -89,6 +106,9 @@ struct At<'a> {
     graph: Arc<Graph>,
     field: Field,
     seed: u64,
+    until: Deadline,
+    /// What all homes together have cost to fill.
+    filled: Used,
 }
 
 impl<'a> At<'a> {
@@ -97,25 +117,70 @@ impl<'a> At<'a> {
         network: Network,
         contestant: Contestant,
         seed: u64,
+        until: Deadline,
     ) -> anyhow::Result<Self> {
         let scenario = network.scenario()?;
         let graph = Arc::new(scenario.graph.make(seed)?);
         let workload = Workload::new(graph.clone(), &scenario.activity, &scenario.mix, seed);
         let mut field = Field::load(bench, &scenario, &[contestant], graph.clone(), &workload).await?;
-        field.prepare(bench, &scenario, &workload).await?;
-        Ok(Self { bench, scenario, graph, field, seed })
+        let before = bench.used().await?;
+        field.prepare(&scenario, &workload).await?;
+        let filled = bench.used().await?.since(&before);
+        Ok(Self { bench, scenario, graph, field, seed, until, filled })
     }
 
     /// Followers of an account.
     fn mean(&self) -> f64 {
-        crate::report::count(self.graph.follows() as u64) / crate::report::count(self.graph.accounts() as u64)
+        count(self.graph.follows() as u64) / count(self.graph.accounts() as u64)
+    }
+
+    /// Bytes of an account with all that is its own, as they were loaded.
+    async fn bytes(&self) -> anyhow::Result<f64> {
+        let bytes: u64 = self.field.memory(self.bench).await?.iter().sum();
+        Ok(count(bytes) / count(self.graph.accounts() as u64))
+    }
+
+    /// What a home has cost to fill for each account that its reader follows, if all have one.
+    fn fill(&self) -> anyhow::Result<[f64; 3]> {
+        let Used { cpu, wire_bytes } = self.filled;
+        let follows = self.graph.follows() as u64;
+        let sides = cpu::us_each(cpu.server, follows).zip(cpu::us_each(cpu.client, follows));
+        let (server, client) = sides.context("CPU time cannot be read on this machine")?;
+        Ok([server, client, count(wire_bytes) / count(follows)])
+    }
+
+    /// Looks at outboxes for each page, if everybody is pulled.
+    fn looks_a_page(&self, pages: &Measured) -> anyhow::Result<f64> {
+        let rates = pages.rounds(|sample| Some(sample.operations_per_second));
+        let pages = median(&rates).context("nothing was measured")?;
+        let outboxes = count((self.graph.accounts() * self.scenario.drive.instances) as u64);
+        let within = tideline::EngineSettings::default().visible_within.as_secs_f64();
+        Ok(looks_per_second(pages * self.mean(), outboxes, within) / pages)
     }
 
     /// What one of these costs.
     async fn cost(&mut self, mix: Mix) -> anyhow::Result<Cost> {
+        Cost::of(&self.measure(mix).await?)
+    }
+
+    async fn measure(&mut self, mix: Mix) -> anyhow::Result<Measured> {
         let mut workload = Workload::new(self.graph.clone(), &self.scenario.activity, &mix, self.seed);
-        let measured = self.field.measure(self.bench, &self.scenario, &mut workload, self.seed).await?;
-        Cost::of(measured.first().context("nothing was measured")?)
+        let until = Some(self.until);
+        let measured =
+            self.field.measure(self.bench, &self.scenario, &mut workload, self.seed, until).await?;
+        let measured = measured.into_iter().next().context("nothing was measured")?;
+        let (rounds, asked) = (measured.samples.len(), self.scenario.drive.rounds);
+        if rounds < asked {
+            eprintln!("The time was up after {rounds} of {asked} rounds.");
+        }
+        // What is refused is cheap.
+        let counted = measured.counted.iter().flat_map(Counted::all);
+        let errors: BTreeMap<&String, &u64> = counted.flat_map(|summary| &summary.counts.errors).collect();
+        anyhow::ensure!(
+            errors.is_empty(),
+            "operations failed, so nobody knows what one costs: {errors:?}; fewer --at-once, perhaps"
+        );
+        Ok(measured)
     }
 
     /// Empties the servers for the next one.
@@ -125,12 +190,24 @@ impl<'a> At<'a> {
     }
 }
 
+fn us([server, client, _]: [f64; 3]) -> [f64; 2] {
+    [server, client]
+}
+
 fn posts() -> Mix {
     Mix { post: 1.0, ..Mix::default() }
 }
 
+fn checks() -> Mix {
+    Mix { check: 1.0, ..Mix::default() }
+}
+
 fn reads() -> Mix {
     Mix { read: 1.0, ..Mix::default() }
+}
+
+fn follows() -> Mix {
+    Mix { subscribe: 1.0, ..Mix::default() }
 }
 
 /// On so many primaries.
@@ -156,57 +233,121 @@ async fn on_cluster<T>(
 }
 
 /// A delivery, the post's own part included, and a page.
-pub(super) async fn point(args: &ScaleArgs, primaries: u16, seed: u64) -> anyhow::Result<Point> {
+pub(super) async fn point(
+    args: &ScaleArgs,
+    primaries: u16,
+    seed: u64,
+    until: Deadline,
+) -> anyhow::Result<Point> {
     on_cluster(&[], primaries, async |bench| {
-        let mut at = At::load(bench, args.network(primaries, true), Contestant::PushOnly, seed).await?;
-        let delivery = at.cost(posts()).await?.by(at.mean());
+        let network = args.network(primaries, true);
+        let mut at = At::load(bench, network, Contestant::PushOnly, seed, until).await?;
+        // Before anything is posted: pages show posts that are in the caches.
         let read = at.cost(reads()).await?;
+        let delivery = at.cost(posts()).await?.by(at.mean());
+        // Its engines end with it, not when the next cluster has its ports.
+        at.leave().await?;
         Ok(Point { primaries, delivery, read })
     })
     .await
 }
 
-/// What one of each thing costs, on three primaries. What is not measured is as it was for docs/benchmarks.md.
-pub(super) async fn units(args: &ScaleArgs, seed: u64) -> anyhow::Result<Units> {
-    on_cluster(&args.cluster, PRIMARIES, async |bench| units_on(bench, args, seed).await).await
+/// What one of each thing costs, on three primaries or as many as a cluster of others has. What is not measured is as it was for docs/benchmarks.md.
+pub(super) async fn units(args: &ScaleArgs, seed: u64, until: Deadline) -> anyhow::Result<Units> {
+    on_cluster(&args.cluster, PRIMARIES, async |bench| units_on(bench, args, seed, until).await).await
 }
 
-async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64) -> anyhow::Result<Units> {
-    let network = args.network(PRIMARIES, true);
-    let pushed = async |network| At::load(bench, network, Contestant::PushOnly, seed).await;
+/// What was measured where everybody is pulled.
+struct Pulled {
+    bytes: f64,
+    read: Cost,
+    looks_a_page: f64,
+    publish: Cost,
+    follow: Cost,
+}
+
+impl Pulled {
+    async fn measure(mut at: At<'_>) -> anyhow::Result<Self> {
+        let bytes = at.bytes().await?;
+        let read = at.measure(reads()).await?;
+        let looks_a_page = at.looks_a_page(&read)?;
+        let (publish, follow) = (at.cost(posts()).await?, at.cost(follows()).await?);
+        Ok(Self { bytes, read: Cost::of(&read)?, looks_a_page, publish, follow })
+    }
+}
+
+async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64, until: Deadline) -> anyhow::Result<Units> {
+    let primaries = u16::try_from(bench.slots().len())?;
+    let place = if bench.target.is_own() { "on this machine" } else { "of a cluster that was there" };
+    let network = args.network(primaries, true);
+    let pushed = async |network| At::load(bench, network, Contestant::PushOnly, seed, until).await;
+
+    let silent = pushed(Network { mean: 1, active: false, history: 1, ..network }).await?;
+    let silent_bytes = silent.bytes().await?;
+    silent.leave().await?;
 
     let mut lonely = pushed(Network { mean: 1, active: false, ..network }).await?;
+    let lonely_bytes = lonely.bytes().await?;
     let one_asleep = lonely.cost(posts()).await?;
     lonely.leave().await?;
 
     let mut asleep = pushed(Network { active: false, ..network }).await?;
+    let asleep_bytes = asleep.bytes().await?;
     let all_asleep = asleep.cost(posts()).await?;
     asleep.leave().await?;
 
     let mut awake = pushed(network).await?;
     let mean = awake.mean();
-    let all_awake = awake.cost(posts()).await?;
+    let (awake_bytes, fill) = (awake.bytes().await?, awake.fill()?);
+    // Before anything is posted: pages show posts that are in the caches.
     let read = awake.cost(reads()).await?;
-    let follow = awake.cost(Mix { subscribe: 1.0, ..Mix::default() }).await?;
+    let check = awake.cost(checks()).await?;
+    let all_awake = awake.cost(posts()).await?;
+    let follow = awake.cost(follows()).await?;
     awake.leave().await?;
 
-    let mut pulled = At::load(bench, network, Contestant::PullOnly, seed).await?;
-    let read_pulled = pulled.cost(reads()).await?;
+    let pulled = At::load(bench, network, Contestant::PullOnly, seed, until).await?;
+    let pulled = Pulled::measure(pulled).await?;
 
     let skipped = all_asleep.beyond(one_asleep, mean - 1.0);
-    let publish = [0, 1].map(|side| (one_asleep.sides()[side] - skipped[side]).max(0.0));
-    let delivery = [0, 1].map(|side| ((all_awake.sides()[side] - publish[side]) / mean).max(0.0));
+    let publish = [0, 1, 2].map(|side| (one_asleep.sides()[side] - skipped[side]).max(0.0));
+    let delivery = [0, 1, 2].map(|side| ((all_awake.sides()[side] - publish[side]) / mean).max(0.0));
+    let others = Units::default();
+    let (more, looks) = (pulled.read.beyond(read, 1.0), pulled.looks_a_page);
+    let pull = [0, 1].map(|side| ((more[side] - looks * others.look_us[side]) / mean).max(0.0));
+
+    let history = f64::from(HISTORY);
+    let post_bytes = (lonely_bytes - silent_bytes) / (history - 1.0);
+    let edge_bytes = (asleep_bytes - lonely_bytes) / (2.0 * (mean - 1.0));
     Ok(Units {
         source: format!(
-            "loadtest scale: {PRIMARIES} primaries on this machine, {} followers each, seed {seed}",
+            "loadtest scale: {primaries} primaries {place}, {} followers each, seed {seed}",
             args.mean
         ),
-        publish_us: publish,
-        skipped_us: skipped,
-        delivery_us: delivery,
-        read_us: read.sides(),
-        pull_us: read_pulled.beyond(read, mean),
-        follow_us: follow.sides(),
-        ..Units::default()
+        at_once: network.at_once as usize,
+        publish_us: us(publish),
+        publish_pulled_us: us(pulled.publish.sides()),
+        skipped_us: us(skipped),
+        delivery_us: us(delivery),
+        check_us: us(check.sides()),
+        read_us: us(read.sides()),
+        pull_us: pull,
+        follow_us: us(follow.sides()),
+        follow_pulled_us: us(pulled.follow.sides()),
+        fill_us: us(fill),
+        publish_wire_bytes: (publish[2] - TEXT_BYTES).max(0.0),
+        publish_pulled_wire_bytes: (pulled.publish.wire_bytes - TEXT_BYTES).max(0.0),
+        skipped_wire_bytes: skipped[2],
+        delivery_wire_bytes: delivery[2],
+        page_wire_bytes: check.wire_bytes,
+        follow_wire_bytes: follow.wire_bytes,
+        follow_pulled_wire_bytes: pulled.follow.wire_bytes,
+        fill_wire_bytes: fill[2],
+        home_entry_bytes: (awake_bytes - asleep_bytes) / (history * mean).min(HOME_POSTS),
+        edge_bytes,
+        mark_bytes: (pulled.bytes - awake_bytes) / mean,
+        account_bytes: lonely_bytes - history * post_bytes - 2.0 * edge_bytes,
+        post_bytes: post_bytes - TEXT_BYTES,
+        ..others
     })
 }

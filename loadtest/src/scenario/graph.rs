@@ -36,7 +36,7 @@ impl GraphSpec {
                 ensure!(changes.iter().all(Option::is_none), "[graph]: a file says all about its graph");
                 Ok(())
             }
-            (None, Some(_), Some(accounts)) => {
+            (None, Some(preset), Some(accounts)) => {
                 ensure!(
                     accounts >= 2 && accounts as u64 <= graph::ACCOUNTS_MAX,
                     "accounts must be 2 to {}",
@@ -45,6 +45,13 @@ impl GraphSpec {
                 ensure!(
                     changes.iter().flatten().all(|value| value.is_finite() && *value > 0.0),
                     "[graph]: figures must be above 0"
+                );
+                ensure!(
+                    preset != Preset::Uniform
+                        || self.followers_max.is_none()
+                        || self.followers_exponent.is_some(),
+                    "[graph]: with `preset = \"uniform\"` all have about as many followers: leave `followers_max` out, or \
+                     set `followers_exponent` too"
                 );
                 Ok(())
             }
@@ -133,6 +140,9 @@ mod tests {
             GraphSpec { file: Some("x".into()), mean: Some(2.0), ..GraphSpec::default() }.check().is_err()
         );
         assert!(GraphSpec { mean: Some(0.0), ..spec(Preset::Twip, 5) }.check().is_err());
+        let bounded = GraphSpec { followers_max: Some(50.0), ..spec(Preset::Uniform, 100) };
+        assert!(bounded.check().unwrap_err().to_string().contains("leave `followers_max` out"));
+        GraphSpec { followers_exponent: Some(2.5), ..bounded }.check().unwrap();
         GraphSpec { file: Some("x".into()), ..GraphSpec::default() }.check().unwrap();
         spec(Preset::Twip, 5).check().unwrap();
     }

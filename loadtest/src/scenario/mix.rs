@@ -3,6 +3,10 @@
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
+/// A share that is not 0: below it would be none where shares are whole numbers, and all together have to fit into one.
+const SHARE_LEAST: f64 = 1e-5;
+const SHARE_MOST: f64 = 1e9;
+
 /// Shares of the operations, in proportion to each other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -22,15 +26,25 @@ pub(crate) struct Mix {
 }
 
 impl Mix {
-    fn shares(&self) -> [f64; 6] {
+    /// By kind, in the order of the operations' kinds.
+    pub(crate) fn shares(&self) -> [f64; 6] {
         [self.post, self.check, self.read, self.subscribe, self.unsubscribe, self.logout]
     }
 
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let shares = self.shares();
-        ensure!(shares.iter().all(|s| s.is_finite() && *s >= 0.0), "[mix]: shares must not be negative");
-        ensure!(shares.iter().sum::<f64>() > 0.0, "[mix]: nobody would do anything");
+        let is_possible = |share: &f64| *share == 0.0 || (SHARE_LEAST..=SHARE_MOST).contains(share);
+        ensure!(
+            shares.iter().all(is_possible),
+            "[mix]: shares must not be negative; they are 0, or from 0.00001 to 1,000,000,000: {shares:?}"
+        );
+        ensure!(self.sum() > 0.0, "[mix]: nobody would do anything");
         Ok(())
+    }
+
+    /// All shares together.
+    pub(crate) fn sum(&self) -> f64 {
+        self.shares().iter().sum()
     }
 
     /// The same posts, while those who read are so many times as many.
@@ -54,6 +68,18 @@ impl Mix {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_that_cannot_be_told_from_none_or_overflow_are_refused() {
+        let check = |post: f64| Mix { post, ..Mix::default() }.check();
+        for impossible in [0.0, -1.0, f64::NAN, f64::INFINITY, 9e-6, 1.1e9] {
+            assert!(check(impossible).is_err(), "{impossible}");
+        }
+        assert!(check(-1.0).unwrap_err().to_string().contains("must not be negative"));
+        for possible in [SHARE_LEAST, 1.0, SHARE_MOST] {
+            check(possible).unwrap();
+        }
+    }
 
     #[test]
     fn fewer_readers_leave_posts_as_they_are() {

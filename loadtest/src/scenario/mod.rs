@@ -132,8 +132,9 @@ impl Policies {
 impl Scenario {
     /// Reads one, and refuses what cannot be run.
     pub(crate) fn read(file: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(file)
-            .with_context(|| format!("{} cannot be read; loadtest/scenarios has some", file.display()))?;
+        let text = std::fs::read_to_string(file).with_context(|| {
+            format!("{} cannot be read; loadtest/scenarios in the repository has some", file.display())
+        })?;
         let mut scenario =
             Self::parse(&text).with_context(|| format!("{} is no scenario", file.display()))?;
         scenario.graph.relative_to(file);

@@ -50,7 +50,7 @@ pub(crate) struct SetsArgs {
     #[serde(skip)]
     pub(crate) seed: Option<u64>,
     /// Also write the result to this file as JSON; loadtest/README.md explains the fields
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_parser = crate::report::writable, value_name = "FILE")]
     #[serde(skip)]
     pub(crate) json: Option<PathBuf>,
 }

@@ -7,20 +7,21 @@ mod page;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use anyhow::Context as _;
+use clap::{Args, value_parser};
 
 use crate::bench::Bench;
 use crate::calibration::{self, Calibration};
-use crate::compare::{CompareArgs, Field};
-use crate::scenario::Scenario;
+use crate::compare::{CompareArgs, Field, Measured};
+use crate::deadline::Deadline;
+use crate::graph::Graph;
+use crate::scenario::{Loop, Mix, Scenario};
 use crate::workload::Workload;
 use crate::{gauges, report};
 use outcome::{Outcome, Point};
 
 /// Of a round and of warming up, unless something else is typed.
 const SECONDS: u32 = 1;
-/// A sweep takes no longer: points that would not fit in any more are left out, and it says so.
-const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 /// The comparison over several shares of accounts that read: where pushing becomes cheaper than pulling, and whether the
 /// hybrids are the better of both.
@@ -31,6 +32,10 @@ pub(crate) struct SweepArgs {
     /// Shares of accounts that read, in percent, ascending
     #[arg(long, value_name = "P,...", value_delimiter = ',', default_values_t = [1.0, 10.0, 30.0, 50.0, 70.0, 90.0, 100.0])]
     shares: Vec<f64>,
+    /// It ends after so long: each share has an equal part of the time that is left, in which as many rounds are measured as
+    /// fit in, and it says what was left out
+    #[arg(long, value_name = "N", default_value_t = 900, value_parser = value_parser!(u64).range(1..=86_400))]
+    longest_seconds: u64,
 }
 
 impl SweepArgs {
@@ -46,18 +51,36 @@ impl SweepArgs {
         scenario.drive.round_seconds = self.compare.round_seconds.unwrap_or(SECONDS);
         scenario.drive.warm_up_seconds = SECONDS;
         // Whoever logs out leaves its home behind: soon all would have one, whatever the share is.
-        scenario.mix.logout = 0.0;
+        let scenario = with_mix(&scenario, Mix { logout: 0.0, ..scenario.mix });
         scenario.check()?;
+        for share in &self.shares {
+            at_share(&scenario, *share).check().with_context(|| format!("where {share} % read"))?;
+        }
         Ok(scenario)
     }
 }
 
 /// The scenario with another share of accounts that read.
 fn at_share(scenario: &Scenario, share: f64) -> Scenario {
-    let mut at = scenario.clone();
-    at.mix = scenario.mix.with_readers(share / scenario.activity.active_percent);
+    let mut at = with_mix(scenario, scenario.mix.with_readers(share / scenario.activity.active_percent));
     at.activity.active_percent = share;
     at
+}
+
+/// The scenario with a mix of the same posts: in the open loop as many a second as before, beside more or less of the others.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "not negative, and checked later on"
+)]
+fn with_mix(scenario: &Scenario, mix: Mix) -> Scenario {
+    let mut with = scenario.clone();
+    if scenario.drive.kind == Loop::Open {
+        let rate = f64::from(scenario.drive.rate) * mix.sum() / scenario.mix.sum();
+        with.drive.rate = rate.round().max(1.0) as u32;
+    }
+    with.mix = mix;
+    with
 }
 
 /// Runs the test; true if everything was carried out.
@@ -76,37 +99,71 @@ pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<bool> {
     if let Some(file) = &args.compare.html {
         report::write_page(file, &page::of(&outcome))?;
     }
+    if let Some(file) = &args.compare.svg {
+        report::write(file, &crate::page::image(&page::cpu_chart(&outcome)))?;
+    }
     Ok(outcome.is_right())
 }
 
 async fn sweep(args: &SweepArgs, scenario: Scenario, bench: &Bench, seed: u64) -> anyhow::Result<Outcome> {
-    let began = Instant::now();
+    let deadline = Deadline::after(Duration::from_secs(args.longest_seconds));
     let calibrated: Vec<_> = calibration::run(bench).await?.into_iter().collect();
     let graph = Arc::new(scenario.graph.make(seed)?);
-    let workload =
-        |scenario: &Scenario| Workload::new(graph.clone(), &scenario.activity, &scenario.mix, seed);
     eprintln!("{}: {} accounts, {} follows; seed {seed}.", scenario.name, graph.accounts(), graph.follows());
     let first = at_share(&scenario, args.shares[0]);
     let contestants = args.compare.contestants();
-    let mut field = Field::load(bench, &first, &contestants, graph.clone(), &workload(&first)).await?;
-    let (mut points, mut longest) = (Vec::new(), Duration::ZERO);
-    for share in &args.shares {
-        let point_began = Instant::now();
-        // The next one has more homes and reads than those before.
-        if began.elapsed() + longest * 3 / 2 > LONGEST {
-            eprintln!("{} minutes are over: {share} % and more are left out.", LONGEST.as_secs() / 60);
-            break;
-        }
-        let at = at_share(&scenario, *share);
-        let mut workload = workload(&at);
-        field.prepare(bench, &at, &workload).await?;
-        let measured = field.measure(bench, &at, &mut workload, seed).await?;
-        points.push(Point::new(*share, &at, &measured)?);
-        longest = longest.max(point_began.elapsed());
-        eprintln!("{share} % of all accounts read: {:.0} s", point_began.elapsed().as_secs_f64());
-    }
+    let workload = Workload::new(graph.clone(), &first.activity, &first.mix, seed);
+    let load = Field::load(bench, &first, &contestants, graph.clone(), &workload);
+    let loaded = deadline.within(load).await.with_context(|| {
+        format!(
+            "the network was not loaded in {} seconds: choose fewer --accounts, or more --longest-seconds",
+            args.longest_seconds
+        )
+    })?;
+    let mut field = loaded?;
+    let points = all(&mut field, bench, (&scenario, &args.shares), &graph, seed, deadline).await;
+    field.settled().await;
+    let points = points?;
+    let left_out = args.shares[points.len()..].to_vec();
     let own = (seed, bench.target.is_own());
-    Ok(Outcome::new(scenario, own, &graph, points, Calibration::of(&calibrated)))
+    Ok(Outcome::new(scenario, own, &graph, points, left_out, Calibration::of(&calibrated)))
+}
+
+/// The comparison at each of these shares, as far as there is time.
+async fn all(
+    field: &mut Field,
+    bench: &Bench,
+    (scenario, shares): (&Scenario, &[f64]),
+    graph: &Arc<Graph>,
+    seed: u64,
+    deadline: Deadline,
+) -> anyhow::Result<Vec<Point>> {
+    let mut points = Vec::new();
+    for (number, share) in shares.iter().enumerate() {
+        let (began, at) = (Instant::now(), at_share(scenario, *share));
+        let part = deadline.of_one(shares.len() - number);
+        let measured = measure(field, bench, &at, graph, seed, part);
+        let Some(measured) = deadline.within(measured).await else { break };
+        let mut measured = measured?;
+        field.weigh(bench, &mut measured, Some(deadline)).await;
+        points.push(Point::new(&at, &measured)?);
+        eprintln!("{share} % of all accounts read: {:.0} s", began.elapsed().as_secs_f64());
+    }
+    Ok(points)
+}
+
+/// The comparison at one share; rounds that would not end in time are left out.
+async fn measure(
+    field: &mut Field,
+    bench: &Bench,
+    at: &Scenario,
+    graph: &Arc<Graph>,
+    seed: u64,
+    until: Deadline,
+) -> anyhow::Result<Vec<Measured>> {
+    let mut workload = Workload::new(graph.clone(), &at.activity, &at.mix, seed);
+    field.prepare(at, &workload).await?;
+    field.measure(bench, at, &mut workload, seed, Some(until)).await
 }
 
 #[cfg(test)]
@@ -119,5 +176,17 @@ mod tests {
         let at = at_share(&Scenario::parse(text).unwrap(), 7.0);
         assert!((at.mix.post - 1.0).abs() < 1e-9 && (at.mix.check - 10.0).abs() < 1e-9);
         assert!((at.activity.active_percent - 7.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn in_the_open_loop_posts_fall_due_as_often_as_before() {
+        let text = "name = 'x'\n[graph]\npreset = 'twip'\naccounts = 100\n[mix]\npost = 1\ncheck = 99\n[drive]\nrate = 1000\n";
+        let rate = |kind: &str| {
+            let scenario = Scenario::parse(&format!("{text}loop = '{kind}'\n")).unwrap();
+            // Ten posts a second, and of a seventh of 70 % as many checks as before of all.
+            [7.0, 70.0, 100.0].map(|share| at_share(&scenario, share).drive.rate)
+        };
+        assert_eq!(rate("open"), [10 + 99, 1_000, 10 + 1_414]);
+        assert_eq!(rate("closed"), [1_000; 3]);
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Outcome {
     pub(crate) accounts: usize,
     pub(crate) follows: usize,
     pub(crate) points: Vec<Point>,
+    /// Shares that there was no time for.
+    left_out: Vec<f64>,
     /// Where pushing all becomes cheaper than pulling all, in percent of accounts that read.
     pub(crate) crossing_percent: Option<f64>,
     calibration: Option<Calibration>,
@@ -40,15 +42,11 @@ pub(crate) struct Point {
 }
 
 impl Point {
-    pub(crate) fn new(
-        active_percent: f64,
-        scenario: &Scenario,
-        measured: &[Measured],
-    ) -> anyhow::Result<Self> {
+    pub(crate) fn new(scenario: &Scenario, measured: &[Measured]) -> anyhow::Result<Self> {
         let find = |which: Contestant| measured.iter().find(|one| one.contestant == which);
         let pure = find(Contestant::PushOnly).zip(find(Contestant::PullOnly));
         Ok(Self {
-            active_percent,
+            active_percent: scenario.activity.active_percent,
             reads_per_post: scenario.mix.reads_per_post(),
             rows: rows(measured)?,
             verdicts: verdicts(measured),
@@ -63,6 +61,7 @@ impl Outcome {
         (seed, own_cluster): (u64, bool),
         graph: &Graph,
         points: Vec<Point>,
+        left_out: Vec<f64>,
         calibration: Option<Calibration>,
     ) -> Self {
         let differences: Vec<(f64, f64)> = points
@@ -78,13 +77,14 @@ impl Outcome {
             follows: graph.follows(),
             crossing_percent: crossing(&differences),
             points,
+            left_out,
             calibration,
         }
     }
 
     /// Whether everything was carried out.
     pub(crate) fn is_right(&self) -> bool {
-        !self.points.is_empty() && self.points.iter().flat_map(|point| &point.rows).all(|row| row.failed == 0)
+        !self.points.is_empty() && self.points.iter().flat_map(|point| &point.rows).all(Row::is_right)
     }
 
     /// All systems, in the order of their rows.
@@ -121,8 +121,31 @@ impl Outcome {
             let told = |verdict: &Verdict| format!("{} %: {verdict}", point.active_percent);
             point.verdicts.iter().map(told).collect::<Vec<_>>()
         });
-        let unsure = self.points.first().and_then(|point| unsure(&point.rows));
-        std::iter::once(crossing).chain(verdicts).chain(unsure.map(str::to_owned)).collect()
+        let unsure = self.points.iter().find_map(|point| unsure(&point.rows));
+        let said = std::iter::once(crossing).chain(verdicts).chain(unsure.map(str::to_owned));
+        said.chain(self.for_want_of_time()).chain(self.faults()).collect()
+    }
+
+    /// What was not carried out, or not in time.
+    fn faults(&self) -> Vec<String> {
+        let of = |point: &Point, row: &Row| {
+            let told = |fault: String| format!("{} %: {fault}", point.active_percent);
+            row.faults().into_iter().map(told).collect::<Vec<_>>()
+        };
+        self.points.iter().flat_map(|point| point.rows.iter().flat_map(move |row| of(point, row))).collect()
+    }
+
+    /// What there was no time for.
+    fn for_want_of_time(&self) -> Vec<String> {
+        let asked = self.scenario.drive.rounds;
+        let cut = self.points.iter().filter_map(|point| {
+            let rounds = point.rows.first()?.rounds;
+            let said =
+                || format!("{} %: the time was up after {rounds} of {asked} rounds.", point.active_percent);
+            (rounds < asked).then(said)
+        });
+        let missing = self.left_out.iter().map(|share| format!("{share} %: left out, the time was up."));
+        cut.chain(missing).collect()
     }
 
     fn table(&self) -> Table {

@@ -19,7 +19,7 @@ pub(crate) fn of(outcome: &Outcome) -> String {
         section(
             "CPU time of an operation",
             "us, servers and client together; less is better. The bars are intervals that hold the median with 95 % confidence.",
-            &chart(outcome, "us", &|row| row.cpu_us_per_operation.map(|cpu| (cpu.median, cpu.low, cpu.high))),
+            &cpu_chart(outcome),
         ),
         section("All figures", "us; in brackets the interval.", &costs),
     ];
@@ -30,8 +30,13 @@ pub(crate) fn of(outcome: &Outcome) -> String {
         "",
         &chart(outcome, "ms", &|row| alone(count(row.read_p99_us) / 1e3)),
     ));
-    parts.push(section("Memory", "", &chart(outcome, "MB", &|row| alone(count(row.memory_bytes) / 1e6))));
+    parts.push(section("Memory", "", &chart(outcome, "MB", &|row| alone(row.memory_mb()?))));
     page(&format!("Push or pull, by how many read: {}", outcome.scenario.name), &parts)
+}
+
+/// The chart of CPU time.
+pub(crate) fn cpu_chart(outcome: &Outcome) -> String {
+    chart(outcome, "us", &|row| row.cpu_us_per_operation.map(|cpu| (cpu.median, cpu.low, cpu.high)))
 }
 
 /// A figure, and its interval.

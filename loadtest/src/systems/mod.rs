@@ -7,7 +7,7 @@ mod ways;
 
 use ::tideline::{AccountId, Delivery, Way};
 use futures::future::BoxFuture;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use books_pull::BooksPull;
 pub(crate) use tideline::Tideline;
@@ -49,7 +49,9 @@ pub(crate) struct Shown {
 }
 
 /// The systems, by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, clap::ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
 #[value(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Contestant {

@@ -16,6 +16,8 @@ use crate::bench::Bench;
 use crate::graph::Graph;
 use crate::scenario::Scenario;
 
+/// Fan-outs that may wait in an instance: the most that the setting allows.
+const TASKS_MAX: usize = 1_000_000;
 /// What is imported at a time.
 const IMPORT: usize = 100_000;
 /// The times of posts and follows that are there at the beginning.
@@ -59,8 +61,13 @@ impl Tideline {
             router,
             ..StoreOptions::new(bench.target.seeds())
         };
-        let settings =
-            EngineSettings { following_max: 20_000, dormant_after_days: None, ..EngineSettings::default() };
+        let settings = EngineSettings {
+            following_max: 20_000,
+            dormant_after_days: None,
+            // Who publishes faster than is delivered sees the fan-outs lag here, where a service would be told to slow down.
+            tasks_max: TASKS_MAX,
+            ..EngineSettings::default()
+        };
         let builder = || Engine::builder().store(options.clone()).settings(settings.clone());
         let mut importer = builder().import().await?;
         import(&mut importer, scenario, graph, ways).await?;

@@ -49,6 +49,10 @@ pub(crate) enum Sabotage {
     Mute,
     /// Somebody's edge among an author's followers disappears.
     Edge,
+    /// An account's credentials name none of its names any more.
+    Name,
+    /// All reports disappear.
+    Reports,
 }
 
 /// Random histories of everything that accounts do, by several clients on several instances; every page that anybody
@@ -90,7 +94,7 @@ pub(crate) struct VerifyArgs {
     #[serde(skip)]
     pub(crate) seed: Option<u64>,
     /// Also write the result to this file as JSON; loadtest/README.md explains the fields
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_parser = crate::report::writable, value_name = "FILE")]
     #[serde(skip)]
     pub(crate) json: Option<PathBuf>,
     /// Break something on purpose before the last comparison

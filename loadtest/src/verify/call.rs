@@ -1,4 +1,4 @@
-//! What a client asks of an instance, and what it hears: plain data, so that an instance may be another process.
+//! What a client asks of an instance: plain data, so that an instance may be another process.
 
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +55,28 @@ pub(crate) struct PostSpec {
     pub(crate) mentions: Vec<u64>,
     pub(crate) tags: Vec<u8>,
     pub(crate) token: String,
+}
+
+/// Somebody who wants an account with names and a password.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct SignUpSpec {
+    /// `None`: the engine finds an id.
+    pub(crate) account: Option<u64>,
+    pub(crate) is_locked: bool,
+    pub(crate) is_pulled: bool,
+    pub(crate) login: String,
+    pub(crate) email: Option<String>,
+    pub(crate) password: String,
+    pub(crate) token: String,
+}
+
+/// A report to make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReportSpec {
+    pub(crate) reporter: u64,
+    pub(crate) target: u64,
+    pub(crate) posts: Vec<u64>,
+    pub(crate) comment: String,
 }
 
 /// Which timeline a page is of.
@@ -118,37 +140,6 @@ impl Asked {
             around: false,
         }
     }
-}
-
-/// What a reader has done with a post.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ties {
-    pub(crate) likes: bool,
-    pub(crate) has_bookmarked: bool,
-    pub(crate) has_reposted: bool,
-}
-
-/// A post on a page.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Shown {
-    pub(crate) id: u64,
-    pub(crate) author: u64,
-    /// On a hydrated page: what it says, and what it reposts.
-    pub(crate) text: Option<String>,
-    pub(crate) original: Option<u64>,
-    /// On a hydrated page.
-    pub(crate) ties: Option<Ties>,
-    /// On a page with what is around.
-    pub(crate) likers: Vec<u64>,
-    pub(crate) replies: Vec<Shown>,
-}
-
-/// A page as it came.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Page {
-    pub(crate) posts: Vec<Shown>,
-    pub(crate) next: Option<u64>,
-    pub(crate) newer: Option<u64>,
 }
 
 /// What a client asks of an instance.
@@ -231,6 +222,43 @@ pub(crate) enum Call {
         what: Tie,
         on: bool,
     },
+    SignUp(SignUpSpec),
+    SetLogin {
+        account: u64,
+        login: String,
+    },
+    SetEmail {
+        account: u64,
+        email: Option<String>,
+    },
+    SetPassword {
+        account: u64,
+        password: String,
+    },
+    /// Who has these names: logins, and addresses.
+    Find {
+        names: Vec<String>,
+    },
+    /// An account with its names.
+    Names {
+        account: u64,
+    },
+    LogIn {
+        name: String,
+        password: String,
+    },
+    Report(ReportSpec),
+    /// A moderator resolves a report; `None`: it is open again.
+    Resolve {
+        report: u64,
+        by: Option<u64>,
+    },
+    /// All reports that are resolved, or open, page by page.
+    Reports {
+        resolved: bool,
+        target: Option<u64>,
+        limit: usize,
+    },
     Read(Asked),
     Sweep,
     Warm {
@@ -275,19 +303,6 @@ pub(crate) enum Call {
     Requests {
         account: u64,
     },
-    /// What an account likes, or has bookmarked: ids.
-    Tied {
-        account: u64,
-        what: Tie,
-        limit: usize,
-    },
-    /// Who likes a post, or reposts it without a comment, as a reader may meet them.
-    Around {
-        reader: u64,
-        post: u64,
-        reposts: bool,
-        limit: usize,
-    },
     /// Ids of all posts of the conversation around a post.
     Conversation {
         reader: u64,
@@ -298,10 +313,10 @@ pub(crate) enum Call {
         reader: u64,
         posts: Vec<u64>,
     },
-    /// A list of people, as a reader may see it.
-    People {
+    /// The ids of a list, as a reader gets it.
+    List {
         reader: u64,
-        of: People,
+        of: List,
         limit: usize,
     },
     /// How an account stands to others.
@@ -318,60 +333,31 @@ pub(crate) enum People {
     Following(u64),
     /// Whom the reader itself mutes, blocks or hides from.
     Own(Switch),
+    /// Who waits for the reader's answer.
+    Requests,
+    /// Whose answer the reader waits for.
+    Requested,
 }
 
-/// How an account stands to another one.
+/// A list that comes page by page, as a reader may see it. Posts are named by their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Relation {
-    pub(crate) follows: bool,
-    pub(crate) is_followed: bool,
-    pub(crate) is_requested: bool,
-    pub(crate) mutes: bool,
-    pub(crate) blocks: bool,
-    pub(crate) is_blocked: bool,
-    pub(crate) hides: bool,
+pub(crate) enum List {
+    People(People),
+    /// Who likes a post.
+    Likers(u64),
+    /// Who reposts it without a comment.
+    Reposters(u64),
+    /// What quotes it.
+    Quotes(u64),
+    /// What the reader likes, or has bookmarked.
+    Tied(Tie),
 }
 
-/// A post as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stored {
-    pub(crate) author: u64,
-    pub(crate) text: String,
-    pub(crate) likes: u64,
-    pub(crate) replies: u64,
-    pub(crate) reposts: u64,
-}
-
-/// What an account's record and its sets count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Counts {
-    pub(crate) posts: u64,
-    pub(crate) following: u64,
-    pub(crate) followers: u64,
-    pub(crate) blocks: u64,
-    pub(crate) hides: u64,
-}
-
-/// What an instance answers.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Reply {
-    Done,
-    Flag(bool),
-    Published {
-        id: u64,
-        is_repeat: bool,
-    },
-    Page(Page),
-    /// What there is of a post.
-    Post(Option<Stored>),
-    Ids(Vec<u64>),
-    Relations(Vec<Option<Relation>>),
-    Counts(Counts),
-    Failed {
-        kind: String,
-        message: String,
-        may_retry: bool,
-    },
+impl List {
+    /// Whether posts are on it; else accounts are.
+    pub(crate) fn is_of_posts(self) -> bool {
+        matches!(self, Self::Quotes(_) | Self::Tied(_))
+    }
 }
 
 impl Call {
@@ -398,6 +384,14 @@ impl Call {
             Self::Unrepost { .. } => "unrepost",
             Self::Tie { what: Tie::Like, .. } => "like",
             Self::Tie { what: Tie::Bookmark, .. } => "bookmark",
+            Self::SignUp(_) => "sign up",
+            Self::SetLogin { .. } => "login",
+            Self::SetEmail { .. } => "email",
+            Self::SetPassword { .. } => "password",
+            Self::Find { .. } | Self::Names { .. } => "find",
+            Self::LogIn { .. } => "log in",
+            Self::Report(_) => "report",
+            Self::Resolve { .. } => "resolve",
             Self::Read(_) => "read",
             Self::Sweep => "sweep",
             Self::Warm { .. } => "warm",
@@ -405,5 +399,10 @@ impl Call {
             Self::Drained { .. } => "drained",
             _ => "look",
         }
+    }
+
+    /// Whether a conflict is its answer; of all others it is the word of somebody who was faster, and they are made again.
+    pub(crate) fn may_conflict(&self) -> bool {
+        matches!(self, Self::SignUp(_) | Self::SetLogin { .. } | Self::SetEmail { .. } | Self::Report(_))
     }
 }

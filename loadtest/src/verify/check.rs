@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::call::{Asked, Page, Shown, Tie, WITH_EACH, Which};
+use super::call::{Asked, Tie, WITH_EACH, Which};
 use super::facts::{OPEN, Time, Tri, Window};
 use super::rules::View;
+use super::told::{Page, Shown};
 use super::world::{PostFact, PostNo, World};
 
 /// What can be wrong.
@@ -97,8 +98,13 @@ impl Seen {
 /// Everything that is wrong about a page.
 pub(crate) fn check(world: &World, seen: &Seen) -> Vec<Violation> {
     let view = View::new(world, seen.asked.reader, seen.window);
-    if seen.is_refused {
-        return refused(world, &view, seen).into_iter().collect();
+    let (no, is_there) = subject(world, &view, seen.asked.which);
+    let wrong = |wrong, text: &str| seen.wrong(wrong, no, format!("{:?} {text}", seen.asked.which));
+    match (seen.is_refused, is_there) {
+        (true, Tri::Yes) => return vec![wrong(Wrong::Missing, "was refused, and its subject is there")],
+        (true, _) => return Vec::new(),
+        (false, Tri::No) => return vec![wrong(Wrong::Leaked, "was told, and its subject must not be seen")],
+        (false, _) => {}
     }
     let mut found = order(seen);
     for shown in &seen.page.posts {
@@ -109,19 +115,16 @@ pub(crate) fn check(world: &World, seen: &Seen) -> Vec<Violation> {
     found
 }
 
-/// Replies to a post are refused to who may not see it, and the page of an account that is gone to everybody.
-fn refused(world: &World, view: &View<'_>, seen: &Seen) -> Option<Violation> {
-    let wrong = |no, text| Some(seen.wrong(Wrong::Missing, no, text));
-    match seen.asked.which {
+/// What a page is of, and whether that is there for the reader: replies to a post only for who may see it, the page of an
+/// account for everybody until it is gone.
+fn subject(world: &World, view: &View<'_>, which: Which) -> (Option<PostNo>, Tri) {
+    match which {
         Which::Replies(parent) => {
-            let no = *world.by_id.get(&parent)?;
-            let is_there = view.may_meet(world.post(no)?) == Tri::Yes;
-            if is_there { wrong(Some(no), format!("replies to {parent} were refused")) } else { None }
+            let known = world.by_id.get(&parent).and_then(|no| Some((*no, world.post(*no)?)));
+            known.map_or((None, Tri::Maybe), |(no, post)| (Some(no), view.may_meet(post)))
         }
-        Which::Profile { account, .. } if view.is_there(account) == Tri::Yes => {
-            wrong(None, format!("the page of {account} was refused"))
-        }
-        _ => None,
+        Which::Profile { account, .. } => (None, view.is_there(account)),
+        Which::Home | Which::Mentions | Which::Tag(_) => (None, Tri::Yes),
     }
 }
 
@@ -202,17 +205,22 @@ fn shown_rightly(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown) -> 
         let text = format!("{} must not show", shown.id);
         return Some(seen.wrong(Wrong::Leaked, Some(no), text));
     }
-    let wrong = told_rightly(view, shown, no, post).or_else(|| around(world, view, seen, shown, no))?;
+    let wrong = told_rightly(view, shown, no, post, seen.asked.hydrate)
+        .or_else(|| around(world, view, seen, shown, no))?;
     Some(seen.wrong(wrong.0, Some(no), wrong.1))
 }
 
-/// What is said of a post: its text, and what the reader has done with it.
+/// What is told of a post: all that was asked for, its text, and what the reader has done with it.
 pub(crate) fn told_rightly(
     view: &View<'_>,
     shown: &Shown,
     no: PostNo,
     post: &PostFact,
+    is_hydrated: bool,
 ) -> Option<(Wrong, String)> {
+    if let Some(text) = brought(view, shown, post, is_hydrated) {
+        return Some((Wrong::Missing, text));
+    }
     let said = shown.text.as_deref()?;
     let texts = post.texts(view.window_of(post.author));
     if !texts.contains(&said) {
@@ -226,6 +234,25 @@ pub(crate) fn told_rightly(
     ];
     let (what, said, is) = facts.into_iter().find(|(_, said, is)| is_untrue(*said, *is))?;
     Some((Wrong::Stale, format!("{}: {what} shows as {said}, it is {is:?}", shown.id)))
+}
+
+/// What is wrong about what a post came with: everything where posts are hydrated, else nothing.
+fn brought(view: &View<'_>, shown: &Shown, post: &PostFact, is_hydrated: bool) -> Option<String> {
+    let has = (shown.text.is_some(), shown.account.map(|(id, _)| id), shown.ties.is_some());
+    let wanted = (is_hydrated, is_hydrated.then_some(shown.author), is_hydrated);
+    if has != wanted {
+        return Some(format!("{} came with text, author, ties {has:?}, not {wanted:?}", shown.id));
+    }
+    let original = view.original(post).filter(|_| is_hydrated);
+    let is_right = match (shown.original, original) {
+        (Some((id, author)), Some((original, is_there))) => {
+            is_there != Tri::No && (original.id, original.author) == (Some(id), author)
+        }
+        (None, original) => original.is_none_or(|(_, is_there)| is_there != Tri::Yes),
+        (Some(_), None) => false,
+    };
+    let wanted = original.map(|(original, is_there)| (original.id, original.author, is_there));
+    (!is_right).then(|| format!("{} came with the original {:?}, not {wanted:?}", shown.id, shown.original))
 }
 
 pub(crate) fn is_untrue(said: bool, is: Tri) -> bool {
@@ -259,7 +286,7 @@ fn around(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown, no: PostNo
     }
     shown.replies.iter().find_map(|reply| {
         let (_, no, post) = known.iter().find(|(id, ..)| *id == reply.id)?;
-        told_rightly(view, reply, *no, post)
+        told_rightly(view, reply, *no, post, seen.asked.hydrate)
     })
 }
 

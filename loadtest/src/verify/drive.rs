@@ -1,13 +1,19 @@
 //! Clients: each carries out the steps of its own accounts, one after another, and writes down what was acknowledged.
 
+mod names;
+mod posts;
+mod reports;
+
 use std::sync::Arc;
 
-use super::call::{Asked, Call, PostSpec, Reply, State, Switch, Tie, Which};
+use super::call::{Asked, Call, State, Switch, Which};
 use super::check::Wrong;
-use super::facts::{Change, Fact, OPEN, Time, Tri, Window};
+use super::facts::{OPEN, Time, Tri, Window};
+use super::names::Name;
 use super::run::{Ended, Run};
-use super::steps::{Action, Place, PostPlan, Step, Walked};
-use super::world::{PostFact, PostNo, Said};
+use super::steps::{Action, Place, Step, Walked};
+use super::told::Reply;
+use super::world::PostNo;
 
 /// Carries steps out, each client its own; returns when all are done.
 pub(crate) async fn drive(run: &Arc<Run>, steps: Vec<Step>, clients: usize) -> anyhow::Result<()> {
@@ -79,13 +85,12 @@ impl Client<'_> {
                 }
             }
             Action::Cross(way) => drop(self.write(Call::SetWay { account: self.actor, way }).await),
-            Action::Create { is_locked, is_pulled } => {
-                let call = Call::Create { account: self.actor, is_locked, is_pulled };
-                if self.write(call).await.is_some() {
-                    run.world().created(self.actor, is_locked);
-                }
-                run.tell_published();
+            Action::Create { is_locked, is_pulled, names } => {
+                self.create((is_locked, is_pulled), names).await
             }
+            Action::Name(naming) => self.name(naming).await,
+            Action::Report(no, target, post) => self.report(no, target, post).await,
+            Action::Resolve(no, on) => self.resolve(no, on).await,
             Action::Bury => {
                 if let Some((start, end)) = self.write(Call::DeleteAccount { account: self.actor }).await {
                     run.world().buried(self.actor, start, end);
@@ -128,6 +133,19 @@ impl Client<'_> {
             }
             Ended::Stuck => None,
         }
+    }
+
+    async fn create(&self, (is_locked, is_pulled): (bool, bool), names: Vec<Name>) {
+        let (run, account) = (self.run, self.actor);
+        let is_there = if names.is_empty() {
+            self.write(Call::Create { account, is_locked, is_pulled }).await.is_some()
+        } else {
+            self.sign_up_actor((is_locked, is_pulled), names).await
+        };
+        if is_there {
+            run.world().created(account, is_locked);
+        }
+        run.tell_published();
     }
 
     async fn follow(&self, author: u64) {
@@ -198,233 +216,6 @@ impl Client<'_> {
         }
     }
 
-    async fn publish(&self, plan: PostPlan) {
-        let run = self.run;
-        let mut references = [None, None];
-        for (reference, no) in references.iter_mut().zip([plan.original, plan.parent]) {
-            if let Some(no) = no {
-                *reference = run.reference(no, |world| world.post(no).is_some_and(|p| p.is_unsure)).await;
-                if reference.is_none() {
-                    run.count("publish", |counts| counts.skipped += 1);
-                    self.never(plan.no);
-                    return;
-                }
-            }
-        }
-        // Others may still be creating them: who isn't there is on no list.
-        for mentioned in &plan.mentions {
-            run.known(*mentioned).await;
-        }
-        let text = if plan.has_text { text_of(plan.no, 0) } else { String::new() };
-        let start = run.now();
-        let fact = PostFact {
-            author: self.actor,
-            reach: plan.reach,
-            only_to: plan.only_to.clone(),
-            not_to: plan.not_to.clone(),
-            original: plan.original,
-            has_text: plan.has_text,
-            parent: plan.parent,
-            mentions: plan.mentions.clone(),
-            start,
-            acknowledged: OPEN,
-            delivered: OPEN,
-            listed: OPEN,
-            id: None,
-            deleted: None,
-            hidden: Fact::new(false),
-            edits: Vec::new(),
-            said: (text.clone(), plan.tags.clone()),
-            is_unsure: false,
-        };
-        {
-            let mut world = run.world();
-            let meant = |no: Option<PostNo>| no.map(|no| world.subject(no));
-            let fact = PostFact { original: meant(fact.original), parent: meant(fact.parent), ..fact };
-            world.posts[plan.no] = Some(fact);
-        }
-        let post = PostSpec {
-            text,
-            reach: plan.reach,
-            only_to: plan.only_to,
-            not_to: plan.not_to,
-            original: references[0],
-            parent: references[1],
-            mentions: plan.mentions,
-            tags: plan.tags,
-            token: token_of(plan.no),
-        };
-        match run.call(self.instance, Call::Publish { author: self.actor, post }).await {
-            // It has reposted that already: once is enough.
-            Ended::Done(Reply::Published { id, .. }) if run.world().by_id.contains_key(&id) => {
-                self.never(plan.no)
-            }
-            Ended::Done(Reply::Published { id, .. }) => {
-                {
-                    let mut world = run.world();
-                    world.published(plan.no, id, run.now());
-                }
-                self.await_delivery(plan.no, id);
-            }
-            _ => self.never(plan.no),
-        }
-        run.tell_published();
-    }
-
-    /// A post that was refused, or whose original was: nobody needs to wait for it.
-    fn never(&self, no: PostNo) {
-        let mut world = self.run.world();
-        match world.post_mut(no) {
-            Some(post) => post.is_unsure = true,
-            None => world.posts[no] = Some(never(self.actor)),
-        }
-        drop(world);
-        self.run.tell_published();
-    }
-
-    /// Notes when the delivery is done, if the instance that began it lives so long.
-    fn await_delivery(&self, no: PostNo, id: u64) {
-        let (run, instance) = (self.run.clone(), self.run.pool.instance(self.instance));
-        tokio::spawn(async move {
-            if let Some(Reply::Done) = instance.call(Call::Delivered { post: id }).await {
-                let now = run.now();
-                if let Some(post) = run.world().post_mut(no) {
-                    post.delivered = post.delivered.min(now);
-                }
-            }
-        });
-    }
-
-    /// Publishing again with the same token gives the same post, also if it was edited or deleted meanwhile.
-    async fn republish(&self, no: PostNo) {
-        let Some((id, _)) = self.own(no).await else { return };
-        let post = {
-            let world = self.run.world();
-            let Some(post) = world.post(no) else { return };
-            PostSpec {
-                text: post.said.0.clone(),
-                mentions: post.mentions.clone(),
-                tags: post.said.1.clone(),
-                reach: post.reach,
-                only_to: post.only_to.clone(),
-                not_to: post.not_to.clone(),
-                original: post.original.and_then(|no| world.reference(no)),
-                parent: post.parent.and_then(|no| world.reference(no)),
-                token: token_of(no),
-            }
-        };
-        let call = Call::Publish { author: self.actor, post };
-        match self.run.call(self.instance, call).await {
-            Ended::Done(Reply::Published { id: again, is_repeat: true }) if again == id => {}
-            Ended::Done(reply) => {
-                let text = format!("published again with the same token: {reply:?}, it was {id}");
-                self.run.wrong(Wrong::Doubled, self.actor, Some(no), text);
-            }
-            Ended::Refused { kind, message, .. } => {
-                let text = format!("published again with the same token: refused: {kind}: {message}");
-                self.run.wrong(Wrong::Lost, self.actor, Some(no), text);
-            }
-            Ended::Stuck => {}
-        }
-    }
-
-    /// A post of the actor's own, which is the last of its steps or was refused.
-    async fn own(&self, no: PostNo) -> Option<(u64, u64)> {
-        self.run.reference(no, |world| world.post(no).is_some_and(|post| post.is_unsure)).await
-    }
-
-    async fn edit(&self, no: PostNo, tags: Vec<u8>) {
-        let Some((id, _)) = self.own(no).await else { return };
-        let (number, has_text) = {
-            let world = self.run.world();
-            world.post(no).map_or((0, false), |post| (post.edits.len() + 1, post.has_text))
-        };
-        if !has_text {
-            return;
-        }
-        let text = text_of(no, number);
-        let said: Said = (text, tags);
-        if let Some(post) = self.run.world().post_mut(no) {
-            post.listed = OPEN;
-        }
-        let call = Call::Edit { author: self.actor, post: id, text: said.0.clone(), tags: said.1.clone() };
-        if let Some((start, end)) = self.write(call).await
-            && let Some(post) = self.run.world().post_mut(no)
-        {
-            post.edits.push(Change { start, end, value: said });
-        }
-    }
-
-    /// A moderator hides a post, or shows it again.
-    async fn hide(&self, no: PostNo, on: bool) {
-        let Some((id, _)) = self.own(no).await else { return };
-        if let Some((start, end)) = self.write(Call::Hide { post: id, on }).await
-            && let Some(post) = self.run.world().post_mut(no)
-        {
-            post.hidden.change(start, end, on);
-        }
-    }
-
-    /// Takes a repost back, by what was reposted.
-    async fn unrepost(&self, no: PostNo) {
-        let Some((id, _)) = self.own(no).await else { return };
-        let start = self.run.now();
-        let call = Call::Unrepost { account: self.actor, post: id };
-        // Whatever this very call tells, it is gone: an earlier sending may have taken it away.
-        if let Ended::Done(_) = self.run.call(self.instance, call).await
-            && let Some(post) = self.run.world().post_mut(no)
-        {
-            post.deleted.get_or_insert(Change { start, end: self.run.now(), value: () });
-        }
-    }
-
-    async fn tie(&self, what: Tie, no: PostNo, on: bool) {
-        let run = self.run;
-        let Some((id, _)) = run.reference(no, |world| world.post(no).is_some_and(|p| p.is_unsure)).await
-        else {
-            return;
-        };
-        let subject = run.world().subject(no);
-        let start = run.now();
-        let call = Call::Tie { account: self.actor, post: id, what, on };
-        match run.call(self.instance, call.clone()).await {
-            Ended::Done(_) => {
-                let mut world = run.world();
-                let end = run.now();
-                let named =
-                    world.post(no).map_or(Tri::No, |post| post.exists(Window { from: start, to: end }));
-                let fact = world.tie_fact(what, self.actor, subject);
-                match no == subject || named == Tri::Yes {
-                    true => fact.change(start, end, on),
-                    // Of a repost that is gone nobody knows what it stood for.
-                    false => fact.influence(on, start, OPEN),
-                }
-            }
-            // It is gone, or not for the actor. A try before that may have been carried out.
-            Ended::Refused { kind, is_unsure, .. } if kind == "NotFound" => {
-                if is_unsure {
-                    run.world().tie_fact(what, self.actor, subject).influence(on, start, OPEN);
-                }
-            }
-            Ended::Refused { kind, .. } if kind == "Invalid" && on && self.is_suspended() => {}
-            Ended::Refused { kind, message, .. } => {
-                let text = format!("{call:?} was refused: {kind}: {message}");
-                run.wrong(Wrong::Stuck, self.actor, Some(no), text);
-            }
-            Ended::Stuck => {}
-        }
-    }
-
-    async fn delete(&self, no: PostNo) {
-        let Some((id, _)) = self.own(no).await else { return };
-        let call = Call::Delete { author: self.actor, post: id };
-        if let Some((start, end)) = self.write(call).await
-            && let Some(post) = self.run.world().post_mut(no)
-        {
-            post.deleted = Some(Change { start, end, value: () });
-        }
-    }
-
     /// The id at a place, if somebody has published there.
     fn id_at(&self, place: Place) -> Option<u64> {
         let (id, _) = self.run.world().reference(place.post)?;
@@ -461,37 +252,4 @@ impl Client<'_> {
 /// Whether a call may name an account that somebody else has deleted, or be a second sending of a deletion.
 fn may_miss(call: &Call) -> bool {
     matches!(call, Call::Unfollow { .. } | Call::DeleteAccount { .. } | Call::Hide { .. })
-}
-
-/// What a post says after so many edits.
-fn text_of(no: PostNo, edits: usize) -> String {
-    format!("post {no}, edit {edits}")
-}
-
-fn token_of(no: PostNo) -> String {
-    format!("token-{no}")
-}
-
-/// A post that there never was.
-fn never(author: u64) -> PostFact {
-    PostFact {
-        author,
-        reach: super::call::Reach::Public,
-        only_to: Vec::new(),
-        not_to: Vec::new(),
-        original: None,
-        has_text: true,
-        parent: None,
-        mentions: Vec::new(),
-        start: 0,
-        acknowledged: OPEN,
-        delivered: OPEN,
-        listed: OPEN,
-        id: None,
-        deleted: None,
-        hidden: Fact::new(false),
-        edits: Vec::new(),
-        said: (String::new(), Vec::new()),
-        is_unsure: true,
-    }
 }

@@ -42,6 +42,9 @@ pub(crate) fn explain(world: &World, violation: &Violation, stored: &str) -> Str
             }
         }
     }
+    if let Some(person) = world.names.get(violation.reader) {
+        let _ = writeln!(text, "names of {}: {person:?}", violation.reader);
+    }
     text.push_str(stored);
     text
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tideline::FsckOptions;
+use tideline::{FindingKind, FsckOptions, FsckReport};
 
 use super::check::Wrong;
+use super::names::Left;
 use super::run::Run;
 use super::setup::Setup;
 
@@ -14,14 +15,18 @@ const PAUSE: Duration = Duration::from_millis(400);
 /// A whole look waits while the last of a storm's work ends; once nothing is in flight its word counts.
 const LOOKS_MAX: usize = 4;
 
-/// Looks through everything; what is wrong is a violation, and what does no harm is counted.
+/// How long an instance that has put things right may take to end.
+const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
+
+/// Looks through everything; what is wrong is a violation, and what does no harm is counted. What attempts at names have
+/// left, whose instance was killed, is neither: it is taken away, so that it isn't found again, nor hides what is.
 pub(crate) async fn look(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
+    let may_be_left = run.world().names.may_be_left(run.now());
     let engine = setup.observer().await?;
-    let options = FsckOptions { pause: PAUSE, ..FsckOptions::default() };
     let mut looks = 1;
-    let mut report = engine.fsck(&options, |_| ()).await?;
-    while report.in_flight > 0 && report.is_clean() && looks < LOOKS_MAX {
-        report = engine.fsck(&options, |_| ()).await?;
+    let mut report = engine.fsck(&options(), |_| ()).await?;
+    while report.in_flight > 0 && looks < LOOKS_MAX {
+        report = engine.fsck(&options(), |_| ()).await?;
         looks += 1;
     }
     run.count_event("keys looked at by fsck", report.keys);
@@ -29,13 +34,44 @@ pub(crate) async fn look(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
         let text = format!("fsck: {} things are in flight, and nobody works on them", report.in_flight);
         run.wrong(Wrong::OutOfStep, 0, None, text);
     }
+    let mut has_left = false;
     for (kind, findings) in &report.findings {
         if findings.is_harmless {
             run.count_event("harmless findings of fsck", findings.found);
-            continue;
+        } else if findings.found <= u64::try_from(left_by_the_killed(*kind, may_be_left))? {
+            run.count_event("left of attempts at names", findings.found);
+            has_left = true;
+        } else {
+            for example in &findings.examples {
+                run.wrong(Wrong::OutOfStep, 0, None, format!("fsck: {}: {example}", kind.label()));
+            }
         }
-        for example in &findings.examples {
-            run.wrong(Wrong::OutOfStep, 0, None, format!("fsck: {}: {example}", kind.label()));
+    }
+    if has_left { mend(run, setup).await } else { Ok(()) }
+}
+
+fn options() -> FsckOptions {
+    FsckOptions { pause: PAUSE, ..FsckOptions::default() }
+}
+
+/// How many things of a kind may be left of attempts at names whose instance was killed.
+fn left_by_the_killed(kind: FindingKind, left: Left) -> usize {
+    match kind {
+        FindingKind::AttemptLeft => left.attempts,
+        FindingKind::ClaimNeedless => left.claims,
+        _ => 0,
+    }
+}
+
+/// Has fsck put right what it finds: nothing may be left.
+async fn mend(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
+    let engine = setup.engine().await?;
+    let mended = engine.fsck(&FsckOptions { repair: true, ..options() }, |_| ()).await;
+    engine.shutdown(SHUTDOWN_MAX).await?;
+    let FsckReport { findings, .. } = mended?;
+    for (kind, left) in findings.iter().filter(|(_, of)| !of.is_harmless && of.left() > 0) {
+        for example in &left.examples {
+            run.wrong(Wrong::OutOfStep, 0, None, format!("fsck can't mend: {}: {example}", kind.label()));
         }
     }
     Ok(())

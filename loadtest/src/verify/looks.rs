@@ -1,15 +1,16 @@
 //! What a reader is told besides pages of timelines, when nothing changes any more: conversations, who likes and reposts
 //! what, posts by their ids, lists of people, and how it stands to others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::call::{Call, People, Reply};
+use super::call::{Call, List};
 use super::check::{Wrong, is_untrue, told_rightly};
-use super::facts::{Tri, Window};
+use super::facts::{Time, Tri, Window};
 use super::rules::View;
 use super::run::{Ended, Run};
-use super::world::{PostFact, PostNo};
+use super::told::{Page, Reply, Shown};
+use super::world::{PostFact, PostNo, World};
 
 /// A conversation of fewer posts shows all that answers its post.
 const CONVERSATION_SMALL: usize = 40;
@@ -24,48 +25,71 @@ impl Look<'_> {
         self.run.call(usize::try_from(self.reader).unwrap_or(0), call).await
     }
 
-    /// Nobody is told of a like that isn't there, or of a repost that is not for the reader.
-    pub(crate) async fn around(&self, post: u64, reposts: bool, limit: usize) {
+    /// A list, page by page: what belongs on it, each once, and nothing else.
+    pub(crate) async fn list(&self, of: List, limit: usize) {
         let (run, reader) = (self.run, self.reader);
         let from = run.now();
-        let call = Call::Around { reader, post, reposts, limit };
-        let Ended::Done(Reply::Ids(shown)) = self.ask(call).await else { return };
-        let mut found = Vec::new();
-        {
+        let ended = self.ask(Call::List { reader, of, limit }).await;
+        let (found, is_of_posts) = {
             let world = run.world();
-            let Some(no) = world.by_id.get(&post).copied() else { return };
-            let now = Window { from, to: run.now() };
-            let view = View::new(&world, reader, now);
-            for account in shown {
-                let reposted = |fact: &PostFact| {
-                    let is_it = fact.author == account && fact.original == Some(no) && fact.is_plain_repost();
-                    is_it && fact.start > 0 && view.on_list(fact) != Tri::No
-                };
-                let may_show = match reposts {
-                    true => world.posts.iter().flatten().any(reposted),
-                    false => view.likes(account, no).and(view.meets(account)) != Tri::No,
-                };
-                if !may_show {
-                    let what = if reposts { "reposts" } else { "likes" };
-                    found.push((no, format!("that {account} {what} {post} must not show")));
+            let view = View::new(&world, reader, Window { from, to: run.now() });
+            let has_list = view.has_list(of);
+            let (listed, posts) = match ended {
+                Ended::Done(Reply::Ids(listed)) => (Some(listed), Vec::new()),
+                Ended::Done(Reply::Page(Page { posts, .. })) => {
+                    (Some(posts.iter().map(|shown| shown.id).collect()), posts)
                 }
+                Ended::Refused { kind, .. } if kind == "NotFound" => (None, Vec::new()),
+                _ => return,
+            };
+            let found = match listed {
+                Some(_) if has_list == Tri::No => {
+                    vec![(Wrong::Leaked, reader, "told, and its subject must not be seen")]
+                }
+                Some(listed) => wrongs(&listed, &view.list(of)),
+                None if has_list == Tri::Yes => {
+                    vec![(Wrong::Missing, reader, "refused, and its subject is there")]
+                }
+                None => return,
+            };
+            let found = found.into_iter().map(|(wrong, id, text)| {
+                let post = world.by_id.get(&id).copied().filter(|_| of.is_of_posts());
+                // What an account has done itself was acknowledged.
+                let is_own = wrong == Wrong::Missing && matches!(of, List::Tied(_));
+                (if is_own { Wrong::Lost } else { wrong }, id, post, format!("{id} is {text}"))
+            });
+            let told = posts.iter().filter_map(|shown| {
+                let (no, wrong, text) = told_wrongly(&world, &view, shown)?;
+                Some((wrong, shown.id, Some(no), text))
+            });
+            (found.chain(told).collect::<Vec<_>>(), of.is_of_posts())
+        };
+        for (wrong, id, post, text) in found {
+            let text = format!("{of:?} for {reader}: {text}");
+            match is_of_posts {
+                true => run.wrong(wrong, reader, post, text),
+                false => run.wrong_between(wrong, (reader, id), text),
             }
-        }
-        for (no, text) in found {
-            run.wrong(Wrong::Leaked, reader, Some(no), text);
         }
     }
 
-    /// Whatever shows in a conversation may show.
+    /// Whatever shows in a conversation may show, and says what it says.
     pub(crate) async fn conversation(&self, post: u64) {
         let (run, reader) = (self.run, self.reader);
         let from = run.now();
         let call = Call::Conversation { reader, post };
-        let Ended::Done(Reply::Ids(shown)) = self.ask(call).await else { return };
+        let posts = match self.ask(call).await {
+            Ended::Done(Reply::Page(page)) => page.posts,
+            Ended::Refused { kind, .. } if kind == "NotFound" => return self.refused(post, from),
+            _ => return,
+        };
+        let shown: Vec<u64> = posts.iter().map(|shown| shown.id).collect();
         let mut found = Vec::new();
         {
             let world = run.world();
             let view = View::new(&world, reader, Window { from, to: run.now() });
+            let told = posts.iter().filter_map(|shown| told_wrongly(&world, &view, shown));
+            found.extend(told.map(|(no, wrong, text)| (wrong, no, text)));
             let fact = |id: &u64| world.by_id.get(id).and_then(|no| Some((*no, world.post(*no)?)));
             for id in &shown {
                 if let Some((no, _)) = fact(id).filter(|(_, post)| view.may_meet(post) == Tri::No) {
@@ -93,18 +117,40 @@ impl Look<'_> {
         }
     }
 
-    /// Posts by their ids: those that may show, each once, and nothing else.
+    /// A conversation was refused: its post must not be one that shows.
+    fn refused(&self, post: u64, from: Time) {
+        let (run, reader) = (self.run, self.reader);
+        let shows = {
+            let world = run.world();
+            let view = View::new(&world, reader, Window { from, to: run.now() });
+            let no = world.by_id.get(&post).copied();
+            no.filter(|no| world.post(*no).is_some_and(|post| view.may_meet(post) == Tri::Yes))
+        };
+        if shows.is_some() {
+            run.wrong(Wrong::Missing, reader, shows, format!("the conversation of {post} was refused"));
+        }
+    }
+
+    /// Posts by their ids: those that may show, each once, in the order asked, and nothing else.
     pub(crate) async fn by_ids(&self, posts: Vec<u64>) {
         let (run, reader) = (self.run, self.reader);
         let from = run.now();
         let call = Call::ByIds { reader, posts: posts.clone() };
         let Ended::Done(Reply::Page(page)) = self.ask(call).await else { return };
-        let mut found = Vec::new();
+        let (mut found, mut reordered) = (Vec::new(), None);
         {
             let world = run.world();
             let view = View::new(&world, reader, Window { from, to: run.now() });
-            let asked: BTreeSet<u64> = posts.into_iter().collect();
-            for id in asked {
+            let places: BTreeMap<u64, usize> =
+                posts.iter().enumerate().map(|(at, id)| (*id, at)).rev().collect();
+            let at = |id: &u64| places.get(id).copied();
+            if !page.posts.iter().map(|shown| at(&shown.id)).is_sorted() {
+                reordered = Some(format!("{:?} were asked for in another order", posts));
+            }
+            if let Some(shown) = page.posts.iter().find(|shown| at(&shown.id).is_none()) {
+                reordered = Some(format!("{} was not asked for", shown.id));
+            }
+            for id in places.into_keys() {
                 let Some((no, post)) = world.by_id.get(&id).and_then(|no| Some((*no, world.post(*no)?)))
                 else {
                     continue;
@@ -114,52 +160,20 @@ impl Look<'_> {
                     (Tri::Yes, []) => Some((Wrong::Missing, format!("{id} must show by its id"))),
                     (Tri::No, [_, ..]) => Some((Wrong::Leaked, format!("{id} must not show by its id"))),
                     (_, [_, _, ..]) => Some((Wrong::Doubled, format!("{id} shows twice by its id"))),
-                    (_, [shown]) => told_rightly(&view, shown, no, post),
+                    (_, [shown]) => told_rightly(&view, shown, no, post, true).or_else(|| {
+                        let (wrong, text) = (Wrong::Miscounted, miscounted(&world, shown, run.now())?);
+                        Some((wrong, text))
+                    }),
                     _ => None,
                 };
                 found.extend(wrong.map(|(wrong, text)| (wrong, no, text)));
             }
         }
+        if let Some(text) = reordered {
+            run.wrong(Wrong::Reordered, reader, None, text);
+        }
         for (wrong, no, text) in found {
             run.wrong(wrong, reader, Some(no), text);
-        }
-    }
-
-    /// A list of people: who belongs on it, each once, and nobody else.
-    pub(crate) async fn people(&self, of: People, limit: usize) {
-        let (run, reader) = (self.run, self.reader);
-        let from = run.now();
-        let ended = self.ask(Call::People { reader, of, limit }).await;
-        let mut found = Vec::new();
-        {
-            let world = run.world();
-            let view = View::new(&world, reader, Window { from, to: run.now() });
-            let listed = match ended {
-                Ended::Done(Reply::Ids(listed)) => listed,
-                Ended::Refused { kind, .. } if kind == "NotFound" => {
-                    let (People::Followers(of) | People::Following(of)) = of else { return };
-                    if view.is_there(of) == Tri::Yes {
-                        found.push((Wrong::Missing, of, "refused although it is there"));
-                    }
-                    Vec::new()
-                }
-                _ => return,
-            };
-            let set: BTreeSet<u64> = listed.iter().copied().collect();
-            if set.len() != listed.len() {
-                found.push((Wrong::Doubled, reader, "listed twice"));
-            }
-            let is_refused = !found.is_empty();
-            for account in world.states.keys().filter(|_| !is_refused) {
-                match (view.is_on_list(*account, of), set.contains(account)) {
-                    (Tri::Yes, false) => found.push((Wrong::Missing, *account, "not listed")),
-                    (Tri::No, true) => found.push((Wrong::Leaked, *account, "listed")),
-                    _ => {}
-                }
-            }
-        }
-        for (wrong, account, text) in found {
-            run.wrong_between(wrong, (reader, account), format!("{of:?} for {reader}: {account} is {text}"));
         }
     }
 
@@ -175,12 +189,10 @@ impl Look<'_> {
             let world = run.world();
             let view = View::new(&world, reader, Window { from, to: run.now() });
             for (other, said) in others.into_iter().zip(said) {
-                let Some(said) = said else {
-                    if view.is_there(other) == Tri::Yes {
-                        found.push((other, "is there".to_owned()));
-                    }
-                    continue;
-                };
+                if is_untrue(said.is_some(), view.is_there(other)) {
+                    found.push((other, format!("is told that {other} is there: {}", said.is_some())));
+                }
+                let Some(said) = said else { continue };
                 for (what, said, is) in view.relation(other, said) {
                     if is_untrue(said, is) {
                         found.push((other, format!("{what} {other}: {said}, it is {is:?}")));
@@ -191,5 +203,52 @@ impl Look<'_> {
         for (other, text) in found {
             run.wrong_between(Wrong::Miscounted, (reader, other), format!("{reader} {text}"));
         }
+    }
+}
+
+/// What is wrong about what is told of a post that is hydrated.
+fn told_wrongly(world: &World, view: &View<'_>, shown: &Shown) -> Option<(PostNo, Wrong, String)> {
+    let no = *world.by_id.get(&shown.id)?;
+    let (wrong, text) = told_rightly(view, shown, no, world.post(no)?, true)?;
+    Some((no, wrong, text))
+}
+
+/// What is wrong about how many are said to follow the author of a post, when nothing changes any more.
+fn miscounted(world: &World, shown: &Shown, now: Time) -> Option<String> {
+    let (author, told) = shown.account.filter(|(author, _)| world.summed.contains(author))?;
+    let followers = world.followers(author, Window { from: now, to: now });
+    let text = || format!("{} says that {told} follow {author}, they are {followers:?}", shown.id);
+    (!followers.contains(&told)).then(text)
+}
+
+/// What is wrong about a list. `all`: everything that there is, with whether it belongs there.
+fn wrongs(listed: &[u64], all: &BTreeMap<u64, Tri>) -> Vec<(Wrong, u64, &'static str)> {
+    let set: BTreeSet<u64> = listed.iter().copied().collect();
+    let mut found = Vec::new();
+    for (place, id) in listed.iter().enumerate() {
+        if listed[..place].contains(id) {
+            found.push((Wrong::Doubled, *id, "listed twice"));
+        }
+    }
+    let belongs = |id: &u64| all.get(id).copied().unwrap_or(Tri::No);
+    let strays = set.iter().filter(|id| belongs(id) == Tri::No);
+    found.extend(strays.map(|id| (Wrong::Leaked, *id, "listed and must not be")));
+    let holes = all.iter().filter(|(id, is)| **is == Tri::Yes && !set.contains(id));
+    found.extend(holes.map(|(id, _)| (Wrong::Missing, *id, "not listed")));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_holds_what_belongs_there_once_and_nothing_else() {
+        let all = BTreeMap::from([(1, Tri::Yes), (2, Tri::Maybe), (3, Tri::No), (4, Tri::Yes)]);
+        assert!(wrongs(&[4, 1], &all).is_empty() && wrongs(&[1, 2, 4], &all).is_empty());
+        let kinds: Vec<(Wrong, u64)> =
+            wrongs(&[1, 3, 1, 9], &all).into_iter().map(|(wrong, id, _)| (wrong, id)).collect();
+        let expected = [(Wrong::Doubled, 1), (Wrong::Leaked, 3), (Wrong::Leaked, 9), (Wrong::Missing, 4)];
+        assert_eq!(kinds, expected);
     }
 }

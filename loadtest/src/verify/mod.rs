@@ -7,30 +7,39 @@
 //! known. After each round the work is drained, what couldn't be known (`settle`) is looked up, all is compared, and fsck
 //! looks through what is stored.
 //!
+//! `names` and `reports` are models of their own, with the checks of what is told of them.
+//!
 //! Another operation is an `Action` that `plan` draws now and then, a `Call` that `perform` carries out, what `drive`
 //! writes into `world` when it was acknowledged, and what follows from that: in `rules` for what shows, in `settle` for
 //! what can be listed or counted. Another fault is a kind of `Chaos`.
 
+mod answers;
 mod args;
 mod call;
 mod chaos;
 mod check;
+mod compare;
 mod drive;
 mod explain;
 mod facts;
 mod fsck;
 mod looks;
+mod lookups;
 mod modes;
+mod names;
 mod outcome;
 mod perform;
 mod plan;
 mod pool;
+mod registrar;
+mod reports;
 mod rules;
 mod run;
 mod settle;
 mod setup;
 mod steps;
 mod stored;
+mod told;
 mod walks;
 mod worker;
 mod world;
@@ -48,7 +57,6 @@ use crate::report;
 use crate::target::Target;
 pub(crate) use args::VerifyArgs;
 use args::{Chaos, Policy, Sabotage};
-use call::Call;
 use chaos::Storm;
 use outcome::{Basis, Outcome};
 use perform::Performer;
@@ -104,7 +112,7 @@ async fn start(args: &VerifyArgs, setup: &Setup) -> anyhow::Result<Pool> {
     let mut instances = Vec::new();
     for _ in 0..args.instances {
         instances.push(if args.chaos.is_empty() {
-            Instance::Here(Arc::new(Performer::new(setup.engine().await?)))
+            Instance::Here(Arc::new(Performer::new(setup.engine().await?).await?))
         } else {
             Instance::There(Arc::new(Worker::start(setup).await?))
         });
@@ -124,7 +132,7 @@ async fn verify(args: &VerifyArgs, target: &Target) -> anyhow::Result<Outcome> {
     let run = Run::new(start(args, &setup).await?, world);
     let clients = usize::try_from(args.clients)?;
     let mut planner = Planner::new(seed, u64::from(args.accounts), clients, args.policy == Policy::Mixed);
-    create(&run, &mut planner).await;
+    drive::drive(&run, planner.creations(), clients).await?;
     drive::drive(&run, planner.beginnings(), clients).await?;
     let (mut left, mut rounds) = (args.operations, 0);
     while left > 0 && run.findings().violations.is_empty() {
@@ -156,12 +164,15 @@ async fn compare(
     (seed, depth, sabotage): (u64, Depth, Option<Sabotage>),
 ) -> anyhow::Result<()> {
     settle::settle(run).await;
+    stored::note_summed(run, setup).await?;
     if let Some(sabotage) = sabotage {
         stored::sabotage(run, setup, sabotage).await?;
     }
     tokio::time::sleep(Duration::from_millis(setup.visible_within_ms + 20)).await;
     run.check_pages();
-    settle::compare(run).await;
+    compare::compare(run).await;
+    reports::compare(run).await;
+    lookups::compare(run).await;
     modes::compare(run, setup).await?;
     walks::walk(run, seed, depth).await;
     run.check_pages();
@@ -193,13 +204,6 @@ async fn in_a_storm(
     };
     let (done, raged) = futures::join!(work, storm.rage(randoms));
     done.and(raged)
-}
-
-async fn create(run: &Arc<Run>, planner: &mut Planner) {
-    for (account, is_locked, is_pulled) in planner.creations() {
-        drop(run.call(0, Call::Create { account, is_locked, is_pulled }).await);
-        run.world().created(account, is_locked);
-    }
 }
 
 /// Says what is known about the first violations.

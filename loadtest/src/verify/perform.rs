@@ -5,32 +5,33 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tideline::post::{Draft, Edit, PostRef, Tag, Visibility};
-use tideline::sharded::{Checkpoint, Order};
+use tideline::registration::{Registration, RegistrationSettings};
 use tideline::{
-    AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, ListQuery, Mode, Moderation,
-    NewAccount, PagePost, PostId, Query, Range, Relationship, Social, Timeline,
+    AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, Mode, Moderation, NewAccount,
+    PagePost, PostId, Query, Range, Social, Timeline,
 };
 
-use super::call::{
-    Asked, Call, Counts, Page, People, PostSpec, Reach, Relation, Reply, Shown, State, Stored, Switch, Tie,
-    Ties, WITH_EACH, Way, Which,
-};
+use super::call::{Asked, Call, PostSpec, Reach, State, Switch, Tie, WITH_EACH, Way, Which};
+use super::told::{Page, Reply, Shown, Ties};
 
 /// Deliveries that somebody may ask about; more are forgotten.
 const DELIVERIES_MAX: usize = 10_000;
-/// Pages of a set of accounts: beyond it a walk doesn't end.
-const PAGES_MAX: usize = 10_000;
 
 /// An engine that takes calls.
 #[derive(Debug)]
 pub(crate) struct Performer {
-    engine: Engine,
-    social: Social,
+    pub(super) engine: Engine,
+    pub(super) social: Social,
+    pub(super) registration: Registration,
     deliveries: Mutex<HashMap<u64, Delivery>>,
 }
 
-fn account(id: u64) -> tideline::Result<AccountId> {
+pub(super) fn account(id: u64) -> tideline::Result<AccountId> {
     AccountId::new(id)
+}
+
+pub(super) fn id_of(post: u64) -> tideline::Result<PostId> {
+    PostId::from_u64(post)
 }
 
 fn reference((id, author): (u64, u64)) -> tideline::Result<PostRef> {
@@ -67,7 +68,7 @@ fn query_of(asked: Asked) -> tideline::Result<Query> {
         }
         Which::Mentions => Timeline::Mentions,
         Which::Tag(number) => Timeline::Tag(Tag::new(&format!("#tide{number}"))?),
-        Which::Replies(post) => Timeline::Replies(PostId::from_u64(post)?),
+        Which::Replies(post) => Timeline::Replies(id_of(post)?),
     };
     let range = Range { max_id: post(asked.max)?, since_id: post(asked.since)?, min_id: post(asked.min)? };
     let cursor = asked.cursor.map(Cursor::below);
@@ -83,12 +84,14 @@ fn query_of(asked: Asked) -> tideline::Result<Query> {
     })
 }
 
-fn shown(post: &PagePost) -> Shown {
+pub(super) fn shown(post: &PagePost) -> Shown {
     Shown {
         id: post.id.get(),
         author: post.author.get(),
         text: post.post.as_ref().map(|post| post.content().text.clone()),
-        original: post.post.as_ref().and_then(|post| Some(post.header().original?.id.get())),
+        passes_on: post.post.as_ref().and_then(|post| Some(post.header().original?.id.get())),
+        account: post.account.as_ref().map(|account| (account.id.get(), account.followers)),
+        original: post.original.as_ref().map(|original| (original.id.get(), original.account.id.get())),
         ties: post.marks.map(|marks| Ties {
             likes: marks.is_liked,
             has_bookmarked: marks.is_bookmarked,
@@ -99,21 +102,11 @@ fn shown(post: &PagePost) -> Shown {
     }
 }
 
-fn relation(found: Relationship) -> Relation {
-    Relation {
-        follows: found.is_following,
-        is_followed: found.is_followed,
-        is_requested: found.is_requested,
-        mutes: found.is_muting,
-        blocks: found.is_blocking,
-        is_blocked: found.is_blocked,
-        hides: found.is_hiding,
-    }
-}
-
 impl Performer {
-    pub(crate) fn new(engine: Engine) -> Self {
-        Self { social: Social::new(&engine), engine, deliveries: Mutex::default() }
+    pub(crate) async fn new(engine: Engine) -> tideline::Result<Self> {
+        let settings = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
+        let registration = Registration::new(&engine, settings).await?;
+        Ok(Self { social: Social::new(&engine), registration, engine, deliveries: Mutex::default() })
     }
 
     /// Carries a call out; a failure is an answer too.
@@ -157,20 +150,20 @@ impl Performer {
             Call::Edit { author, post, text, tags } => {
                 let hashtags = Some(tags.into_iter().map(tag_of).collect());
                 let edit = Edit { text: Some(text), hashtags, ..Edit::default() };
-                engine.edit(account(author)?, PostId::from_u64(post)?, &edit).await?;
+                engine.edit(account(author)?, id_of(post)?, &edit).await?;
             }
             Call::Delete { author, post } => {
-                engine.delete(account(author)?, PostId::from_u64(post)?).await?;
+                engine.delete(account(author)?, id_of(post)?).await?;
             }
             Call::Hide { post, on } => {
                 let moderation = Moderation { hidden: Some(on), sensitive: None };
-                engine.moderate(PostId::from_u64(post)?, moderation).await?;
+                engine.moderate(id_of(post)?, moderation).await?;
             }
             Call::Unrepost { account: by, post } => {
-                let _ = self.social.undo_repost(account(by)?, PostId::from_u64(post)?).await?;
+                let _ = self.social.undo_repost(account(by)?, id_of(post)?).await?;
             }
             Call::Tie { account: by, post, what, on } => {
-                let (by, post) = (account(by)?, PostId::from_u64(post)?);
+                let (by, post) = (account(by)?, id_of(post)?);
                 match (what, on) {
                     (Tie::Like, true) => self.social.like(by, post).await?,
                     (Tie::Like, false) => self.social.unlike(by, post).await?,
@@ -185,7 +178,10 @@ impl Performer {
                 let followers = engine.store().sets().of_account::<AccountId>(account(id)?, "followers")?;
                 followers.spread().await?;
             }
-            Call::Drained { within_ms } => engine.drained(Duration::from_millis(within_ms)).await?,
+            Call::Drained { within_ms } => {
+                engine.drained(Duration::from_millis(within_ms)).await?;
+                engine.count_now().await;
+            }
             look => return self.look(look).await,
         }
         Ok(Reply::Done)
@@ -255,174 +251,5 @@ impl Performer {
         let next = page.next.map(Cursor::id);
         let newer = page.newer.map(PostId::get);
         Ok(Reply::Page(Page { posts: page.posts.iter().map(shown).collect(), next, newer }))
-    }
-
-    /// What is only looked at when a history is checked.
-    async fn look(&self, call: Call) -> tideline::Result<Reply> {
-        let engine = &self.engine;
-        Ok(match call {
-            Call::Post { post } => {
-                let found = engine.post(PostId::from_u64(post)?).await?;
-                Reply::Post(found.map(|post| {
-                    let header = post.header();
-                    Stored {
-                        author: header.author.get(),
-                        text: post.content().text.clone(),
-                        likes: header.likes.into(),
-                        replies: header.replies.into(),
-                        reposts: header.reposts.into(),
-                    }
-                }))
-            }
-            Call::IsFollowing { reader, author } => {
-                Reply::Flag(engine.is_following(account(reader)?, account(author)?).await?)
-            }
-            Call::IsMutual { one, other } => {
-                Reply::Flag(engine.is_mutual(account(one)?, account(other)?).await?)
-            }
-            Call::Common { one, other, followers } => {
-                let common = self.common(account(one)?, account(other)?, followers).await?;
-                Reply::Ids(common.into_iter().map(AccountId::get).collect())
-            }
-            Call::Following { .. } | Call::Followers { .. } => Reply::Ids(self.list(call).await?),
-            Call::Counts { account: id } => {
-                let id = account(id)?;
-                let (following, followers) = engine.counts(id).await?;
-                let record = engine.account(id).await?;
-                if record.following != following {
-                    let text =
-                        format!("account {id} follows {following}, its record says {}", record.following);
-                    return Err(tideline::Error::new(tideline::ErrorKind::Internal, text));
-                }
-                let (posts, blocks, hides) = (record.posts, record.blocks, record.hides);
-                Reply::Counts(Counts { posts, following, followers, blocks, hides })
-            }
-            Call::Requests { account: id } => {
-                let waiting = engine.follow_requests(account(id)?).await?;
-                Reply::Ids(waiting.into_iter().map(AccountId::get).collect())
-            }
-            Call::Tied { account: id, what, limit } => {
-                Reply::Ids(self.tied(account(id)?, what, limit).await?)
-            }
-            Call::Around { reader, post, reposts, limit } => {
-                Reply::Ids(self.around(account(reader)?, PostId::from_u64(post)?, reposts, limit).await?)
-            }
-            Call::Conversation { reader, post } => {
-                let found = self.social.conversation(account(reader)?, PostId::from_u64(post)?).await?;
-                let posts = found.ancestors.iter().chain([&found.post]).chain(&found.descendants);
-                Reply::Ids(posts.map(|post| post.id.get()).collect())
-            }
-            Call::ByIds { reader, posts } => {
-                let posts: tideline::Result<Vec<PostId>> = posts.into_iter().map(PostId::from_u64).collect();
-                let found = self.social.posts(account(reader)?, &posts?).await?;
-                let posts = found.iter().map(shown).collect();
-                Reply::Page(Page { posts, ..Page::default() })
-            }
-            Call::People { reader, of, limit } => Reply::Ids(self.people(account(reader)?, of, limit).await?),
-            Call::Relations { account: id, others } => {
-                let others: tideline::Result<Vec<AccountId>> = others.into_iter().map(account).collect();
-                let found = engine.relationships(account(id)?, &others?).await?;
-                Reply::Relations(found.into_iter().map(|found| found.map(relation)).collect())
-            }
-            other => unreachable!("{other:?} is carried out elsewhere"),
-        })
-    }
-
-    async fn common(
-        &self,
-        one: AccountId,
-        other: AccountId,
-        followers: bool,
-    ) -> tideline::Result<Vec<AccountId>> {
-        if !followers {
-            return self.engine.common_following(one, other).await;
-        }
-        let (mut all, mut from) = (Vec::new(), Some(Checkpoint::START));
-        for _ in 0..PAGES_MAX {
-            let Some(checkpoint) = from else { break };
-            let common = self.engine.common_followers(one, other, checkpoint).await?;
-            all.extend(common.members);
-            from = common.next;
-        }
-        Ok(all)
-    }
-
-    /// Who likes a post, or reposts it, page by page.
-    async fn around(
-        &self,
-        reader: AccountId,
-        post: PostId,
-        reposts: bool,
-        limit: usize,
-    ) -> tideline::Result<Vec<u64>> {
-        let (mut all, mut query) = (Vec::new(), ListQuery::default().limit(limit));
-        for _ in 0..PAGES_MAX {
-            let page = match reposts {
-                true => self.social.reposters(reader, post, &query).await?,
-                false => self.social.likers(reader, post, &query).await?,
-            };
-            all.extend(page.accounts.iter().map(|account| account.id.get()));
-            let Some(older) = page.older else { break };
-            query = query.older_than(older);
-        }
-        Ok(all)
-    }
-
-    /// A list of people, page by page.
-    async fn people(&self, reader: AccountId, of: People, limit: usize) -> tideline::Result<Vec<u64>> {
-        let (mut all, mut query) = (Vec::new(), ListQuery::default().limit(limit));
-        for _ in 0..PAGES_MAX {
-            let page = match of {
-                People::Followers(of) => self.social.followers(reader, account(of)?, &query).await?,
-                People::Following(of) => self.social.following(reader, account(of)?, &query).await?,
-                People::Own(Switch::Mute) => self.social.mutes(reader, &query).await?,
-                People::Own(Switch::Block) => self.social.blocks(reader, &query).await?,
-                People::Own(Switch::Hide) => self.social.hides(reader, &query).await?,
-            };
-            all.extend(page.accounts.iter().map(|account| account.id.get()));
-            let Some(older) = page.older else { break };
-            query = query.older_than(older);
-        }
-        Ok(all)
-    }
-
-    /// What an account likes or has bookmarked, page by page.
-    async fn tied(&self, id: AccountId, what: Tie, limit: usize) -> tideline::Result<Vec<u64>> {
-        let (mut all, mut query) = (Vec::new(), ListQuery::default().limit(limit));
-        for _ in 0..PAGES_MAX {
-            let page = match what {
-                Tie::Like => self.social.likes(id, &query).await?,
-                Tie::Bookmark => self.social.bookmarks(id, &query).await?,
-            };
-            all.extend(page.posts.iter().map(|post| post.id.get()));
-            let Some(older) = page.older else { break };
-            query = query.older_than(older);
-        }
-        Ok(all)
-    }
-
-    /// Whom an account follows or who follows it, page by page.
-    async fn list(&self, call: Call) -> tideline::Result<Vec<u64>> {
-        let (id, descending, limit, is_following) = match call {
-            Call::Following { account, descending, limit } => (account, descending, limit, true),
-            Call::Followers { account, descending, limit } => (account, descending, limit, false),
-            _ => return Ok(Vec::new()),
-        };
-        let id = account(id)?;
-        let order = if descending { Order::Descending } else { Order::Ascending };
-        let (mut all, mut after) = (Vec::new(), None);
-        for _ in 0..PAGES_MAX {
-            let page = if is_following {
-                self.engine.following(id, after.as_ref(), limit, order).await?
-            } else {
-                self.engine.followers(id, after.as_ref(), limit, order).await?
-            };
-            all.extend(page.entries.iter().map(|(id, _)| id.get()));
-            if page.next.is_none() {
-                break;
-            }
-            after = page.next;
-        }
-        Ok(all)
     }
 }

@@ -1,6 +1,9 @@
 //! What is done, decided beforehand from the seed: who does what, at which instance, in which order. The plan imagines
 //! that everything is carried out one after another; clients then carry their parts out at the same time.
 
+mod names;
+mod posts;
+
 use std::collections::BTreeSet;
 
 use rand::rngs::StdRng;
@@ -8,7 +11,7 @@ use rand::seq::IteratorRandom;
 use rand::{RngExt, SeedableRng};
 
 use super::call::{Reach, State, Switch, Tie, Way, Which};
-use super::steps::{Action, Place, PostPlan, Step, Walked};
+use super::steps::{Action, Place, Step, Walked};
 use super::world::PostNo;
 
 /// Accounts that nearly everybody follows.
@@ -25,6 +28,11 @@ const BURSTS: f64 = 0.03;
 /// How often, per step, an account is created or deleted.
 const COMING_AND_GOING: f64 = 0.004;
 
+/// How often, per step, somebody does something about names.
+const NAMING: f64 = 0.05;
+/// How often, per step, somebody is reported, or a report resolved.
+const REPORTING: f64 = 0.01;
+
 /// What the plan imagines.
 #[derive(Debug, Default)]
 struct Imagined {
@@ -40,6 +48,7 @@ struct Imagined {
     /// Plain reposts, with their authors.
     reposts: Vec<(PostNo, u64)>,
     next_post: PostNo,
+    names: names::Imagined,
 }
 
 /// Makes the steps.
@@ -64,13 +73,23 @@ impl Planner {
         }
     }
 
-    /// Which accounts are locked, and which are pulled, from their creation on.
-    pub(crate) fn creations(&mut self) -> Vec<(u64, bool, bool)> {
-        let created: Vec<_> = (1..=self.accounts)
-            .map(|id| (id, id > FAMOUS && self.random.random_bool(0.1), matches!(id, 2 | 9 | 10)))
-            .collect();
-        self.imagined.locked.extend(created.iter().filter(|(_, is_locked, _)| *is_locked).map(|c| c.0));
-        created
+    /// The accounts that are there from the beginning. Some are locked, some are pulled, most sign up.
+    pub(crate) fn creations(&mut self) -> Vec<Step> {
+        let ids = 1..=self.accounts;
+        ids.map(|id| {
+            let (is_locked, is_pulled) =
+                (id > FAMOUS && self.random.random_bool(0.1), matches!(id, 2 | 9 | 10));
+            self.create(id, is_locked, is_pulled)
+        })
+        .collect()
+    }
+
+    fn create(&mut self, account: u64, is_locked: bool, is_pulled: bool) -> Step {
+        if is_locked {
+            self.imagined.locked.insert(account);
+        }
+        let names = self.names_of(account);
+        self.step(account, Action::Create { is_locked, is_pulled, names })
     }
 
     /// The follows that everything begins with.
@@ -155,10 +174,7 @@ impl Planner {
         if self.random.random_bool(0.5) {
             self.accounts += 1;
             let (is_locked, is_pulled) = (self.random.random_bool(0.1), self.random.random_bool(0.1));
-            if is_locked {
-                self.imagined.locked.insert(self.accounts);
-            }
-            return Some(self.step(self.accounts, Action::Create { is_locked, is_pulled }));
+            return Some(self.create(self.accounts, is_locked, is_pulled));
         }
         let actor = self.somebody();
         if actor <= FAMOUS || self.imagined.gone.len() > usize::try_from(self.accounts / 4).unwrap_or(0) {
@@ -170,6 +186,7 @@ impl Planner {
         self.imagined.requests.retain(|pair| pair.0 != actor && pair.1 != actor);
         self.imagined.switches.retain(|pair| pair.0 != actor && pair.1 != actor);
         self.imagined.ties.retain(|tie| tie.0 != actor);
+        self.forget_names_of(actor);
         Some(self.step(actor, Action::Bury))
     }
 
@@ -180,6 +197,12 @@ impl Planner {
             return step;
         }
         let mut actor = self.somebody();
+        if self.random.random_bool(NAMING) {
+            return self.name(actor);
+        }
+        if self.random.random_bool(REPORTING) {
+            return self.report(actor);
+        }
         let action = match self.random.random_range(0..1_000) {
             0..250 => self.publish(actor),
             250..275 => self.own_post(actor).map(|no| Action::Edit(no, self.tags())),
@@ -288,127 +311,8 @@ impl Planner {
         self.walk(which)
     }
 
-    /// Likes and bookmarks: often of posts that others tie themselves to as well, and often taken back.
-    fn tie(&mut self, actor: u64) -> Option<Action> {
-        let what = if self.random.random_bool(0.7) { Tie::Like } else { Tie::Bookmark };
-        let on = self.imagined.ties.range((actor, what, 0)..=(actor, what, PostNo::MAX));
-        if let Some(tied) = on.choose(&mut self.random).copied()
-            && self.random.random_bool(0.4)
-        {
-            self.imagined.ties.remove(&tied);
-            return Some(Action::Tie(what, tied.2, false));
-        }
-        let posts = &self.imagined.posts;
-        let from = posts.len().saturating_sub(if self.random.random_bool(0.5) { 12 } else { RECENT });
-        let no = posts[from..].iter().choose(&mut self.random)?.0;
-        self.imagined.ties.insert((actor, what, no));
-        Some(Action::Tie(what, no, true))
-    }
-
-    fn tags(&mut self) -> Vec<u8> {
-        let many = if self.random.random_bool(0.25) { self.random.random_range(1..3) } else { 0 };
-        let tags: BTreeSet<u8> = (0..many).map(|_| self.random.random_range(0..TAGS)).collect();
-        tags.into_iter().collect()
-    }
-
     fn place(&mut self) -> Option<Place> {
         Some(Place { post: self.recent()?, offset: self.random.random_range(-1..=1) })
-    }
-
-    fn recent(&mut self) -> Option<PostNo> {
-        let posts = &self.imagined.posts;
-        let from = posts.len().saturating_sub(RECENT);
-        posts[from..].iter().choose(&mut self.random).map(|post| post.0)
-    }
-
-    fn own_post(&mut self, actor: u64) -> Option<PostNo> {
-        let posts = &self.imagined.posts;
-        let from = posts.len().saturating_sub(RECENT * 2);
-        let own = posts[from..].iter().filter(|post| post.1 == actor);
-        own.choose(&mut self.random).map(|post| post.0)
-    }
-
-    fn own_repost(&mut self, actor: u64) -> Option<PostNo> {
-        let own = self.imagined.reposts.iter().rev().take(RECENT).filter(|repost| repost.1 == actor);
-        let no = own.choose(&mut self.random)?.0;
-        self.imagined.reposts.retain(|repost| repost.0 != no);
-        self.imagined.posts.retain(|post| post.0 != no);
-        Some(no)
-    }
-
-    fn delete(&mut self, actor: u64) -> Option<Action> {
-        let no = self.own_post(actor)?;
-        self.imagined.posts.retain(|post| post.0 != no);
-        Some(Action::Delete(no))
-    }
-
-    fn publish(&mut self, actor: u64) -> Option<Action> {
-        if self.imagined.states.contains(&actor) && self.random.random_bool(0.9) {
-            return None;
-        }
-        let reach = match self.random.random_range(0..100) {
-            0..65 => Reach::Public,
-            65..73 => Reach::Unlisted,
-            73..90 => Reach::Followers,
-            _ => Reach::Direct,
-        };
-        let no = self.imagined.next_post;
-        let mut post = PostPlan {
-            no,
-            reach,
-            only_to: Vec::new(),
-            not_to: Vec::new(),
-            original: None,
-            has_text: true,
-            parent: None,
-            mentions: Vec::new(),
-            tags: Vec::new(),
-        };
-        let is_narrow = self.random.random_bool(0.05);
-        if reach == Reach::Direct || is_narrow {
-            post.only_to = self.some_accounts(actor);
-        } else if self.random.random_bool(0.05) {
-            post.not_to = self.some_accounts(actor);
-        }
-        match self.random.random_range(0..100) {
-            0..14 => post.original = self.repostable(actor),
-            14..30 => post.parent = self.recent(),
-            _ => {}
-        }
-        post.has_text = post.original.is_none() || self.random.random_bool(0.25);
-        if post.has_text {
-            post.tags = self.tags();
-            if self.random.random_bool(0.15) {
-                post.mentions = self.some_accounts(actor);
-                // Whom a direct post mentions may read it.
-                post.mentions.retain(|other| reach != Reach::Direct || post.only_to.contains(other));
-            }
-        }
-        let has_audience = !post.only_to.is_empty() || !post.not_to.is_empty();
-        self.imagined.next_post += 1;
-        self.imagined.posts.push((no, actor, reach, has_audience));
-        if post.original.is_some() && !post.has_text {
-            self.imagined.reposts.push((no, actor));
-        }
-        Some(Action::Publish(post))
-    }
-
-    /// A recent post that may be passed on. A few are reposted again and again.
-    fn repostable(&mut self, actor: u64) -> Option<PostNo> {
-        let posts = &self.imagined.posts;
-        let from = posts.len().saturating_sub(if self.random.random_bool(0.5) { 12 } else { RECENT });
-        let may = |post: &&(PostNo, u64, Reach, bool)| match post.2 {
-            Reach::Public | Reach::Unlisted => !post.3,
-            Reach::Followers => post.1 == actor,
-            Reach::Direct => false,
-        };
-        posts[from..].iter().filter(may).choose(&mut self.random).map(|post| post.0)
-    }
-
-    fn some_accounts(&mut self, actor: u64) -> Vec<u64> {
-        let count = self.random.random_range(1..6);
-        let some: BTreeSet<u64> = (0..count).map(|_| self.somebody_but(actor)).collect();
-        some.into_iter().collect()
     }
 
     fn imagine_follow(&mut self, reader: u64, author: u64) {

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::call::{Call, Reply};
+use super::call::Call;
 use super::perform::Performer;
+use super::told::Reply;
 use super::worker::Worker;
 
 /// An instance: an engine in this process, or a process with one.

@@ -1,7 +1,10 @@
 //! Who may see what, as published, written down again without looking at the engine's own filter.
 
-use super::call::{People, Reach, Relation, State, Switch, Tie};
+use std::collections::BTreeMap;
+
+use super::call::{List, People, Reach, State, Switch, Tie};
 use super::facts::{Tri, Window};
+use super::told::Relation;
 use super::world::{PostFact, PostNo, World};
 
 /// A reader, and when it looked.
@@ -68,23 +71,32 @@ impl<'a> View<'a> {
         if is_left_out {
             return Tri::No;
         }
+        let is_meant = match post.reach {
+            Reach::Direct => is_named,
+            Reach::Followers => post.mentions.contains(&self.reader),
+            Reach::Public | Reach::Unlisted => true,
+        };
+        let is_followed = self.follows(author);
         let reaches = match post.reach {
-            Reach::Direct => Tri::from(is_named),
-            Reach::Followers => self.follows(author),
-            Reach::Public | Reach::Unlisted => {
-                self.state_is(author, |state| state == State::Active).or(self.follows(author))
-            }
+            Reach::Direct if !is_named => Tri::No,
+            _ if is_meant => self.state_is(author, |state| state == State::Active).or(is_followed),
+            _ => is_followed,
         };
         let is_shown = post.hidden.is(self.others, |is| is).not();
         let admits = self.is_kept_out_by(author).not().and(self.blocks(author).not());
         is_seen.and(is_shown).and(admits).and(reaches)
     }
 
+    /// What a post passes on, and whether that is there.
+    pub(crate) fn original(&self, post: &PostFact) -> Option<(&'a PostFact, Tri)> {
+        let original = self.world.post(post.original?)?;
+        Some((original, self.exists(original)))
+    }
+
     /// A repost shows only with its original, as that would show by itself. A quote also when its original is gone, not when
     /// it is out of bounds.
     fn original_allows(&self, post: &PostFact) -> Tri {
-        let Some(original) = post.original.and_then(|no| self.world.post(no)) else { return Tri::Yes };
-        let is_there = self.exists(original);
+        let Some((original, is_there)) = self.original(post) else { return Tri::Yes };
         let is_own = post.author == self.reader;
         let unmuted = if is_own { Tri::Yes } else { self.mutes(original.author).not() };
         let shows = self.may_read(original).and(unmuted);
@@ -183,7 +195,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether an account is on a list of people, as the reader sees it.
-    pub(crate) fn is_on_list(&self, account: u64, of: People) -> Tri {
+    fn is_on_list(&self, account: u64, of: People) -> Tri {
         let of_whom = |whose: u64, follows: Tri| match whose == self.reader {
             true => follows.and(self.is_seen(account)).and(self.blocks(account).not()),
             false => follows.and(self.may_look_at(whose)).and(self.meets(account)),
@@ -196,6 +208,62 @@ impl<'a> View<'a> {
             People::Own(what) => {
                 self.world.is_on(what, self.reader, account, self.own).and(self.is_seen(account))
             }
+            People::Requests => self.world.waits((account, self.reader)).and(self.is_seen(account)),
+            People::Requested => self.world.waits((self.reader, account)).and(self.is_seen(account)),
+        }
+    }
+
+    /// Everything that may be on a list, with whether it is on it for the reader.
+    pub(crate) fn list(&self, of: List) -> BTreeMap<u64, Tri> {
+        let posts = |is_on: &dyn Fn(PostNo, &PostFact) -> Tri| {
+            let all = self.world.by_id.iter().filter_map(|(id, no)| Some((*id, *no, self.world.post(*no)?)));
+            all.map(|(id, no, post)| (id, is_on(no, post))).collect()
+        };
+        let accounts = |is_on: &dyn Fn(u64) -> Tri| {
+            self.world.states.keys().map(|account| (*account, is_on(*account))).collect()
+        };
+        match of {
+            List::People(of) => accounts(&|account| self.is_on_list(account, of)),
+            List::Likers(post) => match self.world.by_id.get(&post) {
+                Some(no) => accounts(&|account| self.likes(account, *no).and(self.meets(account))),
+                None => BTreeMap::new(),
+            },
+            List::Reposters(post) => {
+                let reposts = self.passing_on(post).filter(|repost| repost.is_plain_repost());
+                reposts.fold(BTreeMap::new(), |mut all, repost| {
+                    let shows = self.on_list(repost).and(self.meets(repost.author));
+                    all.entry(repost.author).and_modify(|is: &mut Tri| *is = is.or(shows)).or_insert(shows);
+                    all
+                })
+            }
+            List::Quotes(post) => {
+                let quotes = self.passing_on(post).filter(|quote| quote.has_text);
+                quotes.filter_map(|quote| Some((quote.id?, self.on_list(quote)))).collect()
+            }
+            // Of a plain repost the original is meant, which is another post.
+            List::Tied(what) => posts(&|no, post| match post.is_plain_repost() {
+                true => Tri::No,
+                false => self.is_tied(what, no).and(self.may_meet(post)),
+            }),
+        }
+    }
+
+    /// The posts that pass a post on, with a comment or without.
+    fn passing_on(&self, post: u64) -> impl Iterator<Item = &'a PostFact> {
+        let subject = self.world.by_id.get(&post).map(|no| self.world.subject(*no));
+        let all = self.world.by_id.values().filter_map(|no| self.world.post(*no));
+        all.filter(move |post| post.original.is_some() && post.original == subject)
+    }
+
+    /// Whether that of which it is a list is there for the reader.
+    pub(crate) fn has_list(&self, of: List) -> Tri {
+        match of {
+            List::People(People::Followers(whose) | People::Following(whose)) => self.is_there(whose),
+            List::Likers(post) | List::Reposters(post) | List::Quotes(post) => {
+                let post = self.world.by_id.get(&post).and_then(|no| self.world.post(*no));
+                post.map_or(Tri::No, |post| self.may_meet(post))
+            }
+            List::People(_) | List::Tied(_) => Tri::Yes,
         }
     }
 
@@ -203,8 +271,6 @@ impl<'a> View<'a> {
     pub(crate) fn relation(&self, other: u64, said: Relation) -> [(&'static str, bool, Tri); 7] {
         let on = |what, by, other| self.world.is_on(what, by, other, self.window_of(by));
         let follows = |a, b| self.world.is_following(a, b, self.window_of(a));
-        let has_asked = self.world.requests.contains_key(&(other, self.reader));
-        let may_ask = if has_asked { Tri::Maybe } else { Tri::No };
         [
             ("follows", said.follows, follows(self.reader, other)),
             ("is followed by", said.is_followed, follows(other, self.reader)),
@@ -212,7 +278,7 @@ impl<'a> View<'a> {
             ("blocks", said.blocks, on(Switch::Block, self.reader, other)),
             ("is blocked by", said.is_blocked, on(Switch::Block, other, self.reader)),
             ("hides from", said.hides, on(Switch::Hide, self.reader, other)),
-            ("is asked by", said.is_requested, may_ask),
+            ("is asked by", said.is_requested, self.world.waits((other, self.reader))),
         ]
     }
 

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::call::{Asked, Call, Page, Reply};
+use super::call::{Asked, Call};
 use super::check::{Seen, Violation, Wrong, check};
 use super::facts::{Time, Window};
 use super::pool::Pool;
+use super::told::{Page, Reply};
 use super::world::{Pair, PostNo, World};
 
 /// A call that is not carried out within this time is stuck.
@@ -146,12 +147,17 @@ impl Run {
 
     /// Calls until it is carried out or refused: at another instance each time.
     pub(crate) async fn call(&self, instance: usize, call: Call) -> Ended {
+        self.repeat(instance, call).await.0
+    }
+
+    /// The same, with how often it was sent.
+    pub(crate) async fn repeat(&self, instance: usize, call: Call) -> (Ended, usize) {
         let since = Instant::now();
         let name = call.name();
         let mut tries = 0;
         while since.elapsed() < CALL_MAX {
             if self.has_given_up() {
-                return Ended::Stuck;
+                return (Ended::Stuck, tries);
             }
             let answer =
                 tokio::time::timeout(CALL_MAX, self.pool.instance(instance + tries).call(call.clone())).await;
@@ -159,19 +165,19 @@ impl Run {
                 // An earlier sending has created it.
                 Some(Reply::Failed { kind, .. }) if tries > 0 && name == "create" && kind == "Conflict" => {
                     self.count(name, |counts| counts.acknowledged += 1);
-                    return Ended::Done(Reply::Done);
+                    return (Ended::Done(Reply::Done), tries + 1);
                 }
                 Some(Reply::Failed { kind, message, may_retry }) => {
                     self.count_error(&format!("{name}: {kind}"));
-                    if !may_retry {
+                    if !may_retry || kind == "Conflict" && call.may_conflict() {
                         self.count(name, |counts| counts.refused += 1);
-                        return Ended::Refused { kind, message, is_unsure: tries > 0 };
+                        return (Ended::Refused { kind, message, is_unsure: tries > 0 }, tries + 1);
                     }
                     tracing::debug!("{call:?}: {kind}: {message}");
                 }
                 Some(reply) => {
                     self.count(name, |counts| counts.acknowledged += 1);
-                    return Ended::Done(reply);
+                    return (Ended::Done(reply), tries + 1);
                 }
                 None => self.count_error(&format!("{name}: instance gone")),
             }
@@ -181,7 +187,7 @@ impl Run {
         }
         let seconds = CALL_MAX.as_secs();
         self.give_up(0, format!("{call:?} was not carried out within {seconds} s"));
-        Ended::Stuck
+        (Ended::Stuck, tries)
     }
 
     pub(crate) fn count(&self, name: &'static str, how: impl FnOnce(&mut CallCounts)) {

@@ -1,6 +1,8 @@
 //! Steps of a plan: who does what.
 
 use super::call::{Reach, State, Switch, Tie, Way, Which};
+use super::names::{Name, NewcomerNo};
+use super::reports::ReportNo;
 use super::world::PostNo;
 
 /// One step.
@@ -27,6 +29,15 @@ pub(crate) struct PostPlan {
     pub(crate) tags: Vec<u8>,
 }
 
+impl PostPlan {
+    /// One that says something, and refers to nothing.
+    pub(crate) fn new(no: PostNo, reach: Reach) -> Self {
+        let (original, parent) = (None, None);
+        let (only_to, not_to, mentions, tags) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { no, reach, only_to, not_to, original, has_text: true, parent, mentions, tags }
+    }
+}
+
 /// So far from a post's id: -1, 0 or 1.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
@@ -39,6 +50,22 @@ pub(crate) struct Place {
 pub(crate) enum Walked {
     Which(Which),
     Replies(PostNo),
+}
+
+/// What is done about names. Who is meant: the actor, or somebody who has signed up.
+#[derive(Debug, Clone)]
+pub(crate) enum Naming {
+    /// Newcomers sign up at the same moment, at different instances, all with one of these names.
+    Race(Vec<(NewcomerNo, Vec<Name>)>),
+    /// Another login or e-mail address; `None`: no address any more.
+    Take(Option<NewcomerNo>, Option<Name>),
+    Password(Option<NewcomerNo>),
+    /// Those who have signed up are gone, unless they were refused.
+    Leave(Vec<NewcomerNo>),
+    /// Names are looked up; some as somebody else types them.
+    Find(Vec<(Name, bool)>),
+    /// With the password of somebody who has that name, or with the one before.
+    LogIn(Name, bool),
 }
 
 /// What a step does; the actor does it.
@@ -65,11 +92,17 @@ pub(crate) enum Action {
     State(State),
     /// The actor is pushed, or pulled, or left to the policy.
     Cross(Option<Way>),
-    /// A new account: the actor itself.
+    /// A new account: the actor itself. It signs up if it is to have names.
     Create {
         is_locked: bool,
         is_pulled: bool,
+        names: Vec<Name>,
     },
+    Name(Naming),
+    /// Reports an account, perhaps with a post of its own.
+    Report(ReportNo, u64, Option<PostNo>),
+    /// Resolves a report of the actor's own, as a moderator, or opens it again.
+    Resolve(ReportNo, bool),
     /// The actor is gone.
     Bury,
     /// The newest page of its home.
@@ -106,6 +139,7 @@ impl Action {
             | Self::Switch(_, other, _)
             | Self::Approve(other)
             | Self::Reject(other)
+            | Self::Report(_, other, _)
             | Self::Walk { which: Walked::Which(Which::Profile { account: other, .. }), .. } => Some(*other),
             _ => None,
         }

@@ -1,6 +1,7 @@
 //! What lies in the keys, for explanations and for breaking it on purpose. Spells keys itself: nothing of the engine
 //! may stand between.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -31,6 +32,27 @@ pub(crate) async fn mode(store: &Store, account: u64) -> anyhow::Result<Vec<u8>>
 pub(crate) async fn marks(store: &Store, account: u64) -> anyhow::Result<Vec<u64>> {
     let (marks, slot) = key(store, 'm', account);
     numbers(store, Command::new("HKEYS").arg(&marks), slot).await
+}
+
+/// Whether all that follow an account were summed up since somebody came or went, so that its record tells how many they are.
+async fn is_summed(store: &Store, account: u64) -> anyhow::Result<bool> {
+    let (record, slot) = key(store, 'a', account);
+    Ok(ask(store, slot, Command::new("HEXISTS").arg(&record).arg("nd")).await?.int()? == 0)
+}
+
+/// Notes whose followers are summed up.
+pub(crate) async fn note_summed(run: &Run, setup: &Setup) -> anyhow::Result<()> {
+    let store = setup.store().await?;
+    let accounts = run.world().accounts.clone();
+    let mut summed = BTreeSet::new();
+    for account in accounts {
+        if is_summed(&store, account).await? {
+            summed.insert(account);
+        }
+    }
+    run.count_event("records that told their followers", u64::try_from(summed.len())?);
+    run.world().summed = summed;
+    Ok(())
 }
 
 /// The top bit of a home's author: not a post, but a watermark.
@@ -162,6 +184,27 @@ fn victims(run: &Run) -> Vec<Victim> {
     world.accounts.iter().rev().filter_map(of).collect()
 }
 
+/// Takes the names from the first account that has some, or all reports from all buckets.
+async fn take_names_or_reports(run: &Run, store: &Store, what: Sabotage) -> anyhow::Result<()> {
+    let write = async |slot, command| store.router().call(Request::write(slot, command)).await;
+    if what == Sabotage::Name {
+        let now = run.now();
+        let account =
+            run.world().names.somebody(Window { from: now, to: now }).context("nobody has a name")?;
+        eprintln!("Sabotage: the names of {account}.");
+        let (credentials, slot) = key(store, 'x', account);
+        write(slot, Command::new("HDEL").arg(&credentials).arg("c")).await?;
+        return Ok(());
+    }
+    let buckets = store.keys().buckets();
+    for bucket in buckets.all() {
+        let key = |letter: char| format!("{}{{{}}}{letter}", store.keys().prefix(), buckets.tag(bucket));
+        let drop = Command::new("DEL").arg(key('b').as_bytes()).arg(key('B').as_bytes());
+        write(buckets.slot(bucket), drop).await?;
+    }
+    Ok(())
+}
+
 /// Takes an entry out of the first home that holds what its reader sees: others end above that post.
 async fn take_entry(run: &Run, store: &Store) -> anyhow::Result<Victim> {
     for victim in victims(run) {
@@ -183,13 +226,14 @@ pub(crate) async fn sabotage(run: &Arc<Run>, setup: &Setup, what: Sabotage) -> a
     let store = setup.store().await?;
     let (reader, no, id, author) = match what {
         Sabotage::HomeEntry => take_entry(run, &store).await?,
+        Sabotage::Name | Sabotage::Reports => return take_names_or_reports(run, &store, what).await,
         _ => *victims(run).first().context("there is nothing to break")?,
     };
     eprintln!("Sabotage: {what:?}; reader {reader}, post {no} ({id}) by {author}.");
     let write = async |slot, command| store.router().call(Request::write(slot, command)).await;
     match what {
         // Taken above.
-        Sabotage::HomeEntry => {}
+        Sabotage::HomeEntry | Sabotage::Name | Sabotage::Reports => {}
         Sabotage::Post => {
             let (post, slot) = key_of(&store, 'w', author, &id.to_be_bytes());
             write(slot, Command::new("DEL").arg(&post)).await?;

@@ -1,16 +1,19 @@
 //! Everybody's whole timeline, read in all directions when nothing changes any more.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 use rand::rngs::StdRng;
+use rand::seq::IteratorRandom;
 use rand::{RngExt, SeedableRng};
 
-use super::call::{Asked, People, Switch, Which};
+use super::call::{Asked, List, People, Switch, Tie, Which};
 use super::check::Wrong;
 use super::looks::Look;
 use super::plan::TAGS;
 use super::run::Run;
+use super::world::{PostFact, PostNo};
 
 /// Readers at the same time.
 const AT_ONCE: usize = 16;
@@ -18,6 +21,8 @@ const AT_ONCE: usize = 16;
 const PAGES_MAX: usize = 20_000;
 /// Posts whose replies and conversations are read.
 const REPLIED: usize = 3;
+/// Posts whose likers, reposters and quotes are read.
+const AROUND: usize = 3;
 /// Posts, and accounts, that are looked at by their ids.
 const LOOKED_AT: usize = 40;
 /// Pages from random places.
@@ -26,7 +31,7 @@ const ELSEWHERE: usize = 4;
 /// How thoroughly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// One walk down.
+    /// One walk down, and what is around some posts.
     Round,
     /// Down and up, from random places, and profiles.
     All,
@@ -43,7 +48,7 @@ pub(crate) async fn walk(run: &Arc<Run>, seed: u64, depth: Depth) {
                 walker.up(Which::Home).await;
                 walker.elsewhere().await;
                 let account = u64::from(walker.random.random_range(1..=30_u32));
-                for account in [account, reader] {
+                for account in [account, reader].into_iter().chain(walker.somebody_gone()) {
                     let replies = walker.random.random_bool(0.5);
                     let which = Which::Profile { account, replies, reposts: walker.random.random_bool(0.5) };
                     walker.down(which).await;
@@ -51,6 +56,7 @@ pub(crate) async fn walk(run: &Arc<Run>, seed: u64, depth: Depth) {
                 walker.lists().await;
                 walker.others().await;
             }
+            walker.around(if depth == Depth::All { AROUND } else { 1 }).await;
         })
         .await;
 }
@@ -68,6 +74,14 @@ impl Walker<'_> {
         } else {
             self.random.random_range(4..101)
         }
+    }
+
+    /// An account that was deleted, if there is one.
+    fn somebody_gone(&mut self) -> Option<u64> {
+        let world = self.run.world();
+        let gone = world.states.keys().copied().filter(|account| world.is_deleted(*account));
+        let gone: BTreeSet<u64> = gone.collect();
+        gone.into_iter().choose(&mut self.random)
     }
 
     /// Pages are asked of all instances in turn: a cursor of one is good at another.
@@ -107,16 +121,37 @@ impl Walker<'_> {
         let look = Look { run: self.run, reader: self.reader };
         for post in replies {
             look.conversation(post).await;
-            look.around(post, false, self.limit()).await;
         }
-        let reposted: Vec<u64> = {
+    }
+
+    /// Who likes and reposts some posts, and what quotes them; who waits for whom. `many`: of each kind.
+    async fn around(&mut self, many: usize) {
+        let look = Look { run: self.run, reader: self.reader };
+        let (liked, reposted, quoted) = {
             let world = self.run.world();
-            let originals = world.posts.iter().flatten().filter(|post| post.is_plain_repost());
-            originals.filter_map(|repost| world.post(repost.original?)?.id).collect()
+            let id = |no: PostNo| world.post(no).and_then(|post| post.id);
+            let mut liked: Vec<u64> =
+                world.ties.keys().filter(|tie| tie.0 == Tie::Like).filter_map(|tie| id(tie.2)).collect();
+            liked.sort_unstable();
+            let (quotes, reposts): (Vec<_>, Vec<_>) =
+                world.posts.iter().flatten().partition(|post| post.has_text);
+            let originals = |of: Vec<&PostFact>| -> Vec<u64> {
+                of.into_iter().filter_map(|post| id(post.original?)).collect()
+            };
+            (liked, originals(reposts), originals(quotes))
         };
-        for _ in 0..REPLIED.min(reposted.len()) {
-            let post = reposted[self.random.random_range(0..reposted.len())];
-            look.around(post, true, self.limit()).await;
+        self.some_of(&liked, many, List::Likers).await;
+        self.some_of(&reposted, many, List::Reposters).await;
+        self.some_of(&quoted, many, List::Quotes).await;
+        for of in [People::Requests, People::Requested] {
+            look.list(List::People(of), self.limit()).await;
+        }
+    }
+
+    async fn some_of(&mut self, posts: &[u64], many: usize, list: fn(u64) -> List) {
+        for _ in 0..many.min(posts.len()) {
+            let post = posts[self.random.random_range(0..posts.len())];
+            Look { run: self.run, reader: self.reader }.list(list(post), self.limit()).await;
         }
     }
 
@@ -148,11 +183,11 @@ impl Walker<'_> {
         look.by_ids(posts).await;
         for account in others.first().copied().into_iter().chain([self.reader]) {
             for of in [People::Followers(account), People::Following(account)] {
-                look.people(of, self.limit()).await;
+                look.list(List::People(of), self.limit()).await;
             }
         }
         for what in [Switch::Mute, Switch::Block, Switch::Hide] {
-            look.people(People::Own(what), self.limit()).await;
+            look.list(List::People(People::Own(what)), self.limit()).await;
         }
         look.relations(others).await;
     }

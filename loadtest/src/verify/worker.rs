@@ -11,9 +11,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
 
-use super::call::{Call, Reply};
+use super::call::Call;
 use super::perform::Performer;
 use super::setup::Setup;
+use super::told::Reply;
 
 /// How long an instance may take to be ready.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -127,7 +128,7 @@ async fn receive(output: BufReader<ChildStdout>, waiting: Arc<Mutex<(u64, Option
 /// What `verify-worker` does: answers calls until standard input ends.
 pub(crate) async fn serve(setup: &str) -> anyhow::Result<()> {
     let setup: Setup = serde_json::from_str(setup)?;
-    let performer = Arc::new(Performer::new(setup.engine().await?));
+    let performer = Arc::new(Performer::new(setup.engine().await?).await?);
     let (answers, mut receiver) = mpsc::unbounded_channel::<Vec<u8>>();
     let printer = tokio::spawn(async move {
         let mut output = tokio::io::stdout();

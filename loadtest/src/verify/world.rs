@@ -1,9 +1,12 @@
 //! The model: everything that was said to the engine, and when. Naive on purpose: no timelines, only facts.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 
 use super::call::{Reach, State, Switch, Tie};
 use super::facts::{Change, Fact, OPEN, Time, Tri, Window};
+use super::names::Names;
+use super::reports::{ReportFact, ReportNo};
 
 /// A post by its place in the plan.
 pub(crate) type PostNo = usize;
@@ -68,6 +71,12 @@ impl PostFact {
         self.all_said(window).map(|said| said.0.as_str()).collect()
     }
 
+    /// Whether anybody may pass it on.
+    pub(crate) fn is_for_all(&self) -> bool {
+        let is_open = matches!(self.reach, Reach::Public | Reach::Unlisted);
+        is_open && self.only_to.is_empty() && self.not_to.is_empty()
+    }
+
     /// Whether it bears a hashtag, where everybody may look for it.
     pub(crate) fn bears(&self, tag: u8, window: Window) -> Tri {
         if self.reach != Reach::Public || !self.only_to.is_empty() {
@@ -80,6 +89,13 @@ impl PostFact {
             _ => Tri::No,
         }
     }
+}
+
+/// How many of these there are: at least, and at most.
+pub(crate) fn range(all: impl Iterator<Item = Tri>) -> RangeInclusive<u64> {
+    let count = |(least, most), is| (least + u64::from(is == Tri::Yes), most + u64::from(is != Tri::No));
+    let (least, most) = all.fold((0, 0), count);
+    least..=most
 }
 
 /// What one account has asked of a locked one.
@@ -104,14 +120,20 @@ pub(crate) struct World {
     /// Those that are not deleted.
     pub(crate) accounts: Vec<u64>,
     pub(crate) states: HashMap<u64, Fact<State>>,
+    /// Those whose followers are all summed up since the work was drained: their records tell how many they are.
+    pub(crate) summed: BTreeSet<u64>,
     pub(crate) follows: HashMap<Pair, Fact<bool>>,
     pub(crate) switches: HashMap<(Switch, u64, u64), Fact<bool>>,
     pub(crate) requests: HashMap<Pair, Request>,
+    /// When the other side was last told that its answer has been taken.
+    pub(crate) answers: HashMap<Pair, Time>,
     /// Whether follows of an account need its approval.
     pub(crate) locks: HashMap<u64, Fact<bool>>,
     pub(crate) ties: HashMap<(Tie, u64, PostNo), Fact<bool>>,
     pub(crate) posts: Vec<Option<PostFact>>,
     pub(crate) by_id: BTreeMap<u64, PostNo>,
+    pub(crate) names: Names,
+    pub(crate) reports: BTreeMap<ReportNo, ReportFact>,
 }
 
 impl World {
@@ -155,8 +177,25 @@ impl World {
         self.follows.get(&(reader, author)).map_or(Tri::No, |fact| fact.is(window, |is| is))
     }
 
+    /// How many follow an account: at least, and at most.
+    pub(crate) fn followers(&self, author: u64, window: Window) -> RangeInclusive<u64> {
+        range(self.accounts.iter().map(|reader| self.is_following(*reader, author, window)))
+    }
+
     pub(crate) fn is_on(&self, what: Switch, by: u64, other: u64, window: Window) -> Tri {
         self.switches.get(&(what, by, other)).map_or(Tri::No, |fact| fact.is(window, |is| is))
+    }
+
+    /// Whether one waits for the answer of another.
+    pub(crate) fn waits(&self, pair: Pair) -> Tri {
+        let Some(request) = self.requests.get(&pair) else { return Tri::No };
+        let Some(asked) = request.asked else { return Tri::Maybe };
+        // What is carried out for somebody who is suspended just then comes to nothing.
+        let is_same = |account: &u64| {
+            self.states.get(account).is_some_and(|fact| fact.changes.iter().all(|change| change.end <= asked))
+        };
+        let is_untouched = !request.approved && !request.is_disturbed;
+        if is_untouched && is_same(&pair.0) && is_same(&pair.1) { Tri::Yes } else { Tri::Maybe }
     }
 
     /// A post was acknowledged.
@@ -182,9 +221,13 @@ impl World {
         }
         let is_locked =
             self.locks.get(&pair.1).map_or(Tri::No, |fact| fact.is(Window { from: start, to: end }, |is| is));
+        // An answer, or a block, may have met the request before we were told of that.
+        let was_answered = self.answers.get(&pair).is_some_and(|answered| *answered >= start);
+        let is_disturbed =
+            was_answered || self.follow_fact(pair).influences.iter().any(|i| i.over.min(i.until) >= start);
         let request = self.requests.entry(pair).or_default();
         if request.asked.is_none() {
-            *request = Request { asked: Some(end), ..Request::default() };
+            *request = Request { asked: Some(end), is_disturbed, ..Request::default() };
         }
         // It is unlocked meanwhile: whoever waits follows.
         if is_locked != Tri::Yes {
@@ -232,7 +275,8 @@ impl World {
 
     /// An account is there.
     pub(crate) fn created(&mut self, account: u64, is_locked: bool) {
-        self.accounts.push(account);
+        let place = self.accounts.partition_point(|other| *other < account);
+        self.accounts.insert(place, account);
         self.locks.insert(account, Fact::new(is_locked));
         self.states.insert(account, Fact::new(State::Active));
     }
@@ -251,6 +295,12 @@ impl World {
             fact.influence(false, start, OPEN);
         }
         self.requests.retain(|pair, _| pair.0 != account && pair.1 != account);
+        self.names.gone(account, start, end);
+    }
+
+    /// Whether an account is there.
+    pub(crate) fn is_there(&self, account: u64, window: Window) -> Tri {
+        self.states.get(&account).map_or(Tri::No, |fact| fact.is(window, |state| state != State::Deleted))
     }
 
     /// Whether an account was deleted.
@@ -265,6 +315,7 @@ impl World {
         if yes {
             self.follow_fact(pair).influence(true, start, end);
         }
+        self.answers.insert(pair, end);
         let Some(request) = self.requests.get_mut(&pair) else { return };
         let is_of_this = request.asked.is_some_and(|asked| asked <= start);
         if yes && is_of_this && !request.is_disturbed {

@@ -85,8 +85,7 @@ impl Workload {
         let writers = Skewed::new(accounts, activity.writers_percent, activity.of_posts_percent, &mut random);
         let acting = Acting::new(accounts, activity, &mut random);
         let popular = Weighted::new(graph.followers().iter().map(|followers| u64::from(*followers) + 1));
-        let shares = [mix.post, mix.check, mix.read, mix.subscribe, mix.unsubscribe, mix.logout];
-        Self { graph, random, kinds: Weighted::new(shares.map(whole)), writers, acting, popular }
+        Self { graph, random, kinds: Weighted::new(mix.shares().map(whole)), writers, acting, popular }
     }
 
     /// Those who act now.

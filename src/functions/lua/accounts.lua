@@ -82,15 +82,18 @@ local function change(keys, args)
   if becomes ~= '' and redis.call('HLEN', keys[3]) >= tonumber(args[at + 3]) then return { 'requests' } end
   local first_set = at + 4
   local is_more = becomes ~= ''
+  local totals = {}
   for n = 0, (#keys - 6) / 2 - 1 do
     local a, key, place = first_set + 7 * n, keys[7 + 2 * n], keys[8 + 2 * n]
     local piece, depth = tonumber(args[a + 1]), tonumber(args[a + 2])
     local ok, answer = check_place(key, piece, depth)
     if not ok then return answer.err and answer or { 'tree', n, answer[2] } end
+    totals[n] = answer
     is_more = is_more or args[a] == '+'
     if args[a] == '+' and not redis.call('ZSCORE', place, args[a + 6]) then
-      if set_total(key, piece) >= tonumber(args[a + 4]) then return { 'limit', n } end
-      if redis.call('ZCARD', place) >= tonumber(args[a + 3]) and depth < DEPTH_MAX then return { 'full', n } end
+      if answer >= tonumber(args[a + 4]) then return { 'limit', n } end
+      local card = piece < 0 and answer or redis.call('ZCARD', place)
+      if card >= tonumber(args[a + 3]) and depth < DEPTH_MAX then return { 'full', n } end
     end
   end
   if is_more and state ~= 'a' and state ~= 'l' then return { 'state', state } end
@@ -104,15 +107,14 @@ local function change(keys, args)
   for n = 0, (#keys - 6) / 2 - 1 do
     local a, key, place = first_set + 7 * n, keys[7 + 2 * n], keys[8 + 2 * n]
     local piece, member = tonumber(args[a + 1]), args[a + 6]
-    -- First: a set that loses its last member is gone, and in a slot that moves, asking for what is gone ends the function.
-    local total, by = set_total(key, piece), 0
+    local by
     if args[a] == '+' then
       by = redis.call('ZADD', place, string.format('%.0f', score), member)
     else
       by = 0 - redis.call('ZREM', place, member)
     end
     if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
-    if args[a + 5] ~= '' then redis.call('HSET', keys[1], args[a + 5], total + by) end
+    if args[a + 5] ~= '' then redis.call('HSET', keys[1], args[a + 5], totals[n] + by) end
   end
   for i = first_mark, first_mark + 2 * marks - 1, 2 do
     if args[i + 1] == '' then redis.call('HDEL', keys[2], args[i]) end
@@ -133,35 +135,24 @@ local function pair_look(keys, args)
   return { 'following', since, redis.call('HGET', keys[1], args[3]) or '', floor_of(keys[2]) }
 end
 
--- author_look: how an author's posts are delivered, and its newest ones down to a floor.
--- KEYS  record, outbox, followers
--- ARGV  floor ('' for none), most ids
--- Reply {mode ('X': the author is gone), state of the follower set (76 'L' ...), down to where the ids are all
---       (exclusive), id, ...}
-local function author_look(keys, args)
-  local record = redis.call('HMGET', keys[1], 's', 'm')
-  local mode = string.sub(record[2] or 'P', 1, 1)
-  if not record[1] or record[1] == 'd' then mode = 'X' end
-  local layout = LOCAL
-  if redis.call('TYPE', keys[3]).ok == 'string' then
-    layout = string.byte(redis.call('GETRANGE', keys[3], 0, 0))
-  end
-  local floor, most = args[1], tonumber(args[2])
+-- How an author's posts are delivered, by its state and mode, and its newest ones down to a floor.
+local function seen_of(state, mode, outbox, floor, most)
   local least = floor == '' and 0 or order_of(floor)
   -- As a rule few are above the floor.
   local few = math.min(most, GROUP)
-  local newest = redis.call('LRANGE', keys[2], 0 - few - 1, -1)
+  local newest = redis.call('LRANGE', outbox, 0 - few - 1, -1)
   if #newest > few and few < most and #newest[1] == 8 and order_of(live_id(newest[1])) > least then
-    newest = redis.call('LRANGE', keys[2], 0 - most - 1, -1)
+    newest = redis.call('LRANGE', outbox, 0 - most - 1, -1)
     few = most
   end
-  local reply = { mode, layout, floor == '' and '\0\0\0\0\0\0\0\0' or floor }
+  local is_gone = not state or state == 'd'
+  local reply = { is_gone and 'X' or string.sub(mode or 'P', 1, 1), floor == '' and '\0\0\0\0\0\0\0\0' or floor }
   for i = #newest, 1, -1 do
     if #newest[i] ~= 8 then break end
     local id = live_id(newest[i])
     if order_of(id) <= least then break end
     if i == #newest - few then
-      reply[3] = id
+      reply[2] = id
       break
     end
     if id == newest[i] then reply[#reply + 1] = id end
@@ -169,26 +160,40 @@ local function author_look(keys, args)
   return reply
 end
 
+-- author_look: how an author's posts are delivered, and its newest ones down to a floor.
+-- KEYS  record, outbox
+-- ARGV  floor ('' for none), most ids
+-- Reply {mode ('X': the author is gone), down to where the ids are all (exclusive), id, ...}
+local function author_look(keys, args)
+  local record = redis.call('HMGET', keys[1], 's', 'm')
+  return seen_of(record[1], record[2], keys[2], args[1], tonumber(args[2]))
+end
+
 -- join: the author's side of a follow, all at once, as long as all of it is simple: the edge is written, and then is seen
 -- what `author_look` tells.
 -- KEYS  record, outbox, followers, their piece (followers while it is small), blocks, who waits, who was approved
 -- ARGV  floor ('' for none), most ids, piece (-1: small), depth, most of a piece, fewer followers than this, since,
 --       account
--- Reply as author_look, or {'apart'}: one thing after another, then
+-- Reply as author_look; {'tree', tree}: the caller's copy is old; {'full'}: the piece must be split; or {'apart'}: one
+--       thing after another, then
 local function join(keys, args)
   local apart, account, piece, depth = { 'apart' }, args[8], tonumber(args[3]), tonumber(args[4])
-  if not is_there(keys[1]) then return apart end
+  local record = redis.call('HMGET', keys[1], 's', 'm', 'nd')
+  local state = record[1]
+  if not state or state == 'd' or state == 'u' then return apart end
   -- A set of many pieces is a string: an error then, which isn't nothing.
   if redis.pcall('ZSCORE', keys[5], account) then return apart end
   if redis.call('HGET', keys[6], account) or redis.call('HGET', keys[7], account) then return apart end
-  if not check_place(keys[3], piece, depth) then return apart end
-  local total = set_total(keys[3], piece) + 1
-  local is_full = redis.call('ZCARD', keys[4]) >= tonumber(args[5]) and depth < DEPTH_MAX
-  if is_full or total >= tonumber(args[6]) then return apart end
-  local is_new = redis.call('ZADD', keys[4], 'GT', args[7], account) == 1
-  if is_new and piece >= 0 then redis.call('BITFIELD', keys[3], 'INCRBY', 'u56', 8, 1) end
-  redis.call('HSET', keys[1], 'nr', is_new and total or total - 1)
-  return author_look(keys, args)
+  local ok, total = check_place(keys[3], piece, depth)
+  if not ok then return total end
+  if total + 1 >= tonumber(args[6]) then return apart end
+  local card = piece < 0 and total or redis.call('ZCARD', keys[4])
+  if card >= tonumber(args[5]) and depth < DEPTH_MAX then return { 'full' } end
+  local new = redis.call('ZADD', keys[4], 'GT', args[7], account)
+  if new > 0 and piece >= 0 then redis.call('BITFIELD', keys[3], 'INCRBY', 'u56', 8, new) end
+  redis.call('HSET', keys[1], 'nr', total + new)
+  if record[3] then redis.call('HDEL', keys[1], 'nd') end
+  return seen_of(state, record[2], keys[2], args[1], tonumber(args[2]))
 end
 
 -- Those of the records, ascending, that a home doesn't hold: who is pushed again may have been for a while, and then the
@@ -202,6 +207,20 @@ local function missing_of(home, records)
     if not there[records[i]] then missing[#missing + 1] = records[i] end
   end
   return missing
+end
+
+-- Appends records to a home of that length, and tidies it wherever it is due.
+local function append_all(home, records, length, fit)
+  local first = 1
+  while first <= #records do
+    local last = math.min(#records, first + GROUP - 1 - length % GROUP)
+    length = redis.call('RPUSH', home, unpack(records, first, last))
+    if length % GROUP == 0 then
+      tidy(home, fit)
+      length = redis.call('LLEN', home)
+    end
+    first = last + 1
+  end
 end
 
 -- settle: takes a pull mark away, if the home holds all that it stood for; with that, what had it looked at is done.
@@ -222,7 +241,7 @@ local function settle(keys, args)
   end
   local home = keys[3]
   local first = redis.call('LINDEX', home, 0)
-  local append, drop, fit = {}, false, fit_of(args, 11)
+  local append, drop, length, fit = {}, false, 0, fit_of(args, 11)
   if first then
     local nonce = string.sub(first, 9)
     if nonce ~= WHOLE then return { 'busy', nonce } end
@@ -231,7 +250,8 @@ local function settle(keys, args)
       if order_of(args[i]) > floor then append[#append + 1] = args[i] .. author end
     end
     if #append > 0 then append = missing_of(home, append) end
-    local room = fit[CUT_AT] + GROUP - redis.call('LLEN', home)
+    length = redis.call('LLEN', home)
+    local room = fit[CUT_AT] + GROUP - length
     if order_of(args[8]) > floor or #append + math.ceil(#append / (GROUP - 1)) > math.max(room, 2 * GROUP) then
       if args[7] ~= '1' then return { 'left' } end
       append, drop = {}, true
@@ -239,9 +259,7 @@ local function settle(keys, args)
   end
   local stamps = redis.call('HMGET', keys[1], 'g', 't')
   redis.call('HSET', keys[1], 't', args[3])
-  for i = 1, #append do
-    if redis.call('RPUSH', home, append[i]) % GROUP == 0 then tidy(home, fit) end
-  end
+  if #append > 0 then append_all(home, append, length, fit) end
   if drop then redis.call('DEL', home) end
   redis.call('HDEL', keys[2], author)
   if args[10] ~= '' then redis.call('HDEL', keys[4], args[10]) end

@@ -6,13 +6,12 @@
 -- KEYS  record, followers
 -- Reply 1: they are to be summed up; 0: their number stands there, or there is no such account
 local function followers_note(keys)
-  if not is_there(keys[1]) then return 0 end
   local is_tree = redis.call('TYPE', keys[2]).ok == 'string'
   if not is_tree or string.byte(redis.call('GETRANGE', keys[2], 0, 0)) == LOCAL then
-    redis.call('HSET', keys[1], 'nr', set_total(keys[2], is_tree and 0 or -1))
-    redis.call('HDEL', keys[1], 'nd')
+    tell_followers(keys[1], set_total(keys[2], is_tree and 0 or -1))
     return 0
   end
+  if not is_there(keys[1]) then return 0 end
   local since, changes = string.match(redis.call('HGET', keys[1], 'nd') or '', '^(%d+) (%d+)$')
   redis.call('HSET', keys[1], 'nd', string.format('%.0f %.0f', since or node_ms(), (changes or 0) + 1))
   return 1

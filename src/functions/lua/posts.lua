@@ -59,14 +59,14 @@ end
 --       has reposted, and the piece of that (the set while it is small); the token, if there is one
 -- ARGV  what posts' keys begin with, the caller's milliseconds, ids per millisecond, the bucket's low bits, post,
 --       author, most entries of the journal, most ids of the outbox, owner, entry of the delivery, fit,
---       token's TTL in ms (0: no token), '' or what is reposted and its author, piece (-1: small), depth, new ties stamp,
---       most members of a piece, of the set, then for each task about what it refers to: entry, the task's letter, what
---       follows post and author in it
+--       token's TTL in ms (0: no token), '' or what is reposted and its author, piece (-1: small), depth, ties stamp that
+--       the caller saw ('' for none), new one, most members of a piece, of the set, then for each task about what it
+--       refers to: entry, the task's letter, what follows post and author in it
 -- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used, or it has reposted that;
 --       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full;
---       of what it has reposted {'tree', tree}, {'full'}, {'limit'}
+--       of what it has reposted {'stamp'}: something has changed; {'tree', tree}, {'full'}, {'limit'}
 local function post_publish(keys, args)
-  local record = redis.call('HMGET', keys[2], 's', 'm', 'l')
+  local record = redis.call('HMGET', keys[2], 's', 'm', 'l', 'i')
   if not record[1] then return { 'gone' } end
   local token = args[14] ~= '0' and keys[#keys]
   if token then
@@ -75,20 +75,25 @@ local function post_publish(keys, args)
   end
   local original, piece, depth = args[15], tonumber(args[16]), tonumber(args[17])
   if original ~= '' then
+    if (record[4] or '') ~= args[18] then return { 'stamp' } end
     local ok, answer = check_place(keys[7], piece, depth)
     if not ok then return answer end
     local before = redis.call('ZSCORE', keys[8], original)
     local id = before and repost_id(tonumber(before), tonumber(args[3]), tonumber(args[4]))
     -- Touching a post's key that isn't declared fails in a moving slot: before anything is written.
-    if id and redis.call('EXISTS', args[1] .. id) == 1 then return { 'again', id } end
+    if id and redis.call('EXISTS', args[1] .. id) == 1 then
+      -- A copy of what takes it back, lying somewhere, must not run after this.
+      redis.call('HSET', keys[2], 'i', args[19])
+      return { 'again', id }
+    end
     if not before then
-      if set_total(keys[7], piece) >= tonumber(args[20]) then return { 'limit' } end
-      if redis.call('ZCARD', keys[8]) >= tonumber(args[19]) and depth < DEPTH_MAX then return { 'full' } end
+      if set_total(keys[7], piece) >= tonumber(args[21]) then return { 'limit' } end
+      if redis.call('ZCARD', keys[8]) >= tonumber(args[20]) and depth < DEPTH_MAX then return { 'full' } end
     end
   end
   -- Active, or limited: who may see its posts is the readers' affair.
   if record[1] ~= 'a' and record[1] ~= 'l' then return { 'state', record[1] } end
-  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 20) / 3) then return { 'busy' } end
+  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 21) / 3) then return { 'busy' } end
   local mode = string.sub(record[2] or 'P', 1, 1)
   local layout = LOCAL
   if redis.call('TYPE', keys[6]).ok == 'string' then
@@ -113,7 +118,7 @@ local function post_publish(keys, args)
   if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
   local entries = {}
   if mode ~= PULL then entries = { args[10], args[9] .. 'D' .. id .. author } end
-  for i = 21, #args, 3 do
+  for i = 22, #args, 3 do
     entries[#entries + 1] = args[i]
     entries[#entries + 1] = args[9] .. args[i + 1] .. id .. author .. args[i + 2]
   end
@@ -121,7 +126,7 @@ local function post_publish(keys, args)
   if original ~= '' then
     local new = redis.call('ZADD', keys[8], string.format('%.0f', score), original)
     if piece >= 0 then redis.call('BITFIELD', keys[7], 'INCRBY', 'u56', 8, new) end
-    redis.call('HSET', keys[2], 'i', args[18])
+    redis.call('HSET', keys[2], 'i', args[19])
   end
   if token then redis.call('SET', token, id, 'PX', args[14]) end
   return { 'ok', id, mode, layout }
@@ -164,25 +169,27 @@ end
 -- post_delete: takes a post away, for good: its outbox remembers.
 -- KEYS  post, outbox, author's record, journal; of a plain repost what its author has reposted, and the piece of that
 -- ARGV  author, id, revision that the entries were made from (4 bytes), '' or what was reposted and its author, piece
---       (-1: small), depth, new ties stamp, the repost's score, most entries of the journal, then entry, value, ...
--- Reply {'ok'}; {'gone'}: there is no such post (any more), {'foreign'}, {'revision'}: it was edited since, {'busy'},
---       {'tree', tree}
+--       (-1: small), depth, ties stamp that the caller saw ('' for none), new one, the repost's score, most entries of
+--       the journal, then entry, value, ...
+-- Reply {'ok'}; {'gone'}: there is no such post (any more), {'foreign'}, {'revision'}: it was edited since, {'busy'};
+--       of a repost {'stamp'}: something has changed, {'tree', tree}
 local function post_delete(keys, args)
   local header = redis.call('GETRANGE', keys[1], 4, 15)
   if #header < 12 then return { 'gone' } end
   if string.sub(header, 5, 12) ~= args[1] then return { 'foreign' } end
   if string.sub(header, 1, 4) ~= args[3] then return { 'revision' } end
-  local entries = (#args - 9) / 2
-  if entries > 0 and journal_full(keys[4], tonumber(args[9]), entries) then return { 'busy' } end
+  local entries = (#args - 10) / 2
+  if entries > 0 and journal_full(keys[4], tonumber(args[10]), entries) then return { 'busy' } end
   local original, piece = args[4], tonumber(args[5])
   if original ~= '' then
+    if (redis.call('HGET', keys[3], 'i') or '') ~= args[7] then return { 'stamp' } end
     local ok, answer = check_place(keys[5], piece, tonumber(args[6]))
     if not ok then return answer end
   end
-  if entries > 0 then redis.call('HSET', keys[4], unpack(args, 10)) end
+  if entries > 0 then redis.call('HSET', keys[4], unpack(args, 11)) end
   -- Only as long as it is this repost that is noted there.
   local noted = original ~= '' and redis.call('ZSCORE', keys[6], original)
-  local is_noted = noted and tonumber(noted) == tonumber(args[8])
+  local is_noted = noted and tonumber(noted) == tonumber(args[9])
   if is_noted then
     redis.call('ZREM', keys[6], original)
     if piece >= 0 then redis.call('BITFIELD', keys[5], 'INCRBY', 'u56', 8, -1) end
@@ -195,7 +202,7 @@ local function post_delete(keys, args)
   end
   if is_there(keys[3]) then
     redis.call('HINCRBY', keys[3], 'p', -1)
-    if is_noted then redis.call('HSET', keys[3], 'i', args[7]) end
+    if original ~= '' then redis.call('HSET', keys[3], 'i', args[8]) end
   end
   return { 'ok' }
 end

@@ -3,17 +3,22 @@
 -- (8 bytes) -> how many of its reports are open.
 
 -- report_add: somebody reports an account.
--- KEYS  open, resolved, of each reporter
--- ARGV  most, most of a reporter, id, reporter, value
--- Reply {'ok'}; too many wait to be resolved: {'busy'}, of this reporter {'stamp'}
+-- KEYS  open, resolved, of each reporter; the token, if there is one
+-- ARGV  most, most of a reporter, id, reporter, value, token's TTL in ms
+-- Reply {'ok', id}: of the one that was made with the token before, if it was; too many wait to be resolved: {'busy'},
+--       of this reporter {'stamp'}
 local function report_add(keys, args)
+  local token = keys[4]
+  local before = token and redis.call('GET', token)
+  if before then return { 'ok', before } end
   -- Our own first sending; perhaps somebody has resolved it since.
-  if redis.call('HGET', keys[1], args[3]) or redis.call('HGET', keys[2], args[3]) then return { 'ok' } end
+  if redis.call('HGET', keys[1], args[3]) or redis.call('HGET', keys[2], args[3]) then return { 'ok', args[3] } end
   if tonumber(redis.call('HGET', keys[3], args[4]) or 0) >= tonumber(args[2]) then return { 'stamp' } end
   if redis.call('HLEN', keys[1]) >= tonumber(args[1]) then return { 'busy' } end
   redis.call('HSET', keys[1], args[3], args[5])
   redis.call('HINCRBY', keys[3], args[4], 1)
-  return { 'ok' }
+  if token then redis.call('SET', token, args[3], 'PX', args[6]) end
+  return { 'ok', args[3] }
 end
 
 -- Drops the oldest ones of a hash of reports, down to so many; not the one that has just come, however old it is.

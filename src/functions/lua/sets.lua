@@ -20,25 +20,27 @@ local function hash(member)
   return (h * 2097143 + 11) % 2147483647
 end
 
--- Whether (piece, depth) is a leaf of the tree at `key`: true, or nil and the answer for a caller whose copy of
--- the tree is old.
+-- Whether (piece, depth) is a leaf of the tree at `key`: true and how many members the set has; or nil and the answer for
+-- a caller whose copy of the tree is old.
 local function check_leaf(key, piece, depth)
   local node = 2 ^ depth + piece
   local parent = depth > 0 and 2 ^ (depth - 1) + piece % 2 ^ (depth - 1) or 0
   local bits = redis.pcall('BITFIELD', key, 'GET', 'u8', 0, 'GET', 'u1', HEADER_BITS + node,
-    'GET', 'u1', HEADER_BITS + parent)
+    'GET', 'u1', HEADER_BITS + parent, 'GET', 'u56', 8)
   if bits.err and string.sub(bits.err, 1, 9) ~= 'WRONGTYPE' then return nil, bits end
   if bits.err or bits[1] == 0 then return nil, { 'tree', '' } end
   if bits[1] ~= LOCAL or bits[2] == 1 or (depth > 0 and bits[3] == 0) then
     return nil, { 'tree', redis.call('GET', key) }
   end
-  return true
+  return true, bits[4]
 end
 
--- Whether the set at `key` still is one sorted set (or nothing), as the caller believes.
+-- The same for one that believes that the set at `key` still is one sorted set, or nothing.
 local function check_small(key)
-  if redis.call('TYPE', key).ok == 'string' then return nil, { 'tree', redis.call('GET', key) } end
-  return true
+  local members = redis.pcall('ZCARD', key)
+  if type(members) == 'number' then return true, members end
+  if string.sub(members.err, 1, 9) ~= 'WRONGTYPE' then return nil, members end
+  return nil, { 'tree', redis.call('GET', key) }
 end
 
 local function check_place(key, piece, depth)
@@ -70,23 +72,30 @@ local function plant(key, piece0, state, nonce)
   redis.call('SET', key, state .. struct.pack('>I7', count) .. nonce)
 end
 
+-- Says in an account's record how many follow it, who all lie in one place.
+local function tell_followers(record, total)
+  if not is_there(record) then return end
+  redis.call('HSET', record, 'nr', total)
+  redis.call('HDEL', record, 'nd')
+end
+
 -- set_add: adds members that belong to one piece of a local set.
 -- KEYS  set; unless it is small: the piece; if a split is allowed: the piece (0 of a small set) and its partner;
---       if a guard is asked for: the guard, last
+--       if a guard is asked for: the guard, last; or if the members are an account's followers: its record, last
 -- ARGV  piece (-1: small), depth, most members of a piece, option of ZADD ('' for none), guard's value ('' for
---       none), '1' if a split is allowed, then score, member, ...
+--       none), '1' if a split is allowed, '1' if a record is to tell their number, then score, member, ...
 -- Reply {'ok', pairs done, members new, members in all}
 --       {'full', ...} the same: the piece is full, call again with a split allowed
 --       {'split', ..., tree}: it was full and has been split, call again by the new tree
 --       {'tree', tree}: the caller's copy is old ('' for a small set);  {'guard'}: somebody else is copying now
 local function set_add(keys, args)
   local piece, depth, most = tonumber(args[1]), tonumber(args[2]), tonumber(args[3])
-  local option, guard, may_split = args[4], args[5], args[6] == '1'
+  local option, guard, may_split, counts = args[4], args[5], args[6] == '1', args[7] == '1'
   if guard ~= '' and redis.call('GET', keys[#keys]) ~= guard then return { 'guard' } end
   local key, place = keys[1], keys[piece < 0 and 1 or 2]
   local ok, answer = check_place(key, piece, depth)
   if not ok then return answer end
-  local first, last = 7, #args
+  local first, last = 8, #args
   local card = redis.call('ZCARD', place)
   local new, outcome = 0, 'ok'
   local function zadd(from, to)
@@ -112,7 +121,8 @@ local function set_add(keys, args)
   else
     total = redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, new)[1]
   end
-  local done = (first - 7) / 2
+  if counts then tell_followers(keys[#keys], total) end
+  local done = (first - 8) / 2
   if outcome ~= 'split' then return { outcome, done, new, total } end
   if piece < 0 then
     plant(key, keys[2], 'L', string.rep('\0', 8))
@@ -145,8 +155,9 @@ local function set_split(keys, args)
 end
 
 -- set_remove: removes members of one piece of a local set.
--- KEYS  set; unless it is small: the piece
--- ARGV  piece (-1: small), depth, then for each member: remove only if its score is below this ('' always), member
+-- KEYS  set; unless it is small: the piece; if the members are an account's followers: its record, last
+-- ARGV  piece (-1: small), depth, '1' if a record is to tell their number, then for each member: remove only if its score
+--       is below this ('' always), member
 -- Reply {'ok', members removed, members in all} or {'tree', tree}
 local function set_remove(keys, args)
   local piece, depth = tonumber(args[1]), tonumber(args[2])
@@ -155,7 +166,7 @@ local function set_remove(keys, args)
   if not ok then return answer end
   -- Before anything goes: what is gone cannot be asked for in a slot that moves.
   local card, removed = redis.call('ZCARD', place), 0
-  for i = 3, #args, 2 do
+  for i = 4, #args, 2 do
     if removed == card then break end
     local below = args[i]
     local score = below == '' or redis.call('ZSCORE', place, args[i + 1])
@@ -163,8 +174,10 @@ local function set_remove(keys, args)
       removed = removed + redis.call('ZREM', place, args[i + 1])
     end
   end
-  if piece < 0 then return { 'ok', removed, card - removed } end
-  return { 'ok', removed, redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, 0 - removed)[1] }
+  local total = card - removed
+  if piece >= 0 then total = redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, 0 - removed)[1] end
+  if args[3] == '1' then tell_followers(keys[#keys], total) end
+  return { 'ok', removed, total }
 end
 
 -- set_count: how many members a local set has.

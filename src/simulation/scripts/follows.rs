@@ -3,10 +3,11 @@
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
-use super::{Stage, close};
+use super::{Stage, close, lost_in_a_socket};
 use crate::ids::AccountId;
 use crate::keys::{Place, set_of_account};
 use crate::modes::Way;
+use crate::simulation::ends;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::operations::toggle;
 use crate::simulation::truth::State;
@@ -17,10 +18,9 @@ use crate::{Mode, rules};
 pub(in crate::simulation) fn follow_in_a_socket() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([1, 3]).await;
-        let lost = close(0, At::Lost, "change");
-        let followed = tokio::spawn(toggle(Toggle::Follow, stage.engines[0].clone(), reader, author));
-        super::pause(5).await;
-        world(|w| w.kill(0));
+        let lost =
+            lost_in_a_socket("change", toggle(Toggle::Follow, stage.engines[0].clone(), reader, author))
+                .await;
         stage.unfollow(1, reader, author).await;
         lost.deliver();
         world(|w| {
@@ -28,7 +28,48 @@ pub(in crate::simulation) fn follow_in_a_socket() -> LocalBoxFuture<'static, ()>
                 w.violated("R follows X: its unfollow was acknowledged after that follow");
             }
         });
-        drop(followed);
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H55: a request is taken back, and that lies there. Who asks again finds the request made.
+pub(in crate::simulation) fn taking_back_in_a_socket() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::locked().await;
+        stage.follow(2, reader, author).await;
+        stage.settled().await;
+        let lost =
+            lost_in_a_socket("change", toggle(Toggle::Unfollow, stage.engines[0].clone(), reader, author))
+                .await;
+        stage.follow(1, reader, author).await;
+        lost.deliver();
+        stage.settled().await;
+        if stage.engines[1].follow_requests(author).await.expect("requests") != [reader] {
+            world(|w| w.violated("a request that was acknowledged is gone"));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H55: a request is turned down, and that lies there. It is approved.
+pub(in crate::simulation) fn rejection_in_a_socket() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::locked().await;
+        stage.follow(2, reader, author).await;
+        stage.settled().await;
+        let engine = stage.engines[0].clone();
+        let lost = lost_in_a_socket("change", async move { engine.reject(author, reader).await }).await;
+        world(|w| w.open.insert((Toggle::Follow, reader, author), 1));
+        stage.engines[1].approve(author, reader).await.expect("approved");
+        lost.deliver();
+        stage.settled().await;
+        world(|w| {
+            if !State::of(w, reader).following.contains_key(&author) {
+                w.violated("an approval that was acknowledged has had no effect");
+            }
+        });
         stage.ends_well().await;
     }
     .boxed_local()
@@ -235,6 +276,44 @@ pub(in crate::simulation) fn edge_is_lost_at_the_reader() -> LocalBoxFuture<'sta
     .boxed_local()
 }
 
+/// R's server forgets that R follows X, and what was to be done about that, when the edge is written. It stays; it is counted.
+pub(in crate::simulation) fn edge_outlives_its_follow() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        stage.sync(reader);
+        let edge = close(0, At::After, "set_add");
+        stage.follow(0, reader, author).await;
+        edge.reached().await;
+        stage.fail_over(reader);
+        world(|w| w.kill(0));
+        stage.turns().await;
+        ends::check_followers(&stage.engines[1], "in the end").await;
+    }
+    .boxed_local()
+}
+
+/// An edge and its removal lie in a frozen server's socket. Their repetitions were carried out long ago; now they arrive, the
+/// edge first, and nobody looks at the pair any more.
+pub(in crate::simulation) fn edge_comes_and_goes_late() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        let (edge, removal) = (close(0, At::Copied, "set_add"), close(0, At::Copied, "set_remove"));
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        edge.open();
+        stage.unfollow(0, reader, author).await;
+        stage.settled().await;
+        removal.open();
+        edge.deliver();
+        ends::check_followers(&stage.engines[1], "with an edge that came late").await;
+        removal.deliver();
+        ends::check_followers(&stage.engines[1], "in the end").await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
 /// H14: R follows X; its next read shows what X has posted before.
 pub(in crate::simulation) fn follow_shows_at_once() -> LocalBoxFuture<'static, ()> {
     async {
@@ -400,6 +479,18 @@ pub(in crate::simulation) fn blocked_before_it_joins() -> LocalBoxFuture<'static
 pub(in crate::simulation) fn joined_author_is_pulled() -> LocalBoxFuture<'static, ()> {
     rules::short_cuts(true);
     author_is_pulled()
+}
+
+/// A follow that is made in one call at the author is counted there, and nobody looks at the pair again.
+pub(in crate::simulation) fn joined_follower_is_counted() -> LocalBoxFuture<'static, ()> {
+    async {
+        rules::short_cuts(true);
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        ends::check_followers(&stage.engines[1], "in the end").await;
+    }
+    .boxed_local()
 }
 
 /// R asks, and X says yes: of the request nothing stays with X.

@@ -4,7 +4,8 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::{Stage, close};
-use crate::post::{Draft, Edit, Tag};
+use crate::post::{Draft, Edit, PostRef, Tag, Visibility};
+use crate::simulation::checks::Before;
 use crate::simulation::ends;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::operations::TAGS;
@@ -100,6 +101,34 @@ pub(in crate::simulation) fn hashtag_is_taken_away() -> LocalBoxFuture<'static, 
             }
         }
         lists_are_right(&stage).await;
+    }
+    .boxed_local()
+}
+
+/// A stranger answers a post, for followers only, and names its reader; then an edit takes that away.
+pub(in crate::simulation) fn mention_is_taken_away() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author, stranger]) = Stage::with([1, 3, 2]).await;
+        stage.follow(0, reader, author).await;
+        let post = stage.publish(0, author).await;
+        let said = Draft::text("x").reply_to(PostRef { id: post, author }).mentions([reader]);
+        let said = said.visibility(Visibility::Followers);
+        let answer = stage.engines[0].publish(stranger, &said).await.expect("an answer").id;
+        stage.settled().await;
+        let query = Query::home().limit(3).with_replies(2);
+        for mentions in [vec![reader], Vec::new()] {
+            let shows = !mentions.is_empty();
+            let edit = Edit { mentions: Some(mentions), ..Edit::default() };
+            stage.engines[1].edit(stranger, answer, &edit).await.expect("an edit");
+            let before = Before::now();
+            let page = stage.engines[2].read(reader, &query).await.expect("a page");
+            before.check(reader, &query, &page);
+            let answers: usize = page.posts.iter().map(|post| post.replies.len()).sum();
+            if shows && answers != 1 {
+                world(|w| w.violated(format!("an answer to its reader doesn't show: {page:?}")));
+            }
+        }
+        stage.ends_well().await;
     }
     .boxed_local()
 }

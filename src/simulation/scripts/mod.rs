@@ -9,6 +9,7 @@ pub(super) mod posts;
 pub(super) mod reading;
 pub(super) mod social;
 pub(super) mod spreading;
+pub(super) mod trips;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -229,15 +230,27 @@ fn part_key(reader: AccountId, author: AccountId) -> Vec<u8> {
 }
 
 async fn read(engine: &Engine, reader: AccountId, limit: usize) {
-    let before = Before::now();
-    match engine.read(reader, &Query::home().limit(limit)).await {
-        Ok(page) => before.check(reader, u64::MAX, limit, &page),
+    let (before, query) = (Before::now(), Query::home().limit(limit));
+    match engine.read(reader, &query).await {
+        Ok(page) => before.check(reader, &query, &page),
         Err(e) => world(|w| w.violated(format!("a read fails: {e:?}"))),
     }
 }
 
 fn close(by: usize, at: At, what: &'static str) -> Gate {
     Gate::close(by, at, what, b"")
+}
+
+/// Instance 0 does something, and dies: the first of what it sends for that, `what`, stays in a frozen server's socket.
+async fn lost_in_a_socket<T: Send + 'static>(
+    what: &'static str,
+    doing: impl Future<Output = T> + Send + 'static,
+) -> Gate {
+    let lost = close(0, At::Lost, what);
+    drop(tokio::spawn(doing));
+    pause(5).await;
+    world(|w| w.kill(0));
+    lost
 }
 
 async fn pause(ms: u64) {

@@ -3,7 +3,7 @@
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
-use super::{Stage, close};
+use super::{Stage, close, lost_in_a_socket};
 use crate::engine::Engine;
 use crate::ids::{AccountId, PostId};
 use crate::keys::{Place, set_of_account};
@@ -19,6 +19,10 @@ async fn marks(engine: &Engine, account: AccountId, post: PostRef) -> Marks {
 
 async fn is_liked(engine: &Engine, account: AccountId, post: PostRef) -> bool {
     marks(engine, account, post).await.is_liked
+}
+
+async fn is_reposted(engine: &Engine, account: AccountId, post: PostRef) -> bool {
+    marks(engine, account, post).await.repost.is_some()
 }
 
 async fn like(engine: &Engine, account: AccountId, post: PostId) {
@@ -87,17 +91,81 @@ pub(in crate::simulation) fn unlike_in_a_socket() -> LocalBoxFuture<'static, ()>
         let of = PostRef { id: stage.publish(0, author).await, author };
         like(&stage.engines[0], reader, of.id).await;
         stage.settled().await;
-        let lost = Gate::close(0, At::Lost, "tie_set", b"");
         let engine = stage.engines[0].clone();
-        let unliked = tokio::spawn(async move { Social::new(&engine).unlike(reader, of.id).await });
-        super::pause(5).await;
-        world(|w| w.kill(0));
+        let lost =
+            lost_in_a_socket("tie_set", async move { Social::new(&engine).unlike(reader, of.id).await })
+                .await;
         like(&stage.engines[1], reader, of.id).await;
         lost.deliver();
         if !is_liked(&stage.engines[1], reader, of).await {
             world(|w| w.violated("a like that was acknowledged is gone"));
         }
-        drop(unliked);
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H21 for reposts: the first sending of a repost lies in a frozen server's socket; its second is taken back.
+pub(in crate::simulation) fn repost_in_a_socket() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([0, 1]).await;
+        let of = PostRef { id: stage.publish(0, author).await, author };
+        stage.settled().await;
+        let copy = Gate::close(0, At::Copied, "post_publish", b"");
+        Social::new(&stage.engines[0]).repost(reader, of.id).await.expect("a repost");
+        copy.stop_no_more();
+        let undone = Social::new(&stage.engines[1]).undo_repost(reader, of.id).await.expect("no repost");
+        assert!(undone.is_some());
+        copy.deliver();
+        if is_reposted(&stage.engines[1], reader, of).await {
+            world(|w| w.violated("what was taken back is reposted again"));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H54: a repost lies in a frozen server's socket, and who sent it is dead. There is nothing to take back.
+pub(in crate::simulation) fn lost_repost_in_a_socket() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([0, 1]).await;
+        let of = PostRef { id: stage.publish(0, author).await, author };
+        stage.settled().await;
+        let engine = stage.engines[0].clone();
+        let lost =
+            lost_in_a_socket("post_publish", async move { Social::new(&engine).repost(reader, of.id).await })
+                .await;
+        let undone = Social::new(&stage.engines[1]).undo_repost(reader, of.id).await.expect("no repost");
+        assert_eq!(undone, None);
+        lost.deliver();
+        if is_reposted(&stage.engines[1], reader, of).await {
+            world(|w| w.violated("what was taken back is reposted"));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H54: what takes a repost back lies there. The repost finds itself made.
+pub(in crate::simulation) fn undo_in_a_socket() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([0, 1]).await;
+        let of = PostRef { id: stage.publish(0, author).await, author };
+        Social::new(&stage.engines[0]).repost(reader, of.id).await.expect("a repost");
+        stage.settled().await;
+        let engine = stage.engines[0].clone();
+        let lost =
+            lost_in_a_socket(
+                "post_delete",
+                async move { Social::new(&engine).undo_repost(reader, of.id).await },
+            )
+            .await;
+        let again = Social::new(&stage.engines[1]).repost(reader, of.id).await.expect("a repost");
+        assert!(again.is_repeat);
+        lost.deliver();
+        if !is_reposted(&stage.engines[1], reader, of).await {
+            world(|w| w.violated("a repost that was acknowledged is gone"));
+        }
         stage.ends_well().await;
     }
     .boxed_local()
@@ -146,18 +214,18 @@ pub(in crate::simulation) fn liked_elsewhere() -> LocalBoxFuture<'static, ()> {
     .boxed_local()
 }
 
-/// The same with a repost, which is taken back as well.
+/// The same with a repost, which is deleted as well.
 pub(in crate::simulation) fn reposted_elsewhere() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, reader, of) = remembered().await;
         let social = Social::new(&stage.engines[0]);
-        social.repost(reader, of.id).await.expect("a repost");
-        if marks(&stage.engines[1], reader, of).await.repost.is_none() {
+        let repost = social.repost(reader, of.id).await.expect("a repost").id;
+        if !is_reposted(&stage.engines[1], reader, of).await {
             world(|w| w.violated("a repost that was acknowledged doesn't show"));
         }
-        social.undo_repost(reader, of.id).await.expect("no repost");
-        if marks(&stage.engines[1], reader, of).await.repost.is_some() {
-            world(|w| w.violated("a repost that was taken back shows"));
+        stage.engines[0].delete(reader, repost).await.expect("a deletion");
+        if is_reposted(&stage.engines[1], reader, of).await {
+            world(|w| w.violated("a repost that was deleted shows"));
         }
         stage.ends_well().await;
     }

@@ -34,6 +34,7 @@ fn author(number: u64, state: AccountState) -> Account {
         uncounted_since: None,
         login: None,
         registered_ms: None,
+        profile: None,
         blocks: 0,
         hides: 0,
     }
@@ -99,6 +100,17 @@ fn a_stranger_shows_on_its_own_page_unless_one_of_both_forbids_it() {
     let for_followers = Draft::text("hello").visibility(Visibility::Followers);
     assert_eq!(on_profile(STRANGER, active, &for_followers, false), Err(Because::NotInAudience));
     assert_eq!(on_profile(FOLLOWED, active, &for_followers, false), Ok(()));
+    let to_me = for_followers.clone().mentions([id(READER)]);
+    assert_eq!(on_profile(STRANGER, active, &to_me, false), Ok(()));
+    assert_eq!(on_profile(STRANGER, active, &to_me, true), Err(Because::Restricted));
+    let limited = AccountState::Limited;
+    assert_eq!(on_profile(STRANGER, limited, &to_me, false), Err(Because::AuthorLimited));
+    let direct = Draft::text("psst").visibility(Visibility::Direct).mentions([id(READER)]);
+    assert_eq!(on_profile(STRANGER, active, &direct, false), Ok(()));
+    assert_eq!(on_profile(STRANGER, limited, &direct, false), Err(Because::AuthorLimited));
+    assert_eq!(on_profile(FOLLOWED, limited, &direct, false), Ok(()));
+    let to_others = for_followers.mentions([id(7)]);
+    assert_eq!(on_profile(STRANGER, active, &to_others, false), Err(Because::NotInAudience));
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl Model {
         let is_blocked = self.blocks.contains(&pair) || self.blocks.contains(&(post.author, reader));
         let admits = match post.visibility {
             Visibility::Public | Visibility::Unlisted => true,
-            Visibility::Followers => self.follows.contains(&pair),
+            Visibility::Followers => self.follows.contains(&pair) || post.mentions.contains(&reader),
             Visibility::Direct => post.only_to.contains(&reader),
         };
         reader == post.author || (admits && !is_blocked)

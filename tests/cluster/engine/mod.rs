@@ -14,6 +14,7 @@ mod moderation;
 mod modes;
 mod pages;
 mod people;
+mod profiles;
 mod registration;
 mod shown;
 mod social;

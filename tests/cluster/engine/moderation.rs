@@ -125,6 +125,7 @@ async fn reports_are_listed_newest_first_and_resolved() {
         posts: vec![posts[target]],
         category: ReportCategory::Spam,
         comment: format!("number {reporter}"),
+        token: None,
     };
     let mut ids = Vec::new();
     for n in 2..12 {
@@ -132,17 +133,19 @@ async fn reports_are_listed_newest_first_and_resolved() {
         // Ids of several buckets are ordered by their milliseconds.
         tokio::time::sleep(Duration::from_millis(3)).await;
     }
-    let list = async |query: ReportQuery| engine.reports(&query).await.unwrap();
+    let list = async |query: ReportQuery| engine.reports(&query).await.unwrap().reports;
     let all = list(ReportQuery::default()).await;
     assert_eq!(all.iter().map(|report| report.id).collect::<Vec<_>>(), ids);
     assert_eq!((&all[0].report, all[0].resolved_by), (&report(11, 2), None));
     let mut paged = Vec::new();
     let mut query = ReportQuery { limit: Some(3), ..ReportQuery::default() };
     loop {
-        let page = list(query.clone()).await;
-        let Some(last) = page.last() else { break };
-        query.before = Some(last.id);
-        paged.extend(page.into_iter().map(|report| report.id));
+        let page = engine.reports(&query).await.unwrap();
+        paged.extend(page.reports.into_iter().map(|report| report.id));
+        query.before = page.older;
+        if query.before.is_none() {
+            break;
+        }
     }
     assert_eq!(paged, ids);
     let about = list(ReportQuery { target: Some(people[1]), ..ReportQuery::default() }).await;
@@ -173,6 +176,121 @@ async fn reports_are_listed_newest_first_and_resolved() {
     assert_eq!(engine.report(&report(3, 1)).await.unwrap_err().kind(), ErrorKind::Invalid);
 }
 
+/// An answer got lost, and the report was made again: it stood there twice.
+#[tokio::test]
+async fn a_report_that_is_made_again_with_its_token_is_one_report() {
+    let engine = engine().await;
+    let people = accounts(&engine, 4).await;
+    let post = engine.publish(people[1], &Draft::text("bad")).await.unwrap().id;
+    let of = |reporter: usize, target: usize, token: Option<&str>| NewReport {
+        reporter: people[reporter],
+        target: people[target],
+        posts: Vec::new(),
+        category: ReportCategory::Spam,
+        comment: String::new(),
+        token: token.map(str::to_owned),
+    };
+    let with_post = NewReport { posts: vec![post], ..of(0, 1, Some("form")) };
+    let id = engine.report(&with_post).await.unwrap();
+    assert_eq!(engine.report(&with_post).await.unwrap(), id);
+    // At the same time, here and there.
+    let again = futures::future::join_all((0..8).map(|_| engine.report(&with_post))).await;
+    assert!(again.into_iter().all(|again| again.unwrap() == id));
+    let raced = of(2, 1, Some("race"));
+    let at_once = futures::future::join_all((0..8).map(|_| engine.report(&raced))).await;
+    let ids: std::collections::BTreeSet<_> = at_once.into_iter().map(Result::unwrap).collect();
+    assert_eq!(ids.len(), 1);
+    // Another token, another reporter, another target, no token: another report.
+    let mut all: std::collections::BTreeSet<_> = ids.into_iter().chain([id]).collect();
+    for other in [of(0, 1, Some("other")), of(2, 1, Some("form")), of(0, 2, Some("form")), of(0, 1, None)] {
+        assert!(all.insert(engine.report(&other).await.unwrap()), "{other:?}");
+    }
+    assert!(all.insert(engine.report(&of(0, 1, None)).await.unwrap()));
+    let listed = engine.reports(&ReportQuery::default()).await.unwrap();
+    assert_eq!((listed.reports.len(), listed.older), (all.len(), None));
+
+    // A repeat doesn't depend on what has become of anything since.
+    engine.resolve_report(id, people[3]).await.unwrap();
+    engine.delete(people[1], post).await.unwrap();
+    let suspended = AccountUpdate { state: Some(AccountState::Suspended), ..AccountUpdate::default() };
+    engine.update_account(people[0], &suspended).await.unwrap();
+    engine.delete_account(people[1]).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(engine.report(&with_post).await.unwrap(), id);
+    assert_eq!(engine.report(&of(0, 1, Some("new"))).await.unwrap_err().kind(), ErrorKind::Invalid);
+    let left = engine.reports(&ReportQuery::default()).await.unwrap().reports;
+    assert!(left.len() == all.len() - 1 && left.iter().all(|report| report.id != id), "{left:?}");
+    for token in ["", &"t".repeat(65)] {
+        let error = engine.report(&of(2, 3, Some(token))).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+    }
+}
+
+/// Of an account whose bucket had many newer reports about others no page ever showed one: pages were filtered after they
+/// were cut, and an empty one was the end.
+#[tokio::test]
+async fn a_page_of_reports_is_full_or_says_where_older_ones_are() {
+    let engine = engine().await;
+    let moderator = accounts(&engine, 1).await[0];
+    let keys = engine.store().keys();
+    let (buckets, mut ids) = (keys.buckets(), 5_000_000..);
+    let bucket = buckets.get(3).unwrap();
+    let mut beside = async || {
+        let id = ids.find(|id| buckets.of_account(*id) == bucket).map(|id| AccountId::new(id).unwrap());
+        let new = NewAccount { id, ..NewAccount::default() };
+        engine.create_account(new).await.unwrap();
+        id.unwrap()
+    };
+    let (quiet, loud) = (beside().await, beside().await);
+    let of = |target| NewReport {
+        reporter: moderator,
+        target,
+        posts: Vec::new(),
+        category: ReportCategory::Other,
+        comment: String::new(),
+        token: None,
+    };
+    let mut wanted = Vec::new();
+    for _ in 0..3 {
+        wanted.insert(0, engine.report(&of(quiet)).await.unwrap());
+    }
+    let first = engine.report(&of(loud)).await.unwrap();
+    let key = format!("{}{{{}}}b", keys.prefix(), buckets.tag(bucket));
+    let slot = buckets.slot(bucket);
+    let get = Command::new("HGET").arg(&key).arg(&first.get().to_be_bytes());
+    let stored = engine.store().router().call(Request::read(slot, get)).await.unwrap();
+    let stored = stored.bytes().unwrap();
+    // More than may be open, as many as moderators have opened again.
+    let add_newer = async |from: u64, many: u64| {
+        let add = (from..from + many).fold(Command::new("HSET").arg(&key), |command, n| {
+            // A millisecond apart.
+            command.arg(&(first.get() + (n << 16)).to_be_bytes()).arg(stored)
+        });
+        engine.store().router().call(Request::write(slot, add)).await.unwrap();
+    };
+    add_newer(1, 600).await;
+    let page = async |before, limit| {
+        let query = ReportQuery { target: Some(quiet), before, limit: Some(limit), ..ReportQuery::default() };
+        let list = engine.reports(&query).await.unwrap();
+        (list.reports.iter().map(|report| report.id).collect::<Vec<_>>(), list.older)
+    };
+    let (found, older) = page(None, 2).await;
+    assert_eq!((found.as_slice(), older), (&wanted[..2], Some(wanted[1])));
+    assert_eq!(page(older, 2).await, (wanted[2..].to_vec(), None));
+    assert_eq!(page(None, 3).await, (wanted.clone(), None));
+
+    // So many that no page goes through all of them: it says where to go on.
+    add_newer(601, 2_000).await;
+    let (mut found, mut older) = page(None, 2).await;
+    assert!(found.is_empty() && older.is_some(), "{found:?}, {older:?}");
+    while older.is_some() {
+        let (more, next) = page(older, 2).await;
+        assert!(next < older, "{next:?} is not below {older:?}");
+        (older, found) = (next, [found, more].concat());
+    }
+    assert_eq!(found, wanted);
+}
+
 /// One reporter doesn't fill the list; one report that is resolved makes room for another.
 #[tokio::test]
 async fn open_reports_are_bounded_and_so_are_those_of_one_reporter() {
@@ -186,6 +304,7 @@ async fn open_reports_are_bounded_and_so_are_those_of_one_reporter() {
         posts: Vec::new(),
         category: ReportCategory::Spam,
         comment: String::new(),
+        token: None,
     };
     for _ in 0..REPORTS_OPEN_OF_ONE_MAX {
         open.push(engine.report(&of(people[0])).await.unwrap());
@@ -237,6 +356,7 @@ async fn what_is_so_already_is_written_again() {
         posts: Vec::new(),
         category: ReportCategory::Other,
         comment: String::new(),
+        token: None,
     };
     let report = engine.report(&report).await.unwrap();
     let keys = engine.store().keys();

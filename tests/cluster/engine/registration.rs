@@ -9,9 +9,8 @@ use futures::future::join_all;
 use tideline::FindingKind::*;
 use tideline::cluster::{Command, Reply, Request};
 use tideline::post::Draft;
-use tideline::registration::{
-    Name, ProfileUpdate, Registered, Registration, RegistrationSettings, SignUp, Step,
-};
+use tideline::profile::ProfileUpdate;
+use tideline::registration::{Name, Registered, Registration, RegistrationSettings, SignUp, Step};
 use tideline::{
     AccountId, AccountState, AccountUpdate, Engine, ErrorKind, FsckOptions, FsckReport, NewAccount,
     StoreOptions,
@@ -121,14 +120,12 @@ async fn a_name_is_ones_own_whatever_its_case_and_finds_everything() {
         Name::Login("ada".into()),
     ];
     let found = registration.find(&names).await.unwrap();
-    let ids: Vec<_> = found.iter().map(|person| person.as_ref().map(|person| person.account.id)).collect();
+    let ids: Vec<_> = found.iter().map(|account| account.as_ref().map(|account| account.id)).collect();
     assert_eq!(ids, [Some(id), Some(id), Some(id), None, None, None, Some(id)]);
-    let person = found[0].clone().unwrap();
-    assert_eq!(
-        (person.account.login.as_deref(), person.profile.display_name.as_str()),
-        (Some("Ada"), "Ada L.")
-    );
-    assert!(person.account.registered_ms.unwrap() > 1_600_000_000_000);
+    let hers = found[0].clone().unwrap();
+    assert_eq!(hers.login.as_deref(), Some("Ada"));
+    assert_eq!(hers.profile.unwrap().display_name, "Ada L.");
+    assert!(hers.registered_ms.unwrap() > 1_600_000_000_000);
     assert_eq!(registration.email(id).await.unwrap().as_deref(), Some("ada@example.org"));
 
     for (name, password, is_right) in [
@@ -250,7 +247,7 @@ async fn names_change_and_the_old_ones_are_free_then() {
     registration.set_login(bea, "ada").await.unwrap();
     let found =
         registration.find(&["ada", "bea", "lovelace"].map(|name| Name::Login(name.into()))).await.unwrap();
-    let ids: Vec<_> = found.into_iter().map(|person| person.map(|person| person.account.id)).collect();
+    let ids: Vec<_> = found.into_iter().map(|account| account.map(|account| account.id)).collect();
     assert_eq!(ids, [Some(bea), None, Some(id)]);
     // An account that was made without a name gets one.
     let plain = engine.create_account(NewAccount::default()).await.unwrap();

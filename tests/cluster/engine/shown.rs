@@ -55,7 +55,7 @@ async fn posts_by_their_ids_come_as_on_a_page_in_the_order_asked_each_once() {
         assert_eq!(post.account.as_ref().unwrap().id, post.author);
         assert_eq!(post.post.as_ref().unwrap().header().author, post.author);
     }
-    assert_eq!(page[2].original.as_ref().unwrap().0, first);
+    assert_eq!(page[2].original.as_ref().unwrap().id, first);
     let header = *page[3].post.as_ref().unwrap().header();
     assert_eq!([header.likes, header.reposts, header.replies, header.quotes], [1, 2, 1, 1]);
     // The same as on a timeline.
@@ -78,8 +78,9 @@ async fn posts_by_their_ids_come_as_on_a_page_in_the_order_asked_each_once() {
 
 /// Posts that `me` may not see, each for another reason, and one that never was.
 async fn unseen(engine: &Engine, social: &Social, me: AccountId) -> Vec<(&'static str, PostId)> {
-    let people = accounts(engine, 10).await;
-    let [ada, ben, blocking, blocked, hiding, suspended, limited, buried, passing, gone] = people[..] else {
+    let people = accounts(engine, 11).await;
+    let [ada, ben, blocking, blocked, hiding, suspended, limited, buried, passing, gone, many] = people[..]
+    else {
         unreachable!()
     };
     let followers = say(engine, ada, Draft::text("f").visibility(Visibility::Followers)).await;
@@ -108,6 +109,7 @@ async fn unseen(engine: &Engine, social: &Social, me: AccountId) -> Vec<(&'stati
         ("suspended", suspended),
         ("limited", limited),
         ("buried", buried),
+        ("blocks many", many),
     ] {
         unseen.push((why, say(engine, author, Draft::text(why)).await));
     }
@@ -122,6 +124,10 @@ async fn unseen(engine: &Engine, social: &Social, me: AccountId) -> Vec<(&'stati
     let blocks = unseen[7].1;
     unseen.push(("repost of who blocks", social.repost(passing, blocks).await.unwrap().id));
     engine.block(blocking, me).await.unwrap();
+    // More than one piece holds.
+    for stranger in accounts(engine, 130).await.into_iter().chain([me]) {
+        engine.block(many, stranger).await.unwrap();
+    }
     engine.block(me, blocked).await.unwrap();
     engine.hide_from(hiding, me).await.unwrap();
     set_state(engine, suspended, AccountState::Suspended).await;

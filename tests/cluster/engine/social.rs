@@ -164,6 +164,30 @@ async fn a_repost_is_made_once_is_found_by_its_original_and_stands_for_it() {
     assert_eq!(social.undo_repost(ben, post.id).await.unwrap(), None);
 }
 
+/// Each compares what the others renew: that must not keep them from being made.
+#[tokio::test]
+async fn of_many_reposts_at_once_all_are_made_and_all_are_taken_back() {
+    let engine = engine().await;
+    let social = Social::new(&engine);
+    let [ada, ben] = accounts(&engine, 2).await[..] else { panic!("two were made") };
+    let posts = join_all((0..30).map(|_| text(&engine, ada, "low tide"))).await;
+    let made = join_all(posts.iter().map(|post| social.repost(ben, post.id))).await;
+    let made: Vec<PostId> = made.into_iter().map(|repost| repost.unwrap().id).collect();
+    let marks = social.marks(ben, &posts).await.unwrap();
+    assert!(marks.iter().map(|marks| marks.repost).eq(made.iter().copied().map(Some)));
+    let (own, others) = made.split_at(15);
+    let deleted = own.iter().map(|repost| engine.delete(ben, *repost));
+    let undone = posts[15..].iter().map(|post| social.undo_repost(ben, post.id));
+    let (deleted, undone) = futures::join!(join_all(deleted), join_all(undone));
+    deleted.into_iter().for_each(|deleted| deleted.unwrap());
+    assert!(undone.into_iter().map(Result::unwrap).eq(others.iter().copied().map(Some)));
+    assert_eq!(social.marks(ben, &posts).await.unwrap(), [Marks::default(); 30]);
+    drained(&engine).await;
+    for post in posts {
+        assert_eq!(counts(&engine, post).await, [0; 4]);
+    }
+}
+
 #[tokio::test]
 async fn who_has_reposted_shows_to_whom_the_repost_does() {
     let engine = engine().await;

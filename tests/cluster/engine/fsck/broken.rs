@@ -507,6 +507,13 @@ async fn tokens_end_and_name_posts() {
     let never = (id.get() + (1 << 20)).to_be_bytes();
     raw(&engine, bucket, ('k', &key), "SET", &[&never, b"PX", b"1000000"]).await;
     heals(&engine, &[TokenOfNoPost]).await;
+    // A report's token may name one that is gone: nobody notes which there were.
+    let reporter = accounts(&engine, 1).await[0];
+    let key = [author.to_bytes().as_slice(), &reporter.to_bytes(), b"form-1"].concat();
+    raw(&engine, bucket, ('K', &key), "SET", &[&never, b"PX", b"1000000"]).await;
+    assert!(fsck(&engine, false).await.findings.is_empty());
+    raw(&engine, bucket, ('K', &key), "PERSIST", &[]).await;
+    heals(&engine, &[TokenEndless]).await;
 }
 
 #[tokio::test]

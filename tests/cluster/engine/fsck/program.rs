@@ -11,11 +11,14 @@ async fn its_exit_code_says_clean_or_not_or_that_it_could_not_look() {
     let store = tenant(40);
     let engine = engine_with(store.clone(), small()).await;
     let author = engine.create_account(NewAccount::default()).await.unwrap();
-    let run = |prefix: &str, more: &[&str]| {
+    let program = |prefix: &str, more: &[&str]| {
         let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_tideline"));
         program.args(["fsck", "--prefix", prefix, "--pause", "50"]).args(more);
         program.env("TIDELINE_CLUSTER", shared().join(","));
-        let output = program.output().unwrap();
+        program
+    };
+    let run = |prefix: &str, more: &[&str]| {
+        let output = program(prefix, more).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
     };
@@ -37,4 +40,11 @@ async fn its_exit_code_says_clean_or_not_or_that_it_could_not_look() {
     assert_eq!(json["findings"]["count_wrong"]["repaired"], 1, "{json}");
     let (code, _, errors) = run("nobody-has-this:", &[]);
     assert!(code == 2 && errors.contains("nobody has opened it"), "{code}: {errors}");
+
+    // Nobody reads what it prints, as with `| true`: it panicked.
+    let (reader, nobody) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = program(&store.prefix, &[]).stdout(nobody).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), errors.contains("panicked")), (Some(0), false), "{errors}");
 }

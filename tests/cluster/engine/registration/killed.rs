@@ -243,7 +243,7 @@ async fn names_are_ones_own_also_when_primaries_are_killed() {
         assert_eq!(names.entry(login.clone()).or_insert(*id), id, "{login} twice");
         assert_eq!(registration.id_of(login).await.unwrap(), *id);
         let by_email = registration.find(&[Name::Email(format!("{mine}@example.org"))]).await.unwrap();
-        assert_eq!(by_email[0].as_ref().unwrap().account.id, *id);
+        assert_eq!(by_email[0].as_ref().unwrap().id, *id);
     }
     // Attempts that were ended on the way may have left something; a minute later it goes.
     for left in unconfirmed(&engine).await {

@@ -1,10 +1,12 @@
 //! What an account shows of itself, as it is stored: 8 random bytes that change with each change, then JSON. What a later
-//! release has put in stays.
+//! release has put in stays. Registration writes it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::cluster::Reply;
 use crate::error::{Error, Result};
+#[cfg(feature = "registration")]
 use crate::functions::Mark;
 
 /// Characters of a display name.
@@ -109,7 +111,13 @@ impl Profile {
         Ok(())
     }
 
-    pub(super) fn updated(mut self, update: &ProfileUpdate) -> Self {
+    /// What everybody may see: what isn't known to be for all is not.
+    pub(crate) fn for_all(self) -> Self {
+        Self { own_fields: Vec::new(), later: Map::new(), ..self }
+    }
+
+    #[cfg(feature = "registration")]
+    pub(crate) fn updated(mut self, update: &ProfileUpdate) -> Self {
         let texts = [
             (&mut self.display_name, &update.display_name),
             (&mut self.bio, &update.bio),
@@ -126,17 +134,19 @@ impl Profile {
         self
     }
 
-    pub(super) fn stored(&self, random: &Mark) -> Result<Vec<u8>> {
+    #[cfg(feature = "registration")]
+    pub(crate) fn stored(&self, random: &Mark) -> Result<Vec<u8>> {
         let mut stored = random.to_vec();
         serde_json::to_writer(&mut stored, self).map_err(|e| Error::internal(format!("a profile: {e}")))?;
         Ok(stored)
     }
 
-    /// Reads what [`stored`](Self::stored) wrote, and the random bytes; nothing at all is an empty profile.
-    pub(super) fn parse(stored: &[u8]) -> Result<(Vec<u8>, Self)> {
-        if stored.is_empty() {
+    /// What was stored, and the random bytes; of an account that has never said anything, an empty profile.
+    pub(crate) fn parse(reply: &Reply) -> Result<(Vec<u8>, Self)> {
+        if reply.is_nil() {
             return Ok(Default::default());
         }
+        let stored = reply.bytes()?;
         let (random, json) = stored
             .split_first_chunk::<8>()
             .ok_or_else(|| Error::internal("a profile of less than 8 bytes"))?;
@@ -154,7 +164,7 @@ fn chars(what: &str, text: &str, most: usize) -> Result<()> {
     Err(Error::invalid(format!("{what}: {chars} characters, at most {most}")))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "registration"))]
 mod tests {
     use super::*;
 
@@ -165,14 +175,16 @@ mod tests {
             fields: vec![("site".into(), "https://ada.example".into())],
             ..Profile::default()
         };
-        let (random, read) = Profile::parse(&profile.stored(&[7; 8]).unwrap()).unwrap();
+        let parse = |stored: &[u8]| Profile::parse(&Reply::of_bytes(stored));
+        let (random, read) = parse(&profile.stored(&[7; 8]).unwrap()).unwrap();
         assert_eq!((random, read), (vec![7; 8], profile));
-        let (_, later) = Profile::parse(b"12345678{\"bio\":\"hi\",\"pronouns\":[\"she\"]}").unwrap();
+        let (_, later) = parse(b"12345678{\"bio\":\"hi\",\"pronouns\":[\"she\"]}").unwrap();
+        assert_eq!(later.clone().for_all(), Profile { bio: "hi".into(), ..Profile::default() });
         let update = ProfileUpdate { bio: Some("ho".into()), ..ProfileUpdate::default() };
         let stored = later.updated(&update).stored(b"87654321").unwrap();
         assert_eq!(stored, b"87654321{\"bio\":\"ho\",\"pronouns\":[\"she\"]}");
-        assert_eq!(Profile::parse(b"").unwrap().1, Profile::default());
-        assert!(Profile::parse(b"1234").is_err() && Profile::parse(b"12345678{").is_err());
+        assert_eq!(Profile::parse(&Reply::of_nil()).unwrap().1, Profile::default());
+        assert!(parse(b"1234").is_err() && parse(b"12345678{").is_err());
     }
 
     #[test]

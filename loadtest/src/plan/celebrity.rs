@@ -1,0 +1,100 @@
+//! What one very large account costs, pushed and pulled. Pure.
+
+use serde::Serialize;
+
+use super::forecast::{Asked, Line, US};
+use super::quantity::{bytes, count, time};
+use super::units::Units;
+
+const SECONDS_A_DAY: f64 = 86_400.0;
+
+/// Its costs.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Celebrity {
+    pub(crate) pushed_us_per_post: f64,
+    pub(crate) pushed_seconds_per_post: f64,
+    pub(crate) pushed_us_per_day: f64,
+    pub(crate) pulled_us_per_post: f64,
+    pub(crate) pulled_us_per_day: f64,
+    pub(crate) marks_bytes: f64,
+    pub(crate) promotion_us: f64,
+}
+
+/// Servers and client together.
+fn both(unit: [f64; 2]) -> f64 {
+    unit[0] + unit[1]
+}
+
+/// What the largest account costs on so many primaries.
+pub(super) fn celebrity(asked: &Asked, units: &Units, primaries: f64) -> (Celebrity, Vec<Line>) {
+    let followers = asked.celebrity_followers;
+    let awake = followers * asked.active;
+    let server_us = awake * units.delivery_us[0] + (followers - awake) * units.skipped_us[0];
+    let pushed = both(units.publish_us)
+        + awake * both(units.delivery_us)
+        + (followers - awake) * both(units.skipped_us);
+    let reads = awake * asked.reads_per_second / (asked.users * asked.active).max(1.0) * SECONDS_A_DAY;
+    let looks = (asked.instances / asked.visible_within_s * SECONDS_A_DAY).min(reads);
+    let pulled_day = asked.celebrity_posts_per_day * both(units.publish_pulled_us)
+        + reads * both(units.pull_us)
+        + looks * both(units.look_us);
+    let found = Celebrity {
+        pushed_us_per_post: pushed,
+        pushed_seconds_per_post: server_us / US / (primaries * asked.utilisation),
+        pushed_us_per_day: pushed * asked.celebrity_posts_per_day,
+        pulled_us_per_post: both(units.publish_pulled_us),
+        pulled_us_per_day: pulled_day,
+        marks_bytes: followers * units.mark_bytes,
+        promotion_us: followers * both(units.promote_us),
+    };
+    let followed = count(followers);
+    let lines = vec![
+        Line {
+            name: "celebrity, pushed: a post".to_owned(),
+            value: format!(
+                "{} of CPU, {:.1} s until the last home",
+                time(pushed),
+                found.pushed_seconds_per_post
+            ),
+            formula: format!(
+                "{} publish + {followed} followers: {} awake x {} + {} asleep x {}; in time: the servers' part / ({primaries} primaries x {})",
+                time(both(units.publish_us)),
+                count(awake),
+                time(both(units.delivery_us)),
+                count(followers - awake),
+                time(both(units.skipped_us)),
+                asked.utilisation
+            ),
+        },
+        Line {
+            name: "celebrity, pushed: a day".to_owned(),
+            value: format!("{} of CPU", time(found.pushed_us_per_day)),
+            formula: format!("{} posts a day x {}", asked.celebrity_posts_per_day, time(pushed)),
+        },
+        Line {
+            name: "celebrity, pulled: a day".to_owned(),
+            value: format!("{} of CPU", time(pulled_day)),
+            formula: format!(
+                "{} posts x {} + {} pages of its followers x {} + {} looks ({} instances, one each {} s) x {}",
+                asked.celebrity_posts_per_day,
+                time(both(units.publish_pulled_us)),
+                count(reads),
+                time(both(units.pull_us)),
+                count(looks),
+                asked.instances,
+                asked.visible_within_s,
+                time(both(units.look_us))
+            ),
+        },
+        Line {
+            name: "celebrity, from pushed to pulled".to_owned(),
+            value: format!("{} of CPU, {} of marks", time(found.promotion_us), bytes(found.marks_bytes)),
+            formula: format!(
+                "{followed} followers x {} and {} B",
+                time(both(units.promote_us)),
+                units.mark_bytes
+            ),
+        },
+    ];
+    (found, lines)
+}

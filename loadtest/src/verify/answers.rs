@@ -1,0 +1,209 @@
+//! What an engine is asked when a history is checked: what it lists, counts and shows besides timelines.
+
+use tideline::sharded::{Checkpoint, Order};
+use tideline::{AccountId, AccountList, ListCursor, ListQuery, PostId, PostList, Relationship};
+
+use super::call::{Call, List, People, Switch, Tie};
+use super::perform::{Performer, account, id_of, shown};
+use super::told::{Counts, Page, Relation, Reply, Shown, Stored};
+
+/// Pages of a list: beyond it a walk doesn't end.
+pub(super) const PAGES_MAX: usize = 10_000;
+
+fn people_of(page: AccountList) -> (Vec<u64>, Option<ListCursor>) {
+    (page.accounts.iter().map(|account| account.id.get()).collect(), page.older)
+}
+
+fn posts_of(page: PostList) -> (Vec<Shown>, Option<ListCursor>) {
+    (page.posts.iter().map(shown).collect(), page.older)
+}
+
+/// Posts that are no page of a timeline.
+fn page_of(posts: Vec<Shown>) -> Reply {
+    Reply::Page(Page { posts, ..Page::default() })
+}
+
+fn relation(found: Relationship) -> Relation {
+    Relation {
+        follows: found.is_following,
+        is_followed: found.is_followed,
+        is_requested: found.is_requested,
+        mutes: found.is_muting,
+        blocks: found.is_blocking,
+        is_blocked: found.is_blocked,
+        hides: found.is_hiding,
+    }
+}
+
+impl Performer {
+    /// What is only looked at when a history is checked.
+    pub(super) async fn look(&self, call: Call) -> tideline::Result<Reply> {
+        let engine = &self.engine;
+        Ok(match call {
+            Call::Post { post } => {
+                let found = engine.post(id_of(post)?).await?;
+                Reply::Post(found.map(|post| {
+                    let header = post.header();
+                    Stored {
+                        author: header.author.get(),
+                        text: post.content().text.clone(),
+                        likes: header.likes.into(),
+                        replies: header.replies.into(),
+                        reposts: header.reposts.into(),
+                        quotes: header.quotes.into(),
+                    }
+                }))
+            }
+            Call::IsFollowing { reader, author } => {
+                Reply::Flag(engine.is_following(account(reader)?, account(author)?).await?)
+            }
+            Call::IsMutual { one, other } => {
+                Reply::Flag(engine.is_mutual(account(one)?, account(other)?).await?)
+            }
+            Call::Common { one, other, followers } => {
+                let common = self.common(account(one)?, account(other)?, followers).await?;
+                Reply::Ids(common.into_iter().map(AccountId::get).collect())
+            }
+            Call::Following { .. } | Call::Followers { .. } => Reply::Ids(self.list(call).await?),
+            Call::Counts { account: id } => {
+                let id = account(id)?;
+                let (following, followers) = engine.counts(id).await?;
+                let record = engine.account(id).await?;
+                if record.following != following {
+                    let text =
+                        format!("account {id} follows {following}, its record says {}", record.following);
+                    return Err(tideline::Error::new(tideline::ErrorKind::Internal, text));
+                }
+                let (posts, blocks, hides) = (record.posts, record.blocks, record.hides);
+                let followers_told = record.followers;
+                Reply::Counts(Counts { posts, following, followers, followers_told, blocks, hides })
+            }
+            Call::Requests { account: id } => {
+                let waiting = engine.follow_requests(account(id)?).await?;
+                Reply::Ids(waiting.into_iter().map(AccountId::get).collect())
+            }
+            Call::List { reader, of, limit } => self.listed(account(reader)?, of, limit).await?,
+            Call::Conversation { reader, post } => {
+                let found = self.social.conversation(account(reader)?, id_of(post)?).await?;
+                let posts = found.ancestors.iter().chain([&found.post]).chain(&found.descendants);
+                page_of(posts.map(shown).collect())
+            }
+            Call::ByIds { reader, posts } => {
+                let posts: tideline::Result<Vec<PostId>> = posts.into_iter().map(PostId::from_u64).collect();
+                let found = self.social.posts(account(reader)?, &posts?).await?;
+                page_of(found.iter().map(shown).collect())
+            }
+            Call::Relations { account: id, others } => {
+                let others: tideline::Result<Vec<AccountId>> = others.into_iter().map(account).collect();
+                let found = engine.relationships(account(id)?, &others?).await?;
+                Reply::Relations(found.into_iter().map(|found| found.map(relation)).collect())
+            }
+            other => return self.register(other).await,
+        })
+    }
+
+    async fn common(
+        &self,
+        one: AccountId,
+        other: AccountId,
+        followers: bool,
+    ) -> tideline::Result<Vec<AccountId>> {
+        if !followers {
+            return self.engine.common_following(one, other).await;
+        }
+        let (mut all, mut from) = (Vec::new(), Some(Checkpoint::START));
+        for _ in 0..PAGES_MAX {
+            let Some(checkpoint) = from else { break };
+            let common = self.engine.common_followers(one, other, checkpoint).await?;
+            all.extend(common.members);
+            from = common.next;
+        }
+        Ok(all)
+    }
+
+    /// A list as a reader gets it, page by page.
+    async fn listed(&self, reader: AccountId, of: List, limit: usize) -> tideline::Result<Reply> {
+        let (mut people, mut posts) = (Vec::new(), Vec::new());
+        let mut query = ListQuery::default().limit(limit);
+        for _ in 0..PAGES_MAX {
+            let older = if of.is_of_posts() {
+                let (more, older) = posts_of(self.posts(reader, of, &query).await?);
+                posts.extend(more);
+                older
+            } else {
+                let (more, older) = people_of(self.accounts(reader, of, &query).await?);
+                people.extend(more);
+                older
+            };
+            let Some(older) = older else { break };
+            query = query.older_than(older);
+        }
+        Ok(if of.is_of_posts() { page_of(posts) } else { Reply::Ids(people) })
+    }
+
+    async fn posts(&self, reader: AccountId, of: List, query: &ListQuery) -> tideline::Result<PostList> {
+        match of {
+            List::Quotes(post) => self.social.quotes(reader, id_of(post)?, query).await,
+            List::Tied(Tie::Like) => self.social.likes(reader, query).await,
+            List::Tied(Tie::Bookmark) => self.social.bookmarks(reader, query).await,
+            of => unreachable!("accounts are on {of:?}"),
+        }
+    }
+
+    async fn accounts(
+        &self,
+        reader: AccountId,
+        of: List,
+        query: &ListQuery,
+    ) -> tideline::Result<AccountList> {
+        match of {
+            List::People(of) => self.people(reader, of, query).await,
+            List::Likers(post) => self.social.likers(reader, id_of(post)?, query).await,
+            List::Reposters(post) => self.social.reposters(reader, id_of(post)?, query).await,
+            of => unreachable!("posts are on {of:?}"),
+        }
+    }
+
+    async fn people(
+        &self,
+        reader: AccountId,
+        of: People,
+        query: &ListQuery,
+    ) -> tideline::Result<AccountList> {
+        let social = &self.social;
+        match of {
+            People::Followers(of) => social.followers(reader, account(of)?, query).await,
+            People::Following(of) => social.following(reader, account(of)?, query).await,
+            People::Own(Switch::Mute) => social.mutes(reader, query).await,
+            People::Own(Switch::Block) => social.blocks(reader, query).await,
+            People::Own(Switch::Hide) => social.hides(reader, query).await,
+            People::Requests => social.follow_requests(reader, query).await,
+            People::Requested => social.requested(reader, query).await,
+        }
+    }
+
+    /// Whom an account follows or who follows it, page by page.
+    async fn list(&self, call: Call) -> tideline::Result<Vec<u64>> {
+        let (id, descending, limit, is_following) = match call {
+            Call::Following { account, descending, limit } => (account, descending, limit, true),
+            Call::Followers { account, descending, limit } => (account, descending, limit, false),
+            _ => return Ok(Vec::new()),
+        };
+        let id = account(id)?;
+        let order = if descending { Order::Descending } else { Order::Ascending };
+        let (mut all, mut after) = (Vec::new(), None);
+        for _ in 0..PAGES_MAX {
+            let page = if is_following {
+                self.engine.following(id, after.as_ref(), limit, order).await?
+            } else {
+                self.engine.followers(id, after.as_ref(), limit, order).await?
+            };
+            all.extend(page.entries.iter().map(|(id, _)| id.get()));
+            if page.next.is_none() {
+                break;
+            }
+            after = page.next;
+        }
+        Ok(all)
+    }
+}

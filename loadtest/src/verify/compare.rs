@@ -1,0 +1,201 @@
+//! What is listed and counted, held against the model: nothing is under way, and what couldn't be known is settled.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt as _};
+
+use super::call::{Call, List, Switch, Tie};
+use super::check::Wrong;
+use super::facts::{Tri, Window};
+use super::looks::Look;
+use super::run::{Ended, Run};
+use super::told::{Counts, Reply, Stored};
+use super::world::{Pair, PostFact, PostNo, World, range};
+
+/// Calls at the same time.
+const AT_ONCE: usize = 16;
+
+/// Holds everything that can be asked besides timelines against the model.
+pub(crate) async fn compare(run: &Arc<Run>) {
+    let accounts = run.world().accounts.clone();
+    stream::iter(&accounts).for_each_concurrent(AT_ONCE, |account| compare_account(run, *account)).await;
+    let pairs: Vec<Pair> = accounts.iter().copied().zip(accounts.iter().copied().skip(1)).collect();
+    stream::iter(pairs).for_each_concurrent(AT_ONCE, |pair| compare_pair(run, pair)).await;
+    let posts = run.world().posts.len();
+    stream::iter(0..posts).for_each_concurrent(AT_ONCE, |no| compare_post(run, no)).await;
+}
+
+/// What must be counted and listed of an account.
+struct Wanted {
+    counts: Counts,
+    /// Blocks and hides that nobody can be sure of: whom they were of is gone.
+    unsure: (u64, u64),
+    following: BTreeSet<u64>,
+    followers: BTreeSet<u64>,
+    /// Whether the record tells how many follow it.
+    is_summed: bool,
+    /// Who certainly waits for an answer, and who certainly doesn't.
+    waiting: [BTreeSet<u64>; 2],
+}
+
+impl Wanted {
+    fn of(world: &World, account: u64, now: Window) -> Self {
+        let is_following = |a, b| world.is_following(a, b, now) == Tri::Yes;
+        let all = || world.accounts.iter().copied();
+        let following: BTreeSet<u64> = all().filter(|other| is_following(account, *other)).collect();
+        let followers: BTreeSet<u64> = all().filter(|other| is_following(*other, account)).collect();
+        let count = |what, sure| {
+            let is_on = |other: &u64| world.is_on(what, account, *other, now) == sure;
+            // Those that are deleted stay in one's lists.
+            u64::try_from(world.states.keys().filter(|other| is_on(other)).count()).unwrap_or(u64::MAX)
+        };
+        let own = world.by_id.values().filter_map(|no| world.post(*no)).filter(|p| p.author == account);
+        let posts = own.filter(|post| post.exists(now) == Tri::Yes).count();
+        let size = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        let counts = Counts {
+            posts: size(posts),
+            following: size(following.len()),
+            followers: size(followers.len()),
+            followers_told: size(followers.len()),
+            blocks: count(Switch::Block, Tri::Yes),
+            hides: count(Switch::Hide, Tri::Yes),
+        };
+        let waiting = [Tri::Yes, Tri::No]
+            .map(|sure| all().filter(|other| world.waits((*other, account)) == sure).collect());
+        let unsure = (count(Switch::Block, Tri::Maybe), count(Switch::Hide, Tri::Maybe));
+        let is_summed = world.summed.contains(&account);
+        Self { counts, unsure, following, followers, is_summed, waiting }
+    }
+}
+
+impl Wanted {
+    fn admits(&self, counts: Counts) -> bool {
+        let besides = |counted: u64, sure: u64| counted.wrapping_sub(sure);
+        let followers_told = if self.is_summed { counts.followers_told } else { self.counts.followers_told };
+        let (blocks, hides) = (self.counts.blocks, self.counts.hides);
+        let sure = Counts { blocks, hides, followers_told, ..counts };
+        sure == self.counts
+            && besides(counts.blocks, self.counts.blocks) <= self.unsure.0
+            && besides(counts.hides, self.counts.hides) <= self.unsure.1
+    }
+}
+
+async fn compare_account(run: &Arc<Run>, account: u64) {
+    let wanted = {
+        let world = run.world();
+        let now = run.now();
+        Wanted::of(&world, account, Window { from: now, to: now })
+    };
+    let number = usize::try_from(account).unwrap_or(0);
+    match run.call(number, Call::Counts { account }).await {
+        Ended::Done(Reply::Counts(counts)) if wanted.admits(counts) => {}
+        other => {
+            let text = format!("counts of {account} are {other:?}, they must be {:?}", wanted.counts);
+            run.wrong(Wrong::Miscounted, account, None, text);
+        }
+    }
+    for (limit, descending) in [(7, false), (40, true)] {
+        let following = Call::Following { account, descending, limit };
+        compare_list(run, account, following, &wanted.following).await;
+        let followers = Call::Followers { account, descending, limit };
+        compare_list(run, account, followers, &wanted.followers).await;
+    }
+    for what in [Tie::Like, Tie::Bookmark] {
+        Look { run, reader: account }.list(List::Tied(what), 1 + number % 7).await;
+    }
+    let Ended::Done(Reply::Ids(waiting)) = run.call(number, Call::Requests { account }).await else {
+        return;
+    };
+    let waiting: BTreeSet<u64> = waiting.into_iter().collect();
+    let [certainly, never] = &wanted.waiting;
+    for other in certainly.difference(&waiting) {
+        let text = format!("the request of {other} to follow {account} is not listed");
+        run.wrong_between(Wrong::Lost, (*other, account), text);
+    }
+    for other in waiting.intersection(never) {
+        let text = format!("{other} is listed as waiting for {account}, and isn't");
+        run.wrong_between(Wrong::Miscounted, (*other, account), text);
+    }
+}
+
+async fn compare_list(run: &Arc<Run>, account: u64, call: Call, wanted: &BTreeSet<u64>) {
+    let number = usize::try_from(account).unwrap_or(0);
+    let Ended::Done(Reply::Ids(listed)) = run.call(number, call.clone()).await else { return };
+    let set: BTreeSet<u64> = listed.iter().copied().collect();
+    if set.len() != listed.len() {
+        run.wrong(Wrong::Doubled, account, None, format!("{call:?} lists accounts twice: {listed:?}"));
+    }
+    for other in wanted.difference(&set) {
+        run.wrong_between(Wrong::Lost, (account, *other), format!("{call:?} lacks {other}"));
+    }
+    for other in set.difference(wanted) {
+        run.wrong_between(Wrong::Miscounted, (account, *other), format!("{call:?} has {other} besides"));
+    }
+}
+
+/// What two accounts have in common.
+async fn compare_pair(run: &Arc<Run>, (one, other): Pair) {
+    let (following, followers, is_mutual) = {
+        let world = run.world();
+        let now = run.now();
+        let follows = |a, b| world.is_following(a, b, Window { from: now, to: now }) == Tri::Yes;
+        let all = || world.accounts.iter().copied();
+        let following: BTreeSet<u64> = all().filter(|x| follows(one, *x) && follows(other, *x)).collect();
+        let followers: BTreeSet<u64> = all().filter(|x| follows(*x, one) && follows(*x, other)).collect();
+        (following, followers, follows(one, other) && follows(other, one))
+    };
+    compare_list(run, one, Call::Common { one, other, followers: false }, &following).await;
+    compare_list(run, one, Call::Common { one, other, followers: true }, &followers).await;
+    if let Ended::Done(Reply::Flag(flag)) = run.call(0, Call::IsMutual { one, other }).await
+        && flag != is_mutual
+    {
+        run.wrong_between(
+            Wrong::Miscounted,
+            (one, other),
+            format!("{one} and {other} follow each other: {flag}"),
+        );
+    }
+}
+
+/// What must be counted of a post: likes, replies, reposts, quotes.
+fn counted(world: &World, no: PostNo, now: Window) -> [RangeInclusive<u64>; 4] {
+    let likes = world.accounts.iter().map(|account| world.is_tied(Tie::Like, *account, no, now));
+    let of = |refers: fn(&PostFact) -> Option<PostNo>| {
+        let all = world.posts.iter().flatten().filter(move |post| refers(post) == Some(no) && post.start > 0);
+        range(all.map(|post| post.exists(now)))
+    };
+    [
+        range(likes),
+        of(|post| post.parent),
+        of(|post| post.original.filter(|_| !post.has_text)),
+        of(|post| post.original.filter(|_| post.has_text)),
+    ]
+}
+
+async fn compare_post(run: &Arc<Run>, no: PostNo) {
+    let Some((id, author)) = run.world().reference(no) else { return };
+    let Ended::Done(Reply::Post(found)) = run.call(no, Call::Post { post: id }).await else { return };
+    let (wanted, counted) = {
+        let world = run.world();
+        let now = run.now();
+        let now = Window { from: now, to: now };
+        let post = world.post(no).filter(|post| post.exists(now) == Tri::Yes);
+        (post.map(|post| (author, post.texts(now).concat())), counted(&world, no, now))
+    };
+    let said = found.as_ref().map(|found| (found.author, found.text.clone()));
+    // A deletion that is undone is lost too.
+    if said != wanted {
+        run.wrong(Wrong::Lost, author, Some(no), format!("post {id} is {said:?}, it must be {wanted:?}"));
+        return;
+    }
+    let Some(Stored { likes, replies, reposts, quotes, .. }) = found else { return };
+    let told = [("likes", likes), ("replies", replies), ("reposts", reposts), ("quotes", quotes)];
+    for ((what, count), wanted) in told.into_iter().zip(counted) {
+        if !wanted.contains(&count) {
+            let text = format!("post {id} counts {count} {what}, there are {wanted:?}");
+            run.wrong(Wrong::Miscounted, author, Some(no), text);
+        }
+    }
+}

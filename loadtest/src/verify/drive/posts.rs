@@ -1,0 +1,341 @@
+//! Posts: published, again with the same token, edited, deleted, hidden, liked and bookmarked.
+
+use super::Client;
+use crate::verify::call::{Call, PostSpec, Reach, Tie};
+use crate::verify::check::Wrong;
+use crate::verify::facts::{Change, Fact, OPEN, Time, Tri, Window};
+use crate::verify::rules::View;
+use crate::verify::run::Ended;
+use crate::verify::steps::PostPlan;
+use crate::verify::told::Reply;
+use crate::verify::world::{PostFact, PostNo, Said, World};
+
+impl Client<'_> {
+    pub(super) async fn publish(&self, plan: PostPlan) {
+        let run = self.run;
+        let (named, mut references) = ([plan.original, plan.parent], [None, None]);
+        for (reference, no) in references.iter_mut().zip(named) {
+            if let Some(no) = no {
+                *reference = run.reference(no, |world| world.post(no).is_some_and(|p| p.is_unsure)).await;
+                if reference.is_none() {
+                    run.count("publish", |counts| counts.skipped += 1);
+                    self.never(plan.no);
+                    return;
+                }
+            }
+        }
+        // Others may still be creating them: who isn't there is on no list.
+        for mentioned in &plan.mentions {
+            run.known(*mentioned).await;
+        }
+        let (no, start) = (plan.no, run.now());
+        let post = {
+            let mut world = run.world();
+            let meant = |no: Option<PostNo>| no.map(|no| world.subject(no));
+            let (original, parent) = (meant(plan.original), meant(plan.parent));
+            let fact = PostFact { original, parent, ..fact_of(self.actor, plan, start) };
+            let post = spec_of(no, &fact, references);
+            world.posts[no] = Some(fact);
+            post
+        };
+        let ended = run.call(self.instance, Call::Publish { author: self.actor, post }).await;
+        let window = Window { from: start, to: run.now() };
+        match ended {
+            Ended::Done(Reply::Published { id, .. }) => {
+                let (is_new, wrong) = {
+                    let mut world = run.world();
+                    let known = world.by_id.get(&id).copied();
+                    let wrong = wrongly_answered(&world, (no, known), window);
+                    if known.is_none() {
+                        world.published(no, id, window.to);
+                    }
+                    (known.is_none(), wrong)
+                };
+                if let Some(why) = wrong {
+                    run.wrong(
+                        Wrong::Doubled,
+                        self.actor,
+                        Some(no),
+                        format!("it was answered as {id}: {why}"),
+                    );
+                }
+                // It has reposted that already: once is enough.
+                if is_new { self.await_delivery(no, id) } else { self.never(no) }
+            }
+            Ended::Refused { kind, message, is_unsure } => {
+                if !self.may_not_publish(named, &kind, window) {
+                    let text = format!("it was refused: {kind}: {message}");
+                    run.wrong(Wrong::Stuck, self.actor, Some(no), text);
+                }
+                if is_unsure { self.unsure(no) } else { self.never(no) }
+            }
+            _ => self.unsure(no),
+        }
+        run.tell_published();
+    }
+
+    /// What a post passes on or answers isn't there for its author, or must not be passed on; or its author is suspended.
+    fn may_not_publish(&self, [original, parent]: [Option<PostNo>; 2], kind: &str, window: Window) -> bool {
+        // Takes the world itself.
+        if kind == "Invalid" && self.is_suspended() {
+            return true;
+        }
+        let world = self.run.world();
+        let view = View::new(&world, self.actor, window);
+        let is_hidden = |no: PostNo| world.post(no).is_none_or(|post| view.may_meet(post) != Tri::Yes);
+        let is_for_few = |no: PostNo| world.post(world.subject(no)).is_none_or(|post| !post.is_for_all());
+        match kind {
+            "NotFound" => [original, parent].into_iter().flatten().any(is_hidden),
+            "Invalid" => original.is_some_and(is_for_few),
+            _ => false,
+        }
+    }
+
+    /// A post that was refused, or answered with another one, or whose original was refused: there is none.
+    fn never(&self, no: PostNo) {
+        let nothing = fact_of(self.actor, PostPlan::new(no, Reach::Public), 0);
+        self.run.world().posts[no] = Some(PostFact { is_unsure: true, ..nothing });
+        self.run.tell_published();
+    }
+
+    /// A post that was refused in the end, or got stuck: nobody needs to wait for it.
+    fn unsure(&self, no: PostNo) {
+        if let Some(post) = self.run.world().post_mut(no) {
+            post.is_unsure = true;
+        }
+        self.run.tell_published();
+    }
+
+    /// Notes when the delivery is done, if the instance that began it lives so long.
+    fn await_delivery(&self, no: PostNo, id: u64) {
+        let (run, instance) = (self.run.clone(), self.run.pool.instance(self.instance));
+        tokio::spawn(async move {
+            if let Some(Reply::Done) = instance.call(Call::Delivered { post: id }).await {
+                let now = run.now();
+                if let Some(post) = run.world().post_mut(no) {
+                    post.delivered = post.delivered.min(now);
+                }
+            }
+        });
+    }
+
+    /// Publishing again with the same token gives the same post, also if it was edited or deleted meanwhile.
+    pub(super) async fn republish(&self, no: PostNo) {
+        let Some((id, _)) = self.own(no).await else { return };
+        let post = {
+            let world = self.run.world();
+            let Some(post) = world.post(no) else { return };
+            spec_of(no, post, [post.original, post.parent].map(|named| world.reference(named?)))
+        };
+        let call = Call::Publish { author: self.actor, post };
+        match self.run.call(self.instance, call).await {
+            Ended::Done(Reply::Published { id: again, is_repeat: true }) if again == id => {}
+            Ended::Done(reply) => {
+                let text = format!("published again with the same token: {reply:?}, it was {id}");
+                self.run.wrong(Wrong::Doubled, self.actor, Some(no), text);
+            }
+            Ended::Refused { kind, message, .. } => {
+                let text = format!("published again with the same token: refused: {kind}: {message}");
+                self.run.wrong(Wrong::Lost, self.actor, Some(no), text);
+            }
+            Ended::Stuck => {}
+        }
+    }
+
+    /// A post of the actor's own, which is the last of its steps or was refused.
+    async fn own(&self, no: PostNo) -> Option<(u64, u64)> {
+        self.run.reference(no, |world| world.post(no).is_some_and(|post| post.is_unsure)).await
+    }
+
+    pub(super) async fn edit(&self, no: PostNo, tags: Vec<u8>) {
+        let Some((id, _)) = self.own(no).await else { return };
+        let (number, has_text) = {
+            let world = self.run.world();
+            world.post(no).map_or((0, false), |post| (post.edits.len() + 1, post.has_text))
+        };
+        if !has_text {
+            return;
+        }
+        let text = text_of(no, number);
+        let said: Said = (text, tags);
+        if let Some(post) = self.run.world().post_mut(no) {
+            post.listed = OPEN;
+        }
+        let call = Call::Edit { author: self.actor, post: id, text: said.0.clone(), tags: said.1.clone() };
+        if let Some((start, end)) = self.write(call).await
+            && let Some(post) = self.run.world().post_mut(no)
+        {
+            post.edits.push(Change { start, end, value: said });
+        }
+    }
+
+    /// A moderator hides a post, or shows it again.
+    pub(super) async fn hide(&self, no: PostNo, on: bool) {
+        let Some((id, _)) = self.own(no).await else { return };
+        if let Some((start, end)) = self.write(Call::Hide { post: id, on }).await
+            && let Some(post) = self.run.world().post_mut(no)
+        {
+            post.hidden.change(start, end, on);
+        }
+    }
+
+    /// Takes a repost back, by what was reposted.
+    pub(super) async fn unrepost(&self, no: PostNo) {
+        let Some((id, _)) = self.own(no).await else { return };
+        let start = self.run.now();
+        let call = Call::Unrepost { account: self.actor, post: id };
+        // Whatever this very call tells, it is gone: an earlier sending may have taken it away.
+        if let Ended::Done(_) = self.run.call(self.instance, call).await
+            && let Some(post) = self.run.world().post_mut(no)
+        {
+            post.deleted.get_or_insert(Change { start, end: self.run.now(), value: () });
+        }
+    }
+
+    pub(super) async fn tie(&self, what: Tie, no: PostNo, on: bool) {
+        let run = self.run;
+        let Some((id, _)) = run.reference(no, |world| world.post(no).is_some_and(|p| p.is_unsure)).await
+        else {
+            return;
+        };
+        let subject = run.world().subject(no);
+        let start = run.now();
+        let call = Call::Tie { account: self.actor, post: id, what, on };
+        match run.call(self.instance, call.clone()).await {
+            Ended::Done(_) => {
+                let mut world = run.world();
+                let end = run.now();
+                let named =
+                    world.post(no).map_or(Tri::No, |post| post.exists(Window { from: start, to: end }));
+                let fact = world.tie_fact(what, self.actor, subject);
+                match no == subject || named == Tri::Yes {
+                    true => fact.change(start, end, on),
+                    // Of a repost that is gone nobody knows what it stood for.
+                    false => fact.influence(on, start, OPEN),
+                }
+            }
+            // It is gone, or not for the actor. A try before that may have been carried out.
+            Ended::Refused { kind, is_unsure, .. } if kind == "NotFound" => {
+                if is_unsure {
+                    run.world().tie_fact(what, self.actor, subject).influence(on, start, OPEN);
+                }
+            }
+            Ended::Refused { kind, .. } if kind == "Invalid" && on && self.is_suspended() => {}
+            Ended::Refused { kind, message, .. } => {
+                let text = format!("{call:?} was refused: {kind}: {message}");
+                run.wrong(Wrong::Stuck, self.actor, Some(no), text);
+            }
+            Ended::Stuck => {}
+        }
+    }
+
+    pub(super) async fn delete(&self, no: PostNo) {
+        let Some((id, _)) = self.own(no).await else { return };
+        let call = Call::Delete { author: self.actor, post: id };
+        if let Some((start, end)) = self.write(call).await
+            && let Some(post) = self.run.world().post_mut(no)
+        {
+            post.deleted = Some(Change { start, end, value: () });
+        }
+    }
+}
+
+/// What a post says after so many edits.
+fn text_of(no: PostNo, edits: usize) -> String {
+    format!("post {no}, edit {edits}")
+}
+
+/// A post that is about to be published.
+fn fact_of(author: u64, plan: PostPlan, start: Time) -> PostFact {
+    let text = if plan.has_text { text_of(plan.no, 0) } else { String::new() };
+    PostFact {
+        author,
+        reach: plan.reach,
+        only_to: plan.only_to,
+        not_to: plan.not_to,
+        original: plan.original,
+        has_text: plan.has_text,
+        parent: plan.parent,
+        mentions: plan.mentions,
+        start,
+        acknowledged: OPEN,
+        delivered: OPEN,
+        listed: OPEN,
+        id: None,
+        deleted: None,
+        hidden: Fact::new(false),
+        edits: Vec::new(),
+        said: (text, plan.tags),
+        is_unsure: false,
+    }
+}
+
+/// What is sent to publish a post, whose original and parent have these ids and authors.
+fn spec_of(no: PostNo, post: &PostFact, [original, parent]: [Option<(u64, u64)>; 2]) -> PostSpec {
+    PostSpec {
+        text: post.said.0.clone(),
+        reach: post.reach,
+        only_to: post.only_to.clone(),
+        not_to: post.not_to.clone(),
+        original,
+        parent,
+        mentions: post.mentions.clone(),
+        tags: post.said.1.clone(),
+        token: format!("token-{no}"),
+    }
+}
+
+/// Why a post can't have been answered as one that is known, or as a new one. Only who has reposted a post already gets
+/// its repost again, and nothing else. (Whether the engine calls a post a repeat tells nothing: it sends things again itself.)
+fn wrongly_answered(
+    world: &World,
+    (no, known): (PostNo, Option<PostNo>),
+    window: Window,
+) -> Option<&'static str> {
+    let post = world.post(no)?;
+    let is_same = |other: &PostFact| {
+        let is_pair = post.is_plain_repost() && other.is_plain_repost();
+        is_pair && (other.author, other.original) == (post.author, post.original)
+    };
+    let Some(known) = known else {
+        let mut others = world.posts.iter().flatten().filter(|other| is_same(other));
+        let is_second = others.any(|other| other.exists(window) == Tri::Yes);
+        return is_second.then_some("it was reposted before");
+    };
+    let may_be = |other: &PostFact| is_same(other) && other.exists(window) != Tri::No;
+    (!world.post(known).is_some_and(may_be)).then_some("that is another post")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Account 1 has published 0, reposted 9 as 1 (which is gone from 30 on) and as 2, and begun to do so again, as 3.
+    fn world() -> World {
+        let repost = |no| PostPlan { original: Some(9), has_text: false, ..PostPlan::new(no, Reach::Public) };
+        let plans = [PostPlan::new(0, Reach::Public), repost(1), repost(2), repost(3)];
+        let mut posts: Vec<PostFact> = plans.into_iter().map(|plan| fact_of(1, plan, 10)).collect();
+        posts[0].acknowledged = 20;
+        posts[1].acknowledged = 20;
+        posts[1].deleted = Some(Change { start: 25, end: 30, value: () });
+        posts[2].start = 50;
+        posts[2].acknowledged = 60;
+        World { posts: posts.into_iter().map(Some).collect(), ..World::default() }
+    }
+
+    fn is_right(no: PostNo, known: Option<PostNo>, (from, to): (Time, Time)) -> bool {
+        wrongly_answered(&world(), (no, known), Window { from, to }).is_none()
+    }
+
+    #[test]
+    fn only_who_has_reposted_a_post_gets_its_repost_again() {
+        assert!(
+            is_right(0, None, (10, 20)) && !is_right(0, Some(1), (10, 20)) && !is_right(3, Some(0), (70, 80))
+        );
+        // While it is there, or may be; and no other one then.
+        assert!(is_right(3, Some(1), (21, 24)) && !is_right(3, None, (21, 24)));
+        assert!(is_right(3, Some(1), (21, 28)) && is_right(3, None, (21, 28)));
+        assert!(!is_right(3, Some(1), (31, 40)) && is_right(3, None, (31, 40)));
+        assert!(is_right(3, Some(2), (70, 80)) && !is_right(3, None, (70, 80)));
+    }
+}

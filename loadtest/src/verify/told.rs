@@ -1,0 +1,119 @@
+//! What an instance answers: plain data, as what it is asked.
+
+use serde::{Deserialize, Serialize};
+
+use super::call::ReportSpec;
+
+/// What a reader has done with a post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ties {
+    pub(crate) likes: bool,
+    pub(crate) has_bookmarked: bool,
+    pub(crate) has_reposted: bool,
+}
+
+/// A post on a page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shown {
+    pub(crate) id: u64,
+    pub(crate) author: u64,
+    /// On a hydrated page: what it says, and what it says that it passes on.
+    pub(crate) text: Option<String>,
+    pub(crate) passes_on: Option<u64>,
+    /// The account that came along as its author, and how many are said to follow that.
+    pub(crate) account: Option<(u64, u64)>,
+    /// What it passes on, and by whom that is, if it came along.
+    pub(crate) original: Option<(u64, u64)>,
+    /// On a hydrated page.
+    pub(crate) ties: Option<Ties>,
+    /// On a page with what is around.
+    pub(crate) likers: Vec<u64>,
+    pub(crate) replies: Vec<Shown>,
+}
+
+/// A page as it came.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Page {
+    pub(crate) posts: Vec<Shown>,
+    pub(crate) next: Option<u64>,
+    pub(crate) newer: Option<u64>,
+}
+
+/// How an account stands to another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Relation {
+    pub(crate) follows: bool,
+    pub(crate) is_followed: bool,
+    pub(crate) is_requested: bool,
+    pub(crate) mutes: bool,
+    pub(crate) blocks: bool,
+    pub(crate) is_blocked: bool,
+    pub(crate) hides: bool,
+}
+
+/// A post as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stored {
+    pub(crate) author: u64,
+    pub(crate) text: String,
+    pub(crate) likes: u64,
+    pub(crate) replies: u64,
+    pub(crate) reposts: u64,
+    pub(crate) quotes: u64,
+}
+
+/// What an account's record and its sets count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    pub(crate) posts: u64,
+    pub(crate) following: u64,
+    pub(crate) followers: u64,
+    /// How many follow it as the record says.
+    pub(crate) followers_told: u64,
+    pub(crate) blocks: u64,
+    pub(crate) hides: u64,
+}
+
+/// An account with its names. Its address only where an account is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Card {
+    pub(crate) id: u64,
+    pub(crate) login: Option<String>,
+    pub(crate) email: Option<String>,
+}
+
+/// A report on a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Listed {
+    pub(crate) id: u64,
+    pub(crate) report: ReportSpec,
+}
+
+/// What an instance answers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    Done,
+    Flag(bool),
+    Published {
+        id: u64,
+        is_repeat: bool,
+    },
+    Page(Page),
+    /// What there is of a post.
+    Post(Option<Stored>),
+    Ids(Vec<u64>),
+    Relations(Vec<Option<Relation>>),
+    Counts(Counts),
+    Registered {
+        id: u64,
+        is_repeat: bool,
+    },
+    Cards(Vec<Option<Card>>),
+    Reported(u64),
+    Reports(Vec<Listed>),
+    Failed {
+        kind: String,
+        message: String,
+        may_retry: bool,
+    },
+}

@@ -1,0 +1,221 @@
+//! A page of a home: the home and the reader's stamps in one trip with the outboxes that are pulled; all of the home, or all
+//! outboxes, only where these don't do.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::home::{self, HomeStatus, Proof};
+use super::merge::Direction;
+use super::outbox::Newest;
+use super::pulls::Pulls;
+use super::read::{ROUNDS_MAX, Reading, Try, filled};
+use super::sources::Source;
+use super::state::{Current, ReaderState, Stamps, load_state, read_stamps, stamps_request};
+use crate::account::Mode;
+use crate::cluster::{Answer, Batch, Command, Request};
+use crate::error::{Error, Result};
+use crate::ids::AccountId;
+use crate::meters;
+use crate::rules;
+
+/// A page that goes on from another one reads so many times more of the home at once.
+const WINDOW_LATER: usize = 4;
+
+/// What the first trip of a home page brought.
+struct FirstTrip {
+    stamps: Stamps,
+    records: Vec<home::Record>,
+    newest: Vec<(AccountId, Arc<Newest>)>,
+}
+
+impl Reading<'_> {
+    fn is_newest(&self) -> bool {
+        self.direction == Direction::Down && self.from == u64::MAX
+    }
+
+    pub(super) async fn home(&mut self) -> Result<Try> {
+        let known = self.context.caches.states.get(&self.reader);
+        let whole = self.direction == Direction::Up;
+        let Some(trip) = self.first_trip(known.as_deref(), whole).await? else { return Ok(Try::Again) };
+        let known =
+            if rules::holds("known_first") { known } else { self.context.caches.states.get(&self.reader) };
+        let is_same =
+            |state: &Arc<ReaderState>| state.is_of(&trip.stamps) || !rules::holds("stamps_compared");
+        let state = match known {
+            Some(state) if is_same(&state) => state,
+            known => {
+                let state = load_state(self.context, self.reader, known.as_deref()).await?;
+                self.context.caches.states.insert(self.reader, state);
+                return Ok(Try::Again);
+            }
+        };
+        if self.may_fill && home::window(&trip.records).proof == Proof::NotWhole {
+            self.note_read(&trip.stamps);
+            return Ok(Try::Homeless);
+        }
+        self.current = Some(Current { stamps: trip.stamps.clone(), state: state.clone() });
+        if self.judged.is_none() {
+            self.context.traffic.read(state.to_pull());
+        }
+        self.note_read(&trip.stamps);
+        meters::pulls(trip.newest.len());
+        self.feed_first(&trip, &state, whole);
+        let mut deepest = self.sources.home_kind();
+        for _ in 0..ROUNDS_MAX {
+            self.show(&state).await?;
+            if self.is_done() {
+                break;
+            }
+            match self.sources.wanting_home() {
+                Some((number, Source::Window)) => {
+                    deepest = "whole";
+                    // A second look at the home needs the stamps again, before it.
+                    let Some(records) = self.whole_home(&trip.stamps).await? else { return Ok(Try::Again) };
+                    self.sources.set_kind(number, Source::Home);
+                    if let HomeStatus::Whole { floor } = home::status(&records) {
+                        let posts = home::window(&records).posts;
+                        let posts = posts.into_iter().filter(|e| is_wanted(&state, self.reader, e.author));
+                        self.sources.merge.feed(number, posts, floor.saturating_add(1));
+                    } else {
+                        self.sources.replace_home(number, &state, self.reader);
+                    }
+                }
+                Some((number, _)) => {
+                    deepest = "deep";
+                    self.sources.replace_home(number, &state, self.reader);
+                }
+                None => {}
+            }
+            self.sources.ask(self.context, self.missing()).await?;
+        }
+        // What the last round brought; without it a page that found nothing might not move its cursor.
+        self.show(&state).await?;
+        meters::read(deepest);
+        meters::merge_width(self.sources.len());
+        Ok(Try::Page(self.page()))
+    }
+
+    /// Stamps first, then the home, on one connection; and beside it the outboxes that the reader pulls, as far as is
+    /// known. `None`: the replies came from two lives of a server.
+    async fn first_trip(&self, known: Option<&ReaderState>, whole: bool) -> Result<Option<FirstTrip>> {
+        let context = self.context;
+        let home = context.keys().home(self.reader);
+        let slot = context.slot(self.reader);
+        let later = if self.is_newest() { 1 } else { WINDOW_LATER };
+        let window = (self.limit + context.settings.home_margin as usize) * later;
+        let from = if whole { 0 } else { -i64::try_from(window).unwrap_or(i64::MAX) };
+        let range = Command::new("LRANGE").arg(&home).arg(from).arg("-1");
+        let mut batch = Batch::new();
+        batch.push_ordered([stamps_request(context, self.reader), Request::read(slot, range)]);
+        let pulled = known.filter(|_| self.is_newest()).into_iter().flat_map(ReaderState::to_pull);
+        let pulls = Pulls::plan(context, pulled, self.limit);
+        pulls.ask(&mut batch);
+        let mut answers = context.run_all(batch).await?.into_iter();
+        let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
+        let (stamps, records): (Answer, Answer) = (next()?, next()?);
+        let stamps = read_stamps(self.reader, stamps)?;
+        if stamps.epoch != records.epoch && rules::holds("one_life") {
+            return Ok(None);
+        }
+        let newest = pulls.read(answers).await?;
+        Ok(Some(FirstTrip { stamps, records: home::parse(records.ok()?)?, newest }))
+    }
+
+    fn feed_first(&mut self, trip: &FirstTrip, state: &Arc<ReaderState>, whole: bool) {
+        for (author, newest) in &trip.newest {
+            self.sources.feed_newest(*author, &newest.part, self.limit + 1);
+            if state.marks_rest() {
+                self.look_at_mark(*author, newest);
+            }
+        }
+        for author in state.to_pull() {
+            self.sources.add_outbox(author, None);
+        }
+        let read = home::window(&trip.records);
+        let posts = read.posts.into_iter().filter(|e| is_wanted(state, self.reader, e.author));
+        let status = home::status(&trip.records);
+        match (read.proof, status) {
+            (Proof::NotWhole, _) => {
+                self.sources.pull_all(None, state, self.reader);
+                self.begin_fill();
+            }
+            // Everything above `from` that belongs here is here.
+            (_, HomeStatus::Whole { floor }) if whole && floor <= self.from => {
+                self.sources.add_home(Source::Home, posts, u64::MAX);
+            }
+            _ if whole => self.sources.pull_all(None, state, self.reader),
+            (Proof::From(bound), _) => {
+                self.sources.add_home(Source::Window, posts, bound.min(self.from));
+            }
+            (Proof::Nothing, _) => {
+                self.sources.add_home(Source::Window, posts, self.from);
+            }
+        }
+    }
+
+    /// All of the home, if the stamps are still the same.
+    async fn whole_home(&self, stamps: &Stamps) -> Result<Option<Vec<home::Record>>> {
+        let context = self.context;
+        let command = Command::new("LRANGE").arg(&context.keys().home(self.reader)).arg("0").arg("-1");
+        let home = Request::read(context.slot(self.reader), command);
+        let mut batch = Batch::new();
+        batch.push_ordered([stamps_request(context, self.reader), home]);
+        let mut answers = context.run_all(batch).await?.into_iter();
+        let (Some(again), Some(home)) = (answers.next(), answers.next()) else {
+            return Err(Error::internal("an answer is missing"));
+        };
+        let again = read_stamps(self.reader, again)?;
+        let is_same = again.epoch == home.epoch && (again.graph, again.marks) == (stamps.graph, stamps.marks);
+        if !is_same && rules::holds("stamps_again") {
+            return Ok(None);
+        }
+        home::parse(home.ok()?).map(Some)
+    }
+
+    /// Notes, once a day, that the reader has read: its home stays.
+    fn note_read(&self, stamps: &Stamps) {
+        let today = self.context.today();
+        if self.judged.is_some() || stamps.day.is_some_and(|day| day >= today) {
+            return;
+        }
+        self.context.traffic.first_read();
+        let (context, reader) = (self.context.clone(), self.reader);
+        tokio::spawn(async move {
+            if let Err(e) = context.router().call(context.read_noted(reader, today)).await {
+                tracing::debug!("a read of account {reader} could not be noted: {e}");
+            }
+        });
+    }
+
+    fn begin_fill(&self) {
+        if self.judged.is_some() || self.is_filling {
+            return;
+        }
+        drop(filled(self.context, self.reader));
+    }
+
+    /// A mark that stands although the author is pushed again, and the home's floor has passed the last post that
+    /// was not pushed: it can go. One that was set just now goes by itself.
+    fn look_at_mark(&self, author: AccountId, newest: &Newest) {
+        if self.judged.is_some() || newest.mode != Mode::Push {
+            return;
+        }
+        let (key, now) = ((self.reader, author), Instant::now());
+        if self.context.caches.asked.get(&key, now).is_some() {
+            return;
+        }
+        self.context.caches.asked.put(key, now, ());
+        let (context, reader, pushed_since) = (self.context.clone(), self.reader, newest.pushed_since);
+        tokio::spawn(async move {
+            if let Err(e) = super::unmark::unmark(&context, reader, author, pushed_since).await {
+                tracing::debug!("the mark of {author} at {reader} stays for now: {e}");
+            }
+        });
+    }
+}
+
+/// Whether entries of that author belong into the reader's home at all.
+fn is_wanted(state: &ReaderState, reader: AccountId, author: u64) -> bool {
+    author == reader.get() || state.follows(author)
+}
