@@ -9,17 +9,18 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ),
     (
         "tidy_scan",
-        "highest, watermark = highest_of(redis.call('LRANGE', key, 0, -1))",
-        "highest, watermark = redis.call('LINDEX', key, -1), redis.call('LINDEX', key, 0)",
+        "watermark = watermark_of(redis.call('LRANGE', key, 0, -1))",
+        "watermark = string.sub(redis.call('LINDEX', key, -1), 1, 8) .. string.sub(redis.call('LINDEX', key, 0), 9)",
     ),
     (
         "cut_floor",
-        "    redis.call('LTRIM', key, place, -1)\n",
-        "    local head = redis.call('LINDEX', key, 0)\n    redis.call('LTRIM', key, place, -1)\n    redis.call('LSET', key, 0, head)\n",
+        "  redis.call('LTRIM', key, place, -1)\n",
+        "  local head = redis.call('LINDEX', key, 0)\n  redis.call('LTRIM', key, place, -1)\n  redis.call('LSET', key, 0, head)\n",
     ),
+    ("cut_anywhere", "    if not watermark then return nil end\n", "    if true then return end\n"),
     (
         "tidy_nonce",
-        "string.sub(highest, 1, 8) .. string.sub(watermark, 9)",
+        "string.sub(highest, 1, 8) .. string.sub(record, 9)",
         "string.sub(highest, 1, 8) .. WHOLE",
     ),
     (

@@ -23,6 +23,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     // Homes
     ("only_fill", Random(20)),
     ("tidy_scan", Scripted(homes::tidied_late)),
+    ("cut_anywhere", Scripted(homes::tidied_too_late)),
     ("cut_floor", Random(20)),
     ("tidy_nonce", Scripted(homes::window_of_a_fill)),
     ("watermarks", Random(40)),

@@ -29,23 +29,31 @@ local function push_all(key, records)
   for i = 1, #records, 500 do redis.call('RPUSH', key, unpack(records, i, math.min(i + 499, #records))) end
 end
 
--- Cuts the front off, up to a watermark that stands there: it becomes the floor, true by itself.
+-- The watermark that holds for all of a home up to the last of these records; nothing if none is among them.
+local function watermark_of(records)
+  local unpack_, byte, best, highest = struct.unpack, string.byte, -1, nil
+  for i = #records, 1, -1 do
+    local record = records[i]
+    local order = unpack_('>d', record)
+    if order > best then best, highest = order, record end
+    if byte(record, 9) >= 128 then return string.sub(highest, 1, 8) .. string.sub(record, 9) end
+  end
+end
+
+-- Cuts the front off. What then comes first, a watermark that holds for all before it, is the floor, true by itself.
 local function cut(key, length, fit)
   if length < fit[CUT_AT] then return end
   local last = length - fit[KEPT]
-  -- Watermarks stand GROUP apart: as a rule this is one.
+  -- Watermarks stand GROUP apart: as a rule one stands there.
   local place = last - last % GROUP
-  if is_watermark(redis.call('LINDEX', key, place)) then
-    redis.call('LTRIM', key, place, -1)
-  else
-    local front = redis.call('LRANGE', key, 0, last)
-    for i = #front, 2, -1 do
-      if is_watermark(front[i]) then
-        redis.call('LTRIM', key, i - 1, -1)
-        break
-      end
-    end
+  if not is_watermark(redis.call('LINDEX', key, place)) then
+    -- Deliveries came faster than watermarks. Waiting for one would let the home grow.
+    local watermark = watermark_of(redis.call('LRANGE', key, 0, place))
+    -- A home has at least the floor: else fsck finds it.
+    if not watermark then return nil end
+    redis.call('LSET', key, place, watermark)
   end
+  redis.call('LTRIM', key, place, -1)
   if length > fit[NODE_MAX] then
     -- It took a second list node, which would stay for many cuts: written anew it fits into one.
     local all = redis.call('LRANGE', key, 0, -1)
@@ -54,27 +62,19 @@ local function cut(key, length, fit)
   end
 end
 
--- The record with the highest id from the last watermark on, that one included, and the watermark; or nothing.
-local function highest_of(records)
-  local unpack_, byte, best, highest = struct.unpack, string.byte, -1, nil
-  for i = #records, 1, -1 do
-    local record = records[i]
-    local order = unpack_('>d', record)
-    if order > best then best, highest = order, record end
-    if byte(record, 9) >= 128 then return highest, record end
-  end
-end
-
--- Appends a watermark with the highest id of all records from the last watermark on, that one included. Late, lost
--- and doubled calls do no harm, so it asks nothing about lengths.
+-- Appends a watermark. Late, lost and doubled calls do no harm, so it asks nothing about lengths.
 local function tidy(key, fit)
-  local highest, watermark = highest_of(redis.call('LRANGE', key, 0 - GROUP, -1))
+  local records = redis.call('LRANGE', key, 0 - GROUP, -1)
+  local last = records[#records]
+  -- Of several that come late, one is enough: others would take the places of posts.
+  if last and is_watermark(last) then return cut(key, redis.call('LLEN', key), fit) end
+  local watermark = watermark_of(records)
   if not watermark then
     -- Deliveries came between: the last watermark stands further back; at the latest it is the first record.
-    highest, watermark = highest_of(redis.call('LRANGE', key, 0, -1))
+    watermark = watermark_of(redis.call('LRANGE', key, 0, -1))
     if not watermark then return end
   end
-  cut(key, redis.call('RPUSH', key, string.sub(highest, 1, 8) .. string.sub(watermark, 9)), fit)
+  cut(key, redis.call('RPUSH', key, watermark), fit)
 end
 
 -- home_tidy: for whoever made a home's length one that is due.

@@ -4,7 +4,9 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::{Stage, close, pause};
-use crate::simulation::gates::At;
+use crate::cluster::{Command, Request};
+use crate::simulation::gates::{At, Gate};
+use crate::simulation::world::world;
 
 /// H3: other deliveries come between a length that is due and its tidying; the last of them is a late one.
 pub(in crate::simulation) fn tidied_late() -> LocalBoxFuture<'static, ()> {
@@ -31,6 +33,34 @@ pub(in crate::simulation) fn tidied_late() -> LocalBoxFuture<'static, ()> {
         stage.publish(1, low).await;
         stage.settled().await;
         stage.read(1, reader, 3).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// Many deliveries come between two watermarks: none stands where the front may go.
+pub(in crate::simulation) fn tidied_too_late() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        stage.home_of(reader).await;
+        let gates: Vec<_> = (0..16).map(|_| close(0, At::Before, "home_tidy")).collect();
+        for _ in 0..26 {
+            stage.publish(0, author).await;
+            stage.turns().await;
+        }
+        gates.iter().for_each(Gate::open);
+        stage.settled().await;
+        let most = stage.engines[0].context().fit().most();
+        let length = world(|w| {
+            let command = Command::new("LLEN").arg(&w.keys.home(reader));
+            w.execute(9, &Request::read(w.keys.slot_of(reader), command)).expect("an answer").reply.count()
+        });
+        let length = length.expect("a length");
+        if length > most {
+            world(|w| w.violated(format!("a home has {length} records, more than {most}")));
+        }
         stage.ends_well().await;
     }
     .boxed_local()
