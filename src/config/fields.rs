@@ -195,6 +195,7 @@ fn of_modes(settings: &mut ModeSettings) -> Section<'_> {
         delivery_ns,
         skipped_ns,
         pull_ns,
+        look_ns,
         margin_percent,
         decide_every,
     } = settings;
@@ -205,6 +206,7 @@ fn of_modes(settings: &mut ModeSettings) -> Section<'_> {
         .number("delivery_ns", delivery_ns)
         .number("skipped_ns", skipped_ns)
         .number("pull_ns", pull_ns)
+        .number("look_ns", look_ns)
         .number("margin_percent", margin_percent)
         .time("decide_every_s", decide_every)
 }

@@ -41,6 +41,7 @@ pub(crate) async fn keep_scanning(context: Weak<Context>) {
 async fn scan(context: &Arc<Context>, round: u64, absent: &mut HashMap<Mark, u64>) -> Result<()> {
     let mut living = living(context).await?;
     living.insert(context.instance);
+    context.traffic.instances_are(living.len());
     let all = round.is_multiple_of(ALL_EVERY);
     let buckets: Vec<Bucket> =
         context.keys().buckets().all().filter(|b| all || is_ours(&living, context.instance, *b)).collect();

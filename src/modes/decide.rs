@@ -68,7 +68,8 @@ pub(crate) fn decide(
         Way::Pull => rates.pulls_per_day,
         Way::Push => awake as f64 * context.traffic.reads_per_reader(),
     };
-    let facts = Facts { account, now, followers, awake, posts_per_day: rates.posts_per_day, reads_per_day };
+    let facts = Facts { awake, posts_per_day: rates.posts_per_day, ..Facts::new(account, now, followers) };
+    let facts = facts.read(reads_per_day, context.traffic.instances(), context.settings.visible_within);
     let wanted = context.judge.policy.way(&facts);
     if wanted != now && !rates.is_forced {
         tracing::info!("account {account} is to be {}ed from now on: {facts:?}", wanted.label());

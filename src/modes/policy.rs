@@ -1,7 +1,10 @@
 //! Who is pushed and who is pulled: decided from facts alone, without I/O.
 
+use std::time::Duration;
+
 use crate::account::Mode;
 use crate::ids::AccountId;
+use crate::settings::ModeSettings;
 
 /// How an account's posts are to reach its followers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
@@ -31,6 +34,8 @@ impl Way {
     }
 }
 
+const SECONDS_A_DAY: f64 = 86_400.0;
+
 /// What is known of an account when its way is decided. Rates are averages of the last hours, per day.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -48,12 +53,25 @@ pub struct Facts {
     /// Times a day that one of its followers reads. Counted while it is pulled; else an estimate from how often
     /// anybody with a home reads.
     pub reads_per_day: f64,
+    /// Of these, reads that find its outbox in no cache: about one for each instance and each `visible_within`, if there are
+    /// so many.
+    pub looks_per_day: f64,
 }
 
 impl Facts {
     /// Facts for tests of a policy of your own.
     pub fn new(account: AccountId, now: Way, followers: u64) -> Self {
-        Self { account, now, followers, awake: followers, posts_per_day: 0.0, reads_per_day: 0.0 }
+        let awake = followers;
+        Self { account, now, followers, awake, posts_per_day: 0.0, reads_per_day: 0.0, looks_per_day: 0.0 }
+    }
+
+    /// The same account where its followers read so often, on so many instances alike, each of which remembers an outbox
+    /// for `visible_within`.
+    #[must_use]
+    pub fn read(self, reads_per_day: f64, instances: f64, visible_within: Duration) -> Self {
+        let while_remembered =
+            reads_per_day / instances.max(1.0) * visible_within.as_secs_f64() / SECONDS_A_DAY;
+        Self { reads_per_day, looks_per_day: reads_per_day / (1.0 + while_remembered), ..self }
     }
 }
 
@@ -92,6 +110,8 @@ pub struct CostModel {
     pub skipped_us: f64,
     /// What one more cached outbox costs a read.
     pub pull_us: f64,
+    /// What an outbox that is in no cache costs more.
+    pub look_us: f64,
     /// How many times cheaper the other way must be before it is taken.
     pub margin: f64,
 }
@@ -124,10 +144,10 @@ impl Policy for Threshold {
     }
 }
 
-/// As measured: docs/benchmarks.md.
+/// What the settings are by default.
 impl Default for CostModel {
     fn default() -> Self {
-        Self { delivery_us: 5.0, skipped_us: 1.0, pull_us: 1.5, margin: 1.5 }
+        ModeSettings::default().cost_model()
     }
 }
 
@@ -137,7 +157,7 @@ impl CostModel {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let (awake, asleep) = (facts.awake as f64, facts.followers.saturating_sub(facts.awake) as f64);
         let push = facts.posts_per_day * (awake * self.delivery_us + asleep * self.skipped_us);
-        (push, facts.reads_per_day * self.pull_us)
+        (push, facts.reads_per_day * self.pull_us + facts.looks_per_day * self.look_us)
     }
 }
 
@@ -170,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_cost_model_pushes_to_who_reads_often_and_pulls_who_posts_often() {
-        let model = CostModel { delivery_us: 5.0, skipped_us: 1.0, pull_us: 1.0, margin: 1.5 };
+        let model = CostModel { delivery_us: 5.0, skipped_us: 1.0, pull_us: 1.0, look_us: 9.0, margin: 1.5 };
         let of = |now, posts_per_day, reads_per_day| {
             model.way(&Facts { posts_per_day, reads_per_day, ..facts(now, 1_000) })
         };
@@ -183,6 +203,23 @@ mod tests {
         // Nobody who never posts is worth a change.
         assert_eq!(of(Way::Push, 0.0, 0.0), Way::Push);
         assert_eq!(of(Way::Pull, 0.0, 0.0), Way::Pull);
+    }
+
+    #[test]
+    fn who_is_read_once_a_second_costs_a_look_each_time_and_who_is_read_by_crowds_one_for_each_cache() {
+        let model = CostModel { delivery_us: 0.0, skipped_us: 0.0, pull_us: 1.0, look_us: 9.0, margin: 1.5 };
+        let us_of_a_read = |reads_per_second: f64, instances| {
+            let reads = reads_per_second * SECONDS_A_DAY;
+            model.costs(&facts(Way::Pull, 1).read(reads, instances, Duration::from_secs(1))).1 / reads
+        };
+        let is = |found: f64, wanted: f64| assert!((found - wanted).abs() < 0.01, "{found} {wanted}");
+        is(us_of_a_read(0.001, 1.0), 10.0);
+        is(us_of_a_read(1.0, 1.0), 1.0 + 9.0 / 2.0);
+        is(us_of_a_read(9.0, 9.0), 1.0 + 9.0 / 2.0);
+        is(us_of_a_read(1_000.0, 1.0), 1.0 + 9.0 / 1_001.0);
+        // Without caches each read looks.
+        let reads = facts(Way::Pull, 1).read(5.0, 1.0, Duration::ZERO);
+        is(reads.looks_per_day, 5.0);
     }
 
     #[test]

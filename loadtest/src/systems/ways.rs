@@ -3,7 +3,7 @@
 //! A service learns its rates within minutes to hours. A measurement lasts seconds: it begins with what the policy decides
 //! when it knows them, and keeps that.
 
-use tideline::{CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
+use tideline::{CostModel, EngineSettings, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
 
 use super::{Contestant, id_of};
 use crate::graph::Graph;
@@ -68,8 +68,9 @@ pub(crate) fn ways(
         let mut facts = Facts::new(id, Way::Push, (*followers).into());
         facts.awake = awake[account].into();
         facts.posts_per_day = posts_of_one * expected.posts_share[account];
-        facts.reads_per_day = reads_of_one * f64::from(awake[account]);
-        Ok(policy.way(&facts))
+        let reads = reads_of_one * f64::from(awake[account]);
+        let instances = count(scenario.drive.instances as u64);
+        Ok(policy.way(&facts.read(reads, instances, EngineSettings::default().visible_within)))
     };
     graph.followers().iter().enumerate().map(way).collect()
 }
@@ -109,7 +110,7 @@ mod tests {
     fn the_cost_model_pulls_who_posts_more_than_is_read() {
         let (graph, mut expected) = small();
         let scenario = Scenario::parse(SCENARIO).unwrap();
-        // Two who read and six who don't: a post costs 16 us, a reader's page 1.5 more.
+        // Two who read and six who don't: a post costs some 20 us, a reader's page 10 more where nobody else reads.
         expected.posts_share[0] = 0.1;
         assert_eq!(ways(Contestant::CostModel, &scenario, &graph, &expected).unwrap()[0], Way::Push);
         expected.posts_share[0] = 1_000.0;

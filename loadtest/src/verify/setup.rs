@@ -54,6 +54,10 @@ impl Setup {
             policy,
             pull_from: 14,
             push_below: 12,
+            delivery_ns: 5_000,
+            skipped_ns: 1_000,
+            pull_ns: 1_500,
+            look_ns: 0,
             margin_percent: 1,
             decide_every: Duration::from_millis(300),
             ..ModeSettings::default()
