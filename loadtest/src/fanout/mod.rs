@@ -71,7 +71,7 @@ pub(crate) async fn run(args: FanoutArgs) -> anyhow::Result<bool> {
 }
 
 /// What deliveries to so many followers have cost.
-#[derive(Debug, Clone, Copy, serde::Serialize)]
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 pub(crate) struct FollowersCost {
     pub(crate) followers: u64,
     pub(crate) server_us: f64,

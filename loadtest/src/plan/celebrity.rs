@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::forecast::{Asked, Line, US};
 use super::quantity::{bytes, count, time};
 use super::units::Units;
+use super::work::looks_per_second;
 
 const SECONDS_A_DAY: f64 = 86_400.0;
 
@@ -25,22 +26,23 @@ fn both(unit: [f64; 2]) -> f64 {
     unit[0] + unit[1]
 }
 
-/// What the largest account costs on so many primaries.
-pub(super) fn celebrity(asked: &Asked, units: &Units, primaries: f64) -> (Celebrity, Vec<Line>) {
+/// What the largest account costs. `free_cores`: what the primaries together have left beside everything else.
+pub(super) fn celebrity(asked: &Asked, units: &Units, free_cores: f64) -> (Celebrity, Vec<Line>) {
     let followers = asked.celebrity_followers;
+    let delivery = if followers < Units::SPREAD_FROM { units.delivery_us } else { units.delivery_spread_us };
     let awake = followers * asked.active;
-    let server_us = awake * units.delivery_us[0] + (followers - awake) * units.skipped_us[0];
-    let pushed = both(units.publish_us)
-        + awake * both(units.delivery_us)
-        + (followers - awake) * both(units.skipped_us);
-    let reads = awake * asked.reads_per_second / (asked.users * asked.active).max(1.0) * SECONDS_A_DAY;
-    let looks = (asked.instances / asked.visible_within_s * SECONDS_A_DAY).min(reads);
+    let server_us = awake * delivery[0] + (followers - awake) * units.skipped_us[0];
+    let pushed =
+        both(units.publish_us) + awake * both(delivery) + (followers - awake) * both(units.skipped_us);
+    let pages = awake * asked.reads_per_second / (asked.users * asked.active).max(1.0);
+    let looks = looks_per_second(pages, asked.instances, asked.visible_within_s) * SECONDS_A_DAY;
+    let reads = pages * SECONDS_A_DAY;
     let pulled_day = asked.celebrity_posts_per_day * both(units.publish_pulled_us)
         + reads * both(units.pull_us)
         + looks * both(units.look_us);
     let found = Celebrity {
         pushed_us_per_post: pushed,
-        pushed_seconds_per_post: server_us / US / (primaries * asked.utilisation),
+        pushed_seconds_per_post: server_us / US / free_cores,
         pushed_us_per_day: pushed * asked.celebrity_posts_per_day,
         pulled_us_per_post: both(units.publish_pulled_us),
         pulled_us_per_day: pulled_day,
@@ -57,13 +59,12 @@ pub(super) fn celebrity(asked: &Asked, units: &Units, primaries: f64) -> (Celebr
                 found.pushed_seconds_per_post
             ),
             formula: format!(
-                "{} publish + {followed} followers: {} awake x {} + {} asleep x {}; in time: the servers' part / ({primaries} primaries x {})",
+                "{} publish + {followed} followers: {} awake x {} + {} asleep x {}; in time: the servers' part / {free_cores:.1} free cores of the primaries",
                 time(both(units.publish_us)),
                 count(awake),
-                time(both(units.delivery_us)),
+                time(both(delivery)),
                 count(followers - awake),
                 time(both(units.skipped_us)),
-                asked.utilisation
             ),
         },
         Line {
@@ -75,7 +76,7 @@ pub(super) fn celebrity(asked: &Asked, units: &Units, primaries: f64) -> (Celebr
             name: "celebrity, pulled: a day".to_owned(),
             value: format!("{} of CPU", time(pulled_day)),
             formula: format!(
-                "{} posts x {} + {} pages of its followers x {} + {} looks ({} instances, one each {} s) x {}",
+                "{} posts x {} + {} pages of its followers x {} + {} looks ({} instances, each reads it anew after {} s) x {}",
                 asked.celebrity_posts_per_day,
                 time(both(units.publish_pulled_us)),
                 count(reads),

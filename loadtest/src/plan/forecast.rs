@@ -10,6 +10,8 @@ use super::work::{self, Work};
 pub(super) const US: f64 = 1e6;
 /// A primary has so many buckets at least, so that each has about as many as any other.
 const BUCKETS_A_PRIMARY: f64 = 64.0;
+/// Share of a core that is left at least.
+const FREE_LEAST: f64 = 0.05;
 const BUCKETS_LEAST: u64 = 1_024;
 const BUCKETS_MOST: u64 = 16_384;
 
@@ -64,6 +66,8 @@ pub(crate) struct Forecast {
     pub(crate) buckets: u64,
     pub(crate) server_cpu_us_per_second: f64,
     pub(crate) client_cpu_us_per_second: f64,
+    /// At most.
+    pub(crate) replica_cpu_us_per_second: f64,
     pub(crate) celebrity: Celebrity,
     pub(crate) lines: Vec<Line>,
 }
@@ -77,8 +81,20 @@ fn cpu(all: &[Work]) -> ([f64; 2], Vec<Line>) {
         formula: "the sum of these: servers + instances, in each second".to_owned(),
     };
     let mut lines: Vec<Line> = all.iter().map(Work::cpu_line).collect();
-    lines.extend([sum("CPU of the servers", sums[0]), sum("CPU of the instances", sums[1])]);
+    lines.extend([sum("CPU of the primaries", sums[0]), sum("CPU of the instances", sums[1])]);
     (sums, lines)
+}
+
+/// CPU of the replicas in a second, at most: they repeat what was written, without deciding what to write.
+fn replicas_cpu(all: &[Work], asked: &Asked) -> (f64, Line) {
+    let us =
+        asked.replicas * all.iter().filter(|work| work.is_written).map(|work| work.cpu()[0]).sum::<f64>();
+    let line = Line {
+        name: "CPU of the replicas, at most".to_owned(),
+        value: format!("{} a second", time(us)),
+        formula: format!("{} x the primaries' part of what is written", asked.replicas),
+    };
+    (us, line)
 }
 
 /// Bytes that the servers receive and send in a second, and how they are put together.
@@ -132,6 +148,8 @@ fn memory(asked: &Asked, units: &Units) -> (f64, Line) {
 pub(crate) fn forecast(asked: &Asked, units: &Units) -> Forecast {
     let all = work::all(asked, units);
     let ([servers, clients], mut lines) = cpu(&all);
+    let (replicas, replicas_line) = replicas_cpu(&all, asked);
+    lines.push(replicas_line);
     let (memory, memory_line) = memory(asked, units);
     let (bandwidth, bandwidth_lines) = bandwidth(&all, asked);
     let for_cpu = servers / US / asked.utilisation;
@@ -140,7 +158,10 @@ pub(crate) fn forecast(asked: &Asked, units: &Units) -> Forecast {
     let buckets = whole(crate::report::count(primaries) * BUCKETS_A_PRIMARY).next_power_of_two();
     let buckets = buckets.clamp(BUCKETS_LEAST, BUCKETS_MOST);
     let instance_cores = whole(clients / US / asked.utilisation);
-    let (celebrity, celebrity_lines) = celebrity(asked, units, crate::report::count(primaries));
+    // Where all cores are taken, what is left is what they save now and then.
+    let free_cores =
+        (crate::report::count(primaries) - servers / US).max(FREE_LEAST * crate::report::count(primaries));
+    let (celebrity, celebrity_lines) = celebrity(asked, units, free_cores);
     lines.push(memory_line);
     lines.push(Line {
         name: "primaries".to_owned(),
@@ -175,6 +196,7 @@ pub(crate) fn forecast(asked: &Asked, units: &Units) -> Forecast {
         buckets,
         server_cpu_us_per_second: servers,
         client_cpu_us_per_second: clients,
+        replica_cpu_us_per_second: replicas,
         celebrity,
         lines,
     }
@@ -258,13 +280,34 @@ pub(super) mod tests {
 
     #[test]
     fn a_celebrity_is_dear_to_push_and_cheap_to_pull() {
-        let found = forecast(&asked(), &Units::round()).celebrity;
-        // 5 M awake x 5 + 20 M asleep x 1.
-        assert!(is_about(found.pushed_us_per_post, 200.0 + 45e6), "{}", found.pushed_us_per_post);
-        assert!(is_about(found.pushed_seconds_per_post, 45.0 / 188.0));
-        // 5 M of 100 M readers: 15,000 of the pages a second, and 20 looks.
-        let day = 10.0 * 70.0 + 86_400.0 * (15_000.0 * 1.0 + 20.0 * 10.0);
+        let all = forecast(&asked(), &Units::round());
+        let found = all.celebrity;
+        // 5 M awake x 4 + 20 M asleep x 1.
+        assert!(is_about(found.pushed_us_per_post, 200.0 + 40e6), "{}", found.pushed_us_per_post);
+        assert!(is_about(found.pushed_seconds_per_post, 40.0 / (376.0 - all.server_cpu_us_per_second / 1e6)));
+        // 5 M of 100 M readers: 15,000 of the pages a second, and nearly 20 looks.
+        let looks = 15_000.0 / (1.0 + 15_000.0 / 20.0);
+        let day = 10.0 * 70.0 + 86_400.0 * (15_000.0 * 1.0 + looks * 10.0);
         assert!(is_about(found.pulled_us_per_day, day), "{} {day}", found.pulled_us_per_day);
+        // Who has few followers pays for each what small accounts pay; whose primaries are full waits for what they save.
+        let small = Asked { celebrity_followers: 10_000.0, ..asked() };
+        let small = forecast(&small, &Units::round()).celebrity;
+        assert!(is_about(small.pushed_us_per_post, 200.0 + 2_000.0 * 5.0 + 8_000.0));
+        let full = Asked { utilisation: 1.0, memory_per_primary: 1e15, ..asked() };
+        let full = forecast(&full, &Units::round());
+        let free = crate::report::count(full.primaries) - full.server_cpu_us_per_second / 1e6;
+        assert!(free > 0.35 && is_about(full.celebrity.pushed_seconds_per_post, 40.0 / free), "{free}");
+    }
+
+    #[test]
+    fn replicas_repeat_what_is_written_and_nothing_else() {
+        let of = |replicas| {
+            let found = forecast(&Asked { replicas, ..asked() }, &Units::round());
+            (found.replica_cpu_us_per_second, found.server_cpu_us_per_second)
+        };
+        let written = 4_000.0 * (100.0 + 80.0 * 5.0) + 1_000.0 * 50.0 + 1_000.0 * (79.0 * 80.0 + 40.0) / 80.0;
+        assert!(is_about(of(2.0).0, 2.0 * (written + 10.0 * 400.0 * 2.0)), "{}", of(2.0).0);
+        assert!(of(0.0).0.abs() < 1e-9 && is_about(of(0.0).1, of(2.0).1));
     }
 
     #[test]

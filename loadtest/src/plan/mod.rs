@@ -60,12 +60,12 @@ pub(crate) struct PlanArgs {
     /// Authors that a reader pulls, on average
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "5")]
     pulled_per_reader: f64,
-    /// Authors that are pulled, of all
-    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "1k")]
-    pulled_authors: f64,
-    /// Share of the posts that are theirs, from 0 to 1: these are delivered to nobody
-    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0")]
-    pulled_posts: f64,
+    /// Authors that are pulled, of all [default: 1k, or all users if they are fewer]
+    #[arg(long, value_name = "N", value_parser = quantity::parse)]
+    pulled_authors: Option<f64>,
+    /// Share of the posts that are theirs, from 0 to 1: these are delivered to nobody [default: as if they posted like others]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pulled_posts: Option<f64>,
     /// Replicas of each primary
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "1")]
     replicas: f64,
@@ -151,6 +151,8 @@ impl PlanArgs {
     fn asked(&self, users: f64) -> Asked {
         const DAYS_KEPT: f64 = 30.0;
         const CELEBRITY_FOLLOWERS: f64 = 25e6;
+        const PULLED_AUTHORS: f64 = 1e3;
+        let pulled_authors = self.pulled_authors.unwrap_or(PULLED_AUTHORS.min(users));
         Asked {
             users,
             posts_per_second: self.posts_per_second,
@@ -162,8 +164,8 @@ impl PlanArgs {
             fills_per_second: self.fills_per_second,
             active: self.active,
             pulled_per_reader: self.pulled_per_reader,
-            pulled_authors: self.pulled_authors,
-            pulled_posts: self.pulled_posts,
+            pulled_authors,
+            pulled_posts: self.pulled_posts.unwrap_or_else(|| (pulled_authors / users).min(1.0)),
             replicas: self.replicas,
             utilisation: self.utilisation,
             memory_per_primary: self.memory_per_primary,
@@ -189,13 +191,14 @@ impl Asked {
         ] {
             anyhow::ensure!(value > 0.0, "{name} must be above 0");
         }
-        for (name, followers) in [
+        for (name, accounts) in [
             ("--celebrity-followers", self.celebrity_followers),
             ("--mean-followers", self.mean_followers),
             ("--mean-following", self.mean_following),
+            ("--pulled-authors", self.pulled_authors),
         ] {
             let users = self.users;
-            anyhow::ensure!(followers <= users, "{name} is {followers}, and there are only {users} --users");
+            anyhow::ensure!(accounts <= users, "{name} is {accounts}, and there are only {users} --users");
         }
         Ok(())
     }

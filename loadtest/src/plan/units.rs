@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
+use crate::fanout::FollowersCost;
 use crate::report;
 use crate::systems::PAGE;
 
@@ -21,6 +22,8 @@ pub(crate) struct Units {
     /// A post that is pulled.
     pub(crate) publish_pulled_us: [f64; 2],
     pub(crate) delivery_us: [f64; 2],
+    /// A delivery to one of very many followers, who lie in all buckets: each call has more of them.
+    pub(crate) delivery_spread_us: [f64; 2],
     /// A follower who has no home.
     pub(crate) skipped_us: [f64; 2],
     /// A look for news that finds none.
@@ -77,6 +80,7 @@ impl Default for Units {
             publish_us: [57.5, 34.5],
             publish_pulled_us: [34.7, 11.7],
             delivery_us: [7.0, 1.1],
+            delivery_spread_us: [3.7, 0.1],
             skipped_us: [0.8, 0.5],
             check_us: [7.8, 13.4],
             read_us: [9.4, 19.9],
@@ -108,6 +112,9 @@ impl Default for Units {
 }
 
 impl Units {
+    /// From so many followers on, more or less, they lie in all buckets, and each of these has enough for a call of its own.
+    pub(super) const SPREAD_FROM: f64 = 50_000.0;
+
     /// One more post on a page.
     pub(crate) fn shown_us(&self) -> [f64; 2] {
         let page = report::count(PAGE as u64);
@@ -119,14 +126,21 @@ impl Units {
         #[derive(Deserialize)]
         struct Scale {
             units: Option<Units>,
+            #[serde(default)]
+            followers: Vec<FollowersCost>,
         }
         let text =
             std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
         let scale: Scale = serde_json::from_str(&text)
             .with_context(|| format!("{} is no result of `loadtest scale --json`", file.display()))?;
-        scale
+        let mut units = scale
             .units
-            .with_context(|| format!("{} has no units: they were left out of that run", file.display()))
+            .with_context(|| format!("{} has no units: they were left out of that run", file.display()))?;
+        let most = scale.followers.iter().max_by_key(|cost| cost.followers);
+        if let Some(cost) = most.filter(|cost| report::count(cost.followers) >= Self::SPREAD_FROM) {
+            units.delivery_spread_us = [cost.server_us, cost.client_us];
+        }
+        Ok(units)
     }
 }
 
@@ -138,6 +152,7 @@ impl Units {
             publish_us: [100.0, 100.0],
             publish_pulled_us: [50.0, 20.0],
             delivery_us: [5.0, 0.0],
+            delivery_spread_us: [4.0, 0.0],
             skipped_us: [1.0, 0.0],
             check_us: [6.0, 4.0],
             read_us: [10.0, 20.0],
