@@ -1,13 +1,17 @@
 //! What one very large account costs, pushed and pulled. Pure.
 
 use serde::Serialize;
+use tideline::EngineSettings;
 
 use super::forecast::{Asked, Line, US};
 use super::quantity::{bytes, count, time};
 use super::units::Units;
 use super::work::looks_per_second;
+use crate::report;
 
 const SECONDS_A_DAY: f64 = 86_400.0;
+/// Followers that a call delivers to, where there are very many.
+const FOLLOWERS_A_CALL: f64 = 100.0;
 
 /// Its costs.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -40,9 +44,12 @@ pub(super) fn celebrity(asked: &Asked, units: &Units, free_cores: f64) -> (Celeb
     let pulled_day = asked.celebrity_posts_per_day * both(units.publish_pulled_us)
         + reads * both(units.pull_us)
         + looks * both(units.look_us);
+    // A fan-out has only so many calls under way, each in one primary.
+    let calls = report::count(EngineSettings::default().fanout_chunk as u64) / FOLLOWERS_A_CALL;
+    let cores = free_cores.min(calls);
     let found = Celebrity {
         pushed_us_per_post: pushed,
-        pushed_seconds_per_post: server_us / US / free_cores,
+        pushed_seconds_per_post: server_us / US / cores,
         pushed_us_per_day: pushed * asked.celebrity_posts_per_day,
         pulled_us_per_post: both(units.publish_pulled_us),
         pulled_us_per_day: pulled_day,
@@ -59,7 +66,8 @@ pub(super) fn celebrity(asked: &Asked, units: &Units, free_cores: f64) -> (Celeb
                 found.pushed_seconds_per_post
             ),
             formula: format!(
-                "{} publish + {followed} followers: {} awake x {} + {} asleep x {}; in time: the servers' part / {free_cores:.1} free cores of the primaries",
+                "{} publish + {followed} followers: {} awake x {} + {} asleep x {}; in time: the servers' part / {cores:.1} cores (of the primaries' {free_cores:.1} are \
+                 free, and one fan-out has {calls} calls under way)",
                 time(both(units.publish_us)),
                 count(awake),
                 time(both(delivery)),
