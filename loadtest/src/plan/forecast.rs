@@ -45,6 +45,8 @@ pub(crate) struct Asked {
     pub(crate) celebrity_posts_per_day: f64,
     pub(crate) instances: f64,
     pub(crate) visible_within_s: f64,
+    /// How long a page takes.
+    pub(crate) page_s: f64,
 }
 
 /// A figure with the formula that it came from.
@@ -240,6 +242,7 @@ pub(super) mod tests {
             celebrity_posts_per_day: 10.0,
             instances: 20.0,
             visible_within_s: 1.0,
+            page_s: 0.0,
         }
     }
 

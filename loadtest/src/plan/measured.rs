@@ -193,6 +193,7 @@ impl Row {
             text_bytes: count(scenario.activity.text_chars as u64),
             instances: count(scenario.drive.instances as u64),
             visible_within_s: EngineSettings::default().visible_within.as_secs_f64(),
+            page_s: count(scenario.drive.at_once as u64) / self.operations_per_second.max(1.0),
             // Of these nothing is asked.
             replicas: 0.0,
             utilisation: 1.0,

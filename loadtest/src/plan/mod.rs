@@ -96,6 +96,9 @@ pub(crate) struct PlanArgs {
     /// The setting `visible_within`, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = quantity::parse, default_value = "1")]
     visible_within: f64,
+    /// How long a page takes, in seconds: readers who come while a post is read anew read it, too
+    #[arg(long, value_name = "SECONDS", value_parser = quantity::parse, default_value = "0.002")]
+    page_seconds: f64,
     /// Costs as `loadtest scale --json FILE` has measured them on your machine [default: those of docs/benchmarks.md]
     #[arg(long, value_name = "FILE")]
     units: Option<PathBuf>,
@@ -176,6 +179,7 @@ impl PlanArgs {
             celebrity_posts_per_day: self.celebrity_posts_per_day,
             instances: self.instances.unwrap_or(1.0),
             visible_within_s: self.visible_within,
+            page_s: self.page_seconds,
         }
     }
 }

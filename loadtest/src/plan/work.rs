@@ -168,12 +168,18 @@ pub(crate) fn looks_per_second(used_per_second: f64, things: f64, visible_within
     used_per_second / (1.0 + used_per_second * visible_within_s / things.max(1.0))
 }
 
-/// What of so many things an instance uses and has not read within `visible_within_s`, and how that is reckoned.
-fn anew(asked: &Asked, used_per_second: f64, things: f64, used: &str, what: &str) -> (f64, String) {
+/// What of so many things an instance uses and has not read within `visible_within_s`, and how that is reckoned. `under_way_s`:
+/// for how long whoever else comes has to ask, too.
+fn anew(asked: &Asked, used: (f64, &str), things: (f64, &str), under_way_s: f64) -> (f64, String) {
     let Asked { visible_within_s, instances, .. } = *asked;
-    let per_second = looks_per_second(used_per_second, things * instances, visible_within_s);
+    let ((used_per_second, used), (things, what)) = (used, things);
+    let alone = looks_per_second(used_per_second, things * instances, visible_within_s);
+    let beside = 1.0 + used_per_second * under_way_s / (things * instances).max(1.0);
+    let per_second = alone * beside;
+    let beside =
+        if under_way_s > 0.0 { format!(" x {beside:.2} who come while it is read") } else { String::new() };
     let rate = format!(
-        "{}/s ({} {used}/s / (1 + {visible_within_s} s x that / ({} {what} x {instances} instances)))",
+        "{}/s ({} {used}/s / (1 + {visible_within_s} s x that / ({} {what} x {instances} instances)){beside})",
         count(per_second),
         count(used_per_second),
         count(things),
@@ -192,7 +198,8 @@ fn posts_on_show(asked: &Asked) -> f64 {
 /// where few of them are shown to many, it is less.
 pub(super) fn posts_anew(asked: &Asked, units: &Units) -> Work {
     let shown = asked.reads_per_second * asked.posts_per_page;
-    let (per_second, rate) = anew(asked, shown, posts_on_show(asked), "shown", "posts on newest pages");
+    let (per_second, rate) =
+        anew(asked, (shown, "shown"), (posts_on_show(asked), "posts on newest pages"), asked.page_s);
     let parts = vec![one(cost(units.load_us, units.load_post_wire_bytes)), text(asked)];
     Work { rate, ..Work::read("posts read anew", per_second, parts) }
 }
@@ -200,7 +207,7 @@ pub(super) fn posts_anew(asked: &Asked, units: &Units) -> Work {
 /// Their authors, likewise.
 pub(super) fn authors_anew(asked: &Asked, units: &Units) -> Work {
     let shown = asked.reads_per_second * asked.posts_per_page;
-    let (per_second, rate) = anew(asked, shown, asked.users, "shown", "accounts");
+    let (per_second, rate) = anew(asked, (shown, "shown"), (asked.users, "accounts"), asked.page_s);
     let parts = vec![one(cost(units.load_us, units.load_account_wire_bytes))];
     Work { rate, ..Work::read("authors read anew", per_second, parts) }
 }
@@ -208,7 +215,8 @@ pub(super) fn authors_anew(asked: &Asked, units: &Units) -> Work {
 /// Looks at pulled outboxes: the more often one is pulled, the less they add.
 pub(super) fn looks(asked: &Asked, units: &Units) -> Work {
     let pulls = asked.reads_per_second * asked.pulled_per_reader;
-    let (per_second, rate) = anew(asked, pulls, asked.pulled_authors, "pulls", "pulled authors");
+    // Whoever comes meanwhile waits for the same answer.
+    let (per_second, rate) = anew(asked, (pulls, "pulls"), (asked.pulled_authors, "pulled authors"), 0.0);
     let parts = vec![
         one(cost(units.look_us, units.look_wire_bytes)),
         some(look_ids(asked.stored_posts / asked.users), "ids", [0.0, 0.0, ID_WIRE_BYTES]),
@@ -274,6 +282,16 @@ mod tests {
         assert!((of(1e13) / things - 1.0).abs() < 0.01, "{}", of(1e13));
         let [plain, more] = [&Units::round(), &units].map(|u| forecast(&asked(), u).server_cpu_us_per_second);
         assert!(is_about(more - plain, of(300_000.0) * 2.0), "{more} {plain}");
+    }
+
+    #[test]
+    fn whoever_comes_while_something_is_read_anew_reads_it_too() {
+        let of = |page_s| {
+            let asked = Asked { page_s, posts_per_page: 0.001, ..asked() };
+            posts_anew(&asked, &Units::round()).per_second
+        };
+        // 300 are shown a second, of the 5,000 posts of the last second, on 20 instances: a second each.
+        assert!(is_about(of(2.0) / of(0.0), 1.0 + 300.0 * 2.0 / 100_000.0), "{} {}", of(2.0), of(0.0));
     }
 
     #[test]
