@@ -26,6 +26,7 @@ mod scenario;
 mod session;
 mod sets;
 mod stats;
+mod strict;
 mod sweep;
 mod systems;
 mod tally;
@@ -40,6 +41,8 @@ use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 use tracing_subscriber::EnvFilter;
 
+use strict::End;
+
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -47,6 +50,8 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 const EXIT_DIFFERENT: u8 = 1;
 /// The test could not be run, so it says nothing; also clap's code for arguments it refuses.
 const EXIT_NOT_RUN: u8 = 2;
+/// All was carried out, but a claim is not met: only with `--strict`.
+const EXIT_UNMET: u8 = 3;
 
 /// Load tests that check what they measure.
 #[derive(Debug, Parser)]
@@ -92,19 +97,20 @@ async fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .init();
     let outcome = match cli.command {
-        Command::Sets(args) => sets::run(args).await,
-        Command::Fanout(args) => fanout::run(args).await,
+        Command::Sets(args) => sets::run(args).await.map(End::from),
+        Command::Fanout(args) => fanout::run(args).await.map(End::from),
         Command::Compare(args) => Box::pin(compare::run(args)).await,
         Command::Sweep(args) => Box::pin(sweep::run(args)).await,
         Command::Scale(args) => Box::pin(scale::run(args)).await,
         Command::Fairness(args) => Box::pin(fairness::run(args)).await,
         Command::Plan(args) => plan::run(&args),
-        Command::Verify(args) => Box::pin(verify::run(args)).await,
-        Command::VerifyWorker { setup } => verify::serve(&setup).await.map(|()| true),
+        Command::Verify(args) => Box::pin(verify::run(args)).await.map(End::from),
+        Command::VerifyWorker { setup } => verify::serve(&setup).await.map(|()| End::Right),
     };
     match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(EXIT_DIFFERENT),
+        Ok(End::Right) => ExitCode::SUCCESS,
+        Ok(End::Wrong) => ExitCode::from(EXIT_DIFFERENT),
+        Ok(End::Unmet) => ExitCode::from(EXIT_UNMET),
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::from(EXIT_NOT_RUN)

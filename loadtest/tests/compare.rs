@@ -109,7 +109,7 @@ fn a_small_comparison_ends_well_in_its_table_json_and_page_and_can_be_forecast()
 
     // Costs of another machine: it may be far off, but it must be reckoned.
     let output = loadtest(&["plan", "--check"], &[&file]);
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", self::told(&output));
+    assert!(output.status.success(), "{}", self::told(&output));
     assert!(self::told(&output).contains("push_only"));
 }
 
@@ -123,6 +123,7 @@ fn a_small_sweep_has_a_comparison_for_each_share() {
         "sweep",
         "--shares",
         "10,100",
+        "--strict",
         "--svg",
         image.to_str().unwrap(),
         "--scenario",
@@ -131,7 +132,10 @@ fn a_small_sweep_has_a_comparison_for_each_share() {
         page.to_str().unwrap(),
     ];
     let output = loadtest(&[&args[..], &["--json"]].concat(), &[&file]);
-    assert!(output.status.success(), "{}", told(&output));
+    // All was carried out, but of two rounds nobody can say that a hybrid is worse, or that it isn't.
+    assert_eq!(output.status.code(), Some(3), "{}", told(&output));
+    let unmet = "not met (--strict): 10 %: cost_model could not be judged in 2 rounds";
+    assert!(told(&output).contains(unmet), "{}", told(&output));
     let json = json(&file);
     let points = json["points"].as_array().unwrap();
     assert_eq!(

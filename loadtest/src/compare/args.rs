@@ -7,6 +7,7 @@ use clap::{Args, value_parser};
 use serde::Serialize;
 
 use crate::scenario::Scenario;
+use crate::strict::Strict;
 use crate::systems::Contestant;
 
 /// One workload through push, pull, both hybrids and the textbooks' pull, on the same servers: throughput, CPU, latencies,
@@ -61,6 +62,9 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_parser = crate::report::writable, value_name = "FILE")]
     #[serde(skip)]
     pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) strict: Strict,
 }
 
 impl CompareArgs {

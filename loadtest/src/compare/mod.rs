@@ -14,16 +14,17 @@ use std::sync::Arc;
 use crate::bench::Bench;
 use crate::calibration::{self, Calibration};
 use crate::scenario::Scenario;
+use crate::strict::End;
 use crate::workload::Workload;
 use crate::{gauges, report};
 pub(crate) use args::CompareArgs;
 pub(crate) use field::{Field, expected, warm_up_operations};
 use outcome::Outcome;
-pub(crate) use outcome::{Row, Verdict, cost_ratio, rows, unsure, verdicts};
+pub(crate) use outcome::{Row, Verdict, cost_ratio, rows, unmet, unsure, verdicts};
 pub(crate) use turns::{Measured, Sample};
 
-/// Runs the test; true if everything was carried out.
-pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<bool> {
+/// Runs the test.
+pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<End> {
     let scenario = args.scenario()?;
     if let Some(address) = args.metrics {
         gauges::serve(address)?;
@@ -41,7 +42,7 @@ pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<bool> {
     if let Some(file) = &args.svg {
         report::write(file, &crate::page::image(&page::cpu_chart(&outcome.rows)))?;
     }
-    Ok(outcome.is_right())
+    Ok(args.strict.end(outcome.is_right(), &unmet(&outcome.rows, &outcome.verdicts)))
 }
 
 async fn compare(

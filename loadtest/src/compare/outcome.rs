@@ -192,6 +192,31 @@ pub(crate) fn verdicts(measured: &[Measured]) -> Vec<Verdict> {
     measured.iter().filter(|m| m.contestant.is_hybrid()).filter_map(judge).collect()
 }
 
+/// What is claimed of these hybrids (that none is worse than the better one of pushing and pulling all) and is not so, or
+/// could not be judged.
+pub(crate) fn unmet(rows: &[Row], verdicts: &[Verdict]) -> Vec<String> {
+    let hybrids: Vec<&Row> = rows.iter().filter(|row| row.system.is_hybrid()).collect();
+    if hybrids.is_empty() {
+        return vec!["no hybrid was measured, so there is nothing to judge".to_owned()];
+    }
+    let of = |row: &Row| {
+        let name = row.system.name();
+        let Some(verdict) = verdicts.iter().find(|verdict| verdict.hybrid == row.system) else {
+            let needed =
+                "push_only and pull_only have to be measured beside it, and CPU time has to be known";
+            return Some(format!("{name} could not be judged: {needed}"));
+        };
+        if row.rounds < SURE_FROM {
+            return Some(format!(
+                "{name} could not be judged in {} rounds: {SURE_FROM} are needed",
+                row.rounds
+            ));
+        }
+        verdict.is_worse.then(|| verdict.to_string())
+    };
+    hybrids.into_iter().filter_map(of).collect()
+}
+
 /// What one system costs in those of another, round by round.
 pub(crate) fn cost_ratio(of: &Measured, to: &Measured) -> Option<Estimate> {
     let cpu = |measured: &Measured| measured.rounds(super::turns::Sample::cpu_us);
@@ -315,13 +340,23 @@ mod tests {
         Measured { samples: (0..rounds).map(sample).collect(), ..Measured::new(contestant) }
     }
 
-    fn verdict(rounds: usize, pull: f64) -> Verdict {
-        let all = [
+    /// A hybrid that costs 1.2 times what pushing does.
+    fn all(rounds: usize, pull: f64) -> [Measured; 3] {
+        [
             measured(Contestant::PushOnly, rounds, 1.0),
             measured(Contestant::PullOnly, rounds, pull),
             measured(Contestant::CostModel, rounds, 1.2),
-        ];
-        verdicts(&all)[0]
+        ]
+    }
+
+    fn verdict(rounds: usize, pull: f64) -> Verdict {
+        verdicts(&all(rounds, pull))[0]
+    }
+
+    fn row(measured: &Measured) -> Row {
+        let none = crate::tally::Tally::new().summary();
+        let counted = Counted { operations: Vec::new(), pages: none.clone(), fanouts: none, shown: 0 };
+        Row::new(&Measured { counted: Some(counted), ..measured.clone() }, measured).unwrap()
     }
 
     #[test]
@@ -354,6 +389,27 @@ mod tests {
         tally.ended(std::time::Duration::ZERO, Some("unavailable".to_owned()));
         let wrong = "push_only: 1 operations failed, 1 were not sent because too many were under way";
         assert_eq!(row().faults(), [wrong, "push_only, post: 1 unavailable", late]);
+    }
+
+    #[test]
+    fn a_hybrid_that_is_worse_or_could_not_be_judged_does_not_meet_the_claim() {
+        let told = |measured: &[Measured]| {
+            let rows: Vec<Row> = measured.iter().map(row).collect();
+            unmet(&rows, &verdicts(measured)).join("; ")
+        };
+        assert_eq!(
+            told(&all(6, 1.2)),
+            "cost_model costs 1.20 (1.20-1.20) times what push_only costs, the better of both: more than 5 % worse"
+        );
+        let same = [
+            measured(Contestant::PushOnly, 6, 1.0),
+            measured(Contestant::PullOnly, 6, 3.0),
+            measured(Contestant::Threshold, 6, 1.04),
+        ];
+        assert_eq!(told(&same), "");
+        assert!(told(&all(5, 3.0)).contains("in 5 rounds: 6 are needed"));
+        assert!(told(&all(6, 3.0)[1..]).contains("cost_model could not be judged"));
+        assert!(told(&all(6, 3.0)[..2]).contains("no hybrid was measured"));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::drive::{self, Perform};
 use crate::fanout::{self, System as _, Tideline, drawn_homes};
 use crate::members::account_id;
 use crate::session::kind;
+use crate::strict::{End, Strict};
 use crate::tally::Tally;
 use crate::target::PRIMARIES;
 use crate::{gauges, report};
@@ -70,6 +71,9 @@ pub(crate) struct FairnessArgs {
     #[arg(long, value_parser = report::writable, value_name = "FILE")]
     #[serde(skip)]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(skip)]
+    strict: Strict,
 }
 
 impl FairnessArgs {
@@ -127,8 +131,8 @@ async fn post(engine: &Engine, author: u64) -> tideline::Result<u64> {
     Ok(published.delivery.all().await?.delivered)
 }
 
-/// Runs the test; true if every post has reached everybody.
-pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<bool> {
+/// Runs the test.
+pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<End> {
     let seed = args.seed.unwrap_or_else(rand::random);
     anyhow::ensure!(
         args.small_followers <= args.homes(),
@@ -145,7 +149,7 @@ pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<bool> {
     let outcome = outcome?;
     closed?;
     report::tell(&outcome, args.json.as_deref())?;
-    Ok(outcome.is_right())
+    Ok(args.strict.end(outcome.is_right(), &outcome.unmet()))
 }
 
 async fn measure(args: &FairnessArgs, bench: &Bench, seed: u64) -> anyhow::Result<Outcome> {

@@ -16,6 +16,7 @@ use crate::compare::{CompareArgs, Field, Measured};
 use crate::deadline::Deadline;
 use crate::graph::Graph;
 use crate::scenario::{Loop, Mix, Scenario};
+use crate::strict::End;
 use crate::workload::Workload;
 use crate::{gauges, report};
 use outcome::{Outcome, Point};
@@ -83,8 +84,8 @@ fn with_mix(scenario: &Scenario, mix: Mix) -> Scenario {
     with
 }
 
-/// Runs the test; true if everything was carried out.
-pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<bool> {
+/// Runs the test.
+pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<End> {
     let scenario = args.scenario()?;
     if let Some(address) = args.compare.metrics {
         gauges::serve(address)?;
@@ -102,7 +103,7 @@ pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<bool> {
     if let Some(file) = &args.compare.svg {
         report::write(file, &crate::page::image(&page::cpu_chart(&outcome)))?;
     }
-    Ok(outcome.is_right())
+    Ok(args.compare.strict.end(outcome.is_right(), &outcome.unmet()))
 }
 
 async fn sweep(args: &SweepArgs, scenario: Scenario, bench: &Bench, seed: u64) -> anyhow::Result<Outcome> {
