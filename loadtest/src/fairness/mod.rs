@@ -99,6 +99,13 @@ struct Due {
     is_beside: bool,
 }
 
+impl Due {
+    /// As metrics name it.
+    fn system(self) -> &'static str {
+        if self.is_beside { "small_beside" } else { "small_alone" }
+    }
+}
+
 impl Small {
     fn tally(&self, due: Due) -> &Tally {
         if due.is_beside { &self.beside } else { &self.alone }
@@ -116,11 +123,12 @@ impl Perform<Due> for Small {
             Err(_) => Some("given_up".to_owned()),
         };
         let took = at.elapsed();
-        gauges::fanout(if due.is_beside { "small_beside" } else { "small_alone" }).record(took);
+        gauges::fanout(due.system()).record(took);
         self.tally(due).ended(took, error);
     }
 
     fn dropped(&self, due: &Due) {
+        gauges::dropped(due.system(), "post").increment(1);
         self.tally(*due).dropped();
     }
 }
