@@ -205,6 +205,28 @@ fn a_plan_tells_primaries_memory_and_bandwidth() {
     }
 }
 
+/// The default was a path from the root of the repository.
+#[test]
+fn scenarios_are_found_by_name_in_any_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |scenario: &[&str]| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_loadtest"));
+        run.current_dir(&dir).env_remove("TIDELINE_CLUSTER").arg("compare").args(scenario);
+        // Refused after the scenario was read, before anything is started.
+        let output = run.args(["--accounts", "1"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+        told(&output)
+    };
+    for scenario in [&[][..], &["--scenario", "twip"], &["--scenario", "uniform.toml"]] {
+        assert!(refused(scenario).contains("accounts must be 2"), "{scenario:?}: {}", refused(scenario));
+    }
+    let none = refused(&["--scenario", "twop"]);
+    assert!(none.contains("twop cannot be read") && none.contains("small, twip, twitter-2009"), "{none}");
+    // A file goes before a name.
+    std::fs::write(dir.path().join("twip"), "name = 5\n").unwrap();
+    assert!(refused(&["--scenario", "twip"]).contains("twip is no scenario"));
+}
+
 #[test]
 fn a_scenario_that_nobody_understands_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();

@@ -14,8 +14,9 @@ use crate::systems::Contestant;
 /// memory.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct CompareArgs {
-    /// What is done: a TOML file; loadtest/scenarios has some, with every setting explained
-    #[arg(long, value_name = "FILE", default_value = "loadtest/scenarios/small.toml")]
+    /// What is done: a TOML file, or the name of one of loadtest/scenarios, which are in the program: small, twip, ... `twip.toml`
+    /// explains every setting
+    #[arg(long, value_name = "FILE", default_value = "small")]
     pub(crate) scenario: PathBuf,
     /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own and are
     /// removed again; CPU time is what its primaries tell [default: start one, and remove it at the end]
