@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, value_parser};
 use serde::Serialize;
@@ -42,6 +43,11 @@ pub(crate) struct CompareArgs {
     /// Instead of the scenario's: the share of accounts that read, in percent. `sweep` goes over several
     #[arg(long, value_name = "P")]
     pub(crate) active_percent: Option<f64>,
+    /// It ends after so long: rounds that don't fit in are left out, which is said [default: 3600; of `sweep`, which gives each share
+    /// an equal part of the time that is left, 900]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=86_400))]
+    #[serde(skip)]
+    longest_seconds: Option<u64>,
     /// The same seed makes the same network and the same operations [default: a new one each time, shown]
     #[arg(long, value_name = "N")]
     #[serde(skip)]
@@ -81,6 +87,11 @@ impl CompareArgs {
         scenario.graph.accounts = self.accounts.or(scenario.graph.accounts);
         scenario.check()?;
         Ok(scenario)
+    }
+
+    /// When it has to end, if nothing else was typed than this.
+    pub(crate) fn longest(&self, default_seconds: u64) -> Duration {
+        Duration::from_secs(self.longest_seconds.unwrap_or(default_seconds))
     }
 
     /// Those that take turns.

@@ -192,6 +192,12 @@ pub(crate) fn verdicts(measured: &[Measured]) -> Vec<Verdict> {
     measured.iter().filter(|m| m.contestant.is_hybrid()).filter_map(judge).collect()
 }
 
+/// Whether there was no time for all rounds.
+pub(crate) fn cut(rows: &[Row], asked: usize) -> Option<String> {
+    let rounds = rows.first()?.rounds;
+    (rounds < asked).then(|| format!("the time was up after {rounds} of {asked} rounds."))
+}
+
 /// What is claimed of these hybrids (that none is worse than the better one of pushing and pulling all) and is not so, or
 /// could not be judged.
 pub(crate) fn unmet(rows: &[Row], verdicts: &[Verdict]) -> Vec<String> {
@@ -256,7 +262,8 @@ impl Outcome {
     /// What is to be said besides the table.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let verdicts = self.verdicts.iter().map(ToString::to_string);
-        let said = verdicts.chain(unsure(&self.rows).map(str::to_owned));
+        let cut = cut(&self.rows, self.scenario.drive.rounds);
+        let said = verdicts.chain(unsure(&self.rows).map(str::to_owned)).chain(cut);
         said.chain(self.rows.iter().flat_map(Row::faults)).collect()
     }
 

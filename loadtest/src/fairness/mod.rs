@@ -15,7 +15,7 @@ use tideline::Engine;
 use tideline::post::Draft;
 
 use crate::arrivals::Arrivals;
-use crate::bench::Bench;
+use crate::bench::{Bench, on_cluster};
 use crate::drive::{self, Perform};
 use crate::fanout::{self, System as _, Tideline, drawn_homes};
 use crate::members::account_id;
@@ -151,11 +151,8 @@ pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<End> {
     if let Some(address) = args.metrics {
         gauges::serve(address)?;
     }
-    let bench = Bench::open(&[], PRIMARIES, 0).await?;
-    let outcome = Box::pin(measure(&args, &bench, seed)).await;
-    let closed = bench.close().await;
-    let outcome = outcome?;
-    closed?;
+    let measure = async |bench: &Bench| Box::pin(measure(&args, bench, seed)).await;
+    let outcome = on_cluster(&[], PRIMARIES, measure).await?;
     report::tell(&outcome, args.json.as_deref())?;
     Ok(args.strict.end(outcome.is_right(), &outcome.unmet()))
 }

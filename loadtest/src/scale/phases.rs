@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::ScaleArgs;
-use crate::bench::{Bench, Used};
+use crate::bench::{Bench, Used, on_cluster};
 use crate::compare::{Field, Measured};
 use crate::cpu;
 use crate::deadline::Deadline;
@@ -216,20 +216,6 @@ pub(super) struct Point {
     pub(super) primaries: u16,
     pub(super) delivery: Cost,
     pub(super) read: Cost,
-}
-
-/// Starts a cluster for some work, and removes it however that ends.
-async fn on_cluster<T>(
-    seeds: &[String],
-    primaries: u16,
-    work: impl AsyncFnOnce(&Bench) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
-    let bench = Bench::open(seeds, primaries, 0).await?;
-    let found = work(&bench).await;
-    let closed = bench.leave().await;
-    let found = found?;
-    closed?;
-    Ok(found)
 }
 
 /// A delivery, the post's own part included, and a page.

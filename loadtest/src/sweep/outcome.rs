@@ -6,7 +6,7 @@ use comfy_table::Table;
 use serde::Serialize;
 
 use crate::calibration::Calibration;
-use crate::compare::{Measured, Row, Verdict, cost_ratio, rows, unmet, unsure, verdicts};
+use crate::compare::{Measured, Row, Verdict, cost_ratio, cut, rows, unmet, unsure, verdicts};
 use crate::graph::Graph;
 use crate::report;
 use crate::scenario::Scenario;
@@ -147,12 +147,10 @@ impl Outcome {
     /// What there was no time for.
     fn for_want_of_time(&self) -> Vec<String> {
         let asked = self.scenario.drive.rounds;
-        let cut = self.points.iter().filter_map(|point| {
-            let rounds = point.rows.first()?.rounds;
-            let said =
-                || format!("{} %: the time was up after {rounds} of {asked} rounds.", point.active_percent);
-            (rounds < asked).then(said)
-        });
+        let cut = self
+            .points
+            .iter()
+            .filter_map(|point| Some(format!("{} %: {}", point.active_percent, cut(&point.rows, asked)?)));
         cut.chain(self.missing()).collect()
     }
 
