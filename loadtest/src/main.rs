@@ -36,8 +36,9 @@ mod weighted;
 mod workload;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use mimalloc::MiMalloc;
 use tracing_subscriber::EnvFilter;
 
@@ -52,6 +53,8 @@ const EXIT_DIFFERENT: u8 = 1;
 const EXIT_NOT_RUN: u8 = 2;
 /// All was carried out, but a claim is not met: only with `--strict`.
 const EXIT_UNMET: u8 = 3;
+/// So long threads are waited for at the end that don't know of it: one that removes a cluster, say.
+const THREADS_MAX: Duration = Duration::from_secs(20);
 
 /// Load tests that check what they measure.
 #[derive(Debug, Parser)]
@@ -88,9 +91,31 @@ enum Command {
     },
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let cli = Cli::parse();
+/// What was typed. A figure below 0 is refused by the rule that it breaks, not as an option that nobody knows.
+fn typed() -> Cli {
+    let figures = |arg: Arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    let command = Cli::command().mut_subcommands(|command| command.mut_args(figures));
+    Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+}
+
+fn main() -> ExitCode {
+    let cli = typed();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(EXIT_NOT_RUN);
+        }
+    };
+    let code = runtime.block_on(run(cli));
+    runtime.shutdown_timeout(THREADS_MAX);
+    code
+}
+
+async fn run(cli: Cli) -> ExitCode {
     // RUST_LOG sets what is logged; standard output belongs to the tables.
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")))

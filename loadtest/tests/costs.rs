@@ -121,6 +121,9 @@ fn what_cannot_be_run_is_refused_before_anything_is_started() {
     for (line, why) in [
         ("fairness --followers 5000000 --background-homes 5000000", "MB are available"),
         ("fairness --rate 0", "--rate"),
+        ("compare --rounds -3", "-3 is not in 2..=1000"),
+        ("compare --cluster redis://127.0.0.1:70000", "port 70000 is above 65535"),
+        ("plan --users 5M --strict", "--strict goes with --check"),
         ("scale --parts speed", "possible values"),
         ("scale --json /nowhere/scale.json", "'/nowhere/scale.json' for '--json"),
         ("plan --users 5M --celebrity-followers 25M", "--celebrity-followers is"),

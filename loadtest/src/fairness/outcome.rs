@@ -83,8 +83,9 @@ impl fmt::Display for Outcome {
             0 => Ok(()),
             dropped => writeln!(
                 f,
-                "{dropped} small posts were not sent, because too many were under way: these figures leave out the slowest. \
-                 Choose a smaller --rate."
+                "{} not sent, because too many were under way: these figures leave out the slowest. Choose a \
+                 smaller --rate.",
+                report::many(report::count(dropped), "small post was", "small posts were")
             ),
         }
     }
@@ -111,11 +112,11 @@ mod tests {
         let (alone, beside) = (Tally::new(), Tally::new());
         [&alone, &beside].iter().for_each(|tally| tally.ended(Duration::from_millis(1), None));
         assert!(outcome(&alone, &beside).is_right());
-        assert!(!outcome(&alone, &beside).to_string().contains("were not sent"));
+        assert!(!outcome(&alone, &beside).to_string().contains("not sent, because"));
         beside.dropped();
         assert!(!outcome(&alone, &beside).is_right());
         let told = outcome(&alone, &beside).to_string();
-        assert!(told.contains("1 small posts were not sent"), "{told}");
+        assert!(told.contains("1 small post was not sent"), "{told}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::forecast::{Asked, Line, US};
 use super::quantity::{bytes, count, time};
 use super::units::Units;
+use crate::report::many;
 
 const SECONDS_A_DAY: f64 = 86_400.0;
 
@@ -47,7 +48,7 @@ pub(super) fn celebrity(asked: &Asked, units: &Units, primaries: f64) -> (Celebr
         marks_bytes: followers * units.mark_bytes,
         promotion_us: followers * both(units.promote_us),
     };
-    let followed = count(followers);
+    let (followed, primaries) = (count(followers), many(primaries, "primary", "primaries"));
     let lines = vec![
         Line {
             name: "celebrity, pushed: a post".to_owned(),
@@ -57,7 +58,7 @@ pub(super) fn celebrity(asked: &Asked, units: &Units, primaries: f64) -> (Celebr
                 found.pushed_seconds_per_post
             ),
             formula: format!(
-                "{} publish + {followed} followers: {} awake x {} + {} asleep x {}; in time: the servers' part / ({primaries} primaries x {})",
+                "{} publish + {followed} followers: {} awake x {} + {} asleep x {}; in time: the servers' part / ({primaries} x {})",
                 time(both(units.publish_us)),
                 count(awake),
                 time(both(units.delivery_us)),

@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum, value_parser};
 use serde::Serialize;
 
 use crate::deadline::Deadline;
+use crate::report::many;
 use crate::strict::{End, Strict};
 use crate::{fanout, gauges, report};
 use outcome::Outcome;
@@ -144,7 +145,8 @@ pub(crate) async fn run(args: ScaleArgs) -> anyhow::Result<End> {
     let mut points = Vec::new();
     for primaries in args.primaries.iter().copied().filter(|_| has(Part::Primaries)) {
         let point = Box::pin(phases::point(&args, primaries, seed, clock.until));
-        let point = clock.begin(&format!("the load on {primaries} primaries"), point).await;
+        let point =
+            clock.begin(&format!("the load on {}", many(primaries, "primary", "primaries")), point).await;
         is_whole &= point.is_some();
         points.extend(point);
     }

@@ -52,7 +52,8 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cost, first, last, ratio, is_flat } = self;
         let said = if *is_flat { "flat within 10 %" } else { "more than 10 % dearer" };
-        write!(f, "A {cost} with {last} primaries costs {ratio:.2} times what it costs with {first}: {said}")
+        let last = report::many(*last, "primary", "primaries");
+        write!(f, "A {cost} with {last} costs {ratio:.2} times what it costs with {first}: {said}")
     }
 }
 

@@ -13,7 +13,7 @@ use crate::cpu;
 use crate::deadline::Deadline;
 use crate::graph::Graph;
 use crate::plan::{Units, looks_per_second};
-use crate::report::count;
+use crate::report::{count, many};
 use crate::scenario::{Mix, Scenario};
 use crate::session::Counted;
 use crate::stats::{Estimate, median};
@@ -307,7 +307,8 @@ async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64, until: Deadline) -
     let edge_bytes = (asleep_bytes - lonely_bytes) / (2.0 * (mean - 1.0));
     Ok(Units {
         source: format!(
-            "loadtest scale: {primaries} primaries {place}, {} followers each, seed {seed}",
+            "loadtest scale: {} {place}, {} followers each, seed {seed}",
+            many(primaries, "primary", "primaries"),
             args.mean
         ),
         at_once: network.at_once as usize,
