@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
 
+mod documented;
+
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -48,8 +50,11 @@ fn told(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
+/// A result, every field of which is documented.
 fn json(file: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+    let json = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    documented::check(&json);
+    json
 }
 
 fn check_rows(rows: &Value) {

@@ -2,6 +2,8 @@
 #![cfg(target_os = "linux")] // CPU time can be read there.
 #![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
 
+mod documented;
+
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -29,8 +31,11 @@ fn told(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
+/// A result, every field of which is documented.
 fn read(file: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+    let json = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    documented::check(&json);
+    json
 }
 
 #[test]
