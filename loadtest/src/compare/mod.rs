@@ -1,13 +1,14 @@
 //! `loadtest compare`: one workload through push, pull, both hybrids and the textbooks' pull.
 //!
 //! `field` has all systems on the same servers, each with its network, and lets them take turns; `turns` is what these have
-//! shown, `outcome` what is told of it, `page` the same as a page with charts.
+//! shown, `verdict` what is claimed of hybrids, `outcome` what is told of it all, `page` the same as a page with charts.
 
 mod args;
 mod field;
 mod outcome;
 mod page;
 mod turns;
+mod verdict;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +23,9 @@ use crate::{gauges, report};
 pub(crate) use args::CompareArgs;
 pub(crate) use field::{Field, expected, warm_up_operations};
 use outcome::Outcome;
-pub(crate) use outcome::{Row, Verdict, cost_ratio, cut, rows, unmet, unsure, verdicts};
+pub(crate) use outcome::{Row, cut, rows};
 pub(crate) use turns::{Measured, Sample};
+pub(crate) use verdict::{Verdict, cost_ratio, unmet, unsure, verdicts};
 
 /// After so long it ends, unless something else is typed: rounds that don't fit in are left out.
 const LONGEST_SECONDS: u64 = 3_600;
