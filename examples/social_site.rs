@@ -6,19 +6,7 @@
 //! cargo run --example social_site -- redis://10.0.0.1:6379     # uses one, under the prefix `site:`
 //! ```
 //!
-//! ```text
-//! ada signup correct horse        ada login correct horse
-//! ada name Ada Lovelace
-//! ben follow ada                  ada post Low tide! @ben #beach
-//! ada whisper Only to followers   ben reply 1 On my way
-//! ben like 1                      ben bookmark 1
-//! ben repost 1                    ben unrepost 1
-//! ben home                        ben profile ada
-//! ben mentions                    ben tag beach
-//! ada show 1                      ada likers 1
-//! ben likes                       ben bookmarks
-//! ada edit 1 High tide! #sea      ada delete 1
-//! ```
+//! `help`, as a line or behind `--`, lists what can be done.
 
 mod shared;
 
@@ -33,6 +21,26 @@ use tideline::{
     Account, AccountId, Engine, Error, ErrorKind, ListQuery, PagePost, PostId, Query, Result, Social,
 };
 
+/// What `help` says.
+const HELP: &str = "\
+Each line says who does what:
+
+  ada signup correct horse        ada login correct horse
+  ada name Ada Lovelace           ben profile ada
+  ben follow ada                  ben unfollow ada
+  ben mute ada                    ben block ada
+  ada post Low tide! @ben #beach  ada whisper Only to followers
+  ben reply 1 On my way           ada show 1
+  ada edit 1 High tide! #sea      ada delete 1
+  ben like 1                      ben unlike 1
+  ben bookmark 1                  ben unbookmark 1
+  ben repost 1                    ben unrepost 1
+  ben home                        ben mentions
+  ben likes                       ben bookmarks
+  ada likers 1                    ben tag beach
+
+Numbers are those that posts are shown with. `help` shows this, an empty line ends.";
+
 struct Site {
     engine: Engine,
     social: Social,
@@ -44,6 +52,10 @@ struct Site {
 impl Site {
     /// Does what a line says.
     async fn obey(&mut self, line: &str) -> Result<()> {
+        if line == "help" {
+            println!("{HELP}");
+            return Ok(());
+        }
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
         let (verb, rest) = rest.split_once(' ').unwrap_or((rest, ""));
         match verb {
@@ -116,7 +128,10 @@ impl Site {
                 self.print(&[around.ancestors, vec![around.post], around.descendants].concat());
                 Ok(())
             }
-            _ => Err(Error::new(ErrorKind::Invalid, format!("nobody can {verb:?} here"))),
+            _ => Err(Error::new(
+                ErrorKind::Invalid,
+                format!("nobody can {verb:?} here; `help` lists what can be done"),
+            )),
         }
     }
 
@@ -233,6 +248,10 @@ fn around(entry: &PagePost) -> String {
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    if std::env::args().skip(1).any(|arg| ["help", "-h", "--help"].contains(&arg.as_str())) {
+        println!("{HELP}");
+        return Ok(());
+    }
     let (mut config, _cluster) = shared::config("site:").await?;
     // By default what others edit and delete shows within a second. Here everybody sits at one keyboard.
     config.engine.visible_within = Duration::ZERO;
@@ -246,7 +265,7 @@ async fn main() -> Result<()> {
         shown: Vec::new(),
     };
     println!(
-        "who does what? (`ada signup correct horse`, `ada post Hello @ben #tide`, `ben home`; an empty line ends)"
+        "who does what? (`ada signup correct horse`, `ada post Hello @ben #tide`, `ben home`; `help` lists all, an empty line ends)"
     );
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };

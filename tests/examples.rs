@@ -114,6 +114,7 @@ ada delete 1
 cy tag sea
 cy bookmarks
 cy dance
+help
 ";
 
 #[test]
@@ -148,8 +149,21 @@ fn people_meet_on_a_small_social_site() {
             "#2026 (liked 1x, answered 1x, you keep it)\nsorry: there is no post",
             // Edited, muted, deleted.
             "nothing\n[1] ada: High tide at noon #sea (liked 1x, answered 1x, you keep it)\n",
-            "[2] ben: On my way @ada (answered 1x)\nnothing\nnothing\nsorry: nobody can \"dance\" here\n",
+            "[2] ben: On my way @ada (answered 1x)\nnothing\nnothing\nsorry: nobody can \"dance\" here; `help`",
+            "ada signup correct horse",
             "good bye, 0 tasks left",
         ],
     );
+}
+
+#[test]
+fn help_of_the_social_site_lists_every_command() {
+    let output = Command::new(program("social_site")).arg("--help").output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let arms = include_str!("../examples/social_site.rs").lines().filter_map(|line| line.split_once("\" =>"));
+    let verbs: Vec<&str> = arms.filter_map(|(verb, _)| verb.trim().strip_prefix('"')).collect();
+    assert!(verbs.len() > 20, "{verbs:?}");
+    for verb in verbs {
+        assert!(help.split_whitespace().any(|word| word == verb), "{verb} is not in:\n{help}");
+    }
 }

@@ -338,8 +338,16 @@ async fn what_stands_in_the_way_is_explained() {
     let text = refused(ClusterSpec::ephemeral().config("no-such-setting", "1")).await;
     assert!(text.contains("no-such-setting") && text.contains("server.log"), "the log is shown: {text}");
 
-    let text = refused(ClusterSpec::ephemeral().primaries(0)).await;
-    assert!(text.contains("0 primaries"), "{text}");
+    let text = refused(ClusterSpec::ephemeral().primaries(0).replicas(1)).await;
+    assert!(text.contains("0 primaries with 1 replica each"), "{text}");
+
+    // Nothing is left of a directory that was made for it; one that was there stays, with what is in it.
+    let new = place.path().join("some/where");
+    let text = refused(ClusterSpec::default().primaries(1).port_base(port).dir(&new)).await;
+    assert!(text.contains("is taken") && !place.path().join("some").exists(), "{text}");
+    fs::create_dir(place.path().join("some")).unwrap();
+    refused(ClusterSpec::default().primaries(1).port_base(port).dir(&new)).await;
+    assert!(place.path().join("some").exists() && !new.exists());
 
     let path = std::env::var_os("PATH").unwrap();
     let without = std::env::split_paths(&path).filter(|dir| !dir.join("redis-server").exists());

@@ -12,6 +12,7 @@ use tideline::cluster::{Batch, Command, NodeAddr, Replicas, Request, Router, Rou
 use tideline::keys::slot_of_key;
 
 use crate::cpu::CpuTime;
+use crate::deadline::Deadline;
 use crate::target::Target;
 
 /// Batches of fillings under way at a time.
@@ -21,6 +22,11 @@ const REPLICAS_WAIT_MS: u64 = 8_000;
 const SCAN_COUNT: u64 = 1_000;
 /// Emptying a node of a million homes is one command.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A cluster is started, or connected with, within this time, ...
+const OPENING_MAX: Duration = Duration::from_secs(5 * 60);
+/// ... and left within this: on a cluster of others all its keys are looked through.
+const LEAVING_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// What servers and client have used until now.
 #[derive(Debug, Clone, Copy)]
@@ -261,6 +267,23 @@ impl Bench {
             }
         }
     }
+}
+
+/// Opens a cluster for some work, and leaves it however that ends. Both end in bounded time; the work has to see to that itself.
+pub(crate) async fn on_cluster<T>(
+    seeds: &[String],
+    primaries: u16,
+    work: impl AsyncFnOnce(&Bench) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let opened = Box::pin(Bench::open(seeds, primaries, 0));
+    let bench =
+        Deadline::after(OPENING_MAX).phase("starting the cluster, or connecting with it", opened).await?;
+    let found = work(&bench).await;
+    let left = Box::pin(bench.leave());
+    let left = Deadline::after(LEAVING_MAX).phase("removing the cluster, or our keys", left).await;
+    let found = found?;
+    left?;
+    Ok(found)
 }
 
 /// Runs a batch in which nothing may fail.

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
+
 /// A moment at which something is over, whatever is left of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(Instant);
@@ -9,6 +11,11 @@ pub(crate) struct Deadline(Instant);
 impl Deadline {
     pub(crate) fn after(longest: Duration) -> Self {
         Self(Instant::now() + longest)
+    }
+
+    /// So much later.
+    pub(crate) fn later(self, by: Duration) -> Self {
+        Self(self.0 + by)
     }
 
     /// Of the first one of so many that share the time which is left.
@@ -25,6 +32,15 @@ impl Deadline {
     /// What comes of some work; it is dropped where it stands, if it doesn't end in time.
     pub(crate) async fn within<T>(self, work: impl Future<Output = T>) -> Option<T> {
         tokio::time::timeout_at(self.0.into(), work).await.ok()
+    }
+
+    /// What comes of a phase of a command; an error that names it, if it doesn't end in time.
+    pub(crate) async fn phase<T>(
+        self,
+        name: &str,
+        work: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        self.within(work).await.with_context(|| format!("{name}: it did not end in time"))?
     }
 }
 
@@ -50,5 +66,18 @@ mod tests {
         // Not for ever: a test that hangs tells less than one that fails.
         let long = tokio::time::sleep(Duration::from_secs(20));
         assert_eq!(Deadline::after(Duration::from_millis(1)).within(long).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_phase_that_hangs_is_named() {
+        let hangs = async {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            anyhow::Ok(())
+        };
+        let told = Deadline::after(Duration::from_millis(1)).phase("loading", hangs).await.unwrap_err();
+        assert_eq!(told.to_string(), "loading: it did not end in time");
+        let fails = std::future::ready(Err::<(), _>(anyhow::anyhow!("no")));
+        let told = Deadline::after(HOUR).phase("loading", fails).await.unwrap_err();
+        assert_eq!(told.to_string(), "no");
     }
 }

@@ -32,10 +32,16 @@ pub(crate) fn fanout(system: &'static str) -> Histogram {
     histogram!("loadtest_fanout_lag_seconds", "system" => system)
 }
 
+/// How many operations of an open loop were not sent, because too many were under way.
+pub(crate) fn dropped(system: &'static str, kind: &'static str) -> Counter {
+    counter!("loadtest_operations_dropped_total", "system" => system, "kind" => kind)
+}
+
 /// Of one system.
 #[derive(Debug, Clone)]
 pub(crate) struct Gauges {
     operations: [(Counter, Counter, Histogram); Op::KINDS.len()],
+    dropped: [Counter; Op::KINDS.len()],
     fanouts: Histogram,
 }
 
@@ -46,7 +52,8 @@ impl Gauges {
             let times = histogram!("loadtest_operation_seconds", "system" => system, "kind" => kind);
             (count("succeeded"), count("failed"), times)
         };
-        Self { operations: Op::KINDS.map(of), fanouts: fanout(system) }
+        let dropped = Op::KINDS.map(|kind| dropped(system, kind));
+        Self { operations: Op::KINDS.map(of), dropped, fanouts: fanout(system) }
     }
 
     pub(crate) fn operation(&self, op: Op, took: Duration, has_failed: bool) {
@@ -59,7 +66,28 @@ impl Gauges {
         times.record(took);
     }
 
+    pub(crate) fn dropped(&self, op: Op) {
+        self.dropped[op.kind()].increment(1);
+    }
+
     pub(crate) fn fanout(&self, took: Duration) {
         self.fanouts.record(took);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_that_were_not_sent_are_counted_by_kind() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let told = recorder.handle();
+        metrics::with_local_recorder(&recorder, || Gauges::new("push_only").dropped(Op::Read { reader: 1 }));
+        let line = |kind: &str, count| {
+            format!("loadtest_operations_dropped_total{{system=\"push_only\",kind=\"{kind}\"}} {count}\n")
+        };
+        let page = told.render();
+        assert!(page.contains(&line("read", 1)) && page.contains(&line("post", 0)), "{page}");
     }
 }

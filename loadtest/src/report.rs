@@ -93,6 +93,12 @@ pub(crate) fn align_figures(table: &mut Table) {
     }
 }
 
+/// So many of something, for people: `1 primary`, `3 primaries`.
+pub(crate) fn many(number: impl Into<f64>, one: &str, more: &str) -> String {
+    let number = number.into();
+    format!("{number} {}", if (number - 1.0).abs() < f64::EPSILON { one } else { more })
+}
+
 /// A count as a number to reckon with.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub(crate) fn count(n: u64) -> f64 {
@@ -133,6 +139,12 @@ mod tests {
         let row = table.lines().find(|line| line.contains("follow")).unwrap();
         let cells: Vec<&str> = row.split(['│', '┆']).map(str::trim).filter(|cell| !cell.is_empty()).collect();
         assert_eq!(cells, ["follow", "1", "1 unknown", "2", "1.23", "1.23", "1.23", "1.23"]);
+    }
+
+    #[test]
+    fn one_of_something_is_not_many() {
+        let primaries = |number: u16| many(number, "primary", "primaries");
+        assert_eq!([0, 1, 3].map(primaries), ["0 primaries", "1 primary", "3 primaries"]);
     }
 
     #[test]

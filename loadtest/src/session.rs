@@ -168,6 +168,7 @@ impl Perform<Op> for Session {
     }
 
     fn dropped(&self, op: &Op) {
+        self.gauges.dropped(*op);
         self.tallies[op.kind()].dropped();
     }
 }

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use tideline::local_cluster::{ClusterSpec, LocalCluster};
 
 use crate::cpu::{self, CpuTime};
+use crate::report::many;
 
 /// Of a cluster that is started here, unless a command says otherwise.
 pub(crate) const PRIMARIES: u16 = 3;
@@ -25,7 +26,8 @@ impl Target {
         if !seeds.is_empty() {
             return Ok(Self::Foreign(seeds));
         }
-        eprintln!("Starting a cluster of {primaries} primaries with {replicas} replicas each.");
+        let nodes = (many(primaries, "primary", "primaries"), many(replicas, "replica", "replicas"));
+        eprintln!("Starting a cluster of {} with {} each.", nodes.0, nodes.1);
         let spec = ClusterSpec::ephemeral().primaries(primaries).replicas(replicas);
         let cluster = LocalCluster::up(spec).await.context("no local cluster could be started")?;
         Ok(Self::Own(Box::new(cluster)))

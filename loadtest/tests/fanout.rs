@@ -1,5 +1,7 @@
 //! The program as people run it.
 
+mod documented;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -40,6 +42,7 @@ fn a_small_run_ends_well_and_its_json_has_every_field() {
     assert!(told.contains("books_per_node, replicas"), "{told}");
 
     let json: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    documented::check(&json);
     assert_eq!(
         [&json["followers"], &json["homes"], &json["posts_per_round"], &json["seed"]],
         [300, 800, 10, 7]

@@ -1,5 +1,7 @@
 //! The program as people run it.
 
+mod documented;
+
 use std::process::Command;
 
 use serde_json::Value;
@@ -32,6 +34,7 @@ fn a_short_run_ends_well_and_its_json_has_every_field() {
     assert!(told.contains("missing / extra / altered"), "{told}");
 
     let json: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    documented::check(&json);
     let count =
         |path: &str| json.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {json:#}"));
     assert_eq!((count("/seed"), count("/settings/rate")), (7, 200));

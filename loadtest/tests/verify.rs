@@ -3,6 +3,8 @@
 //! A failed run prints its seed: `TIDELINE_SEED=N cargo test -p loadtest --test verify` plans the same operations.
 //! For nights: `make verify-long`.
 
+mod documented;
+
 use std::process::Command;
 
 use serde_json::Value;
@@ -62,6 +64,7 @@ fn verify(seed: u64, args: &[&str]) -> Ran {
 fn long_run(visible_within_ms: &str) {
     let ran = verify(seed(), &["--operations", "6000", "--visible-within-ms", visible_within_ms]);
     ran.must_be_right();
+    documented::check(&ran.json);
     assert!(ran.count("/pages_checked") > 2_000 && ran.count("/posts") > 500, "{}", ran.told);
     let operations = ["publish", "delete", "follow", "unfollow", "block", "read", "sweep", "way"];
     for operation in operations.into_iter().chain(["sign up", "login", "find", "log in", "report", "resolve"])

@@ -63,13 +63,26 @@ impl LocalCluster {
             cluster.start(&server, progress, deadline).await?;
             return Ok(cluster);
         };
+        let missing = Home::missing(dir);
         let home = Home::create(dir)?;
         let _lock = home.lock(deadline).await?;
+        let up = Self::up_in(home.clone(), spec, &server, progress, deadline).await;
+        up.inspect_err(|_| home.take_back(&missing))
+    }
+
+    /// In its directory, which is ours as long as this runs.
+    async fn up_in(
+        home: Home,
+        spec: ClusterSpec,
+        server: &ServerBinary,
+        progress: &(dyn Fn(Progress) + Sync),
+        deadline: Instant,
+    ) -> Result<Self> {
         let mut cluster = match home.load()? {
             None => Self::from_parts(spec, home)?,
             Some(state) => Self::from_state(state, home)?.with_spec(spec).await?,
         };
-        cluster.start(&server, progress, deadline).await?;
+        cluster.start(server, progress, deadline).await?;
         Ok(cluster)
     }
 
@@ -115,9 +128,9 @@ impl LocalCluster {
         let (dir, old) = (self.home.path().display(), &self.spec);
         if (spec.primaries, spec.replicas, spec.port_base) != (old.primaries, old.replicas, old.port_base) {
             return Err(Error::misconfigured(format!(
-                "the cluster in {dir} has {} primaries with {} replicas each and keeps its ports; take another \
-                 --dir, or remove it with `tideline cluster down --wipe`",
-                old.primaries, old.replicas
+                "the cluster in {dir} has {} and keeps its ports; take another --dir, or remove it with `tideline \
+                 cluster down --wipe`",
+                old.shape_text()
             )));
         }
         if self.nodes.iter().any(LocalNode::is_running) && spec.lasting() != old.lasting() {

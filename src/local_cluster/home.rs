@@ -51,6 +51,22 @@ impl Home {
         Self(dir.to_owned())
     }
 
+    /// What `create` is going to make of this directory and those above it, the innermost first.
+    pub(super) fn missing(dir: &Path) -> Vec<PathBuf> {
+        let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
+        dir.ancestors().take_while(is_missing).map(Path::to_owned).collect()
+    }
+
+    /// Takes back what was made for a cluster that is refused before anything of it was written down.
+    pub(super) fn take_back(&self, made: &[PathBuf]) {
+        if !matches!(self.load(), Ok(None)) {
+            return;
+        }
+        let _ = fs::remove_file(self.0.join(LOCK));
+        // What has something else in it stays.
+        let _ = made.iter().try_for_each(fs::remove_dir);
+    }
+
     /// Makes the directory if it is missing; its path is absolute and without links from here on.
     pub(super) fn create(dir: &Path) -> Result<Self> {
         make_dir(dir)?;

@@ -166,6 +166,14 @@ impl ClusterSpec {
         self
     }
 
+    /// For people: `3 primaries with 1 replica each`.
+    pub(super) fn shape_text(&self) -> String {
+        let Self { primaries, replicas, .. } = self;
+        let primary = if *primaries == 1 { "primary" } else { "primaries" };
+        let replica = if *replicas == 1 { "replica" } else { "replicas" };
+        format!("{primaries} {primary} with {replicas} {replica} each")
+    }
+
     /// How many nodes that makes.
     pub(super) fn node_count(&self) -> usize {
         usize::from(self.primaries) * (1 + usize::from(self.replicas))
@@ -179,8 +187,8 @@ impl ClusterSpec {
         let nodes = self.node_count();
         if nodes == 0 || nodes > MAX_NODES {
             return Err(Error::invalid(format!(
-                "{} primaries with {} replicas each make {nodes} nodes; 1 to {MAX_NODES} are possible",
-                self.primaries, self.replicas
+                "{} make {nodes} nodes; 1 to {MAX_NODES} are possible",
+                self.shape_text()
             )));
         }
         let shared = self.config.iter().map(|(key, value)| (key, value));

@@ -2,19 +2,22 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, value_parser};
 use serde::Serialize;
 
 use crate::scenario::Scenario;
+use crate::strict::Strict;
 use crate::systems::Contestant;
 
 /// One workload through push, pull, both hybrids and the textbooks' pull, on the same servers: throughput, CPU, latencies,
 /// memory.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct CompareArgs {
-    /// What is done: a TOML file; loadtest/scenarios has some, with every setting explained
-    #[arg(long, value_name = "FILE", default_value = "loadtest/scenarios/small.toml")]
+    /// What is done: a TOML file, or the name of one of loadtest/scenarios, which are in the program: small, twip, ... `twip.toml`
+    /// explains every setting
+    #[arg(long, value_name = "FILE", default_value = "small")]
     pub(crate) scenario: PathBuf,
     /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own and are
     /// removed again; CPU time is what its primaries tell [default: start one, and remove it at the end]
@@ -40,6 +43,11 @@ pub(crate) struct CompareArgs {
     /// Instead of the scenario's: the share of accounts that read, in percent. `sweep` goes over several
     #[arg(long, value_name = "P")]
     pub(crate) active_percent: Option<f64>,
+    /// It ends after so long: rounds that don't fit in are left out, which is said [default: 3600; of `sweep`, which gives each share
+    /// an equal part of the time that is left, 900]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=86_400))]
+    #[serde(skip)]
+    longest_seconds: Option<u64>,
     /// The same seed makes the same network and the same operations [default: a new one each time, shown]
     #[arg(long, value_name = "N")]
     #[serde(skip)]
@@ -61,6 +69,9 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_parser = crate::report::writable, value_name = "FILE")]
     #[serde(skip)]
     pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) strict: Strict,
 }
 
 impl CompareArgs {
@@ -76,6 +87,11 @@ impl CompareArgs {
         scenario.graph.accounts = self.accounts.or(scenario.graph.accounts);
         scenario.check()?;
         Ok(scenario)
+    }
+
+    /// When it has to end, if nothing else was typed than this.
+    pub(crate) fn longest(&self, default_seconds: u64) -> Duration {
+        Duration::from_secs(self.longest_seconds.unwrap_or(default_seconds))
     }
 
     /// Those that take turns.

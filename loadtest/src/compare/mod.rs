@@ -1,39 +1,53 @@
 //! `loadtest compare`: one workload through push, pull, both hybrids and the textbooks' pull.
 //!
 //! `field` has all systems on the same servers, each with its network, and lets them take turns; `turns` is what these have
-//! shown, `outcome` what is told of it, `page` the same as a page with charts.
+//! shown, `verdict` what is claimed of hybrids, `outcome` what is told of it all, `page` the same as a page with charts.
 
 mod args;
 mod field;
 mod outcome;
 mod page;
 mod turns;
+mod verdict;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, on_cluster};
 use crate::calibration::{self, Calibration};
+use crate::deadline::Deadline;
 use crate::scenario::Scenario;
+use crate::strict::End;
 use crate::workload::Workload;
 use crate::{gauges, report};
 pub(crate) use args::CompareArgs;
 pub(crate) use field::{Field, expected, warm_up_operations};
 use outcome::Outcome;
-pub(crate) use outcome::{Row, Verdict, cost_ratio, rows, unsure, verdicts};
+pub(crate) use outcome::{Row, cut, rows};
 pub(crate) use turns::{Measured, Sample};
+pub(crate) use verdict::{Verdict, cost_ratio, unmet, unsure, verdicts};
 
-/// Runs the test; true if everything was carried out.
-pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<bool> {
+/// After so long it ends, unless something else is typed: rounds that don't fit in are left out.
+const LONGEST_SECONDS: u64 = 3_600;
+/// So much longer the round may take that was begun last, and looking at the keys after it.
+const OVERTIME_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// Phases, and what to do if they take too long.
+pub(crate) const CALIBRATING: &str = "running redis-benchmark (choose more --longest-seconds)";
+pub(crate) const LOADING: &str = "loading the network (choose fewer --accounts, or more --longest-seconds)";
+const FILLING: &str = "filling homes (choose fewer --accounts, or more --longest-seconds)";
+const MEASURING: &str = "measuring (choose fewer --round-seconds, or more --longest-seconds)";
+
+/// Runs the test.
+pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<End> {
     let scenario = args.scenario()?;
     if let Some(address) = args.metrics {
         gauges::serve(address)?;
     }
     let seed = args.seed.unwrap_or_else(rand::random);
-    let bench = Bench::open(&args.cluster, scenario.drive.primaries, 0).await?;
-    let outcome = Box::pin(compare(&args, scenario, &bench, seed)).await;
-    let left = bench.leave().await;
-    let outcome = outcome?;
-    left?;
+    let primaries = scenario.drive.primaries;
+    let compare = async |bench: &Bench| Box::pin(compare(&args, scenario, bench, seed)).await;
+    let outcome = on_cluster(&args.cluster, primaries, compare).await?;
     report::tell(&outcome, args.json.as_deref())?;
     if let Some(file) = &args.html {
         report::write_page(file, &page::of(&outcome))?;
@@ -41,7 +55,7 @@ pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<bool> {
     if let Some(file) = &args.svg {
         report::write(file, &crate::page::image(&page::cpu_chart(&outcome.rows)))?;
     }
-    Ok(outcome.is_right())
+    Ok(args.strict.end(outcome.is_right(), &unmet(&outcome.rows, &outcome.verdicts)))
 }
 
 async fn compare(
@@ -50,14 +64,32 @@ async fn compare(
     bench: &Bench,
     seed: u64,
 ) -> anyhow::Result<Outcome> {
-    let calibrated: Vec<_> = calibration::run(bench).await?.into_iter().collect();
+    let until = Deadline::after(args.longest(LONGEST_SECONDS));
+    let calibrated = until.phase(CALIBRATING, calibration::run(bench)).await?;
     let graph = Arc::new(scenario.graph.make(seed)?);
     let mut workload = Workload::new(graph.clone(), &scenario.activity, &scenario.mix, seed);
     eprintln!("{}: {} accounts, {} follows; seed {seed}.", scenario.name, graph.accounts(), graph.follows());
-    let mut field = Field::load(bench, &scenario, &args.contestants(), graph.clone(), &workload).await?;
-    field.prepare(&scenario, &workload).await?;
-    let mut measured = field.measure(bench, &scenario, &mut workload, seed, None).await?;
-    field.weigh(bench, &mut measured, None).await;
+    let contestants = args.contestants();
+    let load = Field::load(bench, &scenario, &contestants, graph.clone(), &workload);
+    let mut field = until.phase(LOADING, load).await?;
+    let measured = measure(&mut field, bench, &scenario, &mut workload, seed, until).await;
+    field.settled().await;
     let own = (seed, bench.target.is_own());
-    Outcome::new(scenario, own, &graph, &measured, Calibration::of(&calibrated))
+    Outcome::new(scenario, own, &graph, &measured?, Calibration::of(calibrated.as_slice()))
+}
+
+async fn measure(
+    field: &mut Field,
+    bench: &Bench,
+    scenario: &Scenario,
+    workload: &mut Workload,
+    seed: u64,
+    until: Deadline,
+) -> anyhow::Result<Vec<Measured>> {
+    until.phase(FILLING, field.prepare(scenario, workload)).await?;
+    let at_last = until.later(OVERTIME_MAX);
+    let measure = field.measure(bench, scenario, workload, seed, Some(until));
+    let mut measured = at_last.phase(MEASURING, measure).await?;
+    field.weigh(bench, &mut measured, Some(at_last)).await;
+    Ok(measured)
 }

@@ -7,6 +7,7 @@ use comfy_table::Table;
 use serde::Serialize;
 
 use super::turns::{Measured, ratios};
+use super::verdict::{Verdict, unsure, verdicts};
 use crate::calibration::Calibration;
 use crate::graph::Graph;
 use crate::report;
@@ -14,11 +15,6 @@ use crate::scenario::Scenario;
 use crate::session::Counted;
 use crate::stats::{Estimate, median};
 use crate::systems::Contestant;
-
-/// A hybrid that costs more than so many times what the better of pushing and pulling all costs has chosen wrong.
-const WORSE_MAX: f64 = 1.05;
-/// Of fewer rounds no interval holds the median with 95 % confidence.
-const SURE_FROM: usize = 6;
 
 /// Everything that a run tells; loadtest/README.md explains the fields.
 #[derive(Debug, Clone, Serialize)]
@@ -67,19 +63,8 @@ pub(crate) struct Row {
     pub(crate) rounds_cpu_us_per_operation: Vec<f64>,
 }
 
-/// A hybrid, held against the better one of pushing and pulling all.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct Verdict {
-    pub(crate) hybrid: Contestant,
-    pub(crate) better: Contestant,
-    /// Of CPU time per operation.
-    pub(crate) ratio: Estimate,
-    /// The whole interval is more than 5 % worse.
-    pub(crate) is_worse: bool,
-}
-
 impl Row {
-    fn new(measured: &Measured, against: &Measured) -> anyhow::Result<Self> {
+    pub(super) fn new(measured: &Measured, against: &Measured) -> anyhow::Result<Self> {
         let cpu = measured.rounds(super::turns::Sample::cpu_us);
         let to = against.rounds(super::turns::Sample::cpu_us);
         let rates = measured.rounds(|sample| Some(sample.operations_per_second));
@@ -168,34 +153,10 @@ impl Row {
     }
 }
 
-/// What intervals of so few rounds are.
-pub(crate) fn unsure(rows: &[Row]) -> Option<&'static str> {
-    rows.iter().any(|row| row.rounds < SURE_FROM).then_some(
-        "Fewer than six rounds: the intervals go from the lowest to the highest, and are less sure than 95 %.",
-    )
-}
-
-/// Each hybrid against the better one of pushing and pulling all, if all of them were measured.
-pub(crate) fn verdicts(measured: &[Measured]) -> Vec<Verdict> {
-    let find = |which: Contestant| measured.iter().find(|one| one.contestant == which);
-    let (Some(push), Some(pull)) = (find(Contestant::PushOnly), find(Contestant::PullOnly)) else {
-        return Vec::new();
-    };
-    let judge = |hybrid: &Measured| {
-        // Both round by round: the better one is what the hybrid costs more of.
-        let to = |pure: &Measured| Some((pure.contestant, cost_ratio(hybrid, pure)?));
-        let (to_push, to_pull) = (to(push)?, to(pull)?);
-        let (better, ratio) = if to_push.1.median >= to_pull.1.median { to_push } else { to_pull };
-        let is_worse = hybrid.samples.len() >= SURE_FROM && ratio.low > WORSE_MAX;
-        Some(Verdict { hybrid: hybrid.contestant, better, ratio, is_worse })
-    };
-    measured.iter().filter(|m| m.contestant.is_hybrid()).filter_map(judge).collect()
-}
-
-/// What one system costs in those of another, round by round.
-pub(crate) fn cost_ratio(of: &Measured, to: &Measured) -> Option<Estimate> {
-    let cpu = |measured: &Measured| measured.rounds(super::turns::Sample::cpu_us);
-    Estimate::of(&ratios(&cpu(of), &cpu(to)))
+/// Whether there was no time for all rounds.
+pub(crate) fn cut(rows: &[Row], asked: usize) -> Option<String> {
+    let rounds = rows.first()?.rounds;
+    (rounds < asked).then(|| format!("the time was up after {rounds} of {asked} rounds."))
 }
 
 /// A row for each system.
@@ -231,7 +192,8 @@ impl Outcome {
     /// What is to be said besides the table.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let verdicts = self.verdicts.iter().map(ToString::to_string);
-        let said = verdicts.chain(unsure(&self.rows).map(str::to_owned));
+        let cut = cut(&self.rows, self.scenario.drive.rounds);
+        let said = verdicts.chain(unsure(&self.rows).map(str::to_owned)).chain(cut);
         said.chain(self.rows.iter().flat_map(Row::faults)).collect()
     }
 
@@ -287,52 +249,10 @@ impl fmt::Display for Outcome {
     }
 }
 
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (hybrid, better) = (self.hybrid.name(), self.better.name());
-        let Estimate { median, low, high } = self.ratio;
-        let said = if self.is_worse { ": more than 5 % worse" } else { "" };
-        write!(
-            f,
-            "{hybrid} costs {median:.2} ({low:.2}-{high:.2}) times what {better} costs, the better of both{said}"
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::turns::Sample;
+    use super::super::verdict::tests::measured;
     use super::*;
-
-    /// Rounds that differ among themselves, each by the same times as dear as that of another.
-    fn measured(contestant: Contestant, rounds: usize, times: f64) -> Measured {
-        let sample = |round: usize| Sample {
-            operations_per_second: 1.0,
-            server_us: Some(times * report::count(10 + 7 * (round as u64 % 3))),
-            client_us: Some(0.0),
-            wire_bytes: None,
-        };
-        Measured { samples: (0..rounds).map(sample).collect(), ..Measured::new(contestant) }
-    }
-
-    fn verdict(rounds: usize, pull: f64) -> Verdict {
-        let all = [
-            measured(Contestant::PushOnly, rounds, 1.0),
-            measured(Contestant::PullOnly, rounds, pull),
-            measured(Contestant::CostModel, rounds, 1.2),
-        ];
-        verdicts(&all)[0]
-    }
-
-    #[test]
-    fn a_hybrid_is_held_against_what_it_costs_more_of_round_by_round() {
-        let against_push = verdict(6, 3.0);
-        assert_eq!(against_push.better, Contestant::PushOnly);
-        assert!(against_push.is_worse && (against_push.ratio.low - 1.2).abs() < 1e-9, "{against_push}");
-        let against_pull = verdict(6, 0.5);
-        assert_eq!(against_pull.better, Contestant::PullOnly);
-        assert!((against_pull.ratio.median - 2.4).abs() < 1e-9, "{against_pull}");
-    }
 
     #[test]
     fn what_failed_was_not_sent_or_left_late_is_told_and_the_first_two_are_not_right() {
@@ -354,11 +274,5 @@ mod tests {
         tally.ended(std::time::Duration::ZERO, Some("unavailable".to_owned()));
         let wrong = "push_only: 1 operations failed, 1 were not sent because too many were under way";
         assert_eq!(row().faults(), [wrong, "push_only, post: 1 unavailable", late]);
-    }
-
-    #[test]
-    fn fewer_than_six_rounds_condemn_nobody() {
-        assert!(!verdict(5, 3.0).is_worse);
-        assert!(!verdict(2, 0.5).is_worse);
     }
 }

@@ -15,11 +15,12 @@ use tideline::Engine;
 use tideline::post::Draft;
 
 use crate::arrivals::Arrivals;
-use crate::bench::Bench;
+use crate::bench::{Bench, on_cluster};
 use crate::drive::{self, Perform};
 use crate::fanout::{self, System as _, Tideline, drawn_homes};
 use crate::members::account_id;
 use crate::session::kind;
+use crate::strict::{End, Strict};
 use crate::tally::Tally;
 use crate::target::PRIMARIES;
 use crate::{gauges, report};
@@ -70,6 +71,9 @@ pub(crate) struct FairnessArgs {
     #[arg(long, value_parser = report::writable, value_name = "FILE")]
     #[serde(skip)]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(skip)]
+    strict: Strict,
 }
 
 impl FairnessArgs {
@@ -95,6 +99,13 @@ struct Due {
     is_beside: bool,
 }
 
+impl Due {
+    /// As metrics name it.
+    fn system(self) -> &'static str {
+        if self.is_beside { "small_beside" } else { "small_alone" }
+    }
+}
+
 impl Small {
     fn tally(&self, due: Due) -> &Tally {
         if due.is_beside { &self.beside } else { &self.alone }
@@ -112,11 +123,12 @@ impl Perform<Due> for Small {
             Err(_) => Some("given_up".to_owned()),
         };
         let took = at.elapsed();
-        gauges::fanout(if due.is_beside { "small_beside" } else { "small_alone" }).record(took);
+        gauges::fanout(due.system()).record(took);
         self.tally(due).ended(took, error);
     }
 
     fn dropped(&self, due: &Due) {
+        gauges::dropped(due.system(), "post").increment(1);
         self.tally(*due).dropped();
     }
 }
@@ -127,8 +139,8 @@ async fn post(engine: &Engine, author: u64) -> tideline::Result<u64> {
     Ok(published.delivery.all().await?.delivered)
 }
 
-/// Runs the test; true if every post has reached everybody.
-pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<bool> {
+/// Runs the test.
+pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<End> {
     let seed = args.seed.unwrap_or_else(rand::random);
     anyhow::ensure!(
         args.small_followers <= args.homes(),
@@ -139,13 +151,10 @@ pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<bool> {
     if let Some(address) = args.metrics {
         gauges::serve(address)?;
     }
-    let bench = Bench::open(&[], PRIMARIES, 0).await?;
-    let outcome = Box::pin(measure(&args, &bench, seed)).await;
-    let closed = bench.close().await;
-    let outcome = outcome?;
-    closed?;
+    let measure = async |bench: &Bench| Box::pin(measure(&args, bench, seed)).await;
+    let outcome = on_cluster(&[], PRIMARIES, measure).await?;
     report::tell(&outcome, args.json.as_deref())?;
-    Ok(outcome.is_right())
+    Ok(args.strict.end(outcome.is_right(), &outcome.unmet()))
 }
 
 async fn measure(args: &FairnessArgs, bench: &Bench, seed: u64) -> anyhow::Result<Outcome> {

@@ -49,8 +49,21 @@ impl Outcome {
         })
     }
 
+    /// Whether every small post that fell due has reached everybody.
     pub(super) fn is_right(&self) -> bool {
         [&self.alone, &self.beside_large].iter().all(|summary| summary.counts.failed() == 0)
+            && self.dropped() == 0
+    }
+
+    /// Small posts that were not sent.
+    fn dropped(&self) -> u64 {
+        self.alone.counts.dropped + self.beside_large.counts.dropped
+    }
+
+    /// What is claimed and could not be judged.
+    pub(super) fn unmet(&self) -> Vec<String> {
+        let unknown = "how much longer small posts take beside the large one could not be judged: none fell due, here or there";
+        if self.p99_ratio.is_some() { Vec::new() } else { vec![unknown.to_owned()] }
     }
 }
 
@@ -65,6 +78,53 @@ impl fmt::Display for Outcome {
                 writeln!(f, "Beside it small ones take {p50:.1} times as long (p50), {p99:.1} times (p99).")
             }
             _ => writeln!(f, "Too short to tell: no small post fell due meanwhile."),
+        }?;
+        match self.dropped() {
+            0 => Ok(()),
+            dropped => writeln!(
+                f,
+                "{} not sent, because too many were under way: these figures leave out the slowest. Choose a \
+                 smaller --rate.",
+                report::many(report::count(dropped), "small post was", "small posts were")
+            ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clap::{Args as _, FromArgMatches as _};
+
+    use super::*;
+    use crate::tally::Tally;
+
+    fn outcome(alone: &Tally, beside: &Tally) -> Outcome {
+        let typed = FairnessArgs::augment_args(clap::Command::new("fairness")).get_matches_from(["fairness"]);
+        let args = FairnessArgs::from_arg_matches(&typed).unwrap();
+        Outcome::new(&args, 1, &[3.0], alone.summary(), beside.summary()).unwrap()
+    }
+
+    /// Those counted as if they had never been: a stall that outlasted the bound made the figures better, and the run right.
+    #[test]
+    fn posts_that_were_never_sent_are_a_failure_and_said() {
+        let (alone, beside) = (Tally::new(), Tally::new());
+        [&alone, &beside].iter().for_each(|tally| tally.ended(Duration::from_millis(1), None));
+        assert!(outcome(&alone, &beside).is_right());
+        assert!(!outcome(&alone, &beside).to_string().contains("not sent, because"));
+        beside.dropped();
+        assert!(!outcome(&alone, &beside).is_right());
+        let told = outcome(&alone, &beside).to_string();
+        assert!(told.contains("1 small post was not sent"), "{told}");
+    }
+
+    #[test]
+    fn what_was_too_short_to_tell_is_not_judged() {
+        let (alone, beside) = (Tally::new(), Tally::new());
+        alone.ended(Duration::from_millis(1), None);
+        assert_eq!(outcome(&alone, &beside).unmet().len(), 1);
+        beside.ended(Duration::from_millis(1), None);
+        assert_eq!(outcome(&alone, &beside).unmet(), Vec::<String>::new());
     }
 }

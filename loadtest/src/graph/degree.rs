@@ -31,6 +31,16 @@ impl Degree {
         law(high)
     }
 
+    /// A law of the same mean of which none of so many accounts has more than this, as far as its kind allows one: the tail of a
+    /// power law ends there.
+    pub(crate) fn up_to(self, accounts: usize, most: f64) -> Self {
+        let is_within = self.ranked(accounts).next().is_none_or(|largest| largest <= most);
+        match self {
+            Self::Power { exponent, .. } if !is_within => Self::power_of_mean(exponent, self.mean(), most),
+            _ => self,
+        }
+    }
+
     pub(crate) fn mean(&self) -> f64 {
         match *self {
             Self::Uniform { least, most } => f64::midpoint(least, most),
@@ -115,6 +125,15 @@ mod tests {
             |limit: f64| f64::from(u32::try_from(values.iter().filter(|v| **v > limit).count()).unwrap());
         let fall = above(50.0) / above(500.0);
         assert!((fall / 10_f64.powf(1.05) - 1.0).abs() < 0.1, "{fall}");
+    }
+
+    #[test]
+    fn a_tail_that_goes_too_far_ends_there_and_the_mean_stays() {
+        let law = Degree::power_of_mean(2.05, 35.0, 90_000.0);
+        assert_eq!(law.up_to(1_000, 19_000.0), law, "none of so few is there");
+        let bounded = law.up_to(1_000_000, 19_000.0);
+        assert!(bounded.ranked(1_000_000).all(|value| value <= 19_000.0));
+        assert!((bounded.mean() / law.mean() - 1.0).abs() < 1e-6, "{bounded:?}");
     }
 
     #[test]

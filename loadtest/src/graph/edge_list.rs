@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use flate2::read::MultiGzDecoder;
 
-use super::{ACCOUNTS_MAX, FOLLOWS_MAX, Graph};
+use super::{ACCOUNTS_MAX, FOLLOWING_MAX, FOLLOWS_MAX, Graph};
 
 /// What a file that is packed with gzip begins with.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -56,7 +56,15 @@ fn parse_lines(mut input: impl BufRead) -> anyhow::Result<Graph> {
     if numbers.len() < 2 {
         bail!("it names {} accounts", numbers.len());
     }
-    Ok(Graph::new(numbers.len(), follows))
+    let graph = Graph::new(numbers.len(), follows);
+    let too_many = numbers.iter().find(|(_, number)| graph.following(**number).len() > FOLLOWING_MAX);
+    if let Some((account, number)) = too_many {
+        bail!(
+            "{account} follows {} others: {FOLLOWING_MAX} are possible, as the engine allows 20,000; leave out some of its lines",
+            graph.following(*number).len()
+        );
+    }
+    Ok(graph)
 }
 
 /// What stands behind the second number (a weight, a time) is of no interest.
@@ -103,6 +111,15 @@ mod tests {
         assert!(told(b"\xff\xfe 1\n").contains("line 1 is not text"));
         assert!(told(b"# nothing\n").contains("it names 0 accounts"));
         assert!(told(&[b'#'; 5_000]).contains("too long"));
+    }
+
+    #[test]
+    fn who_follows_more_than_the_engine_allows_is_named() {
+        let list =
+            |follows: usize| (1..=follows).map(|author| format!("70 {}\n", 70 + author)).collect::<String>();
+        assert_eq!(parse(list(FOLLOWING_MAX).as_bytes()).unwrap().follows(), FOLLOWING_MAX);
+        let told = told(list(FOLLOWING_MAX + 1).as_bytes());
+        assert!(told.contains("70 follows 19001 others") && told.contains("leave out some"), "{told}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::{ACCOUNTS_MAX, FOLLOWS_MAX, Graph, Shape};
+use super::{ACCOUNTS_MAX, FOLLOWING_MAX, FOLLOWS_MAX, Graph, Shape};
 use crate::weighted::Weighted;
 
 /// Draws for each follow of an account, until the rest is taken from whoever comes next: who follows nearly all of the
@@ -27,11 +27,16 @@ pub(crate) fn generate(accounts: usize, shape: &Shape, seed: u64) -> anyhow::Res
         }
     }
     let mut random = StdRng::seed_from_u64(seed);
-    let mut following: Vec<usize> = shape
-        .following
-        .ranked(accounts)
-        .map(|degree| rounded(degree, &mut random).min(accounts - 1))
-        .collect();
+    #[expect(clippy::cast_precision_loss, reason = "it is far below 2^53")]
+    let following = shape.following.up_to(accounts, FOLLOWING_MAX as f64);
+    let mut following: Vec<usize> =
+        following.ranked(accounts).map(|degree| rounded(degree, &mut random).min(accounts - 1)).collect();
+    let most = following.iter().max().copied().unwrap_or(0);
+    ensure!(
+        most <= FOLLOWING_MAX,
+        "an account of this graph would follow {most} others: {FOLLOWING_MAX} are possible, as the engine allows 20,000; choose a \
+         smaller `mean`"
+    );
     let follows: usize = following.iter().sum();
     ensure!(
         follows <= FOLLOWS_MAX,
@@ -163,6 +168,17 @@ mod tests {
         assert!(*graph.followers().iter().max().unwrap() > 10_000);
     }
 
+    /// They were loaded, since an import doesn't ask, and then every further follow of theirs was refused.
+    #[test]
+    fn nobody_follows_more_than_the_engine_allows() {
+        let (accounts, following) = (45_000, crate::graph::Degree::power_of_mean(2.0, 20.0, 40_000.0));
+        assert!(following.ranked(accounts).next().unwrap() > 20_000.0, "without a bound somebody would");
+        let graph = generate(accounts, &Shape { following, ..Preset::Twitter2009.shape(45e3) }, 7).unwrap();
+        let most = (0..45_000).map(|reader| graph.following(reader).len()).max().unwrap();
+        assert!((10_000..=FOLLOWING_MAX).contains(&most), "{most}");
+        assert!((mean(&graph) / 20.0 - 1.0).abs() < 0.05, "{}", mean(&graph));
+    }
+
     #[test]
     fn of_seeds_one_author_in_a_thousand_has_over_1000_followers() {
         let graph = graph(Preset::Seeds, 100_000);
@@ -201,5 +217,8 @@ mod tests {
             1,
         );
         assert!(told.unwrap_err().to_string().contains("choose fewer accounts"));
+        let many = crate::graph::Degree::Uniform { least: 10.0, most: 19_002.0 };
+        let told = generate(20_000, &Shape { following: many, ..Preset::Uniform.shape(2e4) }, 1);
+        assert!(told.unwrap_err().to_string().contains("choose a smaller `mean`"));
     }
 }

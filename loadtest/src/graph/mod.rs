@@ -17,6 +17,8 @@ pub(crate) use presets::{Preset, Shape};
 pub(crate) const ACCOUNTS_MAX: u64 = 10_000_000;
 /// Most follows of a graph, of 8 bytes each while it is made.
 pub(crate) const FOLLOWS_MAX: usize = 500_000_000;
+/// Most that an account follows: what the engine allows, with room for what it follows during a run.
+pub(crate) const FOLLOWING_MAX: usize = 19_000;
 
 /// Accounts are numbered from 0. Nobody follows itself, or anybody twice.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use super::forecast::{Asked, US, forecast};
 use super::measured::{Load, Row, Run, World};
 use crate::report;
 use crate::scenario::Loop;
+use crate::strict::{End, Strict};
 use crate::systems::Contestant;
 
 /// A forecast may be off by so much.
@@ -45,6 +46,26 @@ impl Checked {
     fn is_near(&self) -> bool {
         self.cpu_us.is_near() && [self.memory_bytes, self.wire_bytes].into_iter().flatten().all(Held::is_near)
     }
+
+    /// What is forecast too high or too low, and what nobody measured.
+    fn unmet(&self) -> Vec<String> {
+        let name = self.system.name();
+        let side = |held: Option<Held>| held.map_or_else(|| "unknown".to_owned(), |held| held.off_percent());
+        let split = format!(" (servers {}, client {})", side(self.server_us), side(self.client_us));
+        let judge = |(what, held, more): (&str, Option<Held>, &str)| match held {
+            None => Some(format!("{name}: {what} could not be judged, it was not measured")),
+            Some(held) if held.is_near() => None,
+            Some(held) => Some(format!("{name}: {what} is forecast {} off{more}", held.off_percent())),
+        };
+        [
+            ("CPU time", Some(self.cpu_us), split.as_str()),
+            ("memory", self.memory_bytes, ""),
+            ("bandwidth", self.wire_bytes, ""),
+        ]
+        .into_iter()
+        .filter_map(judge)
+        .collect()
+    }
 }
 
 /// A forecast, held against what was measured.
@@ -67,12 +88,16 @@ impl Held {
 
     fn cells(self, digits: usize, unit: f64) -> [String; 3] {
         let figure = |value: f64| format!("{:.digits$}", value / unit);
-        [figure(self.forecast), figure(self.measured), format!("{:+.0} %", self.off * 100.0)]
+        [figure(self.forecast), figure(self.measured), self.off_percent()]
+    }
+
+    fn off_percent(self) -> String {
+        format!("{:+.0} %", self.off * 100.0)
     }
 }
 
-/// True if all forecasts are near enough.
-pub(super) fn run(file: &Path, units: Units, json: Option<&Path>) -> anyhow::Result<bool> {
+/// Tells how far forecasts are off.
+pub(super) fn run(file: &Path, units: Units, json: Option<&Path>, strict: Strict) -> anyhow::Result<End> {
     let run = Run::read(file)?;
     let world = run.world()?;
     let checked = run.rows()?.into_iter().map(|row| check(row, &world, &units));
@@ -81,11 +106,16 @@ pub(super) fn run(file: &Path, units: Units, json: Option<&Path>) -> anyhow::Res
     if let Some(remark) = at_once_remark(&run, &units) {
         println!("{remark}");
     }
+    let unmet: Vec<String> = policies.iter().flat_map(Checked::unmet).collect();
+    match unmet.is_empty() {
+        true => println!("All forecasts are within {:.0} %.", OFF_MAX * 100.0),
+        false => println!("Not within {:.0} %: {}.", OFF_MAX * 100.0, unmet.join("; ")),
+    }
     let is_near = policies.iter().all(Checked::is_near);
     if let Some(json) = json {
         report::write_json(json, &Outcome { command: "plan --check", units, policies, is_near })?;
     }
-    Ok(is_near)
+    Ok(strict.end(true, &unmet))
 }
 
 fn check(row: &Row, world: &World, units: &Units) -> anyhow::Result<Checked> {
@@ -258,6 +288,23 @@ mod tests {
         let mut unknown = run("push_only", 0);
         unknown["rows"][0]["memory_bytes"] = Value::Null;
         assert_eq!(checked(&unknown).unwrap().memory_bytes, None, "CPU time can be held against it");
+    }
+
+    #[test]
+    fn what_is_off_and_what_was_not_measured_is_told_with_the_split_of_cpu_time() {
+        let mut run = run("push_only", 0);
+        // Forecast: 19.3 us of the servers, 17.2 of the client.
+        run["rows"][0]["server_cpu_us_per_operation"] = json!(15.0);
+        run["rows"][0]["client_cpu_us_per_operation"] = json!(17.0);
+        run["rows"][0]["cpu_us_per_operation"]["median"] = json!(32.0);
+        let bandwidth = "push_only: bandwidth could not be judged, it was not measured";
+        assert_eq!(checked(&run).unwrap().unmet(), [bandwidth]);
+        run["rows"][0]["cpu_us_per_operation"]["median"] = json!(20.0);
+        run["rows"][0]["memory_bytes"] = json!(100_000);
+        let told = checked(&run).unwrap().unmet();
+        assert!(told[0].starts_with("push_only: CPU time is forecast +8"), "{told:?}");
+        assert!(told[0].contains("% off (servers +") && told[0].contains(", client +"), "{told:?}");
+        assert!(told[1].starts_with("push_only: memory is forecast +") && told[2] == bandwidth, "{told:?}");
     }
 
     #[test]

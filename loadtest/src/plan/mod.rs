@@ -19,6 +19,7 @@ use comfy_table::ContentArrangement;
 use serde::Serialize;
 
 use crate::report;
+use crate::strict::{End, Strict};
 use forecast::{Asked, Forecast, forecast};
 pub(crate) use units::Units;
 pub(crate) use work::looks_per_second;
@@ -109,6 +110,8 @@ pub(crate) struct PlanArgs {
     /// Also write the result to this file as JSON; loadtest/README.md explains the fields
     #[arg(long, value_parser = report::writable, value_name = "FILE")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    strict: Strict,
 }
 
 /// Everything that a plan tells; loadtest/README.md explains the fields.
@@ -121,12 +124,16 @@ struct Outcome {
     forecast: Forecast,
 }
 
-/// Plans, or checks; true if nothing is wrong.
-pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<bool> {
+/// Plans, or checks.
+pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<End> {
     let units = args.units.as_deref().map(Units::read).transpose()?.unwrap_or_default();
     if let Some(file) = &args.check {
-        return check::run(file, units, args.json.as_deref());
+        return check::run(file, units, args.json.as_deref(), args.strict);
     }
+    anyhow::ensure!(
+        !args.strict.is_on,
+        "a plan claims nothing that could be judged: --strict goes with --check"
+    );
     let users = args.users.context("--users is missing")?;
     let mut asked = args.asked(users);
     asked.check()?;
@@ -147,7 +154,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<bool> {
     if let Some(file) = &args.json {
         report::write_json(file, &Outcome { command: "plan", asked, units, forecast })?;
     }
-    Ok(true)
+    Ok(End::Right)
 }
 
 impl PlanArgs {

@@ -3,7 +3,7 @@
 use super::forecast::{Asked, Line};
 use super::quantity::{bytes, count, times};
 use super::units::Units;
-use crate::report::count as count_of;
+use crate::report::{count as count_of, many};
 use crate::systems::PAGE;
 
 /// CPU of the servers and of the client in microseconds, and bytes that the servers receive and send.
@@ -97,7 +97,11 @@ impl Work {
 
     pub(super) fn wire_line(&self, replicas: f64) -> Line {
         let formula = self.formula(|each| each[2] > 0.0, |each| bytes(each[2]));
-        let written = if self.is_written { format!(" x (1 + {replicas} replicas)") } else { String::new() };
+        let written = if self.is_written {
+            format!(" x (1 + {})", many(replicas, "replica", "replicas"))
+        } else {
+            String::new()
+        };
         Line {
             name: format!("bandwidth: {}", self.name),
             value: format!("{}/s", bytes(self.wire(replicas))),
@@ -335,7 +339,7 @@ mod tests {
         assert_eq!(cpu.name, "CPU: posts, pushed");
         assert!(!cpu.formula.contains("text") && cpu.formula.contains("80.0 awake x (5.00 us"), "{cpu:?}");
         assert!(
-            wire.formula.contains("100 bytes of text x 1.00 B") && wire.formula.ends_with("(1 + 1 replicas)"),
+            wire.formula.contains("100 bytes of text x 1.00 B") && wire.formula.ends_with("(1 + 1 replica)"),
             "{wire:?}"
         );
         assert!((look_ids(2.0) - 3.0).abs() < 1e-9 && (look_ids(1e6) - 22.0).abs() < 1e-9);

@@ -12,6 +12,8 @@ use clap::{Args, ValueEnum, value_parser};
 use serde::Serialize;
 
 use crate::deadline::Deadline;
+use crate::report::many;
+use crate::strict::{End, Strict};
 use crate::{fanout, gauges, report};
 use outcome::Outcome;
 use phases::Network;
@@ -82,6 +84,9 @@ pub(crate) struct ScaleArgs {
     #[arg(long, value_parser = report::writable, value_name = "FILE")]
     #[serde(skip)]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(skip)]
+    strict: Strict,
 }
 
 impl ScaleArgs {
@@ -121,8 +126,8 @@ impl Clock {
     }
 }
 
-/// Runs the test; true if nothing was left out.
-pub(crate) async fn run(args: ScaleArgs) -> anyhow::Result<bool> {
+/// Runs the test.
+pub(crate) async fn run(args: ScaleArgs) -> anyhow::Result<End> {
     let seed = args.seed.unwrap_or_else(rand::random);
     let is_foreign = !args.cluster.is_empty();
     if is_foreign && args.parts.contains(&Part::Primaries) {
@@ -140,7 +145,8 @@ pub(crate) async fn run(args: ScaleArgs) -> anyhow::Result<bool> {
     let mut points = Vec::new();
     for primaries in args.primaries.iter().copied().filter(|_| has(Part::Primaries)) {
         let point = Box::pin(phases::point(&args, primaries, seed, clock.until));
-        let point = clock.begin(&format!("the load on {primaries} primaries"), point).await;
+        let point =
+            clock.begin(&format!("the load on {}", many(primaries, "primary", "primaries")), point).await;
         is_whole &= point.is_some();
         points.extend(point);
     }
@@ -161,5 +167,5 @@ pub(crate) async fn run(args: ScaleArgs) -> anyhow::Result<bool> {
     anyhow::ensure!(!is_empty, "nothing was measured: why is said above");
     let outcome = Outcome::new(&args, seed, points, followers, units);
     report::tell(&outcome, args.json.as_deref())?;
-    Ok(is_whole)
+    Ok(args.strict.end(is_whole, &outcome.unmet()))
 }

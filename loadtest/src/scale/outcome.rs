@@ -10,6 +10,9 @@ use crate::fanout::FollowersCost;
 use crate::plan::Units;
 use crate::report;
 
+/// A cost is flat, if it grows to no more than so many times from the first number of primaries to the last.
+const GROWTH_MAX: f64 = 1.1;
+
 /// Everything that a run tells; loadtest/README.md explains the fields.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Outcome {
@@ -17,8 +20,41 @@ pub(super) struct Outcome {
     settings: ScaleArgs,
     seed: u64,
     points: Vec<Point>,
+    verdicts: Vec<Verdict>,
     followers: Vec<FollowersCost>,
     units: Option<Units>,
+}
+
+/// What one of these costs on the last point's primaries, held against the first's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+struct Verdict {
+    cost: &'static str,
+    first: u16,
+    last: u16,
+    /// Of medians.
+    ratio: f64,
+    is_flat: bool,
+}
+
+impl Verdict {
+    /// Of deliveries and of pages; nothing, unless there are two points.
+    fn of(points: &[Point]) -> Vec<Self> {
+        let [first, .., last] = points else { return Vec::new() };
+        let judge = |cost: &'static str, of: &Cost, to: &Cost| {
+            let ratio = of.both_us.median / to.both_us.median;
+            Self { cost, first: first.primaries, last: last.primaries, ratio, is_flat: ratio <= GROWTH_MAX }
+        };
+        vec![judge("delivery", &last.delivery, &first.delivery), judge("page", &last.read, &first.read)]
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cost, first, last, ratio, is_flat } = self;
+        let said = if *is_flat { "flat within 10 %" } else { "more than 10 % dearer" };
+        let last = report::many(*last, "primary", "primaries");
+        write!(f, "A {cost} with {last} costs {ratio:.2} times what it costs with {first}: {said}")
+    }
 }
 
 impl Outcome {
@@ -29,7 +65,24 @@ impl Outcome {
         followers: Vec<FollowersCost>,
         units: Option<Units>,
     ) -> Self {
-        Self { command: "scale", settings: args.clone(), seed, points, followers, units }
+        Self {
+            command: "scale",
+            settings: args.clone(),
+            seed,
+            verdicts: Verdict::of(&points),
+            points,
+            followers,
+            units,
+        }
+    }
+
+    /// What is claimed (costs are flat) and is not so, or could not be judged.
+    pub(super) fn unmet(&self) -> Vec<String> {
+        if self.verdicts.is_empty() {
+            let needed = "the load has to be measured on two numbers of primaries (--parts primaries)";
+            return vec![format!("whether costs are flat could not be judged: {needed}")];
+        }
+        self.verdicts.iter().filter(|verdict| !verdict.is_flat).map(ToString::to_string).collect()
     }
 
     fn points_table(&self) -> comfy_table::Table {
@@ -81,6 +134,7 @@ impl fmt::Display for Outcome {
         writeln!(f, "Seed {}", self.seed)?;
         if !self.points.is_empty() {
             writeln!(f, "The same load per primary\n{}", self.points_table())?;
+            self.verdicts.iter().try_for_each(|verdict| writeln!(f, "{verdict}"))?;
         }
         if !self.followers.is_empty() {
             let place = if self.settings.cluster.is_empty() { ", on three primaries" } else { "" };
@@ -128,5 +182,34 @@ impl fmt::Display for Outcome {
             rows.iter().try_for_each(|(name, bytes)| writeln!(f, "    {name}: {bytes:.1}"))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Estimate;
+
+    fn point(primaries: u16, delivery: f64, read: f64) -> Point {
+        let cost = |us: f64| Cost {
+            server_us: us / 2.0,
+            client_us: us / 2.0,
+            wire_bytes: 1.0,
+            both_us: Estimate { median: us, low: us, high: us },
+        };
+        Point { primaries, delivery: cost(delivery), read: cost(read) }
+    }
+
+    #[test]
+    fn costs_are_held_from_the_first_primaries_to_the_last() {
+        let verdicts = Verdict::of(&[point(1, 10.0, 20.0), point(3, 30.0, 5.0), point(9, 10.9, 22.1)]);
+        let told: Vec<(&str, bool)> =
+            verdicts.iter().map(|verdict| (verdict.cost, verdict.is_flat)).collect();
+        assert_eq!(told, [("delivery", true), ("page", false)]);
+        assert_eq!(
+            verdicts[1].to_string(),
+            "A page with 9 primaries costs 1.10 times what it costs with 1: more than 10 % dearer"
+        );
+        assert_eq!(Verdict::of(&[point(1, 10.0, 20.0)]), []);
     }
 }

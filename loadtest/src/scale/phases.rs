@@ -7,13 +7,13 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::ScaleArgs;
-use crate::bench::{Bench, Used};
+use crate::bench::{Bench, Used, on_cluster};
 use crate::compare::{Field, Measured};
 use crate::cpu;
 use crate::deadline::Deadline;
 use crate::graph::Graph;
 use crate::plan::{Units, looks_per_second};
-use crate::report::count;
+use crate::report::{count, many};
 use crate::scenario::{Mix, Scenario};
 use crate::session::Counted;
 use crate::stats::{Estimate, median};
@@ -218,20 +218,6 @@ pub(super) struct Point {
     pub(super) read: Cost,
 }
 
-/// Starts a cluster for some work, and removes it however that ends.
-async fn on_cluster<T>(
-    seeds: &[String],
-    primaries: u16,
-    work: impl AsyncFnOnce(&Bench) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
-    let bench = Bench::open(seeds, primaries, 0).await?;
-    let found = work(&bench).await;
-    let closed = bench.leave().await;
-    let found = found?;
-    closed?;
-    Ok(found)
-}
-
 /// A delivery, the post's own part included, and a page.
 pub(super) async fn point(
     args: &ScaleArgs,
@@ -321,7 +307,8 @@ async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64, until: Deadline) -
     let edge_bytes = (asleep_bytes - lonely_bytes) / (2.0 * (mean - 1.0));
     Ok(Units {
         source: format!(
-            "loadtest scale: {primaries} primaries {place}, {} followers each, seed {seed}",
+            "loadtest scale: {} {place}, {} followers each, seed {seed}",
+            many(primaries, "primary", "primaries"),
             args.mean
         ),
         at_once: network.at_once as usize,

@@ -46,6 +46,12 @@ impl GraphSpec {
                     changes.iter().flatten().all(|value| value.is_finite() && *value > 0.0),
                     "[graph]: figures must be above 0"
                 );
+                #[expect(clippy::cast_precision_loss, reason = "it is far below 2^53")]
+                let mean_max = graph::FOLLOWING_MAX as f64;
+                ensure!(
+                    self.mean.is_none_or(|mean| mean <= mean_max),
+                    "[graph]: `mean` must be up to {mean_max}: the engine allows an account to follow 20,000"
+                );
                 ensure!(
                     preset != Preset::Uniform
                         || self.followers_max.is_none()
@@ -129,6 +135,13 @@ mod tests {
         assert!(largest(&spec(Preset::Twitter2009, 5_000)) > 1_000);
         let flat = GraphSpec { followers_exponent: Some(6.0), ..spec(Preset::Twitter2009, 5_000) };
         assert!(largest(&flat) < 500, "{}", largest(&flat));
+    }
+
+    #[test]
+    fn nobody_can_follow_more_than_the_engine_allows() {
+        let many = |mean| GraphSpec { mean: Some(mean), ..spec(Preset::Twip, 50_000) };
+        assert!(many(19_001.0).check().unwrap_err().to_string().contains("`mean` must be up to 19000"));
+        assert!(many(15_000.0).make(1).unwrap_err().to_string().contains("choose a smaller `mean`"));
     }
 
     #[test]

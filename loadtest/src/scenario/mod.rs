@@ -1,7 +1,9 @@
-//! A scenario: who is there, what they do, and how it is put on a cluster. One TOML file; loadtest/scenarios/ has some.
+//! A scenario: who is there, what they do, and how it is put on a cluster. One TOML file; loadtest/scenarios/ has some, which `shipped`
+//! keeps in the program.
 
 mod graph;
 mod mix;
+mod shipped;
 
 use std::path::Path;
 
@@ -130,10 +132,17 @@ impl Policies {
 }
 
 impl Scenario {
-    /// Reads one, and refuses what cannot be run.
+    /// Reads one, and refuses what cannot be run. Where there is no such file, it is the shipped one of that name.
     pub(crate) fn read(file: &Path) -> anyhow::Result<Self> {
+        if let (false, Some(text)) = (file.is_file(), shipped::by_name(file)) {
+            return Self::parse(text);
+        }
         let text = std::fs::read_to_string(file).with_context(|| {
-            format!("{} cannot be read; loadtest/scenarios in the repository has some", file.display())
+            format!(
+                "{} cannot be read, and is none of those that are here by name: {}",
+                file.display(),
+                shipped::names()
+            )
         })?;
         let mut scenario =
             Self::parse(&text).with_context(|| format!("{} is no scenario", file.display()))?;
@@ -225,6 +234,13 @@ mod tests {
         for file in files {
             Scenario::read(&file).unwrap();
         }
+    }
+
+    #[test]
+    fn one_that_is_neither_a_file_nor_a_name_is_refused_with_all_names() {
+        assert_eq!(Scenario::read(Path::new("twitter-2009")).unwrap().name, "twitter-2009");
+        let told = format!("{:#}", Scenario::read(Path::new("nowhere/twip.toml")).unwrap_err());
+        assert!(told.contains("nowhere/twip.toml cannot be read") && told.contains("small, twip,"), "{told}");
     }
 
     #[test]

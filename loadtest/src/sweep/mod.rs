@@ -5,23 +5,26 @@ mod outcome;
 mod page;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Context as _;
-use clap::{Args, value_parser};
+use clap::Args;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, on_cluster};
 use crate::calibration::{self, Calibration};
-use crate::compare::{CompareArgs, Field, Measured};
+use crate::compare::{CALIBRATING, CompareArgs, Field, LOADING, Measured};
 use crate::deadline::Deadline;
 use crate::graph::Graph;
 use crate::scenario::{Loop, Mix, Scenario};
+use crate::strict::End;
 use crate::workload::Workload;
 use crate::{gauges, report};
 use outcome::{Outcome, Point};
 
 /// Of a round and of warming up, unless something else is typed.
 const SECONDS: u32 = 1;
+/// After so long it ends, unless something else is typed.
+const LONGEST_SECONDS: u64 = 900;
 
 /// The comparison over several shares of accounts that read: where pushing becomes cheaper than pulling, and whether the
 /// hybrids are the better of both.
@@ -32,10 +35,6 @@ pub(crate) struct SweepArgs {
     /// Shares of accounts that read, in percent, ascending
     #[arg(long, value_name = "P,...", value_delimiter = ',', default_values_t = [1.0, 10.0, 30.0, 50.0, 70.0, 90.0, 100.0])]
     shares: Vec<f64>,
-    /// It ends after so long: each share has an equal part of the time that is left, in which as many rounds are measured as
-    /// fit in, and it says what was left out
-    #[arg(long, value_name = "N", default_value_t = 900, value_parser = value_parser!(u64).range(1..=86_400))]
-    longest_seconds: u64,
 }
 
 impl SweepArgs {
@@ -83,18 +82,16 @@ fn with_mix(scenario: &Scenario, mix: Mix) -> Scenario {
     with
 }
 
-/// Runs the test; true if everything was carried out.
-pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<bool> {
+/// Runs the test.
+pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<End> {
     let scenario = args.scenario()?;
     if let Some(address) = args.compare.metrics {
         gauges::serve(address)?;
     }
     let seed = args.compare.seed.unwrap_or_else(rand::random);
-    let bench = Bench::open(&args.compare.cluster, scenario.drive.primaries, 0).await?;
-    let outcome = Box::pin(sweep(&args, scenario, &bench, seed)).await;
-    let left = bench.leave().await;
-    let outcome = outcome?;
-    left?;
+    let primaries = scenario.drive.primaries;
+    let sweep = async |bench: &Bench| Box::pin(sweep(&args, scenario, bench, seed)).await;
+    let outcome = on_cluster(&args.compare.cluster, primaries, sweep).await?;
     report::tell(&outcome, args.compare.json.as_deref())?;
     if let Some(file) = &args.compare.html {
         report::write_page(file, &page::of(&outcome))?;
@@ -102,31 +99,25 @@ pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<bool> {
     if let Some(file) = &args.compare.svg {
         report::write(file, &crate::page::image(&page::cpu_chart(&outcome)))?;
     }
-    Ok(outcome.is_right())
+    Ok(args.compare.strict.end(outcome.is_right(), &outcome.unmet()))
 }
 
 async fn sweep(args: &SweepArgs, scenario: Scenario, bench: &Bench, seed: u64) -> anyhow::Result<Outcome> {
-    let deadline = Deadline::after(Duration::from_secs(args.longest_seconds));
-    let calibrated: Vec<_> = calibration::run(bench).await?.into_iter().collect();
+    let deadline = Deadline::after(args.compare.longest(LONGEST_SECONDS));
+    let calibrated = deadline.phase(CALIBRATING, calibration::run(bench)).await?;
     let graph = Arc::new(scenario.graph.make(seed)?);
     eprintln!("{}: {} accounts, {} follows; seed {seed}.", scenario.name, graph.accounts(), graph.follows());
     let first = at_share(&scenario, args.shares[0]);
     let contestants = args.compare.contestants();
     let workload = Workload::new(graph.clone(), &first.activity, &first.mix, seed);
     let load = Field::load(bench, &first, &contestants, graph.clone(), &workload);
-    let loaded = deadline.within(load).await.with_context(|| {
-        format!(
-            "the network was not loaded in {} seconds: choose fewer --accounts, or more --longest-seconds",
-            args.longest_seconds
-        )
-    })?;
-    let mut field = loaded?;
+    let mut field = deadline.phase(LOADING, load).await?;
     let points = all(&mut field, bench, (&scenario, &args.shares), &graph, seed, deadline).await;
     field.settled().await;
     let points = points?;
     let left_out = args.shares[points.len()..].to_vec();
     let own = (seed, bench.target.is_own());
-    Ok(Outcome::new(scenario, own, &graph, points, left_out, Calibration::of(&calibrated)))
+    Ok(Outcome::new(scenario, own, &graph, points, left_out, Calibration::of(calibrated.as_slice())))
 }
 
 /// The comparison at each of these shares, as far as there is time.

@@ -6,7 +6,7 @@ use comfy_table::Table;
 use serde::Serialize;
 
 use crate::calibration::Calibration;
-use crate::compare::{Measured, Row, Verdict, cost_ratio, rows, unsure, verdicts};
+use crate::compare::{Measured, Row, Verdict, cost_ratio, cut, rows, unmet, unsure, verdicts};
 use crate::graph::Graph;
 use crate::report;
 use crate::scenario::Scenario;
@@ -126,6 +126,15 @@ impl Outcome {
         said.chain(self.for_want_of_time()).chain(self.faults()).collect()
     }
 
+    /// What is claimed of hybrids at each share, and is not so, or could not be judged.
+    pub(crate) fn unmet(&self) -> Vec<String> {
+        let of = |point: &Point| {
+            let told = |claim: String| format!("{} %: {claim}", point.active_percent);
+            unmet(&point.rows, &point.verdicts).into_iter().map(told).collect::<Vec<_>>()
+        };
+        self.points.iter().flat_map(of).chain(self.missing()).collect()
+    }
+
     /// What was not carried out, or not in time.
     fn faults(&self) -> Vec<String> {
         let of = |point: &Point, row: &Row| {
@@ -138,14 +147,16 @@ impl Outcome {
     /// What there was no time for.
     fn for_want_of_time(&self) -> Vec<String> {
         let asked = self.scenario.drive.rounds;
-        let cut = self.points.iter().filter_map(|point| {
-            let rounds = point.rows.first()?.rounds;
-            let said =
-                || format!("{} %: the time was up after {rounds} of {asked} rounds.", point.active_percent);
-            (rounds < asked).then(said)
-        });
-        let missing = self.left_out.iter().map(|share| format!("{share} %: left out, the time was up."));
-        cut.chain(missing).collect()
+        let cut = self
+            .points
+            .iter()
+            .filter_map(|point| Some(format!("{} %: {}", point.active_percent, cut(&point.rows, asked)?)));
+        cut.chain(self.missing()).collect()
+    }
+
+    /// Shares that are left out.
+    fn missing(&self) -> impl Iterator<Item = String> {
+        self.left_out.iter().map(|share| format!("{share} %: left out, the time was up."))
     }
 
     fn table(&self) -> Table {

@@ -146,6 +146,9 @@ fn parse_seed(url: &str) -> Result<(NodeAddr, bool, Credentials)> {
         Some(_) => (false, url.to_owned()),
         None => (false, format!("redis://{url}")),
     };
+    if let Some(port) = port_too_large(shown) {
+        return Err(wrong(&format!("port {port} is above {}", u16::MAX)));
+    }
     let info = rest.as_str().into_connection_info().map_err(|e| wrong(&e))?;
     let ConnectionAddr::Tcp(host, port) = info.addr() else {
         return Err(wrong(&format!("{} is not a TCP address", info.addr())));
@@ -157,6 +160,14 @@ fn parse_seed(url: &str) -> Result<(NodeAddr, bool, Credentials)> {
         password: settings.password().map(str::to_owned),
     };
     Ok((addr, is_tls, credentials))
+}
+
+/// The port of a seed, if it is a number that no port has: the crate only says that the URL did not parse.
+fn port_too_large(seed: &str) -> Option<&str> {
+    let authority = seed.split_once("://").map_or(seed, |(_, rest)| rest).split(['/', '?', '#']).next()?;
+    let (_, port) = authority.rsplit_once(':')?;
+    let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && port.parse::<u16>().is_err()).then_some(port)
 }
 
 fn load_tls(files: &TlsFiles) -> Result<Arc<ClientConfig>> {
@@ -233,5 +244,15 @@ mod tests {
             assert_eq!(refused.kind(), crate::ErrorKind::Invalid);
             assert!(!refused.to_string().contains("secret"), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_port_that_is_too_large_is_told() {
+        for seed in ["redis://:secret@h:99999", "rediss://h:65536/0", "h:123456789012345678901"] {
+            let refused = from_urls(&[seed]).unwrap_err().to_string();
+            assert!(refused.contains("is above 65535") && !refused.contains("secret"), "{refused}");
+        }
+        assert_eq!(from_urls(&["redis://[::1]:65535"]).unwrap().1, [NodeAddr::new("::1", 65_535)]);
+        assert!(!from_urls(&["redis://h:port"]).unwrap_err().to_string().contains("above"));
     }
 }
