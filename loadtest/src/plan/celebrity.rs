@@ -30,6 +30,11 @@ fn both(unit: [f64; 2]) -> f64 {
     unit[0] + unit[1]
 }
 
+/// Calls that a fan-out has under way, each in one primary.
+fn calls_at_once() -> f64 {
+    report::count(EngineSettings::default().fanout_chunk as u64) / FOLLOWERS_A_CALL
+}
+
 /// What the largest account costs. `free_cores`: what the primaries together have left beside everything else.
 pub(super) fn celebrity(asked: &Asked, units: &Units, free_cores: f64) -> (Celebrity, Vec<Line>) {
     let followers = asked.celebrity_followers;
@@ -44,8 +49,7 @@ pub(super) fn celebrity(asked: &Asked, units: &Units, free_cores: f64) -> (Celeb
     let pulled_day = asked.celebrity_posts_per_day * both(units.publish_pulled_us)
         + reads * both(units.pull_us)
         + looks * both(units.look_us);
-    // A fan-out has only so many calls under way, each in one primary.
-    let calls = report::count(EngineSettings::default().fanout_chunk as u64) / FOLLOWERS_A_CALL;
+    let calls = calls_at_once();
     let cores = free_cores.min(calls);
     let found = Celebrity {
         pushed_us_per_post: pushed,

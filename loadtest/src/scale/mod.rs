@@ -1,4 +1,4 @@
-//! `loadtest scale`: the same load per primary on more and more primaries, and posts to more and more followers: does one
+//! `loadtest scale`: the same load on more and more primaries, and posts to more and more followers: does one
 //! delivery, and one page, cost the same? And what one of each thing costs here, for `loadtest plan --units`.
 
 mod outcome;
@@ -27,7 +27,7 @@ const LONGEST: Duration = Duration::from_secs(30 * 60);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Part {
-    /// The same load per primary on more and more primaries
+    /// The same network and load on more and more primaries
     Primaries,
     /// Posts to more and more followers
     Followers,
@@ -35,7 +35,7 @@ pub(super) enum Part {
     Units,
 }
 
-/// The same load per primary on 1, 3, 6 and 9 primaries, and posts to 1,000 and up to millions of followers: what a delivery
+/// The same network and load on 1, 3, 6 and 9 primaries, and posts to 1,000 and up to millions of followers: what a delivery
 /// and a page cost; and the costs that `plan --units` takes.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct ScaleArgs {
@@ -61,13 +61,13 @@ pub(crate) struct ScaleArgs {
     /// Deliveries of a round of these posts, at least
     #[arg(long, default_value_t = 50_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
     deliveries: u64,
-    /// Accounts for each primary
+    /// Accounts for each primary of the largest cluster, and of the three of `units`
     #[arg(long, default_value_t = 1_000, value_parser = value_parser!(u32).range(200..=100_000))]
     accounts: u32,
     /// Followers of each of them
     #[arg(long, default_value_t = 100, value_parser = value_parser!(u32).range(10..=1_000))]
     mean: u32,
-    /// Operations under way at once for each primary
+    /// Operations under way at once for each of these primaries
     #[arg(long, default_value_t = 64, value_parser = value_parser!(u32).range(1..=10_000))]
     at_once: u32,
     /// Measured rounds of each
@@ -90,6 +90,10 @@ pub(crate) struct ScaleArgs {
 }
 
 impl ScaleArgs {
+    fn most_primaries(&self) -> u16 {
+        self.primaries.iter().copied().max().unwrap_or(1)
+    }
+
     fn network(&self, primaries: u16, active: bool) -> Network {
         Network {
             accounts: self.accounts * u32::from(primaries),

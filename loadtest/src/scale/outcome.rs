@@ -133,7 +133,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Seed {}", self.seed)?;
         if !self.points.is_empty() {
-            writeln!(f, "The same load per primary\n{}", self.points_table())?;
+            writeln!(f, "The same network and load\n{}", self.points_table())?;
             self.verdicts.iter().try_for_each(|verdict| writeln!(f, "{verdict}"))?;
         }
         if !self.followers.is_empty() {

@@ -226,7 +226,8 @@ pub(super) async fn point(
     until: Deadline,
 ) -> anyhow::Result<Point> {
     on_cluster(&[], primaries, async |bench| {
-        let network = args.network(primaries, true);
+        // That of the largest cluster: a larger network would cost more by itself, since less of it fits a processor's caches.
+        let network = args.network(args.most_primaries(), true);
         let mut at = At::load(bench, network, Contestant::PushOnly, seed, until).await?;
         // Before anything is posted: pages show posts that are in the caches.
         let read = at.cost(reads()).await?;

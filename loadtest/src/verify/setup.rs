@@ -60,7 +60,6 @@ impl Setup {
             look_ns: 0,
             margin_percent: 1,
             decide_every: Duration::from_millis(300),
-            ..ModeSettings::default()
         }
     }
 
