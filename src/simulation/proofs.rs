@@ -82,6 +82,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("stamps_first", Backed("known_first", reading::home_before_its_stamps)),
     ("known_first", Backed("stamps_first", reading::home_before_its_stamps)),
     ("stamps_again", Scripted(reading::second_look_after_a_failover)),
+    ("last_try", Scripted(reading::changed_all_the_time)),
     ("state_of_stamps", Scripted(reading::state_of_two_times)),
     ("marks_stamp_settle", Scripted(reading::completion_is_lost)),
     ("one_life", Scripted(reading::two_lives_in_a_trip)),

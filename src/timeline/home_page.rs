@@ -11,7 +11,7 @@ use super::outbox::Newest;
 use super::pulls::Pulls;
 use super::read::{ROUNDS_MAX, Reading, Try, filled};
 use super::sources::Source;
-use super::state::{Current, ReaderState, Stamps, load_state, read_stamps, stamps_request};
+use super::state::{Current, ReaderState, Stamps, current, load_state, read_stamps, stamps_request};
 use crate::account::Mode;
 use crate::cluster::{Answer, Batch, Command, Request};
 use crate::error::{Error, Result};
@@ -34,6 +34,24 @@ impl Reading<'_> {
         self.direction == Direction::Down && self.from == u64::MAX
     }
 
+    /// Out of all outboxes, by what the reader follows at one moment. It costs more, and whatever changes meanwhile, it never
+    /// has to begin anew.
+    pub(super) async fn home_of_outboxes(&mut self) -> Result<Try> {
+        let current = current(self.context, self.reader).await?;
+        self.is_of(&current);
+        self.sources.pull_all(None, &current.state, self.reader);
+        self.merged(&current, "deep").await
+    }
+
+    /// This is the reader that the page is for.
+    fn is_of(&mut self, current: &Current) {
+        self.current = Some(current.clone());
+        if self.judged.is_none() {
+            self.context.traffic.read(current.state.to_pull());
+        }
+        self.note_read(&current.stamps);
+    }
+
     pub(super) async fn home(&mut self) -> Result<Try> {
         let known = self.context.caches.states.get(&self.reader);
         let whole = self.direction == Direction::Up;
@@ -54,16 +72,18 @@ impl Reading<'_> {
             self.note_read(&trip.stamps);
             return Ok(Try::Homeless);
         }
-        self.current = Some(Current { stamps: trip.stamps.clone(), state: state.clone() });
-        if self.judged.is_none() {
-            self.context.traffic.read(state.to_pull());
-        }
-        self.note_read(&trip.stamps);
+        let current = Current { stamps: trip.stamps.clone(), state };
+        self.is_of(&current);
         meters::pulls(trip.newest.len());
-        self.feed_first(&trip, &state, whole);
-        let mut deepest = self.sources.home_kind();
+        self.feed_first(&trip, &current.state, whole);
+        self.merged(&current, self.sources.home_kind()).await
+    }
+
+    /// Shows what the sources have, and asks them for more, until the page is full. `deepest`: the deepest of them, in metrics.
+    async fn merged(&mut self, current: &Current, mut deepest: &'static str) -> Result<Try> {
+        let state = &current.state;
         for _ in 0..ROUNDS_MAX {
-            self.show(&state).await?;
+            self.show(state).await?;
             if self.is_done() {
                 break;
             }
@@ -71,26 +91,28 @@ impl Reading<'_> {
                 Some((number, Source::Window)) => {
                     deepest = "whole";
                     // A second look at the home needs the stamps again, before it.
-                    let Some(records) = self.whole_home(&trip.stamps).await? else { return Ok(Try::Again) };
+                    let Some(records) = self.whole_home(&current.stamps).await? else {
+                        return Ok(Try::Again);
+                    };
                     self.sources.set_kind(number, Source::Home);
                     if let HomeStatus::Whole { floor } = home::status(&records) {
                         let posts = home::window(&records).posts;
-                        let posts = posts.into_iter().filter(|e| is_wanted(&state, self.reader, e.author));
+                        let posts = posts.into_iter().filter(|e| is_wanted(state, self.reader, e.author));
                         self.sources.merge.feed(number, posts, floor.saturating_add(1));
                     } else {
-                        self.sources.replace_home(number, &state, self.reader);
+                        self.sources.replace_home(number, state, self.reader);
                     }
                 }
                 Some((number, _)) => {
                     deepest = "deep";
-                    self.sources.replace_home(number, &state, self.reader);
+                    self.sources.replace_home(number, state, self.reader);
                 }
                 None => {}
             }
             self.sources.ask(self.context, self.missing()).await?;
         }
         // What the last round brought; without it a page that found nothing might not move its cursor.
-        self.show(&state).await?;
+        self.show(state).await?;
         meters::read(deepest);
         meters::merge_width(self.sources.len());
         Ok(Try::Page(self.page()))

@@ -173,11 +173,10 @@ impl Field {
         }
     }
 
-    /// Waits until nothing is under way any more, within bounds: what was cut off has left work behind, which would write keys
-    /// after ours were removed.
-    pub(crate) async fn settled(&self) {
+    /// Ends all of them, within bounds: what was cut off has left work behind, which would write keys after ours were removed.
+    pub(crate) async fn stopped(&self) {
         for entrant in &self.entrants {
-            entrant.network.timelines.settled().await;
+            entrant.network.timelines.stopped().await;
         }
     }
 

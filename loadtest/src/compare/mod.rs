@@ -73,7 +73,7 @@ async fn compare(
     let load = Field::load(bench, &scenario, &contestants, graph.clone(), &workload);
     let mut field = until.phase(LOADING, load).await?;
     let measured = measure(&mut field, bench, &scenario, &mut workload, seed, until).await;
-    field.settled().await;
+    field.stopped().await;
     let own = (seed, bench.target.is_own());
     Outcome::new(scenario, own, &graph, &measured?, Calibration::of(calibrated.as_slice()))
 }

@@ -23,6 +23,8 @@ pub(crate) struct Verdict {
     pub(crate) ratio: Estimate,
     /// The whole interval is more than 5 % worse.
     pub(crate) is_worse: bool,
+    /// The whole interval is below what the better one costs.
+    pub(crate) is_cheaper: bool,
 }
 
 /// What intervals of so few rounds are.
@@ -38,13 +40,19 @@ pub(crate) fn verdicts(measured: &[Measured]) -> Vec<Verdict> {
     let (Some(push), Some(pull)) = (find(Contestant::PushOnly), find(Contestant::PullOnly)) else {
         return Vec::new();
     };
+    // Round by round, and one for all hybrids.
+    let Some(between) = cost_ratio(push, pull) else { return Vec::new() };
+    let better = if between.median <= 1.0 { push } else { pull };
     let judge = |hybrid: &Measured| {
-        // Both round by round: the better one is what the hybrid costs more of.
-        let to = |pure: &Measured| Some((pure.contestant, cost_ratio(hybrid, pure)?));
-        let (to_push, to_pull) = (to(push)?, to(pull)?);
-        let (better, ratio) = if to_push.1.median >= to_pull.1.median { to_push } else { to_pull };
-        let is_worse = hybrid.samples.len() >= SURE_FROM && ratio.low > WORSE_MAX;
-        Some(Verdict { hybrid: hybrid.contestant, better, ratio, is_worse })
+        let ratio = cost_ratio(hybrid, better)?;
+        let is_sure = hybrid.samples.len() >= SURE_FROM;
+        Some(Verdict {
+            hybrid: hybrid.contestant,
+            better: better.contestant,
+            ratio,
+            is_worse: is_sure && ratio.low > WORSE_MAX,
+            is_cheaper: is_sure && ratio.high < 1.0,
+        })
     };
     measured.iter().filter(|m| m.contestant.is_hybrid()).filter_map(judge).collect()
 }
@@ -84,7 +92,11 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (hybrid, better) = (self.hybrid.name(), self.better.name());
         let Estimate { median, low, high } = self.ratio;
-        let said = if self.is_worse { ": more than 5 % worse" } else { "" };
+        let said = match self {
+            Self { is_worse: true, .. } => ": more than 5 % worse",
+            Self { is_cheaper: true, .. } => ": cheaper than both",
+            _ => "",
+        };
         write!(
             f,
             "{hybrid} costs {median:.2} ({low:.2}-{high:.2}) times what {better} costs, the better of both{said}"
@@ -129,7 +141,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_hybrid_is_held_against_what_it_costs_more_of_round_by_round() {
+    fn a_hybrid_is_held_against_the_better_one_round_by_round() {
         let against_push = verdict(6, 3.0);
         assert_eq!(against_push.better, Contestant::PushOnly);
         assert!(against_push.is_worse && (against_push.ratio.low - 1.2).abs() < 1e-9, "{against_push}");
@@ -160,8 +172,27 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn fewer_than_six_rounds_condemn_nobody() {
+    fn all_hybrids_are_held_against_the_same_one_and_told_when_they_are_cheaper_than_both() {
+        let mut pull = measured(Contestant::PullOnly, 7, 1.1);
+        // Cheaper now and then, and dearer most of the time.
+        pull.samples[3].server_us = Some(1.0);
+        let hybrids = [(Contestant::Threshold, 1.0), (Contestant::CostModel, 0.9)];
+        let hybrids = hybrids.map(|(hybrid, times)| measured(hybrid, 7, times));
+        let all = [vec![measured(Contestant::PushOnly, 7, 1.0), pull], hybrids.to_vec()].concat();
+        let verdicts = verdicts(&all);
+        assert!(verdicts.iter().all(|verdict| verdict.better == Contestant::PushOnly), "{verdicts:?}");
+        assert_eq!([verdicts[0].is_cheaper, verdicts[1].is_cheaper], [false, true]);
+        assert!(verdicts[1].to_string().ends_with("the better of both: cheaper than both"));
+    }
+
+    #[test]
+    fn fewer_than_six_rounds_condemn_and_praise_nobody() {
         assert!(!verdict(5, 3.0).is_worse);
         assert!(!verdict(2, 0.5).is_worse);
+        let cheaper = [Contestant::PushOnly, Contestant::PullOnly].map(|pure| measured(pure, 5, 2.0));
+        assert!(
+            !verdicts(&[cheaper.to_vec(), vec![measured(Contestant::CostModel, 5, 1.0)]].concat())[0]
+                .is_cheaper
+        );
     }
 }

@@ -35,6 +35,32 @@ fn calls_at_once() -> f64 {
     report::count(EngineSettings::default().fanout_chunk as u64) / FOLLOWERS_A_CALL
 }
 
+/// What a day costs when it is pulled, and so many of its followers read.
+fn pulled_day(asked: &Asked, units: &Units, awake: f64) -> (f64, Line) {
+    let pages = awake * asked.reads_per_second / (asked.users * asked.active).max(1.0);
+    let looks = looks_per_second(pages, asked.instances, asked.visible_within_s) * SECONDS_A_DAY;
+    let reads = pages * SECONDS_A_DAY;
+    let us = asked.celebrity_posts_per_day * both(units.publish_pulled_us)
+        + reads * both(units.pull_us)
+        + looks * both(units.look_us);
+    let line = Line {
+        name: "celebrity, pulled: a day".to_owned(),
+        value: format!("{} of CPU", time(us)),
+        formula: format!(
+            "{} posts x {} + {} pages of its followers x {} + {} looks ({} instances, each reads it anew after {} s) x {}",
+            asked.celebrity_posts_per_day,
+            time(both(units.publish_pulled_us)),
+            count(reads),
+            time(both(units.pull_us)),
+            count(looks),
+            asked.instances,
+            asked.visible_within_s,
+            time(both(units.look_us))
+        ),
+    };
+    (us, line)
+}
+
 /// What the largest account costs. `free_cores`: what the primaries together have left beside everything else.
 pub(super) fn celebrity(asked: &Asked, units: &Units, free_cores: f64) -> (Celebrity, Vec<Line>) {
     let followers = asked.celebrity_followers;
@@ -43,12 +69,7 @@ pub(super) fn celebrity(asked: &Asked, units: &Units, free_cores: f64) -> (Celeb
     let server_us = awake * delivery[0] + (followers - awake) * units.skipped_us[0];
     let pushed =
         both(units.publish_us) + awake * both(delivery) + (followers - awake) * both(units.skipped_us);
-    let pages = awake * asked.reads_per_second / (asked.users * asked.active).max(1.0);
-    let looks = looks_per_second(pages, asked.instances, asked.visible_within_s) * SECONDS_A_DAY;
-    let reads = pages * SECONDS_A_DAY;
-    let pulled_day = asked.celebrity_posts_per_day * both(units.publish_pulled_us)
-        + reads * both(units.pull_us)
-        + looks * both(units.look_us);
+    let (pulled_us_per_day, pulled_line) = pulled_day(asked, units, awake);
     let calls = calls_at_once();
     let cores = free_cores.min(calls);
     let found = Celebrity {
@@ -56,7 +77,7 @@ pub(super) fn celebrity(asked: &Asked, units: &Units, free_cores: f64) -> (Celeb
         pushed_seconds_per_post: server_us / US / cores,
         pushed_us_per_day: pushed * asked.celebrity_posts_per_day,
         pulled_us_per_post: both(units.publish_pulled_us),
-        pulled_us_per_day: pulled_day,
+        pulled_us_per_day,
         marks_bytes: followers * units.mark_bytes,
         promotion_us: followers * both(units.promote_us),
     };
@@ -84,21 +105,7 @@ pub(super) fn celebrity(asked: &Asked, units: &Units, free_cores: f64) -> (Celeb
             value: format!("{} of CPU", time(found.pushed_us_per_day)),
             formula: format!("{} posts a day x {}", asked.celebrity_posts_per_day, time(pushed)),
         },
-        Line {
-            name: "celebrity, pulled: a day".to_owned(),
-            value: format!("{} of CPU", time(pulled_day)),
-            formula: format!(
-                "{} posts x {} + {} pages of its followers x {} + {} looks ({} instances, each reads it anew after {} s) x {}",
-                asked.celebrity_posts_per_day,
-                time(both(units.publish_pulled_us)),
-                count(reads),
-                time(both(units.pull_us)),
-                count(looks),
-                asked.instances,
-                asked.visible_within_s,
-                time(both(units.look_us))
-            ),
-        },
+        pulled_line,
         Line {
             name: "celebrity, from pushed to pulled".to_owned(),
             value: format!("{} of CPU, {} of marks", time(found.promotion_us), bytes(found.marks_bytes)),

@@ -185,7 +185,7 @@ impl<'a> At<'a> {
 
     /// Empties the servers for the next one.
     async fn leave(self) -> anyhow::Result<()> {
-        drop(self.field);
+        self.field.stopped().await;
         self.bench.empty().await
     }
 }

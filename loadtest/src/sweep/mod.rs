@@ -113,7 +113,7 @@ async fn sweep(args: &SweepArgs, scenario: Scenario, bench: &Bench, seed: u64) -
     let load = Field::load(bench, &first, &contestants, graph.clone(), &workload);
     let mut field = deadline.phase(LOADING, load).await?;
     let points = all(&mut field, bench, (&scenario, &args.shares), &graph, seed, deadline).await;
-    field.settled().await;
+    field.stopped().await;
     let points = points?;
     let left_out = args.shares[points.len()..].to_vec();
     let own = (seed, bench.target.is_own());

@@ -239,4 +239,8 @@ impl Timelines for BooksPull {
     fn settled(&self) -> BoxFuture<'_, ()> {
         async {}.boxed()
     }
+
+    fn stopped(&self) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
 }

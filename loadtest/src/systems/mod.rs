@@ -38,6 +38,9 @@ pub(crate) trait Timelines: Send + Sync {
 
     /// Waits until nothing that was accepted is left to do, within bounds.
     fn settled(&self) -> BoxFuture<'_, ()>;
+
+    /// Finishes what was accepted, within bounds, and is gone from the servers: the next one may be on the same addresses.
+    fn stopped(&self) -> BoxFuture<'_, ()>;
 }
 
 /// What a page showed.

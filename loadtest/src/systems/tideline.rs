@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use futures::future::{BoxFuture, FutureExt as _};
+use futures::future::{BoxFuture, FutureExt as _, join_all};
 use tideline::cluster::RouterSettings;
 use tideline::post::Draft;
 use tideline::{
@@ -171,5 +171,17 @@ impl Timelines for Tideline {
             }
         };
         tokio::time::timeout(SETTLING_MAX, settle).map(drop).boxed()
+    }
+
+    fn stopped(&self) -> BoxFuture<'_, ()> {
+        let stop = |engine: &Engine| {
+            let engine = engine.clone();
+            async move {
+                if let Err(e) = engine.shutdown(SETTLING_MAX).await {
+                    eprintln!("An engine did not stop in order: {e}");
+                }
+            }
+        };
+        join_all(self.engines.iter().map(stop)).map(drop).boxed()
     }
 }

@@ -1,7 +1,10 @@
 //! Reader states, stamps, and homes that are read beside them.
 
+use std::time::Duration;
+
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
+use tokio::time::timeout;
 
 use super::{Stage, close, pause};
 use crate::Mode;
@@ -39,6 +42,43 @@ pub(in crate::simulation) fn completion_is_lost() -> LocalBoxFuture<'static, ()>
         stage.fail_over(reader);
         stage.read(1, reader, 3).await;
         fence.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// Whom a reader follows changes before each look at its home.
+pub(in crate::simulation) fn changed_all_the_time() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author, other]) = Stage::with([1, 3, 0]).await;
+        stage.follow(0, reader, author).await;
+        stage.home_of(reader).await;
+        stage.publish(0, author).await;
+        stage.settled().await;
+        let record = world(|w| w.keys.account(reader));
+        let stamps = || Gate::close(1, At::Before, "HMGET", &record);
+        let mut looks = stamps();
+        let reading = stage.read_beside(1, reader, 3);
+        for round in 0..8 {
+            if timeout(Duration::from_secs(1), looks.reached()).await.is_err() {
+                break;
+            }
+            match round % 2 {
+                0 => stage.follow(0, reader, other).await,
+                _ => stage.unfollow(0, reader, other).await,
+            }
+            // It loads what has changed, and there everything rests.
+            let loads = close(1, At::Before, "HKEYS");
+            looks.open();
+            loads.reached().await;
+            let ends = stamps();
+            loads.open();
+            ends.reached().await;
+            looks = stamps();
+            ends.open();
+        }
+        looks.open();
+        reading.await.expect("a page");
         stage.ends_well().await;
     }
     .boxed_local()
