@@ -74,7 +74,7 @@ enum Command {
     Compare(compare::CompareArgs),
     /// The comparison again and again, while the share of accounts that read grows.
     Sweep(sweep::SweepArgs),
-    /// The same load per primary on more and more primaries, and posts to more and more followers.
+    /// The same network and load on more and more primaries, and posts to more and more followers.
     Scale(scale::ScaleArgs),
     /// Small posts while one of a million deliveries runs, and while none does.
     Fairness(fairness::FairnessArgs),

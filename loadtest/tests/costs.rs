@@ -171,7 +171,7 @@ fn a_small_run_tells_what_deliveries_and_pages_cost() {
     let told = told(&output);
     assert!(matches!(output.status.code(), Some(0 | 3)), "{told}");
     assert!(
-        told.contains("The same load per primary") && told.contains("Posts to so many followers"),
+        told.contains("The same network and load") && told.contains("Posts to so many followers"),
         "{told}"
     );
     let json = read(&file);

@@ -59,7 +59,8 @@ impl Home {
 
     /// Takes back what was made for a cluster that is refused before anything of it was written down.
     pub(super) fn take_back(&self, made: &[PathBuf]) {
-        if !matches!(self.load(), Ok(None)) {
+        // Where the directory was there before, its lock stays: somebody may wait for it.
+        if made.is_empty() || !matches!(self.load(), Ok(None)) {
             return;
         }
         let _ = fs::remove_file(self.0.join(LOCK));

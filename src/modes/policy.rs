@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_read_once_a_second_costs_a_look_each_time_and_who_is_read_by_crowds_one_for_each_cache() {
+    fn who_is_seldom_read_costs_a_look_each_time_and_who_is_read_by_crowds_one_for_each_cache() {
         let model = CostModel { delivery_us: 0.0, skipped_us: 0.0, pull_us: 1.0, look_us: 9.0, margin: 1.5 };
         let us_of_a_read = |reads_per_second: f64, instances| {
             let reads = reads_per_second * SECONDS_A_DAY;
@@ -217,6 +217,14 @@ mod tests {
         is(us_of_a_read(1.0, 1.0), 1.0 + 9.0 / 2.0);
         is(us_of_a_read(9.0, 9.0), 1.0 + 9.0 / 2.0);
         is(us_of_a_read(1_000.0, 1.0), 1.0 + 9.0 / 1_001.0);
+        // Two posts a day to a follower: pushed by 20 reads a day, of which each looks; pulled if caches answer.
+        let model = CostModel { delivery_us: 50.0, ..model };
+        let posts = |looks_per_day| {
+            let facts =
+                Facts { posts_per_day: 2.0, reads_per_day: 20.0, looks_per_day, ..facts(Way::Push, 1) };
+            model.way(&facts)
+        };
+        assert_eq!([posts(20.0), posts(0.5)], [Way::Push, Way::Pull]);
         // Without caches each read looks.
         let reads = facts(Way::Pull, 1).read(5.0, 1.0, Duration::ZERO);
         is(reads.looks_per_day, 5.0);

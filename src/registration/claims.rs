@@ -82,17 +82,41 @@ pub(crate) async fn take(
             continue;
         }
         let holder = AccountId::from_bytes(now.get(..8).unwrap_or(&now))?;
-        // One that our own account gave up, or that an attempt of ours has left.
-        if holder != account {
-            match free(context, holder, claim).await? {
-                Taken::Ours => {}
-                taken => return Ok(taken),
-            }
+        let settled = match holder == account {
+            true => own(context, claim, (account, attempt), touched).await?,
+            false => Some(free(context, holder, claim).await?).filter(|taken| *taken != Taken::Ours),
+        };
+        if let Some(taken) = settled {
+            return Ok(taken);
         }
         seen = now;
     }
     let text = "a name is taken and given up by others all the time; try again";
     Err(Error::new(ErrorKind::Conflict, text))
+}
+
+/// What a claim is to an attempt that finds its own account there, but not itself. `None`: another attempt has left it, and
+/// this one, which is under way still, takes it. What a later one took an ended one leaves alone: whoever saw the ended one's
+/// word there, and found it free, would take the name away from the later one.
+async fn own(
+    context: &Context,
+    claim: &Claim,
+    (account, attempt): (AccountId, &Mark),
+    touched: &mut Touched,
+) -> Result<Option<Taken>> {
+    if !rules::holds("attempt_asked") {
+        return Ok(None);
+    }
+    let says = of_account(context, account, touched).await?;
+    if says.held.contains(claim) {
+        return Ok(Some(Taken::Ours));
+    }
+    if says.attempt.is_none_or(|(under_way, _)| under_way != attempt) {
+        return Ok(Some(Taken::Wanted(account)));
+    }
+    // A primary that was deposed may not have heard of the later one.
+    context.router().fence(touched).await?;
+    Ok(None)
 }
 
 /// Whether an account that a claim names has nothing to do with it (any more): then that is on replicas.

@@ -139,6 +139,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("settled_again", Scripted(names::settled_twice)),
     ("last_attempt", Scripted(names::wakes_up_when_the_name_is_a_strangers)),
     ("twin_looked_at", Scripted(names::twin_settles)),
+    ("attempt_asked", Scripted(names::twin_of_an_ended_one_takes)),
     ("said_by_both", Scripted(names::old_name_still_claimed)),
     ("given_up_compared", Scripted(names::given_up_too_late)),
     ("asked_before_given_up", Scripted(names::given_up_when_it_is_back)),

@@ -108,8 +108,8 @@ async fn read_or_explain(
             return Ok((page, judged));
         }
     }
-    Err(Error::unavailable(format!(
-        "what account {reader} follows, mutes or blocks changed {TRIES_MAX} times while a page was read; try again"
+    Err(Error::internal(format!(
+        "the last of {TRIES_MAX} tries to read a page of account {reader} asked for another one"
     )))
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use futures::future::join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tideline::Way;
 
@@ -175,9 +176,7 @@ impl Field {
 
     /// Ends all of them, within bounds: what was cut off has left work behind, which would write keys after ours were removed.
     pub(crate) async fn stopped(&self) {
-        for entrant in &self.entrants {
-            entrant.network.timelines.stopped().await;
-        }
+        join_all(self.entrants.iter().map(|entrant| entrant.network.timelines.stopped())).await;
     }
 
     /// Bytes of each system's network at the servers, as it is now.

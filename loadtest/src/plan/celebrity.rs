@@ -10,8 +10,9 @@ use super::work::looks_per_second;
 use crate::report;
 
 const SECONDS_A_DAY: f64 = 86_400.0;
-/// Followers that a call delivers to, where there are very many.
+/// Followers that a call delivers to, where there are very many, and chunks of a fan-out under way.
 const FOLLOWERS_A_CALL: f64 = 100.0;
+const CHUNKS_AT_ONCE: f64 = 3.0;
 
 /// Its costs.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -32,7 +33,7 @@ fn both(unit: [f64; 2]) -> f64 {
 
 /// Calls that a fan-out has under way, each in one primary.
 fn calls_at_once() -> f64 {
-    report::count(EngineSettings::default().fanout_chunk as u64) / FOLLOWERS_A_CALL
+    CHUNKS_AT_ONCE * report::count(EngineSettings::default().fanout_chunk as u64) / FOLLOWERS_A_CALL
 }
 
 /// What a day costs when it is pulled, and so many of its followers read.

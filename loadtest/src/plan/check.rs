@@ -109,7 +109,7 @@ pub(super) fn run(file: &Path, units: Units, json: Option<&Path>, strict: Strict
     let unmet: Vec<String> = policies.iter().flat_map(Checked::unmet).collect();
     match unmet.is_empty() {
         true => println!("All forecasts are within {:.0} %.", OFF_MAX * 100.0),
-        false => println!("Not within {:.0} %: {}.", OFF_MAX * 100.0, unmet.join("; ")),
+        false => println!("Not within {:.0} %, or unknown: {}.", OFF_MAX * 100.0, unmet.join("; ")),
     }
     let is_near = policies.iter().all(Checked::is_near);
     if let Some(json) = json {
@@ -200,7 +200,7 @@ mod tests {
                     [activity]\nactive_percent = 50\nhistory = 8\n";
         let row = json!({ "system": system, "rounds": 6, "accounts_pulled": pulled, "operations_per_second": 1_000.0,
             "server_cpu_us_per_operation": 10.0, "client_cpu_us_per_operation": 10.0,
-            "cpu_us_per_operation": { "median": 20.0 }, "memory_bytes": 500_000, "posts_per_page": 5.0,
+            "cpu_us_per_operation": { "median": 20.0 }, "memory_bytes": 500_000, "posts_per_page": 5.0, "read_p50_us": 0,
             "operations": { "post": { "succeeded": 0 } } });
         json!({ "scenario": Scenario::parse(text).unwrap(), "seed": 1, "rows": [row] })
     }

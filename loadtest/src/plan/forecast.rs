@@ -287,7 +287,7 @@ pub(super) mod tests {
         let found = all.celebrity;
         // 5 M awake x 4 + 20 M asleep x 1.
         assert!(is_about(found.pushed_us_per_post, 200.0 + 40e6), "{}", found.pushed_us_per_post);
-        assert!(is_about(found.pushed_seconds_per_post, 40.0 / 40.0), "of 370 cores it uses 40");
+        assert!(is_about(found.pushed_seconds_per_post, 40.0 / 120.0), "of 370 cores it uses 120");
         // 5 M of 100 M readers: 15,000 of the pages a second, and nearly 20 looks.
         let looks = 15_000.0 / (1.0 + 15_000.0 / 20.0);
         let day = 10.0 * 70.0 + 86_400.0 * (15_000.0 * 1.0 + looks * 10.0);

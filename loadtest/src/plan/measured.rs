@@ -43,6 +43,7 @@ pub(super) struct Row {
     #[serde(default)]
     pub(super) wire_bytes_per_operation: Option<f64>,
     posts_per_page: f64,
+    read_p50_us: u64,
     operations: BTreeMap<String, Counts>,
 }
 
@@ -193,7 +194,7 @@ impl Row {
             text_bytes: count(scenario.activity.text_chars as u64),
             instances: count(scenario.drive.instances as u64),
             visible_within_s: EngineSettings::default().visible_within.as_secs_f64(),
-            page_s: count(scenario.drive.at_once as u64) / self.operations_per_second.max(1.0),
+            page_s: count(self.read_p50_us) / 1e6,
             // Of these nothing is asked.
             replicas: 0.0,
             utilisation: 1.0,

@@ -61,7 +61,7 @@ pub(crate) struct PlanArgs {
     /// Authors that a reader pulls, on average
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "5")]
     pulled_per_reader: f64,
-    /// Authors that are pulled, of all [default: 1k, or all users if they are fewer]
+    /// Authors that are pulled, of all [default: one in a thousand, 1k at most]
     #[arg(long, value_name = "N", value_parser = quantity::parse)]
     pulled_authors: Option<f64>,
     /// Share of the posts that are theirs, from 0 to 1: these are delivered to nobody [default: as if they posted like others]
@@ -162,7 +162,7 @@ impl PlanArgs {
         const DAYS_KEPT: f64 = 30.0;
         const CELEBRITY_FOLLOWERS: f64 = 25e6;
         const PULLED_AUTHORS: f64 = 1e3;
-        let pulled_authors = self.pulled_authors.unwrap_or(PULLED_AUTHORS.min(users));
+        let pulled_authors = self.pulled_authors.unwrap_or((users / 1e3).clamp(1.0, PULLED_AUTHORS));
         Asked {
             users,
             posts_per_second: self.posts_per_second,
@@ -199,6 +199,7 @@ impl Asked {
             ("--memory-per-primary", self.memory_per_primary),
             ("--active", self.active),
             ("--visible-within", self.visible_within_s),
+            ("--instances", self.instances),
         ] {
             anyhow::ensure!(value > 0.0, "{name} must be above 0");
         }
@@ -219,5 +220,48 @@ fn share(text: &str) -> Result<f64, String> {
     match quantity::parse(text)? {
         share if share <= 1.0 => Ok(share),
         share => Err(format!("{share} is above 1; 20 % is 0.2")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        plan: PlanArgs,
+    }
+
+    fn asked(typed: &str) -> anyhow::Result<Asked> {
+        let cli = Cli::try_parse_from(["plan"].into_iter().chain(typed.split(' ')))?;
+        let asked = cli.plan.asked(cli.plan.users.unwrap_or_default());
+        asked.check().map(|()| asked)
+    }
+
+    #[test]
+    fn what_is_not_told_follows_from_what_is() {
+        let of = |typed: &str| {
+            let asked = asked(typed).unwrap();
+            (asked.pulled_authors, asked.pulled_posts, asked.celebrity_followers)
+        };
+        assert_eq!(of("--users 2000 --mean-followers 50"), (2.0, 0.001, 2_000.0));
+        assert_eq!(of("--users 100M"), (1_000.0, 1e-5, 25e6));
+        assert_eq!(of("--users 1M --pulled-authors 10 --pulled-posts 0.5").1, 0.5);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_name() {
+        for (typed, name) in [
+            ("--users 0", "--users"),
+            ("--users 100 --pulled-authors 101 --mean-followers 5", "--pulled-authors"),
+            ("--users 1M --instances 0", "--instances"),
+            ("--users 100", "--mean-followers"),
+        ] {
+            let told = asked(typed).unwrap_err().to_string();
+            assert!(told.contains(name), "{typed}: {told}");
+        }
     }
 }

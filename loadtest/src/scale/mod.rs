@@ -72,7 +72,7 @@ pub(crate) struct ScaleArgs {
     at_once: u32,
     /// Measured rounds of each
     #[arg(long, default_value_t = 6, value_parser = value_parser!(u32).range(2..=100))]
-    rounds: u32,
+    pub(super) rounds: u32,
     /// About how long a round takes
     #[arg(long, default_value_t = 2, value_parser = value_parser!(u32).range(1..=60))]
     round_seconds: u32,

@@ -13,6 +13,9 @@ use crate::report;
 /// A cost is flat, if it grows to no more than so many times from the first number of primaries to the last.
 const GROWTH_MAX: f64 = 1.1;
 
+/// Of fewer rounds a median says too little.
+const SURE_FROM: u32 = 6;
+
 /// Everything that a run tells; loadtest/README.md explains the fields.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Outcome {
@@ -37,9 +40,15 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// Of deliveries and of pages; nothing, unless there are two points.
+    /// Of deliveries and of pages, from the fewest primaries to the most; nothing, unless there are two points.
     fn of(points: &[Point]) -> Vec<Self> {
-        let [first, .., last] = points else { return Vec::new() };
+        let by = |point: &&Point| point.primaries;
+        let (Some(first), Some(last)) = (points.iter().min_by_key(by), points.iter().max_by_key(by)) else {
+            return Vec::new();
+        };
+        if first.primaries == last.primaries {
+            return Vec::new();
+        }
         let judge = |cost: &'static str, of: &Cost, to: &Cost| {
             let ratio = of.both_us.median / to.both_us.median;
             Self { cost, first: first.primaries, last: last.primaries, ratio, is_flat: ratio <= GROWTH_MAX }
@@ -81,6 +90,12 @@ impl Outcome {
         if self.verdicts.is_empty() {
             let needed = "the load has to be measured on two numbers of primaries (--parts primaries)";
             return vec![format!("whether costs are flat could not be judged: {needed}")];
+        }
+        if self.settings.rounds < SURE_FROM {
+            let rounds = self.settings.rounds;
+            return vec![format!(
+                "whether costs are flat could not be judged in {rounds} rounds: {SURE_FROM} are needed"
+            )];
         }
         self.verdicts.iter().filter(|verdict| !verdict.is_flat).map(ToString::to_string).collect()
     }
@@ -211,5 +226,7 @@ mod tests {
             "A page with 9 primaries costs 1.10 times what it costs with 1: more than 10 % dearer"
         );
         assert_eq!(Verdict::of(&[point(1, 10.0, 20.0)]), []);
+        let typed_the_other_way = [point(9, 10.0, 40.0), point(1, 10.0, 20.0)];
+        assert!(!Verdict::of(&typed_the_other_way)[1].is_flat);
     }
 }

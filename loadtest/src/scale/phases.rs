@@ -254,7 +254,7 @@ struct Pulled {
 }
 
 impl Pulled {
-    async fn measure(mut at: At<'_>) -> anyhow::Result<Self> {
+    async fn measure(at: &mut At<'_>) -> anyhow::Result<Self> {
         let bytes = at.bytes().await?;
         let read = at.measure(reads()).await?;
         let looks_a_page = at.looks_a_page(&read)?;
@@ -293,8 +293,10 @@ async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64, until: Deadline) -
     let follow = awake.cost(follows()).await?;
     awake.leave().await?;
 
-    let pulled = At::load(bench, network, Contestant::PullOnly, seed, until).await?;
-    let pulled = Pulled::measure(pulled).await?;
+    let mut all_pulled = At::load(bench, network, Contestant::PullOnly, seed, until).await?;
+    let pulled = Pulled::measure(&mut all_pulled).await;
+    all_pulled.leave().await?;
+    let pulled = pulled?;
 
     let skipped = all_asleep.beyond(one_asleep, mean - 1.0);
     let publish = [0, 1, 2].map(|side| (one_asleep.sides()[side] - skipped[side]).max(0.0));

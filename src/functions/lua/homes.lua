@@ -51,6 +51,8 @@ local function cut(key, length, fit)
     local watermark = watermark_of(redis.call('LRANGE', key, 0, place))
     -- A home has at least the floor: else fsck finds it.
     if not watermark then return nil end
+    -- First the floor: what it no longer claims may go.
+    redis.call('LSET', key, 0, watermark)
     redis.call('LSET', key, place, watermark)
   end
   redis.call('LTRIM', key, place, -1)

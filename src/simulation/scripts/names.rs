@@ -303,6 +303,40 @@ pub(in crate::simulation) fn wakes_up_when_the_name_is_a_strangers() -> LocalBox
     .boxed_local()
 }
 
+/// A process has taken a name and falls asleep, as does another one with the same token that is about to take it. A third one
+/// ends their attempt, and is about to take the name over. The account is registered anew, and has taken the name, when the
+/// second one wakes up, and then the third.
+pub(in crate::simulation) fn twin_of_an_ended_one_takes() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        let settling = close(1, At::Before, "claims_settle");
+        let form = town.form(0, 0).token("form");
+        let first = town.sign_up_beside(1, form.clone());
+        settling.reached().await;
+        let taking = close(0, At::Before, "claim_take");
+        let twin = town.sign_up_beside(0, form);
+        taking.reached().await;
+        pause(LONG_MS).await;
+        let ending = close(2, At::Before, "claims_void");
+        let stranger = town.sign_up_beside(2, town.form(1, 0));
+        ending.reached().await;
+        let taking_over = close(2, At::Before, "claim_take");
+        ending.open();
+        taking_over.reached().await;
+        let anew = town.sign_up_beside(1, town.form(0, 0));
+        pause(20).await;
+        taking.open();
+        is_refused("the twin", &end(twin).await);
+        settling.open();
+        is_refused("who fell asleep first", &end(first).await);
+        succeeds("who registers the account anew", &end(anew).await);
+        taking_over.open();
+        is_refused("who found the name free", &end(stranger).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
 /// One process finds the second name taken, and is about to end the attempt. That name becomes free; another process,
 /// with the same token, brings the attempt to its end. The first one goes on.
 pub(in crate::simulation) fn twin_settles() -> LocalBoxFuture<'static, ()> {
