@@ -272,10 +272,10 @@ impl Bench {
 /// Opens a cluster for some work, and leaves it however that ends. Both end in bounded time; the work has to see to that itself.
 pub(crate) async fn on_cluster<T>(
     seeds: &[String],
-    primaries: u16,
+    (primaries, replicas): (u16, u16),
     work: impl AsyncFnOnce(&Bench) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let opened = Box::pin(Bench::open(seeds, primaries, 0));
+    let opened = Box::pin(Bench::open(seeds, primaries, replicas));
     let bench =
         Deadline::after(OPENING_MAX).phase("starting the cluster, or connecting with it", opened).await?;
     let found = work(&bench).await;

@@ -5,6 +5,9 @@ use serde::Serialize;
 /// How sure an interval is to hold what it is for.
 const CONFIDENCE: f64 = 0.95;
 
+/// Of fewer rounds no interval holds the median with that confidence.
+pub(crate) const SURE_FROM: usize = 6;
+
 /// The value in the middle (the mean of both, if there are two); nothing of nothing.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values);

@@ -107,16 +107,17 @@ async fn own(
     if !rules::holds("attempt_asked") {
         return Ok(None);
     }
-    let says = of_account(context, account, touched).await?;
-    if says.held.contains(claim) {
-        return Ok(Some(Taken::Ours));
+    let answer = context.router().ask(holder_request(context, account, claim)).await?;
+    touched.add(&answer);
+    match Holder::parse(answer.ok()?)? {
+        Holder::Held => Ok(Some(Taken::Ours)),
+        Holder::Wanted { attempt: under_way, .. } if under_way == attempt => {
+            // A primary that was deposed may not have heard of the later one.
+            context.router().fence(touched).await?;
+            Ok(None)
+        }
+        Holder::Wanted { .. } | Holder::Free => Ok(Some(Taken::Wanted(account))),
     }
-    if says.attempt.is_none_or(|(under_way, _)| under_way != attempt) {
-        return Ok(Some(Taken::Wanted(account)));
-    }
-    // A primary that was deposed may not have heard of the later one.
-    context.router().fence(touched).await?;
-    Ok(None)
 }
 
 /// Whether an account that a claim names has nothing to do with it (any more): then that is on replicas.

@@ -6,13 +6,11 @@ use serde::Serialize;
 
 use super::outcome::Row;
 use super::turns::{Measured, Sample, ratios};
-use crate::stats::Estimate;
+use crate::stats::{Estimate, SURE_FROM};
 use crate::systems::Contestant;
 
 /// A hybrid that costs more than so many times what the better of pushing and pulling all costs has chosen wrong.
 const WORSE_MAX: f64 = 1.05;
-/// Of fewer rounds no interval holds the median with 95 % confidence.
-const SURE_FROM: usize = 6;
 
 /// A hybrid, held against the better one of pushing and pulling all.
 #[derive(Debug, Clone, Copy, Serialize)]

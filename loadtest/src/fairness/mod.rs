@@ -152,7 +152,7 @@ pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<End> {
         gauges::serve(address)?;
     }
     let measure = async |bench: &Bench| Box::pin(measure(&args, bench, seed)).await;
-    let outcome = on_cluster(&[], PRIMARIES, measure).await?;
+    let outcome = on_cluster(&[], (PRIMARIES, 0), measure).await?;
     report::tell(&outcome, args.json.as_deref())?;
     Ok(args.strict.end(outcome.is_right(), &outcome.unmet()))
 }

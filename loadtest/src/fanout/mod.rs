@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, on_cluster};
 use crate::calibration::{self, Calibrated, Calibration};
 use crate::target::PRIMARIES;
 use crate::{gauges, report};
@@ -59,10 +59,10 @@ pub(crate) async fn run(args: FanoutArgs) -> anyhow::Result<bool> {
     if let Some(address) = args.metrics {
         gauges::serve(address)?;
     }
-    let alone = on_cluster(&args, &world, 0, &args.alone()).await?;
+    let alone = passes(&args, &world, 0, &args.alone()).await?;
     let with_replicas = match args.with_replicas().as_slice() {
         [] => Passes::default(),
-        kinds => on_cluster(&args, &world, REPLICAS, kinds).await?,
+        kinds => passes(&args, &world, REPLICAS, kinds).await?,
     };
     let calibration = Calibration::of(&alone.calibrated);
     let outcome = Outcome::new(&args, seed, &world, &alone.turns, &with_replicas.turns, calibration)?;
@@ -94,10 +94,8 @@ pub(crate) async fn cost_of_ours(
     if cluster.is_empty() {
         memory::check(&args, &world)?;
     }
-    let bench = Bench::open(cluster, PRIMARIES, 0).await?;
-    let turn = measure::turn(&bench, &args, &world, Kind::Tideline).await;
-    bench.leave().await?;
-    let samples = turn?.samples;
+    let turn = async |bench: &Bench| Box::pin(measure::turn(bench, &args, &world, Kind::Tideline)).await;
+    let samples = on_cluster(cluster, (PRIMARIES, 0), turn).await?.samples;
     let middle = |figure: &dyn Fn(&measure::Sample) -> Option<f64>| {
         let all: Option<Vec<f64>> = samples.iter().map(figure).collect();
         crate::stats::median(&all.unwrap_or_default()).context("CPU time cannot be read on this machine")
@@ -110,24 +108,15 @@ pub(crate) async fn cost_of_ours(
     })
 }
 
-/// Lets systems take turns on a cluster, which is closed at the end, whatever happened.
-async fn on_cluster(
-    args: &FanoutArgs,
-    world: &World,
-    replicas: u16,
-    kinds: &[Kind],
-) -> anyhow::Result<Passes> {
-    let bench = Bench::open(&args.cluster, PRIMARIES, replicas).await?;
-    if !bench.target.is_own() {
-        eprintln!("The keys of this run begin with `{}`; they are removed at the end.", bench.prefix);
-    }
-    let measured = take_turns(args, world, &bench, kinds).await;
-    // Also after a failure: on a foreign cluster our keys go.
-    let emptied = if measured.is_err() && !bench.target.is_own() { bench.empty().await } else { Ok(()) };
-    let closed = bench.close().await;
-    let measured = measured?;
-    emptied.and(closed)?;
-    Ok(measured)
+/// Lets systems take turns on a cluster.
+async fn passes(args: &FanoutArgs, world: &World, replicas: u16, kinds: &[Kind]) -> anyhow::Result<Passes> {
+    let turns = async |bench: &Bench| {
+        if !bench.target.is_own() {
+            eprintln!("The keys of this run begin with `{}`; they are removed at the end.", bench.prefix);
+        }
+        Box::pin(take_turns(args, world, bench, kinds)).await
+    };
+    on_cluster(&args.cluster, (PRIMARIES, replicas), turns).await
 }
 
 async fn take_turns(

@@ -9,12 +9,10 @@ use super::phases::{Cost, Point};
 use crate::fanout::FollowersCost;
 use crate::plan::Units;
 use crate::report;
+use crate::stats::SURE_FROM;
 
 /// A cost is flat, if it grows to no more than so many times from the first number of primaries to the last.
 const GROWTH_MAX: f64 = 1.1;
-
-/// Of fewer rounds a median says too little.
-const SURE_FROM: u32 = 6;
 
 /// Everything that a run tells; loadtest/README.md explains the fields.
 #[derive(Debug, Clone, Serialize)]
@@ -91,7 +89,7 @@ impl Outcome {
             let needed = "the load has to be measured on two numbers of primaries (--parts primaries)";
             return vec![format!("whether costs are flat could not be judged: {needed}")];
         }
-        if self.settings.rounds < SURE_FROM {
+        if (self.settings.rounds as usize) < SURE_FROM {
             let rounds = self.settings.rounds;
             return vec![format!(
                 "whether costs are flat could not be judged in {rounds} rounds: {SURE_FROM} are needed"

@@ -225,7 +225,7 @@ pub(super) async fn point(
     seed: u64,
     until: Deadline,
 ) -> anyhow::Result<Point> {
-    on_cluster(&[], primaries, async |bench| {
+    on_cluster(&[], (primaries, 0), async |bench| {
         // That of the largest cluster: a larger network would cost more by itself, since less of it fits a processor's caches.
         let network = args.network(args.most_primaries(), true);
         let mut at = At::load(bench, network, Contestant::PushOnly, seed, until).await?;
@@ -241,7 +241,7 @@ pub(super) async fn point(
 
 /// What one of each thing costs, on three primaries or as many as a cluster of others has. What is not measured is as it was for docs/benchmarks.md.
 pub(super) async fn units(args: &ScaleArgs, seed: u64, until: Deadline) -> anyhow::Result<Units> {
-    on_cluster(&args.cluster, PRIMARIES, async |bench| units_on(bench, args, seed, until).await).await
+    on_cluster(&args.cluster, (PRIMARIES, 0), async |bench| units_on(bench, args, seed, until).await).await
 }
 
 /// What was measured where everybody is pulled.

@@ -91,7 +91,7 @@ pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<End> {
     let seed = args.compare.seed.unwrap_or_else(rand::random);
     let primaries = scenario.drive.primaries;
     let sweep = async |bench: &Bench| Box::pin(sweep(&args, scenario, bench, seed)).await;
-    let outcome = on_cluster(&args.compare.cluster, primaries, sweep).await?;
+    let outcome = on_cluster(&args.compare.cluster, (primaries, 0), sweep).await?;
     report::tell(&outcome, args.compare.json.as_deref())?;
     if let Some(file) = &args.compare.html {
         report::write_page(file, &page::of(&outcome))?;
