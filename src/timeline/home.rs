@@ -48,7 +48,12 @@ impl Record {
 
 /// Reads a home's records.
 pub(crate) fn parse(reply: Reply) -> Result<Vec<Record>> {
-    reply.into_array()?.iter().map(|record| Record::parse(record.bytes()?)).collect()
+    let stored = reply.into_array()?;
+    let mut records = Vec::with_capacity(stored.len());
+    for record in &stored {
+        records.push(Record::parse(record.bytes()?)?);
+    }
+    Ok(records)
 }
 
 /// The posts that a home holds, as stored: id and author, in order of arrival.
@@ -112,7 +117,8 @@ pub(super) fn window(records: &[Record]) -> Window {
         None => Proof::Nothing,
     };
     let post = |record: &Record| if let Record::Post(entry) = record { Some(*entry) } else { None };
-    let posts: Vec<Entry> = records.iter().filter_map(post).collect();
+    let mut posts: Vec<Entry> = Vec::with_capacity(records.len());
+    posts.extend(records.iter().filter_map(post));
     #[cfg(test)]
     let proof = match posts.iter().map(|post| post.id).min() {
         Some(oldest) if !crate::rules::holds("watermarks") => Proof::From(oldest),

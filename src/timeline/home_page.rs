@@ -155,7 +155,8 @@ impl Reading<'_> {
             self.sources.add_outbox(author, None);
         }
         let read = home::window(&trip.records);
-        let posts = read.posts.into_iter().filter(|e| is_wanted(state, self.reader, e.author));
+        let (reader, takes) = (self.reader, self.sources.merge.takes());
+        let posts = read.posts.into_iter().filter(|e| takes(e) && is_wanted(state, reader, e.author));
         let status = home::status(&trip.records);
         match (read.proof, status) {
             (Proof::NotWhole, _) => {

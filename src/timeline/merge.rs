@@ -107,13 +107,19 @@ impl Merge {
     /// # Panics
     /// On a number that no `open` has returned.
     pub(crate) fn feed(&mut self, source: usize, entries: impl IntoIterator<Item = Entry>, bound: u64) {
-        let (direction, until, passed) = (self.direction, self.until, self.passed);
-        let inside = |entry: &Entry| until < entry.id && entry.id < passed;
-        let entries = entries.into_iter();
-        self.entries.reserve(entries.size_hint().1.unwrap_or(0));
-        let entries = entries.map(|entry| mirror_entry(direction, entry));
-        self.entries.extend(entries.filter(inside));
+        let direction = self.direction;
+        let entries = entries.into_iter().filter(self.takes());
+        self.entries.extend(entries.map(|entry| mirror_entry(direction, entry)));
         self.bounds[source] = self.bounds[source].min(mirror(direction, bound));
+    }
+
+    /// Whether an entry has a place on this page as it is now: the cheapest question about it, and the first.
+    pub(crate) fn takes(&self) -> impl Fn(&Entry) -> bool + use<> {
+        let (direction, until, passed) = (self.direction, self.until, self.passed);
+        move |entry| {
+            let id = mirror(direction, entry.id);
+            until < id && id < passed
+        }
     }
 
     /// A source is replaced by others: it no longer limits, what it gave stays. Returns its bound, where the others

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// A sign and the digits of the largest number.
+const DIGITS_MAX: usize = 21;
+
 /// One Redis command with its arguments.
 #[derive(Clone, Default)]
 pub struct Command {
@@ -109,18 +112,24 @@ fn push_length(to: &mut Vec<u8>, sigil: u8, length: u64) {
 }
 
 #[inline]
-fn push_decimal(to: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0u8; 20];
-    let mut first = digits.len();
+fn push_decimal(to: &mut Vec<u8>, number: u64) {
+    let mut place = [0; DIGITS_MAX];
+    to.extend_from_slice(digits(&mut place, number));
+}
+
+/// A number's digits, at the end of a place with room for a sign before them.
+#[inline]
+fn digits(place: &mut [u8; DIGITS_MAX], mut number: u64) -> &[u8] {
+    let mut first = place.len();
     loop {
         first -= 1;
-        digits[first] = b'0' + (number % 10) as u8;
+        place[first] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
             break;
         }
     }
-    to.extend_from_slice(&digits[first..]);
+    &place[first..]
 }
 
 /// Reads back what [`push_length`] wrote: the length, and what follows the line.
@@ -167,9 +176,8 @@ macro_rules! number_to_arg {
         impl ToArg for $t {
             #[inline]
             fn write(self, command: &mut Command) {
-                let mut digits = Vec::with_capacity(20);
-                push_decimal(&mut digits, u64::try_from(self).unwrap_or(u64::MAX));
-                command.push_bytes(&digits);
+                let mut place = [0; DIGITS_MAX];
+                command.push_bytes(digits(&mut place, u64::try_from(self).unwrap_or(u64::MAX)));
             }
         }
     )*};
@@ -178,9 +186,13 @@ number_to_arg!(u16, u32, u64, usize);
 
 impl ToArg for i64 {
     fn write(self, command: &mut Command) {
-        let mut digits = if self < 0 { vec![b'-'] } else { Vec::with_capacity(20) };
-        push_decimal(&mut digits, self.unsigned_abs());
-        command.push_bytes(&digits);
+        let mut place = [0; DIGITS_MAX];
+        let mut first = DIGITS_MAX - digits(&mut place, self.unsigned_abs()).len();
+        if self < 0 {
+            first -= 1;
+            place[first] = b'-';
+        }
+        command.push_bytes(&place[first..]);
     }
 }
 

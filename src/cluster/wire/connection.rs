@@ -1,30 +1,31 @@
 //! One connection: any number of callers send pipelines, each gets its replies.
 //!
 //! A task writes what callers send, as much as is there in one system call; another one reads. Replies come in the
-//! order of the commands, so a queue says whose they are.
+//! order of the commands, so a queue says whose they are. The reading task also looks now and then whether somebody has
+//! waited for too long: a timer for each pipeline costs more than the rest of sending it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::{Command, Pipeline, Reply, WireError};
 
-/// Pipelines that wait to be written; callers behind them wait.
-const QUEUE_MAX: usize = 256;
 /// Bytes gathered for one system call.
 const WRITE_AT_ONCE: usize = 64 * 1024;
 /// Bytes that the buffer for replies grows by.
 const READ_AT_ONCE: usize = 64 * 1024;
+/// So often within the longest wait is looked for those that have waited for too long.
+const LOOKS_PER_TIMEOUT: u32 = 4;
 
 /// One open connection; clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
-    sender: mpsc::Sender<Message>,
-    response_timeout: Duration,
+    queues: Arc<Queues>,
     _tasks: Arc<Tasks>,
 }
 
@@ -40,22 +41,35 @@ impl Drop for Tasks {
 
 type Outcome = Result<Vec<Reply>, WireError>;
 
+/// A pipeline that is to be written.
 #[derive(Debug)]
 struct Message {
     encoded: Vec<u8>,
     commands: usize,
+    since: Instant,
     caller: oneshot::Sender<Outcome>,
 }
 
 /// A pipeline that was written, and the replies to it so far.
+#[derive(Debug)]
 struct Waiting {
     replies: Vec<Reply>,
     commands: usize,
-    caller: oneshot::Sender<Outcome>,
+    since: Instant,
+    /// `None`: it was told that it took too long.
+    caller: Option<oneshot::Sender<Outcome>>,
 }
 
-/// Pipelines that were written, oldest first; `None` once the connection is broken.
-type Queue = Arc<Mutex<Option<VecDeque<Waiting>>>>;
+/// What callers have handed in. A bound on what is under way at a node bounds these, too.
+#[derive(Debug)]
+struct Queues {
+    /// What isn't written yet, oldest first; `None` once the connection is broken.
+    unsent: Mutex<Option<VecDeque<Message>>>,
+    /// Rings when something comes that isn't written yet.
+    filled: Notify,
+    /// What was written, oldest first; `None` once the connection is broken.
+    sent: Mutex<Option<VecDeque<Waiting>>>,
+}
 
 impl Wire {
     /// Takes over an open stream.
@@ -64,24 +78,22 @@ impl Wire {
         response_timeout: Duration,
     ) -> Self {
         let (reader, writer) = tokio::io::split(stream);
-        let (sender, receiver) = mpsc::channel(QUEUE_MAX);
-        let queue: Queue = Arc::new(Mutex::new(Some(VecDeque::new())));
-        let writing = tokio::spawn(write(writer, receiver, queue.clone()));
-        let reading = tokio::spawn(read(reader, queue));
-        Self { sender, response_timeout, _tasks: Arc::new(Tasks([writing, reading])) }
+        let queues = Arc::new(Queues {
+            unsent: Mutex::new(Some(VecDeque::new())),
+            filled: Notify::new(),
+            sent: Mutex::new(Some(VecDeque::new())),
+        });
+        let writing = tokio::spawn(write(writer, queues.clone()));
+        let reading = tokio::spawn(read(reader, queues.clone(), response_timeout));
+        Self { queues, _tasks: Arc::new(Tasks([writing, reading])) }
     }
 
     /// Sends all commands as one pipeline and waits for all replies, errors of single commands among them.
     pub(crate) async fn send(&self, pipeline: &Pipeline) -> Outcome {
         let (caller, answer) = oneshot::channel();
-        let message = Message { encoded: pipeline.encoded.clone(), commands: pipeline.len(), caller };
-        let exchange = async {
-            if self.sender.send(message).await.is_err() {
-                return Err(WireError::NotSent("the connection is closed".into()));
-            }
-            answer.await.unwrap_or_else(|_| Err(WireError::Dropped("the connection was closed".into())))
-        };
-        tokio::time::timeout(self.response_timeout, exchange).await.unwrap_or(Err(WireError::Timeout))
+        let (encoded, commands, since) = (pipeline.encoded.clone(), pipeline.len(), Instant::now());
+        self.queues.add(Message { encoded, commands, since, caller })?;
+        answer.await.unwrap_or_else(|_| Err(WireError::Dropped("the connection was closed".into())))
     }
 
     /// Sends one command.
@@ -93,91 +105,141 @@ impl Wire {
     }
 }
 
-async fn write<S: AsyncWrite>(mut writer: WriteHalf<S>, mut messages: mpsc::Receiver<Message>, queue: Queue) {
+impl Queues {
+    fn add(&self, message: Message) -> Result<(), WireError> {
+        let mut unsent = lock(&self.unsent);
+        let Some(unsent) = unsent.as_mut() else {
+            return Err(WireError::NotSent("the connection is closed".into()));
+        };
+        unsent.push_back(message);
+        if unsent.len() == 1 {
+            self.filled.notify_one();
+        }
+        Ok(())
+    }
+
+    /// What is to be written next, at the buffer's end; from now on replies to it are waited for. `false`: the connection is
+    /// broken.
+    fn gather(&self, buffer: &mut Vec<u8>) -> bool {
+        let (mut unsent, mut sent) = (lock(&self.unsent), lock(&self.sent));
+        let (Some(unsent), Some(sent)) = (unsent.as_mut(), sent.as_mut()) else { return false };
+        while buffer.len() < WRITE_AT_ONCE
+            && let Some(message) = unsent.pop_front()
+        {
+            // Who has gone away before his commands were written gets nothing done.
+            if !message.caller.is_closed() {
+                let Message { encoded, commands, since, caller } = message;
+                buffer.extend_from_slice(&encoded);
+                let replies = Vec::with_capacity(commands);
+                sent.push_back(Waiting { replies, commands, since, caller: Some(caller) });
+            }
+        }
+        true
+    }
+
+    fn is_all_sent(&self) -> bool {
+        lock(&self.unsent).as_ref().is_some_and(VecDeque::is_empty)
+    }
+
+    /// Gives every reply that is there as a whole to whom it belongs.
+    fn hand_out(&self, buffer: &mut Vec<u8>) -> Result<(), String> {
+        let mut sent = lock(&self.sent);
+        let Some(sent) = sent.as_mut() else { return Err("the connection is closed".into()) };
+        let mut at = 0;
+        while at < buffer.len() {
+            let Some((reply, length)) = Reply::read(&buffer[at..]).map_err(|e| e.to_string())? else { break };
+            at += length;
+            let Some(oldest) = sent.front_mut() else { return Err("a reply that nobody asked for".into()) };
+            oldest.replies.push(reply);
+            if oldest.replies.len() == oldest.commands
+                && let Some(Waiting { replies, caller: Some(caller), .. }) = sent.pop_front()
+            {
+                // Who has gone away doesn't need it any more.
+                drop(caller.send(Ok(replies)));
+            }
+        }
+        buffer.drain(..at);
+        Ok(())
+    }
+
+    /// Tells those who have waited for longer than that. What was not written yet never will be.
+    fn expire(&self, longest: Duration) {
+        let is_over = |since: &Instant| since.elapsed() >= longest;
+        let tell = |caller: oneshot::Sender<Outcome>| drop(caller.send(Err(WireError::Timeout)));
+        if let Some(unsent) = lock(&self.unsent).as_mut() {
+            // In the order in which they came.
+            while unsent.front().is_some_and(|message| is_over(&message.since)) {
+                unsent.pop_front().into_iter().for_each(|message| tell(message.caller));
+            }
+        }
+        for waiting in lock(&self.sent).iter_mut().flatten().take_while(|waiting| is_over(&waiting.since)) {
+            waiting.caller.take().into_iter().for_each(tell);
+        }
+    }
+
+    /// Tells everybody who waits that no reply will come.
+    fn fail(&self, why: &str) {
+        let (unsent, sent) = (lock(&self.unsent).take(), lock(&self.sent).take());
+        for message in unsent.into_iter().flatten() {
+            drop(message.caller.send(Err(WireError::NotSent(why.to_owned()))));
+        }
+        for caller in sent.into_iter().flatten().filter_map(|waiting| waiting.caller) {
+            drop(caller.send(Err(WireError::Dropped(why.to_owned()))));
+        }
+    }
+}
+
+async fn write<S: AsyncWrite>(mut writer: WriteHalf<S>, queues: Arc<Queues>) {
     let mut buffer = Vec::new();
-    while let Some(first) = messages.recv().await {
+    loop {
+        if queues.is_all_sent() {
+            queues.filled.notified().await;
+        }
         // Whoever else was woken together with this caller goes first: its commands come along in the same system call.
         tokio::task::yield_now().await;
         buffer.clear();
-        let mut next = Some(first);
-        while let Some(message) = next {
-            // Who has gone away before his commands were written gets nothing done.
-            if !message.caller.is_closed() {
-                let Message { encoded, commands, caller } = message;
-                let waiting = Waiting { replies: Vec::with_capacity(commands), commands, caller };
-                match lock(&queue).as_mut() {
-                    Some(queue) => queue.push_back(waiting),
-                    None => {
-                        drop(waiting.caller.send(Err(WireError::NotSent("the connection is closed".into()))));
-                        return;
-                    }
-                }
-                if buffer.is_empty() {
-                    buffer = encoded;
-                } else {
-                    buffer.extend_from_slice(&encoded);
-                }
-            }
-            next = if buffer.len() < WRITE_AT_ONCE { messages.try_recv().ok() } else { None };
+        if !queues.gather(&mut buffer) {
+            return;
         }
         let written = async {
             writer.write_all(&buffer).await?;
             writer.flush().await
         };
         if let Err(e) = written.await {
-            return fail(&queue, &e.to_string());
+            return queues.fail(&e.to_string());
         }
     }
 }
 
-async fn read<S: AsyncRead>(mut reader: ReadHalf<S>, queue: Queue) {
+async fn read<S: AsyncRead>(mut reader: ReadHalf<S>, queues: Arc<Queues>, response_timeout: Duration) {
     let mut buffer = Vec::new();
+    let mut look = interval((response_timeout / LOOKS_PER_TIMEOUT).max(Duration::from_millis(1)));
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let why = loop {
         buffer.reserve(READ_AT_ONCE);
-        match reader.read_buf(&mut buffer).await {
+        let read = tokio::select! {
+            biased;
+            _ = look.tick() => {
+                queues.expire(response_timeout);
+                continue;
+            }
+            read = reader.read_buf(&mut buffer) => read,
+        };
+        match read {
             Ok(0) => break "the server closed the connection".to_owned(),
             Ok(_) => {}
             Err(e) => break e.to_string(),
         }
-        match hand_out(&mut buffer, &queue) {
+        match queues.hand_out(&mut buffer) {
             Ok(()) => {}
             Err(why) => break why,
         }
     };
-    fail(&queue, &why);
+    queues.fail(&why);
 }
 
-/// Gives every reply that is there as a whole to whom it belongs.
-fn hand_out(buffer: &mut Vec<u8>, queue: &Queue) -> Result<(), String> {
-    let mut queue = lock(queue);
-    let Some(queue) = queue.as_mut() else { return Err("the connection is closed".into()) };
-    let mut at = 0;
-    while at < buffer.len() {
-        let Some((reply, length)) = Reply::read(&buffer[at..]).map_err(|e| e.to_string())? else { break };
-        at += length;
-        let Some(oldest) = queue.front_mut() else { return Err("a reply that nobody asked for".into()) };
-        oldest.replies.push(reply);
-        if oldest.replies.len() == oldest.commands
-            && let Some(done) = queue.pop_front()
-        {
-            // Who has gone away doesn't need it any more.
-            drop(done.caller.send(Ok(done.replies)));
-        }
-    }
-    buffer.drain(..at);
-    Ok(())
-}
-
-/// Tells everybody who waits that no reply will come.
-fn fail(queue: &Queue, why: &str) {
-    let waiting = lock(queue).take();
-    for waiting in waiting.into_iter().flatten() {
-        drop(waiting.caller.send(Err(WireError::Dropped(why.to_owned()))));
-    }
-}
-
-fn lock(queue: &Queue) -> MutexGuard<'_, Option<VecDeque<Waiting>>> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
