@@ -285,6 +285,41 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_reply_that_comes_too_late_is_nobodys() {
+        let (ours, mut theirs) = duplex(1_000);
+        let wire = Wire::new(ours, Duration::from_millis(20));
+        assert!(matches!(wire.send(&pipeline(&["A"])).await, Err(WireError::Timeout)));
+        let next = wire.clone();
+        let next = tokio::spawn(async move { next.send(&pipeline(&["B"])).await });
+        let mut sent = [0; 2 * b"*1\r\n$1\r\nA\r\n".len()];
+        theirs.read_exact(&mut sent).await.unwrap();
+        theirs.write_all(b":1\r\n:2\r\n").await.unwrap();
+        assert_eq!(next.await.unwrap().unwrap()[0].int().unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_waits_behind_a_full_connection_times_out_and_is_never_written() {
+        let long = "L".repeat(100);
+        let (ours, mut theirs) = duplex(50);
+        let wire = Wire::new(ours, Duration::from_millis(20));
+        let first = wire.clone();
+        let stuck = pipeline(&[&long]);
+        let stuck = tokio::spawn(async move { first.send(&stuck).await });
+        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        assert!(matches!(wire.send(&pipeline(&["BEHIND"])).await, Err(WireError::Timeout)));
+        assert!(matches!(stuck.await.unwrap(), Err(WireError::Timeout)));
+        let last = wire.clone();
+        let last = tokio::spawn(async move { last.send(&pipeline(&["LAST"])).await });
+        let mut sent = Vec::new();
+        while !sent.ends_with(b"LAST\r\n") {
+            theirs.read_buf(&mut sent).await.unwrap();
+        }
+        assert!(!sent.windows(6).any(|bytes| bytes == b"BEHIND"), "{}", sent.escape_ascii());
+        drop(last);
+    }
+
+    #[tokio::test]
     async fn silence_ends_at_the_timeout_and_garbage_at_once() {
         let (ours, mut theirs) = duplex(1_000);
         let wire = Wire::new(ours, Duration::from_millis(20));
