@@ -38,6 +38,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Row {
     pub(crate) system: Contestant,
     pub(crate) rounds: usize,
+    /// The same for all.
+    pub(crate) warm_up_operations: u64,
     pub(crate) accounts_pulled: u64,
     pub(crate) operations_per_second: f64,
     pub(crate) server_cpu_us_per_operation: Option<f64>,
@@ -77,6 +79,7 @@ impl Row {
         Ok(Self {
             system: measured.contestant,
             rounds: measured.samples.len(),
+            warm_up_operations: measured.warm_up_operations,
             accounts_pulled: measured.pulled,
             operations_per_second: median(&rates).context("no round was measured")?,
             server_cpu_us_per_operation: median(&measured.rounds(|sample| sample.server_us)),

@@ -41,6 +41,8 @@ pub(crate) struct Measured {
     pub(crate) contestant: Contestant,
     pub(crate) samples: Vec<Sample>,
     pub(crate) counted: Option<Counted>,
+    /// Operations before that, to warm up.
+    pub(crate) warm_up_operations: u64,
     /// Operations of the open loop that left late.
     pub(crate) late: u64,
     /// Bytes of all its keys; nothing, where servers didn't tell, or not in time.
@@ -51,7 +53,15 @@ pub(crate) struct Measured {
 
 impl Measured {
     pub(crate) fn new(contestant: Contestant) -> Self {
-        Self { contestant, samples: Vec::new(), counted: None, late: 0, memory: None, pulled: 0 }
+        Self {
+            contestant,
+            samples: Vec::new(),
+            counted: None,
+            warm_up_operations: 0,
+            late: 0,
+            memory: None,
+            pulled: 0,
+        }
     }
 
     /// A figure of each round; nothing, if some round could not measure it.

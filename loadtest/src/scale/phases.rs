@@ -164,10 +164,8 @@ impl<'a> At<'a> {
     }
 
     async fn measure(&mut self, mix: Mix) -> anyhow::Result<Measured> {
-        let mut workload = Workload::new(self.graph.clone(), &self.scenario.activity, &mix, self.seed);
-        let until = Some(self.until);
-        let measured =
-            self.field.measure(self.bench, &self.scenario, &mut workload, self.seed, until).await?;
+        let scenario = Scenario { mix, ..self.scenario.clone() };
+        let measured = self.field.measure(self.bench, &scenario, self.seed, Some(self.until)).await?;
         let measured = measured.into_iter().next().context("nothing was measured")?;
         let (rounds, asked) = (measured.samples.len(), self.scenario.drive.rounds);
         if rounds < asked {

@@ -152,9 +152,9 @@ async fn measure(
     seed: u64,
     until: Deadline,
 ) -> anyhow::Result<Vec<Measured>> {
-    let mut workload = Workload::new(graph.clone(), &at.activity, &at.mix, seed);
+    let workload = Workload::new(graph.clone(), &at.activity, &at.mix, seed);
     field.prepare(at, &workload).await?;
-    field.measure(bench, at, &mut workload, seed, Some(until)).await
+    field.measure(bench, at, seed, Some(until)).await
 }
 
 #[cfg(test)]
