@@ -102,7 +102,9 @@ fn a_small_comparison_ends_well_in_its_table_json_and_page_and_can_be_forecast()
     let output = loadtest(&[&args[..], &["--json"]].concat(), &[&file]);
     let told = told(&output);
     assert!(output.status.success(), "{told}");
-    assert!(told.contains("books_pull") && told.contains("the better of both"), "{told}");
+    // In two rounds nobody is the better one.
+    assert!(told.contains("books_pull") && told.contains("_only costs, about as much as pu"), "{told}");
+    assert!(told.contains(": too few rounds to judge"), "{told}");
     let json = json(&file);
     assert_eq!([&json["seed"], &json["accounts"]], [7, 120]);
     check_rows(&json["rows"]);
@@ -148,6 +150,11 @@ fn a_small_sweep_has_a_comparison_for_each_share() {
         [10.0, 100.0]
     );
     points.iter().for_each(|point| check_rows(&point["rows"]));
+    // Where its figures stand it says of how few rounds they are.
+    let marked =
+        |text: &str| ["10 (2 rounds only)", "100 (2 rounds only)"].iter().all(|mark| text.contains(mark));
+    assert!(marked(&told(&output)), "{}", told(&output));
+    assert!(marked(&std::fs::read_to_string(&page).unwrap()));
     // Whoever reads reads as often: ten times as many read ten times as much.
     let reads = |point: &Value| point["reads_per_post"].as_f64().unwrap();
     assert!((reads(&points[1]) / reads(&points[0]) - 10.0).abs() < 1e-6);

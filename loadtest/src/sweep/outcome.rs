@@ -10,7 +10,7 @@ use crate::compare::{Measured, Row, Verdict, cost_ratio, cut, rows, unmet, unsur
 use crate::graph::Graph;
 use crate::report;
 use crate::scenario::Scenario;
-use crate::stats::Estimate;
+use crate::stats::{Estimate, SURE_FROM};
 use crate::systems::Contestant;
 
 /// Everything that a run tells; loadtest/README.md explains the fields.
@@ -52,6 +52,21 @@ impl Point {
             verdicts: verdicts(measured),
             push_to_pull: pure.and_then(|(push, pull)| cost_ratio(push, pull)),
         })
+    }
+}
+
+impl Point {
+    /// What share of accounts read; how many rounds it is from, if these are too few.
+    fn share(&self) -> String {
+        let rounds = self.rows.first().map_or(0, |row| row.rounds);
+        match rounds < SURE_FROM {
+            true => format!(
+                "{} ({} only)",
+                self.active_percent,
+                report::many(report::count(rounds as u64), "round", "rounds")
+            ),
+            false => self.active_percent.to_string(),
+        }
     }
 }
 
@@ -105,7 +120,7 @@ impl Outcome {
                 let Some(cpu) = row.cpu_us_per_operation else { return "unknown".to_owned() };
                 format!("{:.1} ({:.1}-{:.1})", cpu.median, cpu.low, cpu.high)
             };
-            let shares = [format!("{}", point.active_percent), format!("{:.1}", point.reads_per_post)];
+            let shares = [point.share(), format!("{:.1}", point.reads_per_post)];
             shares.into_iter().chain(point.rows.iter().map(cost)).collect()
         };
         self.points.iter().map(cells).collect()
