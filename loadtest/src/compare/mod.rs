@@ -25,6 +25,7 @@ pub(crate) use args::CompareArgs;
 pub(crate) use field::{Field, expected};
 use outcome::Outcome;
 pub(crate) use outcome::{Row, cut, rows};
+pub(crate) use rounds::{Contender, take_turns, warm_up};
 pub(crate) use turns::{Measured, Sample};
 pub(crate) use verdict::{Verdict, cost_ratio, unmet, unsure, verdicts};
 
