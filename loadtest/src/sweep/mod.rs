@@ -1,6 +1,7 @@
 //! `loadtest sweep`: the comparison again and again, while the share of accounts that read grows. Everybody goes on posting as
 //! before, and each reader reads as often: where few read, pulling is cheaper, where all do, pushing is.
 
+mod crossing;
 mod outcome;
 mod page;
 
