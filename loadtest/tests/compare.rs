@@ -105,6 +105,7 @@ fn a_small_comparison_ends_well_in_its_table_json_and_page_and_can_be_forecast()
     // In two rounds nobody is the better one.
     assert!(told.contains("books_pull") && told.contains("_only costs, about as much as pu"), "{told}");
     assert!(told.contains(": too few rounds to judge"), "{told}");
+    assert!(told.contains("shows on pages up to 1 s later"), "{told}");
     let json = json(&file);
     assert_eq!([&json["seed"], &json["accounts"]], [7, 120]);
     check_rows(&json["rows"]);
@@ -113,6 +114,7 @@ fn a_small_comparison_ends_well_in_its_table_json_and_page_and_can_be_forecast()
     assert!(!other.exists());
     let page = std::fs::read_to_string(&page).unwrap();
     assert!(page.contains("</svg>") && !page.contains("http"), "it needs nothing from elsewhere");
+    assert!(page.contains("shows on pages up to 1 s later"), "as the table says");
 
     // Costs of another machine: it may be far off, but it must be reckoned.
     let output = loadtest(&["plan", "--check"], &[&file]);

@@ -162,6 +162,18 @@ pub(crate) fn cut(rows: &[Row], asked: usize) -> Option<String> {
     (rounds < asked).then(|| format!("the time was up after {rounds} of {asked} rounds."))
 }
 
+/// What the fan-out lag of posts that are pulled leaves out, if there are any.
+fn lag_of_pulled(rows: &[Row]) -> Option<String> {
+    let pulls = |row: &Row| row.accounts_pulled > 0 && row.system != Contestant::BooksPull;
+    let later = tideline::EngineSettings::default().visible_within.as_secs_f64();
+    rows.iter().any(pulls).then(|| {
+        format!(
+            "* What is pushed counts until everybody has it. What is pulled counts until it is acknowledged, and shows on pages up to \
+             {later} s later (of books_pull at once)."
+        )
+    })
+}
+
 /// A row for each system.
 pub(crate) fn rows(measured: &[Measured]) -> anyhow::Result<Vec<Row>> {
     let first = measured.first().context("nothing was measured")?;
@@ -194,7 +206,8 @@ impl Outcome {
 
     /// What is to be said besides the table.
     pub(crate) fn remarks(&self) -> Vec<String> {
-        let verdicts = self.verdicts.iter().map(ToString::to_string);
+        let verdicts =
+            lag_of_pulled(&self.rows).into_iter().chain(self.verdicts.iter().map(ToString::to_string));
         let cut = cut(&self.rows, self.scenario.drive.rounds);
         let said = verdicts.chain(unsure(&self.rows).map(str::to_owned)).chain(cut);
         said.chain(self.rows.iter().flat_map(Row::faults)).collect()
@@ -219,7 +232,7 @@ impl Outcome {
             "read p50 ms",
             "p99",
             "p99.9",
-            "fan-out p99 ms",
+            "fan-out* p99 ms",
             "MB",
             "posts/page",
         ]
@@ -256,6 +269,21 @@ impl fmt::Display for Outcome {
 mod tests {
     use super::super::verdict::tests::measured;
     use super::*;
+
+    /// The lag of who pulls was shown beside that of who pushes, as if it were the same.
+    #[test]
+    fn where_something_is_pulled_it_is_told_that_it_shows_later() {
+        let none = crate::tally::Tally::new().summary();
+        let counted = Counted { operations: Vec::new(), pages: none.clone(), fanouts: none, shown: 0 };
+        let told = |contestant, pulled| {
+            let measured =
+                Measured { counted: Some(counted.clone()), pulled, ..measured(contestant, 2, 1.0) };
+            lag_of_pulled(&[Row::new(&measured, &measured).unwrap()])
+        };
+        assert!(told(Contestant::Threshold, 5).is_some_and(|note| note.contains("up to 1 s later")));
+        assert_eq!(told(Contestant::Threshold, 0), None);
+        assert_eq!(told(Contestant::BooksPull, 5), None);
+    }
 
     #[test]
     fn what_failed_was_not_sent_or_left_late_is_told_and_the_first_two_are_not_right() {
