@@ -15,7 +15,7 @@ use crate::report::count;
 use crate::stats::{Spread, median};
 
 const PROGRAM: &str = "redis-benchmark";
-/// For each node. With 4 connections to each it is `-c 12` in all.
+/// For each node.
 const OPERATIONS_PER_NODE: u64 = 333_333;
 const CONNECTIONS_PER_NODE: u64 = 4;
 const KEYS_PER_NODE: u64 = 100_000;
@@ -23,6 +23,8 @@ const KEYS_PER_NODE: u64 = 100_000;
 /// One run of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Calibrated {
+    /// In all.
+    connections: u64,
     operations_per_second: f64,
     /// Of servers and program together.
     cpu_us: f64,
@@ -31,7 +33,9 @@ pub(crate) struct Calibrated {
 /// All runs of it; loadtest/README.md explains the fields.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Calibration {
-    command: &'static str,
+    command: String,
+    #[serde(skip)]
+    name: String,
     runs: usize,
     pub(crate) operations_per_second: f64,
     pub(crate) cpu_us_per_operation: f64,
@@ -43,8 +47,10 @@ impl Calibration {
     pub(crate) fn of(runs: &[Calibrated]) -> Option<Self> {
         let cpu: Vec<f64> = runs.iter().map(|run| run.cpu_us).collect();
         let rates: Vec<f64> = runs.iter().map(|run| run.operations_per_second).collect();
+        let name = format!("{PROGRAM} -c {} -P 500", runs.first()?.connections);
         Some(Self {
-            command: "redis-benchmark -c 12 -P 500 ZADD k:{tag}:RANDOM 1 m",
+            command: format!("{name} ZADD k:{{tag}}:RANDOM 1 m"),
+            name,
             runs: runs.len(),
             operations_per_second: median(&rates)?,
             cpu_us_per_operation: median(&cpu)?,
@@ -59,8 +65,8 @@ impl fmt::Display for Calibration {
         let Spread { lowest, highest } = self.cpu_us_spread;
         write!(
             f,
-            "redis-benchmark -c 12 -P 500 before that: {rate:.0} small ZADDs a second, {cpu:.2} us each \
-             ({lowest:.2}-{highest:.2})"
+            "{} before that: {rate:.0} small ZADDs a second, {cpu:.2} us each ({lowest:.2}-{highest:.2})",
+            self.name
         )
     }
 }
@@ -99,6 +105,25 @@ async fn run_program(bench: &Bench) -> anyhow::Result<Option<Calibrated>> {
         return Ok(None);
     };
     let used = (after.0 + after.1).saturating_sub(before.0 + before.1);
-    Ok(cpu::us_each(Some(used), operations)
-        .map(|cpu_us| Calibrated { operations_per_second: count(operations) / seconds, cpu_us }))
+    let connections = CONNECTIONS_PER_NODE * ended.len() as u64;
+    let operations_per_second = count(operations) / seconds;
+    Ok(cpu::us_each(Some(used), operations).map(|cpu_us| Calibrated {
+        connections,
+        operations_per_second,
+        cpu_us,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It said 12 for any number of primaries.
+    #[test]
+    fn it_is_named_by_the_connections_that_it_had() {
+        let run = |connections| Calibrated { connections, operations_per_second: 2e6, cpu_us: 0.5 };
+        let told = Calibration::of(&[run(36), run(36)]).unwrap();
+        assert_eq!(told.command, "redis-benchmark -c 36 -P 500 ZADD k:{tag}:RANDOM 1 m");
+        assert!(told.to_string().starts_with("redis-benchmark -c 36 -P 500 before that: 2000000"), "{told}");
+    }
 }

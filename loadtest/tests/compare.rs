@@ -79,6 +79,7 @@ fn check_rows(rows: &Value) {
     let pulled: Vec<u64> = rows.iter().map(|row| row["accounts_pulled"].as_u64().unwrap()).collect();
     assert_eq!(pulled[..2], [0, 120]);
     assert!(pulled[2] > 0 && pulled[2] < 120, "{pulled:?}");
+    assert_eq!(pulled[4], 120, "books_pull");
 }
 
 #[test]

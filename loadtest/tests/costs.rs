@@ -128,6 +128,8 @@ fn what_cannot_be_run_is_refused_before_anything_is_started() {
         ("fairness --rate 0", "--rate"),
         ("compare --rounds -3", "-3 is not in 2..=1000"),
         ("compare --cluster redis://127.0.0.1:70000", "port 70000 is above 65535"),
+        ("compare --systems push_only,pull_only,push_only", "--systems names push_only twice"),
+        ("sweep --systems books_pull,books_pull", "--systems names books_pull twice"),
         ("plan --users 5M --strict", "--strict goes with --check"),
         ("scale --parts speed", "possible values"),
         ("scale --json /nowhere/scale.json", "'/nowhere/scale.json' for '--json"),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::turns::{Measured, Sample};
 use crate::arrivals::Arrivals;
 use crate::bench::Bench;
-use crate::drive;
+use crate::drive::{self, Punctuality};
 use crate::progress;
 use crate::report::count;
 use crate::scenario::{Loop, Scenario};
@@ -117,11 +117,12 @@ pub(crate) async fn take_turns(
             let operations = contender.workload.take(warm.length);
             let (before, began) = (benches[number].used().await?, Instant::now());
             let seed = seed ^ round as u64;
-            let (done, late) = run(&sessions[number], &contender.scenario, operations, seed).await?;
+            let (done, punctuality) = run(&sessions[number], &contender.scenario, operations, seed).await?;
             sessions[number].settle().await;
             let (wall, used) = (began.elapsed(), benches[number].used().await?.since(&before));
             measured[number].samples.push(Sample::new(done as u64, wall, &used));
-            measured[number].late += late;
+            measured[number].late += punctuality.late;
+            measured[number].overdue += punctuality.overdue;
             bar.inc(1);
         }
         longest = longest.max(round_began.elapsed());
@@ -134,18 +135,19 @@ pub(crate) async fn take_turns(
     Ok(measured)
 }
 
-/// Does these operations; tells how many were done, and how many of them left late.
+/// Does these operations; tells how many were done, and how well they left when they were due.
 async fn run(
     session: &Arc<Session>,
     scenario: &Scenario,
     operations: Vec<Op>,
     seed: u64,
-) -> anyhow::Result<(usize, u64)> {
+) -> anyhow::Result<(usize, Punctuality)> {
     let drive = &scenario.drive;
     match drive.kind {
         Loop::Closed => {
             let longest = Duration::from_secs((drive.round_seconds * CUT_TIMES).into());
-            Ok((drive::closed(session, operations, drive.at_once, longest).await?, 0))
+            let done = drive::closed(session, operations, drive.at_once, longest).await?;
+            Ok((done, Punctuality::default()))
         }
         Loop::Open => {
             let before = done(&session.counted());
@@ -154,7 +156,7 @@ async fn run(
             let at_once = u32::try_from(drive.at_once).unwrap_or(u32::MAX);
             let punctuality = drive::open(session, due, length, at_once, OPERATION_MAX).await?;
             let done = usize::try_from(done(&session.counted()) - before)?;
-            Ok((done, punctuality.late))
+            Ok((done, punctuality))
         }
     }
 }

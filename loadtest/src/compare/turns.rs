@@ -43,8 +43,9 @@ pub(crate) struct Measured {
     pub(crate) counted: Option<Counted>,
     /// Operations before that, to warm up.
     pub(crate) warm_up_operations: u64,
-    /// Operations of the open loop that left late.
+    /// Operations of the open loop that left late, and that did not leave at all because they were overdue.
     pub(crate) late: u64,
+    pub(crate) overdue: u64,
     /// Bytes of all its keys; nothing, where servers didn't tell, or not in time.
     pub(crate) memory: Option<u64>,
     /// Accounts that are pulled.
@@ -59,6 +60,7 @@ impl Measured {
             counted: None,
             warm_up_operations: 0,
             late: 0,
+            overdue: 0,
             memory: None,
             pulled: 0,
         }

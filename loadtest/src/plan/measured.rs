@@ -164,7 +164,7 @@ impl Row {
             self.accounts_pulled
         );
         let (mix, users) = (&scenario.mix, count(graph.accounts() as u64));
-        let all = mix.post + mix.check + mix.read + mix.subscribe + mix.unsubscribe + mix.logout;
+        let all = mix.sum();
         let per_second = |share: f64| self.operations_per_second * share / all;
         let homes = self.homes(world);
         // What was done while it warmed up was not counted, and is stored all the same.
