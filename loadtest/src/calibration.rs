@@ -1,24 +1,25 @@
 //! What redis-benchmark makes of the same servers before a run, or a pass: how fast the machine was then.
 
 use std::fmt;
-use std::process::Stdio;
+use std::path::Path;
 use std::time::Instant;
 
 use futures::future::try_join_all;
 use serde::Serialize;
 use tideline::bucket::tag_of_slot;
-use tokio::process::Command;
 
 use crate::bench::Bench;
-use crate::cpu;
 use crate::report::count;
 use crate::stats::{Spread, median};
+use crate::{cpu, guarded};
 
 const PROGRAM: &str = "redis-benchmark";
 /// For each node.
 const OPERATIONS_PER_NODE: u64 = 333_333;
 const CONNECTIONS_PER_NODE: u64 = 4;
 const KEYS_PER_NODE: u64 = 100_000;
+/// A fraction of a second is what it takes; once its server was gone, it has spun for ever.
+const CPU_MAX_SECONDS: u64 = 30;
 
 /// One run of it.
 #[derive(Debug, Clone, Copy)]
@@ -74,28 +75,27 @@ impl fmt::Display for Calibration {
 /// Runs it on empty servers of our own and empties them again. Nothing if this machine doesn't have it, or if the
 /// servers are somebody else's.
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Option<Calibrated>> {
-    if !bench.target.is_own() {
-        return Ok(None);
-    }
-    let measured = run_program(bench).await?;
+    let Some(dir) = bench.target.dir() else { return Ok(None) };
+    let measured = run_program(bench, dir).await?;
     bench.empty().await?;
     Ok(measured)
 }
 
-async fn run_program(bench: &Bench) -> anyhow::Result<Option<Calibrated>> {
+async fn run_program(bench: &Bench, dir: &Path) -> anyhow::Result<Option<Calibrated>> {
     let now = || bench.target.cpu_time().server.zip(cpu::of_children());
     let (before, began) = (now(), Instant::now());
     let nodes = bench.slots().iter().map(|(node, slot)| {
         let key = format!("k:{{{}}}:__rand_int__", tag_of_slot(*slot));
         let operations = OPERATIONS_PER_NODE.to_string();
-        Command::new(PROGRAM)
-            .args(["-h", &node.host, "-p", &node.port.to_string(), "-P", "500", "-q"])
-            .args(["-c", &CONNECTIONS_PER_NODE.to_string(), "-n", &operations])
-            .args(["-r", &KEYS_PER_NODE.to_string(), "ZADD", &key, "1", "m"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .status()
+        let (port, connections) = (node.port.to_string(), CONNECTIONS_PER_NODE.to_string());
+        let keys = KEYS_PER_NODE.to_string();
+        let line = [PROGRAM, "-h", &node.host, "-p", &port, "-P", "500", "-q", "-c", &connections];
+        let load = ["-n", &operations, "-r", &keys, "ZADD", &key, "1", "m"];
+        guarded::run(
+            dir,
+            CPU_MAX_SECONDS,
+            line.into_iter().chain(load).map(str::to_owned).collect::<Vec<_>>(),
+        )
     });
     let Ok(ended) = try_join_all(nodes).await else { return Ok(None) };
     let seconds = began.elapsed().as_secs_f64();

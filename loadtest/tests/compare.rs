@@ -5,7 +5,7 @@
 mod documented;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -219,6 +219,48 @@ fn a_comparison_without_end_ends_when_its_time_is_up_and_names_what_did_not() {
     let told = self::told(&output);
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("more --longest-seconds): it did not end in time"), "{told}");
+}
+
+/// Two were found that had spun for 24 minutes after a load test was killed: their servers were gone.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_redis_benchmark_is_left_of_a_load_test_that_is_killed_while_it_calibrates() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let (program, pids) = (dir.path().join("redis-benchmark"), dir.path().join("pids"));
+    let script = format!("#!/bin/sh\necho $$ >>'{}'\nwhile :; do :; done\n", pids.display());
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
+    let mut run = Command::new(env!("CARGO_BIN_EXE_loadtest"))
+        .args(["compare", "--accounts", "100"])
+        .env("PATH", path)
+        .env_remove("TIDELINE_CLUSTER")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let until = Instant::now() + Duration::from_secs(180);
+    let spinning = || -> Vec<String> {
+        let started = std::fs::read_to_string(&pids).unwrap_or_default();
+        started
+            .lines()
+            .filter(|pid| Path::new("/proc").join(pid).join("cwd").exists())
+            .map(str::to_owned)
+            .collect()
+    };
+    // One for each primary.
+    while spinning().len() < 3 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let has_begun = run.try_wait().unwrap().is_none() && spinning().len() == 3;
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(has_begun, "it has not begun to calibrate");
+    while !spinning().is_empty() {
+        assert!(Instant::now() < until, "{:?} are left", spinning());
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
