@@ -275,15 +275,51 @@ pub(crate) async fn on_cluster<T>(
     (primaries, replicas): (u16, u16),
     work: impl AsyncFnOnce(&Bench) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let opened = Box::pin(Bench::open(seeds, primaries, replicas));
-    let bench =
-        Deadline::after(OPENING_MAX).phase("starting the cluster, or connecting with it", opened).await?;
+    let bench = open(seeds, primaries, replicas).await?;
     let found = work(&bench).await;
-    let left = Box::pin(bench.leave());
-    let left = Deadline::after(LEAVING_MAX).phase("removing the cluster, or our keys", left).await;
+    let left = leave(bench).await;
     let found = found?;
     left?;
     Ok(found)
+}
+
+/// The same for several clusters of our own at once, of so many primaries each, without replicas.
+pub(crate) async fn on_clusters<T>(
+    sizes: &[u16],
+    work: impl AsyncFnOnce(&[Bench]) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let mut benches = Vec::with_capacity(sizes.len());
+    let mut opened = Ok(());
+    for primaries in sizes {
+        match open(&[], *primaries, 0).await {
+            Ok(bench) => benches.push(bench),
+            Err(error) => {
+                opened = Err(error);
+                break;
+            }
+        }
+    }
+    let found = match opened {
+        Ok(()) => work(&benches).await,
+        Err(error) => Err(error),
+    };
+    let mut left = Ok(());
+    for bench in benches {
+        left = left.and(leave(bench).await);
+    }
+    let found = found?;
+    left?;
+    Ok(found)
+}
+
+async fn open(seeds: &[String], primaries: u16, replicas: u16) -> anyhow::Result<Bench> {
+    let opened = Box::pin(Bench::open(seeds, primaries, replicas));
+    Deadline::after(OPENING_MAX).phase("starting the cluster, or connecting with it", opened).await
+}
+
+async fn leave(bench: Bench) -> anyhow::Result<()> {
+    let left = Box::pin(bench.leave());
+    Deadline::after(LEAVING_MAX).phase("removing the cluster, or our keys", left).await
 }
 
 /// Runs a batch in which nothing may fail.

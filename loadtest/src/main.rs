@@ -15,6 +15,8 @@ mod fairness;
 mod fanout;
 mod gauges;
 mod graph;
+mod guarded;
+mod judgement;
 mod members;
 mod page;
 mod plan;

@@ -55,6 +55,11 @@ impl Estimate {
         let (low, high) = (*sorted.get(from_end)?, *sorted.get(sorted.len() - 1 - from_end)?);
         Some(Self { median: median(values)?, low, high })
     }
+
+    /// For each of so many.
+    pub(crate) fn by(self, count: f64) -> Self {
+        Self { median: self.median / count, low: self.low / count, high: self.high / count }
+    }
 }
 
 /// How many of the outermost values on each side may be left out: as many heads of so many throws of a coin are not seen in

@@ -128,6 +128,8 @@ fn what_cannot_be_run_is_refused_before_anything_is_started() {
         ("fairness --rate 0", "--rate"),
         ("compare --rounds -3", "-3 is not in 2..=1000"),
         ("compare --cluster redis://127.0.0.1:70000", "port 70000 is above 65535"),
+        ("compare --systems push_only,pull_only,push_only", "--systems names push_only twice"),
+        ("sweep --systems books_pull,books_pull", "--systems names books_pull twice"),
         ("plan --users 5M --strict", "--strict goes with --check"),
         ("scale --parts speed", "possible values"),
         ("scale --json /nowhere/scale.json", "'/nowhere/scale.json' for '--json"),
@@ -165,13 +167,14 @@ fn whoever_reads_what_is_printed_may_stop_early() {
 fn a_small_run_tells_what_deliveries_and_pages_cost() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("scale.json");
-    let line = "scale --parts primaries,followers --primaries 1,2 --followers 1000 --deliveries 1000 --accounts 200 --mean 10 \
+    let line = "scale --parts primaries,followers --primaries 2,1 --load growing --followers 1000 --deliveries 1000 --accounts 200 --mean 10 \
                 --at-once 16 --rounds 2 --round-seconds 1 --seed 7 --strict --json FILE";
     let output = loadtest(line, &[&file]);
     let told = told(&output);
     assert!(output.status.code() == Some(3) && told.contains("could not be judged in 2 rounds"), "{told}");
     assert!(
-        told.contains("The same network and load") && told.contains("Posts to so many followers"),
+        told.contains("The same load for each primary, in turns")
+            && told.contains("Posts to so many followers"),
         "{told}"
     );
     let json = read(&file);
@@ -179,13 +182,25 @@ fn a_small_run_tells_what_deliveries_and_pages_cost() {
     let points = json["points"].as_array().unwrap();
     let primaries: Vec<_> = points.iter().map(|point| point["primaries"].as_u64().unwrap()).collect();
     assert_eq!(primaries, [1, 2]);
+    assert_eq!([&points[0]["accounts"], &points[1]["accounts"]], [200, 400]);
+    let ratio = |point: &Value, of: &str, name: &str| point[of][name].as_f64().unwrap();
+    for of in ["delivery_ratio", "page_ratio"] {
+        assert!((ratio(&points[0], of, "median") - 1.0).abs() < 1e-9, "to itself: {json:#}");
+        assert!(ratio(&points[1], of, "low") <= ratio(&points[1], of, "high"), "{json:#}");
+    }
     let verdicts = json["verdicts"].as_array().unwrap();
     assert_eq!(verdicts.len(), 2, "{told}");
     for verdict in verdicts {
-        let ratio = verdict["ratio"].as_f64().unwrap();
-        assert_eq!(verdict["is_flat"].as_bool(), Some(ratio <= 1.1), "{verdict:#}");
+        assert_eq!(
+            [&verdict["judgement"], &verdict["rounds"]],
+            [&json!("too_few_rounds"), &json!(2)],
+            "{verdict:#}"
+        );
     }
-    for cost in points.iter().flat_map(|point| [&point["delivery"], &point["read"]]) {
+    for (verdict, of) in verdicts.iter().zip(["delivery_ratio", "page_ratio"]) {
+        assert_eq!(verdict["ratio"], points[1][of], "{verdict:#}");
+    }
+    for cost in points.iter().flat_map(|point| [&point["delivery"], &point["page"]]) {
         let both = &cost["both_us"];
         let figure = |of: &Value| of.as_f64().unwrap();
         assert!(figure(&cost["server_us"]) > 0.0 && figure(&cost["client_us"]) > 0.0, "{cost:#}");

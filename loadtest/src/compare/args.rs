@@ -86,6 +86,10 @@ impl CompareArgs {
         scenario.activity.active_percent = self.active_percent.unwrap_or(scenario.activity.active_percent);
         scenario.graph.accounts = self.accounts.or(scenario.graph.accounts);
         scenario.check()?;
+        let is_twice = |nth: usize| self.systems[..nth].contains(&self.systems[nth]);
+        if let Some(nth) = (0..self.systems.len()).find(|nth| is_twice(*nth)) {
+            anyhow::bail!("--systems names {} twice", self.systems[nth].name());
+        }
         Ok(scenario)
     }
 

@@ -1,12 +1,13 @@
 //! `loadtest compare`: one workload through push, pull, both hybrids and the textbooks' pull.
 //!
-//! `field` has all systems on the same servers, each with its network, and lets them take turns; `turns` is what these have
+//! `field` has all systems on the same servers, each with its network; `rounds` lets them take turns; `turns` is what these have
 //! shown, `verdict` what is claimed of hybrids, `outcome` what is told of it all, `page` the same as a page with charts.
 
 mod args;
 mod field;
 mod outcome;
 mod page;
+mod rounds;
 mod turns;
 mod verdict;
 
@@ -21,9 +22,10 @@ use crate::strict::End;
 use crate::workload::Workload;
 use crate::{gauges, report};
 pub(crate) use args::CompareArgs;
-pub(crate) use field::{Field, expected, warm_up_operations};
+pub(crate) use field::{Field, expected};
 use outcome::Outcome;
 pub(crate) use outcome::{Row, cut, rows};
+pub(crate) use rounds::{Contender, take_turns, warm_up};
 pub(crate) use turns::{Measured, Sample};
 pub(crate) use verdict::{Verdict, cost_ratio, unmet, unsure, verdicts};
 
@@ -67,12 +69,12 @@ async fn compare(
     let until = Deadline::after(args.longest(LONGEST_SECONDS));
     let calibrated = until.phase(CALIBRATING, calibration::run(bench)).await?;
     let graph = Arc::new(scenario.graph.make(seed)?);
-    let mut workload = Workload::new(graph.clone(), &scenario.activity, &scenario.mix, seed);
+    let workload = Workload::new(graph.clone(), &scenario.activity, &scenario.mix, seed);
     eprintln!("{}: {} accounts, {} follows; seed {seed}.", scenario.name, graph.accounts(), graph.follows());
     let contestants = args.contestants();
     let load = Field::load(bench, &scenario, &contestants, graph.clone(), &workload);
     let mut field = until.phase(LOADING, load).await?;
-    let measured = measure(&mut field, bench, &scenario, &mut workload, seed, until).await;
+    let measured = measure(&mut field, bench, &scenario, &workload, seed, until).await;
     field.stopped().await;
     let own = (seed, bench.target.is_own());
     Outcome::new(scenario, own, &graph, &measured?, Calibration::of(calibrated.as_slice()))
@@ -82,13 +84,13 @@ async fn measure(
     field: &mut Field,
     bench: &Bench,
     scenario: &Scenario,
-    workload: &mut Workload,
+    workload: &Workload,
     seed: u64,
     until: Deadline,
 ) -> anyhow::Result<Vec<Measured>> {
     until.phase(FILLING, field.prepare(scenario, workload)).await?;
     let at_last = until.later(OVERTIME_MAX);
-    let measure = field.measure(bench, scenario, workload, seed, Some(until));
+    let measure = field.measure(bench, scenario, seed, Some(until));
     let mut measured = at_last.phase(MEASURING, measure).await?;
     field.weigh(bench, &mut measured, Some(at_last)).await;
     Ok(measured)

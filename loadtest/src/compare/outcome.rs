@@ -1,5 +1,6 @@
 //! The result of a comparison: what the JSON holds, and the table made of it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use anyhow::Context as _;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use super::turns::{Measured, ratios};
 use super::verdict::{Verdict, unsure, verdicts};
 use crate::calibration::Calibration;
+use crate::drive::OVERDUE;
 use crate::graph::Graph;
 use crate::report;
 use crate::scenario::Scenario;
@@ -38,6 +40,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Row {
     pub(crate) system: Contestant,
     pub(crate) rounds: usize,
+    /// The same for all.
+    pub(crate) warm_up_operations: u64,
     pub(crate) accounts_pulled: u64,
     pub(crate) operations_per_second: f64,
     pub(crate) server_cpu_us_per_operation: Option<f64>,
@@ -55,10 +59,14 @@ pub(crate) struct Row {
     pub(crate) memory_bytes: Option<u64>,
     pub(crate) posts_per_page: f64,
     pub(crate) failed: u64,
+    /// Of fan-outs that failed, by kind: they are in `failed` too.
+    pub(crate) fanout_errors: BTreeMap<String, u64>,
     pub(crate) dropped: u64,
+    /// Of these: because this program was still behind when the round had been over for long.
+    pub(crate) overdue: u64,
     /// In the open loop: operations that left late, because this program was behind.
     pub(crate) late: u64,
-    pub(crate) operations: std::collections::BTreeMap<&'static str, crate::tally::Summary>,
+    pub(crate) operations: BTreeMap<&'static str, crate::tally::Summary>,
     /// In the order in which they were measured, so that a drift shows.
     pub(crate) rounds_cpu_us_per_operation: Vec<f64>,
 }
@@ -77,6 +85,7 @@ impl Row {
         Ok(Self {
             system: measured.contestant,
             rounds: measured.samples.len(),
+            warm_up_operations: measured.warm_up_operations,
             accounts_pulled: measured.pulled,
             operations_per_second: median(&rates).context("no round was measured")?,
             server_cpu_us_per_operation: median(&measured.rounds(|sample| sample.server_us)),
@@ -93,7 +102,9 @@ impl Row {
             memory_bytes: measured.memory,
             posts_per_page: report::count(shown) / report::count(read),
             failed: failed + fanouts.counts.failed(),
+            fanout_errors: fanouts.counts.errors,
             dropped,
+            overdue: measured.overdue,
             late: measured.late,
             operations: operations.into_iter().collect(),
             rounds_cpu_us_per_operation: cpu,
@@ -112,17 +123,21 @@ impl Row {
 
     /// What was not carried out, and why, and what did not leave in time; nothing, if all was and did.
     pub(crate) fn faults(&self) -> Vec<String> {
-        let Self { failed, dropped, late, .. } = self;
+        let Self { failed, dropped, overdue, late, .. } = self;
         let name = self.system.name();
         let mut said = Vec::new();
         if !self.is_right() {
+            let too_many = dropped.saturating_sub(*overdue);
             said.push(format!(
-                "{name}: {failed} operations failed, {dropped} were not sent because too many were under way"
+                "{name}: {failed} operations failed, {too_many} were not sent because too many were under way"
             ));
         }
-        for (kind, summary) in &self.operations {
-            let errors = summary.counts.errors.iter();
-            said.extend(errors.map(|(error, count)| format!("{name}, {kind}: {count} {error}")));
+        if *overdue > 0 {
+            said.push(format!("{name}: {overdue} were not sent because {OVERDUE}"));
+        }
+        let operations = self.operations.iter().map(|(kind, summary)| (*kind, &summary.counts.errors));
+        for (kind, errors) in operations.chain([("fan-out", &self.fanout_errors)]) {
+            said.extend(errors.iter().map(|(error, count)| format!("{name}, {kind}: {count} {error}")));
         }
         if *late > 0 {
             said.push(format!("{name}: {late} operations left late, this program was behind"));
@@ -159,6 +174,18 @@ pub(crate) fn cut(rows: &[Row], asked: usize) -> Option<String> {
     (rounds < asked).then(|| format!("the time was up after {rounds} of {asked} rounds."))
 }
 
+/// What the fan-out lag of posts that are pulled leaves out, if there are any.
+fn lag_of_pulled(rows: &[Row]) -> Option<String> {
+    let pulls = |row: &Row| row.accounts_pulled > 0 && row.system != Contestant::BooksPull;
+    let later = tideline::EngineSettings::default().visible_within.as_secs_f64();
+    rows.iter().any(pulls).then(|| {
+        format!(
+            "* What is pushed counts until everybody has it. What is pulled counts until it is acknowledged, and shows on pages up to \
+             {later} s later (of books_pull at once)."
+        )
+    })
+}
+
 /// A row for each system.
 pub(crate) fn rows(measured: &[Measured]) -> anyhow::Result<Vec<Row>> {
     let first = measured.first().context("nothing was measured")?;
@@ -191,7 +218,8 @@ impl Outcome {
 
     /// What is to be said besides the table.
     pub(crate) fn remarks(&self) -> Vec<String> {
-        let verdicts = self.verdicts.iter().map(ToString::to_string);
+        let verdicts =
+            lag_of_pulled(&self.rows).into_iter().chain(self.verdicts.iter().map(ToString::to_string));
         let cut = cut(&self.rows, self.scenario.drive.rounds);
         let said = verdicts.chain(unsure(&self.rows).map(str::to_owned)).chain(cut);
         said.chain(self.rows.iter().flat_map(Row::faults)).collect()
@@ -216,7 +244,7 @@ impl Outcome {
             "read p50 ms",
             "p99",
             "p99.9",
-            "fan-out p99 ms",
+            "fan-out* p99 ms",
             "MB",
             "posts/page",
         ]
@@ -254,14 +282,31 @@ mod tests {
     use super::super::verdict::tests::measured;
     use super::*;
 
+    /// The lag of who pulls was shown beside that of who pushes, as if it were the same.
+    #[test]
+    fn where_something_is_pulled_it_is_told_that_it_shows_later() {
+        let none = crate::tally::Tally::new().summary();
+        let counted = Counted { operations: Vec::new(), pages: none.clone(), fanouts: none, shown: 0 };
+        let told = |contestant, pulled| {
+            let measured =
+                Measured { counted: Some(counted.clone()), pulled, ..measured(contestant, 2, 1.0) };
+            lag_of_pulled(&[Row::new(&measured, &measured).unwrap()])
+        };
+        assert!(told(Contestant::Threshold, 5).is_some_and(|note| note.contains("up to 1 s later")));
+        assert_eq!(told(Contestant::Threshold, 0), None);
+        assert_eq!(told(Contestant::BooksPull, 5), None);
+    }
+
     #[test]
     fn what_failed_was_not_sent_or_left_late_is_told_and_the_first_two_are_not_right() {
         let tally = crate::tally::Tally::new();
         tally.ended(std::time::Duration::ZERO, None);
+        let fanouts = crate::tally::Tally::new();
         let row = || {
             let posts = ("post", tally.summary());
             let pages = crate::tally::Tally::new().summary();
-            let counted = Counted { operations: vec![posts], pages: pages.clone(), fanouts: pages, shown: 0 };
+            let fanouts = fanouts.summary();
+            let counted = Counted { operations: vec![posts], pages, fanouts, shown: 0 };
             let measured =
                 Measured { counted: Some(counted), late: 3, ..measured(Contestant::PushOnly, 2, 1.0) };
             Row::new(&measured, &measured).unwrap()
@@ -274,5 +319,12 @@ mod tests {
         tally.ended(std::time::Duration::ZERO, Some("unavailable".to_owned()));
         let wrong = "push_only: 1 operations failed, 1 were not sent because too many were under way";
         assert_eq!(row().faults(), [wrong, "push_only, post: 1 unavailable", late]);
+        // Also what went wrong after a post was accepted, and what was not sent for another reason.
+        fanouts.ended(std::time::Duration::ZERO, Some("given_up".to_owned()));
+        let faults = Row { overdue: 1, ..row() }.faults();
+        let wrong = "push_only: 2 operations failed, 0 were not sent because too many were under way";
+        let overdue = format!("push_only: 1 were not sent because {OVERDUE}");
+        let kinds = ["push_only, post: 1 unavailable", "push_only, fan-out: 1 given_up"];
+        assert_eq!(faults, [wrong, &overdue, kinds[0], kinds[1], late]);
     }
 }

@@ -68,7 +68,7 @@ fn charts(rows: &[Row]) -> Vec<String> {
         ("A page, 99 of 100", "", one("ms", &|row| count(row.read_p99_us) / 1e3)),
         (
             "Until a post has reached everybody, 99 of 100",
-            "A post that is pulled needs to reach nobody.",
+            "What is pulled needs to reach nobody: it counts until it is acknowledged, and shows on pages up to a second later.",
             one("ms", &|row| row.fanout_lag_p99_ms),
         ),
         (

@@ -41,8 +41,11 @@ pub(crate) struct Measured {
     pub(crate) contestant: Contestant,
     pub(crate) samples: Vec<Sample>,
     pub(crate) counted: Option<Counted>,
-    /// Operations of the open loop that left late.
+    /// Operations before that, to warm up.
+    pub(crate) warm_up_operations: u64,
+    /// Operations of the open loop that left late, and that did not leave at all because they were overdue.
     pub(crate) late: u64,
+    pub(crate) overdue: u64,
     /// Bytes of all its keys; nothing, where servers didn't tell, or not in time.
     pub(crate) memory: Option<u64>,
     /// Accounts that are pulled.
@@ -51,7 +54,16 @@ pub(crate) struct Measured {
 
 impl Measured {
     pub(crate) fn new(contestant: Contestant) -> Self {
-        Self { contestant, samples: Vec::new(), counted: None, late: 0, memory: None, pulled: 0 }
+        Self {
+            contestant,
+            samples: Vec::new(),
+            counted: None,
+            warm_up_operations: 0,
+            late: 0,
+            overdue: 0,
+            memory: None,
+            pulled: 0,
+        }
     }
 
     /// A figure of each round; nothing, if some round could not measure it.

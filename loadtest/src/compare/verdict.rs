@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::outcome::Row;
 use super::turns::{Measured, Sample, ratios};
+use crate::judgement::{Judgement, too_few};
 use crate::stats::{Estimate, SURE_FROM};
 use crate::systems::Contestant;
 
@@ -17,11 +18,13 @@ const WORSE_MAX: f64 = 1.05;
 pub(crate) struct Verdict {
     pub(crate) hybrid: Contestant,
     pub(crate) better: Contestant,
+    /// The interval of what pushing costs in what pulling does holds 1, or is of too few rounds: either may be the better one.
+    pub(crate) both_alike: bool,
     /// Of CPU time per operation.
     pub(crate) ratio: Estimate,
-    /// The whole interval is more than 5 % worse.
-    pub(crate) is_worse: bool,
-    /// The whole interval is below what the better one costs.
+    /// Whether it is more than 5 % worse.
+    pub(crate) judgement: Judgement,
+    /// Both whole intervals are below what pushing and pulling all cost.
     pub(crate) is_cheaper: bool,
 }
 
@@ -41,22 +44,25 @@ pub(crate) fn verdicts(measured: &[Measured]) -> Vec<Verdict> {
     // Round by round, and one for all hybrids.
     let Some(between) = cost_ratio(push, pull) else { return Vec::new() };
     let better = if between.median <= 1.0 { push } else { pull };
+    let is_sure = push.samples.len() >= SURE_FROM;
+    let both_alike = !is_sure || (between.low <= 1.0 && between.high >= 1.0);
     let judge = |hybrid: &Measured| {
         let ratio = cost_ratio(hybrid, better)?;
-        let is_sure = hybrid.samples.len() >= SURE_FROM;
+        let is_below = |pure: &Measured| cost_ratio(hybrid, pure).is_some_and(|ratio| ratio.high < 1.0);
         Some(Verdict {
             hybrid: hybrid.contestant,
             better: better.contestant,
+            both_alike,
             ratio,
-            is_worse: is_sure && ratio.low > WORSE_MAX,
-            is_cheaper: is_sure && ratio.high < 1.0,
+            judgement: Judgement::of(&ratio, WORSE_MAX, hybrid.samples.len()),
+            is_cheaper: is_sure && is_below(push) && is_below(pull),
         })
     };
     measured.iter().filter(|m| m.contestant.is_hybrid()).filter_map(judge).collect()
 }
 
 /// What is claimed of these hybrids (that none is worse than the better one of pushing and pulling all) and is not so, or
-/// could not be judged.
+/// could not be judged at all. What more rounds would tell is neither.
 pub(crate) fn unmet(rows: &[Row], verdicts: &[Verdict]) -> Vec<String> {
     let hybrids: Vec<&Row> = rows.iter().filter(|row| row.system.is_hybrid()).collect();
     if hybrids.is_empty() {
@@ -69,13 +75,11 @@ pub(crate) fn unmet(rows: &[Row], verdicts: &[Verdict]) -> Vec<String> {
                 "push_only and pull_only have to be measured beside it, and CPU time has to be known";
             return Some(format!("{name} could not be judged: {needed}"));
         };
-        if row.rounds < SURE_FROM {
-            return Some(format!(
-                "{name} could not be judged in {} rounds: {SURE_FROM} are needed",
-                row.rounds
-            ));
+        match verdict.judgement {
+            Judgement::TooFewRounds => Some(too_few(name, row.rounds)),
+            Judgement::Worse => Some(verdict.to_string()),
+            Judgement::NotWorse | Judgement::Open => None,
         }
-        verdict.is_worse.then(|| verdict.to_string())
     };
     hybrids.into_iter().filter_map(of).collect()
 }
@@ -90,15 +94,22 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (hybrid, better) = (self.hybrid.name(), self.better.name());
         let Estimate { median, low, high } = self.ratio;
-        let said = match self {
-            Self { is_worse: true, .. } => ": more than 5 % worse",
-            Self { is_cheaper: true, .. } => ": cheaper than both",
-            _ => "",
+        let other =
+            if self.better == Contestant::PushOnly { Contestant::PullOnly } else { Contestant::PushOnly };
+        let which = match self.both_alike {
+            true => format!("about as much as {}", other.name()),
+            false => "the better of both".to_owned(),
         };
-        write!(
-            f,
-            "{hybrid} costs {median:.2} ({low:.2}-{high:.2}) times what {better} costs, the better of both{said}"
-        )
+        let said = match self {
+            Self { is_cheaper: true, .. } => ": cheaper than both",
+            Self { judgement: Judgement::Worse, .. } => ": more than 5 % worse",
+            Self { judgement: Judgement::NotWorse, .. } => ": not worse (5 % at most)",
+            Self { judgement: Judgement::Open, .. } => {
+                ": worse or not can't be told in so many rounds (more rounds tell)"
+            }
+            Self { judgement: Judgement::TooFewRounds, .. } => ": too few rounds to judge",
+        };
+        write!(f, "{hybrid} costs {median:.2} ({low:.2}-{high:.2}) times what {better} costs, {which}{said}")
     }
 }
 
@@ -142,7 +153,8 @@ pub(super) mod tests {
     fn a_hybrid_is_held_against_the_better_one_round_by_round() {
         let against_push = verdict(6, 3.0);
         assert_eq!(against_push.better, Contestant::PushOnly);
-        assert!(against_push.is_worse && (against_push.ratio.low - 1.2).abs() < 1e-9, "{against_push}");
+        assert_eq!(against_push.judgement, Judgement::Worse);
+        assert!((against_push.ratio.low - 1.2).abs() < 1e-9, "{against_push}");
         let against_pull = verdict(6, 0.5);
         assert_eq!(against_pull.better, Contestant::PullOnly);
         assert!((against_pull.ratio.median - 2.4).abs() < 1e-9, "{against_pull}");
@@ -164,16 +176,37 @@ pub(super) mod tests {
             measured(Contestant::Threshold, 6, 1.04),
         ];
         assert_eq!(told(&same), "");
+        assert!(verdicts(&same)[0].to_string().ends_with("the better of both: not worse (5 % at most)"));
         assert!(told(&all(5, 3.0)).contains("in 5 rounds: 6 are needed"));
         assert!(told(&all(6, 3.0)[1..]).contains("cost_model could not be judged"));
         assert!(told(&all(6, 3.0)[..2]).contains("no hybrid was measured"));
     }
 
+    /// Pushing was called the better of both where the next run called pulling so, and a hybrid of 0.8 to 1.3 times as much was told
+    /// of as if all were well.
+    #[test]
+    fn what_the_intervals_leave_open_is_told_as_open() {
+        let mut all = [measured(Contestant::PushOnly, 6, 1.0), measured(Contestant::PullOnly, 6, 1.1), {
+            let mut hybrid = measured(Contestant::CostModel, 6, 1.0);
+            hybrid.samples[3].server_us = hybrid.samples[3].server_us.map(|us| us * 1.3);
+            hybrid
+        }];
+        let unclear = verdicts(&all)[0];
+        assert_eq!((unclear.judgement, unclear.both_alike), (Judgement::Open, false));
+        assert!(unclear.to_string().ends_with(
+            "the better of both: worse or not can't be told in so many rounds (more rounds tell)"
+        ));
+        let rows: Vec<Row> = all.iter().map(row).collect();
+        assert_eq!(unmet(&rows, &verdicts(&all)), [""; 0]);
+        // Dearer in most rounds, and cheaper in one.
+        all[1].samples[3].server_us = Some(1.0);
+        let told = verdicts(&all)[0].to_string();
+        assert!(told.contains("times what push_only costs, about as much as pull_only:"), "{told}");
+    }
+
     #[test]
     fn all_hybrids_are_held_against_the_same_one_and_told_when_they_are_cheaper_than_both() {
-        let mut pull = measured(Contestant::PullOnly, 7, 1.1);
-        // Cheaper now and then, and dearer most of the time.
-        pull.samples[3].server_us = Some(1.0);
+        let pull = measured(Contestant::PullOnly, 7, 1.1);
         let hybrids = [(Contestant::Threshold, 1.0), (Contestant::CostModel, 0.9)];
         let hybrids = hybrids.map(|(hybrid, times)| measured(hybrid, 7, times));
         let all = [vec![measured(Contestant::PushOnly, 7, 1.0), pull], hybrids.to_vec()].concat();
@@ -185,8 +218,8 @@ pub(super) mod tests {
 
     #[test]
     fn fewer_than_six_rounds_condemn_and_praise_nobody() {
-        assert!(!verdict(5, 3.0).is_worse);
-        assert!(!verdict(2, 0.5).is_worse);
+        assert_eq!(verdict(5, 3.0).judgement, Judgement::TooFewRounds);
+        assert!(verdict(2, 0.5).both_alike);
         let cheaper = [Contestant::PushOnly, Contestant::PullOnly].map(|pure| measured(pure, 5, 2.0));
         assert!(
             !verdicts(&[cheaper.to_vec(), vec![measured(Contestant::CostModel, 5, 1.0)]].concat())[0]

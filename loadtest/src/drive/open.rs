@@ -12,8 +12,10 @@ use super::Perform;
 
 /// An operation that leaves so long after it was due counts as late: the load generator itself was behind.
 const LATE: Duration = Duration::from_millis(10);
-/// So long after the end of the run nothing more is sent.
+/// So long after the end of the run nothing more is sent, ...
 const OVERTIME_MAX: Duration = Duration::from_secs(5);
+/// ... for this reason.
+pub(crate) const OVERDUE: &str = "this program was still behind 5 s after the end";
 
 /// How well the schedule was kept.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -22,6 +24,9 @@ pub(crate) struct Punctuality {
     pub(crate) scheduled: u64,
     /// Those that left late. Their latency counts from when they were due.
     pub(crate) late: u64,
+    /// Those that were dropped because they would have left long after the end of the run: the load generator was behind, or the
+    /// machine stood still.
+    pub(crate) overdue: u64,
     /// The latest of all, in microseconds.
     pub(crate) latest_us: u64,
 }
@@ -36,7 +41,7 @@ impl Drop for Closing {
 }
 
 /// Performs operations, each when it is due (from the start of the run on), with at most `concurrency` of them under way;
-/// what would be one too many is dropped, and counted as that. Returns when all operations have ended, of which each takes
+/// what would be one too many, or would leave long after the end, is dropped, and counted as that. Returns when all operations have ended, of which each takes
 /// up to `operation_max`. They go with this call, also where it is dropped.
 pub(crate) async fn open<T: Send + 'static>(
     performer: &Arc<impl Perform<T>>,
@@ -77,8 +82,10 @@ fn dispatch<T: Send + 'static>(
         }
         let behind = due.elapsed();
         punctuality.scheduled += 1;
+        let is_overdue = start.elapsed() >= length + OVERTIME_MAX;
+        punctuality.overdue += u64::from(is_overdue);
         let permit = permits.clone().try_acquire_owned();
-        let (Ok(permit), true) = (permit, start.elapsed() < length + OVERTIME_MAX) else {
+        let (Ok(permit), false) = (permit, is_overdue) else {
             performer.dropped(&operation);
             continue;
         };
@@ -154,7 +161,20 @@ mod tests {
         let punctuality = open(&slow, planned, STALL, 3, STALL).await.unwrap();
         assert_eq!(punctuality.scheduled, 5);
         assert_eq!(*slow.dropped.lock().unwrap(), [3, 4]);
+        assert_eq!(punctuality.overdue, 0);
         let took = slow.took.lock().unwrap();
         assert!(took.len() == 3 && took.iter().all(|took| *took >= STALL), "{took:?}");
+    }
+
+    /// It counted among those for which there was no room.
+    #[test]
+    fn what_would_leave_long_after_the_end_is_dropped_as_overdue() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let (slow, permits) = (Arc::new(Slow::default()), Arc::new(Semaphore::new(3)));
+        // The end was long ago: with no length, overtime is over after 5 s, and due is whatever falls due then.
+        let planned = [(OVERTIME_MAX + Duration::from_millis(1), 7)];
+        let (punctuality, _) = dispatch(&slow, planned, Duration::ZERO, &permits, runtime.handle());
+        assert_eq!((punctuality.scheduled, punctuality.overdue), (1, 1));
+        assert_eq!(*slow.dropped.lock().unwrap(), [7]);
     }
 }

@@ -45,6 +45,13 @@ async fn every_follower_has_the_newest_posts_in_a_full_home_and_nobody_else_has_
             let allowed = kind.cap(&args)..=kind.cap(&args) + kind.overhang(&args);
             assert!(allowed.contains(&found.entries), "{kind:?} {home}: {found:?}");
             assert_eq!(found.has_post, follows, "{kind:?} {home}");
+            if matches!(kind, Kind::BooksPerNode | Kind::BooksClusterClient) {
+                assert_eq!(
+                    encoding(&bench, home).await,
+                    "listpack",
+                    "{kind:?} {home}: its cost is that of a compact one"
+                );
+            }
         }
         bench.empty().await.unwrap();
     }
@@ -87,6 +94,13 @@ async fn newest_two_of_ours(bench: &Bench, home: u64) -> Vec<String> {
         tideline::Engine::builder().seeds(bench.target.seeds()).prefix(&bench.prefix).start().await.unwrap();
     let held = engine.stored_home(tideline::AccountId::new(owner_id(home).unwrap()).unwrap()).await.unwrap();
     held.iter().rev().take(2).map(|(id, _)| id.to_string()).collect()
+}
+
+async fn encoding(bench: &Bench, home: u64) -> String {
+    let key = home_key(&bench.prefix, &owner_id(home).unwrap().to_string());
+    let ask = Command::new("OBJECT").arg("ENCODING").arg(&key);
+    let told = bench.router.call(Request::read(slot_of_key(key.as_bytes()), ask)).await.unwrap();
+    told.text().unwrap().to_owned()
 }
 
 async fn newest_two(bench: &Bench, kind: Kind, home: u64) -> Vec<String> {

@@ -1,8 +1,9 @@
-//! `loadtest scale`: the same load on more and more primaries, and posts to more and more followers: does one
+//! `loadtest scale`: a load on more and more primaries, and posts to more and more followers: does one
 //! delivery, and one page, cost the same? And what one of each thing costs here, for `loadtest plan --units`.
 
 mod outcome;
 mod phases;
+mod primaries;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,12 +13,12 @@ use clap::{Args, ValueEnum, value_parser};
 use serde::Serialize;
 
 use crate::deadline::Deadline;
-use crate::report::many;
 use crate::strict::{End, Strict};
 use crate::{fanout, gauges, report};
 use outcome::Outcome;
 use phases::Network;
 pub(crate) use phases::PRIMARIES as UNITS_PRIMARIES;
+use primaries::Load;
 
 /// After this long nothing more is begun: what is missing is left out, and it says so. Of a measurement that has begun there is one
 /// round at least.
@@ -27,7 +28,7 @@ const LONGEST: Duration = Duration::from_secs(30 * 60);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Part {
-    /// The same network and load on more and more primaries
+    /// A load on more and more primaries
     Primaries,
     /// Posts to more and more followers
     Followers,
@@ -35,7 +36,7 @@ pub(super) enum Part {
     Units,
 }
 
-/// The same network and load on 1, 3, 6 and 9 primaries, and posts to 1,000 and up to millions of followers: what a delivery
+/// A load on 1, 3, 6 and 9 primaries in turns, and posts to 1,000 and up to millions of followers: what a delivery
 /// and a page cost; and the costs that `plan --units` takes.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct ScaleArgs {
@@ -52,16 +53,19 @@ pub(crate) struct ScaleArgs {
     /// Only these, separated by commas
     #[arg(long, value_name = "PART,...", value_enum, value_delimiter = ',', default_values_t = Part::value_variants().to_vec())]
     parts: Vec<Part>,
-    /// Clusters of so many primaries
+    /// Clusters of so many primaries, which are all there at the same time
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 3, 6, 9], value_parser = value_parser!(u16).range(1..=32))]
     primaries: Vec<u16>,
+    /// How the load goes along with the primaries
+    #[arg(long, value_enum, default_value_t = Load::Same)]
+    load: Load,
     /// Followers of the accounts whose posts are measured on three primaries
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000, 1_000_000], value_parser = value_parser!(u64).range(1..=5_000_000))]
     followers: Vec<u64>,
     /// Deliveries of a round of these posts, at least
     #[arg(long, default_value_t = 50_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
     deliveries: u64,
-    /// Accounts for each primary of the largest cluster, and of the three of `units`
+    /// Accounts for each primary of the largest cluster (with `--load growing` of each cluster), and of the three of `units`
     #[arg(long, default_value_t = 1_000, value_parser = value_parser!(u32).range(200..=100_000))]
     accounts: u32,
     /// Followers of each of them
@@ -71,10 +75,10 @@ pub(crate) struct ScaleArgs {
     #[arg(long, default_value_t = 64, value_parser = value_parser!(u32).range(1..=10_000))]
     at_once: u32,
     /// Measured rounds of each
-    #[arg(long, default_value_t = 6, value_parser = value_parser!(u32).range(2..=100))]
+    #[arg(long, default_value_t = 12, value_parser = value_parser!(u32).range(2..=100))]
     pub(super) rounds: u32,
     /// About how long a round takes
-    #[arg(long, default_value_t = 2, value_parser = value_parser!(u32).range(1..=60))]
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=60))]
     round_seconds: u32,
     /// The same seed makes the same network and operations [default: a new one each time, shown]
     #[arg(long, value_name = "N")]
@@ -147,12 +151,11 @@ pub(crate) async fn run(args: ScaleArgs) -> anyhow::Result<End> {
     let has = |part| args.parts.contains(&part);
     let mut is_whole = true;
     let mut points = Vec::new();
-    for primaries in args.primaries.iter().copied().filter(|_| has(Part::Primaries)) {
-        let point = Box::pin(phases::point(&args, primaries, seed, clock.until));
-        let point =
-            clock.begin(&format!("the load on {}", many(primaries, "primary", "primaries")), point).await;
-        is_whole &= point.is_some();
-        points.extend(point);
+    if has(Part::Primaries) {
+        let measured = Box::pin(primaries::points(&args, seed, clock.until));
+        let measured = clock.begin(&format!("the load on {:?} primaries", args.primaries), measured).await;
+        is_whole &= measured.is_some();
+        points.extend(measured.into_iter().flatten());
     }
     let mut units = None;
     if has(Part::Units) {

@@ -5,11 +5,13 @@ use std::fmt;
 use serde::Serialize;
 
 use super::ScaleArgs;
-use super::phases::{Cost, Point};
+use super::phases::Cost;
+use super::primaries::{Load, Point};
 use crate::fanout::FollowersCost;
+use crate::judgement::{Judgement, too_few};
 use crate::plan::Units;
 use crate::report;
-use crate::stats::SURE_FROM;
+use crate::stats::Estimate;
 
 /// A cost is flat, if it grows to no more than so many times from the first number of primaries to the last.
 const GROWTH_MAX: f64 = 1.1;
@@ -32,35 +34,54 @@ struct Verdict {
     cost: &'static str,
     first: u16,
     last: u16,
-    /// Of medians.
-    ratio: f64,
-    is_flat: bool,
+    /// Round by round.
+    ratio: Estimate,
+    rounds: usize,
+    /// Whether it is more than 10 % dearer.
+    judgement: Judgement,
 }
 
 impl Verdict {
     /// Of deliveries and of pages, from the fewest primaries to the most; nothing, unless there are two points.
     fn of(points: &[Point]) -> Vec<Self> {
-        let by = |point: &&Point| point.primaries;
-        let (Some(first), Some(last)) = (points.iter().min_by_key(by), points.iter().max_by_key(by)) else {
-            return Vec::new();
+        let [first, .., last] = points else { return Vec::new() };
+        let judge = |(cost, ratio)| Self {
+            cost,
+            first: first.primaries,
+            last: last.primaries,
+            ratio,
+            rounds: last.rounds,
+            judgement: Judgement::of(&ratio, GROWTH_MAX, last.rounds),
         };
-        if first.primaries == last.primaries {
-            return Vec::new();
+        [("delivery", last.delivery_ratio), ("page", last.page_ratio)].map(judge).into()
+    }
+
+    /// What is claimed, if it is not so, or could not be judged at all.
+    fn unmet(&self) -> Option<String> {
+        match self.judgement {
+            Judgement::TooFewRounds => {
+                Some(too_few(&format!("whether a {} costs the same", self.cost), self.rounds))
+            }
+            Judgement::Worse => Some(self.to_string()),
+            Judgement::NotWorse | Judgement::Open => None,
         }
-        let judge = |cost: &'static str, of: &Cost, to: &Cost| {
-            let ratio = of.both_us.median / to.both_us.median;
-            Self { cost, first: first.primaries, last: last.primaries, ratio, is_flat: ratio <= GROWTH_MAX }
-        };
-        vec![judge("delivery", &last.delivery, &first.delivery), judge("page", &last.read, &first.read)]
     }
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cost, first, last, ratio, is_flat } = self;
-        let said = if *is_flat { "flat within 10 %" } else { "more than 10 % dearer" };
+        let Self { cost, first, last, ratio: Estimate { median, low, high }, judgement, .. } = self;
+        let said = match judgement {
+            Judgement::Worse => "more than 10 % dearer",
+            Judgement::NotWorse => "flat within 10 %",
+            Judgement::Open => "flat or not can't be told in so many rounds (more --rounds tell)",
+            Judgement::TooFewRounds => "too few rounds to judge",
+        };
         let last = report::many(*last, "primary", "primaries");
-        write!(f, "A {cost} with {last} costs {ratio:.2} times what it costs with {first}: {said}")
+        write!(
+            f,
+            "A {cost} with {last} costs {median:.2} ({low:.2}-{high:.2}) times what it costs with {first}: {said}"
+        )
     }
 }
 
@@ -89,13 +110,7 @@ impl Outcome {
             let needed = "the load has to be measured on two numbers of primaries (--parts primaries)";
             return vec![format!("whether costs are flat could not be judged: {needed}")];
         }
-        if (self.settings.rounds as usize) < SURE_FROM {
-            let rounds = self.settings.rounds;
-            return vec![format!(
-                "whether costs are flat could not be judged in {rounds} rounds: {SURE_FROM} are needed"
-            )];
-        }
-        self.verdicts.iter().filter(|verdict| !verdict.is_flat).map(ToString::to_string).collect()
+        self.verdicts.iter().filter_map(Verdict::unmet).collect()
     }
 
     fn points_table(&self) -> comfy_table::Table {
@@ -107,19 +122,18 @@ impl Outcome {
             "page us (servers + client)",
             "to the first",
         ]);
-        let Some(first) = self.points.first() else { return table };
         let told = |cost: &Cost| {
             let (both, server, client) = (cost.both_us, cost.server_us, cost.client_us);
             format!("{:.2} ({:.2}-{:.2}: {server:.2} + {client:.2})", both.median, both.low, both.high)
         };
-        let ratio = |of: &Cost, to: &Cost| format!("{:.2} x", of.both_us.median / to.both_us.median);
+        let ratio = |of: Estimate| format!("{:.2} ({:.2}-{:.2})", of.median, of.low, of.high);
         for point in &self.points {
             table.add_row([
                 point.primaries.to_string(),
                 told(&point.delivery),
-                ratio(&point.delivery, &first.delivery),
-                told(&point.read),
-                ratio(&point.read, &first.read),
+                ratio(point.delivery_ratio),
+                told(&point.page),
+                ratio(point.page_ratio),
             ]);
         }
         report::align_figures(&mut table);
@@ -146,7 +160,11 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Seed {}", self.seed)?;
         if !self.points.is_empty() {
-            writeln!(f, "The same network and load\n{}", self.points_table())?;
+            let load = match self.settings.load {
+                Load::Same => "The same network and load, in turns",
+                Load::Growing => "The same load for each primary, in turns",
+            };
+            writeln!(f, "{load}\n{}", self.points_table())?;
             self.verdicts.iter().try_for_each(|verdict| writeln!(f, "{verdict}"))?;
         }
         if !self.followers.is_empty() {
@@ -201,30 +219,28 @@ impl fmt::Display for Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Estimate;
 
-    fn point(primaries: u16, delivery: f64, read: f64) -> Point {
-        let cost = |us: f64| Cost {
-            server_us: us / 2.0,
-            client_us: us / 2.0,
-            wire_bytes: 1.0,
-            both_us: Estimate { median: us, low: us, high: us },
-        };
-        Point { primaries, delivery: cost(delivery), read: cost(read) }
+    fn point(primaries: u16, delivery: Estimate, page: Estimate) -> Point {
+        let both_us = Estimate { median: 1.0, low: 1.0, high: 1.0 };
+        let cost = Cost { server_us: 0.5, client_us: 0.5, wire_bytes: 1.0, both_us };
+        let (delivery_ratio, page_ratio) = (delivery, page);
+        Point { primaries, accounts: 1, rounds: 6, delivery: cost, page: cost, delivery_ratio, page_ratio }
     }
 
+    /// The sizes were measured one after the other: 1.08 and 1.58 were told of the same code, as if both were sure.
     #[test]
-    fn costs_are_held_from_the_first_primaries_to_the_last() {
-        let verdicts = Verdict::of(&[point(1, 10.0, 20.0), point(3, 30.0, 5.0), point(9, 10.9, 22.1)]);
-        let told: Vec<(&str, bool)> =
-            verdicts.iter().map(|verdict| (verdict.cost, verdict.is_flat)).collect();
-        assert_eq!(told, [("delivery", true), ("page", false)]);
-        assert_eq!(
-            verdicts[1].to_string(),
-            "A page with 9 primaries costs 1.10 times what it costs with 1: more than 10 % dearer"
-        );
-        assert_eq!(Verdict::of(&[point(1, 10.0, 20.0)]), []);
-        let typed_the_other_way = [point(9, 10.0, 40.0), point(1, 10.0, 20.0)];
-        assert!(!Verdict::of(&typed_the_other_way)[1].is_flat);
+    fn costs_are_held_from_the_first_primaries_to_the_last_by_their_whole_intervals() {
+        let ratio = |low, high| Estimate { median: f64::midpoint(low, high), low, high };
+        let one = point(1, ratio(1.0, 1.0), ratio(1.0, 1.0));
+        let three = point(3, ratio(3.0, 3.0), ratio(3.0, 3.0));
+        let judged = |delivery, page| Verdict::of(&[one, three, point(9, delivery, page)]);
+        let verdicts = judged(ratio(0.9, 1.1), ratio(1.2, 1.4));
+        let told: Vec<_> = verdicts.iter().map(|verdict| (verdict.cost, verdict.judgement)).collect();
+        assert_eq!(told, [("delivery", Judgement::NotWorse), ("page", Judgement::Worse)]);
+        let dearer = "A page with 9 primaries costs 1.30 (1.20-1.40) times what it costs with 1: more than 10 % dearer";
+        assert_eq!(verdicts.iter().filter_map(Verdict::unmet).collect::<Vec<_>>(), [dearer]);
+        let open = judged(ratio(1.08, 1.58), ratio(0.9, 1.1))[0];
+        assert_eq!((open.judgement, open.unmet()), (Judgement::Open, None));
+        assert_eq!(Verdict::of(&[one]), []);
     }
 }

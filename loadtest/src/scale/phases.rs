@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::ScaleArgs;
 use crate::bench::{Bench, Used, on_cluster};
-use crate::compare::{Field, Measured};
+use crate::compare::{Contender, Field, Measured};
 use crate::cpu;
 use crate::deadline::Deadline;
 use crate::graph::Graph;
@@ -66,7 +66,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    fn of(measured: &Measured) -> anyhow::Result<Self> {
+    pub(super) fn of(measured: &Measured) -> anyhow::Result<Self> {
         let known = "CPU time cannot be read on this machine";
         Ok(Self {
             server_us: median(&measured.rounds(|sample| sample.server_us)).context(known)?,
@@ -78,12 +78,11 @@ impl Cost {
 
     /// For each of so many.
     pub(super) fn by(self, count: f64) -> Self {
-        let Estimate { median, low, high } = self.both_us;
         Self {
             server_us: self.server_us / count,
             client_us: self.client_us / count,
             wire_bytes: self.wire_bytes / count,
-            both_us: Estimate { median: median / count, low: low / count, high: high / count },
+            both_us: self.both_us.by(count),
         }
     }
 
@@ -100,8 +99,8 @@ impl Cost {
 }
 
 /// A network on its servers.
-struct At<'a> {
-    bench: &'a Bench,
+pub(super) struct At<'a> {
+    pub(super) bench: &'a Bench,
     scenario: Scenario,
     graph: Arc<Graph>,
     field: Field,
@@ -112,7 +111,7 @@ struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    async fn load(
+    pub(super) async fn load(
         bench: &'a Bench,
         network: Network,
         contestant: Contestant,
@@ -129,8 +128,21 @@ impl<'a> At<'a> {
         Ok(Self { bench, scenario, graph, field, seed, until, filled })
     }
 
+    /// To take turns with others: its network under a load of these operations.
+    pub(super) fn contenders(&self, mix: Mix) -> Vec<Contender> {
+        self.field.contenders(&Scenario { mix, ..self.scenario.clone() }, self.seed)
+    }
+
+    pub(super) fn rounds(&self) -> usize {
+        self.scenario.drive.rounds
+    }
+
+    pub(super) fn accounts(&self) -> usize {
+        self.graph.accounts()
+    }
+
     /// Followers of an account.
-    fn mean(&self) -> f64 {
+    pub(super) fn mean(&self) -> f64 {
         count(self.graph.follows() as u64) / count(self.graph.accounts() as u64)
     }
 
@@ -164,37 +176,45 @@ impl<'a> At<'a> {
     }
 
     async fn measure(&mut self, mix: Mix) -> anyhow::Result<Measured> {
-        let mut workload = Workload::new(self.graph.clone(), &self.scenario.activity, &mix, self.seed);
-        let until = Some(self.until);
-        let measured =
-            self.field.measure(self.bench, &self.scenario, &mut workload, self.seed, until).await?;
+        let scenario = Scenario { mix, ..self.scenario.clone() };
+        let measured = self.field.measure(self.bench, &scenario, self.seed, Some(self.until)).await?;
         let measured = measured.into_iter().next().context("nothing was measured")?;
-        let (rounds, asked) = (measured.samples.len(), self.scenario.drive.rounds);
-        if rounds < asked {
-            eprintln!("The time was up after {rounds} of {asked} rounds.");
-        }
-        // What is refused is cheap.
-        let counted = measured.counted.iter().flat_map(Counted::all);
-        let errors: BTreeMap<&String, &u64> = counted.flat_map(|summary| &summary.counts.errors).collect();
-        anyhow::ensure!(
-            errors.is_empty(),
-            "operations failed, so nobody knows what one costs: {errors:?}; fewer --at-once, perhaps"
-        );
+        check(&measured, self.rounds())?;
         Ok(measured)
     }
 
-    /// Empties the servers for the next one.
-    async fn leave(self) -> anyhow::Result<()> {
+    /// Ends its engines.
+    pub(super) async fn stopped(&self) {
         self.field.stopped().await;
+    }
+
+    /// The same, and empties the servers for the next one.
+    async fn leave(self) -> anyhow::Result<()> {
+        self.stopped().await;
         self.bench.empty().await
     }
+}
+
+/// Says how many rounds are missing. Operations that failed are an error: what is refused is cheap.
+pub(super) fn check(measured: &Measured, asked: usize) -> anyhow::Result<()> {
+    let rounds = measured.samples.len();
+    if rounds < asked {
+        eprintln!("The time was up after {rounds} of {asked} rounds.");
+    }
+    let counted = measured.counted.iter().flat_map(Counted::all);
+    let errors: BTreeMap<&String, &u64> = counted.flat_map(|summary| &summary.counts.errors).collect();
+    anyhow::ensure!(
+        errors.is_empty(),
+        "operations failed, so nobody knows what one costs: {errors:?}; fewer --at-once, perhaps"
+    );
+    Ok(())
 }
 
 fn us([server, client, _]: [f64; 3]) -> [f64; 2] {
     [server, client]
 }
 
-fn posts() -> Mix {
+pub(super) fn posts() -> Mix {
     Mix { post: 1.0, ..Mix::default() }
 }
 
@@ -202,41 +222,12 @@ fn checks() -> Mix {
     Mix { check: 1.0, ..Mix::default() }
 }
 
-fn reads() -> Mix {
+pub(super) fn reads() -> Mix {
     Mix { read: 1.0, ..Mix::default() }
 }
 
 fn follows() -> Mix {
     Mix { subscribe: 1.0, ..Mix::default() }
-}
-
-/// On so many primaries.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Point {
-    pub(super) primaries: u16,
-    pub(super) delivery: Cost,
-    pub(super) read: Cost,
-}
-
-/// A delivery, the post's own part included, and a page.
-pub(super) async fn point(
-    args: &ScaleArgs,
-    primaries: u16,
-    seed: u64,
-    until: Deadline,
-) -> anyhow::Result<Point> {
-    on_cluster(&[], (primaries, 0), async |bench| {
-        // That of the largest cluster: a larger network would cost more by itself, since less of it fits a processor's caches.
-        let network = args.network(args.most_primaries(), true);
-        let mut at = At::load(bench, network, Contestant::PushOnly, seed, until).await?;
-        // Before anything is posted: pages show posts that are in the caches.
-        let read = at.cost(reads()).await?;
-        let delivery = at.cost(posts()).await?.by(at.mean());
-        // Its engines end with it, not when the next cluster has its ports.
-        at.leave().await?;
-        Ok(Point { primaries, delivery, read })
-    })
-    .await
 }
 
 /// What one of each thing costs, on three primaries or as many as a cluster of others has. What is not measured is as it was for docs/benchmarks.md.

@@ -95,11 +95,13 @@ impl fmt::Display for Outcome {
             Action::ALL.iter().map(|a| (a.name(), self.operations[a.name()].clone())).collect();
         writeln!(f, "{}", report::operations(&rows))?;
         let (found, total, spread) = (&self.comparison, &self.total, &self.spread_sets);
-        let (late, latest_ms) = (self.punctuality.late, self.punctuality.latest_us / 1_000);
+        let Punctuality { late, latest_us, overdue, .. } = self.punctuality;
+        let latest_ms = latest_us / 1_000;
         let facts = report::facts([
             ("seed", self.seed.to_string()),
             ("operations due", self.punctuality.scheduled.to_string()),
-            ("dropped: too many under way", total.dropped.to_string()),
+            ("dropped: too many under way", total.dropped.saturating_sub(overdue).to_string()),
+            ("dropped: still due 5 s after the end", overdue.to_string()),
             ("not sent: same member under change", total.overlapping.to_string()),
             ("sent over 10 ms late", format!("{late}, the latest by {latest_ms} ms")),
             ("succeeded", format!("{:.0} a second", self.succeeded_per_second)),

@@ -1,6 +1,7 @@
 //! `loadtest sweep`: the comparison again and again, while the share of accounts that read grows. Everybody goes on posting as
 //! before, and each reader reads as often: where few read, pulling is cheaper, where all do, pushing is.
 
+mod crossing;
 mod outcome;
 mod page;
 
@@ -152,9 +153,9 @@ async fn measure(
     seed: u64,
     until: Deadline,
 ) -> anyhow::Result<Vec<Measured>> {
-    let mut workload = Workload::new(graph.clone(), &at.activity, &at.mix, seed);
+    let workload = Workload::new(graph.clone(), &at.activity, &at.mix, seed);
     field.prepare(at, &workload).await?;
-    field.measure(bench, at, &mut workload, seed, Some(until)).await
+    field.measure(bench, at, seed, Some(until)).await
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@ use std::fmt;
 use comfy_table::Table;
 use serde::Serialize;
 
+use super::crossing::{Cheaper, Ratio};
 use crate::calibration::Calibration;
 use crate::compare::{Measured, Row, Verdict, cost_ratio, cut, rows, unmet, unsure, verdicts};
 use crate::graph::Graph;
 use crate::report;
 use crate::scenario::Scenario;
-use crate::stats::Estimate;
+use crate::stats::{Estimate, SURE_FROM};
 use crate::systems::Contestant;
 
 /// Everything that a run tells; loadtest/README.md explains the fields.
@@ -26,7 +27,9 @@ pub(crate) struct Outcome {
     /// Shares that there was no time for.
     left_out: Vec<f64>,
     /// Where pushing all becomes cheaper than pulling all, in percent of accounts that read.
-    pub(crate) crossing_percent: Option<f64>,
+    crossing_percent: Option<f64>,
+    /// The whole of it.
+    cheaper: Cheaper,
     calibration: Option<Calibration>,
 }
 
@@ -55,6 +58,28 @@ impl Point {
     }
 }
 
+impl Point {
+    /// What pushing all costs in what pulling all does, if both were measured.
+    fn ratio(&self) -> Option<Ratio> {
+        let ratio = self.push_to_pull?;
+        let sure = self.rows.first().filter(|row| row.rounds >= SURE_FROM).map(|_| ratio);
+        Some(Ratio { percent: self.active_percent, sure, median: ratio.median })
+    }
+
+    /// What share of accounts read; how many rounds it is from, if these are too few.
+    fn share(&self) -> String {
+        let rounds = self.rows.first().map_or(0, |row| row.rounds);
+        match rounds < SURE_FROM {
+            true => format!(
+                "{} ({} only)",
+                self.active_percent,
+                report::many(report::count(rounds as u64), "round", "rounds")
+            ),
+            false => self.active_percent.to_string(),
+        }
+    }
+}
+
 impl Outcome {
     pub(crate) fn new(
         scenario: Scenario,
@@ -64,10 +89,7 @@ impl Outcome {
         left_out: Vec<f64>,
         calibration: Option<Calibration>,
     ) -> Self {
-        let differences: Vec<(f64, f64)> = points
-            .iter()
-            .filter_map(|point| Some((point.active_percent, point.push_to_pull?.median.ln())))
-            .collect();
+        let cheaper = Cheaper::of(&points.iter().filter_map(Point::ratio).collect::<Vec<_>>());
         Self {
             command: "sweep",
             scenario,
@@ -75,7 +97,8 @@ impl Outcome {
             own_cluster,
             accounts: graph.accounts(),
             follows: graph.follows(),
-            crossing_percent: crossing(&differences),
+            crossing_percent: cheaper.percent(),
+            cheaper,
             points,
             left_out,
             calibration,
@@ -105,7 +128,7 @@ impl Outcome {
                 let Some(cpu) = row.cpu_us_per_operation else { return "unknown".to_owned() };
                 format!("{:.1} ({:.1}-{:.1})", cpu.median, cpu.low, cpu.high)
             };
-            let shares = [format!("{}", point.active_percent), format!("{:.1}", point.reads_per_post)];
+            let shares = [point.share(), format!("{:.1}", point.reads_per_post)];
             shares.into_iter().chain(point.rows.iter().map(cost)).collect()
         };
         self.points.iter().map(cells).collect()
@@ -113,16 +136,12 @@ impl Outcome {
 
     /// What is to be said besides.
     pub(crate) fn remarks(&self) -> Vec<String> {
-        let crossing = self.crossing_percent.map_or_else(
-            || "Neither pushing all nor pulling all becomes the cheaper one within these shares.".to_owned(),
-            |percent| format!("Pushing all becomes cheaper than pulling all where {percent:.0} % read."),
-        );
         let verdicts = self.points.iter().flat_map(|point| {
             let told = |verdict: &Verdict| format!("{} %: {verdict}", point.active_percent);
             point.verdicts.iter().map(told).collect::<Vec<_>>()
         });
         let unsure = self.points.iter().find_map(|point| unsure(&point.rows));
-        let said = std::iter::once(crossing).chain(verdicts).chain(unsure.map(str::to_owned));
+        let said = std::iter::once(self.cheaper.to_string()).chain(verdicts).chain(unsure.map(str::to_owned));
         said.chain(self.for_want_of_time()).chain(self.faults()).collect()
     }
 
@@ -170,14 +189,6 @@ impl Outcome {
     }
 }
 
-/// Where a line crosses 0, between two of its points.
-fn crossing(points: &[(f64, f64)]) -> Option<f64> {
-    points.windows(2).find_map(|pair| match pair {
-        [(from, a), (to, b)] if (*a > 0.0) != (*b > 0.0) => Some(from + (to - from) * a / (a - b)),
-        _ => None,
-    })
-}
-
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { accounts, follows, seed, .. } = self;
@@ -185,17 +196,5 @@ impl fmt::Display for Outcome {
         writeln!(f, "CPU us of an operation, servers and client\n{}", self.table())?;
         self.remarks().iter().try_for_each(|remark| writeln!(f, "{remark}"))?;
         self.calibration.iter().try_for_each(|calibration| writeln!(f, "{calibration}"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_crossing_lies_between_the_points_around_it() {
-        assert_eq!(crossing(&[(1.0, 0.5), (10.0, 0.2), (30.0, -0.2)]), Some(20.0));
-        assert_eq!(crossing(&[(1.0, -0.5), (10.0, -0.2)]), None);
-        assert_eq!(crossing(&[]), None);
     }
 }

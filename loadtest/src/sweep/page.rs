@@ -21,7 +21,11 @@ pub(crate) fn of(outcome: &Outcome) -> String {
             "us, servers and client together; less is better. The bars are intervals that hold the median with 95 % confidence.",
             &cpu_chart(outcome),
         ),
-        section("All figures", "us; in brackets the interval.", &costs),
+        section(
+            "All figures",
+            "us; in brackets the interval. Of fewer than six rounds, which the share says then, it is less sure than 95 %.",
+            &costs,
+        ),
     ];
     parts.extend(outcome.remarks().iter().map(|remark| paragraph(remark)));
     let alone = |value: f64| Some((value, value, value));

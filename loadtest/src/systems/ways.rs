@@ -33,7 +33,7 @@ impl Expected {
         active: &[u32],
     ) -> Self {
         let mix = &scenario.mix;
-        let all = mix.post + mix.check + mix.read + mix.subscribe + mix.unsubscribe + mix.logout;
+        let all = mix.sum();
         let mut is_active = vec![false; posts_share.len()];
         active.iter().for_each(|account| is_active[*account as usize] = true);
         Self {
@@ -54,8 +54,8 @@ pub(crate) fn ways(
 ) -> tideline::Result<Vec<Way>> {
     let (pull_from, push_below) = scenario.policies.threshold(graph.accounts() as u64);
     let policy: Box<dyn Policy> = match contestant {
-        Contestant::PushOnly | Contestant::BooksPull => Box::new(PushOnly),
-        Contestant::PullOnly => Box::new(PullOnly),
+        Contestant::PushOnly => Box::new(PushOnly),
+        Contestant::PullOnly | Contestant::BooksPull => Box::new(PullOnly),
         Contestant::Threshold => Box::new(Threshold { pull_from, push_below }),
         Contestant::CostModel => Box::new(CostModel::default()),
     };
@@ -100,7 +100,7 @@ mod tests {
         let scenario = Scenario::parse(&format!("{SCENARIO}[policies]\npull_from = 8\n")).unwrap();
         let of = |contestant| ways(contestant, &scenario, &graph, &expected).unwrap();
         assert_eq!(of(Contestant::PushOnly), [Way::Push; 10]);
-        assert_eq!(of(Contestant::PullOnly), [Way::Pull; 10]);
+        assert_eq!([of(Contestant::PullOnly), of(Contestant::BooksPull)], [[Way::Pull; 10]; 2]);
         let mut only_first = [Way::Push; 10];
         only_first[0] = Way::Pull;
         assert_eq!(of(Contestant::Threshold), only_first);

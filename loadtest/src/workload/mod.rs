@@ -93,6 +93,11 @@ impl Workload {
         self.acting.all()
     }
 
+    /// A look by each who acts now.
+    pub(crate) fn looks(&self) -> Vec<Op> {
+        self.active().iter().map(|reader| Op::Check { reader: *reader }).collect()
+    }
+
     /// How many times as often as the average account this one posts.
     pub(crate) fn posts_share(&self) -> Vec<f64> {
         self.writers.shares()

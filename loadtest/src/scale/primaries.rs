@@ -1,0 +1,181 @@
+//! A load on clusters of several sizes, which are all there at the same time and take turns in short rounds, so that the machine's
+//! good and bad minutes are those of all: does a delivery, and a page, cost the same on each?
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::ScaleArgs;
+use super::phases::{At, Cost, check, posts, reads};
+use crate::bench::{Bench, on_clusters};
+use crate::compare::{Contender, Measured, cost_ratio, take_turns, warm_up};
+use crate::deadline::Deadline;
+use crate::fanout;
+use crate::report::many;
+use crate::scenario::Mix;
+use crate::stats::Estimate;
+use crate::systems::Contestant;
+
+/// About what a server takes that has nothing yet, ...
+const BYTES_PER_SERVER: u64 = 12 << 20;
+/// ... the instances of a network, ...
+const BYTES_PER_CLUSTER: u64 = 200 << 20;
+/// ... an account with its posts and its home, ...
+const BYTES_PER_ACCOUNT: u64 = 14_000;
+/// ... and a follow, on both sides.
+const BYTES_PER_FOLLOW: u64 = 80;
+
+/// How the load goes along with the primaries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Load {
+    /// The same network and operations at once on all clusters: those of the largest one
+    Same,
+    /// The same for each primary: a network and operations at once that grow along with the cluster
+    Growing,
+}
+
+/// On so many primaries.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Point {
+    pub(super) primaries: u16,
+    pub(super) accounts: usize,
+    pub(super) rounds: usize,
+    /// With its share of the post's own part.
+    pub(super) delivery: Cost,
+    pub(super) page: Cost,
+    /// What these cost in those of the fewest primaries, round by round.
+    pub(super) delivery_ratio: Estimate,
+    pub(super) page_ratio: Estimate,
+}
+
+impl ScaleArgs {
+    /// Of clusters, ascending.
+    fn sizes(&self) -> Vec<u16> {
+        let mut sizes = self.primaries.clone();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// The number of primaries that a cluster's load is made for.
+    fn loaded_for(&self, primaries: u16) -> u16 {
+        match self.load {
+            // A larger network costs more by itself, since less of it fits a processor's caches.
+            Load::Same => self.most_primaries(),
+            Load::Growing => primaries,
+        }
+    }
+
+    /// About what all clusters and their instances take.
+    fn bytes_of_all(&self, sizes: &[u16]) -> u64 {
+        let bytes = |primaries: &u16| {
+            let accounts = u64::from(self.accounts) * u64::from(self.loaded_for(*primaries));
+            let network = accounts * (BYTES_PER_ACCOUNT + u64::from(self.mean) * BYTES_PER_FOLLOW);
+            network + u64::from(*primaries) * BYTES_PER_SERVER + BYTES_PER_CLUSTER
+        };
+        sizes.iter().map(bytes).sum()
+    }
+}
+
+/// A delivery and a page on clusters of all these sizes.
+pub(super) async fn points(args: &ScaleArgs, seed: u64, until: Deadline) -> anyhow::Result<Vec<Point>> {
+    let sizes = args.sizes();
+    check_memory(args.bytes_of_all(&sizes), fanout::available_memory())?;
+    on_clusters(&sizes, async |benches| {
+        let mut all = Vec::with_capacity(benches.len());
+        for (bench, primaries) in benches.iter().zip(&sizes) {
+            let network = args.network(args.loaded_for(*primaries), true);
+            all.push(At::load(bench, network, Contestant::PushOnly, seed, until).await?);
+            eprintln!("{}: loaded.", many(*primaries, "primary", "primaries"));
+        }
+        // Before anything is posted: pages show posts that are in the caches.
+        let pages = measure(&all, reads(), seed, until).await;
+        let posted = match pages.is_ok() {
+            true => measure(&all, posts(), seed, until).await,
+            false => Ok(Vec::new()),
+        };
+        // Their engines end before their servers do.
+        for at in &all {
+            at.stopped().await;
+        }
+        let (pages, posted) = (pages?, posted?);
+        let point = |number: usize| {
+            let (page, delivery) = (&pages[number], &posted[number]);
+            let (mean, first_mean) = (all[number].mean(), all[0].mean());
+            let known = "CPU time cannot be read on this machine";
+            let ratio = |of: &Measured, to| cost_ratio(of, to).ok_or_else(|| anyhow::anyhow!(known));
+            anyhow::Ok(Point {
+                primaries: sizes[number],
+                accounts: all[number].accounts(),
+                rounds: delivery.samples.len().min(page.samples.len()),
+                delivery: Cost::of(delivery)?.by(mean),
+                page: Cost::of(page)?,
+                delivery_ratio: ratio(delivery, &posted[0])?.by(mean / first_mean),
+                page_ratio: ratio(page, &pages[0])?,
+            })
+        };
+        (0..sizes.len()).map(point).collect()
+    })
+    .await
+}
+
+/// All do the same operations, and take turns.
+async fn measure(all: &[At<'_>], mix: Mix, seed: u64, until: Deadline) -> anyhow::Result<Vec<Measured>> {
+    let mut contenders: Vec<Contender> = all.iter().flat_map(|at| at.contenders(mix)).collect();
+    let benches: Vec<&Bench> = all.iter().map(|at| at.bench).collect();
+    let rounds = all.first().map_or(0, At::rounds);
+    let warm = warm_up(&mut contenders).await?;
+    let has_time = |round| until.allows(round);
+    let measured = take_turns(&mut contenders, &benches, (rounds, warm), seed, has_time).await?;
+    measured.iter().try_for_each(|one| check(one, rounds))?;
+    Ok(measured)
+}
+
+/// Refuses what this machine has no memory for. Where it cannot be known, it is tried.
+fn check_memory(needed: u64, available: Option<u64>) -> anyhow::Result<()> {
+    let available = available.unwrap_or(u64::MAX);
+    anyhow::ensure!(
+        needed <= available,
+        "all clusters are there at the same time, which takes about {} MB of memory, and {} MB are available: choose fewer \
+         or smaller --primaries, or fewer --accounts",
+        needed >> 20,
+        available >> 20
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: ScaleArgs,
+    }
+
+    #[test]
+    fn clusters_have_the_load_of_the_largest_one_or_one_that_grows_along() {
+        let of = |typed: &str| {
+            let line = format!("scale --primaries 9,1,3,3 {typed}");
+            let args = Typed::parse_from(line.split_whitespace()).args;
+            let sizes = args.sizes();
+            (sizes.iter().map(|size| args.loaded_for(*size)).collect::<Vec<_>>(), args.bytes_of_all(&sizes))
+        };
+        let ((same, more), (growing, less)) = (of(""), of("--load growing"));
+        assert_eq!((same, growing), (vec![9, 9, 9], vec![1, 3, 9]));
+        assert!(less < more, "{less} {more}");
+    }
+
+    #[test]
+    fn what_does_not_fit_into_the_memory_is_refused_with_what_to_choose() {
+        check_memory(2 << 30, Some(3 << 30)).unwrap();
+        check_memory(2 << 30, None).unwrap();
+        let refused = check_memory(2 << 30, Some(1 << 30)).unwrap_err().to_string();
+        assert!(
+            refused.contains("2048 MB") && refused.contains("1024 MB are available: choose fewer"),
+            "{refused}"
+        );
+    }
+}
