@@ -45,9 +45,9 @@ pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<End> {
         gauges::serve(address)?;
     }
     let seed = args.seed.unwrap_or_else(rand::random);
-    let primaries = scenario.drive.primaries;
+    let servers = scenario.drive.servers();
     let compare = async |bench: &Bench| Box::pin(compare(&args, scenario, bench, seed)).await;
-    let outcome = on_cluster(&args.cluster, (primaries, 0), compare).await?;
+    let outcome = on_cluster(&args.cluster, servers, compare).await?;
     report::tell(&outcome, args.json.as_deref())?;
     if let Some(file) = &args.html {
         report::write_page(file, &page::of(&outcome))?;

@@ -89,9 +89,9 @@ pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<End> {
         gauges::serve(address)?;
     }
     let seed = args.compare.seed.unwrap_or_else(rand::random);
-    let primaries = scenario.drive.primaries;
+    let servers = scenario.drive.servers();
     let sweep = async |bench: &Bench| Box::pin(sweep(&args, scenario, bench, seed)).await;
-    let outcome = on_cluster(&args.compare.cluster, (primaries, 0), sweep).await?;
+    let outcome = on_cluster(&args.compare.cluster, servers, sweep).await?;
     report::tell(&outcome, args.compare.json.as_deref())?;
     if let Some(file) = &args.compare.html {
         report::write_page(file, &page::of(&outcome))?;

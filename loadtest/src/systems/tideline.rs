@@ -65,6 +65,7 @@ impl Tideline {
             ..StoreOptions::new(bench.target.seeds())
         };
         let settings = EngineSettings {
+            visible_within: scenario.policies.visible_within(),
             following_max: FOLLOWING_MAX,
             dormant_after_days: None,
             // Who publishes faster than is delivered sees the fan-outs lag here, where a service would be told to slow down.
