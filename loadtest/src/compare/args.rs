@@ -15,8 +15,8 @@ use crate::systems::Contestant;
 /// memory.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct CompareArgs {
-    /// What is done: a TOML file, or the name of one of loadtest/scenarios, which are in the program: small, twip, ... `twip.toml`
-    /// explains every setting
+    /// What is done: a TOML file, or the name of one of loadtest/scenarios, which are in the program: small, twip, ...
+    /// `reference.toml` explains every setting
     #[arg(long, value_name = "FILE", default_value = "small")]
     pub(crate) scenario: PathBuf,
     /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own and are
