@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use metrics::{Counter, Histogram, counter, histogram};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
+use crate::lookups::Counting;
 use crate::workload::Op;
 
 /// Upper ends of the buckets of times, in seconds: the same everywhere, so that they can be added up.
@@ -17,13 +18,26 @@ const COUNTS: [f64; 12] = [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 4
 
 /// Serves all metrics of this process over HTTP, from now on until it ends. Before any engine is started.
 pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<()> {
-    PrometheusBuilder::new()
+    let (recorder, exporter) = PrometheusBuilder::new()
         .with_http_listener(address)
         .set_buckets(&COUNTS)?
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
-        .install()
+        .build()
         .with_context(|| format!("metrics cannot be served at {address}; choose another port"))?;
+    tokio::spawn(exporter);
+    record(Some(recorder))?;
     eprintln!("Metrics are at http://{address}/metrics.");
+    Ok(())
+}
+
+/// Serves them, if an address is given; look-ups of caches are counted in any case.
+pub(crate) fn start(address: Option<SocketAddr>) -> anyhow::Result<()> {
+    address.map_or_else(|| record(None), serve)
+}
+
+fn record(recorder: Option<PrometheusRecorder>) -> anyhow::Result<()> {
+    let is_first = metrics::set_global_recorder(Counting(recorder)).is_ok();
+    anyhow::ensure!(is_first, "metrics are recorded already");
     Ok(())
 }
 

@@ -15,6 +15,7 @@ mod fairness;
 mod fanout;
 mod gauges;
 mod graph;
+mod lookups;
 mod members;
 mod page;
 mod plan;

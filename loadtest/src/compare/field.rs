@@ -14,6 +14,7 @@ use crate::bench::Bench;
 use crate::deadline::Deadline;
 use crate::drive;
 use crate::graph::Graph;
+use crate::lookups::Lookups;
 use crate::progress;
 use crate::scenario::{Loop, Scenario};
 use crate::session::{Counted, Network, OPERATION_MAX, Session};
@@ -136,6 +137,7 @@ impl Field {
             }
             for number in order {
                 bar.set_message(self.entrants[number].contestant.name());
+                let lookups = Lookups::so_far();
                 let (before, began) = (bench.used().await?, Instant::now());
                 let seed = seed ^ round as u64;
                 let (done, late) = run(&sessions[number], scenario, operations.clone(), seed).await?;
@@ -143,6 +145,7 @@ impl Field {
                 let (wall, used) = (began.elapsed(), bench.used().await?.since(&before));
                 measured[number].samples.push(Sample::new(done as u64, wall, &used));
                 measured[number].late += late;
+                measured[number].lookups += Lookups::so_far() - lookups;
                 bar.inc(1);
             }
             longest = longest.max(round_began.elapsed());
@@ -150,6 +153,7 @@ impl Field {
         bar.finish_and_clear();
         for (number, (measured, entrant)) in measured.iter_mut().zip(&self.entrants).enumerate() {
             measured.counted = Some(sessions[number].counted());
+            measured.readers = workload.active().len() as u64;
             measured.pulled = entrant.ways.iter().filter(|way| **way == Way::Pull).count() as u64;
         }
         Ok(measured)

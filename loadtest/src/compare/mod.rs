@@ -7,6 +7,7 @@ mod args;
 mod field;
 mod outcome;
 mod page;
+mod reads;
 mod turns;
 mod verdict;
 
@@ -24,6 +25,7 @@ pub(crate) use args::CompareArgs;
 pub(crate) use field::{Field, expected, warm_up_operations};
 use outcome::Outcome;
 pub(crate) use outcome::{Row, cut, rows};
+pub(crate) use reads::{caveat, told as reads_told};
 pub(crate) use turns::{Measured, Sample};
 pub(crate) use verdict::{Verdict, cost_ratio, unmet, unsure, verdicts};
 
@@ -41,9 +43,7 @@ const MEASURING: &str = "measuring (choose fewer --round-seconds, or more --long
 /// Runs the test.
 pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<End> {
     let scenario = args.scenario()?;
-    if let Some(address) = args.metrics {
-        gauges::serve(address)?;
-    }
+    gauges::start(args.metrics)?;
     let seed = args.seed.unwrap_or_else(rand::random);
     let servers = scenario.drive.servers();
     let compare = async |bench: &Bench| Box::pin(compare(&args, scenario, bench, seed)).await;

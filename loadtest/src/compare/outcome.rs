@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use comfy_table::Table;
 use serde::Serialize;
 
+use super::reads::{caveat, told};
 use super::turns::{Measured, ratios};
 use super::verdict::{Verdict, unsure, verdicts};
 use crate::calibration::Calibration;
@@ -54,6 +55,11 @@ pub(crate) struct Row {
     pub(crate) fanout_lag_p99_ms: f64,
     pub(crate) memory_bytes: Option<u64>,
     pub(crate) posts_per_page: f64,
+    /// How often a reader read in a second, on average, and what share of what its pages needed came from caches.
+    pub(crate) reads_per_reader_second: f64,
+    pub(crate) posts_cached: Option<f64>,
+    pub(crate) authors_cached: Option<f64>,
+    pub(crate) outboxes_cached: Option<f64>,
     pub(crate) failed: u64,
     pub(crate) dropped: u64,
     /// In the open loop: operations that left late, because this program was behind.
@@ -74,11 +80,16 @@ impl Row {
         let read = pages.counts.succeeded.max(1);
         let all = operations.iter().map(|(_, summary)| &summary.counts);
         let (failed, dropped) = all.fold((0, 0), |(f, d), counts| (f + counts.failed(), d + counts.dropped));
+        let sent: u64 = operations.iter().map(|(_, of)| of.counts.succeeded + of.counts.failed()).sum();
+        let operations_per_second = median(&rates).context("no round was measured")?;
+        let reads_per_second =
+            operations_per_second * report::count(pages.counts.succeeded) / report::count(sent.max(1));
+        let [posts_cached, authors_cached, outboxes_cached] = measured.lookups.shares();
         Ok(Self {
             system: measured.contestant,
             rounds: measured.samples.len(),
             accounts_pulled: measured.pulled,
-            operations_per_second: median(&rates).context("no round was measured")?,
+            operations_per_second,
             server_cpu_us_per_operation: median(&measured.rounds(|sample| sample.server_us)),
             client_cpu_us_per_operation: median(&measured.rounds(|sample| sample.client_us)),
             cpu_us_per_operation: Estimate::of(&cpu),
@@ -92,6 +103,10 @@ impl Row {
             fanout_lag_p99_ms: report::count(fanouts.p99_us) / 1e3,
             memory_bytes: measured.memory,
             posts_per_page: report::count(shown) / report::count(read),
+            reads_per_reader_second: reads_per_second / report::count(measured.readers.max(1)),
+            posts_cached,
+            authors_cached,
+            outboxes_cached,
             failed: failed + fanouts.counts.failed(),
             dropped,
             late: measured.late,
@@ -193,7 +208,9 @@ impl Outcome {
     pub(crate) fn remarks(&self) -> Vec<String> {
         let verdicts = self.verdicts.iter().map(ToString::to_string);
         let cut = cut(&self.rows, self.scenario.drive.rounds);
-        let said = verdicts.chain(unsure(&self.rows).map(str::to_owned)).chain(cut);
+        let reads =
+            std::iter::once(told(&self.rows)).chain(caveat(self.scenario.drive.kind).map(str::to_owned));
+        let said = verdicts.chain(unsure(&self.rows).map(str::to_owned)).chain(cut).chain(reads);
         said.chain(self.rows.iter().flat_map(Row::faults)).collect()
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::bench::Used;
 use crate::cpu;
+use crate::lookups::Lookups;
 use crate::report::count;
 use crate::session::Counted;
 use crate::systems::Contestant;
@@ -47,11 +48,24 @@ pub(crate) struct Measured {
     pub(crate) memory: Option<u64>,
     /// Accounts that are pulled.
     pub(crate) pulled: u64,
+    /// Accounts that read.
+    pub(crate) readers: u64,
+    /// What its caches were asked.
+    pub(crate) lookups: Lookups,
 }
 
 impl Measured {
     pub(crate) fn new(contestant: Contestant) -> Self {
-        Self { contestant, samples: Vec::new(), counted: None, late: 0, memory: None, pulled: 0 }
+        Self {
+            contestant,
+            samples: Vec::new(),
+            counted: None,
+            late: 0,
+            memory: None,
+            pulled: 0,
+            readers: 0,
+            lookups: Lookups::default(),
+        }
     }
 
     /// A figure of each round; nothing, if some round could not measure it.

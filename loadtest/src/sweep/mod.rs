@@ -85,9 +85,7 @@ fn with_mix(scenario: &Scenario, mix: Mix) -> Scenario {
 /// Runs the test.
 pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<End> {
     let scenario = args.scenario()?;
-    if let Some(address) = args.compare.metrics {
-        gauges::serve(address)?;
-    }
+    gauges::start(args.compare.metrics)?;
     let seed = args.compare.seed.unwrap_or_else(rand::random);
     let servers = scenario.drive.servers();
     let sweep = async |bench: &Bench| Box::pin(sweep(&args, scenario, bench, seed)).await;

@@ -6,7 +6,9 @@ use comfy_table::Table;
 use serde::Serialize;
 
 use crate::calibration::Calibration;
-use crate::compare::{Measured, Row, Verdict, cost_ratio, cut, rows, unmet, unsure, verdicts};
+use crate::compare::{
+    Measured, Row, Verdict, caveat, cost_ratio, cut, reads_told, rows, unmet, unsure, verdicts,
+};
 use crate::graph::Graph;
 use crate::report;
 use crate::scenario::Scenario;
@@ -122,7 +124,12 @@ impl Outcome {
             point.verdicts.iter().map(told).collect::<Vec<_>>()
         });
         let unsure = self.points.iter().find_map(|point| unsure(&point.rows));
-        let said = std::iter::once(crossing).chain(verdicts).chain(unsure.map(str::to_owned));
+        let reads = self
+            .points
+            .iter()
+            .map(|point| format!("{} %: {}", point.active_percent, reads_told(&point.rows)));
+        let reads = reads.chain(caveat(self.scenario.drive.kind).map(str::to_owned));
+        let said = std::iter::once(crossing).chain(verdicts).chain(unsure.map(str::to_owned)).chain(reads);
         said.chain(self.for_want_of_time()).chain(self.faults()).collect()
     }
 
