@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, value_parser};
 use serde::Serialize;
 
+use super::check_memory;
 use crate::scenario::Scenario;
 use crate::strict::Strict;
 use crate::systems::Contestant;
@@ -87,6 +88,12 @@ impl CompareArgs {
         scenario.graph.accounts = self.accounts.or(scenario.graph.accounts);
         scenario.check()?;
         Ok(scenario)
+    }
+
+    /// Refuses what this machine has no memory for, before anything is started; of a file nobody knows until it is read.
+    pub(crate) fn check_memory(&self, scenario: &Scenario) -> anyhow::Result<()> {
+        let Some(size) = scenario.graph.size()? else { return Ok(()) };
+        check_memory(scenario, &self.contestants(), size, self.cluster.is_empty())
     }
 
     /// When it has to end, if nothing else was typed than this.

@@ -5,6 +5,7 @@
 
 mod args;
 mod field;
+mod memory;
 mod outcome;
 mod page;
 mod reads;
@@ -23,6 +24,7 @@ use crate::workload::Workload;
 use crate::{gauges, report};
 pub(crate) use args::CompareArgs;
 pub(crate) use field::{Field, expected, warm_up_operations};
+pub(crate) use memory::check_memory;
 use outcome::Outcome;
 pub(crate) use outcome::{Row, cut, rows};
 pub(crate) use reads::{caveat, told as reads_told};
@@ -43,6 +45,7 @@ const MEASURING: &str = "measuring (choose fewer --round-seconds, or more --long
 /// Runs the test.
 pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<End> {
     let scenario = args.scenario()?;
+    args.check_memory(&scenario)?;
     gauges::start(args.metrics)?;
     let seed = args.seed.unwrap_or_else(rand::random);
     let servers = scenario.drive.servers();

@@ -53,7 +53,7 @@ fn compare(available: u64, (needed, name): (u64, &str), homes: u64, what_else: &
 }
 
 /// Bytes that can be had without swapping, as Linux estimates it.
-fn available() -> Option<u64> {
+pub(crate) fn available() -> Option<u64> {
     std::fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(told_available)
 }
 

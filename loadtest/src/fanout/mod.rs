@@ -30,7 +30,7 @@ use crate::target::PRIMARIES;
 use crate::{gauges, report};
 pub(crate) use args::FanoutArgs;
 use measure::Turn;
-pub(crate) use memory::check_ours as check_memory;
+pub(crate) use memory::{available as memory_available, check_ours as check_memory};
 use outcome::Outcome;
 use system::Kind;
 pub(crate) use system::System;

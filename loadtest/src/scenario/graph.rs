@@ -72,6 +72,19 @@ impl GraphSpec {
         }
     }
 
+    /// How many accounts and about how many follows it has; nothing, as long as a file is not read.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative, and far below 2^53"
+    )]
+    pub(crate) fn size(&self) -> anyhow::Result<Option<(usize, usize)>> {
+        let Some(accounts) = self.accounts.filter(|_| self.file.is_none()) else { return Ok(None) };
+        let mean = self.shape(accounts)?.following.mean();
+        Ok(Some((accounts, (mean * accounts as f64) as usize)))
+    }
+
     /// Makes it, or reads it.
     pub(crate) fn make(&self, seed: u64) -> anyhow::Result<Graph> {
         if let Some(file) = &self.file {
@@ -135,6 +148,15 @@ mod tests {
         assert!(largest(&spec(Preset::Twitter2009, 5_000)) > 1_000);
         let flat = GraphSpec { followers_exponent: Some(6.0), ..spec(Preset::Twitter2009, 5_000) };
         assert!(largest(&flat) < 500, "{}", largest(&flat));
+    }
+
+    #[test]
+    fn its_size_is_known_before_it_is_made() {
+        let spec = GraphSpec { mean: Some(20.0), ..spec(Preset::Twitter2009, 5_000) };
+        let (graph, (accounts, follows)) = (spec.make(1).unwrap(), spec.size().unwrap().unwrap());
+        assert_eq!(graph.accounts(), accounts);
+        assert!(graph.follows().abs_diff(follows) < follows / 20, "{} {follows}", graph.follows());
+        assert_eq!(GraphSpec { file: Some("x".into()), ..GraphSpec::default() }.size().unwrap(), None);
     }
 
     #[test]

@@ -85,6 +85,8 @@ fn with_mix(scenario: &Scenario, mix: Mix) -> Scenario {
 /// Runs the test.
 pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<End> {
     let scenario = args.scenario()?;
+    let largest = at_share(&scenario, args.shares.last().copied().unwrap_or(100.0));
+    args.compare.check_memory(&largest)?;
     gauges::start(args.compare.metrics)?;
     let seed = args.compare.seed.unwrap_or_else(rand::random);
     let servers = scenario.drive.servers();
