@@ -14,6 +14,7 @@ use crate::arrivals::Arrivals;
 use crate::bench::Bench;
 use crate::deadline::Deadline;
 use crate::drive;
+use crate::gauges::Turn;
 use crate::graph::Graph;
 use crate::lookups::Lookups;
 use crate::progress;
@@ -139,6 +140,7 @@ impl Field {
             }
             for number in order {
                 bar.set_message(self.entrants[number].contestant.name());
+                let _turn = Turn::begin(self.entrants[number].contestant.name());
                 let lookups = Lookups::so_far();
                 let (before, began) = (bench.used().await?, Instant::now());
                 let seed = seed ^ round as u64;
@@ -202,6 +204,7 @@ impl Field {
         let bar = progress::bar(self.entrants.len() as u64, "warming up".to_owned());
         for entrant in &self.entrants {
             let session = Session::new(entrant.network.clone(), entrant.contestant.name());
+            let _turn = Turn::begin(entrant.contestant.name());
             let began = Instant::now();
             let done = drive::closed(&session, operations.clone(), drive.at_once, warm_up).await?;
             session.settle().await;
