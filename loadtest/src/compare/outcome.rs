@@ -208,8 +208,7 @@ impl Outcome {
     pub(crate) fn remarks(&self) -> Vec<String> {
         let verdicts = self.verdicts.iter().map(ToString::to_string);
         let cut = cut(&self.rows, self.scenario.drive.rounds);
-        let reads =
-            std::iter::once(told(&self.rows)).chain(caveat(self.scenario.drive.kind).map(str::to_owned));
+        let reads = std::iter::once(told(&self.rows)).chain(caveat(&self.scenario.drive));
         let said = verdicts.chain(unsure(&self.rows).map(str::to_owned)).chain(cut).chain(reads);
         said.chain(self.rows.iter().flat_map(Row::faults)).collect()
     }
@@ -270,6 +269,20 @@ impl fmt::Display for Outcome {
 mod tests {
     use super::super::verdict::tests::measured;
     use super::*;
+
+    /// "What the columns say" led to a table without their names.
+    #[test]
+    fn the_readme_tells_what_each_column_says() {
+        let readme = include_str!("../../README.md");
+        let (_, part) = readme.split_once("| field | column of the table | |\n").unwrap();
+        let rows = part.lines().take_while(|line| line.starts_with('|'));
+        let told: Vec<&str> =
+            rows.flat_map(|row| row.split(" | ").nth(1).unwrap_or("").split(", ")).collect();
+        for column in Outcome::header(Contestant::PushOnly) {
+            let column = column.replace("push_only", "...");
+            assert!(told.contains(&column.as_str()), "{column}: {told:?}");
+        }
+    }
 
     #[test]
     fn what_failed_was_not_sent_or_left_late_is_told_and_the_first_two_are_not_right() {

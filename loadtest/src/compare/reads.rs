@@ -1,11 +1,7 @@
 //! How often readers read, and what their pages found in the caches: what a pull costs depends on both.
 
 use super::outcome::Row;
-use crate::scenario::Loop;
-
-/// Said once below all figures of a closed loop.
-pub(crate) const CAVEAT: &str = "In a closed loop readers come as fast as they are answered; real ones come less often, find less in the caches, \
-     and then a pull costs more and a page takes less: an open loop with your own rates tells (loop = \"open\").";
+use crate::scenario::{Drive, Loop};
 
 /// What each system's readers did.
 pub(crate) fn told(rows: &[Row]) -> String {
@@ -21,7 +17,14 @@ pub(crate) fn told(rows: &[Row]) -> String {
     )
 }
 
-/// What has to be known of such a loop.
-pub(crate) fn caveat(kind: Loop) -> Option<&'static str> {
-    (kind == Loop::Closed).then_some(CAVEAT)
+/// What has to be known of a closed loop.
+pub(crate) fn caveat(drive: &Drive) -> Option<String> {
+    (drive.kind == Loop::Closed).then(|| {
+        format!(
+            "In a closed loop p50 and p99 are waiting times at saturation, with {} operations under way all the time; and readers come as \
+             fast as they are answered, where real ones come less often and find less in the caches, so that a pull costs more. An open \
+             loop with your own rates tells both (loop = \"open\").",
+            drive.at_once
+        )
+    })
 }

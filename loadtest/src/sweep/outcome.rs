@@ -128,7 +128,7 @@ impl Outcome {
             .points
             .iter()
             .map(|point| format!("{} %: {}", point.active_percent, reads_told(&point.rows)));
-        let reads = reads.chain(caveat(self.scenario.drive.kind).map(str::to_owned));
+        let reads = reads.chain(caveat(&self.scenario.drive));
         let said = std::iter::once(crossing).chain(verdicts).chain(unsure.map(str::to_owned)).chain(reads);
         said.chain(self.for_want_of_time()).chain(self.faults()).collect()
     }
