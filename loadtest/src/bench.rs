@@ -13,7 +13,7 @@ use tideline::keys::slot_of_key;
 
 use crate::cpu::CpuTime;
 use crate::deadline::Deadline;
-use crate::target::Target;
+use crate::target::{Servers, Target};
 
 /// Batches of fillings under way at a time.
 const FILL_BATCHES: usize = 4;
@@ -60,9 +60,11 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Connects; starts a cluster with so many primaries, and replicas of each, if there are no seeds.
-    pub(crate) async fn open(seeds: &[String], primaries: u16, replicas: u16) -> anyhow::Result<Self> {
-        let target = Target::open(seeds.to_vec(), primaries, replicas).await?;
+    /// Connects; starts a cluster of these servers if there are no seeds.
+    pub(crate) async fn open(seeds: &[String], servers: Servers) -> anyhow::Result<Self> {
+        let target = Target::open(seeds.to_vec(), servers).await?;
+        // Nobody knows how many replicas a cluster of others has.
+        let replicas = if target.is_own() { servers.replicas } else { 0 };
         match Self::connect(&target, replicas).await {
             Ok((router, prefix, slots)) => Ok(Self { target, router, prefix, replicas, slots }),
             Err(error) => {
@@ -272,10 +274,10 @@ impl Bench {
 /// Opens a cluster for some work, and leaves it however that ends. Both end in bounded time; the work has to see to that itself.
 pub(crate) async fn on_cluster<T>(
     seeds: &[String],
-    (primaries, replicas): (u16, u16),
+    servers: impl Into<Servers>,
     work: impl AsyncFnOnce(&Bench) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let bench = open(seeds, primaries, replicas).await?;
+    let bench = open(seeds, servers.into()).await?;
     let found = work(&bench).await;
     let left = leave(bench).await;
     let found = found?;
@@ -291,7 +293,7 @@ pub(crate) async fn on_clusters<T>(
     let mut benches = Vec::with_capacity(sizes.len());
     let mut opened = Ok(());
     for primaries in sizes {
-        match open(&[], *primaries, 0).await {
+        match open(&[], Servers::from((*primaries, 0))).await {
             Ok(bench) => benches.push(bench),
             Err(error) => {
                 opened = Err(error);
@@ -312,8 +314,8 @@ pub(crate) async fn on_clusters<T>(
     Ok(found)
 }
 
-async fn open(seeds: &[String], primaries: u16, replicas: u16) -> anyhow::Result<Bench> {
-    let opened = Box::pin(Bench::open(seeds, primaries, replicas));
+async fn open(seeds: &[String], servers: Servers) -> anyhow::Result<Bench> {
+    let opened = Box::pin(Bench::open(seeds, servers));
     Deadline::after(OPENING_MAX).phase("starting the cluster, or connecting with it", opened).await
 }
 

@@ -1,12 +1,16 @@
 //! What a run tells Prometheus about itself, beside what the engine does; loadtest/README.md lists it.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use metrics::{Counter, Histogram, counter, histogram};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
+use tokio::task::JoinHandle;
 
+use crate::lookups::Counting;
 use crate::workload::Op;
 
 /// Upper ends of the buckets of times, in seconds: the same everywhere, so that they can be added up.
@@ -15,15 +19,31 @@ const SECONDS: [f64; 16] =
 /// Of counts: authors pulled, sources merged, records of a home.
 const COUNTS: [f64; 12] = [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 800.0, 2_000.0];
 
+/// How often the time of a turn is told.
+const TICK: Duration = Duration::from_millis(100);
+
 /// Serves all metrics of this process over HTTP, from now on until it ends. Before any engine is started.
 pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<()> {
-    PrometheusBuilder::new()
+    let (recorder, exporter) = PrometheusBuilder::new()
         .with_http_listener(address)
         .set_buckets(&COUNTS)?
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
-        .install()
+        .build()
         .with_context(|| format!("metrics cannot be served at {address}; choose another port"))?;
+    tokio::spawn(exporter);
+    record(Some(recorder))?;
     eprintln!("Metrics are at http://{address}/metrics.");
+    Ok(())
+}
+
+/// Serves them, if an address is given; look-ups of caches are counted in any case.
+pub(crate) fn start(address: Option<SocketAddr>) -> anyhow::Result<()> {
+    address.map_or_else(|| record(None), serve)
+}
+
+fn record(recorder: Option<PrometheusRecorder>) -> anyhow::Result<()> {
+    let is_first = metrics::set_global_recorder(Counting(recorder)).is_ok();
+    anyhow::ensure!(is_first, "metrics are recorded already");
     Ok(())
 }
 
@@ -35,6 +55,50 @@ pub(crate) fn fanout(system: &'static str) -> Histogram {
 /// How many operations of an open loop were not sent, because too many were under way.
 pub(crate) fn dropped(system: &'static str, kind: &'static str) -> Counter {
     counter!("loadtest_operations_dropped_total", "system" => system, "kind" => kind)
+}
+
+/// The turn of a system, of several that take turns on the same servers: while it lasts its time is told. What a system does in a second
+/// is by this, not by the clock.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    clock: Arc<Clock>,
+    ticking: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Clock {
+    counter: Counter,
+    began: Instant,
+    told_ms: AtomicU64,
+}
+
+impl Clock {
+    fn tell(&self) {
+        let ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.counter.increment(ms.saturating_sub(self.told_ms.fetch_max(ms, Ordering::Relaxed)));
+    }
+}
+
+impl Turn {
+    pub(crate) fn begin(system: &'static str) -> Self {
+        let counter = counter!("loadtest_turn_ms_total", "system" => system);
+        let clock = Arc::new(Clock { counter, began: Instant::now(), told_ms: AtomicU64::new(0) });
+        let told = clock.clone();
+        let ticking = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(TICK).await;
+                told.tell();
+            }
+        });
+        Self { clock, ticking }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.ticking.abort();
+        self.clock.tell();
+    }
 }
 
 /// Of one system.
@@ -78,6 +142,29 @@ impl Gauges {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_turn_tells_its_time_and_nothing_after_it() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let told = recorder.handle();
+        let ms = || {
+            let page = told.render();
+            let line =
+                page.lines().find(|line| line.starts_with("loadtest_turn_ms_total{system=\"push_only\"}"));
+            line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+        };
+        let turn = metrics::with_local_recorder(&recorder, || Turn::begin("push_only"));
+        // It tells while it goes on, and the rest at its end.
+        while ms().unwrap() == 0 {
+            tokio::time::sleep(TICK).await;
+        }
+        let least = u64::try_from(turn.clock.began.elapsed().as_millis()).unwrap();
+        drop(turn);
+        let at_end = ms().unwrap();
+        assert!(at_end >= least, "{at_end} of {least} ms");
+        tokio::time::sleep(2 * TICK).await;
+        assert_eq!(ms().unwrap(), at_end);
+    }
 
     #[test]
     fn operations_that_were_not_sent_are_counted_by_kind() {

@@ -17,6 +17,7 @@ mod gauges;
 mod graph;
 mod guarded;
 mod judgement;
+mod lookups;
 mod members;
 mod page;
 mod plan;

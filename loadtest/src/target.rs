@@ -12,6 +12,23 @@ use crate::report::many;
 /// Of a cluster that is started here, unless a command says otherwise.
 pub(crate) const PRIMARIES: u16 = 3;
 
+/// Servers that are started where there is no cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Servers {
+    pub(crate) primaries: u16,
+    /// Of each primary.
+    pub(crate) replicas: u16,
+    /// Whether they write append-only files, synced every second, as shipped servers do.
+    pub(crate) append_only: bool,
+}
+
+/// So many primaries, with so many replicas each, that write nothing to a disk.
+impl From<(u16, u16)> for Servers {
+    fn from((primaries, replicas): (u16, u16)) -> Self {
+        Self { primaries, replicas, append_only: false }
+    }
+}
+
 /// Where the load goes.
 #[derive(Debug)]
 pub(crate) enum Target {
@@ -22,14 +39,19 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Uses the cluster of these seeds; starts one if there are none, with so many primaries, and replicas for each.
-    pub(crate) async fn open(seeds: Vec<String>, primaries: u16, replicas: u16) -> anyhow::Result<Self> {
+    /// Uses the cluster of these seeds; starts one if there are none.
+    pub(crate) async fn open(seeds: Vec<String>, servers: Servers) -> anyhow::Result<Self> {
         if !seeds.is_empty() {
             return Ok(Self::Foreign(seeds));
         }
+        let Servers { primaries, replicas, append_only } = servers;
         let nodes = (many(primaries, "primary", "primaries"), many(replicas, "replica", "replicas"));
-        eprintln!("Starting a cluster of {} with {} each.", nodes.0, nodes.1);
-        let spec = ClusterSpec::ephemeral().primaries(primaries).replicas(replicas);
+        let files = if append_only { ", and append-only files" } else { "" };
+        eprintln!("Starting a cluster of {} with {} each{files}.", nodes.0, nodes.1);
+        let mut spec = ClusterSpec::ephemeral().primaries(primaries).replicas(replicas);
+        if append_only {
+            spec = spec.config("appendonly", "yes").config("appendfsync", "everysec");
+        }
         let cluster = LocalCluster::up(spec).await.context("no local cluster could be started")?;
         Ok(Self::Own(Box::new(cluster)))
     }

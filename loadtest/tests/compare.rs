@@ -70,6 +70,13 @@ fn check_rows(rows: &Value) {
             assert!(figure(name) > 0.0, "{name}: {row:#}");
         }
         assert!(figure("posts_per_page") > 0.0, "{row:#}");
+        assert!(figure("reads_per_reader_second") > 0.0, "{row:#}");
+        // Of the engine's pages with posts and authors; outboxes where somebody is pulled, or was just followed. The books have no caches.
+        let is_ours = row["system"] != "books_pull";
+        for name in ["posts_cached", "authors_cached"] {
+            assert_eq!(row[name].as_f64().is_some_and(|share| share > 0.0), is_ours, "{name}: {row:#}");
+        }
+        assert!(row["outboxes_cached"].is_f64() || row["accounts_pulled"] == 0, "{row:#}");
         if cfg!(target_os = "linux") {
             assert!(figure("operations_per_cpu_second") > 0.0, "{row:#}");
             let estimate = |name: &str| row["cpu_ratio"][name].as_f64().unwrap();
@@ -107,6 +114,7 @@ fn a_small_comparison_ends_well_in_its_table_json_and_page_and_can_be_forecast()
     assert!(told.contains("books_pull") && told.contains("_only costs, about as much as pu"), "{told}");
     assert!(told.contains(": too few rounds to judge"), "{told}");
     assert!(told.contains("shows on pages up to 1 s later"), "{told}");
+    assert!(told.contains("Reads of a reader in a second") && told.contains("loop = \"open\""), "{told}");
     let json = json(&file);
     assert_eq!([&json["seed"], &json["accounts"]], [7, 120]);
     check_rows(&json["rows"]);

@@ -63,7 +63,10 @@ fn small_posts_are_counted_alone_and_beside_a_large_one() {
     let alone = json["alone"]["succeeded"].as_u64().unwrap();
     assert!((200..=600).contains(&alone), "{json:#}");
     assert!(json["beside_large"]["succeeded"].as_u64().unwrap() > 0, "{json:#}");
-    assert!(json["p50_ratio"].as_f64().unwrap() > 0.0 && json["p99_ratio"].as_f64().unwrap() > 0.0);
+    for ratio in ["p50_ratio", "p99_ratio"] {
+        assert!(json[ratio]["median"].as_f64().unwrap() > 0.0, "{json:#}");
+        assert_eq!(json[format!("rounds_{ratio}")].as_array().unwrap().len(), 2, "{json:#}");
+    }
 }
 
 /// Killed with this value.

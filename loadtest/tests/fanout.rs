@@ -103,6 +103,15 @@ async fn on_another_cluster_what_was_there_stays_and_nothing_else_does() {
         assert_eq!(json["baselines"][name]["homes_wrong"], 0);
     }
     assert!(json["with_replicas"]["books_per_node"].is_null() && json["calibration"].is_null());
+
+    let mut fairness = Command::new(env!("CARGO_BIN_EXE_loadtest"));
+    fairness.args(["fairness", "--cluster", &seeds]);
+    let line = "--followers 2000 --background-homes 0 --small-accounts 5 --small-followers 20 --rounds 1 --seconds 1";
+    let output = tokio::task::block_in_place(|| fairness.args(line.split(' ')).output().unwrap());
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("Starting a cluster"), "{told}");
+
     let kept: String =
         redis::cmd("GET").arg("loadtest-of-others").query_async(&mut connection).await.unwrap();
     assert_eq!(kept, "kept");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, value_parser};
 use serde::Serialize;
 
+use super::check_memory;
 use crate::scenario::Scenario;
 use crate::strict::Strict;
 use crate::systems::Contestant;
@@ -15,8 +16,8 @@ use crate::systems::Contestant;
 /// memory.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct CompareArgs {
-    /// What is done: a TOML file, or the name of one of loadtest/scenarios, which are in the program: small, twip, ... `twip.toml`
-    /// explains every setting
+    /// What is done: a TOML file, or the name of one of loadtest/scenarios, which are in the program: small, twip, ...
+    /// `reference.toml` explains every setting
     #[arg(long, value_name = "FILE", default_value = "small")]
     pub(crate) scenario: PathBuf,
     /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own and are
@@ -91,6 +92,12 @@ impl CompareArgs {
             anyhow::bail!("--systems names {} twice", self.systems[nth].name());
         }
         Ok(scenario)
+    }
+
+    /// Refuses what this machine has no memory for, before anything is started; of a file nobody knows until it is read.
+    pub(crate) fn check_memory(&self, scenario: &Scenario) -> anyhow::Result<()> {
+        let Some(size) = scenario.graph.size()? else { return Ok(()) };
+        check_memory(scenario, &self.contestants(), size, self.cluster.is_empty())
     }
 
     /// When it has to end, if nothing else was typed than this.

@@ -8,6 +8,7 @@ use futures::future::join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tideline::Way;
 
+use super::memory::check_memory;
 use super::rounds::{Contender, take_turns, warm_up};
 use super::turns::Measured;
 use crate::bench::Bench;
@@ -54,6 +55,7 @@ impl Field {
         graph: Arc<Graph>,
         workload: &Workload,
     ) -> anyhow::Result<Self> {
+        check_memory(scenario, contestants, (graph.accounts(), graph.follows()), bench.target.is_own())?;
         let expected = expected(scenario, workload);
         let mut entrants = Vec::with_capacity(contestants.len());
         for contestant in contestants {

@@ -5,8 +5,10 @@
 
 mod args;
 mod field;
+mod memory;
 mod outcome;
 mod page;
+mod reads;
 mod rounds;
 mod turns;
 mod verdict;
@@ -23,8 +25,10 @@ use crate::workload::Workload;
 use crate::{gauges, report};
 pub(crate) use args::CompareArgs;
 pub(crate) use field::{Field, expected};
+pub(crate) use memory::check_memory;
 use outcome::Outcome;
 pub(crate) use outcome::{Row, cut, rows};
+pub(crate) use reads::{caveat, told as reads_told};
 pub(crate) use rounds::{Contender, take_turns, warm_up};
 pub(crate) use turns::{Measured, Sample};
 pub(crate) use verdict::{Verdict, cost_ratio, unmet, unsure, verdicts};
@@ -43,13 +47,12 @@ const MEASURING: &str = "measuring (choose fewer --round-seconds, or more --long
 /// Runs the test.
 pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<End> {
     let scenario = args.scenario()?;
-    if let Some(address) = args.metrics {
-        gauges::serve(address)?;
-    }
+    args.check_memory(&scenario)?;
+    gauges::start(args.metrics)?;
     let seed = args.seed.unwrap_or_else(rand::random);
-    let primaries = scenario.drive.primaries;
+    let servers = scenario.drive.servers();
     let compare = async |bench: &Bench| Box::pin(compare(&args, scenario, bench, seed)).await;
-    let outcome = on_cluster(&args.cluster, (primaries, 0), compare).await?;
+    let outcome = on_cluster(&args.cluster, servers, compare).await?;
     report::tell(&outcome, args.json.as_deref())?;
     if let Some(file) = &args.html {
         report::write_page(file, &page::of(&outcome))?;

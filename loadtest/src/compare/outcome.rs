@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use comfy_table::Table;
 use serde::Serialize;
 
+use super::reads::{caveat, told};
 use super::turns::{Measured, ratios};
 use super::verdict::{Verdict, unsure, verdicts};
 use crate::calibration::Calibration;
@@ -58,6 +59,11 @@ pub(crate) struct Row {
     pub(crate) fanout_lag_p99_ms: f64,
     pub(crate) memory_bytes: Option<u64>,
     pub(crate) posts_per_page: f64,
+    /// How often a reader read in a second, on average, and what share of what its pages needed came from caches.
+    pub(crate) reads_per_reader_second: f64,
+    pub(crate) posts_cached: Option<f64>,
+    pub(crate) authors_cached: Option<f64>,
+    pub(crate) outboxes_cached: Option<f64>,
     pub(crate) failed: u64,
     /// Of fan-outs that failed, by kind: they are in `failed` too.
     pub(crate) fanout_errors: BTreeMap<String, u64>,
@@ -82,12 +88,17 @@ impl Row {
         let read = pages.counts.succeeded.max(1);
         let all = operations.iter().map(|(_, summary)| &summary.counts);
         let (failed, dropped) = all.fold((0, 0), |(f, d), counts| (f + counts.failed(), d + counts.dropped));
+        let sent: u64 = operations.iter().map(|(_, of)| of.counts.succeeded + of.counts.failed()).sum();
+        let operations_per_second = median(&rates).context("no round was measured")?;
+        let reads_per_second =
+            operations_per_second * report::count(pages.counts.succeeded) / report::count(sent.max(1));
+        let [posts_cached, authors_cached, outboxes_cached] = measured.lookups.shares();
         Ok(Self {
             system: measured.contestant,
             rounds: measured.samples.len(),
             warm_up_operations: measured.warm_up_operations,
             accounts_pulled: measured.pulled,
-            operations_per_second: median(&rates).context("no round was measured")?,
+            operations_per_second,
             server_cpu_us_per_operation: median(&measured.rounds(|sample| sample.server_us)),
             client_cpu_us_per_operation: median(&measured.rounds(|sample| sample.client_us)),
             cpu_us_per_operation: Estimate::of(&cpu),
@@ -101,6 +112,10 @@ impl Row {
             fanout_lag_p99_ms: report::count(fanouts.p99_us) / 1e3,
             memory_bytes: measured.memory,
             posts_per_page: report::count(shown) / report::count(read),
+            reads_per_reader_second: reads_per_second / report::count(measured.readers.max(1)),
+            posts_cached,
+            authors_cached,
+            outboxes_cached,
             failed: failed + fanouts.counts.failed(),
             fanout_errors: fanouts.counts.errors,
             dropped,
@@ -221,7 +236,8 @@ impl Outcome {
         let verdicts =
             lag_of_pulled(&self.rows).into_iter().chain(self.verdicts.iter().map(ToString::to_string));
         let cut = cut(&self.rows, self.scenario.drive.rounds);
-        let said = verdicts.chain(unsure(&self.rows).map(str::to_owned)).chain(cut);
+        let reads = std::iter::once(told(&self.rows)).chain(caveat(&self.scenario.drive));
+        let said = verdicts.chain(unsure(&self.rows).map(str::to_owned)).chain(cut).chain(reads);
         said.chain(self.rows.iter().flat_map(Row::faults)).collect()
     }
 
@@ -295,6 +311,20 @@ mod tests {
         assert!(told(Contestant::Threshold, 5).is_some_and(|note| note.contains("up to 1 s later")));
         assert_eq!(told(Contestant::Threshold, 0), None);
         assert_eq!(told(Contestant::BooksPull, 5), None);
+    }
+
+    /// "What the columns say" led to a table without their names.
+    #[test]
+    fn the_readme_tells_what_each_column_says() {
+        let readme = include_str!("../../README.md");
+        let (_, part) = readme.split_once("| field | column of the table | |\n").unwrap();
+        let rows = part.lines().take_while(|line| line.starts_with('|'));
+        let told: Vec<&str> =
+            rows.flat_map(|row| row.split(" | ").nth(1).unwrap_or("").split(", ")).collect();
+        for column in Outcome::header(Contestant::PushOnly) {
+            let column = column.replace("push_only", "...");
+            assert!(told.contains(&column.as_str()), "{column}: {told:?}");
+        }
     }
 
     #[test]

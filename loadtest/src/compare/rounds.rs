@@ -8,6 +8,8 @@ use super::turns::{Measured, Sample};
 use crate::arrivals::Arrivals;
 use crate::bench::Bench;
 use crate::drive::{self, Punctuality};
+use crate::gauges::Turn;
+use crate::lookups::Lookups;
 use crate::progress;
 use crate::report::count;
 use crate::scenario::{Loop, Scenario};
@@ -50,6 +52,7 @@ impl Contender {
     async fn warm_up(&self, operations: Vec<Op>) -> anyhow::Result<f64> {
         let name = self.contestant.name();
         let session = Session::new(self.network.clone(), name);
+        let _turn = Turn::begin(name);
         let (all, began) = (operations.len(), Instant::now());
         let done = drive::closed(&session, operations, self.scenario.drive.at_once, WARM_UP_MAX).await?;
         session.settle().await;
@@ -114,7 +117,9 @@ pub(crate) async fn take_turns(
         for number in order {
             let contender = &mut contenders[number];
             bar.set_message(contender.contestant.name());
+            let _turn = Turn::begin(contender.contestant.name());
             let operations = contender.workload.take(warm.length);
+            let lookups = Lookups::so_far();
             let (before, began) = (benches[number].used().await?, Instant::now());
             let seed = seed ^ round as u64;
             let (done, punctuality) = run(&sessions[number], &contender.scenario, operations, seed).await?;
@@ -123,13 +128,15 @@ pub(crate) async fn take_turns(
             measured[number].samples.push(Sample::new(done as u64, wall, &used));
             measured[number].late += punctuality.late;
             measured[number].overdue += punctuality.overdue;
+            measured[number].lookups += Lookups::so_far() - lookups;
             bar.inc(1);
         }
         longest = longest.max(round_began.elapsed());
     }
     bar.finish_and_clear();
-    for (measured, session) in measured.iter_mut().zip(&sessions) {
+    for ((measured, session), contender) in measured.iter_mut().zip(&sessions).zip(contenders) {
         measured.counted = Some(session.counted());
+        measured.readers = contender.workload.active().len() as u64;
         measured.warm_up_operations = warm.operations as u64;
     }
     Ok(measured)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::bench::Used;
 use crate::cpu;
+use crate::lookups::Lookups;
 use crate::report::count;
 use crate::session::Counted;
 use crate::systems::Contestant;
@@ -50,6 +51,10 @@ pub(crate) struct Measured {
     pub(crate) memory: Option<u64>,
     /// Accounts that are pulled.
     pub(crate) pulled: u64,
+    /// Accounts that read.
+    pub(crate) readers: u64,
+    /// What its caches were asked.
+    pub(crate) lookups: Lookups,
 }
 
 impl Measured {
@@ -63,6 +68,8 @@ impl Measured {
             overdue: 0,
             memory: None,
             pulled: 0,
+            readers: 0,
+            lookups: Lookups::default(),
         }
     }
 

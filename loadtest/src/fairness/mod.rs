@@ -21,7 +21,7 @@ use crate::fanout::{self, System as _, Tideline, drawn_homes};
 use crate::members::account_id;
 use crate::session::kind;
 use crate::strict::{End, Strict};
-use crate::tally::Tally;
+use crate::tally::{Summary, Tally};
 use crate::target::PRIMARIES;
 use crate::{gauges, report};
 use outcome::Outcome;
@@ -32,12 +32,20 @@ const FIRST_SMALL: u64 = 1;
 /// A small post is given up after this long, and a large one after that.
 const SMALL_MAX: Duration = Duration::from_secs(120);
 const LARGE_MAX: Duration = Duration::from_secs(600);
+/// What is under way at the end has so long to end.
+const STOPPING_MAX: Duration = Duration::from_secs(30);
 const AT_ONCE: u32 = 10_000;
 
 /// Small posts going on while one of a million deliveries runs: how long they take until everybody has them, with it and
 /// without it.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct FairnessArgs {
+    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own and are
+    /// removed again [default: start one, and remove it at the end]
+    // Not in the report: it may hold a password.
+    #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
+    #[serde(skip)]
+    cluster: Vec<String>,
     /// Followers of the large account
     #[arg(long, default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1_000..=5_000_000))]
     followers: u64,
@@ -56,8 +64,8 @@ pub(crate) struct FairnessArgs {
     /// How long small posts go on alone in each round; beside a large one as long as that takes
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=600))]
     seconds: u32,
-    /// Rounds: so often the large account posts
-    #[arg(long, default_value_t = 3, value_parser = value_parser!(u32).range(1..=100))]
+    /// Rounds: so often the large account posts. Of fewer than six nobody can say how sure the ratios are
+    #[arg(long, default_value_t = 6, value_parser = value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// The same seed draws the same followers [default: a new one each time, shown]
     #[arg(long, value_name = "N")]
@@ -87,14 +95,36 @@ struct Small {
     engine: Engine,
     accounts: u64,
     followers: u64,
+    all: Sides,
+    rounds: Vec<Sides>,
+}
+
+/// Small posts of a stretch of time, alone and beside a large one.
+struct Sides {
     alone: Tally,
     beside: Tally,
+}
+
+impl Sides {
+    fn new() -> Self {
+        Self { alone: Tally::new(), beside: Tally::new() }
+    }
+
+    fn of(&self, due: Due) -> &Tally {
+        if due.is_beside { &self.beside } else { &self.alone }
+    }
+
+    /// Alone, and beside a large one.
+    fn summaries(&self) -> [Summary; 2] {
+        [self.alone.summary(), self.beside.summary()]
+    }
 }
 
 /// A post that falls due.
 #[derive(Debug, Clone, Copy)]
 struct Due {
     number: u64,
+    round: usize,
     /// While a large one is under way.
     is_beside: bool,
 }
@@ -107,8 +137,9 @@ impl Due {
 }
 
 impl Small {
-    fn tally(&self, due: Due) -> &Tally {
-        if due.is_beside { &self.beside } else { &self.alone }
+    /// Where it counts: among all, and in its round.
+    fn tallies(&self, due: Due) -> [&Tally; 2] {
+        [self.all.of(due), self.rounds[due.round].of(due)]
     }
 }
 
@@ -124,12 +155,12 @@ impl Perform<Due> for Small {
         };
         let took = at.elapsed();
         gauges::fanout(due.system()).record(took);
-        self.tally(due).ended(took, error);
+        self.tallies(due).iter().for_each(|tally| tally.ended(took, error.clone()));
     }
 
     fn dropped(&self, due: &Due) {
         gauges::dropped(due.system(), "post").increment(1);
-        self.tally(*due).dropped();
+        self.tallies(*due).iter().for_each(|tally| tally.dropped());
     }
 }
 
@@ -147,20 +178,31 @@ pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<End> {
         "--small-followers {} are more than there are homes: --followers and --background-homes",
         args.small_followers
     );
-    fanout::check_memory(args.homes(), args.followers + args.small_accounts * args.small_followers)?;
+    if args.cluster.is_empty() {
+        fanout::check_memory(args.homes(), args.followers + args.small_accounts * args.small_followers)?;
+    }
     if let Some(address) = args.metrics {
         gauges::serve(address)?;
     }
     let measure = async |bench: &Bench| Box::pin(measure(&args, bench, seed)).await;
-    let outcome = on_cluster(&[], (PRIMARIES, 0), measure).await?;
+    let outcome = on_cluster(&args.cluster, (PRIMARIES, 0), measure).await?;
     report::tell(&outcome, args.json.as_deref())?;
     Ok(args.strict.end(outcome.is_right(), &outcome.unmet()))
 }
 
 async fn measure(args: &FairnessArgs, bench: &Bench, seed: u64) -> anyhow::Result<Outcome> {
+    let system = Tideline::open(bench).await?;
+    let outcome = rounds(args, &system, seed).await;
+    // What was given up would write keys after ours were removed.
+    let stopped = system.engine().shutdown(STOPPING_MAX).await;
+    let outcome = outcome?;
+    stopped?;
+    Ok(outcome)
+}
+
+async fn rounds(args: &FairnessArgs, system: &Tideline<'_>, seed: u64) -> anyhow::Result<Outcome> {
     let homes = args.homes();
     eprintln!("Filling {homes} homes; seed {seed}.");
-    let system = Tideline::open(bench).await?;
     system.fill(homes).await?;
     system.follow(LARGE, &drawn_homes(seed, LARGE, homes, args.followers)).await?;
     for author in FIRST_SMALL..FIRST_SMALL + args.small_accounts {
@@ -170,29 +212,40 @@ async fn measure(args: &FairnessArgs, bench: &Bench, seed: u64) -> anyhow::Resul
         engine: system.engine(),
         accounts: args.small_accounts,
         followers: args.small_followers,
-        alone: Tally::new(),
-        beside: Tally::new(),
+        all: Sides::new(),
+        rounds: (0..args.rounds).map(|_| Sides::new()).collect(),
     });
     // Not measured: what is new is dearer.
     large(&small.engine, args.followers).await?;
     let mut large_s = Vec::new();
-    for round in 0..args.rounds {
+    for round in 0..small.rounds.len() {
         eprintln!("Round {} of {}.", round + 1, args.rounds);
-        let alone = Duration::from_secs(args.seconds.into());
-        let seed = seed ^ u64::from(round) << 1;
-        go_on(&small, args.rate, seed, alone, None).await?;
-        let is_over = Arc::new(AtomicBool::new(false));
-        let large = async {
-            let took = large(&small.engine, args.followers).await;
-            is_over.store(true, Ordering::Relaxed);
-            took
-        };
-        let beside = go_on(&small, args.rate, seed ^ 1, LARGE_MAX, Some(is_over.clone()));
-        let (large, beside) = tokio::join!(large, beside);
-        beside?;
-        large_s.push(large?.as_secs_f64());
+        large_s.push(one_round(args, &small, round, seed).await?.as_secs_f64());
     }
-    Outcome::new(args, seed, &large_s, small.alone.summary(), small.beside.summary())
+    let by_round: Vec<[Summary; 2]> = small.rounds.iter().map(Sides::summaries).collect();
+    Outcome::new(args, seed, &large_s, small.all.summaries(), &by_round)
+}
+
+/// Small posts alone, then beside a large one. Tells how long that took.
+async fn one_round(
+    args: &FairnessArgs,
+    small: &Arc<Small>,
+    round: usize,
+    seed: u64,
+) -> anyhow::Result<Duration> {
+    let alone = Duration::from_secs(args.seconds.into());
+    let seed = seed ^ (round as u64) << 1;
+    go_on(small, args.rate, seed, (round, alone), None).await?;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let large = async {
+        let took = large(&small.engine, args.followers).await;
+        is_over.store(true, Ordering::Relaxed);
+        took
+    };
+    let beside = go_on(small, args.rate, seed ^ 1, (round, LARGE_MAX), Some(is_over.clone()));
+    let (large, beside) = tokio::join!(large, beside);
+    beside?;
+    large
 }
 
 /// A post of the large account: how long until its last delivery.
@@ -211,14 +264,14 @@ async fn go_on(
     small: &Arc<Small>,
     rate: u32,
     seed: u64,
-    longest: Duration,
+    (round, longest): (usize, Duration),
     is_over: Option<Arc<AtomicBool>>,
 ) -> anyhow::Result<()> {
     let is_beside = is_over.is_some();
     let goes_on = move || is_over.as_ref().is_none_or(|is_over| !is_over.load(Ordering::Relaxed));
     // Asked one post ahead: its time has not come yet.
     let due = Arrivals::new(rate, u32::MAX, seed).take_while(move |at| *at < longest && goes_on());
-    let posts = due.zip(0..).map(move |(at, number)| (at, Due { number, is_beside }));
+    let posts = due.zip(0..).map(move |(at, number)| (at, Due { number, round, is_beside }));
     drive::open(small, posts, longest, AT_ONCE, SMALL_MAX).await?;
     Ok(())
 }

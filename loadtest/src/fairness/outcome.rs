@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::FairnessArgs;
 use crate::report;
-use crate::stats::median;
+use crate::stats::{Estimate, SURE_FROM, median};
 use crate::tally::Summary;
 
 /// Everything that a run tells; loadtest/README.md explains the fields.
@@ -21,9 +21,20 @@ pub(super) struct Outcome {
     /// Of small posts, from when they were due to their last delivery.
     alone: Summary,
     beside_large: Summary,
-    /// How many times as long small posts take; `None`: none fell due, here or there.
-    p50_ratio: Option<f64>,
-    p99_ratio: Option<f64>,
+    /// How many times as long small posts take beside the large one, round by round; a round in which none fell due, here or there, is
+    /// left out.
+    p50_ratio: Option<Estimate>,
+    p99_ratio: Option<Estimate>,
+    rounds_p50_ratio: Vec<f64>,
+    rounds_p99_ratio: Vec<f64>,
+}
+
+/// A figure beside the large post by that alone, in each round.
+fn ratios(rounds: &[[Summary; 2]], figure: impl Fn(&Summary) -> u64) -> Vec<f64> {
+    let is_known = |round: &&[Summary; 2]| round.iter().all(|summary| summary.counts.scheduled() > 0);
+    let ratio =
+        |[alone, beside]: &[Summary; 2]| report::count(figure(beside)) / report::count(figure(alone).max(1));
+    rounds.iter().filter(is_known).map(ratio).collect()
 }
 
 impl Outcome {
@@ -31,19 +42,20 @@ impl Outcome {
         args: &FairnessArgs,
         seed: u64,
         large_s: &[f64],
-        alone: Summary,
-        beside_large: Summary,
+        [alone, beside_large]: [Summary; 2],
+        rounds: &[[Summary; 2]],
     ) -> anyhow::Result<Self> {
-        let is_known = [&alone, &beside_large].iter().all(|summary| summary.counts.scheduled() > 0);
-        let ratio =
-            |with: u64, without: u64| is_known.then(|| report::count(with) / report::count(without.max(1)));
+        let rounds_p50_ratio = ratios(rounds, |summary| summary.p50_us);
+        let rounds_p99_ratio = ratios(rounds, |summary| summary.p99_us);
         Ok(Self {
             command: "fairness",
             settings: args.clone(),
             seed,
             large_post_seconds: median(large_s).context("the large account has not posted")?,
-            p50_ratio: ratio(beside_large.p50_us, alone.p50_us),
-            p99_ratio: ratio(beside_large.p99_us, alone.p99_us),
+            p50_ratio: Estimate::of(&rounds_p50_ratio),
+            p99_ratio: Estimate::of(&rounds_p99_ratio),
+            rounds_p50_ratio,
+            rounds_p99_ratio,
             alone,
             beside_large,
         })
@@ -62,8 +74,13 @@ impl Outcome {
 
     /// What is claimed and could not be judged.
     pub(super) fn unmet(&self) -> Vec<String> {
-        let unknown = "how much longer small posts take beside the large one could not be judged: none fell due, here or there";
-        if self.p99_ratio.is_some() { Vec::new() } else { vec![unknown.to_owned()] }
+        let known = self.rounds_p99_ratio.len();
+        let claim = "how much longer small posts take beside the large one could not be judged";
+        match known {
+            0 => vec![format!("{claim}: none fell due, here or there")],
+            known if known < SURE_FROM => vec![format!("{claim} in {known} rounds: {SURE_FROM} are needed")],
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -75,7 +92,11 @@ impl fmt::Display for Outcome {
         write!(f, "The large post took {:.2} s. ", self.large_post_seconds)?;
         match (self.p50_ratio, self.p99_ratio) {
             (Some(p50), Some(p99)) => {
-                writeln!(f, "Beside it small ones take {p50:.1} times as long (p50), {p99:.1} times (p99).")
+                let told = |r: Estimate| format!("{:.1} ({:.1}-{:.1}) times", r.median, r.low, r.high);
+                let rounds = self.rounds_p99_ratio.len();
+                writeln!(f, "Beside it small ones take {} as long (p50), {} (p99).", told(p50), told(p99))?;
+                let sure = if rounds < SURE_FROM { "less sure than 95 %" } else { "95 %" };
+                writeln!(f, "Medians of {rounds} rounds; in brackets their interval, {sure}.")
             }
             _ => writeln!(f, "Too short to tell: no small post fell due meanwhile."),
         }?;
@@ -100,10 +121,11 @@ mod tests {
     use super::*;
     use crate::tally::Tally;
 
-    fn outcome(alone: &Tally, beside: &Tally) -> Outcome {
+    fn outcome(alone: &Tally, beside: &Tally, rounds: usize) -> Outcome {
         let typed = FairnessArgs::augment_args(clap::Command::new("fairness")).get_matches_from(["fairness"]);
         let args = FairnessArgs::from_arg_matches(&typed).unwrap();
-        Outcome::new(&args, 1, &[3.0], alone.summary(), beside.summary()).unwrap()
+        let sides = [alone.summary(), beside.summary()];
+        Outcome::new(&args, 1, &[3.0], sides.clone(), &vec![sides; rounds]).unwrap()
     }
 
     /// Those counted as if they had never been: a stall that outlasted the bound made the figures better, and the run right.
@@ -111,11 +133,11 @@ mod tests {
     fn posts_that_were_never_sent_are_a_failure_and_said() {
         let (alone, beside) = (Tally::new(), Tally::new());
         [&alone, &beside].iter().for_each(|tally| tally.ended(Duration::from_millis(1), None));
-        assert!(outcome(&alone, &beside).is_right());
-        assert!(!outcome(&alone, &beside).to_string().contains("not sent, because"));
+        assert!(outcome(&alone, &beside, 6).is_right());
+        assert!(!outcome(&alone, &beside, 6).to_string().contains("not sent, because"));
         beside.dropped();
-        assert!(!outcome(&alone, &beside).is_right());
-        let told = outcome(&alone, &beside).to_string();
+        assert!(!outcome(&alone, &beside, 6).is_right());
+        let told = outcome(&alone, &beside, 6).to_string();
         assert!(told.contains("1 small post was not sent"), "{told}");
     }
 
@@ -123,8 +145,27 @@ mod tests {
     fn what_was_too_short_to_tell_is_not_judged() {
         let (alone, beside) = (Tally::new(), Tally::new());
         alone.ended(Duration::from_millis(1), None);
-        assert_eq!(outcome(&alone, &beside).unmet().len(), 1);
+        assert!(outcome(&alone, &beside, 6).unmet()[0].contains("none fell due"));
         beside.ended(Duration::from_millis(1), None);
-        assert_eq!(outcome(&alone, &beside).unmet(), Vec::<String>::new());
+        assert_eq!(outcome(&alone, &beside, 6).unmet(), Vec::<String>::new());
+        assert!(outcome(&alone, &beside, 5).unmet()[0].contains("in 5 rounds: 6 are needed"));
+    }
+
+    /// All rounds were pooled into one ratio, which one bad round could double, and nobody saw it.
+    #[test]
+    fn ratios_are_those_of_rounds_with_their_interval() {
+        let side = |ms: u64| {
+            let tally = Tally::new();
+            (0..100).for_each(|_| tally.ended(Duration::from_millis(ms), None));
+            tally.summary()
+        };
+        let empty = Tally::new().summary();
+        let mut rounds: Vec<[Summary; 2]> = [20, 30, 20, 20, 400, 10].map(|ms| [side(10), side(ms)]).into();
+        rounds.push([side(10), empty]);
+        let ratios = ratios(&rounds, |summary| summary.p99_us);
+        assert_eq!(ratios.len(), 6, "{ratios:?}");
+        let Estimate { median, low, high } = Estimate::of(&ratios).unwrap();
+        let is = |found: f64, wanted: f64| (found / wanted - 1.0).abs() < 0.01;
+        assert!(is(median, 2.0) && is(low, 1.0) && is(high, 40.0), "{median} {low} {high}");
     }
 }

@@ -25,7 +25,7 @@ struct Typed {
 #[tokio::test]
 async fn every_follower_has_the_newest_posts_in_a_full_home_and_nobody_else_has_them() {
     let args = Typed::parse_from(["fanout", "--list-trim-percent", "100"]).args;
-    let bench = Bench::open(&[], PRIMARIES, 0).await.unwrap();
+    let bench = Bench::open(&[], (PRIMARIES, 0).into()).await.unwrap();
     for kind in Kind::ALL {
         let system = kind.open(&bench, &args).await.unwrap();
         system.fill(HOMES).await.unwrap();
@@ -62,7 +62,7 @@ async fn every_follower_has_the_newest_posts_in_a_full_home_and_nobody_else_has_
 async fn a_home_that_a_post_did_not_reach_is_counted_as_wrong() {
     let args = Typed::parse_from(["fanout", "--followers", "50", "--background-homes", "0"]).args;
     let world = super::world::World::new(&args, 7);
-    let bench = Bench::open(&[], PRIMARIES, 0).await.unwrap();
+    let bench = Bench::open(&[], (PRIMARIES, 0).into()).await.unwrap();
     let system = Kind::List.open(&bench, &args).await.unwrap();
     system.fill(50).await.unwrap();
     system.follow(1, &world.followers_of(1)[..49]).await.unwrap();

@@ -24,13 +24,16 @@ pub(crate) struct GraphSpec {
     pub(crate) following_exponent: Option<f64>,
     /// The same of those who are followed by many.
     pub(crate) followers_exponent: Option<f64>,
+    /// Instead of the preset's: about how many the one follows that follows most.
+    pub(crate) following_max: Option<f64>,
     /// Instead of the preset's: about how many followers the largest account has.
     pub(crate) followers_max: Option<f64>,
 }
 
 impl GraphSpec {
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        let changes = [self.mean, self.following_exponent, self.followers_exponent, self.followers_max];
+        let exponents = [self.following_exponent, self.followers_exponent];
+        let changes = [&[self.mean, self.following_max, self.followers_max], &exponents[..]].concat();
         match (&self.file, self.preset, self.accounts) {
             (Some(_), None, None) => {
                 ensure!(changes.iter().all(Option::is_none), "[graph]: a file says all about its graph");
@@ -53,16 +56,42 @@ impl GraphSpec {
                     "[graph]: `mean` must be up to {mean_max}: the engine allows an account to follow 20,000"
                 );
                 ensure!(
-                    preset != Preset::Uniform
-                        || self.followers_max.is_none()
-                        || self.followers_exponent.is_some(),
-                    "[graph]: with `preset = \"uniform\"` all have about as many followers: leave `followers_max` out, or \
-                     set `followers_exponent` too"
+                    self.following_max.is_none_or(|most| most <= mean_max),
+                    "[graph]: `following_max` must be up to {mean_max}: the engine allows an account to follow 20,000"
                 );
-                Ok(())
+                self.check_bounds(preset)
             }
             _ => anyhow::bail!("[graph] needs `preset` and `accounts`, or `file` alone"),
         }
+    }
+
+    /// Refuses bounds that would be ignored.
+    fn check_bounds(&self, preset: Preset) -> anyhow::Result<()> {
+        let even_following = matches!(preset, Preset::Twip | Preset::Uniform);
+        for (max, name, exponent, exponent_name, is_even) in [
+            (
+                self.following_max,
+                "following_max",
+                self.following_exponent,
+                "following_exponent",
+                even_following,
+            ),
+            (
+                self.followers_max,
+                "followers_max",
+                self.followers_exponent,
+                "followers_exponent",
+                preset == Preset::Uniform,
+            ),
+        ] {
+            ensure!(
+                max.is_none() || !is_even || exponent.is_some(),
+                "[graph]: with this preset there is no tail that `{name}` could end: leave it out, or set `{exponent_name}` too"
+            );
+            let is_possible = max.zip(self.mean).is_none_or(|(max, mean)| max >= mean);
+            ensure!(is_possible, "[graph]: `{name}` must not be below `mean`");
+        }
+        Ok(())
     }
 
     /// A file that is not absolute begins where the scenario is.
@@ -70,6 +99,19 @@ impl GraphSpec {
         if let (Some(file), Some(dir)) = (&mut self.file, scenario.parent()) {
             *file = dir.join(&*file);
         }
+    }
+
+    /// How many accounts and about how many follows it has; nothing, as long as a file is not read.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative, and far below 2^53"
+    )]
+    pub(crate) fn size(&self) -> anyhow::Result<Option<(usize, usize)>> {
+        let Some(accounts) = self.accounts.filter(|_| self.file.is_none()) else { return Ok(None) };
+        let mean = self.shape(accounts)?.following.mean();
+        Ok(Some((accounts, (mean * accounts as f64) as usize)))
     }
 
     /// Makes it, or reads it.
@@ -84,11 +126,13 @@ impl GraphSpec {
     #[expect(clippy::cast_precision_loss, reason = "accounts are far below 2^53")]
     fn shape(&self, accounts: usize) -> anyhow::Result<Shape> {
         let mut shape = self.preset.context("[graph] has no preset")?.shape(accounts as f64);
-        if self.mean.is_some() || self.following_exponent.is_some() {
-            shape.following = changed(shape.following, self.following_exponent, self.mean, None);
+        let others = accounts as f64 - 1.0;
+        if self.mean.is_some() || self.following_exponent.is_some() || self.following_max.is_some() {
+            let most = self.following_max.map(|most| most.min(others));
+            shape.following = changed(shape.following, self.following_exponent, self.mean, most);
         }
         if self.mean.is_some() || self.followers_exponent.is_some() || self.followers_max.is_some() {
-            let most = self.followers_max.map(|most| most.min(accounts as f64 - 1.0));
+            let most = self.followers_max.map(|most| most.min(others));
             shape.followers = changed(shape.followers, self.followers_exponent, self.mean, most);
         }
         Ok(shape)
@@ -133,8 +177,24 @@ mod tests {
         let bounded = GraphSpec { followers_max: Some(200.0), ..spec(Preset::Twitter2009, 5_000) };
         assert!((150..300).contains(&largest(&bounded)), "{}", largest(&bounded));
         assert!(largest(&spec(Preset::Twitter2009, 5_000)) > 1_000);
+        let most = |spec: &GraphSpec| {
+            let graph = spec.make(1).unwrap();
+            (0..5_000).map(|reader| graph.following(reader).len()).max().unwrap()
+        };
+        let bounded = GraphSpec { following_max: Some(100.0), ..spec(Preset::Twitter2009, 5_000) };
+        assert!((90..=101).contains(&most(&bounded)), "{}", most(&bounded));
+        assert!(most(&spec(Preset::Twitter2009, 5_000)) > 1_000);
         let flat = GraphSpec { followers_exponent: Some(6.0), ..spec(Preset::Twitter2009, 5_000) };
         assert!(largest(&flat) < 500, "{}", largest(&flat));
+    }
+
+    #[test]
+    fn its_size_is_known_before_it_is_made() {
+        let spec = GraphSpec { mean: Some(20.0), ..spec(Preset::Twitter2009, 5_000) };
+        let (graph, (accounts, follows)) = (spec.make(1).unwrap(), spec.size().unwrap().unwrap());
+        assert_eq!(graph.accounts(), accounts);
+        assert!(graph.follows().abs_diff(follows) < follows / 20, "{} {follows}", graph.follows());
+        assert_eq!(GraphSpec { file: Some("x".into()), ..GraphSpec::default() }.size().unwrap(), None);
     }
 
     #[test]
@@ -154,8 +214,15 @@ mod tests {
         );
         assert!(GraphSpec { mean: Some(0.0), ..spec(Preset::Twip, 5) }.check().is_err());
         let bounded = GraphSpec { followers_max: Some(50.0), ..spec(Preset::Uniform, 100) };
-        assert!(bounded.check().unwrap_err().to_string().contains("leave `followers_max` out"));
+        assert!(bounded.check().unwrap_err().to_string().contains("no tail that `followers_max` could end"));
         GraphSpec { followers_exponent: Some(2.5), ..bounded }.check().unwrap();
+        let bounded = |preset, most| GraphSpec { following_max: Some(most), ..spec(preset, 100) };
+        let told = |spec: GraphSpec| spec.check().unwrap_err().to_string();
+        assert!(told(bounded(Preset::Twip, 50.0)).contains("no tail that `following_max` could end"));
+        assert!(told(bounded(Preset::Higgs, 19_001.0)).contains("`following_max` must be up to 19000"));
+        let below = GraphSpec { mean: Some(51.0), ..bounded(Preset::Higgs, 50.0) };
+        assert!(told(below).contains("`following_max` must not be below `mean`"));
+        bounded(Preset::Higgs, 50.0).check().unwrap();
         GraphSpec { file: Some("x".into()), ..GraphSpec::default() }.check().unwrap();
         spec(Preset::Twip, 5).check().unwrap();
     }

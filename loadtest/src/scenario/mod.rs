@@ -3,6 +3,7 @@
 
 mod graph;
 mod mix;
+mod policies;
 mod shipped;
 
 use std::path::Path;
@@ -10,8 +11,13 @@ use std::path::Path;
 use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::target::Servers;
 pub(crate) use graph::GraphSpec;
 pub(crate) use mix::Mix;
+pub(crate) use policies::Policies;
+
+/// Most servers of a cluster that is started here: those of a local cluster.
+const SERVERS_MAX: u16 = 64;
 
 /// Everything that a load test of timelines needs to know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,8 +101,20 @@ pub(crate) struct Drive {
     pub(crate) rounds: usize,
     /// Primaries of a cluster that is started here.
     pub(crate) primaries: u16,
+    /// Replicas of each of these primaries.
+    pub(crate) replicas: u16,
+    /// Whether its servers write append-only files, synced every second.
+    pub(crate) append_only: bool,
     /// Buckets of each tenant.
     pub(crate) buckets: u16,
+}
+
+impl Drive {
+    /// What is started if there is no cluster.
+    pub(crate) fn servers(&self) -> Servers {
+        let Self { primaries, replicas, append_only, .. } = *self;
+        Servers { primaries, replicas, append_only }
+    }
 }
 
 impl Default for Drive {
@@ -110,24 +128,10 @@ impl Default for Drive {
             round_seconds: 3,
             rounds: 6,
             primaries: 3,
+            replicas: 0,
+            append_only: false,
             buckets: 1_024,
         }
-    }
-}
-
-/// Settings of the policies that take some.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Policies {
-    /// Of `threshold`: pulled from so many followers on. 0: a twentieth of all accounts.
-    pub(crate) pull_from: u64,
-}
-
-impl Policies {
-    /// Pulled from so many on, and pushed again below so many, on a network of so many accounts.
-    pub(crate) fn threshold(self, accounts: u64) -> (u64, u64) {
-        let from = if self.pull_from == 0 { (accounts / 20).max(1) } else { self.pull_from };
-        (from, from / 2)
     }
 }
 
@@ -175,15 +179,21 @@ impl Scenario {
         }
         ensure!(history <= 1_000, "history must be up to 1,000 posts of each account");
         ensure!((1..=400).contains(&text_chars), "text_chars must be 1 to 400");
-        let Drive { at_once, rate, instances, warm_up_seconds, round_seconds, rounds, primaries, .. } =
-            self.drive;
+        self.policies.check()?;
+        let Drive { at_once, rate, instances, warm_up_seconds, round_seconds, rounds, .. } = self.drive;
         ensure!((1..=100_000).contains(&at_once), "at_once must be 1 to 100,000");
         ensure!((1..=1_000_000).contains(&rate), "rate must be 1 to 1,000,000 a second");
         ensure!((1..=64).contains(&instances), "instances must be 1 to 64");
         ensure!((1..=600).contains(&warm_up_seconds), "warm_up_seconds must be 1 to 600");
         ensure!((1..=600).contains(&round_seconds), "round_seconds must be 1 to 600");
         ensure!((2..=1_000).contains(&rounds), "rounds must be 2 to 1,000");
+        let Drive { primaries, replicas, .. } = self.drive;
         ensure!((1..=32).contains(&primaries), "primaries must be 1 to 32");
+        ensure!(replicas <= 5, "replicas must be up to 5 of each primary");
+        ensure!(
+            primaries * (1 + replicas) <= SERVERS_MAX,
+            "{primaries} primaries with {replicas} replicas each are more than {SERVERS_MAX} servers: choose fewer of either"
+        );
         Ok(())
     }
 }
@@ -220,6 +230,10 @@ mod tests {
             ("[activity]\nof_posts_percent = 101\n", "of_posts_percent must be 0 to 100"),
             ("[drive]\nrounds = 1\n", "rounds must be 2"),
             ("[drive]\nat_once = 0\n", "at_once must be 1"),
+            ("[drive]\nreplicas = 6\n", "replicas must be up to 5"),
+            ("[drive]\nprimaries = 30\nreplicas = 2\n", "are more than 64 servers: choose fewer"),
+            ("[policies]\nlook_ns = 2000000000\n", "look_ns must be up to a second, 1,000,000,000"),
+            ("[policies]\nvisible_within_ms = 3600001\n", "visible_within_ms must be up to an hour"),
         ] {
             assert!(told(&format!("{LEAST}{more}")).contains(rule), "{more}");
         }
@@ -241,11 +255,5 @@ mod tests {
         assert_eq!(Scenario::read(Path::new("twitter-2009")).unwrap().name, "twitter-2009");
         let told = format!("{:#}", Scenario::read(Path::new("nowhere/twip.toml")).unwrap_err());
         assert!(told.contains("nowhere/twip.toml cannot be read") && told.contains("small, twip,"), "{told}");
-    }
-
-    #[test]
-    fn a_threshold_goes_by_the_size_of_the_network_unless_told() {
-        assert_eq!(Policies::default().threshold(10_000), (500, 250));
-        assert_eq!(Policies { pull_from: 64 }.threshold(10_000), (64, 32));
     }
 }

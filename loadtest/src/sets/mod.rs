@@ -35,7 +35,7 @@ const STOCK_MAX: Duration = Duration::from_secs(600);
 /// Runs the test; true if nothing was wrong.
 pub(crate) async fn run(args: SetsArgs) -> anyhow::Result<bool> {
     args.check()?;
-    let target = Target::open(args.cluster.clone(), PRIMARIES, REPLICAS).await?;
+    let target = Target::open(args.cluster.clone(), (PRIMARIES, REPLICAS).into()).await?;
     let outcome = load(&args, &target).await;
     // Also after a failure: what we started goes, and its end is not what the caller wants to hear of then.
     let closed = target.close().await;

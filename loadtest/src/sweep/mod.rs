@@ -86,13 +86,13 @@ fn with_mix(scenario: &Scenario, mix: Mix) -> Scenario {
 /// Runs the test.
 pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<End> {
     let scenario = args.scenario()?;
-    if let Some(address) = args.compare.metrics {
-        gauges::serve(address)?;
-    }
+    let largest = at_share(&scenario, args.shares.last().copied().unwrap_or(100.0));
+    args.compare.check_memory(&largest)?;
+    gauges::start(args.compare.metrics)?;
     let seed = args.compare.seed.unwrap_or_else(rand::random);
-    let primaries = scenario.drive.primaries;
+    let servers = scenario.drive.servers();
     let sweep = async |bench: &Bench| Box::pin(sweep(&args, scenario, bench, seed)).await;
-    let outcome = on_cluster(&args.compare.cluster, (primaries, 0), sweep).await?;
+    let outcome = on_cluster(&args.compare.cluster, servers, sweep).await?;
     report::tell(&outcome, args.compare.json.as_deref())?;
     if let Some(file) = &args.compare.html {
         report::write_page(file, &page::of(&outcome))?;

@@ -7,7 +7,9 @@ use serde::Serialize;
 
 use super::crossing::{Cheaper, Ratio};
 use crate::calibration::Calibration;
-use crate::compare::{Measured, Row, Verdict, cost_ratio, cut, rows, unmet, unsure, verdicts};
+use crate::compare::{
+    Measured, Row, Verdict, caveat, cost_ratio, cut, reads_told, rows, unmet, unsure, verdicts,
+};
 use crate::graph::Graph;
 use crate::report;
 use crate::scenario::Scenario;
@@ -141,7 +143,13 @@ impl Outcome {
             point.verdicts.iter().map(told).collect::<Vec<_>>()
         });
         let unsure = self.points.iter().find_map(|point| unsure(&point.rows));
-        let said = std::iter::once(self.cheaper.to_string()).chain(verdicts).chain(unsure.map(str::to_owned));
+        let reads = self
+            .points
+            .iter()
+            .map(|point| format!("{} %: {}", point.active_percent, reads_told(&point.rows)));
+        let reads = reads.chain(caveat(&self.scenario.drive));
+        let cheaper = std::iter::once(self.cheaper.to_string());
+        let said = cheaper.chain(verdicts).chain(unsure.map(str::to_owned)).chain(reads);
         said.chain(self.for_want_of_time()).chain(self.faults()).collect()
     }
 

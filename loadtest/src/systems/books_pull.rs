@@ -268,7 +268,7 @@ mod tests {
                     [mix]\npost = 1\ncheck = 1\n";
         let scenario = Scenario::parse(text).unwrap();
         let graph = scenario.graph.make(1).unwrap();
-        let bench = Bench::open(&[], PRIMARIES, 0).await.unwrap();
+        let bench = Bench::open(&[], (PRIMARIES, 0).into()).await.unwrap();
         let books = BooksPull::load(&bench, "t:", &scenario, &graph).await.unwrap();
         let home = books.of_account("home", 0);
         let ask = async |command: Command| {

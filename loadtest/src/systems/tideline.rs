@@ -14,6 +14,7 @@ use tideline::{
 use super::{PAGE, Shown, Timelines, id_of};
 use crate::bench::Bench;
 use crate::graph::Graph;
+use crate::progress;
 use crate::scenario::Scenario;
 
 /// Fan-outs that may wait in an instance: the most that the setting allows.
@@ -65,6 +66,7 @@ impl Tideline {
             ..StoreOptions::new(bench.target.seeds())
         };
         let settings = EngineSettings {
+            visible_within: scenario.policies.visible_within(),
             following_max: FOLLOWING_MAX,
             dormant_after_days: None,
             // Who publishes faster than is delivered sees the fan-outs lag here, where a service would be told to slow down.
@@ -100,6 +102,8 @@ async fn import(
     };
     let accounts = (0..).zip(ways).map(account).collect::<tideline::Result<Vec<_>>>()?;
     importer.accounts(&accounts).await?;
+    let posts = scenario.activity.history * accounts.len() as u64;
+    let bar = progress::bar(graph.follows() as u64 + posts, "follows and posts loaded".to_owned());
     let edge = |(reader, author): (u32, u32)| {
         Ok(ImportedEdge { reader: id_of(reader)?, author: id_of(author)?, since_ms: FOLLOWED_MS })
     };
@@ -110,6 +114,7 @@ async fn import(
             break;
         }
         importer.edges(&part).await?;
+        bar.inc(part.len() as u64);
     }
     let text = "x".repeat(scenario.activity.text_chars);
     let accounts = u32::try_from(graph.accounts())?;
@@ -122,9 +127,11 @@ async fn import(
         };
         let part = posts.by_ref().take(IMPORT).map(post).collect::<tideline::Result<Vec<_>>>()?;
         if part.is_empty() {
+            bar.finish_and_clear();
             return Ok(());
         }
         importer.posts(&part).await?;
+        bar.inc(part.len() as u64);
     }
 }
 

@@ -3,7 +3,9 @@
 //! A service learns its rates within minutes to hours. A measurement lasts seconds: it begins with what the policy decides
 //! when it knows them, and keeps that.
 
-use tideline::{CostModel, EngineSettings, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
+use std::sync::Arc;
+
+use tideline::{Facts, Policy, PullOnly, PushOnly, Threshold, Way};
 
 use super::{Contestant, id_of};
 use crate::graph::Graph;
@@ -53,11 +55,11 @@ pub(crate) fn ways(
     expected: &Expected,
 ) -> tideline::Result<Vec<Way>> {
     let (pull_from, push_below) = scenario.policies.threshold(graph.accounts() as u64);
-    let policy: Box<dyn Policy> = match contestant {
-        Contestant::PushOnly => Box::new(PushOnly),
-        Contestant::PullOnly | Contestant::BooksPull => Box::new(PullOnly),
-        Contestant::Threshold => Box::new(Threshold { pull_from, push_below }),
-        Contestant::CostModel => Box::new(CostModel::default()),
+    let policy: Arc<dyn Policy> = match contestant {
+        Contestant::PushOnly => Arc::new(PushOnly),
+        Contestant::PullOnly | Contestant::BooksPull => Arc::new(PullOnly),
+        Contestant::Threshold => Arc::new(Threshold { pull_from, push_below }),
+        Contestant::CostModel => scenario.policies.cost_model().make(),
     };
     let awake = graph.followers_that(|reader| expected.is_active[reader as usize]);
     let active = expected.is_active.iter().filter(|active| **active).count();
@@ -70,7 +72,7 @@ pub(crate) fn ways(
         facts.posts_per_day = posts_of_one * expected.posts_share[account];
         let reads = reads_of_one * f64::from(awake[account]);
         let instances = count(scenario.drive.instances as u64);
-        Ok(policy.way(&facts.read(reads, instances, EngineSettings::default().visible_within)))
+        Ok(policy.way(&facts.read(reads, instances, scenario.policies.visible_within())))
     };
     graph.followers().iter().enumerate().map(way).collect()
 }
@@ -115,6 +117,20 @@ mod tests {
         assert_eq!(ways(Contestant::CostModel, &scenario, &graph, &expected).unwrap()[0], Way::Push);
         expected.posts_share[0] = 1_000.0;
         assert_eq!(ways(Contestant::CostModel, &scenario, &graph, &expected).unwrap()[0], Way::Pull);
+    }
+
+    #[test]
+    fn the_cost_model_reckons_with_the_costs_and_the_caches_of_the_scenario() {
+        let (graph, expected) = small();
+        let way = |policies: &str| {
+            let scenario = Scenario::parse(&format!("{SCENARIO}[policies]\n{policies}\n")).unwrap();
+            ways(Contestant::CostModel, &scenario, &graph, &expected).unwrap()[0]
+        };
+        // A post each second reaches two homes; a hundred pages a second find it in the caches, or don't.
+        assert_eq!(way("delivery_ns = 200000"), Way::Pull);
+        assert_eq!(way("delivery_ns = 200000\nskipped_ns = 0\npull_ns = 9000"), Way::Push);
+        assert_eq!(way("delivery_ns = 200000\nvisible_within_ms = 0"), Way::Push);
+        assert_eq!(way("delivery_ns = 200000\nvisible_within_ms = 0\nlook_ns = 900"), Way::Pull);
     }
 
     #[test]
