@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::celebrity::{Celebrity, celebrity};
+use super::network::Pulled;
 use super::quantity::{bytes, count, time};
 use super::units::Units;
 use super::work::{self, Work};
@@ -20,7 +21,7 @@ const BUCKETS_MOST: u64 = 16_384;
 pub(crate) struct Asked {
     pub(crate) users: f64,
     pub(crate) posts_per_second: f64,
-    /// Of posts that are pushed.
+    /// That a post goes to, of all posts.
     pub(crate) mean_followers: f64,
     pub(crate) mean_following: f64,
     pub(crate) reads_per_second: f64,
@@ -30,10 +31,7 @@ pub(crate) struct Asked {
     pub(crate) fills_per_second: f64,
     /// Share of users that have a home.
     pub(crate) active: f64,
-    pub(crate) pulled_per_reader: f64,
-    pub(crate) pulled_authors: f64,
-    /// Share of the posts that are theirs.
-    pub(crate) pulled_posts: f64,
+    pub(crate) pulled: Pulled,
     pub(crate) replicas: f64,
     /// Share of a core that a primary may use on average.
     pub(crate) utilisation: f64,
@@ -115,7 +113,7 @@ fn memory(asked: &Asked, units: &Units) -> (f64, Line) {
     let homes = asked.users * asked.active * asked.home_posts * units.home_entry_bytes;
     let edges = asked.users * asked.mean_following * 2.0 * units.edge_bytes;
     // Whoever follows a pulled author has a mark, also without a home.
-    let marks = asked.users * asked.pulled_per_reader * units.mark_bytes;
+    let marks = asked.users * asked.pulled.per_reader * units.mark_bytes;
     let accounts = asked.users * units.account_bytes;
     let posts = asked.stored_posts * (units.post_bytes + asked.text_bytes);
     let all = homes + edges + marks + accounts + posts;
@@ -140,7 +138,7 @@ fn memory(asked: &Asked, units: &Units) -> (f64, Line) {
         asked.text_bytes,
         bytes(marks),
         count(asked.users),
-        asked.pulled_per_reader,
+        asked.pulled.per_reader,
         units.mark_bytes,
     );
     (all, Line { name: "memory of the primaries".to_owned(), value: bytes(all), formula })
@@ -229,9 +227,13 @@ pub(super) mod tests {
             follows_per_second: 1_000.0,
             fills_per_second: 10.0,
             active: 0.2,
-            pulled_per_reader: 5.0,
-            pulled_authors: 1_000.0,
-            pulled_posts: 0.2,
+            pulled: Pulled {
+                authors: 1_000.0,
+                per_reader: 5.0,
+                posts: 0.2,
+                mean_followers: 400.0,
+                looks_per_second: None,
+            },
             replicas: 1.0,
             utilisation: 0.5,
             memory_per_primary: 25e9,

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use tideline::{EngineSettings, Way};
 
 use super::forecast::Asked;
+use super::network::Pulled;
 use crate::compare::{expected, warm_up_operations};
 use crate::graph::Graph;
 use crate::report::count;
@@ -179,6 +180,7 @@ impl Row {
         let middle = Asked {
             users,
             posts_per_second: per_second(mix.post),
+            // What a post of them all goes to is not asked.
             mean_followers: posts.mean_followers,
             mean_following: follows / users,
             reads_per_second: per_second(mix.check + mix.read),
@@ -186,9 +188,13 @@ impl Row {
             follows_per_second: per_second(mix.subscribe + mix.unsubscribe),
             fills_per_second: self.operations_per_second * homes.fills,
             active: homes.middle,
-            pulled_per_reader: pulls.map(|(followers, _)| f64::from(*followers)).sum::<f64>() / users,
-            pulled_authors: count(pulled),
-            pulled_posts: posts.pulled,
+            pulled: Pulled {
+                authors: count(pulled),
+                per_reader: pulls.map(|(followers, _)| f64::from(*followers)).sum::<f64>() / users,
+                posts: posts.pulled,
+                mean_followers: posts.mean_followers,
+                looks_per_second: None,
+            },
             home_posts: (0..readers).map(home).sum::<f64>() / users,
             stored_posts: users * history + done("post"),
             text_bytes: count(scenario.activity.text_chars as u64),
