@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::forecast::Asked;
+use super::forecast::{Asked, SECONDS_A_DAY};
 use super::network::{Pulled, Rule};
 use super::quantity;
 use crate::report;
@@ -59,14 +59,21 @@ pub(crate) struct PlanArgs {
     /// Share of a core that a primary, or an instance, may use on average, from 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0.5")]
     utilisation: f64,
-    /// Memory of a primary, in bytes
+    /// Memory of a primary, in bytes: its maxmemory
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse, default_value = "25G")]
     memory_per_primary: f64,
+    /// Share of that memory that keys and values may take, from 0 to 1: the rest is for the table of keys, fragmentation, buffers of clients and replicas, and what is written while
+    /// a snapshot is made
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0.6")]
+    memory_utilisation: f64,
     /// Posts that a home guarantees
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "400")]
     home_posts: f64,
-    /// Posts that are kept, of all accounts together [default: those of 30 days]
-    #[arg(long, value_name = "N", value_parser = quantity::parse)]
+    /// Days of posts that are stored: as many as have gone by, because the engine deletes no post by itself
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "30")]
+    days_kept: f64,
+    /// Posts that are stored, of all accounts together [default: those of --days-kept]
+    #[arg(long, value_name = "N", value_parser = quantity::parse, conflicts_with = "days_kept")]
     stored_posts: Option<f64>,
     /// Bytes of a post's text, on average
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "150")]
@@ -103,7 +110,6 @@ pub(crate) struct PlanArgs {
 impl PlanArgs {
     /// What is asked, before it is known who is pulled: nobody is.
     fn asked(&self, users: f64) -> Asked {
-        const DAYS_KEPT: f64 = 30.0;
         const CELEBRITY_FOLLOWERS: f64 = 25e6;
         Asked {
             users,
@@ -125,8 +131,9 @@ impl PlanArgs {
             replicas: self.replicas,
             utilisation: self.utilisation,
             memory_per_primary: self.memory_per_primary,
+            memory_utilisation: self.memory_utilisation,
             home_posts: self.home_posts,
-            stored_posts: self.stored_posts.unwrap_or(self.posts_per_second * 86_400.0 * DAYS_KEPT),
+            stored_posts: self.stored_posts.unwrap_or(self.posts_per_second * SECONDS_A_DAY * self.days_kept),
             text_bytes: self.text_bytes,
             celebrity_followers: self.celebrity_followers.unwrap_or(CELEBRITY_FOLLOWERS.min(users)),
             celebrity_posts_per_day: self.celebrity_posts_per_day,
@@ -178,6 +185,7 @@ impl Asked {
             ("--users", self.users),
             ("--utilisation", self.utilisation),
             ("--memory-per-primary", self.memory_per_primary),
+            ("--memory-utilisation", self.memory_utilisation),
             ("--active", self.active),
             ("--visible-within", self.visible_within_s),
             ("--instances", self.instances),
@@ -232,6 +240,7 @@ mod tests {
             [asked.mean_following, asked.celebrity_followers, asked.stored_posts]
         };
         assert_eq!(of("--users 2000 --mean-followers 50"), [50.0, 2_000.0, 100.0 * 86_400.0 * 30.0]);
+        assert!((of("--users 2000 --mean-followers 50 --days-kept 1")[2] - 8_640_000.0).abs() < 1e-6);
         assert_eq!(of("--users 100M --mean-following 70 --stored-posts 9"), [70.0, 25e6, 9.0]);
     }
 
@@ -253,6 +262,8 @@ mod tests {
             ),
             ("--users 1M --pulled-posts 0.1", "--pulled-authors"),
             ("--users 1M --celebrity-followers 100", "--celebrity-followers is 100, and accounts have 200"),
+            ("--users 1M --memory-utilisation 0", "--memory-utilisation"),
+            ("--users 1M --days-kept 3 --stored-posts 3", "--stored-posts"),
             ("--users 1M --instances 0", "--instances"),
             ("--users 100", "--mean-followers"),
         ] {

@@ -3,13 +3,12 @@
 use serde::Serialize;
 use tideline::EngineSettings;
 
-use super::forecast::{Asked, Line, US};
+use super::forecast::{Asked, Line, SECONDS_A_DAY, US};
 use super::quantity::{bytes, count, time};
 use super::units::Units;
 use super::work::looks_per_second;
 use crate::report;
 
-const SECONDS_A_DAY: f64 = 86_400.0;
 /// Followers that a call delivers to, where there are very many, and chunks of a fan-out under way.
 const FOLLOWERS_A_CALL: f64 = 100.0;
 const CHUNKS_AT_ONCE: f64 = 3.0;

@@ -9,6 +9,7 @@ use super::units::Units;
 use super::work::{self, Work};
 
 pub(super) const US: f64 = 1e6;
+pub(super) const SECONDS_A_DAY: f64 = 86_400.0;
 /// A primary has so many buckets at least, so that each has about as many as any other.
 const BUCKETS_A_PRIMARY: f64 = 64.0;
 /// Share of a core that is left at least.
@@ -36,6 +37,8 @@ pub(crate) struct Asked {
     /// Share of a core that a primary may use on average.
     pub(crate) utilisation: f64,
     pub(crate) memory_per_primary: f64,
+    /// Share of it that keys and values may take.
+    pub(crate) memory_utilisation: f64,
     pub(crate) home_posts: f64,
     pub(crate) stored_posts: f64,
     pub(crate) text_bytes: f64,
@@ -144,6 +147,24 @@ fn memory(asked: &Asked, units: &Units) -> (f64, Line) {
     (all, Line { name: "memory of the primaries".to_owned(), value: bytes(all), formula })
 }
 
+/// What a day's posts take, day after day.
+fn growth(asked: &Asked, units: &Units) -> Line {
+    let posts = asked.posts_per_second * SECONDS_A_DAY;
+    let each = units.post_bytes + asked.text_bytes;
+    let days = asked.stored_posts / posts.max(1.0);
+    Line {
+        name: "memory: a day more of posts".to_owned(),
+        value: bytes(posts * each),
+        formula: format!(
+            "{} posts x ({} B + {} B of text); the engine deletes no post by itself: what is stored above is of {} days",
+            count(posts),
+            units.post_bytes,
+            asked.text_bytes,
+            count(days)
+        ),
+    }
+}
+
 /// What it takes.
 pub(crate) fn forecast(asked: &Asked, units: &Units) -> Forecast {
     let all = work::all(asked, units);
@@ -153,7 +174,7 @@ pub(crate) fn forecast(asked: &Asked, units: &Units) -> Forecast {
     let (memory, memory_line) = memory(asked, units);
     let (bandwidth, bandwidth_lines) = bandwidth(&all, asked);
     let for_cpu = servers / US / asked.utilisation;
-    let for_memory = memory / asked.memory_per_primary;
+    let for_memory = memory / (asked.memory_per_primary * asked.memory_utilisation);
     let primaries = whole(for_cpu.max(for_memory));
     let buckets = whole(crate::report::count(primaries) * BUCKETS_A_PRIMARY).next_power_of_two();
     let buckets = buckets.clamp(BUCKETS_LEAST, BUCKETS_MOST);
@@ -162,13 +183,14 @@ pub(crate) fn forecast(asked: &Asked, units: &Units) -> Forecast {
     let free_cores =
         (crate::report::count(primaries) - servers / US).max(FREE_LEAST * crate::report::count(primaries));
     let (celebrity, celebrity_lines) = celebrity(asked, units, free_cores);
-    lines.push(memory_line);
+    lines.extend([memory_line, growth(asked, units)]);
     lines.push(Line {
         name: "primaries".to_owned(),
         value: primaries.to_string(),
         formula: format!(
-            "the larger one of {for_cpu:.1} (CPU, {:.0} % of a core each) and {for_memory:.1} (memory, {} each), rounded up",
+            "the larger one of {for_cpu:.1} (CPU, {:.0} % of a core each) and {for_memory:.1} (memory, {:.0} % of {} each), rounded up",
             asked.utilisation * 100.0,
+            asked.memory_utilisation * 100.0,
             bytes(asked.memory_per_primary)
         ),
     });
@@ -237,6 +259,7 @@ pub(super) mod tests {
             replicas: 1.0,
             utilisation: 0.5,
             memory_per_primary: 25e9,
+            memory_utilisation: 0.8,
             home_posts: 400.0,
             stored_posts: 1e9,
             text_bytes: 100.0,
@@ -277,10 +300,22 @@ pub(super) mod tests {
         // Homes 800 GB, follows 8 TB, accounts 50 GB, posts 500 GB, marks 50 GB.
         assert!(is_about(found.memory_bytes, 9.40e12), "{}", found.memory_bytes);
         assert!(is_about(found.memory_bytes_with_replicas, 2.0 * 9.40e12));
-        assert_eq!(found.primaries, 376);
+        assert_eq!(found.primaries, 470, "of 25 GB each 80 %");
         let roomy = Asked { memory_per_primary: 1e15, ..asked() };
         assert_eq!(forecast(&roomy, &Units::round()).primaries, 14);
         assert_eq!((found.buckets, forecast(&roomy, &Units::round()).buckets), (16_384, 1_024));
+    }
+
+    #[test]
+    fn posts_are_told_as_growth() {
+        let found = forecast(&asked(), &Units::round());
+        let line = found.lines.iter().find(|line| line.name.contains("a day more")).unwrap();
+        // 432 M posts of 500 B; 1 G are stored.
+        assert_eq!(line.value, "216 GB");
+        assert!(
+            line.formula.contains("deletes no post by itself") && line.formula.ends_with("of 2.31 days"),
+            "{line:?}"
+        );
     }
 
     #[test]

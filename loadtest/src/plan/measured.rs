@@ -205,6 +205,7 @@ impl Row {
             replicas: 0.0,
             utilisation: 1.0,
             memory_per_primary: f64::MAX,
+            memory_utilisation: 1.0,
             celebrity_followers: 0.0,
             celebrity_posts_per_day: 0.0,
         };

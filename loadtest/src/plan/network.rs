@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use tideline::{AccountId, CostModel, Facts, Policy, Threshold, Way};
 
-use super::forecast::Asked;
+use super::forecast::{Asked, SECONDS_A_DAY};
 use super::quantity::{count, time};
 use super::units::Units;
 use super::work::looks_per_second;
 use crate::graph::{Degree, FOLLOWERS_EXPONENT};
 use crate::scenario::Activity;
 
-const SECONDS_A_DAY: f64 = 86_400.0;
 /// Accounts are reckoned in so many groups, each of accounts with about as many followers.
 const GROUPS: u16 = 400;
 /// Who has more followers posts more, or less, by this power of followers at most.
