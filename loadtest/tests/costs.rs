@@ -214,7 +214,8 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
         "scale --parts units --accounts 200 --mean 10 --at-once 16 --rounds 2 --round-seconds 1 --json FILE";
     let output = loadtest(line, &[&scale]);
     assert!(output.status.success(), "{}", told(&output));
-    let units = &read(&scale)["units"];
+    let result = read(&scale);
+    let (units, modes) = (&result["units"], &result["modes"]);
     for name in [
         "publish_us",
         "publish_pulled_us",
@@ -222,7 +223,9 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
         "skipped_us",
         "check_us",
         "read_us",
+        "load_us",
         "pull_us",
+        "look_us",
         "follow_us",
         "follow_pulled_us",
         "fill_us",
@@ -231,6 +234,14 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
         assert!(sides.len() == 2 && sides.iter().all(|us| *us >= 0.0), "{name}: {units:#}");
     }
     let both = |name: &str| units[name][0].as_f64().unwrap() + units[name][1].as_f64().unwrap();
+    // Measured, not taken from docs/benchmarks.md.
+    assert!(
+        both("look_us") > 0.0 && both("load_us") > 0.0 && units["look_us"] != json!([4.0, 5.0]),
+        "{units:#}"
+    );
+    assert_eq!(units["not_measured"], json!(["delivery_spread_us", "promote_us"]));
+    assert!((modes["look_ns"].as_f64().unwrap() / 1_000.0 - both("look_us")).abs() < 0.001, "{modes:#}");
+    assert!(told(&output).contains("[modes]\npolicy = \"cost\"\ndelivery_ns = "), "{}", told(&output));
     assert!(both("publish_us") > 0.0 && both("read_us") > 0.0 && both("follow_us") > 0.0, "{units:#}");
 
     for name in ["home_entry_bytes", "edge_bytes", "mark_bytes", "account_bytes", "post_bytes"] {

@@ -77,11 +77,11 @@ fn told(args: &PlanArgs, chosen: &Choice, rows: &[choice::Row], units: &Units) -
     };
     format!(
         "{}\nWhom each policy pulls comes from a model: {}. {who} If you know better: --pulled-authors, --pulled-per-reader, \
-         --pulled-posts.\n\nIn detail, `{name}` (another one: --policy):\n{}\nCosts of one of each thing are from {}.\n",
+         --pulled-posts.\n\nIn detail, `{name}` (another one: --policy):\n{}\n{}\n",
         choice::table(rows),
         Network::told(&chosen.asked),
         detail(&chosen.forecast),
-        units.source
+        units.told()
     )
 }
 

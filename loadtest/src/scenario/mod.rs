@@ -97,6 +97,9 @@ pub(crate) struct Drive {
     pub(crate) primaries: u16,
     /// Buckets of each tenant.
     pub(crate) buckets: u16,
+    /// Nothing that others did is remembered: only `scale` asks for that, to tell what it costs to read it.
+    #[serde(skip)]
+    pub(crate) is_without_caches: bool,
 }
 
 impl Default for Drive {
@@ -111,6 +114,7 @@ impl Default for Drive {
             rounds: 6,
             primaries: 3,
             buckets: 1_024,
+            is_without_caches: false,
         }
     }
 }

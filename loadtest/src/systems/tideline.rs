@@ -64,12 +64,18 @@ impl Tideline {
             router,
             ..StoreOptions::new(bench.target.seeds())
         };
+        let defaults = EngineSettings::default();
         let settings = EngineSettings {
             following_max: FOLLOWING_MAX,
             dormant_after_days: None,
             // Who publishes faster than is delivered sees the fan-outs lag here, where a service would be told to slow down.
             tasks_max: TASKS_MAX,
-            ..EngineSettings::default()
+            visible_within: if scenario.drive.is_without_caches {
+                Duration::ZERO
+            } else {
+                defaults.visible_within
+            },
+            ..defaults
         };
         let builder = || Engine::builder().store(options.clone()).settings(settings.clone());
         let mut importer = builder().import().await?;
