@@ -258,6 +258,11 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
     assert!(output.status.success(), "{}", told(&output));
     assert!(told(&output).contains("loadtest scale"), "{}", told(&output));
     assert_eq!(read(&plan)["units"], *units);
+    assert!(
+        told(&output).contains("docs/benchmarks.md): delivery_spread_us, promote_us"),
+        "{}",
+        told(&output)
+    );
 
     let text = "name = 'run'\n[graph]\npreset = 'uniform'\naccounts = 300\nmean = 10\n[mix]\npost = 1\nread = 5\n[drive]\n\
                 at_once = 16\nrounds = 2\nround_seconds = 1\nwarm_up_seconds = 1\n";

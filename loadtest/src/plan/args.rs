@@ -10,6 +10,36 @@ use super::quantity;
 use crate::report;
 use crate::strict::Strict;
 
+/// What a run tells of itself, so that nobody can ask otherwise.
+const OF_A_PLAN: [&str; 26] = [
+    "users",
+    "posts_per_second",
+    "mean_followers",
+    "mean_following",
+    "reads_per_second",
+    "posts_per_page",
+    "follows_per_second",
+    "fills_per_second",
+    "active",
+    "policy",
+    "pulled_per_reader",
+    "pulled_authors",
+    "pulled_posts",
+    "replicas",
+    "utilisation",
+    "memory_per_primary",
+    "memory_utilisation",
+    "home_posts",
+    "days_kept",
+    "stored_posts",
+    "text_bytes",
+    "celebrity_followers",
+    "celebrity_posts_per_day",
+    "instances",
+    "visible_within",
+    "page_seconds",
+];
+
 /// What a service of some size needs: primaries, memory, bandwidth, buckets, and what one very large account costs pushed and
 /// pulled. Numbers may end in k, M or G.
 #[derive(Debug, Clone, Args)]
@@ -87,18 +117,19 @@ pub(crate) struct PlanArgs {
     /// Instances of the engine, each with its own caches [default: one for each two cores that they need]
     #[arg(long, value_name = "N", value_parser = quantity::parse)]
     pub(super) instances: Option<f64>,
-    /// The setting `visible_within`, in seconds
+    /// The setting `visible_within`, in seconds; 0: nothing is remembered
     #[arg(long, value_name = "SECONDS", value_parser = quantity::parse, default_value = "1")]
     visible_within: f64,
     /// How long a page takes, in seconds: readers who come while a post is read anew read it, too
     #[arg(long, value_name = "SECONDS", value_parser = quantity::parse, default_value = "0.002")]
     page_seconds: f64,
-    /// Costs as `loadtest scale --json FILE` has measured them on your machine [default: those of docs/benchmarks.md]
-    #[arg(long, value_name = "FILE")]
-    pub(super) units: Option<PathBuf>,
+    /// Costs as `loadtest scale --json FILE` has measured them on your machine [default: those of docs/benchmarks.md]. Of several, separated by commas, the plan is of
+    /// the first, and the others say from where to where it goes: measured with many operations at once, and with few
+    #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
+    pub(super) units: Vec<PathBuf>,
     /// Instead of a plan: holds what is forecast for the run of `loadtest compare --json FILE`, CPU time, memory and bandwidth of
     /// every policy in it, against what it measured
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = OF_A_PLAN)]
     pub(super) check: Option<PathBuf>,
     /// Also write the result to this file as JSON; loadtest/README.md explains the fields
     #[arg(long, value_parser = report::writable, value_name = "FILE")]
@@ -187,7 +218,6 @@ impl Asked {
             ("--memory-per-primary", self.memory_per_primary),
             ("--memory-utilisation", self.memory_utilisation),
             ("--active", self.active),
-            ("--visible-within", self.visible_within_s),
             ("--instances", self.instances),
         ] {
             anyhow::ensure!(value > 0.0, "{name} must be above 0");
@@ -200,6 +230,15 @@ impl Asked {
             let users = self.users;
             anyhow::ensure!(accounts <= users, "{name} is {accounts}, and there are only {users} --users");
         }
+        let (shown, most) = (self.posts_per_page, report::count(tideline::PAGE_LEN_MAX as u64));
+        anyhow::ensure!(shown <= most, "--posts-per-page is {shown}: a page has {most} posts at most");
+        let home = self.home_posts;
+        anyhow::ensure!(
+            shown <= home,
+            "--posts-per-page is {shown}, and homes hold {home} posts (--home-posts)"
+        );
+        let within = self.visible_within_s;
+        anyhow::ensure!(within <= SECONDS_A_DAY, "--visible-within is {within} seconds: at most a day");
         let (mean, largest) = (self.mean_following, self.celebrity_followers);
         anyhow::ensure!(
             largest >= mean,
@@ -218,7 +257,7 @@ fn share(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     use super::*;
 
@@ -245,6 +284,27 @@ mod tests {
     }
 
     #[test]
+    fn a_check_takes_nothing_that_its_run_tells() {
+        let options = Cli::command().get_arguments().map(|arg| arg.get_id().to_string()).collect::<Vec<_>>();
+        let told = ["check", "units", "json", "is_on"];
+        let others = options.iter().map(String::as_str).filter(|option| !told.contains(option));
+        assert_eq!(others.collect::<Vec<_>>(), OF_A_PLAN);
+        let told = Cli::try_parse_from(["plan", "--check", "run.json", "--active", "0.5"])
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(told.contains("cannot be used with") && told.contains("--active"), "{told}");
+        assert!(Cli::try_parse_from(["plan", "--check", "run.json", "--units", "scale.json"]).is_ok());
+    }
+
+    #[test]
+    fn without_caches_each_page_reads_everything_anew() {
+        let asked = asked("--users 1M --visible-within 0 --page-seconds 0").unwrap();
+        let found = super::super::work::posts_anew(&asked, &super::super::units::Units::round());
+        assert!((found.per_second - 10_000.0 * 20.0).abs() < 1e-6, "{}", found.per_second);
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_by_name() {
         for (typed, name) in [
             ("--users 0", "--users"),
@@ -261,6 +321,9 @@ mod tests {
                 "`--policy push`",
             ),
             ("--users 1M --pulled-posts 0.1", "--pulled-authors"),
+            ("--users 1M --posts-per-page 101", "a page has 100 posts"),
+            ("--users 1M --posts-per-page 20 --home-posts 16", "homes hold 16 posts"),
+            ("--users 1M --visible-within 1e9", "at most a day"),
             ("--users 1M --celebrity-followers 100", "--celebrity-followers is 100, and accounts have 200"),
             ("--users 1M --memory-utilisation 0", "--memory-utilisation"),
             ("--users 1M --days-kept 3 --stored-posts 3", "--stored-posts"),

@@ -25,6 +25,8 @@ pub(super) struct Choice {
 pub(super) struct Row {
     policy: Rule,
     primaries: u64,
+    primaries_for_cpu: u64,
+    primaries_for_memory: u64,
     server_cpu_us_per_second: f64,
     client_cpu_us_per_second: f64,
     memory_bytes: f64,
@@ -34,10 +36,58 @@ pub(super) struct Row {
     pulled_per_reader: f64,
 }
 
+/// What the policy that was asked for comes to with the costs of another load.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct WithUnits {
+    source: String,
+    at_once: usize,
+    primaries: u64,
+    primaries_for_cpu: u64,
+    instance_cores: u64,
+}
+
+impl WithUnits {
+    pub(super) fn of(units: &Units, forecast: &Forecast) -> Self {
+        let Forecast { primaries, primaries_for_cpu, instance_cores, .. } = *forecast;
+        Self {
+            source: units.source.clone(),
+            at_once: units.at_once,
+            primaries,
+            primaries_for_cpu,
+            instance_cores,
+        }
+    }
+}
+
+/// From where to where a plan goes, with the costs of busy connections and of others.
+pub(super) fn range(plans: &[WithUnits]) -> String {
+    let [only] = plans else {
+        let told = |plan: &WithUnits| {
+            format!(
+                "{} primaries ({} for their CPU) and {} cores for instances with the costs of {} operations at once",
+                plan.primaries, plan.primaries_for_cpu, plan.instance_cores, plan.at_once
+            )
+        };
+        let mut plans: Vec<&WithUnits> = plans.iter().collect();
+        plans.sort_by_key(|plan| (plan.primaries_for_cpu, plan.instance_cores));
+        return format!("Between {}.", plans.into_iter().map(told).collect::<Vec<_>>().join(", and "));
+    };
+    format!(
+        "That is with busy connections: {} operations at once share system calls. Where many primaries have few requests each at a time, one costs more. For both ends: \
+         `loadtest scale --parts units --json busy.json`, the same with `--at-once 8 --json few.json`, and `plan --units busy.json,few.json`.",
+        only.at_once
+    )
+}
+
 /// All of them.
 pub(super) fn all(args: &PlanArgs, asked: &Asked, units: &Units) -> anyhow::Result<Vec<Choice>> {
     let network = Network::of(asked);
     Rule::ALL.into_iter().map(|rule| choice(rule, args, &network, asked, units)).collect()
+}
+
+/// The one that is to be shown in detail.
+pub(super) fn one(args: &PlanArgs, asked: &Asked, units: &Units) -> anyhow::Result<Choice> {
+    choice(args.policy, args, &Network::of(asked), asked, units)
 }
 
 fn choice(
@@ -68,6 +118,8 @@ impl Choice {
     pub(super) fn row(&self) -> Row {
         let Forecast {
             primaries,
+            primaries_for_cpu,
+            primaries_for_memory,
             server_cpu_us_per_second,
             client_cpu_us_per_second,
             memory_bytes,
@@ -78,6 +130,8 @@ impl Choice {
         Row {
             policy: self.rule,
             primaries,
+            primaries_for_cpu,
+            primaries_for_memory,
             server_cpu_us_per_second,
             client_cpu_us_per_second,
             memory_bytes,
@@ -93,7 +147,7 @@ pub(super) fn table(rows: &[Row]) -> comfy_table::Table {
     let mut table = report::new_table();
     table.set_header([
         "policy",
-        "primaries",
+        "primaries (CPU, memory)",
         "their CPU, cores",
         "CPU of instances, cores",
         "memory",
@@ -105,7 +159,7 @@ pub(super) fn table(rows: &[Row]) -> comfy_table::Table {
     for row in rows {
         table.add_row([
             row.policy.name().to_owned(),
-            row.primaries.to_string(),
+            format!("{} ({}, {})", row.primaries, row.primaries_for_cpu, row.primaries_for_memory),
             count(row.server_cpu_us_per_second / US),
             count(row.client_cpu_us_per_second / US),
             bytes(row.memory_bytes),
@@ -152,6 +206,23 @@ mod tests {
             // It does not know what a post's own part costs pushed and pulled.
             assert!(cost <= push.min(pull) * 1.05, "{typed}: {push} {pull} {cost}");
         }
+    }
+
+    #[test]
+    fn a_plan_goes_from_busy_connections_to_others() {
+        let forecast = &choices("--users 5M")[3].forecast;
+        let of = |at_once, primaries_for_cpu| {
+            let forecast = Forecast { primaries_for_cpu, primaries: 60, ..forecast.clone() };
+            WithUnits::of(&Units { at_once, ..Units::round() }, &forecast)
+        };
+        let told = range(&[of(24, 50), of(192, 20)]);
+        assert!(told.starts_with("Between 60 primaries (20 for their CPU)"), "{told}");
+        assert!(
+            told.contains("192 operations at once, and 60 primaries (50 for")
+                && told.ends_with("of 24 operations at once."),
+            "{told}"
+        );
+        assert!(range(&[of(192, 20)]).contains("192 operations at once share"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::network::Pulled;
 use super::quantity::{bytes, count, time};
 use super::units::Units;
 use super::work::{self, Work};
+use crate::report::many;
 
 pub(super) const US: f64 = 1e6;
 pub(super) const SECONDS_A_DAY: f64 = 86_400.0;
@@ -62,6 +63,11 @@ pub(crate) struct Line {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Forecast {
     pub(crate) primaries: u64,
+    /// So many their CPU takes, and so many their memory.
+    pub(crate) primaries_for_cpu: u64,
+    pub(crate) primaries_for_memory: u64,
+    /// Primaries and replicas.
+    pub(crate) nodes: u64,
     pub(crate) instance_cores: u64,
     pub(crate) memory_bytes: f64,
     pub(crate) memory_bytes_with_replicas: f64,
@@ -194,6 +200,15 @@ pub(crate) fn forecast(asked: &Asked, units: &Units) -> Forecast {
             bytes(asked.memory_per_primary)
         ),
     });
+    let nodes = whole(crate::report::count(primaries) * (1.0 + asked.replicas));
+    lines.push(Line {
+        name: "primaries and replicas".to_owned(),
+        value: format!("{nodes}, with {}", bytes(memory * (1.0 + asked.replicas))),
+        formula: format!(
+            "x (1 + {}), and their memory likewise",
+            many(asked.replicas, "replica", "replicas")
+        ),
+    });
     lines.push(Line {
         name: "cores for instances".to_owned(),
         value: instance_cores.to_string(),
@@ -211,6 +226,9 @@ pub(crate) fn forecast(asked: &Asked, units: &Units) -> Forecast {
     lines.extend(celebrity_lines);
     Forecast {
         primaries,
+        primaries_for_cpu: whole(for_cpu),
+        primaries_for_memory: whole(for_memory),
+        nodes,
         instance_cores,
         memory_bytes: memory,
         memory_bytes_with_replicas: memory * (1.0 + asked.replicas),
@@ -300,6 +318,7 @@ pub(super) mod tests {
         // Homes 800 GB, follows 8 TB, accounts 50 GB, posts 500 GB, marks 50 GB.
         assert!(is_about(found.memory_bytes, 9.40e12), "{}", found.memory_bytes);
         assert!(is_about(found.memory_bytes_with_replicas, 2.0 * 9.40e12));
+        assert_eq!([found.primaries_for_cpu, found.primaries_for_memory, found.nodes], [14, 470, 940]);
         assert_eq!(found.primaries, 470, "of 25 GB each 80 %");
         let roomy = Asked { memory_per_primary: 1e15, ..asked() };
         assert_eq!(forecast(&roomy, &Units::round()).primaries, 14);

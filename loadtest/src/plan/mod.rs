@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::report;
 use crate::strict::End;
 pub(crate) use args::PlanArgs;
-use choice::Choice;
+use choice::{Choice, WithUnits};
 use forecast::{Asked, Forecast};
 use network::{Network, Rule};
 pub(crate) use units::Units;
@@ -39,14 +39,20 @@ struct Outcome {
     /// What is told in detail.
     policy: Rule,
     policies: Vec<choice::Row>,
+    with_units: Vec<WithUnits>,
     #[serde(flatten)]
     forecast: Forecast,
 }
 
 /// Plans, or checks.
 pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<End> {
-    let units = args.units.as_deref().map(Units::read).transpose()?.unwrap_or_default();
+    let mut all = args.units.iter().map(|file| Units::read(file)).collect::<anyhow::Result<Vec<_>>>()?;
+    if all.is_empty() {
+        all.push(Units::default());
+    }
+    let units = all[0].clone();
     if let Some(file) = &args.check {
+        anyhow::ensure!(all.len() == 1, "a run is checked with one file of --units");
         return check::run(file, units, args.json.as_deref(), args.strict);
     }
     anyhow::ensure!(
@@ -57,13 +63,24 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<End> {
     let choices = choice::all(args, &asked, &units)?;
     let rows: Vec<choice::Row> = choices.iter().map(Choice::row).collect();
     let chosen = choices.into_iter().find(|choice| choice.rule == args.policy).context("a policy")?;
-    print!("{}", told(args, &chosen, &rows, &units));
+    let plans = all.iter().map(|units| {
+        let choice = choice::one(args, &asked, units)?;
+        anyhow::Ok(WithUnits::of(units, &choice.forecast))
+    });
+    let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
+    print!("{}{}\n", told(args, &chosen, &rows, &units), choice::range(&plans));
     if let Some(file) = &args.json {
         let Choice { rule, asked, forecast } = chosen;
-        report::write_json(
-            file,
-            &Outcome { command: "plan", asked, units, policy: rule, policies: rows, forecast },
-        )?;
+        let outcome = Outcome {
+            command: "plan",
+            asked,
+            units,
+            policy: rule,
+            policies: rows,
+            with_units: plans,
+            forecast,
+        };
+        report::write_json(file, &outcome)?;
     }
     Ok(End::Right)
 }
