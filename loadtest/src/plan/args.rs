@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tideline::{EngineSettings, PAGE_LEN_MAX};
 
 use super::forecast::{Asked, SECONDS_A_DAY};
 use super::network::{Pulled, Rule};
 use super::quantity;
 use crate::report;
 use crate::strict::Strict;
+use crate::systems::home_posts;
 
 /// What a run tells of itself, so that nobody can ask otherwise.
 const OF_A_PLAN: [&str; 26] = [
@@ -97,7 +99,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0.6")]
     memory_utilisation: f64,
     /// Posts that a home guarantees
-    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "400")]
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value_t = f64::from(home_posts()))]
     home_posts: f64,
     /// Days of posts that are stored: as many as have gone by, because the engine deletes no post by itself
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "30")]
@@ -118,7 +120,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "N", value_parser = quantity::parse)]
     pub(super) instances: Option<f64>,
     /// The setting `visible_within`, in seconds; 0: nothing is remembered
-    #[arg(long, value_name = "SECONDS", value_parser = quantity::parse, default_value = "1")]
+    #[arg(long, value_name = "SECONDS", value_parser = quantity::parse, default_value_t = EngineSettings::default().visible_within.as_secs_f64())]
     visible_within: f64,
     /// How long a page takes, in seconds: readers who come while a post is read anew read it, too
     #[arg(long, value_name = "SECONDS", value_parser = quantity::parse, default_value = "0.002")]
@@ -230,7 +232,7 @@ impl Asked {
             let users = self.users;
             anyhow::ensure!(accounts <= users, "{name} is {accounts}, and there are only {users} --users");
         }
-        let (shown, most) = (self.posts_per_page, report::count(tideline::PAGE_LEN_MAX as u64));
+        let (shown, most) = (self.posts_per_page, report::count(PAGE_LEN_MAX as u64));
         anyhow::ensure!(shown <= most, "--posts-per-page is {shown}: a page has {most} posts at most");
         let home = self.home_posts;
         anyhow::ensure!(

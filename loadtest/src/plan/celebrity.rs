@@ -1,12 +1,11 @@
 //! What one very large account costs, pushed and pulled. Pure.
 
 use serde::Serialize;
-use tideline::EngineSettings;
+use tideline::{EngineSettings, Facts};
 
 use super::forecast::{Asked, Line, SECONDS_A_DAY, US};
 use super::quantity::{bytes, count, time};
 use super::units::Units;
-use super::work::looks_per_second;
 use crate::report;
 
 /// Followers that a call delivers to, where there are very many, and chunks of a fan-out under way.
@@ -38,7 +37,7 @@ fn calls_at_once() -> f64 {
 /// What a day costs when it is pulled, and so many of its followers read.
 fn pulled_day(asked: &Asked, units: &Units, awake: f64) -> (f64, Line) {
     let pages = awake * asked.reads_per_second / (asked.users * asked.active).max(1.0);
-    let looks = looks_per_second(pages, asked.instances, asked.visible_within_s) * SECONDS_A_DAY;
+    let looks = Facts::looks_per_second(pages, asked.instances, asked.visible_within()) * SECONDS_A_DAY;
     let reads = pages * SECONDS_A_DAY;
     let us = asked.celebrity_posts_per_day * both(units.publish_pulled_us)
         + reads * both(units.pull_us)

@@ -1,5 +1,7 @@
 //! The forecast: what a service of some size needs. Pure; every figure carries the formula that it came from.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::celebrity::{Celebrity, celebrity};
@@ -49,6 +51,12 @@ pub(crate) struct Asked {
     pub(crate) visible_within_s: f64,
     /// How long a page takes.
     pub(crate) page_s: f64,
+}
+
+impl Asked {
+    pub(super) fn visible_within(&self) -> Duration {
+        Duration::from_secs_f64(self.visible_within_s)
+    }
 }
 
 /// A figure with the formula that it came from.

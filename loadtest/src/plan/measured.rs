@@ -15,11 +15,8 @@ use crate::graph::Graph;
 use crate::report::count;
 use crate::scenario::Scenario;
 use crate::stats::median;
-use crate::systems::{Contestant, ways};
+use crate::systems::{Contestant, home_posts, ways};
 use crate::workload::{Op, Workload};
-
-/// Posts that a home guarantees, unless it is told otherwise.
-const HOME_POSTS: f64 = 400.0;
 
 /// A result of `compare`, as far as it is needed.
 #[derive(Debug, Deserialize)]
@@ -173,8 +170,9 @@ impl Row {
         let posts = Posts::of(graph, &ways, &workload.posts_share());
         let history = count(scenario.activity.history);
         let delivered = done("post") * (1.0 - posts.pulled) * posts.mean_followers / users;
-        let home =
-            |reader| (count(graph.following(reader).len() as u64) * history + delivered).min(HOME_POSTS);
+        let home = |reader| {
+            (count(graph.following(reader).len() as u64) * history + delivered).min(f64::from(home_posts()))
+        };
         let readers = u32::try_from(graph.accounts())?;
         let pulls = graph.followers().iter().zip(&ways).filter(|(_, way)| **way == Way::Pull);
         let middle = Asked {

@@ -25,7 +25,6 @@ use choice::{Choice, WithUnits};
 use forecast::{Asked, Forecast};
 use network::{Network, Rule};
 pub(crate) use units::Units;
-pub(crate) use work::looks_per_second;
 
 /// Columns of the table, where the terminal does not tell.
 const WIDTH: u16 = 120;

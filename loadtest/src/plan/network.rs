@@ -3,14 +3,11 @@
 //! Followers fall by a power law, as in the graphs that are made up here; some accounts write more than others, whatever their
 //! followers; followers of all accounts read alike.
 
-use std::time::Duration;
-
 use tideline::{AccountId, CostModel, Facts, Policy, Threshold, Way};
 
 use super::forecast::{Asked, SECONDS_A_DAY};
 use super::quantity::{count, time};
 use super::units::Units;
-use super::work::looks_per_second;
 use crate::graph::{Degree, FOLLOWERS_EXPONENT};
 use crate::scenario::Activity;
 
@@ -156,7 +153,7 @@ impl Network {
     pub(super) fn pulled(&self, rule: Rule, asked: &Asked, units: &Units) -> anyhow::Result<Pulled> {
         let policy = rule.policy(units);
         let readers = (asked.users * asked.active).max(1.0);
-        let within = Duration::from_secs_f64(asked.visible_within_s);
+        let within = asked.visible_within();
         let (mut pulled, mut all, mut pushed) = ([0.0; 4], [0.0; 2], [0.0; 2]);
         for Group { accounts, followers, posts_per_second } in &self.groups {
             let awake = followers * asked.active;
@@ -170,7 +167,7 @@ impl Network {
             match way {
                 Way::Push => add(&mut pushed, posts),
                 Way::Pull => {
-                    let looks = looks_per_second(reads, asked.instances, asked.visible_within_s);
+                    let looks = Facts::looks_per_second(reads, asked.instances, within);
                     add(&mut pulled, [*accounts, accounts * followers, posts[0], accounts * looks]);
                 }
             }

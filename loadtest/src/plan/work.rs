@@ -1,5 +1,7 @@
 //! What a service does again and again, and what that costs: CPU of the servers, of the client, bytes on the wire. Pure.
 
+use tideline::Facts;
+
 use super::forecast::{Asked, Line};
 use super::quantity::{bytes, count, times};
 use super::units::Units;
@@ -166,18 +168,13 @@ pub(super) fn pages(asked: &Asked, units: &Units) -> Work {
     Work::read("pages", asked.reads_per_second, parts)
 }
 
-/// How often something in a cache is read anew: of so many things that are used alike, each is used for `visible_within_s` as it
-/// is, and read by the next who comes.
-pub(crate) fn looks_per_second(used_per_second: f64, things: f64, visible_within_s: f64) -> f64 {
-    used_per_second / (1.0 + used_per_second * visible_within_s / things.max(1.0))
-}
-
 /// What of so many things an instance uses and has not read within `visible_within_s`, and how that is reckoned. `under_way_s`:
 /// for how long whoever else comes has to ask, too.
 fn anew(asked: &Asked, used: (f64, &str), things: (f64, &str), under_way_s: f64) -> (f64, String) {
     let Asked { visible_within_s, instances, .. } = *asked;
     let ((used_per_second, used), (things, what)) = (used, things);
-    let alone = looks_per_second(used_per_second, things * instances, visible_within_s);
+    // Things that are used alike are as many caches of one thing.
+    let alone = Facts::looks_per_second(used_per_second, things * instances, asked.visible_within());
     let beside = 1.0 + used_per_second * under_way_s / (things * instances).max(1.0);
     let per_second = alone * beside;
     let beside =

@@ -13,12 +13,12 @@ use crate::compare::{Field, Measured};
 use crate::cpu;
 use crate::deadline::Deadline;
 use crate::graph::Graph;
-use crate::plan::{Units, looks_per_second};
+use crate::plan::Units;
 use crate::report::{count, many};
 use crate::scenario::{Mix, Scenario};
 use crate::session::Counted;
 use crate::stats::{Estimate, median};
-use crate::systems::Contestant;
+use crate::systems::{Contestant, home_posts};
 use crate::workload::Workload;
 
 /// Of the cluster on which one of each thing is measured.
@@ -28,8 +28,6 @@ pub(super) const HISTORY: u32 = 8;
 const TEXT_BYTES: f64 = 100.0;
 /// Taken from docs/benchmarks.md; the first one unless accounts with very many followers are measured as well.
 const NOT_MEASURED: [&str; 2] = ["delivery_spread_us", "promote_us"];
-/// Posts that a home guarantees.
-const HOME_POSTS: f64 = 400.0;
 
 /// A network of which everybody is alike, and how load is put on it.
 #[derive(Debug, Clone, Copy)]
@@ -161,8 +159,8 @@ impl<'a> At<'a> {
         let rates = pages.rounds(|sample| Some(sample.operations_per_second));
         let pages = median(&rates).context("nothing was measured")?;
         let outboxes = count((self.graph.accounts() * self.scenario.drive.instances) as u64);
-        let within = tideline::EngineSettings::default().visible_within.as_secs_f64();
-        Ok(looks_per_second(pages * self.mean(), outboxes, within) / pages)
+        let within = tideline::EngineSettings::default().visible_within;
+        Ok(tideline::Facts::looks_per_second(pages * self.mean(), outboxes, within) / pages)
     }
 
     /// What one of these costs.
@@ -294,27 +292,50 @@ impl Uncached {
     }
 }
 
+/// What was measured where nobody has a home.
+struct Asleep {
+    /// Of an account with one post and one follower; with a history of posts; and with all its followers.
+    silent_bytes: f64,
+    lonely_bytes: f64,
+    asleep_bytes: f64,
+    /// A post to one follower, and to all.
+    one_asleep: Cost,
+    all_asleep: Cost,
+}
+
+impl Asleep {
+    async fn measure(
+        bench: &Bench,
+        network: Network,
+        (seed, until): (u64, Deadline),
+    ) -> anyhow::Result<Self> {
+        let load = async |network| At::load(bench, network, Contestant::PushOnly, seed, until).await;
+        let network = Network { active: false, ..network };
+        let silent = load(Network { mean: 1, history: 1, ..network }).await?;
+        let silent_bytes = silent.bytes().await?;
+        silent.leave().await?;
+        let mut lonely = load(Network { mean: 1, ..network }).await?;
+        let (lonely_bytes, one_asleep) = (lonely.bytes().await?, lonely.cost(posts()).await?);
+        lonely.leave().await?;
+        let mut asleep = load(network).await?;
+        let (asleep_bytes, all_asleep) = (asleep.bytes().await?, asleep.cost(posts()).await?);
+        asleep.leave().await?;
+        Ok(Self { silent_bytes, lonely_bytes, asleep_bytes, one_asleep, all_asleep })
+    }
+}
+
+fn source(bench: &Bench, args: &ScaleArgs, seed: u64) -> String {
+    let place = if bench.target.is_own() { "on this machine" } else { "of a cluster that was there" };
+    let primaries = many(count(bench.slots().len() as u64), "primary", "primaries");
+    format!("loadtest scale: {primaries} {place}, {} followers each, seed {seed}", args.mean)
+}
+
 async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64, until: Deadline) -> anyhow::Result<Units> {
     let primaries = u16::try_from(bench.slots().len())?;
-    let place = if bench.target.is_own() { "on this machine" } else { "of a cluster that was there" };
     let network = args.network(primaries, true);
-    let pushed = async |network| At::load(bench, network, Contestant::PushOnly, seed, until).await;
-
-    let silent = pushed(Network { mean: 1, active: false, history: 1, ..network }).await?;
-    let silent_bytes = silent.bytes().await?;
-    silent.leave().await?;
-
-    let mut lonely = pushed(Network { mean: 1, active: false, ..network }).await?;
-    let lonely_bytes = lonely.bytes().await?;
-    let one_asleep = lonely.cost(posts()).await?;
-    lonely.leave().await?;
-
-    let mut asleep = pushed(Network { active: false, ..network }).await?;
-    let asleep_bytes = asleep.bytes().await?;
-    let all_asleep = asleep.cost(posts()).await?;
-    asleep.leave().await?;
-
-    let mut awake = pushed(network).await?;
+    let Asleep { silent_bytes, lonely_bytes, asleep_bytes, one_asleep, all_asleep } =
+        Asleep::measure(bench, network, (seed, until)).await?;
+    let mut awake = At::load(bench, network, Contestant::PushOnly, seed, until).await?;
     let mean = awake.mean();
     let (awake_bytes, fill) = (awake.bytes().await?, awake.fill()?);
     // Before anything is posted: pages show posts that are in the caches.
@@ -348,11 +369,7 @@ async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64, until: Deadline) -
     let post_bytes = (lonely_bytes - silent_bytes) / (history - 1.0);
     let edge_bytes = (asleep_bytes - lonely_bytes) / (2.0 * (mean - 1.0));
     Ok(Units {
-        source: format!(
-            "loadtest scale: {} {place}, {} followers each, seed {seed}",
-            many(primaries, "primary", "primaries"),
-            args.mean
-        ),
+        source: source(bench, args, seed),
         at_once: network.at_once as usize,
         not_measured: NOT_MEASURED.map(str::to_owned).to_vec(),
         below_noise: noise.below,
@@ -376,7 +393,7 @@ async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64, until: Deadline) -
         follow_wire_bytes: follow.wire_bytes,
         follow_pulled_wire_bytes: pulled.follow.wire_bytes,
         fill_wire_bytes: fill[2],
-        home_entry_bytes: (awake_bytes - asleep_bytes) / (history * mean).min(HOME_POSTS),
+        home_entry_bytes: (awake_bytes - asleep_bytes) / (history * mean).min(f64::from(home_posts())),
         edge_bytes,
         mark_bytes: (pulled.bytes - awake_bytes) / mean,
         account_bytes: lonely_bytes - history * post_bytes - 2.0 * edge_bytes,
