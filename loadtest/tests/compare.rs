@@ -284,6 +284,12 @@ fn a_plan_tells_primaries_memory_and_bandwidth() {
     for name in ["primaries", "memory_bytes", "bandwidth_bytes_per_second", "buckets"] {
         assert!(json[name].as_f64().unwrap() > 0.0, "{name}");
     }
+    let policies = json["policies"].as_array().unwrap();
+    let names: Vec<&str> = policies.iter().map(|policy| policy["policy"].as_str().unwrap()).collect();
+    assert_eq!(names, ["push", "pull", "threshold", "cost"]);
+    assert_eq!([&json["policy"], &json["primaries"]], [&policies[3]["policy"], &policies[3]["primaries"]]);
+    assert_eq!(json["with_units"][0]["primaries"], json["primaries"]);
+    assert!(json["nodes"].as_f64().unwrap() >= 2.0 * json["primaries"].as_f64().unwrap(), "one replica each");
     for (wrong, why) in
         [("--users lots", "is no number"), ("--active 20", "20 % is 0.2"), ("--users 0", "must be above 0")]
     {

@@ -223,16 +223,12 @@ fn a_small_run_tells_what_deliveries_and_pages_cost() {
     assert!(self::told(&output).contains("has no units"), "{}", self::told(&output));
 }
 
-#[test]
-fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
-    let dir = tempfile::tempdir().unwrap();
-    let [scale, run, plan, check, scenario] =
-        ["scale.json", "run.json", "plan.json", "check.json", "run.toml"].map(|name| dir.path().join(name));
-    let line =
-        "scale --parts units --accounts 200 --mean 10 --at-once 16 --rounds 2 --round-seconds 1 --json FILE";
-    let output = loadtest(line, &[&scale]);
-    assert!(output.status.success(), "{}", told(&output));
-    let units = &read(&scale)["units"];
+fn both(units: &Value, name: &str) -> f64 {
+    units[name][0].as_f64().unwrap() + units[name][1].as_f64().unwrap()
+}
+
+/// Everything was measured, and is possible.
+fn check_units(units: &Value) {
     for name in [
         "publish_us",
         "publish_pulled_us",
@@ -240,7 +236,9 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
         "skipped_us",
         "check_us",
         "read_us",
+        "load_us",
         "pull_us",
+        "look_us",
         "follow_us",
         "follow_pulled_us",
         "fill_us",
@@ -248,8 +246,16 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
         let sides: Vec<f64> = units[name].as_array().unwrap().iter().map(|us| us.as_f64().unwrap()).collect();
         assert!(sides.len() == 2 && sides.iter().all(|us| *us >= 0.0), "{name}: {units:#}");
     }
-    let both = |name: &str| units[name][0].as_f64().unwrap() + units[name][1].as_f64().unwrap();
-    assert!(both("publish_us") > 0.0 && both("read_us") > 0.0 && both("follow_us") > 0.0, "{units:#}");
+    // Measured, not taken from docs/benchmarks.md.
+    assert!(
+        both(units, "look_us") > 0.0 && both(units, "load_us") > 0.0 && units["look_us"] != json!([4.0, 5.0]),
+        "{units:#}"
+    );
+    assert_eq!(units["not_measured"], json!(["delivery_spread_us", "promote_us"]));
+    assert!(
+        both(units, "publish_us") > 0.0 && both(units, "read_us") > 0.0 && both(units, "follow_us") > 0.0,
+        "{units:#}"
+    );
 
     for name in ["home_entry_bytes", "edge_bytes", "mark_bytes", "account_bytes", "post_bytes"] {
         let bytes = units[name].as_f64().unwrap();
@@ -260,11 +266,35 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
         assert!(bytes > 10.0 && bytes < 20_000.0, "{name}: {units:#}");
     }
     assert_eq!(units["at_once"], 48);
+}
+
+#[test]
+fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let [scale, run, plan, check, scenario] =
+        ["scale.json", "run.json", "plan.json", "check.json", "run.toml"].map(|name| dir.path().join(name));
+    let line =
+        "scale --parts units --accounts 200 --mean 10 --at-once 16 --rounds 2 --round-seconds 1 --json FILE";
+    let output = loadtest(line, &[&scale]);
+    assert!(output.status.success(), "{}", told(&output));
+    let result = read(&scale);
+    let (units, modes) = (&result["units"], &result["modes"]);
+    check_units(units);
+    assert!(
+        (modes["look_ns"].as_f64().unwrap() / 1_000.0 - both(units, "look_us")).abs() < 0.001,
+        "{modes:#}"
+    );
+    assert!(told(&output).contains("[modes]\npolicy = \"cost\"\ndelivery_ns = "), "{}", told(&output));
 
     let output = loadtest("plan --users 1M --units FILE --json FILE", &[&scale, &plan]);
     assert!(output.status.success(), "{}", told(&output));
     assert!(told(&output).contains("loadtest scale"), "{}", told(&output));
     assert_eq!(read(&plan)["units"], *units);
+    assert!(
+        told(&output).contains("docs/benchmarks.md): delivery_spread_us, promote_us"),
+        "{}",
+        told(&output)
+    );
 
     let text = "name = 'run'\n[graph]\npreset = 'uniform'\naccounts = 300\nmean = 10\n[mix]\npost = 1\nread = 5\n[drive]\n\
                 at_once = 16\nrounds = 2\nround_seconds = 1\nwarm_up_seconds = 1\n";

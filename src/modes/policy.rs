@@ -69,9 +69,16 @@ impl Facts {
     /// for `visible_within`.
     #[must_use]
     pub fn read(self, reads_per_day: f64, instances: f64, visible_within: Duration) -> Self {
-        let while_remembered =
-            reads_per_day / instances.max(1.0) * visible_within.as_secs_f64() / SECONDS_A_DAY;
-        Self { reads_per_day, looks_per_day: reads_per_day / (1.0 + while_remembered), ..self }
+        let looks = Self::looks_per_second(reads_per_day / SECONDS_A_DAY, instances, visible_within);
+        Self { reads_per_day, looks_per_day: looks * SECONDS_A_DAY, ..self }
+    }
+
+    /// How many of so many reads a second find what they read in no cache, where so many caches are asked alike and each
+    /// remembers for `visible_within`: who comes first looks, all others until that is over don't.
+    #[must_use]
+    pub fn looks_per_second(reads_per_second: f64, caches: f64, visible_within: Duration) -> f64 {
+        let while_remembered = reads_per_second / caches.max(1.0) * visible_within.as_secs_f64();
+        reads_per_second / (1.0 + while_remembered)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::args::FanoutArgs;
 use super::system::Kind;
-use super::tideline::HOME_POSTS;
 use super::world::World;
+use crate::systems::home_posts;
 
 /// A member of a follower set, a skiplist's.
 const BYTES_PER_EDGE: u64 = 140;
@@ -37,7 +37,7 @@ pub(crate) fn check(args: &FanoutArgs, world: &World) -> anyhow::Result<()> {
 
 /// The same for homes of the engine alone.
 pub(crate) fn check_ours(homes: u64, edges: u64) -> anyhow::Result<()> {
-    let needed = bytes(homes * bytes_per_home(HOME_POSTS), edges, 1);
+    let needed = bytes(homes * bytes_per_home(home_posts().into()), edges, 1);
     available().map_or(Ok(()), |available| compare(available, (needed, "tideline"), homes, ""))
 }
 
@@ -78,7 +78,7 @@ mod tests {
     fn posts_of_the_engine_alone_need_memory_for_one_copy() {
         let args = FanoutArgs::of_ours(1_000_000, 50_000, 3).unwrap();
         let world = World::new(&args, 1);
-        let once = bytes(world.homes * bytes_per_home(HOME_POSTS), world.edges(), 1);
+        let once = bytes(world.homes * bytes_per_home(home_posts().into()), world.edges(), 1);
         assert_eq!(needed(&args, &world), (once, "tideline"));
     }
 

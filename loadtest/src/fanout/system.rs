@@ -9,8 +9,9 @@ use super::books_per_node::BooksPerNode;
 use super::deliveries::Deliveries;
 use super::list::MisskeyList;
 use super::memory::bytes_per_home;
-use super::tideline::{HOME_POSTS, Tideline};
+use super::tideline::Tideline;
 use crate::bench::Bench;
+use crate::systems::home_posts;
 
 /// A way to keep homes and to deliver posts to them. It lives from one emptying of the servers to the next.
 ///
@@ -79,7 +80,7 @@ impl Kind {
         match self {
             Self::BooksClusterClient | Self::BooksPerNode => args.books_cap,
             Self::List => args.list_cap,
-            Self::Tideline => HOME_POSTS,
+            Self::Tideline => home_posts().into(),
         }
     }
 

@@ -11,9 +11,8 @@ use super::system::{Look, System};
 use super::world::{old_entry, owner_id};
 use crate::bench::Bench;
 use crate::members::{account_id, stamp_at_start};
+use crate::systems::home_posts;
 
-/// Posts that a home guarantees, with the default settings.
-pub(crate) const HOME_POSTS: u64 = 400;
 const FILL_BATCH: u64 = 150;
 const FILL_BATCHES: usize = 4;
 const FOLLOWS_PER_CALL: usize = 20_000;
@@ -68,7 +67,7 @@ impl<'a> Tideline<'a> {
 /// A home with the owner that all systems give it.
 fn home_of(home: u64) -> tideline::Result<(AccountId, Vec<(u64, u64)>)> {
     let author = account_id(home % 1_000)?.get();
-    let posts = (0..HOME_POSTS + home % PHASES).map(|entry| (old_entry(home, entry).0, author));
+    let posts = (0..u64::from(home_posts()) + home % PHASES).map(|entry| (old_entry(home, entry).0, author));
     Ok((AccountId::new(owner_id(home)?)?, posts.collect()))
 }
 

@@ -67,6 +67,15 @@ impl Degree {
         }
     }
 
+    /// Of those whose share lies between these two.
+    pub(crate) fn between(&self, from: f64, to: f64) -> Self {
+        let (low, high) = (self.quantile(from), self.quantile(to));
+        match *self {
+            Self::Uniform { .. } => Self::Uniform { least: low, most: high },
+            Self::Power { exponent, .. } => Self::Power { exponent, least: low, most: high },
+        }
+    }
+
     /// One value for each account, the largest first, and spread as evenly over the distribution as can be: chance
     /// would make each graph's largest account another one.
     pub(crate) fn ranked(&self, accounts: usize) -> impl Iterator<Item = f64> + use<> {

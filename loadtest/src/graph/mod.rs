@@ -11,7 +11,7 @@ mod presets;
 pub(crate) use degree::Degree;
 pub(crate) use edge_list::read as read_edge_list;
 pub(crate) use generate::generate;
-pub(crate) use presets::{Preset, Shape};
+pub(crate) use presets::{FOLLOWERS_EXPONENT, Preset, Shape};
 
 /// Most accounts of a graph: their numbers are kept in 32 bits, and a graph has to fit into memory.
 pub(crate) const ACCOUNTS_MAX: u64 = 10_000_000;

@@ -10,7 +10,9 @@ const MOST_SHARE: f64 = 0.9;
 const SEEDS_FOLLOWERS: f64 = 1_000.0;
 /// ... or exceed so many of all authors.
 const SEEDS_SHARE: f64 = 0.001;
-const SEEDS_EXPONENT: f64 = 2.05;
+
+/// The tail of followers on Twitter, 2009, and of networks of which nobody knows it.
+pub(crate) const FOLLOWERS_EXPONENT: f64 = 2.05;
 
 /// How degrees of a graph are distributed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -49,7 +51,7 @@ impl Preset {
             |exponent: f64, mean: f64, most: f64| Degree::power_of_mean(exponent, mean.min(most), most);
         match self {
             Self::Twitter2009 => {
-                Shape { following: power(2.67, 35.0, most), followers: power(2.05, 35.0, most) }
+                Shape { following: power(2.67, 35.0, most), followers: power(FOLLOWERS_EXPONENT, 35.0, most) }
             }
             Self::Higgs => {
                 let largest = most.min(accounts * 51_386.0 / 456_626.0).max(1.0);
@@ -58,11 +60,11 @@ impl Preset {
             Self::Bluesky => Shape { following: power(2.4, 60.0, most), followers: power(2.1, 60.0, most) },
             Self::Twip => Shape {
                 following: Degree::Uniform { least: 20_f64.min(most), most: 200_f64.min(most) },
-                followers: power(2.05, 110.0, most),
+                followers: power(FOLLOWERS_EXPONENT, 110.0, most),
             },
             Self::Seeds => {
-                let least = SEEDS_FOLLOWERS * SEEDS_SHARE.powf(1.0 / (SEEDS_EXPONENT - 1.0));
-                let followers = Degree::Power { exponent: SEEDS_EXPONENT, least, most: most.max(least) };
+                let least = SEEDS_FOLLOWERS * SEEDS_SHARE.powf(1.0 / (FOLLOWERS_EXPONENT - 1.0));
+                let followers = Degree::Power { exponent: FOLLOWERS_EXPONENT, least, most: most.max(least) };
                 Shape { following: power(2.67, followers.mean(), most), followers }
             }
             Self::Uniform => {

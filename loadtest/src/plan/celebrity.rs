@@ -1,15 +1,13 @@
 //! What one very large account costs, pushed and pulled. Pure.
 
 use serde::Serialize;
-use tideline::EngineSettings;
+use tideline::{EngineSettings, Facts};
 
-use super::forecast::{Asked, Line, US};
+use super::forecast::{Asked, Line, SECONDS_A_DAY, US};
 use super::quantity::{bytes, count, time};
 use super::units::Units;
-use super::work::looks_per_second;
 use crate::report;
 
-const SECONDS_A_DAY: f64 = 86_400.0;
 /// Followers that a call delivers to, where there are very many, and chunks of a fan-out under way.
 const FOLLOWERS_A_CALL: f64 = 100.0;
 const CHUNKS_AT_ONCE: f64 = 3.0;
@@ -39,7 +37,7 @@ fn calls_at_once() -> f64 {
 /// What a day costs when it is pulled, and so many of its followers read.
 fn pulled_day(asked: &Asked, units: &Units, awake: f64) -> (f64, Line) {
     let pages = awake * asked.reads_per_second / (asked.users * asked.active).max(1.0);
-    let looks = looks_per_second(pages, asked.instances, asked.visible_within_s) * SECONDS_A_DAY;
+    let looks = Facts::looks_per_second(pages, asked.instances, asked.visible_within()) * SECONDS_A_DAY;
     let reads = pages * SECONDS_A_DAY;
     let us = asked.celebrity_posts_per_day * both(units.publish_pulled_us)
         + reads * both(units.pull_us)

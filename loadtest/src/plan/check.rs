@@ -102,7 +102,7 @@ pub(super) fn run(file: &Path, units: Units, json: Option<&Path>, strict: Strict
     let world = run.world()?;
     let checked = run.rows()?.into_iter().map(|row| check(row, &world, &units));
     let policies = checked.collect::<anyhow::Result<Vec<Checked>>>()?;
-    println!("{}\nCosts of one of each thing are from {}.", table(&policies), units.source);
+    println!("{}\n{}", table(&policies), units.told());
     if let Some(remark) = at_once_remark(&run, &units) {
         println!("{remark}");
     }

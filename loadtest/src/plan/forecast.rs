@@ -1,13 +1,18 @@
 //! The forecast: what a service of some size needs. Pure; every figure carries the formula that it came from.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::celebrity::{Celebrity, celebrity};
+use super::network::Pulled;
 use super::quantity::{bytes, count, time};
 use super::units::Units;
 use super::work::{self, Work};
+use crate::report::many;
 
 pub(super) const US: f64 = 1e6;
+pub(super) const SECONDS_A_DAY: f64 = 86_400.0;
 /// A primary has so many buckets at least, so that each has about as many as any other.
 const BUCKETS_A_PRIMARY: f64 = 64.0;
 /// Share of a core that is left at least.
@@ -20,7 +25,7 @@ const BUCKETS_MOST: u64 = 16_384;
 pub(crate) struct Asked {
     pub(crate) users: f64,
     pub(crate) posts_per_second: f64,
-    /// Of posts that are pushed.
+    /// That a post goes to, of all posts.
     pub(crate) mean_followers: f64,
     pub(crate) mean_following: f64,
     pub(crate) reads_per_second: f64,
@@ -30,14 +35,13 @@ pub(crate) struct Asked {
     pub(crate) fills_per_second: f64,
     /// Share of users that have a home.
     pub(crate) active: f64,
-    pub(crate) pulled_per_reader: f64,
-    pub(crate) pulled_authors: f64,
-    /// Share of the posts that are theirs.
-    pub(crate) pulled_posts: f64,
+    pub(crate) pulled: Pulled,
     pub(crate) replicas: f64,
     /// Share of a core that a primary may use on average.
     pub(crate) utilisation: f64,
     pub(crate) memory_per_primary: f64,
+    /// Share of it that keys and values may take.
+    pub(crate) memory_utilisation: f64,
     pub(crate) home_posts: f64,
     pub(crate) stored_posts: f64,
     pub(crate) text_bytes: f64,
@@ -47,6 +51,12 @@ pub(crate) struct Asked {
     pub(crate) visible_within_s: f64,
     /// How long a page takes.
     pub(crate) page_s: f64,
+}
+
+impl Asked {
+    pub(super) fn visible_within(&self) -> Duration {
+        Duration::from_secs_f64(self.visible_within_s)
+    }
 }
 
 /// A figure with the formula that it came from.
@@ -61,6 +71,11 @@ pub(crate) struct Line {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Forecast {
     pub(crate) primaries: u64,
+    /// So many their CPU takes, and so many their memory.
+    pub(crate) primaries_for_cpu: u64,
+    pub(crate) primaries_for_memory: u64,
+    /// Primaries and replicas.
+    pub(crate) nodes: u64,
     pub(crate) instance_cores: u64,
     pub(crate) memory_bytes: f64,
     pub(crate) memory_bytes_with_replicas: f64,
@@ -115,7 +130,7 @@ fn memory(asked: &Asked, units: &Units) -> (f64, Line) {
     let homes = asked.users * asked.active * asked.home_posts * units.home_entry_bytes;
     let edges = asked.users * asked.mean_following * 2.0 * units.edge_bytes;
     // Whoever follows a pulled author has a mark, also without a home.
-    let marks = asked.users * asked.pulled_per_reader * units.mark_bytes;
+    let marks = asked.users * asked.pulled.per_reader * units.mark_bytes;
     let accounts = asked.users * units.account_bytes;
     let posts = asked.stored_posts * (units.post_bytes + asked.text_bytes);
     let all = homes + edges + marks + accounts + posts;
@@ -140,10 +155,28 @@ fn memory(asked: &Asked, units: &Units) -> (f64, Line) {
         asked.text_bytes,
         bytes(marks),
         count(asked.users),
-        asked.pulled_per_reader,
+        asked.pulled.per_reader,
         units.mark_bytes,
     );
     (all, Line { name: "memory of the primaries".to_owned(), value: bytes(all), formula })
+}
+
+/// What a day's posts take, day after day.
+fn growth(asked: &Asked, units: &Units) -> Line {
+    let posts = asked.posts_per_second * SECONDS_A_DAY;
+    let each = units.post_bytes + asked.text_bytes;
+    let days = asked.stored_posts / posts.max(1.0);
+    Line {
+        name: "memory: a day more of posts".to_owned(),
+        value: bytes(posts * each),
+        formula: format!(
+            "{} posts x ({} B + {} B of text); the engine deletes no post by itself: what is stored above is of {} days",
+            count(posts),
+            units.post_bytes,
+            asked.text_bytes,
+            count(days)
+        ),
+    }
 }
 
 /// What it takes.
@@ -155,7 +188,7 @@ pub(crate) fn forecast(asked: &Asked, units: &Units) -> Forecast {
     let (memory, memory_line) = memory(asked, units);
     let (bandwidth, bandwidth_lines) = bandwidth(&all, asked);
     let for_cpu = servers / US / asked.utilisation;
-    let for_memory = memory / asked.memory_per_primary;
+    let for_memory = memory / (asked.memory_per_primary * asked.memory_utilisation);
     let primaries = whole(for_cpu.max(for_memory));
     let buckets = whole(crate::report::count(primaries) * BUCKETS_A_PRIMARY).next_power_of_two();
     let buckets = buckets.clamp(BUCKETS_LEAST, BUCKETS_MOST);
@@ -164,14 +197,24 @@ pub(crate) fn forecast(asked: &Asked, units: &Units) -> Forecast {
     let free_cores =
         (crate::report::count(primaries) - servers / US).max(FREE_LEAST * crate::report::count(primaries));
     let (celebrity, celebrity_lines) = celebrity(asked, units, free_cores);
-    lines.push(memory_line);
+    lines.extend([memory_line, growth(asked, units)]);
     lines.push(Line {
         name: "primaries".to_owned(),
         value: primaries.to_string(),
         formula: format!(
-            "the larger one of {for_cpu:.1} (CPU, {:.0} % of a core each) and {for_memory:.1} (memory, {} each), rounded up",
+            "the larger one of {for_cpu:.1} (CPU, {:.0} % of a core each) and {for_memory:.1} (memory, {:.0} % of {} each), rounded up",
             asked.utilisation * 100.0,
+            asked.memory_utilisation * 100.0,
             bytes(asked.memory_per_primary)
+        ),
+    });
+    let nodes = whole(crate::report::count(primaries) * (1.0 + asked.replicas));
+    lines.push(Line {
+        name: "primaries and replicas".to_owned(),
+        value: format!("{nodes}, with {}", bytes(memory * (1.0 + asked.replicas))),
+        formula: format!(
+            "x (1 + {}), and their memory likewise",
+            many(asked.replicas, "replica", "replicas")
         ),
     });
     lines.push(Line {
@@ -191,6 +234,9 @@ pub(crate) fn forecast(asked: &Asked, units: &Units) -> Forecast {
     lines.extend(celebrity_lines);
     Forecast {
         primaries,
+        primaries_for_cpu: whole(for_cpu),
+        primaries_for_memory: whole(for_memory),
+        nodes,
         instance_cores,
         memory_bytes: memory,
         memory_bytes_with_replicas: memory * (1.0 + asked.replicas),
@@ -229,12 +275,17 @@ pub(super) mod tests {
             follows_per_second: 1_000.0,
             fills_per_second: 10.0,
             active: 0.2,
-            pulled_per_reader: 5.0,
-            pulled_authors: 1_000.0,
-            pulled_posts: 0.2,
+            pulled: Pulled {
+                authors: 1_000.0,
+                per_reader: 5.0,
+                posts: 0.2,
+                mean_followers: 400.0,
+                looks_per_second: None,
+            },
             replicas: 1.0,
             utilisation: 0.5,
             memory_per_primary: 25e9,
+            memory_utilisation: 0.8,
             home_posts: 400.0,
             stored_posts: 1e9,
             text_bytes: 100.0,
@@ -275,10 +326,23 @@ pub(super) mod tests {
         // Homes 800 GB, follows 8 TB, accounts 50 GB, posts 500 GB, marks 50 GB.
         assert!(is_about(found.memory_bytes, 9.40e12), "{}", found.memory_bytes);
         assert!(is_about(found.memory_bytes_with_replicas, 2.0 * 9.40e12));
-        assert_eq!(found.primaries, 376);
+        assert_eq!([found.primaries_for_cpu, found.primaries_for_memory, found.nodes], [14, 470, 940]);
+        assert_eq!(found.primaries, 470, "of 25 GB each 80 %");
         let roomy = Asked { memory_per_primary: 1e15, ..asked() };
         assert_eq!(forecast(&roomy, &Units::round()).primaries, 14);
         assert_eq!((found.buckets, forecast(&roomy, &Units::round()).buckets), (16_384, 1_024));
+    }
+
+    #[test]
+    fn posts_are_told_as_growth() {
+        let found = forecast(&asked(), &Units::round());
+        let line = found.lines.iter().find(|line| line.name.contains("a day more")).unwrap();
+        // 432 M posts of 500 B; 1 G are stored.
+        assert_eq!(line.value, "216 GB");
+        assert!(
+            line.formula.contains("deletes no post by itself") && line.formula.ends_with("of 2.31 days"),
+            "{line:?}"
+        );
     }
 
     #[test]

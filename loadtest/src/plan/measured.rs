@@ -6,19 +6,17 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
-use tideline::{EngineSettings, Way};
+use tideline::Way;
 
 use super::forecast::Asked;
+use super::network::Pulled;
 use crate::compare::expected;
 use crate::graph::Graph;
 use crate::report::count;
 use crate::scenario::Scenario;
 use crate::stats::median;
-use crate::systems::{Contestant, ways};
+use crate::systems::{Contestant, home_posts, ways};
 use crate::workload::{Op, Workload};
-
-/// Posts that a home guarantees, unless it is told otherwise.
-const HOME_POSTS: f64 = 400.0;
 
 /// A result of `compare`, as far as it is needed.
 #[derive(Debug, Deserialize)]
@@ -175,13 +173,15 @@ impl Row {
         let posts = Posts::of(graph, &ways, &workload.posts_share());
         let history = count(scenario.activity.history);
         let delivered = done("post") * (1.0 - posts.pulled) * posts.mean_followers / users;
-        let home =
-            |reader| (count(graph.following(reader).len() as u64) * history + delivered).min(HOME_POSTS);
+        let home = |reader| {
+            (count(graph.following(reader).len() as u64) * history + delivered).min(f64::from(home_posts()))
+        };
         let readers = u32::try_from(graph.accounts())?;
         let pulls = graph.followers().iter().zip(&ways).filter(|(_, way)| **way == Way::Pull);
         let middle = Asked {
             users,
             posts_per_second: per_second(mix.post),
+            // What a post of them all goes to is not asked.
             mean_followers: posts.mean_followers,
             mean_following: follows / users,
             reads_per_second: per_second(mix.check + mix.read),
@@ -189,19 +189,24 @@ impl Row {
             follows_per_second: per_second(mix.subscribe + mix.unsubscribe),
             fills_per_second: self.operations_per_second * homes.fills,
             active: homes.middle,
-            pulled_per_reader: pulls.map(|(followers, _)| f64::from(*followers)).sum::<f64>() / users,
-            pulled_authors: count(pulled),
-            pulled_posts: posts.pulled,
+            pulled: Pulled {
+                authors: count(pulled),
+                per_reader: pulls.map(|(followers, _)| f64::from(*followers)).sum::<f64>() / users,
+                posts: posts.pulled,
+                mean_followers: posts.mean_followers,
+                looks_per_second: None,
+            },
             home_posts: (0..readers).map(home).sum::<f64>() / users,
             stored_posts: users * history + done("post"),
             text_bytes: count(scenario.activity.text_chars as u64),
             instances: count(scenario.drive.instances as u64),
-            visible_within_s: EngineSettings::default().visible_within.as_secs_f64(),
+            visible_within_s: scenario.policies.visible_within().as_secs_f64(),
             page_s: count(self.read_p50_us) / 1e6,
             // Of these nothing is asked.
             replicas: 0.0,
             utilisation: 1.0,
             memory_per_primary: f64::MAX,
+            memory_utilisation: 1.0,
             celebrity_followers: 0.0,
             celebrity_posts_per_day: 0.0,
         };

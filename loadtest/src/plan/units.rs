@@ -17,6 +17,10 @@ pub(crate) struct Units {
     pub(crate) source: String,
     /// Operations under way when they were measured: more of them share system calls, and cost less.
     pub(crate) at_once: usize,
+    /// Names of those that were not measured with the others, but stand in docs/benchmarks.md: of another machine.
+    pub(crate) not_measured: Vec<String>,
+    /// Names of those that are 0, because what was to cost more didn't.
+    pub(crate) below_noise: Vec<String>,
     /// CPU of the servers and of the client; a post that is pushed, without its deliveries.
     pub(crate) publish_us: [f64; 2],
     /// A post that is pulled.
@@ -77,6 +81,8 @@ impl Default for Units {
         Self {
             source: "docs/benchmarks.md (2 cores, Redis 7.0.15, three primaries)".to_owned(),
             at_once: 192,
+            not_measured: Vec::new(),
+            below_noise: Vec::new(),
             publish_us: [61.5, 41.6],
             publish_pulled_us: [40.4, 14.8],
             delivery_us: [7.7, 1.3],
@@ -121,6 +127,24 @@ impl Units {
         [0, 1].map(|side| (self.read_us[side] - self.check_us[side]).max(0.0) / page)
     }
 
+    /// Where they are from, and what is to be known of them.
+    pub(crate) fn told(&self) -> String {
+        let mut told = format!(
+            "Costs of one of each thing are from {}, {} operations at once.",
+            self.source, self.at_once
+        );
+        if !self.not_measured.is_empty() {
+            told += &format!(
+                " Not measured there, but of another machine (docs/benchmarks.md): {}.",
+                self.not_measured.join(", ")
+            );
+        }
+        if !self.below_noise.is_empty() {
+            told += &format!(" Below noise there, and so 0: {}.", self.below_noise.join(", "));
+        }
+        told
+    }
+
     /// Those that `loadtest scale --json FILE` has measured.
     pub(crate) fn read(file: &Path) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
@@ -139,6 +163,7 @@ impl Units {
         let most = scale.followers.iter().max_by_key(|cost| cost.followers);
         if let Some(cost) = most.filter(|cost| report::count(cost.followers) >= Self::SPREAD_FROM) {
             units.delivery_spread_us = [cost.server_us, cost.client_us];
+            units.not_measured.retain(|name| name != "delivery_spread_us");
         }
         Ok(units)
     }
@@ -169,5 +194,38 @@ impl Units {
             post_bytes: 400.0,
             ..Self::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_of_another_machine_is_told_until_it_is_measured() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("scale.json");
+        let read = |followers: u64| {
+            let units = Units {
+                not_measured: vec!["delivery_spread_us".to_owned(), "promote_us".to_owned()],
+                below_noise: vec!["pull_us (servers)".to_owned()],
+                ..Units::round()
+            };
+            let cost =
+                json!({ "followers": followers, "server_us": 2.0, "client_us": 0.5, "last_seconds": 1.0 });
+            let scale = json!({ "units": units, "followers": [cost] });
+            std::fs::write(&file, scale.to_string()).unwrap();
+            Units::read(&file).unwrap()
+        };
+        let told = read(1_000).told();
+        assert!(
+            told.contains("another machine (docs/benchmarks.md): delivery_spread_us, promote_us."),
+            "{told}"
+        );
+        assert!(told.contains("and so 0: pull_us (servers)."), "{told}");
+        let many = read(100_000);
+        assert_eq!((many.delivery_spread_us, many.not_measured.len()), ([2.0, 0.5], 1));
+        assert!(!Units::default().told().contains("Not measured"), "{}", Units::default().told());
     }
 }

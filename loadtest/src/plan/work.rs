@@ -1,5 +1,7 @@
 //! What a service does again and again, and what that costs: CPU of the servers, of the client, bytes on the wire. Pure.
 
+use tideline::Facts;
+
 use super::forecast::{Asked, Line};
 use super::quantity::{bytes, count, times};
 use super::units::Units;
@@ -127,7 +129,7 @@ pub(super) fn all(asked: &Asked, units: &Units) -> Vec<Work> {
 }
 
 fn pushed_per_second(asked: &Asked) -> f64 {
-    asked.posts_per_second * (1.0 - asked.pulled_posts)
+    asked.posts_per_second * (1.0 - asked.pulled.posts)
 }
 
 /// Posts whose deliveries come with them.
@@ -136,7 +138,7 @@ fn pushed_posts(asked: &Asked, units: &Units) -> Work {
         one(cost(units.publish_us, units.publish_wire_bytes)),
         text(asked),
         some(
-            asked.mean_followers * asked.active,
+            asked.pulled.mean_followers * asked.active,
             "awake",
             cost(units.delivery_us, units.delivery_wire_bytes),
         ),
@@ -146,14 +148,14 @@ fn pushed_posts(asked: &Asked, units: &Units) -> Work {
 
 /// Followers without a home, where nothing is written.
 fn asleep(asked: &Asked, units: &Units) -> Work {
-    let asleep = asked.mean_followers * (1.0 - asked.active);
+    let asleep = asked.pulled.mean_followers * (1.0 - asked.active);
     let parts = vec![some(asleep, "asleep", cost(units.skipped_us, units.skipped_wire_bytes))];
     Work::read("their followers without a home", pushed_per_second(asked), parts)
 }
 
 fn pulled_posts(asked: &Asked, units: &Units) -> Work {
     let parts = vec![one(cost(units.publish_pulled_us, units.publish_pulled_wire_bytes)), text(asked)];
-    Work::written("posts, pulled", asked.posts_per_second * asked.pulled_posts, parts)
+    Work::written("posts, pulled", asked.posts_per_second * asked.pulled.posts, parts)
 }
 
 pub(super) fn pages(asked: &Asked, units: &Units) -> Work {
@@ -161,15 +163,9 @@ pub(super) fn pages(asked: &Asked, units: &Units) -> Work {
         one(cost(units.check_us, units.page_wire_bytes)),
         // Out of caches: nothing travels.
         some(asked.posts_per_page, "posts", cost(units.shown_us(), 0.0)),
-        some(asked.pulled_per_reader, "pulled", cost(units.pull_us, 0.0)),
+        some(asked.pulled.per_reader, "pulled", cost(units.pull_us, 0.0)),
     ];
     Work::read("pages", asked.reads_per_second, parts)
-}
-
-/// How often something in a cache is read anew: of so many things that are used alike, each is used for `visible_within_s` as it
-/// is, and read by the next who comes.
-pub(crate) fn looks_per_second(used_per_second: f64, things: f64, visible_within_s: f64) -> f64 {
-    used_per_second / (1.0 + used_per_second * visible_within_s / things.max(1.0))
 }
 
 /// What of so many things an instance uses and has not read within `visible_within_s`, and how that is reckoned. `under_way_s`:
@@ -177,7 +173,8 @@ pub(crate) fn looks_per_second(used_per_second: f64, things: f64, visible_within
 fn anew(asked: &Asked, used: (f64, &str), things: (f64, &str), under_way_s: f64) -> (f64, String) {
     let Asked { visible_within_s, instances, .. } = *asked;
     let ((used_per_second, used), (things, what)) = (used, things);
-    let alone = looks_per_second(used_per_second, things * instances, visible_within_s);
+    // Things that are used alike are as many caches of one thing.
+    let alone = Facts::looks_per_second(used_per_second, things * instances, asked.visible_within());
     let beside = 1.0 + used_per_second * under_way_s / (things * instances).max(1.0);
     let per_second = alone * beside;
     let beside =
@@ -218,14 +215,28 @@ pub(super) fn authors_anew(asked: &Asked, units: &Units) -> Work {
 
 /// Looks at pulled outboxes: the more often one is pulled, the less they add.
 pub(super) fn looks(asked: &Asked, units: &Units) -> Work {
-    let pulls = asked.reads_per_second * asked.pulled_per_reader;
+    let pulls = asked.reads_per_second * asked.pulled.per_reader;
     // Whoever comes meanwhile waits for the same answer.
-    let (per_second, rate) = anew(asked, (pulls, "pulls"), (asked.pulled_authors, "pulled authors"), 0.0);
+    let (per_second, rate) = match asked.pulled.looks_per_second {
+        Some(looks) => (looks, looks_by_author(asked, pulls, looks)),
+        None => anew(asked, (pulls, "pulls"), (asked.pulled.authors, "pulled authors"), 0.0),
+    };
     let parts = vec![
         one(cost(units.look_us, units.look_wire_bytes)),
         some(look_ids(asked.stored_posts / asked.users), "ids", [0.0, 0.0, ID_WIRE_BYTES]),
     ];
     Work { rate, ..Work::read("looks at pulled outboxes", per_second, parts) }
+}
+
+/// How looks are reckoned where it is known how often each author is pulled.
+fn looks_by_author(asked: &Asked, pulls: f64, looks: f64) -> String {
+    let Asked { visible_within_s, instances, .. } = asked;
+    format!(
+        "{}/s ({} pulls/s; of each author's r a second r / (1 + {visible_within_s} s x r / {instances} instances), for {} pulled authors)",
+        count(looks),
+        count(pulls),
+        count(asked.pulled.authors)
+    )
 }
 
 /// Ids that a look at an outbox brings, of an account with so many posts; also the outbox' own first element.
@@ -235,7 +246,7 @@ fn look_ids(posts: f64) -> f64 {
 
 /// Follows of those who are pulled and of those who are pushed, in proportion to the follows that there are.
 fn follows(asked: &Asked, units: &Units) -> Work {
-    let pulled = (asked.pulled_per_reader / asked.mean_following.max(1.0)).min(1.0);
+    let pulled = (asked.pulled.per_reader / asked.mean_following.max(1.0)).min(1.0);
     let parts = vec![
         some(1.0 - pulled, "of pushed ones", cost(units.follow_us, units.follow_wire_bytes)),
         some(pulled, "of pulled ones", cost(units.follow_pulled_us, units.follow_pulled_wire_bytes)),
@@ -252,12 +263,14 @@ fn fills(asked: &Asked, units: &Units) -> Work {
 mod tests {
     use super::super::forecast::forecast;
     use super::super::forecast::tests::{asked, is_about};
+    use super::super::network::Pulled;
     use super::*;
 
     #[test]
     fn a_page_that_shows_less_costs_less() {
         let of = |posts_per_page| {
-            let asked = Asked { posts_per_page, pulled_per_reader: 0.0, ..asked() };
+            let pulled = Pulled { per_reader: 0.0, ..asked().pulled };
+            let asked = Asked { posts_per_page, pulled, ..asked() };
             pages(&asked, &Units::round()).each()
         };
         for (posts, server, client) in [(0.0, 6.0, 4.0), (5.0, 7.0, 8.0), (20.0, 10.0, 20.0)] {

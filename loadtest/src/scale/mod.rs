@@ -1,6 +1,8 @@
 //! `loadtest scale`: a load on more and more primaries, and posts to more and more followers: does one
 //! delivery, and one page, cost the same? And what one of each thing costs here, for `loadtest plan --units`.
 
+mod differences;
+mod modes;
 mod outcome;
 mod phases;
 mod primaries;
@@ -104,6 +106,7 @@ impl ScaleArgs {
             mean: self.mean,
             history: phases::HISTORY,
             active,
+            is_cached: true,
             at_once: self.at_once * u32::from(primaries),
             rounds: self.rounds,
             round_seconds: self.round_seconds,

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::ScaleArgs;
+use super::modes::Modes;
 use super::phases::Cost;
 use super::primaries::{Load, Point};
 use crate::fanout::FollowersCost;
@@ -26,6 +27,8 @@ pub(super) struct Outcome {
     verdicts: Vec<Verdict>,
     followers: Vec<FollowersCost>,
     units: Option<Units>,
+    /// The engine's settings that follow from them.
+    modes: Option<Modes>,
 }
 
 /// What one of these costs on the last point's primaries, held against the first's.
@@ -100,6 +103,7 @@ impl Outcome {
             verdicts: Verdict::of(&points),
             points,
             followers,
+            modes: units.as_ref().map(Modes::of),
             units,
         }
     }
@@ -184,7 +188,9 @@ impl fmt::Display for Outcome {
             ("a post that is pulled", units.publish_pulled_us),
             ("a look for news that finds none", units.check_us),
             ("a page of 20, with posts and authors", units.read_us),
+            ("a post or an author of a page that is in no cache", units.load_us),
             ("one more pulled author of a page", units.pull_us),
+            ("a look at an outbox that is in no cache", units.look_us),
             ("a follow", units.follow_us),
             ("a follow of a pulled author", units.follow_pulled_us),
             ("a home that is filled, for each account followed", units.fill_us),
@@ -212,7 +218,12 @@ impl fmt::Display for Outcome {
             writeln!(f, "and {what}:")?;
             rows.iter().try_for_each(|(name, bytes)| writeln!(f, "    {name}: {bytes:.1}"))?;
         }
-        Ok(())
+        writeln!(f, "{}", units.told())?;
+        let Some(modes) = &self.modes else { return Ok(()) };
+        writeln!(
+            f,
+            "For the cost model, in the file of the engine's settings (deploy/tideline.toml):\n\n{modes}"
+        )
     }
 }
 

@@ -18,6 +18,11 @@ use crate::members::account_id;
 /// Posts on a page.
 pub(crate) const PAGE: usize = 20;
 
+/// Posts that a home guarantees, unless it is told otherwise.
+pub(crate) fn home_posts() -> u32 {
+    ::tideline::EngineSettings::default().home_posts
+}
+
 /// Timelines of a network, as users meet them. Accounts are those of the graph.
 pub(crate) trait Timelines: Send + Sync {
     /// Publishes a post. What is returned tells when it has reached everybody; nothing: it needs to reach nobody.

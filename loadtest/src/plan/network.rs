@@ -1,0 +1,317 @@
+//! Whom a policy pulls in a network of that size, where nobody has told: a model of the network, and the engine's own rule. Pure.
+//!
+//! Followers fall by a power law, as in the graphs that are made up here; some accounts write more than others, whatever their
+//! followers; followers of all accounts read alike.
+
+use tideline::{AccountId, CostModel, Facts, Policy, Threshold, Way};
+
+use super::forecast::{Asked, SECONDS_A_DAY};
+use super::quantity::{count, time};
+use super::units::Units;
+use crate::graph::{Degree, FOLLOWERS_EXPONENT};
+use crate::scenario::Activity;
+
+/// Accounts are reckoned in so many groups, each of accounts with about as many followers.
+const GROUPS: u16 = 400;
+/// Who has more followers posts more, or less, by this power of followers at most.
+const POWER_MOST: f64 = 3.0;
+const HALVINGS: u32 = 60;
+
+/// Who decides, under the names of the engine's setting `policy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Rule {
+    /// Everybody is pushed
+    Push,
+    /// Everybody is pulled
+    Pull,
+    /// Who has 100,000 followers is pulled, as the engine decides by default
+    Threshold,
+    /// Each account in the way that costs less
+    Cost,
+}
+
+impl Rule {
+    pub(super) const ALL: [Self; 4] = [Self::Push, Self::Pull, Self::Threshold, Self::Cost];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Push => "push",
+            Self::Pull => "pull",
+            Self::Threshold => "threshold",
+            Self::Cost => "cost",
+        }
+    }
+
+    /// Whether it pushes some and pulls others.
+    pub(super) fn is_hybrid(self) -> bool {
+        matches!(self, Self::Threshold | Self::Cost)
+    }
+
+    fn policy(self, units: &Units) -> Box<dyn Policy> {
+        match self {
+            Self::Push => Box::new(tideline::PushOnly),
+            Self::Pull => Box::new(tideline::PullOnly),
+            Self::Threshold => Box::new(Threshold::default()),
+            Self::Cost => Box::new(cost_model(units)),
+        }
+    }
+
+    /// What it decides by, in words.
+    pub(super) fn told(self, units: &Units) -> String {
+        match self {
+            Self::Push => "all are pushed".to_owned(),
+            Self::Pull => "all are pulled".to_owned(),
+            Self::Threshold => format!("pulled from {} followers on", Threshold::default().pull_from),
+            Self::Cost => {
+                let CostModel { delivery_us, skipped_us, pull_us, look_us, margin } = cost_model(units);
+                format!(
+                    "pulled, if that is {margin} times cheaper: a delivery {}, a follower without a home {}, one more pulled author {}, a look {}",
+                    time(delivery_us),
+                    time(skipped_us),
+                    time(pull_us),
+                    time(look_us)
+                )
+            }
+        }
+    }
+}
+
+/// The engine's, with what was measured as its settings.
+fn cost_model(units: &Units) -> CostModel {
+    let both = |[server, client]: [f64; 2]| server + client;
+    CostModel {
+        delivery_us: both(units.delivery_us),
+        skipped_us: both(units.skipped_us),
+        pull_us: both(units.pull_us),
+        look_us: both(units.look_us),
+        ..CostModel::default()
+    }
+}
+
+/// Accounts that are alike.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    accounts: f64,
+    followers: f64,
+    /// Of one account.
+    posts_per_second: f64,
+}
+
+/// All accounts.
+#[derive(Debug)]
+pub(super) struct Network {
+    groups: Vec<Group>,
+}
+
+/// Who is pulled, and what is left to push.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub(crate) struct Pulled {
+    pub(crate) authors: f64,
+    /// Of these, whom a reader follows, on average.
+    pub(crate) per_reader: f64,
+    /// The share of posts that are theirs.
+    pub(crate) posts: f64,
+    /// That a post of all others goes to.
+    pub(crate) mean_followers: f64,
+    /// At their outboxes, of all readers together, where it is known who is pulled how often; else all are taken to be pulled alike.
+    pub(crate) looks_per_second: Option<f64>,
+}
+
+impl Network {
+    /// Of that many accounts, of which each follows as many as asked for and the largest has so many followers.
+    pub(super) fn of(asked: &Asked) -> Self {
+        let law = Degree::power_of_mean(FOLLOWERS_EXPONENT, asked.mean_following, asked.celebrity_followers);
+        // From the share 1 of all down to a single account, in equal steps of its logarithm; the last one is alone.
+        let share = |step: u16| match step {
+            step if step > GROUPS => 0.0,
+            step => asked.users.powf(-f64::from(step) / f64::from(GROUPS)),
+        };
+        let sizes: Vec<(f64, f64)> = (0..=GROUPS)
+            .map(|step| {
+                let (above, below) = (share(step), share(step + 1));
+                (asked.users * (above - below), law.between(1.0 - above, 1.0 - below).mean())
+            })
+            .collect();
+        let power = power_of_posts(&sizes, asked.mean_followers);
+        let weights: f64 = sizes.iter().map(|(accounts, followers)| accounts * followers.powf(power)).sum();
+        let Activity { writers_percent, of_posts_percent, .. } = Activity::default();
+        let (writers, of_posts) = (writers_percent / 100.0, of_posts_percent / 100.0);
+        let classes = [(writers, of_posts / writers), (1.0 - writers, (1.0 - of_posts) / (1.0 - writers))];
+        let groups = sizes.iter().flat_map(|(accounts, followers)| {
+            let posts_per_second = asked.posts_per_second * followers.powf(power) / weights;
+            classes.map(|(part, times)| Group {
+                accounts: accounts * part,
+                followers: *followers,
+                posts_per_second: posts_per_second * times,
+            })
+        });
+        Self { groups: groups.collect() }
+    }
+
+    /// Whom this rule pulls.
+    pub(super) fn pulled(&self, rule: Rule, asked: &Asked, units: &Units) -> anyhow::Result<Pulled> {
+        let policy = rule.policy(units);
+        let readers = (asked.users * asked.active).max(1.0);
+        let within = asked.visible_within();
+        let (mut pulled, mut all, mut pushed) = ([0.0; 4], [0.0; 2], [0.0; 2]);
+        for Group { accounts, followers, posts_per_second } in &self.groups {
+            let awake = followers * asked.active;
+            let reads = awake * asked.reads_per_second / readers;
+            let mut facts = Facts::new(AccountId::new(1)?, Way::Push, whole(*followers));
+            facts.awake = whole(awake);
+            facts.posts_per_day = posts_per_second * SECONDS_A_DAY;
+            let way = policy.way(&facts.read(reads * SECONDS_A_DAY, asked.instances, within));
+            let posts = [accounts * posts_per_second, accounts * posts_per_second * followers];
+            add(&mut all, posts);
+            match way {
+                Way::Push => add(&mut pushed, posts),
+                Way::Pull => {
+                    let looks = Facts::looks_per_second(reads, asked.instances, within);
+                    add(&mut pulled, [*accounts, accounts * followers, posts[0], accounts * looks]);
+                }
+            }
+        }
+        let [authors, follows, posts, looks] = pulled;
+        let mean = |[posts, deliveries]: [f64; 2]| if posts > 0.0 { deliveries / posts } else { 0.0 };
+        Ok(Pulled {
+            authors,
+            per_reader: follows / asked.users,
+            posts: if all[0] > 0.0 { posts / all[0] } else { 0.0 },
+            // As far as no power of followers gives the mean that was asked for, all are off by as much.
+            mean_followers: asked.mean_followers * mean(pushed) / mean(all).max(f64::MIN_POSITIVE),
+            looks_per_second: Some(looks),
+        })
+    }
+
+    /// What it rests on, in words.
+    pub(super) fn told(asked: &Asked) -> String {
+        let Activity { writers_percent, of_posts_percent, .. } = Activity::default();
+        format!(
+            "followers fall by a power law (exponent {FOLLOWERS_EXPONENT}, {} on average, the largest account has {}), {writers_percent} % of all accounts write \
+             {of_posts_percent} % of the posts, followers of all accounts read alike",
+            count(asked.mean_following),
+            count(asked.celebrity_followers),
+        )
+    }
+}
+
+fn add<const N: usize>(to: &mut [f64; N], more: [f64; N]) {
+    to.iter_mut().zip(more).for_each(|(to, more)| *to += more);
+}
+
+/// The power of its followers with which an account posts, so that a post goes to so many on average: 0, if these are as many
+/// as an account has on average.
+fn power_of_posts(sizes: &[(f64, f64)], mean_followers: f64) -> f64 {
+    let mean = |power: f64| {
+        let posts = |(accounts, followers): &(f64, f64)| accounts * followers.powf(power);
+        let deliveries: f64 = sizes.iter().map(|size| posts(size) * size.1).sum();
+        deliveries / sizes.iter().map(posts).sum::<f64>()
+    };
+    let (mut low, mut high) = (-POWER_MOST, POWER_MOST);
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(low, high);
+        if mean(middle) < mean_followers {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    f64::midpoint(low, high)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and below 2^53")]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::forecast::tests::asked;
+    use super::*;
+
+    fn is_near(found: f64, wanted: f64) {
+        assert!((found / wanted - 1.0).abs() < 0.01, "{found} {wanted}");
+    }
+
+    fn pulled(rule: Rule, asked: &Asked) -> Pulled {
+        Network::of(asked).pulled(rule, asked, &Units::round()).unwrap()
+    }
+
+    #[test]
+    fn groups_are_all_accounts_and_follows_and_posts_that_there_are() {
+        for mean_followers in [400.0, 2_000.0] {
+            let asked = Asked { mean_followers, ..asked() };
+            let groups = Network::of(&asked).groups;
+            let sum =
+                |of: &dyn Fn(&Group) -> f64| groups.iter().map(|group| group.accounts * of(group)).sum();
+            is_near(sum(&|_| 1.0), 500e6);
+            is_near(sum(&|group| group.followers), 500e6 * 400.0);
+            is_near(sum(&|group| group.posts_per_second), 5_000.0);
+            is_near(sum(&|group| group.posts_per_second * group.followers), 5_000.0 * mean_followers);
+        }
+    }
+
+    #[test]
+    fn pushing_all_pulls_nobody_and_pulling_all_everybody() {
+        let none = pulled(Rule::Push, &asked());
+        assert_eq!([none.authors, none.per_reader, none.posts, none.looks_per_second.unwrap()], [0.0; 4]);
+        is_near(none.mean_followers, 400.0);
+        let all = pulled(Rule::Pull, &asked());
+        is_near(all.authors, 500e6);
+        is_near(all.per_reader, 400.0);
+        is_near(all.posts, 1.0);
+        assert!(
+            all.mean_followers.abs() < 1e-9 && all.looks_per_second.unwrap() < 300_000.0 * 400.0,
+            "{all:?}"
+        );
+    }
+
+    #[test]
+    fn the_threshold_pulls_the_tail_of_the_law() {
+        let found = pulled(Rule::Threshold, &asked());
+        // Ten times as large is 10^1.05 times as seldom, far below the largest.
+        let law = Degree::power_of_mean(FOLLOWERS_EXPONENT, 400.0, 25e6);
+        let above = 500e6 * (1.0 - share_below(&law, 1e5));
+        assert!((found.authors / above - 1.0).abs() < 0.05, "{found:?} {above}");
+        assert!(found.per_reader > 50.0 && found.per_reader < 200.0, "{found:?}");
+        // They post as others do.
+        is_near(found.posts, found.authors / 500e6);
+        is_near(found.mean_followers * (1.0 - found.posts), 400.0 - found.per_reader);
+    }
+
+    fn share_below(law: &Degree, value: f64) -> f64 {
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..60 {
+            let middle = f64::midpoint(low, high);
+            if law.quantile(middle) < value { low = middle } else { high = middle }
+        }
+        low
+    }
+
+    #[test]
+    fn the_cost_model_pulls_who_writes_much_where_pages_are_few() {
+        let of = |reads_per_second| pulled(Rule::Cost, &Asked { reads_per_second, ..asked() });
+        // A post to a follower costs 0.2 x 5 + 0.8 x 1 us, a page of one of the fifth that read 1 us and a look of 10.
+        let busy = of(300_000.0);
+        assert_eq!(
+            [busy.authors, busy.posts],
+            [0.0; 2],
+            "51.8 pages a day for each follower, 0.86 posts of an author"
+        );
+        let some = of(3_000.0);
+        is_near(some.posts, 0.8);
+        is_near(some.authors, 50e6);
+        assert!(some.per_reader > 39.0 && some.per_reader < 41.0, "{some:?}");
+        let idle = of(1.0);
+        is_near(idle.posts, 1.0);
+    }
+
+    #[test]
+    fn crowds_that_read_one_author_share_its_looks() {
+        let seldom = pulled(Rule::Pull, &Asked { reads_per_second: 1.0, ..asked() });
+        is_near(seldom.looks_per_second.unwrap(), 400.0);
+        let often = pulled(Rule::Pull, &Asked { reads_per_second: 1e15, ..asked() });
+        is_near(often.looks_per_second.unwrap(), 500e6 * 20.0);
+    }
+}
