@@ -226,6 +226,8 @@ mod tests {
         assert!(told.contains("and so 0: pull_us (servers)."), "{told}");
         let many = read(100_000);
         assert_eq!((many.delivery_spread_us, many.not_measured.len()), ([2.0, 0.5], 1));
+        let clear = Units { not_measured: vec!["promote_us".to_owned()], ..Units::round() }.told();
+        assert!(clear.contains("promote_us") && !clear.contains("noise"), "{clear}");
         assert!(!Units::default().told().contains("Not measured"), "{}", Units::default().told());
     }
 }
