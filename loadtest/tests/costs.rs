@@ -176,7 +176,7 @@ fn a_small_run_tells_what_deliveries_and_pages_cost() {
     let told = told(&output);
     assert!(output.status.code() == Some(3) && told.contains("could not be judged in 2 rounds"), "{told}");
     assert!(
-        told.contains("The same load for each primary, in turns")
+        told.contains("The same network and operations at once for each primary, in turns")
             && told.contains("Posts to so many followers"),
         "{told}"
     );

@@ -59,7 +59,7 @@ pub(crate) struct ScaleArgs {
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 3, 6, 9], value_parser = value_parser!(u16).range(1..=32))]
     primaries: Vec<u16>,
     /// How the load goes along with the primaries
-    #[arg(long, value_enum, default_value_t = Load::Same)]
+    #[arg(long, value_enum, default_value_t = Load::PerPrimary)]
     load: Load,
     /// Followers of the accounts whose posts are measured on three primaries
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000, 1_000_000], value_parser = value_parser!(u64).range(1..=5_000_000))]

@@ -165,8 +165,11 @@ impl fmt::Display for Outcome {
         writeln!(f, "Seed {}", self.seed)?;
         if !self.points.is_empty() {
             let load = match self.settings.load {
-                Load::Same => "The same network and load, in turns",
-                Load::Growing => "The same load for each primary, in turns",
+                Load::PerPrimary => {
+                    "The same network, and the same operations at once for each primary, in turns"
+                }
+                Load::Same => "The same network and operations at once, in turns",
+                Load::Growing => "The same network and operations at once for each primary, in turns",
             };
             writeln!(f, "{load}\n{}", self.points_table())?;
             self.verdicts.iter().try_for_each(|verdict| writeln!(f, "{verdict}"))?;

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::ScaleArgs;
-use super::phases::{At, Cost, check, posts, reads};
+use super::phases::{At, Cost, Network, check, posts, reads};
 use crate::bench::{Bench, on_clusters};
 use crate::compare::{Contender, Measured, cost_ratio, take_turns, warm_up};
 use crate::deadline::Deadline;
@@ -28,7 +28,9 @@ const BYTES_PER_FOLLOW: u64 = 80;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Load {
-    /// The same network and operations at once on all clusters: those of the largest one
+    /// The same operations at once for each primary, of the same network: that of the largest cluster
+    PerPrimary,
+    /// The same operations at once on all clusters, of the same network: those of the largest one
     Same,
     /// The same for each primary: a network and operations at once that grow along with the cluster
     Growing,
@@ -57,19 +59,32 @@ impl ScaleArgs {
         sizes
     }
 
-    /// The number of primaries that a cluster's load is made for.
-    fn loaded_for(&self, primaries: u16) -> u16 {
+    /// The number of primaries that a cluster's network is made for: a larger one costs more by itself, since less of it fits a
+    /// processor's caches.
+    fn peopled_for(&self, primaries: u16) -> u16 {
         match self.load {
-            // A larger network costs more by itself, since less of it fits a processor's caches.
-            Load::Same => self.most_primaries(),
+            Load::PerPrimary | Load::Same => self.most_primaries(),
             Load::Growing => primaries,
         }
+    }
+
+    /// The number that its operations at once are made for.
+    fn busy_for(&self, primaries: u16) -> u16 {
+        match self.load {
+            Load::Same => self.most_primaries(),
+            Load::PerPrimary | Load::Growing => primaries,
+        }
+    }
+
+    fn network_on(&self, primaries: u16) -> Network {
+        let at_once = self.at_once * u32::from(self.busy_for(primaries));
+        Network { at_once, ..self.network(self.peopled_for(primaries), true) }
     }
 
     /// About what all clusters and their instances take.
     fn bytes_of_all(&self, sizes: &[u16]) -> u64 {
         let bytes = |primaries: &u16| {
-            let accounts = u64::from(self.accounts) * u64::from(self.loaded_for(*primaries));
+            let accounts = u64::from(self.accounts) * u64::from(self.peopled_for(*primaries));
             let network = accounts * (BYTES_PER_ACCOUNT + u64::from(self.mean) * BYTES_PER_FOLLOW);
             network + u64::from(*primaries) * BYTES_PER_SERVER + BYTES_PER_CLUSTER
         };
@@ -84,7 +99,7 @@ pub(super) async fn points(args: &ScaleArgs, seed: u64, until: Deadline) -> anyh
     on_clusters(&sizes, async |benches| {
         let mut all = Vec::with_capacity(benches.len());
         for (bench, primaries) in benches.iter().zip(&sizes) {
-            let network = args.network(args.loaded_for(*primaries), true);
+            let network = args.network_on(*primaries);
             all.push(At::load(bench, network, Contestant::PushOnly, seed, until).await?);
             eprintln!("{}: loaded.", many(*primaries, "primary", "primaries"));
         }
@@ -158,13 +173,17 @@ mod tests {
     #[test]
     fn clusters_have_the_load_of_the_largest_one_or_one_that_grows_along() {
         let of = |typed: &str| {
-            let line = format!("scale --primaries 9,1,3,3 {typed}");
+            let line = format!("scale --primaries 9,1,3,3 --accounts 100 --at-once 10 {typed}");
             let args = Typed::parse_from(line.split_whitespace()).args;
             let sizes = args.sizes();
-            (sizes.iter().map(|size| args.loaded_for(*size)).collect::<Vec<_>>(), args.bytes_of_all(&sizes))
+            let networks = sizes.iter().map(|size| args.network_on(*size));
+            let loads: Vec<_> = networks.map(|network| (network.accounts, network.at_once)).collect();
+            (loads, args.bytes_of_all(&sizes))
         };
-        let ((same, more), (growing, less)) = (of(""), of("--load growing"));
-        assert_eq!((same, growing), (vec![9, 9, 9], vec![1, 3, 9]));
+        let ((each, _), (same, more), (growing, less)) = (of(""), of("--load same"), of("--load growing"));
+        assert_eq!(each, [(900, 10), (900, 30), (900, 90)]);
+        assert_eq!(same, [(900, 90); 3]);
+        assert_eq!(growing, [(100, 10), (300, 30), (900, 90)]);
         assert!(less < more, "{less} {more}");
     }
 
