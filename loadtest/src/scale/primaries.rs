@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn clusters_have_the_load_of_the_largest_one_or_one_that_grows_along() {
         let of = |typed: &str| {
-            let line = format!("scale --primaries 9,1,3,3 --accounts 100 --at-once 10 {typed}");
+            let line = format!("scale --primaries 9,1,3,3 --accounts 200 --at-once 10 {typed}");
             let args = Typed::parse_from(line.split_whitespace()).args;
             let sizes = args.sizes();
             let networks = sizes.iter().map(|size| args.network_on(*size));
@@ -181,9 +181,9 @@ mod tests {
             (loads, args.bytes_of_all(&sizes))
         };
         let ((each, _), (same, more), (growing, less)) = (of(""), of("--load same"), of("--load growing"));
-        assert_eq!(each, [(900, 10), (900, 30), (900, 90)]);
-        assert_eq!(same, [(900, 90); 3]);
-        assert_eq!(growing, [(100, 10), (300, 30), (900, 90)]);
+        assert_eq!(each, [(1_800, 10), (1_800, 30), (1_800, 90)]);
+        assert_eq!(same, [(1_800, 90); 3]);
+        assert_eq!(growing, [(200, 10), (600, 30), (1_800, 90)]);
         assert!(less < more, "{less} {more}");
     }
 
