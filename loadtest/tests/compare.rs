@@ -76,7 +76,7 @@ fn check_rows(rows: &Value) {
         for name in ["posts_cached", "authors_cached"] {
             assert_eq!(row[name].as_f64().is_some_and(|share| share > 0.0), is_ours, "{name}: {row:#}");
         }
-        assert!(row["outboxes_cached"].is_f64() || row["accounts_pulled"] == 0, "{row:#}");
+        assert!(row["outboxes_cached"].is_f64() || row["accounts_pulled"] == 0 || !is_ours, "{row:#}");
         if cfg!(target_os = "linux") {
             assert!(figure("operations_per_cpu_second") > 0.0, "{row:#}");
             let estimate = |name: &str| row["cpu_ratio"][name].as_f64().unwrap();
