@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::FairnessArgs;
+use crate::judgement::too_few;
 use crate::report;
 use crate::stats::{Estimate, SURE_FROM, median};
 use crate::tally::Summary;
@@ -75,10 +76,10 @@ impl Outcome {
     /// What is claimed and could not be judged.
     pub(super) fn unmet(&self) -> Vec<String> {
         let known = self.rounds_p99_ratio.len();
-        let claim = "how much longer small posts take beside the large one could not be judged";
+        let claim = "how much longer small posts take beside the large one";
         match known {
-            0 => vec![format!("{claim}: none fell due, here or there")],
-            known if known < SURE_FROM => vec![format!("{claim} in {known} rounds: {SURE_FROM} are needed")],
+            0 => vec![format!("{claim} could not be judged: none fell due, here or there")],
+            known if known < SURE_FROM => vec![too_few(claim, known)],
             _ => Vec::new(),
         }
     }
