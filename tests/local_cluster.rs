@@ -395,6 +395,20 @@ async fn nodes_fail_and_come_back_and_roles_follow() {
     cluster.wait_healthy(PATIENCE).await.unwrap();
 }
 
+#[tokio::test]
+async fn roles_go_back_and_forth_also_when_votes_are_refused_or_old() {
+    // Primaries refuse to vote twice about the same primary within two of these; old votes are counted that long.
+    let spec = ClusterSpec::ephemeral().replicas(1).node_timeout(Duration::from_secs(3));
+    let cluster = LocalCluster::up(spec).await.unwrap();
+    let (first, replica) = (cluster.nodes()[0].addr(), cluster.nodes()[3].addr());
+    for (primary, heir) in [(&first, &replica), (&replica, &first), (&first, &replica)] {
+        cluster.failover(heir).await.unwrap();
+        assert!(is_primary(heir.clone()));
+        cluster.wait_healthy(PATIENCE).await.unwrap();
+        assert!(!is_primary(primary.clone()));
+    }
+}
+
 fn is_primary(addr: NodeAddr) -> bool {
     ask(addr.port, "INFO replication").contains("role:master")
 }

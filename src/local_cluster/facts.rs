@@ -44,6 +44,11 @@ impl Live {
         self.view.me.is_primary
     }
 
+    /// The newest epoch at which a node that it knows has got its slots.
+    pub(super) fn newest_epoch(&self) -> u64 {
+        self.view.others.iter().map(|peer| peer.epoch).fold(self.view.me.epoch, u64::max)
+    }
+
     /// For a replica: whether it holds its primary's data and follows it.
     pub(super) fn is_in_sync(&self) -> bool {
         self.field("master_link_status") == "up" && self.field("master_sync_in_progress") == "0"
