@@ -83,6 +83,13 @@ impl Buckets {
         (0..self.count()).map(Bucket)
     }
 
+    /// All buckets, each far from the one before it: what lies between any two of this order is spread over the slots
+    /// about evenly.
+    pub(crate) fn strewn(self) -> impl ExactSizeIterator<Item = Bucket> {
+        let unused = u16::BITS - self.bits;
+        (0..self.count()).map(move |place| Bucket(place.reverse_bits() >> unused))
+    }
+
     /// The bucket with number `index`, if there is one.
     pub fn get(self, index: u16) -> Option<Bucket> {
         (index < self.count()).then_some(Bucket(index))

@@ -87,7 +87,7 @@ pub struct EngineSettings {
     pub tasks_at_once: usize,
     /// Journal entries of this instance that wait or are under way; beyond it writes are refused as overloaded.
     pub tasks_max: usize,
-    /// Deliveries of one fan-out under way at once. Lower: small posts pass a large one sooner.
+    /// Deliveries of one fan-out under way at once, while its followers lie in one slot. Lower: others pass it sooner.
     pub fanout_chunk: usize,
     /// States of readers remembered, about 8 bytes for each account that a reader follows.
     pub states_cached: usize,

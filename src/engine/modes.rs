@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::fanout::{self, Delivery};
 use crate::ids::AccountId;
 use crate::modes::{self, Way, Wish};
+use crate::sharded::Checkpoint;
 
 /// How an account's posts reach its followers, and what is going on about that.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -49,8 +50,10 @@ impl Engine {
         let random = reply.get(1).and_then(|mode| mode.bytes().ok()?.get(1..)?.try_into().ok());
         let change = entries.iter().find(|entry| entry.task.is_of(random));
         let progress = change.map(|entry| {
-            let bucket = entry.checkpoint.parse().ok().and_then(crate::sharded::Checkpoint::spread_bucket);
-            f64::from(bucket.unwrap_or(0)) / f64::from(context.keys().buckets().count())
+            // A promotion goes in rounds, a demotion walks.
+            let walked = || entry.checkpoint.parse().ok().and_then(Checkpoint::spread_bucket);
+            let done = fanout::buckets_done(&entry.checkpoint).or_else(walked).unwrap_or(0);
+            f64::from(done) / f64::from(context.keys().buckets().count())
         });
         Ok(ModeState { mode: Mode::from_letter(letter(1).unwrap_or_default()), forced, progress })
     }

@@ -21,5 +21,5 @@ pub(crate) use lease::{IMPORT, living};
 pub(crate) use lease::{begin as begin_lease, begin_import, end as end_lease, end_import, hold_for_import};
 pub(crate) use progress::Reporter;
 pub use progress::{Delivery, DeliveryProgress};
-pub(crate) use round::{Round, Visit, move_checkpoint};
+pub(crate) use round::{Round, Visit, buckets_done, move_checkpoint};
 pub(crate) use scan::{claim, entries, journal_depth, keep_scanning, lengths};

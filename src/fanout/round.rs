@@ -19,10 +19,16 @@ use crate::sharded::{Checkpoint, PieceAt, SortedSet};
 
 /// Chunks of one round under way at once: while one is answered, the next is on its way.
 const CHUNKS_AT_ONCE: usize = 3;
+/// Pieces in a chunk for each primary. A piece keeps a server busy for a third of a millisecond, and all that others
+/// want of it waits for those that came before: docs/decisions/0033.
+const PIECES_PER_PRIMARY: usize = 2;
 /// Times that a bucket's pieces are followed through splits.
 const SPLITS_MAX: usize = 64;
 /// A checkpoint costs a fence: one for about so many buckets.
 const BUCKETS_PER_CHECKPOINT: usize = 256;
+/// How the checkpoint of a round begins; behind it stands how many buckets are done, in the order of
+/// [`Buckets::strewn`](crate::bucket::Buckets::strewn).
+const CHECKPOINT: &str = "round.";
 
 /// What is done for each follower.
 pub(crate) trait Visit: Sync {
@@ -48,15 +54,12 @@ pub(crate) struct Round<'a, V> {
 impl<V: Visit> Round<'_, V> {
     pub(crate) async fn run(&self, entry: &mut Entry, touched: &mut Touched) -> Result<()> {
         let followers = self.context.followers(self.author)?;
-        let mut next = match entry.checkpoint.as_str() {
-            "" => Some(Checkpoint::START),
-            text => Some(text.parse()?),
-        };
+        let mut next = Some(Checkpoint::START);
         while let Some(from) = next {
             // Under another layout than the checkpoint's it starts over: `walk` begins with the first bucket.
-            if followers.is_known_spread() || from.spread_bucket().is_some() {
-                let first = from.spread_bucket().unwrap_or(0);
-                return self.spread(entry, &followers, first, touched).await;
+            let done = buckets_done(&entry.checkpoint);
+            if followers.is_known_spread() || done.is_some() {
+                return self.spread(entry, &followers, done.unwrap_or(0), touched).await;
             }
             let (members, then) = followers.walk_members(from).await?;
             self.visit.accounts(&members, touched).await?;
@@ -65,37 +68,32 @@ impl<V: Visit> Round<'_, V> {
         Ok(())
     }
 
-    /// Where edges and followers lie together: a call for each piece, a chunk of buckets at a time.
+    /// Where edges and followers lie together: a call for each piece, a chunk of pieces at a time.
     async fn spread(
         &self,
         entry: &mut Entry,
         followers: &SortedSet<AccountId>,
-        first: u16,
+        done: u16,
         touched: &mut Touched,
     ) -> Result<()> {
-        let buckets: Vec<Bucket> = self.context.keys().buckets().all().skip(usize::from(first)).collect();
-        for part in buckets.chunks(rules::size(BUCKETS_PER_CHECKPOINT, 1)) {
-            let chunks: Vec<Vec<PieceAt>> = self.chunks(followers, part);
-            let mut under_way = stream::iter(chunks.into_iter().map(|pieces| self.pieces(followers, pieces)))
+        let mut done = usize::from(done);
+        let open: Vec<Bucket> = self.context.keys().buckets().strewn().skip(done).collect();
+        for part in open.chunks(rules::size(BUCKETS_PER_CHECKPOINT, 1)) {
+            let pieces = by_turns(part.iter().map(|bucket| followers.part_pieces(*bucket)));
+            let chunk = self.context.router().primaries().len().max(1) * PIECES_PER_PRIMARY;
+            let chunks = pieces.chunks(chunk).map(<[PieceAt]>::to_vec);
+            let mut under_way = stream::iter(chunks.map(|pieces| self.pieces(followers, pieces)))
                 .buffer_unordered(CHUNKS_AT_ONCE);
-            while let Some(done) = under_way.next().await {
-                touched.extend(&done?);
+            while let Some(visited) = under_way.next().await {
+                touched.extend(&visited?);
             }
             drop(under_way);
-            if let Some(next) = part.last().map(|b| b.index() + 1)
-                && next < self.context.keys().buckets().count()
-            {
-                move_checkpoint(self.context, entry, Checkpoint::at_bucket(next), touched).await?;
+            done += part.len();
+            if done < usize::from(self.context.keys().buckets().count()) {
+                move_checkpoint(self.context, entry, format!("{CHECKPOINT}{done}"), touched).await?;
             }
         }
         Ok(())
-    }
-
-    /// The pieces of these buckets, in chunks of about so many followers.
-    fn chunks(&self, followers: &SortedSet<AccountId>, buckets: &[Bucket]) -> Vec<Vec<PieceAt>> {
-        let per_chunk = (self.context.settings.fanout_chunk / 96).max(1);
-        let pieces: Vec<PieceAt> = buckets.iter().flat_map(|b| followers.part_pieces(*b)).collect();
-        pieces.chunks(per_chunk).map(<[PieceAt]>::to_vec).collect()
     }
 
     /// Visits all members of these pieces, and of what becomes of them.
@@ -144,17 +142,30 @@ impl<V: Visit> Round<'_, V> {
     }
 }
 
+/// The first of each, then the second of each, and so on: with buckets far from each other, any few of them in a row are
+/// for many servers.
+fn by_turns<T>(parts: impl Iterator<Item = Vec<T>>) -> Vec<T> {
+    let mut ranked: Vec<(usize, T)> = parts.flat_map(|part| part.into_iter().enumerate()).collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, one)| one).collect()
+}
+
+/// Through how many buckets a round has gone that left this checkpoint. `None`: it had not begun with them, or this is
+/// not the checkpoint of a round. It starts over then, which is right, too.
+pub(crate) fn buckets_done(checkpoint: &str) -> Option<u16> {
+    checkpoint.strip_prefix(CHECKPOINT)?.parse().ok()
+}
+
 /// What was done so far is on replicas; whoever goes on begins behind it.
 pub(crate) async fn move_checkpoint(
     context: &Context,
     entry: &mut Entry,
-    to: Checkpoint,
+    to: String,
     touched: &Touched,
 ) -> Result<()> {
     if rules::holds("fence_checkpoint") {
         context.router().fence(touched).await?;
     }
-    let to = to.to_string();
     let journal = context.keys().journal(entry.bucket);
     let command = functions::journal_mark(journal, &entry.id, &entry.owner, entry.task.stored_len(), &to);
     let slot = context.keys().buckets().slot(entry.bucket);
@@ -162,4 +173,35 @@ pub(crate) async fn move_checkpoint(
     context.router().call(Request::write(slot, command)).await?;
     entry.checkpoint = to;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::Buckets;
+
+    #[test]
+    fn chunks_are_for_all_primaries_alike_however_many_pieces_buckets_have() {
+        for primaries in [3, 5, 9] {
+            for pieces in [1, 3, 12] {
+                let slots = 16_384_usize.div_ceil(primaries);
+                let buckets = Buckets::default();
+                let primary_of = |bucket| usize::from(buckets.slot(bucket)) / slots;
+                let turns = by_turns(buckets.strewn().map(|bucket| vec![primary_of(bucket); pieces]));
+                assert_eq!(turns.len(), 1_024 * pieces);
+                for chunk in turns.chunks_exact(primaries * PIECES_PER_PRIMARY) {
+                    let of = |primary| chunk.iter().filter(|one| **one == primary).count();
+                    assert!((0..primaries).all(|primary| of(primary) <= PIECES_PER_PRIMARY + 1), "{chunk:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_checkpoint_of_a_round_says_how_far_it_came() {
+        assert_eq!(buckets_done("round.256"), Some(256));
+        for other in ["", "round.", "round.-1", "round.65536", "local.0", "spread.256.0"] {
+            assert_eq!(buckets_done(other), None, "{other}");
+        }
+    }
 }

@@ -97,7 +97,7 @@ pub(super) async fn demote(
             }
         }
         if let Some(then) = page.next {
-            fanout::move_checkpoint(context, entry, then, touched).await?;
+            fanout::move_checkpoint(context, entry, then.to_string(), touched).await?;
         }
         next = page.next;
     }

@@ -38,11 +38,6 @@ impl Checkpoint {
     /// Where every walk begins.
     pub const START: Self = Self(Place::Local { piece: 0 });
 
-    /// Where the walk through a bucket of a spread set begins.
-    pub(crate) fn at_bucket(bucket: u16) -> Self {
-        Self(Place::Spread { bucket, piece: 0 })
-    }
-
     /// The bucket where it goes on, if the set was spread.
     pub(crate) fn spread_bucket(self) -> Option<u16> {
         match self.0 {
