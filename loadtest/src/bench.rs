@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::stream::{self, TryStreamExt as _};
-use tideline::bucket::SLOTS;
 use tideline::cluster::{Batch, Command, NodeAddr, Replicas, Request, Router, RouterSettings};
 use tideline::keys::slot_of_key;
 
 use crate::cpu::CpuTime;
 use crate::deadline::Deadline;
+use crate::keys;
+use crate::leftover::{self, Leftover, new_prefix};
 use crate::target::{Servers, Target};
 
 /// Batches of fillings under way at a time.
 const FILL_BATCHES: usize = 4;
 /// So long replicas may be behind when they are waited for.
 const REPLICAS_WAIT_MS: u64 = 8_000;
-const SCAN_COUNT: u64 = 1_000;
 /// Emptying a node of a million homes is one command.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -90,14 +90,16 @@ impl Bench {
             },
             ..RouterSettings::default()
         };
-        // On a foreign cluster nothing that was there is touched. Ours is empty: keys are as long as the books'.
-        let prefix =
-            if target.is_own() { String::new() } else { format!("loadtest-{:08x}:", rand::random::<u32>()) };
+        // Ours is empty: keys are as long as the books'.
+        let prefix = if target.is_own() { String::new() } else { new_prefix(leftover::PREFIX) };
         let router = Router::connect(&target.seeds(), &prefix, settings, None).await?;
         for finding in router.findings() {
             eprintln!("Note: {finding}");
         }
-        let slots = (0..SLOTS).filter_map(|slot| Some((router.owner(slot)?, slot))).collect();
+        if !target.is_own() {
+            Leftover::new(&target.seeds(), &prefix).note();
+        }
+        let slots = keys::slots_of(&router);
         Ok((router, prefix, slots))
     }
 
@@ -109,8 +111,11 @@ impl Bench {
 
     /// The same; and on a cluster of others our keys go, whatever happened.
     pub(crate) async fn leave(self) -> anyhow::Result<()> {
-        let emptied = if self.target.is_own() { Ok(()) } else { self.empty().await };
-        emptied.and(self.close().await)
+        if !self.target.is_own() {
+            self.empty().await?;
+            leftover::forget();
+        }
+        self.close().await
     }
 
     /// Whether its primaries have replicas, as far as is known.
@@ -181,7 +186,7 @@ impl Bench {
             Ok(())
         };
         for slot in self.slots.values() {
-            self.each_key(*slot, &mut add).await?;
+            keys::each(&self.router, *slot, &self.prefix, &mut add).await?;
         }
         Ok(bytes)
     }
@@ -231,43 +236,7 @@ impl Bench {
             }
             return self.wait_for_replicas().await;
         }
-        assert!(!self.prefix.is_empty(), "without a prefix this would be everything");
-        for slot in self.slots.values() {
-            self.remove_ours(*slot).await?;
-        }
-        Ok(())
-    }
-
-    /// Removes what begins with our prefix from the node of that slot.
-    async fn remove_ours(&self, slot: u16) -> anyhow::Result<()> {
-        let mut remove = async |keys: Vec<Vec<u8>>| {
-            let unlink = |key: &Vec<u8>| Request::write(slot_of_key(key), Command::new("UNLINK").arg(key));
-            run(&self.router, keys.iter().map(unlink).collect()).await
-        };
-        self.each_key(slot, &mut remove).await
-    }
-
-    /// Does something with all keys that begin with our prefix on the node of that slot, some at a time.
-    async fn each_key(
-        &self,
-        slot: u16,
-        work: &mut impl AsyncFnMut(Vec<Vec<u8>>) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        let mut cursor = b"0".to_vec();
-        loop {
-            let scan = Command::new("SCAN").arg(&cursor).arg("MATCH").arg(format!("{}*", self.prefix));
-            let scan = Request::read(slot, scan.arg("COUNT").arg(SCAN_COUNT));
-            let mut reply = self.router.call(scan).await?.into_array()?.into_iter();
-            let (Some(next), Some(found)) = (reply.next(), reply.next()) else {
-                anyhow::bail!("SCAN answered without a cursor");
-            };
-            next.bytes()?.clone_into(&mut cursor);
-            let keys = found.into_array()?;
-            work(keys.iter().map(|key| Ok(key.bytes()?.to_vec())).collect::<tideline::Result<_>>()?).await?;
-            if cursor == b"0" {
-                return Ok(());
-            }
-        }
+        keys::remove(&self.router, &self.prefix).await.map(drop)
     }
 }
 

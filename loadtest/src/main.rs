@@ -7,6 +7,7 @@ extern crate anstream;
 mod arrivals;
 mod bench;
 mod calibration;
+mod clean;
 mod compare;
 mod cpu;
 mod deadline;
@@ -16,7 +17,10 @@ mod fanout;
 mod gauges;
 mod graph;
 mod guarded;
+mod interrupt;
 mod judgement;
+mod keys;
+mod leftover;
 mod lookups;
 mod members;
 mod page;
@@ -86,6 +90,8 @@ enum Command {
     /// Random histories of everything that accounts do; every page, and in the end every timeline, is held against a
     /// naive model.
     Verify(verify::VerifyArgs),
+    /// Removes the keys that a run has left on a cluster of others.
+    Clean(clean::CleanArgs),
     /// An instance of `verify` in a process of its own.
     #[command(hide = true)]
     VerifyWorker {
@@ -113,8 +119,16 @@ fn main() -> ExitCode {
             return ExitCode::from(EXIT_NOT_RUN);
         }
     };
-    let code = runtime.block_on(run(cli));
+    let ended = runtime.block_on(async {
+        tokio::select! {
+            code = run(cli) => Ok(code),
+            interrupt = interrupt::first() => Err(interrupt),
+        }
+    });
     runtime.shutdown_timeout(THREADS_MAX);
+    // Only now nothing writes any more.
+    let code = ended.unwrap_or_else(interrupt::leave);
+    leftover::tell();
     code
 }
 
@@ -133,6 +147,7 @@ async fn run(cli: Cli) -> ExitCode {
         Command::Fairness(args) => Box::pin(fairness::run(args)).await,
         Command::Plan(args) => plan::run(&args),
         Command::Verify(args) => Box::pin(verify::run(args)).await.map(End::from),
+        Command::Clean(args) => clean::run(args).await,
         Command::VerifyWorker { setup } => verify::serve(&setup).await.map(|()| End::Right),
     };
     match outcome {

@@ -135,6 +135,8 @@ fn what_cannot_be_run_is_refused_before_anything_is_started() {
         ("sweep --systems books_pull,books_pull", "--systems names books_pull twice"),
         ("plan --users 5M --strict", "--strict goes with --check"),
         ("scale --parts speed", "possible values"),
+        ("clean --cluster redis://127.0.0.1:1 --prefix myapp:", "no load test has such a prefix"),
+        ("clean --prefix loadtest-847245f9", "--cluster <URL>"),
         ("scale --json /nowhere/scale.json", "'/nowhere/scale.json' for '--json"),
         ("plan --users 5M --celebrity-followers 25M", "--celebrity-followers is"),
         ("scale --primaries 0", "--primaries"),

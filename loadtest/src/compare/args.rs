@@ -20,8 +20,8 @@ pub(crate) struct CompareArgs {
     /// `reference.toml` explains every setting
     #[arg(long, value_name = "FILE", default_value = "small")]
     pub(crate) scenario: PathBuf,
-    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own and are
-    /// removed again; CPU time is what its primaries tell [default: start one, and remove it at the end]
+    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own, which it
+    /// tells, and are removed again, also when it is interrupted; CPU time is what its primaries tell [default: start one, and remove it at the end]
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]

@@ -40,8 +40,8 @@ const AT_ONCE: u32 = 10_000;
 /// without it.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct FairnessArgs {
-    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own and are
-    /// removed again [default: start one, and remove it at the end]
+    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own, which it
+    /// tells, and are removed again, also when it is interrupted [default: start one, and remove it at the end]
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]

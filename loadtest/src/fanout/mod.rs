@@ -110,12 +110,7 @@ pub(crate) async fn cost_of_ours(
 
 /// Lets systems take turns on a cluster.
 async fn passes(args: &FanoutArgs, world: &World, replicas: u16, kinds: &[Kind]) -> anyhow::Result<Passes> {
-    let turns = async |bench: &Bench| {
-        if !bench.target.is_own() {
-            eprintln!("The keys of this run begin with `{}`; they are removed at the end.", bench.prefix);
-        }
-        Box::pin(take_turns(args, world, bench, kinds)).await
-    };
+    let turns = async |bench: &Bench| Box::pin(take_turns(args, world, bench, kinds)).await;
     on_cluster(&args.cluster, (PRIMARIES, replicas), turns).await
 }
 

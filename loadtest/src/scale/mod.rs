@@ -42,8 +42,8 @@ pub(super) enum Part {
 /// and a page cost; and the costs that `plan --units` takes.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct ScaleArgs {
-    /// For the parts `followers` and `units`: nodes of a cluster to use, redis:// URLs separated by commas. Our keys are removed
-    /// again [default: start one, and remove it at the end]
+    /// For the parts `followers` and `units`: nodes of a cluster to use, redis:// URLs separated by commas. The keys of each part have a prefix
+    /// of their own, which it tells, and are removed again, also when it is interrupted [default: start one, and remove it at the end]
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]

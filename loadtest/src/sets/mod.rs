@@ -19,6 +19,7 @@ use tideline::{Store, StoreOptions};
 
 use crate::arrivals::Arrivals;
 use crate::drive;
+use crate::leftover::{self, Leftover, new_prefix};
 use crate::power_law::PowerLaw;
 use crate::report;
 use crate::target::{PRIMARIES, Target};
@@ -47,8 +48,7 @@ pub(crate) async fn run(args: SetsArgs) -> anyhow::Result<bool> {
 
 async fn load(args: &SetsArgs, target: &Target) -> anyhow::Result<Outcome> {
     let seed = args.seed.unwrap_or_else(rand::random);
-    // A prefix of its own: on a foreign cluster nothing that was there is touched.
-    let prefix = format!("loadtest-{:08x}:", rand::random::<u32>());
+    let prefix = new_prefix(leftover::PREFIX);
     let options = StoreOptions {
         prefix: prefix.clone(),
         buckets: Some(args.buckets),
@@ -59,7 +59,7 @@ async fn load(args: &SetsArgs, target: &Target) -> anyhow::Result<Outcome> {
         eprintln!("Note: {finding}");
     }
     if !target.is_own() {
-        eprintln!("The keys of this run begin with `{prefix}`; they stay on the cluster.");
+        Leftover::new(&target.seeds(), &prefix).tell_that_they_stay();
     }
     let law = PowerLaw::new(args.accounts, args.followers);
     let changes = u64::from(args.rate) * u64::from(args.seconds) * u64::from(args.writers_percent) / 100;

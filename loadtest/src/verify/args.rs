@@ -60,7 +60,7 @@ pub(crate) enum Sabotage {
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct VerifyArgs {
     /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT or rediss://. The run's keys have a prefix
-    /// of their own and stay there [default: start 3 primaries, and remove them at the end]
+    /// of their own, which it tells, and stay there until `loadtest clean` [default: start 3 primaries, and remove them at the end]
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]

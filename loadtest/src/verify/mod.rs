@@ -53,6 +53,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tideline::local_cluster::{ClusterSpec, LocalCluster};
 
+use crate::leftover::{self, Leftover, new_prefix};
 use crate::report;
 use crate::target::Target;
 pub(crate) use args::VerifyArgs;
@@ -98,7 +99,7 @@ async fn open(args: &VerifyArgs) -> anyhow::Result<Target> {
 fn setup_of(args: &VerifyArgs, target: &Target, seed: u64) -> Setup {
     Setup {
         seeds: target.seeds(),
-        prefix: format!("verify-{:08x}:", rand::random::<u32>()),
+        prefix: new_prefix(leftover::PREFIX_OF_VERIFY),
         buckets: BUCKETS,
         visible_within_ms: args.visible_within_ms.unwrap_or(if seed.is_multiple_of(2) { 0 } else { 200 }),
         home_posts: if seed.is_multiple_of(3) { 40 } else { 16 },
@@ -125,7 +126,7 @@ async fn verify(args: &VerifyArgs, target: &Target) -> anyhow::Result<Outcome> {
     let setup = setup_of(args, target, seed);
     eprintln!("Verifying {} operations; seed {seed}, {} ms.", args.operations, setup.visible_within_ms);
     if !target.is_own() {
-        eprintln!("The keys of this run begin with `{}`; they stay on the cluster.", setup.prefix);
+        Leftover::new(&target.seeds(), &setup.prefix).tell_that_they_stay();
     }
     let began = Instant::now();
     let world = World { visible_within: setup.visible_within_ms * 1_000, ..World::default() };

@@ -1,0 +1,32 @@
+//! `loadtest clean`: removes what a run has left on a cluster of others.
+
+use clap::Args;
+
+use crate::leftover::{Leftover, parse_prefix};
+use crate::strict::End;
+
+/// Removes the keys that a run has left on a cluster: one that was killed, or one of `sets` or `verify`, whose keys stay.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CleanArgs {
+    /// Nodes of the cluster, separated by commas: redis://HOST:PORT
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TIDELINE_CLUSTER",
+        hide_env_values = true,
+        value_delimiter = ',',
+        required = true
+    )]
+    cluster: Vec<String>,
+    /// What the run's keys begin with, as it has told at its start: loadtest-847245f9, say. A run that is still at work loses them too
+    #[arg(long, value_parser = parse_prefix)]
+    prefix: String,
+}
+
+/// Removes them.
+pub(crate) async fn run(args: CleanArgs) -> anyhow::Result<End> {
+    let CleanArgs { cluster, prefix } = args;
+    let removed = Leftover::new(&cluster, &prefix).remove().await?;
+    println!("{removed} keys that begin with `{prefix}` are removed.");
+    Ok(End::Right)
+}

@@ -1,0 +1,97 @@
+//! SIGINT and SIGTERM while a run has keys on a cluster of others. Before that, and on clusters of our own, they end the process at once:
+//! our own servers end with it.
+
+use std::process::ExitCode;
+use std::sync::{LazyLock, Once};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::deadline::Deadline;
+use crate::leftover;
+
+/// Connecting anew, and looking through all keys of the cluster, twice at least.
+const REMOVING_MAX: Duration = Duration::from_secs(10 * 60);
+
+static FIRST: LazyLock<watch::Sender<Option<Interrupt>>> = LazyLock::new(|| watch::Sender::new(None));
+
+/// A signal that ended the run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Interrupt {
+    Int,
+    Term,
+}
+
+impl Interrupt {
+    /// As a shell tells it of a process that it has killed.
+    fn exit_code(self) -> u8 {
+        match self {
+            Self::Int => 130,
+            Self::Term => 143,
+        }
+    }
+}
+
+/// Listens from now on: in a thread of its own, which works also while all others are busy, or ending.
+pub(crate) fn listen() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        std::thread::spawn(|| {
+            let listen = || Builder::new_current_thread().enable_all().build()?.block_on(signals());
+            if let Err(error) = listen() {
+                eprintln!("Note: if this run is interrupted, its keys stay: {error}");
+            }
+        });
+    });
+}
+
+/// The first signal ends the run, the second one the process.
+async fn signals() -> std::io::Result<()> {
+    let (mut int, mut term) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut next = async || {
+        tokio::select! {
+            _ = int.recv() => Interrupt::Int,
+            _ = term.recv() => Interrupt::Term,
+        }
+    };
+    let first = next().await;
+    if leftover::of_now().is_some() {
+        eprintln!(
+            "Interrupted: the keys of this run are removed now. If that is interrupted too, they stay."
+        );
+    }
+    FIRST.send_replace(Some(first));
+    let second = next().await;
+    leftover::tell();
+    std::process::exit(second.exit_code().into());
+}
+
+/// Waits for a signal that ends the run; for ever, if none comes.
+pub(crate) async fn first() -> Interrupt {
+    // The sender is a static: there always is one.
+    let mut told = FIRST.subscribe();
+    let first = told.wait_for(Option::is_some).await.ok().and_then(|first| *first);
+    match first {
+        Some(first) => first,
+        None => std::future::pending().await,
+    }
+}
+
+/// Removes the keys of a run, of which nothing is at work any more.
+pub(crate) fn leave(by: Interrupt) -> ExitCode {
+    if let Some(left) = leftover::of_now() {
+        let removing = Deadline::after(REMOVING_MAX);
+        let remove =
+            || Runtime::new()?.block_on(removing.phase("removing the keys of this run", left.remove()));
+        match remove() {
+            Ok(removed) => {
+                leftover::forget();
+                eprintln!("{removed} keys are removed, no more are left.");
+            }
+            Err(error) => eprintln!("error: {error:#}"),
+        }
+    }
+    ExitCode::from(by.exit_code())
+}
