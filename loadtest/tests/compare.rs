@@ -110,9 +110,8 @@ fn a_small_comparison_ends_well_in_its_table_json_and_page_and_can_be_forecast()
     let output = loadtest(&[&args[..], &["--json"]].concat(), &[&file]);
     let told = told(&output);
     assert!(output.status.success(), "{told}");
-    // In two rounds nobody is the better one.
-    assert!(told.contains("books_pull") && told.contains("_only costs, about as much as pu"), "{told}");
-    assert!(told.contains(": too few rounds to judge"), "{told}");
+    // Two rounds can't say that pushing and pulling cost the same, nor that they don't.
+    assert!(told.contains("books_pull") && told.contains("_only costs: too few rounds to judge"), "{told}");
     assert!(told.contains("shows on pages up to 1 s later"), "{told}");
     assert!(told.contains("Reads of a reader in a second") && told.contains("loop = \"open\""), "{told}");
     let json = json(&file);

@@ -18,8 +18,9 @@ const WORSE_MAX: f64 = 1.05;
 pub(crate) struct Verdict {
     pub(crate) hybrid: Contestant,
     pub(crate) better: Contestant,
-    /// The interval of what pushing costs in what pulling does holds 1, or is of too few rounds: either may be the better one.
-    pub(crate) both_alike: bool,
+    /// The interval of what pushing costs in what pulling does holds 1: either may be the better one. Nothing, if there were too
+    /// few rounds to say so.
+    pub(crate) both_alike: Option<bool>,
     /// Of CPU time per operation.
     pub(crate) ratio: Estimate,
     /// Whether it is more than 5 % worse.
@@ -45,7 +46,7 @@ pub(crate) fn verdicts(measured: &[Measured]) -> Vec<Verdict> {
     let Some(between) = cost_ratio(push, pull) else { return Vec::new() };
     let better = if between.median <= 1.0 { push } else { pull };
     let is_sure = push.samples.len() >= SURE_FROM;
-    let both_alike = !is_sure || (between.low <= 1.0 && between.high >= 1.0);
+    let both_alike = is_sure.then_some(between.low <= 1.0 && between.high >= 1.0);
     let judge = |hybrid: &Measured| {
         let ratio = cost_ratio(hybrid, better)?;
         let is_below = |pure: &Measured| cost_ratio(hybrid, pure).is_some_and(|ratio| ratio.high < 1.0);
@@ -97,8 +98,9 @@ impl fmt::Display for Verdict {
         let other =
             if self.better == Contestant::PushOnly { Contestant::PullOnly } else { Contestant::PushOnly };
         let which = match self.both_alike {
-            true => format!("about as much as {}", other.name()),
-            false => "the better of both".to_owned(),
+            Some(true) => format!(" ({} costs about the same as {better})", other.name()),
+            Some(false) => format!(" ({} costs more)", other.name()),
+            None => String::new(),
         };
         let said = match self {
             Self { is_cheaper: true, .. } => ": cheaper than both",
@@ -109,7 +111,7 @@ impl fmt::Display for Verdict {
             }
             Self { judgement: Judgement::TooFewRounds, .. } => ": too few rounds to judge",
         };
-        write!(f, "{hybrid} costs {median:.2} ({low:.2}-{high:.2}) times what {better} costs, {which}{said}")
+        write!(f, "{hybrid} costs {median:.2} ({low:.2}-{high:.2}) times what {better} costs{which}{said}")
     }
 }
 
@@ -168,7 +170,7 @@ pub(super) mod tests {
         };
         assert_eq!(
             told(&all(6, 1.2)),
-            "cost_model costs 1.20 (1.20-1.20) times what push_only costs, the better of both: more than 5 % worse"
+            "cost_model costs 1.20 (1.20-1.20) times what push_only costs (pull_only costs more): more than 5 % worse"
         );
         let same = [
             measured(Contestant::PushOnly, 6, 1.0),
@@ -176,7 +178,7 @@ pub(super) mod tests {
             measured(Contestant::Threshold, 6, 1.04),
         ];
         assert_eq!(told(&same), "");
-        assert!(verdicts(&same)[0].to_string().ends_with("the better of both: not worse (5 % at most)"));
+        assert!(verdicts(&same)[0].to_string().ends_with("(pull_only costs more): not worse (5 % at most)"));
         assert!(told(&all(5, 3.0)).contains("in 5 rounds: 6 are needed"));
         assert!(told(&all(6, 3.0)[1..]).contains("cost_model could not be judged"));
         assert!(told(&all(6, 3.0)[..2]).contains("no hybrid was measured"));
@@ -192,16 +194,19 @@ pub(super) mod tests {
             hybrid
         }];
         let unclear = verdicts(&all)[0];
-        assert_eq!((unclear.judgement, unclear.both_alike), (Judgement::Open, false));
+        assert_eq!((unclear.judgement, unclear.both_alike), (Judgement::Open, Some(false)));
         assert!(unclear.to_string().ends_with(
-            "the better of both: worse or not can't be told in so many rounds (more rounds tell)"
+            "(pull_only costs more): worse or not can't be told in so many rounds (more rounds tell)"
         ));
         let rows: Vec<Row> = all.iter().map(row).collect();
         assert_eq!(unmet(&rows, &verdicts(&all)), [""; 0]);
         // Dearer in most rounds, and cheaper in one.
         all[1].samples[3].server_us = Some(1.0);
         let told = verdicts(&all)[0].to_string();
-        assert!(told.contains("times what push_only costs, about as much as pull_only:"), "{told}");
+        assert!(
+            told.contains("times what push_only costs (pull_only costs about the same as push_only):"),
+            "{told}"
+        );
     }
 
     #[test]
@@ -213,13 +218,22 @@ pub(super) mod tests {
         let verdicts = verdicts(&all);
         assert!(verdicts.iter().all(|verdict| verdict.better == Contestant::PushOnly), "{verdicts:?}");
         assert_eq!([verdicts[0].is_cheaper, verdicts[1].is_cheaper], [false, true]);
-        assert!(verdicts[1].to_string().ends_with("the better of both: cheaper than both"));
+        assert!(verdicts[1].to_string().ends_with("(pull_only costs more): cheaper than both"));
+    }
+
+    /// Pushing cost twice as much as pulling in both rounds there were, and was said to cost "about as much".
+    #[test]
+    fn fewer_than_six_rounds_call_nothing_alike_and_only_name_the_better_one() {
+        let two = verdict(2, 0.5);
+        assert_eq!((two.better, two.both_alike), (Contestant::PullOnly, None));
+        let told = "cost_model costs 2.40 (2.40-2.40) times what pull_only costs: too few rounds to judge";
+        assert_eq!(two.to_string(), told);
+        assert_eq!([verdict(6, 0.5).both_alike, verdict(6, 1.0).both_alike], [Some(false), Some(true)]);
     }
 
     #[test]
     fn fewer_than_six_rounds_condemn_and_praise_nobody() {
         assert_eq!(verdict(5, 3.0).judgement, Judgement::TooFewRounds);
-        assert!(verdict(2, 0.5).both_alike);
         let cheaper = [Contestant::PushOnly, Contestant::PullOnly].map(|pure| measured(pure, 5, 2.0));
         assert!(
             !verdicts(&[cheaper.to_vec(), vec![measured(Contestant::CostModel, 5, 1.0)]].concat())[0]
