@@ -59,6 +59,7 @@ pub(crate) struct Summary {
     /// What became of them.
     #[serde(flatten)]
     pub(crate) counts: Counts,
+    pub(crate) mean_us: f64,
     pub(crate) p50_us: u64,
     pub(crate) p99_us: u64,
     pub(crate) p999_us: u64,
@@ -96,6 +97,7 @@ impl Tally {
         let at = |quantile| inner.latency.value_at_quantile(quantile);
         Summary {
             counts: inner.counts.clone(),
+            mean_us: inner.latency.mean(),
             p50_us: at(0.5),
             p99_us: at(0.99),
             p999_us: at(0.999),
@@ -124,6 +126,7 @@ mod tests {
         tally.dropped();
         tally.overlapping();
         let summary = tally.summary();
+        assert!((summary.mean_us - 200.0).abs() < 1.0, "{summary:?}");
         assert_eq!((summary.counts.scheduled(), summary.counts.failed()), (4, 1));
         assert_eq!((summary.p50_us, summary.max_us), (100, 300));
     }

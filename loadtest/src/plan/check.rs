@@ -16,7 +16,11 @@ use crate::systems::Contestant;
 /// A forecast may be off by so much.
 const OFF_MAX: f64 = 0.2;
 /// Units that were measured with so many times as many operations at once, or as few, are others.
-const AT_ONCE_TIMES: usize = 2;
+const AT_ONCE_TIMES: f64 = 2.0;
+/// Units are of a closed loop: an operation is always there.
+const IDLE: &str = " A service that has nothing to do in between costs more for each operation than units say with however few at once, because \
+                    servers and instances wake up for it. For how many cores a service needs that does not matter: that is decided by the load that keeps \
+                    them busy, of which units with many at once tell.";
 
 /// All policies of a run.
 #[derive(Debug, Clone, Serialize)]
@@ -174,18 +178,23 @@ fn table(policies: &[Checked]) -> comfy_table::Table {
 
 /// What has to be known of units that were measured under another load.
 fn at_once_remark(run: &Run, units: &Units) -> Option<String> {
-    let drive = &run.scenario.drive;
-    let is_other =
-        drive.at_once > units.at_once * AT_ONCE_TIMES || units.at_once > drive.at_once * AT_ONCE_TIMES;
-    (drive.kind == Loop::Closed && is_other).then(|| {
-        format!(
-            "They were measured with {} operations at once, the run had {}: the more there are, the more share a system \
-             call. `scale --parts units --at-once {}` measures them as this run was.",
-            units.at_once,
-            drive.at_once,
-            (drive.at_once / usize::from(crate::scale::UNITS_PRIMARIES)).max(1)
-        )
-    })
+    let [low, high] = run.under_way()?;
+    let measured = report::count(units.at_once as u64);
+    let has_fewer = high * AT_ONCE_TIMES < measured;
+    if !has_fewer && low <= measured * AT_ONCE_TIMES {
+        return None;
+    }
+    let is_open = run.scenario.drive.kind == Loop::Open;
+    let had =
+        if is_open { format!("{low:.1} to {high:.1} on average, in an open loop") } else { low.to_string() };
+    let primaries = f64::from(crate::scale::UNITS_PRIMARIES);
+    let each = (f64::midpoint(low, high) / primaries).floor().max(1.0);
+    let remark = format!(
+        "They were measured with {measured} operations at once, the run had {had}: the more there are, the more share a system \
+         call. `scale --parts units --at-once {each}` measures them with {}.",
+        each * primaries
+    );
+    Some(if is_open && has_fewer { remark + IDLE } else { remark })
 }
 
 #[cfg(test)]
@@ -315,6 +324,37 @@ mod tests {
         };
         assert_eq!((told(512), told(300), told(1_000)), (None, None, None));
         let said = told(100).unwrap();
-        assert!(said.contains("100 operations") && said.contains("--at-once 170"), "{said}");
+        assert!(said.contains("100 operations") && said.contains("the run had 512:"), "{said}");
+        assert!(
+            said.contains("--at-once 170` measures them with 510.") && !said.contains("nothing to do"),
+            "{said}"
+        );
+    }
+
+    /// A nearly idle service was forecast an eighth of what it cost, without a word.
+    #[test]
+    fn of_an_open_loop_it_is_told_how_many_were_under_way() {
+        let told = |mean_us: Option<u64>, at_once| {
+            let mut run = run("push_only", 0);
+            run["scenario"]["drive"]["loop"] = json!("open");
+            run["rows"][0]["operations"] = json!({ "post": { "succeeded": 1_000, "mean_us": mean_us },
+                "check": { "succeeded": 9_000, "mean_us": 1_000 } });
+            let run: Run = serde_json::from_value(run).unwrap();
+            at_once_remark(&run, &Units { at_once, ..Units::round() })
+        };
+        // A thousand a second, of 1.9 ms on average.
+        let few = told(Some(10_000), 192).unwrap();
+        assert!(
+            few.contains("192 operations at once, the run had 1.9 to 1.9 on average, in an open loop:"),
+            "{few}"
+        );
+        assert!(few.contains("--at-once 1` measures them with 3. A service that has nothing to do"), "{few}");
+        // 3,000 under way: the run was the busier one.
+        let many = told(Some(29_991_000), 192).unwrap();
+        assert!(
+            many.contains("--at-once 1000` measures them with 3000.") && !many.contains("nothing to do"),
+            "{many}"
+        );
+        assert_eq!([told(Some(10_000), 3), told(None, 192)], [None, None]);
     }
 }

@@ -8,13 +8,13 @@ use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 use tideline::Way;
 
-use super::forecast::Asked;
+use super::forecast::{Asked, US};
 use super::network::Pulled;
 use crate::compare::expected;
 use crate::graph::Graph;
 use crate::report::count;
-use crate::scenario::Scenario;
-use crate::stats::median;
+use crate::scenario::{Loop, Scenario};
+use crate::stats::{Spread, median};
 use crate::systems::{Contestant, home_posts, ways};
 use crate::workload::{Op, Workload};
 
@@ -56,6 +56,9 @@ pub(super) struct Median {
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Counts {
     succeeded: u64,
+    /// Runs of earlier versions don't tell.
+    #[serde(default)]
+    mean_us: Option<f64>,
 }
 
 /// Who has a home in a run.
@@ -100,6 +103,17 @@ impl Run {
         let rows: Vec<&Row> = self.rows.iter().filter(|row| row.system != Contestant::BooksPull).collect();
         ensure!(!rows.is_empty(), "none of the engine's policies was measured: they are what is forecast");
         Ok(rows)
+    }
+
+    /// How many operations were under way on average, of the engine's policies in the one that had the fewest and in the one that had most.
+    /// Nothing of an open loop that doesn't tell how long they took.
+    pub(super) fn under_way(&self) -> Option<[f64; 2]> {
+        let drive = &self.scenario.drive;
+        if drive.kind == Loop::Closed {
+            return Some([count(drive.at_once as u64); 2]);
+        }
+        let all: Vec<f64> = self.rows().ok()?.into_iter().map(Row::under_way).collect::<Option<_>>()?;
+        Spread::of(&all).map(|Spread { lowest, highest }| [lowest, highest])
     }
 
     pub(super) fn world(&self) -> anyhow::Result<World> {
@@ -215,6 +229,13 @@ impl Row {
 }
 
 impl Row {
+    /// As many as fall due while one takes its time (Little's law).
+    fn under_way(&self) -> Option<f64> {
+        let took = |of: &Counts| Some(count(of.succeeded) * of.mean_us?);
+        let took: f64 = self.operations.values().map(took).sum::<Option<f64>>()?;
+        Some(self.operations_per_second * took / self.done().max(1.0) / US)
+    }
+
     /// Operations of all rounds.
     fn done(&self) -> f64 {
         count(self.operations.values().map(|counts| counts.succeeded).sum())
