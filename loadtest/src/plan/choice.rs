@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::args::PlanArgs;
 use super::forecast::{Asked, Forecast, US, forecast};
 use super::network::{Network, Pulled, Rule};
-use super::quantity::{bytes, count};
+use super::quantity::{bytes, count, percent};
 use super::units::Units;
 use crate::report;
 
@@ -153,8 +153,8 @@ pub(super) fn table(rows: &[Row]) -> comfy_table::Table {
         "memory",
         "bandwidth",
         "authors pulled",
-        "posts not delivered",
-        "pulled by a reader",
+        "share of posts not delivered",
+        "authors pulled by a reader",
     ]);
     for row in rows {
         table.add_row([
@@ -165,7 +165,7 @@ pub(super) fn table(rows: &[Row]) -> comfy_table::Table {
             bytes(row.memory_bytes),
             format!("{}/s", bytes(row.bandwidth_bytes_per_second)),
             count(row.pulled_authors),
-            format!("{:.1} %", row.pulled_posts * 100.0),
+            percent(row.pulled_posts),
             count(row.pulled_per_reader),
         ]);
     }
