@@ -174,7 +174,7 @@ pub(super) fn table(rows: &[Row]) -> comfy_table::Table {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use clap::Parser as _;
 
     use super::*;
@@ -185,7 +185,7 @@ mod tests {
         plan: PlanArgs,
     }
 
-    fn choices(typed: &str) -> Vec<Choice> {
+    pub(in crate::plan) fn choices(typed: &str) -> Vec<Choice> {
         let args = Cli::try_parse_from(["plan"].into_iter().chain(typed.split(' '))).unwrap().plan;
         let asked = args.checked(5e6).unwrap();
         all(&args, &asked, &Units::round()).unwrap()

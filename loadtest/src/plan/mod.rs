@@ -1,8 +1,9 @@
 //! `loadtest plan`: what a service of some size needs, from measured costs of one of each thing, with every formula shown.
 //!
-//! `units` are the costs, `work` what is done with them in a second, `forecast` the reckoning, with `celebrity` for one very large account; `network` tells whom a policy pulls, `choice` holds policies side by side; `measured` asks for what a run of
+//! `units` are the costs, `work` what is done with them in a second, `forecast` the reckoning, with `celebrity` for one very large account; `network` tells whom a policy pulls, `choice` holds policies side by side, `advice` says what that means; `measured` asks for what a run of
 //! `compare` has done, and `check` holds the forecast of that against what the run has measured.
 
+mod advice;
 mod args;
 mod celebrity;
 mod check;
@@ -61,15 +62,16 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<End> {
     let asked = args.checked(args.users.context("--users is missing")?)?;
     let choices = choice::all(args, &asked, &units)?;
     let rows: Vec<choice::Row> = choices.iter().map(Choice::row).collect();
-    let chosen = choices.into_iter().find(|choice| choice.rule == args.policy).context("a policy")?;
+    let chosen = choices.iter().find(|choice| choice.rule == args.policy).context("a policy")?;
     let plans = all.iter().map(|units| {
         let choice = choice::one(args, &asked, units)?;
         anyhow::Ok(WithUnits::of(units, &choice.forecast))
     });
     let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
-    print!("{}{}\n", told(args, &chosen, &rows, &units), choice::range(&plans));
+    let advice = advice::advice(&choices, chosen, &units);
+    print!("{}{}\n", told(args, chosen, (&rows, &advice), &units), choice::range(&plans));
     if let Some(file) = &args.json {
-        let Choice { rule, asked, forecast } = chosen;
+        let Choice { rule, asked, forecast } = chosen.clone();
         let outcome = Outcome {
             command: "plan",
             asked,
@@ -85,14 +87,14 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<End> {
 }
 
 /// All that is printed: first the policies, then all of one.
-fn told(args: &PlanArgs, chosen: &Choice, rows: &[choice::Row], units: &Units) -> String {
+fn told(args: &PlanArgs, chosen: &Choice, (rows, advice): (&[choice::Row], &str), units: &Units) -> String {
     let name = chosen.rule.name();
     let who = match args.pulled() {
         Some(_) => format!("Whom `{name}` pulls is as you told."),
         None => format!("`{name}`: {}.", chosen.rule.told(units)),
     };
     format!(
-        "{}\nWhom each policy pulls comes from a model: {}. {who} If you know better: --pulled-authors, --pulled-per-reader, \
+        "{}\n{advice}\nWhom each policy pulls comes from a model: {}. {who} If you know better: --pulled-authors, --pulled-per-reader, \
          --pulled-posts.\n\nIn detail, `{name}` (another one: --policy):\n{}\n{}\n",
         choice::table(rows),
         Network::told(&chosen.asked),

@@ -32,6 +32,8 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
+    /// The engine's, unless it is told otherwise.
+    pub(super) const DEFAULT: Self = Self::Threshold;
     pub(super) const ALL: [Self; 4] = [Self::Push, Self::Pull, Self::Threshold, Self::Cost];
 
     pub(super) fn name(self) -> &'static str {
@@ -250,6 +252,13 @@ mod tests {
             is_near(sum(&|group| group.posts_per_second), 5_000.0);
             is_near(sum(&|group| group.posts_per_second * group.followers), 5_000.0 * mean_followers);
         }
+    }
+
+    #[test]
+    fn the_default_is_that_of_the_engine() {
+        let settings = tideline::ModeSettings::default();
+        assert_eq!(settings.policy, tideline::PolicyName::Threshold);
+        assert_eq!((Rule::DEFAULT, settings.pull_from), (Rule::Threshold, Threshold::default().pull_from));
     }
 
     #[test]
