@@ -38,6 +38,7 @@ mod sweep;
 mod systems;
 mod tally;
 mod target;
+mod typed;
 mod verify;
 mod weighted;
 mod workload;

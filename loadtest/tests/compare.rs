@@ -289,9 +289,11 @@ fn a_plan_tells_primaries_memory_and_bandwidth() {
     assert_eq!([&json["policy"], &json["primaries"]], [&policies[3]["policy"], &policies[3]["primaries"]]);
     assert_eq!(json["with_units"][0]["primaries"], json["primaries"]);
     assert!(json["nodes"].as_f64().unwrap() >= 2.0 * json["primaries"].as_f64().unwrap(), "one replica each");
-    for (wrong, why) in
-        [("--users lots", "is no number"), ("--active 20", "20 % is 0.2"), ("--users 0", "must be above 0")]
-    {
+    for (wrong, why) in [
+        ("--users lots", "is no number"),
+        ("--active 20", "20 % is 0.2 or 20%"),
+        ("--users 0", "must be above 0"),
+    ] {
         let output = loadtest(&[&["plan"], &wrong.split(' ').collect::<Vec<_>>()[..]].concat(), &[]);
         assert_eq!(output.status.code(), Some(2), "{wrong}");
         assert!(self::told(&output).contains(why), "{wrong}: {}", self::told(&output));

@@ -129,7 +129,9 @@ fn what_cannot_be_run_is_refused_before_anything_is_started() {
     for (line, why) in [
         ("fairness --followers 5000000 --background-homes 5000000", "MB are available"),
         ("fairness --rate 0", "--rate"),
-        ("compare --rounds -3", "-3 is not in 2..=1000"),
+        ("compare --rounds -3", "'-3' for '--rounds <N>': write a whole number from 2 to 1000"),
+        ("compare --accounts -3", "write a whole number from 1 on"),
+        ("sweep --shares many", "write percent: 20 or 20%"),
         ("compare --cluster redis://127.0.0.1:70000", "port 70000 is above 65535"),
         ("compare --systems push_only,pull_only,push_only", "--systems names push_only twice"),
         ("sweep --systems books_pull,books_pull", "--systems names books_pull twice"),

@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, value_parser};
+use clap::Args;
 use serde::Serialize;
 
 use super::check_memory;
 use crate::scenario::Scenario;
 use crate::strict::Strict;
 use crate::systems::Contestant;
+use crate::typed::{percent, whole};
 
 /// One workload through push, pull, both hybrids and the textbooks' pull, on the same servers: throughput, CPU, latencies,
 /// memory.
@@ -30,27 +31,27 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "NAME", value_enum, value_delimiter = ',')]
     pub(crate) systems: Vec<Contestant>,
     /// Instead of the scenario's: measured rounds of each system
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(2..=1_000))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(2..=1_000))]
     pub(crate) rounds: Option<u32>,
     /// Instead of the scenario's: about how long a round takes
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=600))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=600))]
     pub(crate) round_seconds: Option<u32>,
     /// Instead of the scenario's: how many accounts a made-up network has
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..))]
     pub(crate) accounts: Option<usize>,
     /// Instead of the scenario's: operations under way at once
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=100_000))]
     pub(crate) at_once: Option<usize>,
     /// Instead of the scenario's: the share of accounts that read, in percent. `sweep` goes over several
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = percent)]
     pub(crate) active_percent: Option<f64>,
     /// It ends after so long: rounds that don't fit in are left out, which is said [default: 3600; of `sweep`, which gives each share
     /// an equal part of the time that is left, 900]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=86_400))]
     #[serde(skip)]
     longest_seconds: Option<u64>,
     /// The same seed makes the same network and the same operations [default: a new one each time, shown]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
     #[serde(skip)]
     pub(crate) seed: Option<u64>,
     /// Serve all metrics at this address while it runs: for Prometheus, or a browser at /metrics

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use clap::{Args, value_parser};
+use clap::Args;
 use serde::Serialize;
 use tideline::Engine;
 use tideline::post::Draft;
@@ -23,6 +23,7 @@ use crate::session::kind;
 use crate::strict::{End, Strict};
 use crate::tally::{Summary, Tally};
 use crate::target::PRIMARIES;
+use crate::typed::whole;
 use crate::{gauges, report};
 use outcome::Outcome;
 
@@ -47,28 +48,28 @@ pub(crate) struct FairnessArgs {
     #[serde(skip)]
     cluster: Vec<String>,
     /// Followers of the large account
-    #[arg(long, default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1_000..=5_000_000))]
+    #[arg(long, default_value_t = 1_000_000, value_parser = whole::<u64>(1_000..=5_000_000))]
     followers: u64,
     /// Followers of each small account
-    #[arg(long, default_value_t = 200, value_parser = value_parser!(u64).range(1..=1_000))]
+    #[arg(long, default_value_t = 200, value_parser = whole::<u64>(1..=1_000))]
     small_followers: u64,
     /// Small accounts
-    #[arg(long, default_value_t = 200, value_parser = value_parser!(u64).range(1..=100_000))]
+    #[arg(long, default_value_t = 200, value_parser = whole::<u64>(1..=100_000))]
     small_accounts: u64,
     /// Homes beyond those of the large account's followers, just as full; small accounts have followers among all
-    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(0..=5_000_000))]
+    #[arg(long, default_value_t = 10_000, value_parser = whole::<u64>(0..=5_000_000))]
     background_homes: u64,
     /// Small posts that fall due in a second
-    #[arg(long, default_value_t = 50, value_parser = value_parser!(u32).range(1..=10_000))]
+    #[arg(long, default_value_t = 50, value_parser = whole::<u32>(1..=10_000))]
     rate: u32,
     /// How long small posts go on alone in each round; beside a large one as long as that takes
-    #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=600))]
+    #[arg(long, default_value_t = 5, value_parser = whole::<u32>(1..=600))]
     seconds: u32,
     /// Rounds: so often the large account posts. Of fewer than six nobody can say how sure the ratios are
-    #[arg(long, default_value_t = 6, value_parser = value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 6, value_parser = whole::<u32>(1..=100))]
     rounds: u32,
     /// The same seed draws the same followers [default: a new one each time, shown]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
     #[serde(skip)]
     seed: Option<u64>,
     /// Serve all metrics at this address while it runs: for Prometheus, or a browser at /metrics

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, value_parser};
+use clap::Args;
 use serde::Serialize;
 
 use super::system::Kind;
+use crate::typed::whole;
 
 /// Homes of all accounts; more would not fit into any memory that this is meant for.
 const HOMES_MAX: u64 = 10_000_000;
@@ -25,36 +26,36 @@ pub(crate) struct FanoutArgs {
     #[serde(skip)]
     pub(crate) cluster: Vec<String>,
     /// Followers of each account that posts
-    #[arg(long, default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1..=5_000_000))]
+    #[arg(long, default_value_t = 1_000_000, value_parser = whole::<u64>(1..=5_000_000))]
     pub(crate) followers: u64,
     /// Homes beside those of one account's followers: they make the memory that is touched real. Followers are drawn
     /// at random from all homes
-    #[arg(long, default_value_t = 300_000, value_parser = value_parser!(u64).range(0..=5_000_000))]
+    #[arg(long, default_value_t = 300_000, value_parser = whole::<u64>(0..=5_000_000))]
     pub(crate) background_homes: u64,
     /// How often all systems take turns; each starts from empty servers
-    #[arg(long, default_value_t = 3, value_parser = value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=100))]
     pub(crate) passes: u32,
     /// Measured rounds of a system in each of its turns, after one that is not measured
-    #[arg(long, default_value_t = 2, value_parser = value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 2, value_parser = whole::<u32>(1..=100))]
     pub(crate) rounds: u32,
     /// Deliveries of a round, at least: accounts with fewer followers post as often as it takes, each account once
-    #[arg(long, default_value_t = 50_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
+    #[arg(long, default_value_t = 50_000, value_parser = whole::<u64>(1..=10_000_000))]
     pub(crate) round_deliveries: u64,
     /// Posts under way at a time
-    #[arg(long, default_value_t = 8, value_parser = value_parser!(u64).range(1..=256))]
+    #[arg(long, default_value_t = 8, value_parser = whole::<u64>(1..=256))]
     pub(crate) posts_at_once: u64,
     /// Entries of a full home of `books_cluster_client` and `books_per_node`; from 129 on Redis keeps them in
     /// skiplists
-    #[arg(long, default_value_t = 112, value_parser = value_parser!(u64).range(16..=2_000))]
+    #[arg(long, default_value_t = 112, value_parser = whole::<u64>(16..=2_000))]
     pub(crate) books_cap: u64,
     /// Entries of a full home of `list`
-    #[arg(long, default_value_t = 400, value_parser = value_parser!(u64).range(16..=2_000))]
+    #[arg(long, default_value_t = 400, value_parser = whole::<u64>(16..=2_000))]
     pub(crate) list_cap: u64,
     /// How many of 100 deliveries of `list` are followed by LTRIM: Misskey trims one home in ten
-    #[arg(long, default_value_t = 10, value_parser = value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 10, value_parser = whole::<u32>(1..=100))]
     pub(crate) list_trim_percent: u32,
     /// Most followers that a post of `books_cluster_client` reaches; its times are then extrapolated [default: all]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..))]
     pub(crate) sample: Option<u64>,
     /// Only these systems, separated by commas [default: all]
     #[arg(long, value_name = "NAME", value_enum, value_delimiter = ',')]
@@ -63,7 +64,7 @@ pub(crate) struct FanoutArgs {
     #[arg(long)]
     pub(crate) skip_replicas: bool,
     /// The same seed draws the same followers [default: a new one each time, shown]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
     #[serde(skip)]
     pub(crate) seed: Option<u64>,
     /// Serve all metrics at this address while it runs: for Prometheus, or a browser at /metrics

@@ -11,6 +11,7 @@ use super::quantity;
 use crate::report;
 use crate::strict::Strict;
 use crate::systems::home_posts;
+use crate::typed::share;
 
 /// What a run tells of itself, so that nobody can ask otherwise.
 const OF_A_PLAN: [&str; 26] = [
@@ -247,13 +248,6 @@ impl Asked {
             "--celebrity-followers is {largest}, and accounts have {mean} on average (--mean-following)"
         );
         Ok(())
-    }
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    match quantity::parse(text)? {
-        share if share <= 1.0 => Ok(share),
-        share => Err(format!("{share} is above 1; 20 % is 0.2")),
     }
 }
 

@@ -11,11 +11,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::deadline::Deadline;
 use crate::strict::{End, Strict};
+use crate::typed::whole;
 use crate::{fanout, gauges, report};
 use outcome::Outcome;
 use phases::Network;
@@ -56,34 +57,34 @@ pub(crate) struct ScaleArgs {
     #[arg(long, value_name = "PART,...", value_enum, value_delimiter = ',', default_values_t = Part::value_variants().to_vec())]
     parts: Vec<Part>,
     /// Clusters of so many primaries, which are all there at the same time
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 3, 6, 9], value_parser = value_parser!(u16).range(1..=32))]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 3, 6, 9], value_parser = whole::<u16>(1..=32))]
     primaries: Vec<u16>,
     /// How the load goes along with the primaries
     #[arg(long, value_enum, default_value_t = Load::PerPrimary)]
     load: Load,
     /// Followers of the accounts whose posts are measured on three primaries
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000, 1_000_000], value_parser = value_parser!(u64).range(1..=5_000_000))]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000, 1_000_000], value_parser = whole::<u64>(1..=5_000_000))]
     followers: Vec<u64>,
     /// Deliveries of a round of these posts, at least
-    #[arg(long, default_value_t = 50_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
+    #[arg(long, default_value_t = 50_000, value_parser = whole::<u64>(1..=10_000_000))]
     deliveries: u64,
     /// Accounts for each primary of the largest cluster (with `--load growing` of each cluster), and of the three of `units`
-    #[arg(long, default_value_t = 1_000, value_parser = value_parser!(u32).range(200..=100_000))]
+    #[arg(long, default_value_t = 1_000, value_parser = whole::<u32>(200..=100_000))]
     accounts: u32,
     /// Followers of each of them
-    #[arg(long, default_value_t = 100, value_parser = value_parser!(u32).range(10..=1_000))]
+    #[arg(long, default_value_t = 100, value_parser = whole::<u32>(10..=1_000))]
     mean: u32,
     /// Operations under way at once for each of these primaries
-    #[arg(long, default_value_t = 64, value_parser = value_parser!(u32).range(1..=10_000))]
+    #[arg(long, default_value_t = 64, value_parser = whole::<u32>(1..=10_000))]
     at_once: u32,
     /// Measured rounds of each
-    #[arg(long, default_value_t = 12, value_parser = value_parser!(u32).range(2..=100))]
+    #[arg(long, default_value_t = 12, value_parser = whole::<u32>(2..=100))]
     pub(super) rounds: u32,
     /// About how long a round takes
-    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=60))]
+    #[arg(long, default_value_t = 1, value_parser = whole::<u32>(1..=60))]
     round_seconds: u32,
     /// The same seed makes the same network and operations [default: a new one each time, shown]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
     #[serde(skip)]
     seed: Option<u64>,
     /// Also write the result to this file as JSON; loadtest/README.md explains the fields

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, value_parser};
+use clap::Args;
 use serde::Serialize;
 
 use crate::power_law::PowerLaw;
+use crate::typed::whole;
 
 /// Followers of all accounts together, at the beginning: the record holds them all in memory.
 const MEMBERS_MAX: u64 = 5_000_000;
@@ -22,31 +23,31 @@ pub(crate) struct SetsArgs {
     #[serde(skip)]
     pub(crate) cluster: Vec<String>,
     /// How many accounts have a follower set
-    #[arg(long, default_value_t = 200, value_parser = value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 200, value_parser = whole::<u32>(1..=100_000))]
     pub(crate) accounts: u32,
     /// Followers of the largest account; the one of rank r has this by r^0.8. Accounts are used as often as their
     /// size says. Every second set that is large enough to be spread begins just short of it
-    #[arg(long, default_value_t = 2_000, value_parser = value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 2_000, value_parser = whole::<u32>(1..=1_000_000))]
     pub(crate) followers: u32,
     /// Buckets that the sets are spread over: a power of two from 16 to 16384. A set is spread when it has 16 members
     /// for each bucket, and a page of a spread set asks every bucket
-    #[arg(long, default_value_t = 32)]
+    #[arg(long, default_value_t = 32, value_parser = whole::<u16>(16..=16_384))]
     pub(crate) buckets: u16,
     /// Operations that fall due in a second, on average, at random moments
-    #[arg(long, default_value_t = 2_000, value_parser = value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 2_000, value_parser = whole::<u32>(1..=100_000))]
     pub(crate) rate: u32,
     /// How long operations fall due; filling before and comparing after come on top
-    #[arg(long, default_value_t = 10, value_parser = value_parser!(u32).range(1..=3_600))]
+    #[arg(long, default_value_t = 10, value_parser = whole::<u32>(1..=3_600))]
     pub(crate) seconds: u32,
     /// How many of 100 operations are follows and unfollows (3 to 1); the others are look-ups, pages of the newest
     /// 20, and counts (2 to 1 to 1)
-    #[arg(long, default_value_t = 20, value_parser = value_parser!(u32).range(0..=100))]
+    #[arg(long, default_value_t = 20, value_parser = whole::<u32>(0..=100))]
     pub(crate) writers_percent: u32,
     /// Most operations under way at a time. One that falls due beyond it is not sent, and counted as dropped
-    #[arg(long, default_value_t = 2_000, value_parser = value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 2_000, value_parser = whole::<u32>(1..=100_000))]
     pub(crate) concurrency: u32,
     /// The same seed plans the same operations at the same moments [default: a new one each time, shown]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
     #[serde(skip)]
     pub(crate) seed: Option<u64>,
     /// Also write the result to this file as JSON; loadtest/README.md explains the fields

@@ -18,6 +18,7 @@ use crate::deadline::Deadline;
 use crate::graph::Graph;
 use crate::scenario::{Loop, Mix, Scenario};
 use crate::strict::End;
+use crate::typed::percent;
 use crate::workload::Workload;
 use crate::{gauges, report};
 use outcome::{Outcome, Point};
@@ -34,7 +35,7 @@ pub(crate) struct SweepArgs {
     #[command(flatten)]
     compare: CompareArgs,
     /// Shares of accounts that read, in percent, ascending
-    #[arg(long, value_name = "P,...", value_delimiter = ',', default_values_t = [1.0, 10.0, 30.0, 50.0, 70.0, 90.0, 100.0])]
+    #[arg(long, value_name = "P,...", value_parser = percent, value_delimiter = ',', default_values_t = [1.0, 10.0, 30.0, 50.0, 70.0, 90.0, 100.0])]
     shares: Vec<f64>,
 }
 

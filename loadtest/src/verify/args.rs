@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+
+use crate::typed::whole;
 
 /// What goes wrong on purpose during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
@@ -66,22 +68,22 @@ pub(crate) struct VerifyArgs {
     #[serde(skip)]
     pub(crate) cluster: Vec<String>,
     /// Operations in all: writes, pages, walks
-    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u32).range(1..=10_000_000))]
+    #[arg(long, default_value_t = 10_000, value_parser = whole::<u32>(1..=10_000_000))]
     pub(crate) operations: u32,
     /// After so many operations everything is left to drain, and every timeline compared
-    #[arg(long, default_value_t = 2_500, value_parser = value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 2_500, value_parser = whole::<u32>(1..=100_000))]
     pub(crate) round: u32,
     /// Accounts that act
-    #[arg(long, default_value_t = 70, value_parser = value_parser!(u32).range(10..=2_000))]
+    #[arg(long, default_value_t = 70, value_parser = whole::<u32>(10..=2_000))]
     pub(crate) accounts: u32,
     /// Clients at the same time; each acts for accounts of its own
-    #[arg(long, default_value_t = 8, value_parser = value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 8, value_parser = whole::<u32>(1..=100))]
     pub(crate) clients: u32,
     /// Instances of the engine
-    #[arg(long, default_value_t = 3, value_parser = value_parser!(u32).range(1..=16))]
+    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=16))]
     pub(crate) instances: u32,
     /// The setting `visible_within`, in milliseconds [default: by the seed, 0 or 200]
-    #[arg(long, value_name = "MS", value_parser = value_parser!(u64).range(0..=5_000))]
+    #[arg(long, value_name = "MS", value_parser = whole::<u64>(0..=5_000))]
     pub(crate) visible_within_ms: Option<u64>,
     /// Who is pushed and who is pulled; what a page shows does not depend on it
     #[arg(long, value_enum, default_value = "mixed")]
@@ -90,7 +92,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) chaos: Vec<Chaos>,
     /// The same seed plans the same operations [default: a new one each time, shown]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
     #[serde(skip)]
     pub(crate) seed: Option<u64>,
     /// Also write the result to this file as JSON; loadtest/README.md explains the fields
