@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::wire::{Command, NodeAddr, Reply};
+use super::wire::{Command, NodeAddr, Reply, denied};
 use crate::error::{Error, Result};
 
 /// What `INFO server replication` tells.
@@ -43,7 +43,7 @@ impl Info {
 
     pub(crate) fn parse(reply: &Reply) -> Result<Self> {
         if let Some((code, rest)) = reply.error() {
-            return Err(Error::misconfigured(format!("INFO answered {code} {rest}; the user needs `+info`")));
+            return Err(Error::misconfigured(format!("INFO answered {}", denied(code, rest, "+info"))));
         }
         let text = reply.text()?;
         let field = |name: &str| {

@@ -17,7 +17,7 @@ use super::router::{Health, Inner};
 use super::settings::RouterSettings;
 use super::topology::{Member, Topology};
 use super::view::{View, merge, parse_nodes};
-use super::wire::{Command, NodeAddr, WireError};
+use super::wire::{Command, NodeAddr, WireError, denied};
 use crate::error::{Error, Result};
 
 /// Nodes asked in one look: a stale one among them is outvoted by configuration epochs.
@@ -160,7 +160,7 @@ async fn look(inner: &Inner, node: &Node) -> Result<View, Failure> {
             return Err(failure(true, "it runs without cluster mode; set cluster-enabled yes".into()));
         }
         Some((code @ ("NOPERM" | "NOAUTH"), rest)) => {
-            return Err(failure(true, format!("{code} {rest}; the user needs `+cluster|nodes +info +time`")));
+            return Err(failure(true, denied(code, rest, "+cluster|nodes +info +time")));
         }
         Some((code, rest)) => return Err(failure(false, format!("{code} {rest}"))),
         None => {}

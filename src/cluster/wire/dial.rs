@@ -12,7 +12,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::{Command, NodeAddr, Wire, WireError};
+use super::{Command, NodeAddr, Wire, WireError, denied};
 use crate::error::{Error, Result};
 
 /// The files that a `rediss://` connection needs; all optional, system certificates serve otherwise.
@@ -117,7 +117,7 @@ impl Dialer {
         match reply.error() {
             None => Ok(()),
             Some((code @ "LOADING", rest)) => Err(WireError::NotSent(format!("{code} {rest}"))),
-            Some((code, rest)) => Err(WireError::Refused(format!("{code} {rest}"))),
+            Some((code, rest)) => Err(WireError::Refused(denied(code, rest, "+auth"))),
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod command;
 mod connection;
+mod denied;
 mod dial;
 mod reply;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 pub(crate) use command::Pipeline;
 pub use command::{Command, ToArg};
 pub(crate) use connection::Wire;
+pub(crate) use denied::denied;
 pub(crate) use dial::Dialer;
 pub use dial::TlsFiles;
 pub use reply::Reply;
