@@ -38,10 +38,7 @@ pub(crate) async fn first(inner: &Arc<Inner>) -> Result<()> {
     let patience = inner.common.settings.connect_timeout + inner.common.settings.response_timeout;
     let (views, failures) = ask(inner, &seeds, patience).await;
     if views.is_empty() {
-        let reasons: Vec<String> = failures.iter().map(|f| f.why.clone()).collect();
-        let text = format!("no seed answered: {}", reasons.join("; "));
-        let is_refused = failures.iter().any(|f| f.is_refused);
-        return Err(if is_refused { Error::misconfigured(text) } else { Error::unavailable(text) });
+        return Err(no_seed(&failures));
     }
     let view = merge(views);
     if view.primaries.is_empty() {
@@ -52,6 +49,18 @@ pub(crate) async fn first(inner: &Arc<Inner>) -> Result<()> {
     }
     install(inner, view);
     Ok(())
+}
+
+/// What to tell, and advise, if no seed is of use.
+fn no_seed(failures: &[Failure]) -> Error {
+    let reasons = failures.iter().map(|f| f.why.as_str()).collect::<Vec<_>>().join("; ");
+    match failures.iter().any(|f| f.is_refused) {
+        true => Error::misconfigured(format!("no seed will do: {reasons}")),
+        false => Error::unavailable(format!(
+            "no seed answered: {reasons}. Is the address right, and does a server run there? (On this machine `tideline \
+             cluster up` starts a cluster, `tideline cluster status` shows where it is.)"
+        )),
+    }
 }
 
 /// Runs until the last router is gone.
