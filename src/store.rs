@@ -142,7 +142,8 @@ async fn charter(
         return Err(Error::internal("a charter has two fields"));
     };
     if format.is_nil() {
-        let text = format!("there is no data under prefix `{prefix}`: nobody has opened it yet");
+        let under = if prefix.is_empty() { "the empty prefix".into() } else { format!("prefix `{prefix}`") };
+        let text = format!("there is no data under {under}: nobody has opened it yet");
         return Err(Error::new(ErrorKind::NotFound, text));
     }
     let (format, buckets) = (format.count()?, buckets.count()?);

@@ -9,7 +9,7 @@ use indicatif::ProgressBar;
 use tideline::{Engine, FsckOptions, FsckReport, Store};
 
 use super::progress::bar;
-use super::target::Target;
+use super::target::{Target, found};
 
 /// How long the tasks of a repair may take to end once it is done.
 const GOODBYE: Duration = Duration::from_secs(10);
@@ -66,10 +66,10 @@ async fn look(wanted: Fsck) -> anyhow::Result<FsckReport> {
     let tenant = config.store.clone();
     let builder = Engine::builder().config(config);
     if !wanted.repair {
-        return watched(&builder.observe().await?, &options).await;
+        return watched(&found(builder.observe().await)?, &options).await;
     }
     // Starting an engine makes a tenant: one that nobody has opened is a slip of the pen.
-    Store::open_existing(tenant).await?;
+    found(Store::open_existing(tenant).await)?;
     let engine = builder.start().await?;
     let report = watched(&engine, &options).await;
     // Also after an error: whatever was begun is left to the service at once.

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tideline::{AccountId, Engine, PostId};
 
-use super::target::Target;
+use super::target::{Target, found};
 use super::{inspect_post_text, inspect_text};
 
 /// What to show.
@@ -28,7 +28,7 @@ pub(crate) struct Inspect {
 pub(crate) async fn run(wanted: Inspect) -> anyhow::Result<ExitCode> {
     let config = wanted.target.config()?;
     let tenant = format!("of the tenant with prefix `{}`", config.store.prefix);
-    let engine = Engine::builder().config(config).observe().await?;
+    let engine = found(Engine::builder().config(config).observe().await)?;
     let now_ms = engine.store().router().now_ms();
     let (text, json) = match (wanted.account, wanted.post) {
         (_, Some(post)) => {

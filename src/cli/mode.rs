@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use tideline::{AccountId, Engine, Facts, ModeState, Policy, Store, Way};
 
-use super::target::Target;
+use super::target::{Target, found};
 
 /// How long the tasks of this command may take to end once it is done.
 const GOODBYE: Duration = Duration::from_secs(10);
@@ -67,10 +67,10 @@ pub(crate) async fn run(wanted: ModeCommand) -> anyhow::Result<ExitCode> {
     let tenant = config.store.clone();
     let builder = Engine::builder().config(config);
     let state = match wanted.way {
-        None => builder.observe().await?.mode(account).await.with_context(of)?,
+        None => found(builder.observe().await)?.mode(account).await.with_context(of)?,
         Some(way) => {
             // Starting an engine makes a tenant: one that nobody has opened is a slip of the pen.
-            Store::open_existing(tenant).await?;
+            found(Store::open_existing(tenant).await)?;
             let engine = builder.policy(AsItIs).start().await?;
             let changed = change(&engine, account, way).await.with_context(of);
             // Also after an error: whatever was begun is left to the service at once.

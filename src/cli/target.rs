@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use clap::Args;
-use tideline::Config;
+use tideline::{Config, ErrorKind};
 
 /// The file and the variables that `Config` reads, with what is typed over them.
 #[derive(Debug, Args)]
@@ -34,4 +35,14 @@ impl Target {
         );
         Ok(config)
     }
+}
+
+/// What became of opening a tenant that exists; if it doesn't, with what to type.
+pub(crate) fn found<T>(opened: tideline::Result<T>) -> anyhow::Result<T> {
+    opened.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => anyhow!(
+            "{error}; `--prefix` names the tenant, as in `--prefix myapp:`, or `prefix` in the file of --config"
+        ),
+        _ => error.into(),
+    })
 }

@@ -40,6 +40,7 @@ async fn its_exit_code_says_clean_or_not_or_that_it_could_not_look() {
     assert_eq!(json["findings"]["count_wrong"]["repaired"], 1, "{json}");
     let (code, _, errors) = run("nobody-has-this:", &[]);
     assert!(code == 2 && errors.contains("nobody has opened it"), "{code}: {errors}");
+    assert!(errors.contains("`--prefix` names the tenant"), "{errors}");
 
     // Nobody reads what it prints, as with `| true`: it panicked.
     let (reader, nobody) = std::io::pipe().unwrap();
