@@ -27,19 +27,18 @@ pub(crate) struct Inspect {
 
 pub(crate) async fn run(wanted: Inspect) -> anyhow::Result<ExitCode> {
     let config = wanted.target.config()?;
-    let tenant = format!("of the tenant with prefix `{}`", config.store.prefix);
+    let place = format!("under prefix `{}`", config.store.prefix);
     let engine = found(Engine::builder().config(config).observe().await)?;
     let now_ms = engine.store().router().now_ms();
     let (text, json) = match (wanted.account, wanted.post) {
         (_, Some(post)) => {
             let post = PostId::from_u64(post)?;
-            let found = engine.inspect_post(post).await.with_context(|| format!("post {post} {tenant}"))?;
+            let found = engine.inspect_post(post).await.context(place)?;
             (inspect_post_text::render(&found, now_ms), serde_json::to_string_pretty(&found)?)
         }
         (account, None) => {
             let account = AccountId::new(account.unwrap_or_default())?;
-            let found =
-                engine.inspect(account).await.with_context(|| format!("account {account} {tenant}"))?;
+            let found = engine.inspect(account).await.context(place)?;
             (inspect_text::render(&found, now_ms), serde_json::to_string_pretty(&found)?)
         }
     };

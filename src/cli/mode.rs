@@ -62,17 +62,16 @@ impl Wanted {
 pub(crate) async fn run(wanted: ModeCommand) -> anyhow::Result<ExitCode> {
     let account = AccountId::new(wanted.account)?;
     let config = wanted.target.config()?;
-    let prefix = config.store.prefix.clone();
-    let of = || format!("account {account} of the tenant with prefix `{prefix}`");
+    let place = format!("under prefix `{}`", config.store.prefix);
     let tenant = config.store.clone();
     let builder = Engine::builder().config(config);
     let state = match wanted.way {
-        None => found(builder.observe().await)?.mode(account).await.with_context(of)?,
+        None => found(builder.observe().await)?.mode(account).await.context(place)?,
         Some(way) => {
             // Starting an engine makes a tenant: one that nobody has opened is a slip of the pen.
             found(Store::open_existing(tenant).await)?;
             let engine = builder.policy(AsItIs).start().await?;
-            let changed = change(&engine, account, way).await.with_context(of);
+            let changed = change(&engine, account, way).await.context(place);
             // Also after an error: whatever was begun is left to the service at once.
             engine.shutdown(GOODBYE).await?;
             changed?

@@ -250,7 +250,8 @@ async fn the_program_prints_tables_or_json() {
     assert_eq!(json["page"][0]["verdict"], "shown");
     assert_eq!(json["home"]["status"], "missing");
     let (is_good, _, errors) = inspect(&options, &["99"]);
-    assert!(!is_good && errors.contains("account 99 does not exist"), "{errors}");
+    let wanted = format!("error: under prefix `{}`: account 99 does not exist\n", options.prefix);
+    assert!(!is_good && errors.ends_with(&wanted), "{errors}");
 
     let id = id.to_string();
     let (is_good, text, errors) = inspect(&options, &["--post", &id]);
