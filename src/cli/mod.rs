@@ -6,6 +6,7 @@ mod cluster;
 mod cluster_status;
 mod demo;
 mod fsck;
+mod ids;
 mod inspect;
 mod inspect_post_text;
 mod inspect_text;

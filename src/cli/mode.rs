@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use tideline::{AccountId, Engine, Facts, ModeState, Policy, Store, Way};
 
+use super::ids;
 use super::target::{Target, found};
 
 /// How long the tasks of this command may take to end once it is done.
@@ -29,7 +30,8 @@ impl Policy for AsItIs {
 #[derive(Debug, Args)]
 pub(crate) struct ModeCommand {
     /// The account's id.
-    account: u64,
+    #[arg(value_parser = ids::account)]
+    account: AccountId,
     /// Have it pushed or pulled from now on, or leave that to the policy again. Left out: only show.
     way: Option<Wanted>,
     #[command(flatten)]
@@ -60,7 +62,7 @@ impl Wanted {
 }
 
 pub(crate) async fn run(wanted: ModeCommand) -> anyhow::Result<ExitCode> {
-    let account = AccountId::new(wanted.account)?;
+    let account = wanted.account;
     let config = wanted.target.config()?;
     let place = format!("under prefix `{}`", config.store.prefix);
     let tenant = config.store.clone();
