@@ -358,7 +358,8 @@ async fn what_stands_in_the_way_is_explained() {
     assert!(text.contains("apt-get install") && text.contains("brew install"), "{text}");
 
     let text = LocalCluster::open(place.path()).await.unwrap_err().to_string();
-    assert!(text.contains("there is no cluster") && text.contains("tideline cluster up"), "{text}");
+    let up = format!("`tideline cluster up --dir {}` starts one", place.path().display());
+    assert!(text.contains("there is no cluster") && text.contains(&up), "{text}");
 }
 
 #[tokio::test]

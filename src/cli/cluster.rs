@@ -87,15 +87,12 @@ impl Up {
 
 async fn up(spec: ClusterSpec) -> anyhow::Result<ExitCode> {
     let meter = Meter::new();
-    let default = ClusterSpec::default().dir;
-    let other = spec.dir.clone().filter(|dir| Some(dir) != default.as_ref());
-    let place = other.map(|dir| format!(" --dir {}", dir.display())).unwrap_or_default();
+    let dir = spec.dir.clone().unwrap_or_default();
+    let command = |action| ClusterSpec::command(action, &dir);
     let cluster = LocalCluster::up_with(spec, &|progress| meter.show(progress)).await?;
     meter.finish();
     print_addresses(&cluster);
-    println!(
-        "\nIt goes on until `tideline cluster down{place}`; `tideline cluster status{place}` shows how it is."
-    );
+    println!("\nIt goes on until `{}`; `{}` shows how it is.", command("down"), command("status"));
     Ok(ExitCode::SUCCESS)
 }
 

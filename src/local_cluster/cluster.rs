@@ -20,7 +20,7 @@ use super::process::Process;
 use super::progress::Progress;
 use super::spec::ClusterSpec;
 use crate::cluster::wire::NodeAddr;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Between two looks at the facts.
 pub(super) const POLL: Duration = Duration::from_millis(25);
@@ -125,17 +125,19 @@ impl LocalCluster {
     /// Takes over the settings of `spec`, as far as the existing cluster allows.
     async fn with_spec(mut self, spec: ClusterSpec) -> Result<Self> {
         self.find_processes().await;
-        let (dir, old) = (self.home.path().display(), &self.spec);
+        let (dir, old) = (self.home.path(), &self.spec);
+        let place = dir.display();
         if (spec.primaries, spec.replicas, spec.port_base) != (old.primaries, old.replicas, old.port_base) {
             return Err(Error::misconfigured(format!(
-                "the cluster in {dir} has {} and keeps its ports; take another --dir, or remove it with `tideline \
-                 cluster down --wipe`",
-                old.shape_text()
+                "the cluster in {place} has {} and keeps its ports; take another --dir, or remove it with `{}`",
+                old.shape_text(),
+                ClusterSpec::command("down --wipe", dir)
             )));
         }
         if self.nodes.iter().any(LocalNode::is_running) && spec.lasting() != old.lasting() {
             return Err(Error::misconfigured(format!(
-                "the cluster in {dir} runs with other settings; stop it with `tideline cluster down` first"
+                "the cluster in {place} runs with other settings; stop it with `{}` first",
+                ClusterSpec::command("down", dir)
             )));
         }
         self.admin = Admin::new(&spec)?;
@@ -210,7 +212,7 @@ impl LocalCluster {
 
     pub(super) fn judge(&self, facts: &[Facts]) -> Health {
         let addrs: Vec<NodeAddr> = self.nodes.iter().map(LocalNode::addr).collect();
-        Health::judge(self.shape(), &addrs, facts)
+        Health::judge(self.shape(), ClusterSpec::command("up", self.dir()), &addrs, facts)
     }
 
     /// Writes the state file; ids that `facts` do not tell stay as they are.
@@ -226,8 +228,8 @@ impl LocalCluster {
 }
 
 fn no_cluster(dir: &Path) -> Error {
-    let what = format!("there is no cluster in {}; `tideline cluster up` starts one", dir.display());
-    Error::new(crate::error::ErrorKind::NotFound, what)
+    let up = ClusterSpec::command("up", dir);
+    Error::new(ErrorKind::NotFound, format!("there is no cluster in {}; `{up}` starts one", dir.display()))
 }
 
 impl Drop for LocalCluster {

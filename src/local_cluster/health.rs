@@ -6,6 +6,7 @@ use super::facts::{Facts, Live};
 use super::plan::Shape;
 use super::slots::SLOTS;
 use crate::cluster::wire::NodeAddr;
+use Remedy::{Up, Wait};
 
 /// What is wrong, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub struct Problem {
     /// What is wrong.
     pub what: String,
     /// What to do.
-    pub remedy: &'static str,
+    pub remedy: String,
 }
 
 impl fmt::Display for Problem {
@@ -35,29 +36,31 @@ pub(super) struct Health {
     pub(super) in_sync: usize,
     /// Empty if all is well.
     pub(super) problems: Vec<Problem>,
+    /// What starts and mends this cluster, as it is to be typed.
+    up: String,
 }
 
-const UP: &str = "`tideline cluster up` mends it";
-const WAIT: &str = "wait; if it stays, see the server.log in the node's directory";
+/// What helps.
+enum Remedy {
+    Up,
+    Wait,
+}
 
 impl Health {
-    /// Judges `facts`, the nodes at `addrs` in the same order.
-    pub(super) fn judge(shape: Shape, addrs: &[NodeAddr], facts: &[Facts]) -> Self {
-        let mut health = Self::default();
+    /// Judges `facts`, the nodes at `addrs` in the same order. `up` is the command that mends this cluster.
+    pub(super) fn judge(shape: Shape, up: String, addrs: &[NodeAddr], facts: &[Facts]) -> Self {
+        let mut health = Self { up, ..Self::default() };
         if facts.iter().all(|facts| matches!(facts, Facts::Stopped)) {
             let what = format!("none of the {} servers runs", facts.len());
-            health.problems.push(Problem {
-                node: None,
-                what,
-                remedy: "`tideline cluster up` starts them, with their data",
-            });
+            let remedy = format!("`{}` starts them, with their data", health.up);
+            health.problems.push(Problem { node: None, what, remedy });
             return health;
         }
         for (node, (addr, facts_of)) in addrs.iter().zip(facts).enumerate() {
             match facts_of {
-                Facts::Stopped => health.report(node, format!("{addr} does not run"), UP),
-                Facts::Silent(why) => health.report(node, format!("{addr} does not answer: {why}"), UP),
-                Facts::Loading => health.report(node, format!("{addr} reads its data"), WAIT),
+                Facts::Stopped => health.report(node, format!("{addr} does not run"), Up),
+                Facts::Silent(why) => health.report(node, format!("{addr} does not answer: {why}"), Up),
+                Facts::Loading => health.report(node, format!("{addr} reads its data"), Wait),
                 Facts::Live(live) => health.judge_node(node, addr, live, facts),
             }
         }
@@ -65,13 +68,17 @@ impl Health {
         let present = facts.iter().filter_map(Facts::live).filter(|live| !live.is_primary()).count();
         if health.problems.is_empty() && present < wanted {
             let what = format!("{present} of {wanted} replicas");
-            health.problems.push(Problem { node: None, what, remedy: UP });
+            health.report(None::<usize>, what, Up);
         }
         health
     }
 
-    fn report(&mut self, node: usize, what: String, remedy: &'static str) {
-        self.problems.push(Problem { node: Some(node), what, remedy });
+    fn report(&mut self, node: impl Into<Option<usize>>, what: String, remedy: Remedy) {
+        let remedy = match remedy {
+            Up => format!("`{}` mends it", self.up),
+            Wait => "wait; if it stays, see the server.log in the node's directory".into(),
+        };
+        self.problems.push(Problem { node: node.into(), what, remedy });
     }
 
     fn judge_node(&mut self, node: usize, addr: &NodeAddr, live: &Live, all: &[Facts]) {
@@ -79,9 +86,9 @@ impl Health {
         for other in all.iter().filter_map(Facts::live).filter(|other| other.view.me.id != live.view.me.id) {
             let port = other.view.me.port;
             match live.view.other(&other.view.me.id) {
-                None => self.report(node, format!("{addr} does not know the node at port {port}"), UP),
+                None => self.report(node, format!("{addr} does not know the node at port {port}"), Up),
                 Some(peer) if peer.is_failing || !peer.is_connected => {
-                    self.report(node, format!("{addr} has no connection to the node at port {port}"), WAIT);
+                    self.report(node, format!("{addr} has no connection to the node at port {port}"), Wait);
                 }
                 Some(_) => {}
             }
@@ -96,13 +103,13 @@ impl Health {
 
     fn judge_slots(&mut self, node: usize, addr: &NodeAddr, live: &Live, all: &[Facts]) {
         if !live.is_ok {
-            self.report(node, format!("{addr} reports cluster_state:fail"), WAIT);
+            self.report(node, format!("{addr} reports cluster_state:fail"), Wait);
         }
         let mut covered = live.view.me.slots.clone();
         live.view.others.iter().filter(|peer| !peer.is_failing).for_each(|peer| covered.union(&peer.slots));
         let missing = usize::from(SLOTS) - covered.len();
         if missing > 0 {
-            self.report(node, format!("{addr} knows nobody who serves {missing} of {SLOTS} slots"), UP);
+            self.report(node, format!("{addr} knows nobody who serves {missing} of {SLOTS} slots"), Up);
         }
         let is_outdated = |other: &&Live| {
             live.view.other(&other.view.me.id).is_some_and(|peer| !peer.agrees_with(&other.view.me))
@@ -112,7 +119,7 @@ impl Health {
             self.report(
                 node,
                 format!("{addr} and the node at port {port} disagree on the latter's slots or role"),
-                UP,
+                Up,
             );
         }
     }
@@ -126,7 +133,7 @@ impl Health {
         if live.is_in_sync() && primary.is_none_or(|primary| primary.feeds(live.view.me.port)) {
             self.in_sync += 1;
         } else {
-            self.report(node, format!("the replica {addr} is not in sync with its primary"), WAIT);
+            self.report(node, format!("the replica {addr} is not in sync with its primary"), Wait);
         }
     }
 }

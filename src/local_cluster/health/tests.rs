@@ -18,8 +18,12 @@ fn live(lines: &str, info: &[(&str, &str)]) -> Facts {
 }
 
 fn problems(facts: &[Facts]) -> Vec<String> {
+    judge(facts).problems.into_iter().map(|problem| problem.what).collect()
+}
+
+fn judge(facts: &[Facts]) -> Health {
     let addrs: Vec<_> = (7000..).map(|port| NodeAddr::new("127.0.0.1", port)).take(facts.len()).collect();
-    Health::judge(PAIR, &addrs, facts).problems.into_iter().map(|problem| problem.what).collect()
+    Health::judge(PAIR, "tideline cluster up --dir D".into(), &addrs, facts)
 }
 
 #[test]
@@ -55,4 +59,12 @@ fn nodes_that_do_not_answer_are_named() {
         ["127.0.0.1:7000 does not answer: no answer", "127.0.0.1:7001 does not run"]
     );
     assert_eq!(problems(&[Facts::Stopped, Facts::Stopped]), ["none of the 2 servers runs"]);
+}
+
+#[test]
+fn a_remedy_names_the_directory() {
+    for facts in [[Facts::Stopped, Facts::Stopped], [Facts::Silent("no answer".into()), Facts::Stopped]] {
+        let problem = &judge(&facts).problems[0];
+        assert!(problem.remedy.starts_with("`tideline cluster up --dir D` "), "{problem}");
+    }
 }
