@@ -325,6 +325,12 @@ async fn what_stands_in_the_way_is_explained() {
     let text = refused(ClusterSpec::ephemeral().primaries(1).port_base(port)).await;
     assert!(text.contains(&format!("port {port} is taken")) && text.contains("--port-base"), "{text}");
 
+    for port in ["99999", "1023"] {
+        let output = run(&["up", "--ephemeral", "--port-base", port]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains(&format!("{port} is not in 1024..=65535")), "{text}");
+    }
+
     let text = refused(ClusterSpec::ephemeral().server("/nowhere/redis-server")).await;
     assert!(text.contains("/nowhere/redis-server") && text.contains("TIDELINE_REDIS_SERVER"), "{text}");
 

@@ -1,5 +1,6 @@
 //! `tideline cluster`: a Redis Cluster on this machine.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -50,11 +51,15 @@ pub(crate) struct Up {
     #[arg(long)]
     replicas: Option<u16>,
     /// Port of the first node, the others follow [default: free ports are found].
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(ports()))]
     port_base: Option<u16>,
     /// Keep nothing: stay in the foreground, and remove all of it at the end.
     #[arg(long, conflicts_with = "dir")]
     ephemeral: bool,
+}
+
+fn ports() -> RangeInclusive<i64> {
+    (*ClusterSpec::PORTS.start()).into()..=(*ClusterSpec::PORTS.end()).into()
 }
 
 pub(crate) async fn run(action: Action) -> anyhow::Result<ExitCode> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::spec::ClusterSpec;
 use crate::error::{Error, Result};
 
 /// Distance from a node's port to its bus port.
@@ -35,35 +36,47 @@ impl Ports {
         Self { client, bus }
     }
 
-    /// The first of the two that cannot be listened on now.
-    pub(super) fn taken(self) -> Option<u16> {
-        [self.client, self.bus]
-            .into_iter()
-            .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_err())
+    /// The error that names the first of the two that cannot be listened on now; `None`: both can.
+    pub(super) fn taken(self) -> Option<Error> {
+        let is_taken = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_err();
+        [self.client, self.bus].into_iter().find(is_taken).map(|port| self.error(port))
+    }
+
+    /// The error for a port that was taken when the server started, and may be free again.
+    pub(super) fn snatched(self) -> Error {
+        self.taken().unwrap_or_else(|| self.error(self.client))
+    }
+
+    /// The error that names a taken port. Nobody asked for a bus port: what it is for is said too.
+    fn error(self, port: u16) -> Error {
+        let purpose = match port == self.bus {
+            true => format!(
+                ", on which the node of port {} talks to the others ({BUS_OFFSET} above its own, or below where ports end),",
+                self.client
+            ),
+            false => String::new(),
+        };
+        Error::misconfigured(format!(
+            "port {port}{purpose} is taken by another program (`lsof -i :{port}` names it): end that, or choose other \
+             ports with --port-base"
+        ))
     }
 }
 
 /// The pairs `base`, `base + 1` and so on; an error names the first port that is taken.
 pub(super) fn fixed(base: u16, count: usize) -> Result<Vec<Ports>> {
+    let (first, highest) = (*ClusterSpec::PORTS.start(), *ClusterSpec::PORTS.end());
     let last = usize::from(base) + count - 1;
-    if base < 1024 || last > usize::from(u16::MAX) {
+    if base < first || last > usize::from(highest) {
         return Err(Error::invalid(format!(
-            "{count} nodes from port {base} on end at {last}; ports from 1024 to 65535 are possible"
+            "{count} nodes from port {base} on end at {last}; ports from {first} to {highest} are possible"
         )));
     }
-    let pairs: Vec<Ports> = (base..=u16::MAX).take(count).map(Ports::new).collect();
+    let pairs: Vec<Ports> = (base..=highest).take(count).map(Ports::new).collect();
     match pairs.iter().find_map(|pair| pair.taken()) {
-        Some(port) => Err(port_taken(port)),
+        Some(taken) => Err(taken),
         None => Ok(pairs),
     }
-}
-
-/// The error that names a taken port.
-pub(super) fn port_taken(port: u16) -> Error {
-    Error::misconfigured(format!(
-        "port {port} is taken by another program (`lsof -i :{port}` names it): end that, or choose other ports with \
-         --port-base"
-    ))
 }
 
 /// Free port pairs, kept from other clusters until this is dropped.
@@ -165,6 +178,19 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let error = fixed(port, 1).unwrap_err();
         assert!(error.to_string().contains(&format!("port {port} is taken")), "{error}");
-        assert!(fixed(65_530, 9).is_err());
+    }
+
+    #[test]
+    fn a_taken_bus_port_is_told_with_what_it_is_for() {
+        let error = Ports::new(60_004).error(50_004).to_string();
+        assert!(error.contains("port 50004, on which the node of port 60004 talks to the others"), "{error}");
+    }
+
+    #[test]
+    fn ports_that_there_are_not_are_refused_with_those_that_there_are() {
+        for (base, count) in [(65_530, 9), (1_023, 1)] {
+            let error = fixed(base, count).unwrap_err().to_string();
+            assert!(error.contains("ports from 1024 to 65535 are possible"), "{error}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What cluster is wanted.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -72,6 +73,9 @@ impl Default for ClusterSpec {
 }
 
 impl ClusterSpec {
+    /// Ports that nodes may have: those below are the system's.
+    pub const PORTS: RangeInclusive<u16> = 1024..=u16::MAX;
+
     /// Three primaries without replicas in a temporary directory; all of it ends with this process.
     pub fn ephemeral() -> Self {
         Self { replicas: 0, dir: None, ..Self::default() }

@@ -10,7 +10,7 @@ use super::conf::{self, CONF};
 use super::home::{cannot, make_dir};
 use super::mend::{Watch, Watcher};
 use super::node::LocalNode;
-use super::ports::{self, port_taken};
+use super::ports;
 use super::process::Process;
 use super::progress::Progress;
 use crate::cluster::wire::NodeAddr;
@@ -103,8 +103,7 @@ impl LocalCluster {
                 )));
             }
             if attempt == BIND_ATTEMPTS {
-                let port = node.ports.taken().unwrap_or(node.ports.client);
-                return Err(port_taken(port).context(format!("starting {}", node.addr())));
+                return Err(node.ports.snatched().context(format!("starting {}", node.addr())));
             }
             if may_move && self.spec.port_base.is_none() {
                 let (ports, home) = (self.ports.take()?, self.home.node(index));
