@@ -1,5 +1,6 @@
 //! `tideline fsck`: looks for stored data that is out of step with what it is derived from.
 
+use std::io::IsTerminal as _;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -64,6 +65,9 @@ async fn look(wanted: Fsck) -> anyhow::Result<FsckReport> {
     let pause = Duration::from_millis(wanted.pause);
     let options = FsckOptions { repair: wanted.repair, buckets: wanted.buckets, pause };
     let tenant = config.store.clone();
+    if !std::io::stderr().is_terminal() {
+        eprintln!("{}", beginning(&tenant.prefix, &options));
+    }
     let builder = Engine::builder().config(config);
     if !wanted.repair {
         return watched(&found(builder.observe().await)?, &options).await;
@@ -75,6 +79,16 @@ async fn look(wanted: Fsck) -> anyhow::Result<FsckReport> {
     // Also after an error: whatever was begun is left to the service at once.
     engine.shutdown(GOODBYE).await?;
     report
+}
+
+/// What is said in place of a bar.
+fn beginning(prefix: &str, options: &FsckOptions) -> String {
+    let what = match &options.buckets {
+        None => "all keys".to_owned(),
+        Some(buckets) => format!("the keys of buckets {} to {}", buckets.start(), buckets.end()),
+    };
+    let repair = if options.repair { ", and repairing what is found" } else { "" };
+    format!("looking at {what} under prefix `{prefix}`{repair}; of many this takes minutes")
 }
 
 async fn watched(engine: &Engine, options: &FsckOptions) -> anyhow::Result<FsckReport> {

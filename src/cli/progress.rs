@@ -8,6 +8,9 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use tideline::local_cluster::Progress;
 
+/// How often what moves on a terminal moves.
+const TICK: Duration = Duration::from_millis(100);
+
 /// Shows progress on standard error.
 pub(crate) struct Meter {
     bar: ProgressBar,
@@ -22,7 +25,7 @@ impl Meter {
         let bar = if is_terminal { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         if is_terminal {
             bar.set_style(ProgressStyle::default_spinner());
-            bar.enable_steady_tick(Duration::from_millis(100));
+            bar.enable_steady_tick(TICK);
         }
         Self { bar, stage: Mutex::default(), is_terminal }
     }
@@ -41,12 +44,15 @@ impl Meter {
     }
 }
 
-/// A bar on standard error, if that is a terminal, with what is counted beside it.
+/// A bar on standard error, if that is a terminal, with what is counted and how long it has taken beside it.
 pub(crate) fn bar(length: usize, what: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} {msg}");
+    let style = ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} {msg} ({elapsed})");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(length as u64).with_style(style).with_message(what.to_owned())
+    let bar = ProgressBar::new(length as u64).with_style(style).with_message(what.to_owned());
+    // It shows at once, and goes on while nothing is counted: one step may take long.
+    bar.enable_steady_tick(TICK);
+    bar
 }
