@@ -67,7 +67,12 @@ impl Site {
                 Some(account) => println!("welcome back, {}", called(&account)),
                 None => println!("that is not the password, or there is no {name}"),
             },
-            _ => self.act(self.registration.id_of(name).await?, verb, rest).await?,
+            _ => {
+                self.act(self.registration.id_of(name).await?, verb, rest).await?;
+                if let Some(done) = done(name, verb, rest) {
+                    println!("{done}");
+                }
+            }
         }
         // Lists, counts and homes follow within milliseconds. Who types the next line sees them at once.
         self.engine.drained(Duration::from_secs(10)).await
@@ -92,11 +97,11 @@ impl Site {
                 self.post(who, self.draft(text).await?.reply_to(to)).await
             }
             "edit" => {
-                let (post, text) = self.numbered(rest)?;
+                let (post, text) = self.own(who, rest)?;
                 let edit = Edit::parsed(text, async |names| self.named(names).await).await?;
                 self.engine.edit(who, post.id, &edit).await
             }
-            "delete" => self.engine.delete(who, self.numbered(rest)?.0.id).await,
+            "delete" => self.engine.delete(who, self.own(who, rest)?.0.id).await,
             "like" => self.social.like(who, self.numbered(rest)?.0.id).await,
             "unlike" => self.social.unlike(who, self.numbered(rest)?.0.id).await,
             "bookmark" => self.social.bookmark(who, self.numbered(rest)?.0.id).await,
@@ -220,6 +225,47 @@ impl Site {
         let missing = || Error::new(ErrorKind::NotFound, format!("no post [{number}] was shown"));
         Ok((*post.ok_or_else(missing)?, rest))
     }
+
+    /// The same, of a post that somebody has written.
+    fn own<'t>(&self, who: AccountId, text: &'t str) -> Result<(PostRef, &'t str)> {
+        let (post, rest) = self.numbered(text)?;
+        if post.author != who {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!("only who wrote post {} can do that", post.id),
+            ));
+        }
+        Ok((post, rest))
+    }
+
+    /// What an error says, with posts called by the numbers that they were shown with.
+    fn retold(&self, error: &Error) -> String {
+        let call = |text: String, (at, post): (usize, &PostRef)| {
+            text.replace(&post.id.to_string(), &format!("[{}]", at + 1))
+        };
+        self.shown.iter().enumerate().fold(error.to_string(), call)
+    }
+}
+
+/// What is said of something that shows nothing by itself.
+fn done(name: &str, verb: &str, rest: &str) -> Option<String> {
+    let number = rest.split(' ').next().unwrap_or_default();
+    Some(match verb {
+        "name" => format!("{name} is called {}", if rest.is_empty() { name } else { rest }),
+        "follow" => format!("{name} follows {rest}"),
+        "unfollow" => format!("{name} no longer follows {rest}"),
+        "mute" => format!("{name} mutes {rest}"),
+        "block" => format!("{name} blocks {rest}"),
+        "edit" => format!("{name} has edited [{number}]"),
+        "delete" => format!("{name} has deleted [{number}]"),
+        "like" => format!("{name} likes [{number}]"),
+        "unlike" => format!("{name} no longer likes [{number}]"),
+        "bookmark" => format!("{name} keeps [{number}]"),
+        "unbookmark" => format!("{name} no longer keeps [{number}]"),
+        "repost" => format!("{name} passes on [{number}]"),
+        "unrepost" => format!("{name} no longer passes on [{number}]"),
+        _ => return None,
+    })
 }
 
 fn called(account: &Account) -> &str {
@@ -273,7 +319,7 @@ async fn main() -> Result<()> {
             break;
         }
         if let Err(e) = site.obey(line.trim()).await {
-            println!("sorry: {e}");
+            println!("sorry: {}", site.retold(&e));
         }
         let _ = std::io::stdout().flush();
     }

@@ -110,9 +110,11 @@ cy tag beach
 cy tag sea
 ben mute ada
 ben home
+ben delete 1
 ada delete 1
 cy tag sea
 cy bookmarks
+cy like 1
 cy dance
 help
 ";
@@ -124,7 +126,8 @@ fn people_meet_on_a_small_social_site() {
         SESSION,
         &[
             "welcome, ada\nwelcome, ben\nsorry: this login is taken\n",
-            "that is not the password, or there is no ada\nwelcome back, Ada L.\nwelcome back, ada\nposted [1]\n",
+            "that is not the password, or there is no ada\nada is called Ada L.\nwelcome back, Ada L.\n",
+            "ada is called ada\nwelcome back, ada\nben follows ada\nposted [1]\n",
             // Ben's home, and what mentions him.
             "[1] ada: Low tide at noon, @Ben! https://example.com/@cy #Beach #2026\n",
             "[1] ada: Low tide at noon, @Ben! https://example.com/@cy #Beach #2026\nposted [2]\nposted [3]\n",
@@ -136,20 +139,22 @@ fn people_meet_on_a_small_social_site() {
             // Likes are for everybody to see, bookmarks for nobody else.
             "#2026 (liked 2x, answered 1x)\n",
             "#2026 (liked 2x, answered 1x, you like it, you keep it)\n",
-            "#2026 (liked 2x, answered 1x, you like it, you keep it)\nnothing\nliked by ben, cy\nnothing\n",
+            "#2026 (liked 2x, answered 1x, you like it, you keep it)\nnothing\nliked by ben, cy\ncy no longer likes [1]\n",
+            "nothing\n",
             "#2026 (liked 1x, answered 1x, you like it)\n",
             // A repost comes and goes.
-            "ben: 2 posts, 0 followers, follows 1\n[4] ben: passes on ada: Low tide at noon, @Ben! ",
+            "ben passes on [1]\nben: 2 posts, 0 followers, follows 1\n[4] ben: passes on ada: Low tide at noon, @Ben! ",
             "#2026 (liked 1x, reposted 1x, answered 1x)\n",
             "#2026 (liked 1x, answered 1x, you like it)\n",
             // What is for followers shows to them, and to nobody else: neither under its hashtag nor on a profile.
             "posted [5]\n[5] ada: Only for us #beach\n[3] ada: See you\n",
             "#2026 (liked 1x, answered 1x, you like it)\n[1] ada: Low tide",
             "#2026 (liked 1x, answered 1x, you keep it)\nada: 3 posts, 1 followers, follows 0\n[3] ada: See you\n",
-            "#2026 (liked 1x, answered 1x, you keep it)\nsorry: there is no post",
+            "#2026 (liked 1x, answered 1x, you keep it)\nsorry: there is no post [5]\n",
             // Edited, muted, deleted.
             "nothing\n[1] ada: High tide at noon #sea (liked 1x, answered 1x, you keep it)\n",
-            "[2] ben: On my way @ada (answered 1x)\nnothing\nnothing\nsorry: nobody can \"dance\" here; `help`",
+            "[2] ben: On my way @ada (answered 1x)\nsorry: only who wrote post [1] can do that\nada has deleted [1]\n",
+            "nothing\nnothing\nsorry: there is no post [1]\nsorry: nobody can \"dance\" here; `help`",
             "ada signup correct horse",
             "good bye, 0 tasks left",
         ],
