@@ -48,6 +48,7 @@ async fn main() -> Result<()> {
     let (config, _cluster) = shared::config("embed:").await?;
     let service = Service { engine: Engine::builder().config(config).start().await? };
     let engine = &service.engine;
+    // They go to the log too; here nobody has set up a `tracing` subscriber.
     for finding in engine.health().await?.findings {
         println!("the servers' settings: {finding}");
     }

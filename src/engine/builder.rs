@@ -102,6 +102,9 @@ impl EngineBuilder {
 
     /// Connects, and starts what runs beside: the lease, the search for work that others left, the sweep.
     ///
+    /// What it finds about the servers' settings and can live with goes to the log: set up a `tracing` subscriber, or look
+    /// at the findings of [`Engine::health`].
+    ///
     /// Fails as [`Store::open`] does, and on settings that don't fit together. Must be called inside a tokio runtime.
     pub async fn start(self) -> Result<Engine> {
         self.settings.check()?;

@@ -49,6 +49,10 @@ use crate::timeline::{self, OwnCaches, Page, PostFilter, Query, View};
 /// use tideline::{Engine, NewAccount, Query};
 ///
 /// let engine = Engine::builder().seeds(["redis://127.0.0.1:7000"]).start().await?;
+/// // They go to the log too, if there is a `tracing` subscriber.
+/// for finding in engine.health().await?.findings {
+///     println!("the servers' settings: {finding}");
+/// }
 /// let ada = engine.create_account(NewAccount::default()).await?;
 /// let ben = engine.create_account(NewAccount::default()).await?;
 /// engine.follow(ben, ada).await?;
