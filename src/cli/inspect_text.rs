@@ -8,8 +8,8 @@ use tideline::{
     StoredClaim, StoredHome, StoredOutbox, Verdict,
 };
 
-/// Pulled authors and posts of an outbox that are named; `--json` names all.
-const NAMED: usize = 10;
+/// Pulled authors, and posts of an outbox, that are named: few, for ids are long and share one cell. `--json` names more.
+const NAMED: usize = 4;
 
 /// Everything, with ages as of `now_ms`.
 pub(crate) fn render(of: &Inspection, now_ms: u64) -> String {
@@ -104,7 +104,7 @@ fn outbox(outbox: &StoredOutbox) -> String {
     let deleted = |is: bool| if is { " (deleted)" } else { "" };
     let newest = outbox.newest.iter().rev().map(|post| format!("{}{}", post.id, deleted(post.is_deleted)));
     let posts = usize::try_from(outbox.posts).unwrap_or(usize::MAX);
-    format!("{} listed{cut}: {}", outbox.posts, listed(newest, posts))
+    format!("{} listed{cut}; the newest: {}", outbox.posts, listed(newest, posts))
 }
 
 fn listed(items: impl Iterator<Item = String>, count: usize) -> String {
@@ -208,5 +208,20 @@ fn days_ago(day: u32, now_ms: u64) -> String {
         0 => "today".into(),
         1 => "yesterday".into(),
         days => format!("{days} days ago"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tideline::OutboxPost;
+
+    use super::*;
+
+    #[test]
+    fn of_many_posts_only_the_newest_few_are_named() {
+        let post = |id| OutboxPost { id: PostId::from_u64(id).unwrap(), is_deleted: id == 449 };
+        let stored = StoredOutbox { posts: 449, cut_up_to: None, newest: (410..450).map(post).collect() };
+        let text = outbox(&stored);
+        assert_eq!(text, "449 listed; the newest: 449 (deleted), 448, 447, 446, and 445 more");
     }
 }

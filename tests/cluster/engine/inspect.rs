@@ -234,7 +234,7 @@ async fn the_program_prints_tables_or_json() {
     drained(&engine).await;
     let (is_good, text, errors) = inspect(&options, &[&reader.to_string()]);
     assert!(is_good, "{text}{errors}");
-    for wanted in ["missing: the next read fills it", "1 listed: ", &id.to_string(), "yes"] {
+    for wanted in ["missing: the next read fills it", "1 listed; the newest: ", &id.to_string(), "yes"] {
         assert!(text.contains(wanted), "{wanted}: {text}");
     }
     let (_, json, errors) = inspect(&options, &[&reader.to_string(), "--json"]);
