@@ -44,14 +44,16 @@ impl Meter {
     }
 }
 
-/// A bar on standard error, if that is a terminal, with what is counted and how long it has taken beside it.
+/// A bar on standard error, if that is a terminal, with what is counted and how long it has taken beside it. Length 0: not
+/// known yet.
 pub(crate) fn bar(length: usize, what: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} {msg} ({elapsed})");
+    let style = ProgressStyle::with_template("{bar:20} {human_pos}/{human_len} {msg} ({elapsed})");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::new(length as u64).with_style(style).with_message(what.to_owned());
+    let bar = if length == 0 { ProgressBar::no_length() } else { ProgressBar::new(length as u64) };
+    let bar = bar.with_style(style).with_message(what.to_owned());
     // It shows at once, and goes on while nothing is counted: one step may take long.
     bar.enable_steady_tick(TICK);
     bar
