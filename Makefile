@@ -68,6 +68,7 @@ check-rust:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
 	$(CARGO) check --package tideline --no-default-features --locked
+	@CARGO="$(CARGO)" scripts/check-shared-build.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --workspace --locked
 
 check-scripts:
