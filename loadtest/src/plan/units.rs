@@ -86,7 +86,7 @@ impl Default for Units {
             publish_us: [55.2, 39.0],
             publish_pulled_us: [37.1, 12.7],
             delivery_us: [6.8, 1.3],
-            delivery_spread_us: [3.8, 0.1],
+            delivery_spread_us: [5.4, 0.3],
             skipped_us: [0.9, 0.6],
             check_us: [8.9, 13.3],
             read_us: [12.4, 35.7],
