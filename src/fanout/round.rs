@@ -56,10 +56,10 @@ pub(crate) struct Round<'a, V> {
 impl<V: Visit> Round<'_, V> {
     pub(crate) async fn run(&self, entry: &mut Entry, touched: &mut Touched) -> Result<()> {
         let followers = self.context.followers(self.author)?;
+        let done = buckets_done(&entry.checkpoint);
         let mut next = Some(Checkpoint::START);
         while let Some(from) = next {
             // Under another layout than the checkpoint's it starts over: `walk` begins with the first bucket.
-            let done = buckets_done(&entry.checkpoint);
             if followers.is_known_spread() || done.is_some() {
                 return self.spread(entry, &followers, done.unwrap_or(0), touched).await;
             }
@@ -78,11 +78,11 @@ impl<V: Visit> Round<'_, V> {
         done: u16,
         touched: &mut Touched,
     ) -> Result<()> {
-        let router = self.context.router();
+        let (router, buckets) = (self.context.router(), self.context.keys().buckets());
+        let primary = |bucket| router.node_number(buckets.slot(bucket));
         let mut done = usize::from(done);
-        let open: Vec<Bucket> = self.context.keys().buckets().strewn().skip(done).collect();
+        let open: Vec<Bucket> = buckets.strewn().skip(done).collect();
         for part in open.chunks(rules::size(BUCKETS_PER_CHECKPOINT, 1)) {
-            let primary = |bucket| router.node_number(self.context.keys().buckets().slot(bucket));
             let pieces = by_turns(part.iter().map(|b| (primary(*b), followers.part_pieces(*b))));
             let chunk = router.primaries().len().max(1) * PIECES_PER_PRIMARY;
             let chunks = pieces.chunks(chunk).map(<[PieceAt]>::to_vec);
@@ -93,7 +93,7 @@ impl<V: Visit> Round<'_, V> {
             }
             drop(under_way);
             done += part.len();
-            if done < usize::from(self.context.keys().buckets().count()) {
+            if done < usize::from(buckets.count()) {
                 move_checkpoint(self.context, entry, format!("{CHECKPOINT}{done}"), touched).await?;
             }
         }
