@@ -11,6 +11,8 @@ pub(crate) struct Info {
     pub(crate) run_id: String,
     pub(crate) replication_id: String,
     pub(crate) is_primary: bool,
+    /// Servers that replicate from it, caught up or not. Tools that only read its stream name no port.
+    pub(crate) attached: usize,
     pub(crate) version: Version,
 }
 
@@ -61,9 +63,18 @@ impl Info {
             run_id: need("run_id")?,
             replication_id: need("master_replid")?,
             is_primary: need("role")? == "master",
+            attached: text.lines().filter(|line| is_attached_server(line)).count(),
             version: Version { product, number },
         })
     }
+}
+
+/// `slave0:ip=…,port=…,state=…`
+fn is_attached_server(line: &str) -> bool {
+    let fields = line.strip_prefix("slave").and_then(|rest| rest.split_once(':'));
+    fields.is_some_and(|(number, fields)| {
+        number.parse::<u32>().is_ok() && !fields.split(',').any(|field| field == "port=0")
+    })
 }
 
 /// The settings that we read from every primary.
@@ -244,6 +255,16 @@ mod tests {
             zset_value: Some(64),
             list_size: Some(-2),
         }
+    }
+
+    #[test]
+    fn who_replicates_counts_but_not_who_only_reads_the_stream() {
+        let text = "redis_version:7.0.15\r\nrun_id:a\r\nrole:master\r\nconnected_slaves:3\r\n\
+            slave0:ip=127.0.0.1,port=7003,state=online,offset=14,lag=0\r\n\
+            slave1:ip=127.0.0.1,port=7004,state=wait_bgsave,offset=0,lag=0\r\n\
+            slave2:ip=127.0.0.1,port=0,state=online,offset=0,lag=9\r\n\
+            slave_expires_tracked_keys:0\r\nmaster_replid:b\r\n";
+        assert_eq!(Info::parse(&Reply::text_of(text)).unwrap().attached, 2);
     }
 
     #[test]

@@ -141,9 +141,10 @@ impl Router {
                 "it has no replica, and the setting `replicas = required` says to hold".into(),
             ));
         }
-        let mut has_moved = false;
-        for slot in slots {
-            let replies = self.fence_round_trip(node, slot, replicas).await?;
+        let (mut has_moved, mut wanted, mut slots) = (false, replicas, slots.into_iter());
+        let mut at = slots.next();
+        while let Some(slot) = at {
+            let replies = self.fence_round_trip(node, slot, wanted).await?;
             let [_, written, acked, info] = replies.as_slice() else {
                 return Err(Error::internal("a pipeline of four commands gave another number of replies"));
             };
@@ -152,24 +153,30 @@ impl Router {
                 Verdict::Done => return Err(unavailable(format!("its write was answered with {written:?}"))),
                 Verdict::Moved(slot, to) => {
                     self.learn(slot, &to);
-                    has_moved = true;
+                    (has_moved, at) = (true, slots.next());
                     continue;
                 }
-                Verdict::Ask(_) => continue,
+                Verdict::Ask(_) => {
+                    at = slots.next();
+                    continue;
+                }
                 Verdict::Wait(cause) => return Err(unavailable(cause.label().into())),
             }
             let acked = acked.count()?;
-            if acked < replicas as u64 {
+            if acked < wanted as u64 {
                 let waited = settings.fence_timeout.as_millis();
-                return Err(unavailable(format!(
-                    "{acked} of {replicas} replicas answered within {waited} ms"
-                )));
+                return Err(unavailable(format!("{acked} of {wanted} replicas answered within {waited} ms")));
             }
             let (info, epoch) = node.observe(info)?;
             if !info.is_primary {
                 return Err(conflict(&epoch, "is no longer a primary"));
             }
-            return Ok((epoch, replicas > 0));
+            if acked >= info.attached as u64 {
+                return Ok((epoch, wanted > 0));
+            }
+            // One that came back since our look at the map: it may be promoted before we have looked again.
+            self.suspect();
+            wanted = info.attached;
         }
         self.suspect();
         match node.epoch().filter(|_| has_moved) {

@@ -111,6 +111,32 @@ async fn without_its_replica_a_fence_holds_or_goes_on_as_the_settings_say() {
 }
 
 #[tokio::test]
+async fn a_replica_that_came_back_is_waited_for_although_the_map_still_calls_it_dead() {
+    // Fences went by the map alone: for up to `refresh_period` they let pass what the returned replica did not have.
+    // When the primary died in that time, it was gone.
+    let cluster = own(replicated()).await;
+    let early = store_on(&cluster).await;
+    let (touched, addr) = write(&early).await;
+    let replica = cluster.replica_of(&addr).await.unwrap();
+    replica.kill().unwrap();
+    settled(&early, &touched).await.unwrap();
+    // Opened while the replica is dead, it never looks at the map again of itself.
+    let router = RouterSettings { refresh_period: Duration::from_secs(600), ..impatient() };
+    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let (touched, _) = write(&store).await;
+    store.router().fence(&touched).await.unwrap();
+    cluster.restart(replica.index).await.unwrap();
+    cluster.wait_healthy(super::harness::PATIENCE).await.unwrap();
+    replica.freeze().unwrap();
+    let (touched, _) = write(&store).await;
+    let refused = store.router().fence(&touched).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unavailable);
+    assert!(refused.to_string().contains("0 of 1 replicas"), "{refused}");
+    replica.thaw().unwrap();
+    settled(&store, &touched).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_frozen_replica_makes_a_fence_fail_until_it_wakes() {
     // A node timeout far longer than the test: nobody is declared dead.
     let cluster = own(ClusterSpec::ephemeral().replicas(1).node_timeout(Duration::from_secs(30))).await;
