@@ -15,7 +15,9 @@ use support::{account, cluster, measure, median, own_cpu, us_each};
 use tideline::cluster::{Batch, Command, Replicas, Request, Router, RouterSettings};
 use tideline::keys::slot_of_key;
 use tideline::post::Draft;
-use tideline::{AccountId, Engine, ImportedEdge, ImportedPost, Mode, NewAccount, Query, StoreOptions};
+use tideline::{
+    AccountId, Engine, ImportedEdge, ImportedPost, Mode, NewAccount, PostId, Query, Range, StoreOptions,
+};
 
 const READERS: u64 = 4_000;
 /// Authors whose posts are delivered; each reader follows some.
@@ -27,6 +29,8 @@ const POSTS_EACH: u64 = 20;
 const ENTRIES: usize = 400;
 const BOOKS_ENTRIES: u64 = 112;
 const PAGE: usize = 20;
+/// Later than everything that is stocked.
+const NOW_MS: u64 = 1_800_000_000_000;
 const AT_ONCE: usize = 64;
 const READS: u64 = 20_000;
 const ROUNDS: usize = 7;
@@ -63,6 +67,8 @@ async fn main() {
         "hydrated, none pulled",
         "hydrated, 5 authors pulled",
         "stored timeline, 60 followees asked (the books' pull)",
+        "a look that finds no news: ZREVRANGEBYSCORE (the books')",
+        "a look that finds no news, none pulled",
     ];
     for round in 0..=ROUNDS {
         for number in 0..names.len() {
@@ -73,6 +79,8 @@ async fn main() {
                         0 => drop(books_ids(&router, n % READERS).await),
                         4 => books_hydrated(&router, n % READERS).await,
                         7 => drop(books_pull(&router, n % READERS).await),
+                        8 => books_look(&router, n % READERS).await,
+                        9 => look(&engine, reader(0, n % READERS)).await,
                         1..=3 => read_page(&engine, reader(number - 1, n % READERS), false).await,
                         _ => read_page(&engine, reader(number - 5, n % READERS), true).await,
                     }
@@ -95,7 +103,12 @@ async fn main() {
         let of =
             |side: fn(&(f64, f64)) -> f64| median(&costs[&number].iter().map(side).collect::<Vec<_>>()).0;
         let (all, low, high) = total(number);
-        let books = total(if (4..7).contains(&number) { 4 } else { 0 }).0;
+        let books = total(match number {
+            4..=6 => 4,
+            8.. => 8,
+            _ => 0,
+        })
+        .0;
         table.add_row([
             (*name).to_owned(),
             format!("{:.1}", of(|c| c.0)),
@@ -112,6 +125,13 @@ async fn read_page(engine: &Engine, reader: AccountId, hydrate: bool) {
     let query = Query { hydrate, ..Query::home().limit(PAGE) };
     let page = engine.read(reader, &query).await.expect("a page");
     assert_eq!(page.posts.len(), PAGE);
+}
+
+/// Looks for what is newer than everything.
+async fn look(engine: &Engine, reader: AccountId) {
+    let since_id = PostId::from_u64(NOW_MS << 16).ok();
+    let query = Query::home().limit(PAGE).range(Range { since_id, ..Range::default() });
+    assert!(engine.read(reader, &query).await.expect("a page").posts.is_empty());
 }
 
 /// Accounts, edges, posts and full homes.
@@ -219,6 +239,14 @@ async fn books_ids(router: &Router, n: u64) -> Vec<u64> {
     let ids = reply.into_array().expect("ids");
     assert_eq!(ids.len(), PAGE);
     ids.iter().map(|id| id.count().expect("a number")).collect()
+}
+
+async fn books_look(router: &Router, n: u64) {
+    let key = books_home(n);
+    let range = Command::new("ZREVRANGEBYSCORE").arg(&key).arg("+inf").arg(NOW_MS);
+    let range = range.arg("LIMIT").arg("0").arg(PAGE);
+    let reply = router.call(Request::read(slot_of_key(key.as_bytes()), range)).await.expect("a page");
+    assert!(reply.into_array().expect("ids").is_empty());
 }
 
 /// The time of an author's last post, and its posts.

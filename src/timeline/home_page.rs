@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::home::{self, HomeStatus, Proof};
+use super::home::{self, HomeStatus, Proof, Window};
 use super::merge::Direction;
 use super::outbox::Newest;
 use super::pulls::Pulls;
@@ -25,7 +25,8 @@ const WINDOW_LATER: usize = 4;
 /// What the first trip of a home page brought.
 struct FirstTrip {
     stamps: Stamps,
-    records: Vec<home::Record>,
+    home: Window,
+    status: HomeStatus,
     newest: Vec<(AccountId, Arc<Newest>)>,
 }
 
@@ -68,14 +69,14 @@ impl Reading<'_> {
                 return Ok(Try::Again);
             }
         };
-        if self.may_fill && home::window(&trip.records).proof == Proof::NotWhole {
+        if self.may_fill && trip.home.proof == Proof::NotWhole {
             self.note_read(&trip.stamps);
             return Ok(Try::Homeless);
         }
         let current = Current { stamps: trip.stamps.clone(), state };
         self.is_of(&current);
         meters::pulls(trip.newest.len());
-        self.feed_first(&trip, &current.state, whole);
+        self.feed_first(trip, &current.state, whole);
         self.merged(&current, self.sources.home_kind()).await
     }
 
@@ -141,10 +142,12 @@ impl Reading<'_> {
             return Ok(None);
         }
         let newest = pulls.read(answers).await?;
-        Ok(Some(FirstTrip { stamps, records: home::parse(records.ok()?)?, newest }))
+        let records = home::parse(records.ok()?)?;
+        let (home, status) = (home::window(&records), home::status(&records));
+        Ok(Some(FirstTrip { stamps, home, status, newest }))
     }
 
-    fn feed_first(&mut self, trip: &FirstTrip, state: &Arc<ReaderState>, whole: bool) {
+    fn feed_first(&mut self, trip: FirstTrip, state: &Arc<ReaderState>, whole: bool) {
         for (author, newest) in &trip.newest {
             self.sources.feed_newest(*author, &newest.part, self.limit + 1);
             if state.marks_rest() {
@@ -154,11 +157,9 @@ impl Reading<'_> {
         for author in state.to_pull() {
             self.sources.add_outbox(author, None);
         }
-        let read = home::window(&trip.records);
         let (reader, takes) = (self.reader, self.sources.merge.takes());
-        let posts = read.posts.into_iter().filter(|e| takes(e) && is_wanted(state, reader, e.author));
-        let status = home::status(&trip.records);
-        match (read.proof, status) {
+        let posts = trip.home.posts.into_iter().filter(|e| takes(e) && is_wanted(state, reader, e.author));
+        match (trip.home.proof, trip.status) {
             (Proof::NotWhole, _) => {
                 self.sources.pull_all(None, state, self.reader);
                 self.begin_fill();
