@@ -233,6 +233,7 @@ fn both(units: &Value, name: &str) -> f64 {
 
 /// Everything was measured, and is possible.
 fn check_units(units: &Value) {
+    let below_noise = units["below_noise"].as_array().unwrap();
     for name in [
         "publish_us",
         "publish_pulled_us",
@@ -247,19 +248,20 @@ fn check_units(units: &Value) {
         "follow_pulled_us",
         "fill_us",
     ] {
-        let sides: Vec<f64> = units[name].as_array().unwrap().iter().map(|us| us.as_f64().unwrap()).collect();
-        assert!(sides.len() == 2 && sides.iter().all(|us| *us >= 0.0), "{name}: {units:#}");
+        let sides = units[name].as_array().unwrap();
+        assert_eq!(sides.len(), 2, "{name}: {units:#}");
+        for (side, us) in ["servers", "client"].iter().zip(sides) {
+            // A difference below the noise of a busy machine is 0, and told.
+            let is_below = below_noise.contains(&json!(format!("{name} ({side})")));
+            assert!(is_below != (us.as_f64().unwrap() > 0.0), "{name} ({side}): {units:#}");
+        }
     }
     // Measured, not taken from docs/benchmarks.md.
-    assert!(
-        both(units, "look_us") > 0.0 && both(units, "load_us") > 0.0 && units["look_us"] != json!([4.0, 5.0]),
-        "{units:#}"
-    );
+    assert_ne!(units["look_us"], json!([4.0, 5.0]));
     assert_eq!(units["not_measured"], json!(["delivery_spread_us", "promote_us"]));
-    assert!(
-        both(units, "publish_us") > 0.0 && both(units, "read_us") > 0.0 && both(units, "follow_us") > 0.0,
-        "{units:#}"
-    );
+    for name in ["publish_pulled_us", "read_us", "check_us"] {
+        assert!(both(units, name) > 0.0, "{name}: {units:#}");
+    }
 
     for name in ["home_entry_bytes", "edge_bytes", "mark_bytes", "account_bytes", "post_bytes"] {
         let bytes = units[name].as_f64().unwrap();
