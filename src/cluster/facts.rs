@@ -11,9 +11,17 @@ pub(crate) struct Info {
     pub(crate) run_id: String,
     pub(crate) replication_id: String,
     pub(crate) is_primary: bool,
-    /// Servers that replicate from it, caught up or not. Tools that only read its stream name no port.
-    pub(crate) attached: usize,
+    pub(crate) attached: Attached,
     pub(crate) version: Version,
+}
+
+/// Servers that replicate from it, whether of the cluster or not, as it says itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Attached {
+    /// Those that get all changes, and spoke lately. A tool that only reads the stream doesn't, nor a server that hangs.
+    pub(crate) online: usize,
+    /// Those that load a snapshot, or have just loaded one.
+    pub(crate) syncing: usize,
 }
 
 /// Which server, as it calls itself.
@@ -37,6 +45,9 @@ impl fmt::Display for Version {
         write!(f, "{} {}.{}", self.product, self.number.0, self.number.1)
     }
 }
+
+/// Replicas speak each second.
+const SILENT_S: u32 = 5;
 
 impl Info {
     pub(crate) fn command() -> Command {
@@ -63,18 +74,35 @@ impl Info {
             run_id: need("run_id")?,
             replication_id: need("master_replid")?,
             is_primary: need("role")? == "master",
-            attached: text.lines().filter(|line| is_attached_server(line)).count(),
+            attached: Attached::parse(text),
             version: Version { product, number },
         })
     }
 }
 
-/// `slave0:ip=…,port=…,state=…`
-fn is_attached_server(line: &str) -> bool {
-    let fields = line.strip_prefix("slave").and_then(|rest| rest.split_once(':'));
-    fields.is_some_and(|(number, fields)| {
-        number.parse::<u32>().is_ok() && !fields.split(',').any(|field| field == "port=0")
-    })
+impl Attached {
+    fn parse(info: &str) -> Self {
+        let mut attached = Self::default();
+        for line in info.lines() {
+            // `slave0:ip=…,port=…,state=…,offset=…,lag=…`
+            let Some((number, fields)) = line.strip_prefix("slave").and_then(|rest| rest.split_once(':'))
+            else {
+                continue;
+            };
+            let field =
+                |name: &str| fields.split(',').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+            let is_silent =
+                field("lag").and_then(|lag| lag.parse().ok()).is_none_or(|lag: u32| lag > SILENT_S);
+            match field("state") {
+                _ if number.parse::<u32>().is_err() => {}
+                Some("online") if is_silent => {}
+                Some("online") => attached.online += 1,
+                Some(_) => attached.syncing += 1,
+                None => {}
+            }
+        }
+        attached
+    }
 }
 
 /// The settings that we read from every primary.
@@ -258,13 +286,24 @@ mod tests {
     }
 
     #[test]
-    fn who_replicates_counts_but_not_who_only_reads_the_stream() {
-        let text = "redis_version:7.0.15\r\nrun_id:a\r\nrole:master\r\nconnected_slaves:3\r\n\
-            slave0:ip=127.0.0.1,port=7003,state=online,offset=14,lag=0\r\n\
-            slave1:ip=127.0.0.1,port=7004,state=wait_bgsave,offset=0,lag=0\r\n\
-            slave2:ip=127.0.0.1,port=0,state=online,offset=0,lag=9\r\n\
-            slave_expires_tracked_keys:0\r\nmaster_replid:b\r\n";
-        assert_eq!(Info::parse(&Reply::text_of(text)).unwrap().attached, 2);
+    fn who_replicates_and_speaks_is_attached() {
+        let attached = |lines: &str| {
+            let Attached { online, syncing } = Attached::parse(lines);
+            (online, syncing)
+        };
+        assert_eq!(
+            attached("connected_slaves:1\r\nslave_repl_offset:14\r\nslave_expires_tracked_keys:0\r\n"),
+            (0, 0)
+        );
+        let of = |rest: &str| attached(&format!("slave0:ip=::1,port=7003,{rest}\r\n"));
+        assert_eq!(of("state=online,offset=14,lag=0"), (1, 0));
+        assert_eq!(of("state=online,offset=14,lag=5,type=main-channel"), (1, 0));
+        assert_eq!(of("state=online,offset=14,lag=6"), (0, 0));
+        assert_eq!(of("state=wait_bgsave,offset=0,lag=0"), (0, 1));
+        assert_eq!(
+            of("state=send_bulk,offset=0,lag=0\r\nslave12:ip=::1,port=1,state=online,offset=1,lag=1"),
+            (1, 1)
+        );
     }
 
     #[test]

@@ -11,12 +11,13 @@ use tokio::sync::Mutex;
 
 use super::batch::Answer;
 use super::epoch::Epoch;
-use super::facts::Info;
+use super::facts::{Attached, Info};
 use super::meters;
 use super::node::Node;
 use super::router::Router;
 use super::settings::Replicas;
 use super::verdict::{Verdict, judge};
+use super::view::replicas_of_asked;
 use super::wire::{Command, Reply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys;
@@ -137,6 +138,7 @@ impl Router {
             return Err(unavailable("it is new, its replicas are not known yet".into()));
         };
         if replicas == 0 && settings.replicas == Replicas::Required {
+            self.suspect();
             return Err(unavailable(
                 "it has no replica, and the setting `replicas = required` says to hold".into(),
             ));
@@ -171,18 +173,32 @@ impl Router {
             if !info.is_primary {
                 return Err(conflict(&epoch, "is no longer a primary"));
             }
-            if acked >= info.attached as u64 {
+            let due = self.due(node, info.attached, acked).await?;
+            if acked >= due as u64 {
                 return Ok((epoch, wanted > 0));
             }
             // One that came back since our look at the map: it may be promoted before we have looked again.
             self.suspect();
-            wanted = info.attached;
+            wanted = due;
         }
         self.suspect();
         match node.epoch().filter(|_| has_moved) {
             Some(epoch) => Err(conflict(&epoch, "has handed its slots over")),
             None => Err(unavailable("found no slot there that is not moving".into())),
         }
+    }
+
+    /// How many must have answered, by what the node itself says: who gets all changes, and as many of those that load a snapshot
+    /// as the cluster has replicas there besides. Others load one for a migration, and nobody will promote them.
+    async fn due(&self, node: &Node, attached: Attached, acked: u64) -> Result<usize> {
+        let Attached { online, syncing } = attached;
+        if acked >= (online + syncing) as u64 {
+            return Ok(online);
+        }
+        let told = node.ask([Command::new("CLUSTER").arg("NODES")]).await;
+        let told = told.map_err(|e| Error::unavailable(format!("fence at {}: {e}", node.addr)))?;
+        let of_cluster = told.first().map_or(Ok(0), |nodes| nodes.text().map(replicas_of_asked))?;
+        Ok(online + syncing.min(of_cluster.saturating_sub(online)))
     }
 
     /// SET, so that the key exists; EXPIRE, which is a write that a server out of memory takes too; WAIT; INFO.

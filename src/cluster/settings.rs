@@ -44,7 +44,7 @@ pub struct RouterSettings {
     pub refresh_period: Duration,
     /// What fences do without replicas.
     pub replicas: Replicas,
-    /// Longest wait for replicas in one fence.
+    /// Longest wait for replicas in one fence; once more for those that came back since the last look at the slot map.
     pub fence_timeout: Duration,
 }
 

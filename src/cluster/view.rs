@@ -62,6 +62,15 @@ pub(crate) fn parse_nodes(text: &str, asked: &NodeAddr, prefer_hostname: bool) -
     Ok(view)
 }
 
+/// How many replicas the node has that gave this answer to `CLUSTER NODES`, dead ones among them.
+pub(crate) fn replicas_of_asked(text: &str) -> usize {
+    let fields = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let nodes: Vec<_> = fields.filter(|fields| fields.len() > 3).collect();
+    let has = |node: &[&str], flag: &str| node[2].split(',').any(|f| f == flag);
+    let Some(asked) = nodes.iter().find(|node| has(node, "myself")) else { return 0 };
+    nodes.iter().filter(|node| has(node, "slave") && node[3] == asked[0]).count()
+}
+
 /// `ip:port@bus[,hostname[,…]]`.
 fn parse_addr(text: &str, asked: &NodeAddr, prefer_hostname: bool) -> Option<NodeAddr> {
     let mut parts = text.split(',');
@@ -148,6 +157,13 @@ ffff 127.0.0.1:7005@17005 handshake - 0 0 0 connected
         let named = parse_nodes(NODES, &asked(), true).unwrap();
         assert_eq!(named.primaries["bbbb"].addr, NodeAddr::new("shard-b.example", 7001));
         assert_eq!(named.primaries["aaaa"].addr, NodeAddr::new("127.0.0.1", 7000));
+    }
+
+    #[test]
+    fn counts_all_replicas_of_the_node_that_was_asked() {
+        assert_eq!(replicas_of_asked(NODES), 2);
+        assert_eq!(replicas_of_asked(&NODES.replace("myself,", "")), 0);
+        assert_eq!(replicas_of_asked("-ERR"), 0);
     }
 
     #[test]

@@ -137,6 +137,18 @@ async fn a_replica_that_came_back_is_waited_for_although_the_map_still_calls_it_
 }
 
 #[tokio::test]
+async fn a_replica_that_hangs_holds_no_fence_for_longer_than_the_cluster_takes_to_call_it_dead() {
+    // Its connection stands, and the primary counts it for a minute (`repl-timeout`).
+    let cluster = own(replicated()).await;
+    let store = with_replicas(&cluster, Replicas::Preferred).await;
+    let (touched, addr) = write(&store).await;
+    let replica = cluster.replica_of(&addr).await.unwrap();
+    replica.freeze().unwrap();
+    settled(&store, &touched).await.unwrap();
+    replica.thaw().unwrap();
+}
+
+#[tokio::test]
 async fn a_frozen_replica_makes_a_fence_fail_until_it_wakes() {
     // A node timeout far longer than the test: nobody is declared dead.
     let cluster = own(ClusterSpec::ephemeral().replicas(1).node_timeout(Duration::from_secs(30))).await;
