@@ -16,12 +16,12 @@ pub(crate) struct Info {
 }
 
 /// Servers that replicate from it, whether of the cluster or not, as it says itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Attached {
     /// Those that get all changes, and spoke lately. A tool that only reads the stream doesn't, nor a server that hangs.
     pub(crate) online: usize,
     /// Those that load a snapshot, or have just loaded one.
-    pub(crate) syncing: usize,
+    pub(crate) syncing: Vec<NodeAddr>,
 }
 
 /// Which server, as it calls itself.
@@ -80,6 +80,10 @@ impl Info {
     }
 }
 
+fn addr_of<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Option<NodeAddr> {
+    Some(NodeAddr::new(field("ip")?, field("port")?.parse().ok()?))
+}
+
 impl Attached {
     fn parse(info: &str) -> Self {
         let mut attached = Self::default();
@@ -97,7 +101,7 @@ impl Attached {
                 _ if number.parse::<u32>().is_err() => {}
                 Some("online") if is_silent => {}
                 Some("online") => attached.online += 1,
-                Some(_) => attached.syncing += 1,
+                Some(_) => attached.syncing.extend(addr_of(field)),
                 None => {}
             }
         }
@@ -289,21 +293,17 @@ mod tests {
     fn who_replicates_and_speaks_is_attached() {
         let attached = |lines: &str| {
             let Attached { online, syncing } = Attached::parse(lines);
-            (online, syncing)
+            (online, syncing.iter().map(NodeAddr::to_string).collect::<Vec<_>>().join(" "))
         };
-        assert_eq!(
-            attached("connected_slaves:1\r\nslave_repl_offset:14\r\nslave_expires_tracked_keys:0\r\n"),
-            (0, 0)
-        );
+        let nobody = "connected_slaves:1\r\nslave_repl_offset:14\r\nslave_expires_tracked_keys:0\r\n";
+        assert_eq!(attached(nobody), (0, String::new()));
         let of = |rest: &str| attached(&format!("slave0:ip=::1,port=7003,{rest}\r\n"));
-        assert_eq!(of("state=online,offset=14,lag=0"), (1, 0));
-        assert_eq!(of("state=online,offset=14,lag=5,type=main-channel"), (1, 0));
-        assert_eq!(of("state=online,offset=14,lag=6"), (0, 0));
-        assert_eq!(of("state=wait_bgsave,offset=0,lag=0"), (0, 1));
-        assert_eq!(
-            of("state=send_bulk,offset=0,lag=0\r\nslave12:ip=::1,port=1,state=online,offset=1,lag=1"),
-            (1, 1)
-        );
+        assert_eq!(of("state=online,offset=14,lag=0"), (1, String::new()));
+        assert_eq!(of("state=online,offset=14,lag=5,type=main-channel"), (1, String::new()));
+        assert_eq!(of("state=online,offset=14,lag=6"), (0, String::new()));
+        assert_eq!(of("state=wait_bgsave,offset=0,lag=0"), (0, "[::1]:7003".into()));
+        let both = of("state=send_bulk,offset=0,lag=0\r\nslave12:ip=h,port=1,state=online,offset=1,lag=1");
+        assert_eq!(both, (1, "[::1]:7003".into()));
     }
 
     #[test]

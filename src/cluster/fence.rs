@@ -17,7 +17,7 @@ use super::node::Node;
 use super::router::Router;
 use super::settings::Replicas;
 use super::verdict::{Verdict, judge};
-use super::view::replicas_of_asked;
+use super::view::all_addrs;
 use super::wire::{Command, Reply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys;
@@ -173,7 +173,7 @@ impl Router {
             if !info.is_primary {
                 return Err(conflict(&epoch, "is no longer a primary"));
             }
-            let due = self.due(node, info.attached, acked).await?;
+            let due = self.due(node, &info.attached, acked).await?;
             if acked >= due as u64 {
                 return Ok((epoch, wanted > 0));
             }
@@ -188,17 +188,18 @@ impl Router {
         }
     }
 
-    /// How many must have answered, by what the node itself says: who gets all changes, and as many of those that load a snapshot
-    /// as the cluster has replicas there besides. Others load one for a migration, and nobody will promote them.
-    async fn due(&self, node: &Node, attached: Attached, acked: u64) -> Result<usize> {
+    /// How many must have answered, by what the node itself says: who gets all changes, and nodes of the cluster that load a
+    /// snapshot. Others load one for a migration, or another data centre: nobody will promote them.
+    async fn due(&self, node: &Node, attached: &Attached, acked: u64) -> Result<usize> {
         let Attached { online, syncing } = attached;
-        if acked >= (online + syncing) as u64 {
-            return Ok(online);
+        if acked >= (online + syncing.len()) as u64 {
+            return Ok(*online);
         }
         let told = node.ask([Command::new("CLUSTER").arg("NODES")]).await;
         let told = told.map_err(|e| Error::unavailable(format!("fence at {}: {e}", node.addr)))?;
-        let of_cluster = told.first().map_or(Ok(0), |nodes| nodes.text().map(replicas_of_asked))?;
-        Ok(online + syncing.min(of_cluster.saturating_sub(online)))
+        let text = told.first().map_or(Ok(""), Reply::text)?;
+        let nodes = all_addrs(text, &node.addr);
+        Ok(online + syncing.iter().filter(|addr| nodes.contains(addr)).count())
     }
 
     /// SET, so that the key exists; EXPIRE, which is a write that a server out of memory takes too; WAIT; INFO.

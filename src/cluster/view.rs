@@ -62,13 +62,9 @@ pub(crate) fn parse_nodes(text: &str, asked: &NodeAddr, prefer_hostname: bool) -
     Ok(view)
 }
 
-/// How many replicas the node has that gave this answer to `CLUSTER NODES`, dead ones among them.
-pub(crate) fn replicas_of_asked(text: &str) -> usize {
-    let fields = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let nodes: Vec<_> = fields.filter(|fields| fields.len() > 3).collect();
-    let has = |node: &[&str], flag: &str| node[2].split(',').any(|f| f == flag);
-    let Some(asked) = nodes.iter().find(|node| has(node, "myself")) else { return 0 };
-    nodes.iter().filter(|node| has(node, "slave") && node[3] == asked[0]).count()
+/// Where all nodes are that the answer to `CLUSTER NODES` knows, whatever they do at the moment.
+pub(crate) fn all_addrs(text: &str, asked: &NodeAddr) -> Vec<NodeAddr> {
+    text.lines().filter_map(|line| parse_addr(line.split_whitespace().nth(1)?, asked, false)).collect()
 }
 
 /// `ip:port@bus[,hostname[,…]]`.
@@ -160,10 +156,14 @@ ffff 127.0.0.1:7005@17005 handshake - 0 0 0 connected
     }
 
     #[test]
-    fn counts_all_replicas_of_the_node_that_was_asked() {
-        assert_eq!(replicas_of_asked(NODES), 2);
-        assert_eq!(replicas_of_asked(&NODES.replace("myself,", "")), 0);
-        assert_eq!(replicas_of_asked("-ERR"), 0);
+    fn knows_all_nodes_dead_ones_among_them() {
+        let addrs = all_addrs(NODES, &asked());
+        assert_eq!(addrs.len(), 6);
+        assert!(
+            addrs.contains(&NodeAddr::new("127.0.0.1", 7004))
+                && addrs.contains(&NodeAddr::new("10.0.0.9", 7002))
+        );
+        assert!(all_addrs("-ERR", &asked()).is_empty());
     }
 
     #[test]
