@@ -10,9 +10,12 @@ use super::quantity::{count, time};
 use super::units::Units;
 use crate::report;
 
+/// Nodes of a cluster, as Redis' own specification has it.
+const NODES_MAX: f64 = 1_000.0;
+
 /// Which policy is the cheapest one here, when pulling pays, and what the threshold is for. Times are those of the policy that is told in detail.
 pub(super) fn advice(all: &[Choice], chosen: &Choice, units: &Units) -> String {
-    let parts = [cheapest(all), Some(pulling(chosen)), Some(threshold(chosen, units))];
+    let parts = [cheapest(all), Some(pulling(chosen)), Some(threshold(chosen, units)), too_large(chosen)];
     parts.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
@@ -69,6 +72,19 @@ fn threshold(chosen: &Choice, units: &Units) -> String {
     )
 }
 
+fn too_large(chosen: &Choice) -> Option<String> {
+    let nodes = report::count(chosen.forecast.primaries) * (1.0 + chosen.asked.replicas);
+    let is_too_large = nodes > NODES_MAX;
+    is_too_large.then(|| {
+        format!(
+            "{} nodes are more than the {} that the specification of Redis Cluster aims at, and nothing was measured on more than 9 primaries: take \
+             fewer and larger ones (--memory-per-primary).",
+            count(nodes),
+            count(NODES_MAX)
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::choice::tests::choices;
@@ -103,6 +119,17 @@ mod tests {
         let (none, _) = told("--users 5M --reads-per-second 0 --posts-per-second 0");
         assert!(none.starts_with("To pull an author pays"), "{none}");
         assert!(!none.contains("NaN") && !none.contains("inf"), "{none}");
+    }
+
+    #[test]
+    fn a_cluster_beyond_what_redis_is_made_for_is_told() {
+        let said = |typed| {
+            let (text, all) = told(typed);
+            let nodes = report::count(all[3].forecast.primaries) * (1.0 + all[3].asked.replicas);
+            (nodes > NODES_MAX, text.contains("the specification of Redis Cluster"))
+        };
+        assert_eq!(said("--users 5M"), (false, false));
+        assert_eq!(said("--users 500M --memory-per-primary 100M"), (true, true));
     }
 
     #[test]
