@@ -259,7 +259,7 @@ fn check_units(units: &Value) {
     // Measured, not taken from docs/benchmarks.md.
     assert_ne!(units["look_us"], json!([4.0, 5.0]));
     assert_eq!(units["not_measured"], json!(["delivery_spread_us", "promote_us"]));
-    for name in ["publish_pulled_us", "read_us", "check_us"] {
+    for name in ["publish_us", "read_us", "follow_us"] {
         assert!(both(units, name) > 0.0, "{name}: {units:#}");
     }
 

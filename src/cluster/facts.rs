@@ -80,29 +80,21 @@ impl Info {
     }
 }
 
-fn addr_of<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Option<NodeAddr> {
-    Some(NodeAddr::new(field("ip")?, field("port")?.parse().ok()?))
-}
-
 impl Attached {
     fn parse(info: &str) -> Self {
         let mut attached = Self::default();
-        for line in info.lines() {
-            // `slave0:ip=…,port=…,state=…,offset=…,lag=…`
-            let Some((number, fields)) = line.strip_prefix("slave").and_then(|rest| rest.split_once(':'))
-            else {
-                continue;
-            };
+        // `slave0:ip=…,port=…,state=…,offset=…,lag=…`
+        let servers = info.lines().filter_map(|line| line.strip_prefix("slave")?.split_once(':'));
+        for (_, fields) in servers.filter(|(number, _)| number.parse::<u32>().is_ok()) {
             let field =
                 |name: &str| fields.split(',').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
-            let is_silent =
-                field("lag").and_then(|lag| lag.parse().ok()).is_none_or(|lag: u32| lag > SILENT_S);
-            match field("state") {
-                _ if number.parse::<u32>().is_err() => {}
-                Some("online") if is_silent => {}
-                Some("online") => attached.online += 1,
-                Some(_) => attached.syncing.extend(addr_of(field)),
-                None => {}
+            if field("state") == Some("online") {
+                let lag_s: Option<u32> = field("lag").and_then(|lag| lag.parse().ok());
+                attached.online += usize::from(lag_s.is_some_and(|lag_s| lag_s <= SILENT_S));
+            } else if let (Some(ip), Some(port)) =
+                (field("ip"), field("port").and_then(|port| port.parse().ok()))
+            {
+                attached.syncing.push(NodeAddr::new(ip, port));
             }
         }
         attached

@@ -132,7 +132,7 @@ impl Router {
             // Deposed, most likely: what it said is not where its slots are now, however often one asks.
             return Err(conflict(&epoch, "serves no slot any more"));
         }
-        let unavailable = |why: String| Error::unavailable(format!("fence at {}: {why}", node.addr));
+        let unavailable = |why: String| unavailable(node, &why);
         let Some(replicas) = replicas else {
             self.suspect();
             return Err(unavailable("it is new, its replicas are not known yet".into()));
@@ -196,9 +196,11 @@ impl Router {
             return Ok(*online);
         }
         let told = node.ask([Command::new("CLUSTER").arg("NODES")]).await;
-        let told = told.map_err(|e| Error::unavailable(format!("fence at {}: {e}", node.addr)))?;
-        let text = told.first().map_or(Ok(""), Reply::text)?;
-        let nodes = all_addrs(text, &node.addr);
+        let told = told.map_err(|e| unavailable(node, &e))?;
+        let [nodes] = told.as_slice() else {
+            return Err(Error::internal("one command gave another number of replies"));
+        };
+        let nodes = all_addrs(nodes.text()?, &node.addr);
         Ok(online + syncing.iter().filter(|addr| nodes.contains(addr)).count())
     }
 
@@ -210,8 +212,12 @@ impl Router {
         let write = Command::new("EXPIRE").arg(&key).arg(KEY_TTL_S);
         let wait = Command::new("WAIT").arg(replicas).arg(timeout_ms);
         let sent = node.ask_on(&node.fence_lane, [set, write, wait, Info::command()]).await;
-        sent.map_err(|e| Error::unavailable(format!("fence at {}: {e}", node.addr)))
+        sent.map_err(|e| unavailable(node, &e))
     }
+}
+
+fn unavailable(node: &Node, why: &dyn std::fmt::Display) -> Error {
+    Error::unavailable(format!("fence at {}: {why}", node.addr))
 }
 
 fn conflict(epoch: &Epoch, why: &str) -> Error {

@@ -14,7 +14,7 @@ use tideline::{AccountId, ErrorKind, PostId, Store, StoreOptions};
 
 use super::harness::{
     Model, PATIENCE, eventually, get_raw, impatient, incr_raw, members, options, own, pairs, raw_key,
-    replicated, seeded, set_raw, store_on, tell, walk_all,
+    replicated, seeded, set_raw, store_on, store_with, tell, walk_all,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +115,7 @@ async fn slots_of_a_failed_primary_answer_soon_after_the_promotion_and_the_other
     // at the slot map: the faults themselves must make the map suspect.
     let cluster = own(ClusterSpec::ephemeral().replicas(1)).await;
     let router = RouterSettings { refresh_period: Duration::from_secs(60), ..RouterSettings::default() };
-    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let store = store_with(&cluster, router).await;
     for fault in [Fault::Kill, Fault::Freeze] {
         cluster.wait_healthy(PATIENCE).await.unwrap();
         eventually("the map is whole", async || store.router().primaries().len() == 3).await;
@@ -274,8 +274,7 @@ async fn a_deposed_primary_that_wakes_is_not_believed() {
     let cluster = own(replicated()).await;
     // Looks at the map all the time, so that a stale view has every chance.
     let router = RouterSettings { refresh_period: Duration::from_millis(20), ..impatient() };
-    let store =
-        Store::open(StoreOptions { router: router.clone(), ..options(cluster.urls()) }).await.unwrap();
+    let store = store_with(&cluster, router.clone()).await;
     let key = raw_key(&store, 3, "register");
     store.router().call(set_raw(&key, 1)).await.unwrap();
     let old = store.router().owner(key.1).unwrap();
@@ -326,7 +325,7 @@ async fn callers_queued_before_a_frozen_primary_leave_with_its_deposition() {
     // server, one response timeout after the other.
     let cluster = own(replicated()).await;
     let router = RouterSettings { in_flight_per_node: 4, pipeline_length: 4, ..RouterSettings::default() };
-    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let store = store_with(&cluster, router).await;
     let key = raw_key(&store, 5, "queued");
     store.router().call(set_raw(&key, 0)).await.unwrap();
     let old = store.router().owner(key.1).unwrap();
@@ -481,7 +480,7 @@ async fn a_server_whose_clock_is_an_hour_off_neither_lifts_ids_nor_turns_them_ba
 async fn a_failed_request_in_a_failover_says_unknown_only_where_it_may_have_run() {
     let cluster = own(ClusterSpec::ephemeral()).await;
     let router = RouterSettings { deadline: Duration::from_secs(2), ..impatient() };
-    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let store = store_with(&cluster, router).await;
     let key = raw_key(&store, 9, "doubt");
     let node = cluster.node(&store.router().owner(key.1).unwrap()).unwrap();
     store.router().call(set_raw(&key, 1)).await.unwrap();

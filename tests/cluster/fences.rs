@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use tideline::cluster::{NodeAddr, Replicas, RouterSettings, Touched};
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
-use tideline::{Error, ErrorKind, Store, StoreOptions};
+use tideline::local_cluster::{ClusterSpec, LocalCluster, LocalNode};
+use tideline::{Error, ErrorKind, Store};
 
 use super::harness::{
-    eventually, impatient, incr_raw, options, own, raw_key, replicated, set_raw, store_on, tell,
+    eventually, impatient, incr_raw, own, raw_key, replicated, set_raw, store_on, store_with, tell,
 };
 
 /// Writes something in the first bucket; tells what to fence, and which server that is.
@@ -34,8 +34,20 @@ async fn settled(store: &Store, touched: &Touched) -> Result<(), Error> {
 }
 
 async fn with_replicas(cluster: &LocalCluster, replicas: Replicas) -> Store {
-    let router = RouterSettings { replicas, ..impatient() };
-    Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap()
+    store_with(cluster, RouterSettings { replicas, ..impatient() }).await
+}
+
+/// While that replica is frozen, so many fences in a row fail; one holds once it is awake.
+async fn is_waited_for(store: &Store, replica: &LocalNode, fences: usize) {
+    replica.freeze().unwrap();
+    let (touched, _) = write(store).await;
+    for _ in 0..fences {
+        let refused = store.router().fence(&touched).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable);
+        assert!(refused.to_string().contains("0 of 1 replicas"), "{refused}");
+    }
+    replica.thaw().unwrap();
+    settled(store, &touched).await.unwrap();
 }
 
 #[tokio::test]
@@ -122,18 +134,12 @@ async fn a_replica_that_came_back_is_waited_for_although_the_map_still_calls_it_
     settled(&early, &touched).await.unwrap();
     // Opened while the replica is dead, it never looks at the map again of itself.
     let router = RouterSettings { refresh_period: Duration::from_secs(600), ..impatient() };
-    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let store = store_with(&cluster, router).await;
     let (touched, _) = write(&store).await;
     store.router().fence(&touched).await.unwrap();
     cluster.restart(replica.index).await.unwrap();
     cluster.wait_healthy(super::harness::PATIENCE).await.unwrap();
-    replica.freeze().unwrap();
-    let (touched, _) = write(&store).await;
-    let refused = store.router().fence(&touched).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Unavailable);
-    assert!(refused.to_string().contains("0 of 1 replicas"), "{refused}");
-    replica.thaw().unwrap();
-    settled(&store, &touched).await.unwrap();
+    is_waited_for(&store, replica, 1).await;
 }
 
 #[tokio::test]
@@ -156,15 +162,7 @@ async fn a_frozen_replica_makes_a_fence_fail_until_it_wakes() {
     let (touched, addr) = write(&store).await;
     store.router().fence(&touched).await.unwrap();
     let replica = cluster.replica_of(&addr).await.unwrap();
-    replica.freeze().unwrap();
-    let (touched, _) = write(&store).await;
-    for _ in 0..3 {
-        let refused = store.router().fence(&touched).await.unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::Unavailable);
-        assert!(refused.to_string().contains("0 of 1 replicas"), "{refused}");
-    }
-    replica.thaw().unwrap();
-    settled(&store, &touched).await.unwrap();
+    is_waited_for(&store, replica, 3).await;
 }
 
 #[tokio::test]

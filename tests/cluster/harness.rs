@@ -114,8 +114,12 @@ pub(crate) fn impatient() -> RouterSettings {
 
 /// A store on `cluster`, with settings that notice faults soon.
 pub(crate) async fn store_on(cluster: &LocalCluster) -> Store {
-    let options = StoreOptions { router: impatient(), ..options(cluster.urls()) };
-    Store::open(options).await.unwrap()
+    store_with(cluster, impatient()).await
+}
+
+/// A store on `cluster`, with these settings.
+pub(crate) async fn store_with(cluster: &LocalCluster, router: RouterSettings) -> Store {
+    Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap()
 }
 
 /// Everything in the set, by a walk whose checkpoints are stored and read back.

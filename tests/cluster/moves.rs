@@ -14,7 +14,7 @@ use tideline::{AccountId, Engine, ErrorKind, NewAccount, Store, StoreOptions};
 
 use super::harness::{
     Model, account, get_raw, impatient, incr_raw, members, options, own, pairs, raw_key, seeded, set_raw,
-    store_on, walk_all,
+    store_on, store_with, walk_all,
 };
 
 /// Moves the slots of random buckets, a few keys at a time, until `is_over`.
@@ -70,7 +70,7 @@ async fn a_redirect_repeats_its_own_command_and_no_other() {
         deadline: Duration::from_secs(60),
         ..impatient()
     };
-    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let store = store_with(&cluster, router).await;
     let keys: Vec<_> = (0..480).map(|i| raw_key(&store, i % 16, &format!("counter{i}"))).collect();
     let counted = async {
         let until = Instant::now() + Duration::from_secs(6);
@@ -256,7 +256,7 @@ async fn a_half_moved_set_is_read_key_by_key_and_changed_once_it_has_moved() {
 async fn a_change_that_finds_no_end_of_a_move_says_so_and_has_changed_nothing() {
     let cluster = own(ClusterSpec::ephemeral()).await;
     let router = tideline::cluster::RouterSettings { deadline: Duration::from_secs(1), ..impatient() };
-    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let store = store_with(&cluster, router).await;
     let set: SortedSet<AccountId> = store.sets().named("stuck").unwrap();
     let model = members(1..=100);
     set.add(&pairs(&model)).await.unwrap();

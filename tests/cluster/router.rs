@@ -12,7 +12,7 @@ use tideline::{Error, ErrorKind, Store, StoreOptions};
 
 use super::harness::{
     PATIENCE, account, eventually, get_raw, impatient, incr_raw, members, options, own, pairs, raw_key,
-    set_raw, store_on, tell,
+    set_raw, store_on, store_with, tell,
 };
 
 /// Gives up soon.
@@ -237,7 +237,7 @@ async fn callers_of_a_frozen_server_wait_within_their_bound_and_hold_up_nobody_e
         deadline: Duration::from_secs(3),
         ..impatient()
     };
-    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let store = store_with(&cluster, router).await;
     let frozen = &cluster.nodes()[0];
     let stuck = buckets_at(&store, &frozen.addr());
     let others: Vec<u16> = (0..16).filter(|b| !stuck.contains(b)).collect();
@@ -299,7 +299,7 @@ async fn a_write_that_may_have_run_is_never_called_merely_overloaded() {
         deadline: Duration::from_millis(1_300),
         ..impatient()
     };
-    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let store = store_with(&cluster, router).await;
     let frozen = &cluster.nodes()[0];
     let bucket = buckets_at(&store, &frozen.addr())[0];
     frozen.freeze().unwrap();
@@ -460,7 +460,7 @@ async fn thousands_of_tries_of_one_batch_do_not_pile_up() {
         deadline: Duration::from_secs(4),
         ..RouterSettings::default()
     };
-    let store = Store::open(StoreOptions { router, ..options(cluster.urls()) }).await.unwrap();
+    let store = store_with(&cluster, router).await;
     let victim = store.router().owner(0).unwrap();
     cluster.node(&victim).unwrap().kill().unwrap();
     let refused = store.router().call(Request::read(0, Command::new("GET").arg("{06S}x"))).await.unwrap_err();

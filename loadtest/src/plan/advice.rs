@@ -73,9 +73,8 @@ fn threshold(chosen: &Choice, units: &Units) -> String {
 }
 
 fn too_large(chosen: &Choice) -> Option<String> {
-    let nodes = report::count(chosen.forecast.primaries) * (1.0 + chosen.asked.replicas);
-    let is_too_large = nodes > NODES_MAX;
-    is_too_large.then(|| {
+    let nodes = report::count(chosen.forecast.nodes);
+    (nodes > NODES_MAX).then(|| {
         format!(
             "{} nodes are more than the {} that the specification of Redis Cluster aims at, and nothing was measured on more than 9 primaries: take \
              fewer and larger ones (--memory-per-primary).",
@@ -125,8 +124,10 @@ mod tests {
     fn a_cluster_beyond_what_redis_is_made_for_is_told() {
         let said = |typed| {
             let (text, all) = told(typed);
-            let nodes = report::count(all[3].forecast.primaries) * (1.0 + all[3].asked.replicas);
-            (nodes > NODES_MAX, text.contains("the specification of Redis Cluster"))
+            (
+                report::count(all[3].forecast.nodes) > NODES_MAX,
+                text.contains("the specification of Redis Cluster"),
+            )
         };
         assert_eq!(said("--users 5M"), (false, false));
         assert_eq!(said("--users 500M --memory-per-primary 100M"), (true, true));
