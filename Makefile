@@ -11,6 +11,8 @@ CARGO ?= cargo
 SERVERS ?= system redis-8.2 valkey-9.1
 # The further server that `make test` runs the cluster tests with; empty for none.
 ALSO ?= valkey-9.1
+# For `make test`; empty: always the same ones. `random` draws new ones.
+SEED ?=
 # For `make verify-long`; empty: 1 to 20.
 SEEDS ?=
 # For the comparison, the demonstration and the benchmarks: make run ARGS="--help".
@@ -30,6 +32,9 @@ help: ## List the targets
 	@echo
 	@echo "  make test-servers SERVERS=\"system redis-8.2\"   selects servers (system, redis-8.2, valkey-9.1)"
 	@echo "  make test ALSO=                               only with this machine's server"
+	@echo "  make test SEED=random                         with other seeds than always"
+	@echo "  scripts/repeat-tests.sh                       all tests, or one, again and again, idle and busy: a table"
+	@echo "  scripts/compare-with.sh COMMIT                what operations cost, beside an older program"
 	@echo "  TIDELINE_REDIS_SERVER=/path/to/server         uses that server everywhere, and installs none"
 	@echo "  TIDELINE_WITHOUT_PROMETHEUS=1                 installs none, and leaves out the test that asks it"
 
@@ -48,10 +53,9 @@ demo: ## Start a cluster and a small site on it: import, post, read home timelin
 	@$(INSTALL) cargo compiler server
 	$(CARGO) run --release --locked -- demo $(ARGS)
 
-test: ## All tests, then the cluster tests with a further server (ALSO)
+test: ## All tests, then the cluster tests with a further server (ALSO); the end says what failed
 	@$(INSTALL) cargo compiler server client prometheus
-	scripts/no-strays.sh $(CARGO) test --workspace --locked
-	@if [ -n "$(ALSO)" ]; then CARGO="$(CARGO)" scripts/test-servers.sh --skip-unavailable $(ALSO); fi
+	@CARGO="$(CARGO)" SEED="$(SEED)" scripts/test.sh $(ALSO)
 
 verify-long: ## The oracle with all faults, over SEEDS (1 to 20): an hour or two; OPERATIONS for each (20000)
 	@$(INSTALL) cargo compiler server
@@ -78,6 +82,7 @@ check-scripts:
 		echo "shellcheck is not installed, the scripts are not checked (make tools installs it)"; \
 	fi
 	@scripts/test-install-tools.sh
+	@scripts/test-failed-tests.sh
 	@scripts/check-compose.sh
 
 bench: ## Benchmarks, with redis-benchmark as the ceiling

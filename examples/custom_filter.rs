@@ -50,8 +50,8 @@ async fn main() -> Result<()> {
     let words = Words::default();
     let engine = Engine::builder().config(config).filter(words.clone()).start().await?;
 
-    let ada = engine.create_account(NewAccount::default()).await?;
-    let ben = engine.create_account(NewAccount::default()).await?;
+    let ada = engine.create_account(NewAccount::default()).await?.value;
+    let ben = engine.create_account(NewAccount::default()).await?.value;
     engine.follow(ben, ada).await?;
     for text in ["Low tide at noon", "The ending of that film: everybody leaves", "High tide at six"] {
         engine.publish(ada, &Draft::text(text)).await?;

@@ -54,8 +54,8 @@ async fn main() -> Result<()> {
     }
 
     // Ids may be your own users' (`NewAccount::id`); here they are allocated.
-    let ada = engine.create_account(NewAccount::default()).await?;
-    let ben = engine.create_account(NewAccount::default()).await?;
+    let ada = engine.create_account(NewAccount::default()).await?.value;
+    let ben = engine.create_account(NewAccount::default()).await?.value;
     engine.follow(ben, ada).await?;
 
     for n in 1..=8 {

@@ -41,7 +41,7 @@ async fn main() -> Result<()> {
     if engine.account(news).await.is_err() {
         engine.create_account(announcements).await?;
     }
-    let ben = engine.create_account(NewAccount::default()).await?;
+    let ben = engine.create_account(NewAccount::default()).await?.value;
     engine.follow(ben, news).await?;
 
     // The first post is delivered; then the policy is asked, and the followers are told to pull.

@@ -87,9 +87,9 @@ impl Site {
                 self.registration.update_profile(who, &update).await.map(drop)
             }
             "follow" => self.engine.follow(who, self.registration.id_of(rest).await?).await.map(drop),
-            "unfollow" => self.engine.unfollow(who, self.registration.id_of(rest).await?).await,
-            "mute" => self.engine.mute(who, self.registration.id_of(rest).await?).await,
-            "block" => self.engine.block(who, self.registration.id_of(rest).await?).await,
+            "unfollow" => self.engine.unfollow(who, self.registration.id_of(rest).await?).await.map(drop),
+            "mute" => self.engine.mute(who, self.registration.id_of(rest).await?).await.map(drop),
+            "block" => self.engine.block(who, self.registration.id_of(rest).await?).await.map(drop),
             "post" => self.post(who, self.draft(rest).await?).await,
             "whisper" => self.post(who, self.draft(rest).await?.visibility(Visibility::Followers)).await,
             "reply" => {
@@ -99,13 +99,13 @@ impl Site {
             "edit" => {
                 let (post, text) = self.own(who, rest)?;
                 let edit = Edit::parsed(text, async |names| self.named(names).await).await?;
-                self.engine.edit(who, post.id, &edit).await
+                self.engine.edit(who, post.id, &edit).await.map(drop)
             }
-            "delete" => self.engine.delete(who, self.own(who, rest)?.0.id).await,
-            "like" => self.social.like(who, self.numbered(rest)?.0.id).await,
-            "unlike" => self.social.unlike(who, self.numbered(rest)?.0.id).await,
-            "bookmark" => self.social.bookmark(who, self.numbered(rest)?.0.id).await,
-            "unbookmark" => self.social.unbookmark(who, self.numbered(rest)?.0.id).await,
+            "delete" => self.engine.delete(who, self.own(who, rest)?.0.id).await.map(drop),
+            "like" => self.social.like(who, self.numbered(rest)?.0.id).await.map(drop),
+            "unlike" => self.social.unlike(who, self.numbered(rest)?.0.id).await.map(drop),
+            "bookmark" => self.social.bookmark(who, self.numbered(rest)?.0.id).await.map(drop),
+            "unbookmark" => self.social.unbookmark(who, self.numbered(rest)?.0.id).await.map(drop),
             "repost" => self.social.repost(who, self.numbered(rest)?.0.id).await.map(drop),
             "unrepost" => self.social.undo_repost(who, self.numbered(rest)?.0.id).await.map(drop),
             "home" => self.read(who, Query::home()).await,

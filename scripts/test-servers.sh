@@ -15,7 +15,8 @@ if [ "${1:-}" = --skip-unavailable ]; then
     shift
 fi
 
-ran=
+passed=
+failed=
 skipped=
 for server; do
     path=
@@ -26,12 +27,20 @@ for server; do
             skipped="$skipped $server"
             continue
         fi
-        [ "$status" = 0 ] || exit "$status"
+        if [ "$status" != 0 ]; then
+            failed="$failed $server"
+            continue
+        fi
     fi
     echo "=== cluster tests with $server ${path:+($path)}"
-    TIDELINE_REDIS_SERVER=${path:-${TIDELINE_REDIS_SERVER:-}} scripts/no-strays.sh \
-        "${CARGO:-cargo}" test --locked --test cluster --test deploy
-    ran="$ran $server"
+    # One that fails keeps the others from nothing.
+    if TIDELINE_REDIS_SERVER=${path:-${TIDELINE_REDIS_SERVER:-}} scripts/no-strays.sh \
+        "${CARGO:-cargo}" test --locked --no-fail-fast --test cluster --test deploy; then
+        passed="$passed $server"
+    else
+        failed="$failed $server"
+    fi
 done
-if [ -n "$ran" ]; then echo "=== cluster tests passed with:$ran"; fi
+if [ -n "$passed" ]; then echo "=== cluster tests passed with:$passed"; fi
 if [ -n "$skipped" ]; then echo "=== SKIPPED, could not be had on this machine (see above):$skipped"; fi
+if [ -n "$failed" ]; then echo "=== cluster tests FAILED with:$failed"; exit 1; fi

@@ -122,6 +122,12 @@ pub fn slot_of(bytes: &[u8]) -> u16 {
     crc16::State::<crc16::XMODEM>::calculate(bytes) % SLOTS
 }
 
+/// The hash of bytes that Fowler, Noll and Vo named 1a.
+pub(crate) fn fnv(bytes: &[u8]) -> u64 {
+    let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, hash)
+}
+
 /// Spreads all 64 bits of `x` over all 64 bits of the result, reversibly (the finalizer of SplitMix64).
 pub fn mix64(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -2,11 +2,11 @@
 
 use std::iter;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::account::Account;
 use crate::bucket::Bucket;
-use crate::cluster::{Answer, Batch, Command, Epoch, Reply, Request, Router, Touched};
+use crate::cluster::{Answer, Batch, Command, Epoch, FenceOutcome, Request, Router, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Tasks;
 use crate::functions::{self, HomeFit, Mark};
@@ -14,11 +14,13 @@ use crate::graph::{FillsSeen, Uncounted};
 use crate::ids::{AccountId, PostId};
 use crate::keys::Keyspace;
 use crate::modes::{Judge, Policy, Traffic};
-use crate::post::{Post, PostRef};
+use crate::post::{PostRef, TagKey};
 use crate::rules;
 use crate::settings::{Acknowledge, EngineSettings};
 use crate::sharded::{Sets, SortedSet};
 use crate::store::Store;
+use crate::stored_post::{LeftOut, is_of_another_type, unless_of_another_type};
+use crate::tenant::{Decision, Known, TenantSettings};
 use crate::timeline::{Caches, Fills, OwnCaches};
 
 /// What the parts of an engine share.
@@ -26,6 +28,8 @@ use crate::timeline::{Caches, Fills, OwnCaches};
 pub(crate) struct Context {
     pub(crate) store: Store,
     pub(crate) settings: EngineSettings,
+    /// What the tenant has decided, whatever the settings say of it.
+    pub(crate) tenant: Known,
     /// This instance, drawn at its start: one that restarts is another one, so what it left is claimed.
     pub(crate) instance: Mark,
     pub(crate) caches: Caches,
@@ -35,16 +39,12 @@ pub(crate) struct Context {
     pub(crate) traffic: Traffic,
     pub(crate) judge: Judge,
     pub(crate) fills: Fills,
+    pub(crate) left_out: LeftOut,
 }
 
 /// Random bytes for what is only compared for equality: drawn anew for every sending.
 pub(crate) fn draw() -> Mark {
     rules::random()
-}
-
-/// What [`Context::post_request`] was answered; `None`: there is no such post.
-pub(crate) fn post_of(reply: &Reply) -> Result<Option<Post>> {
-    if reply.is_nil() { Ok(None) } else { Post::parse(reply.bytes()?).map(Some) }
 }
 
 impl Context {
@@ -53,9 +53,14 @@ impl Context {
         settings: EngineSettings,
         own: OwnCaches,
         policy: Arc<dyn Policy>,
+        tenant: Known,
     ) -> Arc<Self> {
-        let (posts, size) = (settings.home_posts, store.router().limits().list_size);
-        if !HomeFit::new(posts, size).is_one_node() {
+        let Decision { number, settings: decided } = tenant.decision();
+        if number > 0 {
+            store.router().learn_replicas(decided.replicas);
+        }
+        let (posts, size) = (decided.home_posts, store.router().limits().list_size);
+        if !HomeFit::new(posts, size, number).is_one_node() {
             tracing::warn!(
                 "homes of {posts} posts take several list nodes with `list-max-listpack-size {size}`: they cost more \
                  to read; 400 fit with -2, the servers' default"
@@ -68,12 +73,14 @@ impl Context {
         Arc::new(Self {
             store,
             settings,
+            tenant,
             instance: draw(),
             caches,
             tasks,
             fills_seen,
             uncounted: Uncounted::default(),
             fills: Fills::default(),
+            left_out: LeftOut::default(),
             traffic: Traffic::default(),
             judge,
         })
@@ -86,11 +93,26 @@ impl Context {
     /// How long homes are, by what the servers keep in one list node now: that is read again with each change of the
     /// slot map.
     pub(crate) fn fit(&self) -> HomeFit {
-        HomeFit::new(self.settings.home_posts, self.router().limits().list_size)
+        self.fit_of(self.tenant.decision())
+    }
+
+    /// The same, by that decision.
+    pub(crate) fn fit_of(&self, Decision { number, settings }: Decision) -> HomeFit {
+        HomeFit::new(settings.home_posts, self.router().limits().list_size, number)
+    }
+
+    /// The settings that are the tenant's.
+    pub(crate) fn decided(&self) -> TenantSettings {
+        self.tenant.decision().settings
     }
 
     pub(crate) fn keys(&self) -> &Keyspace {
         self.store.keys()
+    }
+
+    /// What the numbers of hashtags are computed with.
+    pub(crate) fn tags(&self) -> TagKey {
+        self.store.tags()
     }
 
     pub(crate) fn sets(&self) -> &Sets {
@@ -112,6 +134,11 @@ impl Context {
 
     /// Who follows an account. Spread once it is large.
     pub(crate) fn followers(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
+        Ok(self.imported_followers(account)?.noted_of(account))
+    }
+
+    /// The same, for who writes both sides of a follow and looks at neither again.
+    pub(crate) fn imported_followers(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
         Ok(self.sets().of_account(account, "followers")?.counted_at(self.keys().account(account)))
     }
 
@@ -182,12 +209,20 @@ impl Context {
         id: AccountId,
         answers: &mut impl Iterator<Item = Answer>,
     ) -> Result<Option<Account>> {
-        let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"))?.ok();
-        let account = Account::parse(id, next()?)?;
+        let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
+        let account = match unless_of_another_type(next()?)? {
+            Some(record) => Account::parse(id, record)?,
+            None => {
+                self.left_out.account(id);
+                None
+            }
+        };
         if !self.settings.shows_profiles {
             return Ok(account);
         }
         let profile = next()?;
+        // One that can't be read says nothing, whatever it is.
+        let profile = if is_of_another_type(&profile) { profile.reply } else { profile.ok()? };
         Ok(account.map(|account| account.with_profile(&profile)))
     }
 
@@ -205,17 +240,18 @@ impl Context {
         self.router().run(batch).await.into_iter().collect()
     }
 
-    /// Waits for the replicas if the caller wants that.
-    pub(crate) async fn acknowledge(&self, how: Acknowledge, epoch: &Epoch) -> Result<()> {
+    /// Waits for the replicas if the caller wants that; tells what is true then.
+    pub(crate) async fn acknowledge(&self, how: Acknowledge, epoch: &Epoch) -> Result<Acknowledge> {
         if how == Acknowledge::Accepted {
-            return Ok(());
+            return Ok(how);
         }
         let mut touched = Touched::new();
         touched.add_epoch(epoch);
         // The write is done; only whether it will last is open. Sending it again is safe.
-        self.router().fence(&touched).await.map_err(|e| {
+        let fenced = self.router().fence(&touched).await.map_err(|e| {
             Error::new(ErrorKind::Unknown, format!("written, but not known to be replicated: {e}"))
-        })
+        })?;
+        Ok(fenced.into())
     }
 
     /// Today, by the cluster's clocks: days since 1970.
@@ -223,9 +259,23 @@ impl Context {
         u32::try_from(self.router().now_ms() / 86_400_000).unwrap_or(u32::MAX)
     }
 
+    /// How old a post is, by the cluster's clocks.
+    pub(crate) fn age(&self, posted_ms: u64) -> Duration {
+        Duration::from_millis(self.router().now_ms().saturating_sub(posted_ms))
+    }
+
     pub(crate) fn read_noted(&self, account: AccountId, day: u32) -> Request {
         let (record, days) = (self.keys().account(account), self.keys().days(self.bucket(account)));
         Request::write(self.slot(account), functions::account_read(record, days, account, day))
+    }
+}
+
+impl From<FenceOutcome> for Acknowledge {
+    fn from(outcome: FenceOutcome) -> Self {
+        match outcome {
+            FenceOutcome::Replicated => Self::Replicated,
+            FenceOutcome::WithoutReplicas => Self::Accepted,
+        }
     }
 }
 
@@ -244,19 +294,13 @@ pub(crate) fn no_account(id: AccountId) -> Error {
     Error::new(ErrorKind::NotFound, format!("account {id} does not exist"))
 }
 
-/// Milliseconds since 1970, by this machine's clock: for measuring, not for ordering.
-pub(crate) fn unix_ms() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use futures::future::BoxFuture;
 
     use super::*;
     use crate::bucket::Buckets;
+    use crate::cluster::Replicas;
     use crate::cluster::simulated::Simulated;
     use crate::sharded::SetSettings;
 
@@ -285,7 +329,9 @@ mod tests {
         let store = Store::simulated(router.clone(), keys, SetSettings::default()).unwrap();
         let settings = EngineSettings::default();
         let policy = settings.modes.make();
-        let context = Context::new(store, settings, OwnCaches::default(), policy);
+        let own = TenantSettings::of(&settings, Replicas::default());
+        let known = Known::new(own, true, Decision::none(own));
+        let context = Context::new(store, settings, OwnCaches::default(), policy, known);
         assert!(context.fit().is_one_node());
         // A primary with nodes of 4 kB has joined.
         router.learn_list_size(-1);

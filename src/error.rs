@@ -40,6 +40,8 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     message: String,
+    /// Of a fence: what it was to cover is done, and may not last.
+    is_of_fence: bool,
 }
 
 /// `Result` with this crate's [`Error`].
@@ -48,7 +50,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of `kind`; `message` names the values that decided.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into() }))
+        Self(Box::new(Inner { kind, message: message.into(), is_of_fence: false }))
+    }
+
+    /// An error of a fence. A [`Conflict`](ErrorKind::Conflict) of one is for whoever has fenced: no call of the engine
+    /// ends with it.
+    pub(crate) fn of_fence(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, message: message.into(), is_of_fence: true }))
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
@@ -70,6 +78,11 @@ impl Error {
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
+    }
+
+    /// Whether it is a fence that failed.
+    pub(crate) fn is_of_fence(&self) -> bool {
+        self.0.is_of_fence
     }
 
     /// The same error with `what` was being done in front.

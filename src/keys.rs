@@ -9,6 +9,8 @@ use crate::bucket::{Bucket, Buckets, slot_of, tag_of_slot};
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, Claim, PostId};
 
+/// What stands before the number in names of floors on hashtags' lists. No list of a post is called so.
+const LEFT: &[u8] = b"left:";
 /// Longest key prefix of a tenant.
 pub const PREFIX_LEN_MAX: usize = 32;
 
@@ -210,9 +212,19 @@ impl Keyspace {
         self.key(bucket, 'd', b"")
     }
 
+    /// Edges that were written in a bucket not long ago.
+    pub(crate) fn notes(&self, bucket: Bucket) -> Vec<u8> {
+        self.key(bucket, 'E', b"")
+    }
+
     /// The instances that are alive. In bucket 0.
     pub(crate) fn living(&self) -> Vec<u8> {
         self.key(Bucket(0), 'v', b"")
+    }
+
+    /// What the tenant has decided, as a bucket knows it.
+    pub(crate) fn decision(&self, bucket: Bucket) -> Vec<u8> {
+        self.key(bucket, 'z', b"")
     }
 
     /// While a set is being spread: who may copy into this bucket.
@@ -230,6 +242,17 @@ pub(crate) fn set_of_account(what: &str, account: AccountId) -> Vec<u8> {
 /// The name of a hashtag's list: it begins with the other sign that no other name may begin with.
 pub(crate) fn set_of_tag(number: u64) -> Vec<u8> {
     [b"#".as_slice(), &number.to_be_bytes()].concat()
+}
+
+/// The name of the floors of authors on a hashtag's list.
+pub(crate) fn left_of_tag(number: u64) -> Vec<u8> {
+    [b"#".as_slice(), LEFT, &number.to_be_bytes()].concat()
+}
+
+/// The number of the hashtag whose floors have that name.
+pub(crate) fn tag_left(name: &[u8]) -> Option<u64> {
+    let number = name.strip_prefix(b"#")?.strip_prefix(LEFT)?;
+    Some(u64::from_be_bytes(number.try_into().ok()?))
 }
 
 /// The name of a post's list: longer than any hashtag's, and ends with the post as those of accounts' sets do.
@@ -288,7 +311,7 @@ mod tests {
                 keys.clock(bucket), fence("tenant:", buckets.slot(bucket)), keys.guard(bucket, &name),
                 keys.set(Place::Whole, bucket, &name), keys.set(Place::Part, bucket, &name),
                 keys.piece(Place::Whole, bucket, &name, piece), keys.piece(Place::Part, bucket, &name, piece),
-                keys.journal(bucket), keys.days(bucket), keys.home_head(bucket), keys.post_head(bucket),
+                keys.journal(bucket), keys.notes(bucket), keys.decision(bucket), keys.days(bucket), keys.home_head(bucket), keys.post_head(bucket),
                 keys.reports(bucket, false), keys.reports(bucket, true), keys.reporters(bucket),
             ];
             for key in &all {

@@ -9,6 +9,8 @@
 //! Dependencies between modules point one way: error, bucket, ids, keys, post <- cluster <- functions <- sharded <-
 //! store <- timeline, graph, fan-out <- engine.
 
+#[cfg(test)]
+mod abuse;
 pub mod account;
 pub mod bucket;
 pub mod cluster;
@@ -37,15 +39,17 @@ pub mod sharded;
 mod simulation;
 mod social;
 mod store;
+mod stored_post;
+mod tenant;
 mod timeline;
 
 pub use account::{Account, AccountKind, AccountState, AccountUpdate, Mode, NewAccount};
 #[cfg(feature = "config")]
 pub use config::Config;
 pub use engine::{
-    Candidate, Engine, EngineBuilder, Health, ImportedEdge, ImportedPost, Importer, Inspection, ListLength,
-    ListPlace, Listing, ModeState, OpenTask, PostAck, PostInspection, Published, SetSizes, StoredClaim,
-    StoredNames, Verdict,
+    Candidate, Engine, EngineBuilder, Excess, Health, ImportedEdge, ImportedPost, Importer, Inspection,
+    ListLength, ListPlace, Listing, ModeState, OpenTask, PostAck, PostInspection, Published, Removal,
+    SetSizes, StoredClaim, StoredNames, Verdict,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use fanout::{Delivery, DeliveryProgress, FanoutState};
@@ -56,13 +60,14 @@ pub use moderation::{
     Moderation, NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX,
     REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId, ReportList, ReportQuery,
 };
-pub use modes::{CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
+pub use modes::{AsItIs, CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
 pub use profile::Profile;
-pub use settings::{ASKED_MAX, Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName};
+pub use settings::{ASKED_MAX, Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName, Receipt};
 pub use social::{
     ANCESTORS_MAX, AccountList, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery, PostList, Social,
 };
 pub use store::{FORMAT, Store, StoreOptions};
+pub use tenant::{Decision, TenantChange, TenantSettings};
 pub use timeline::{
     AROUND_MAX, Cursor, FilterFacts, HiddenBecause, HomeRecord, HomeStatus, Marks, OutboxPost, Page,
     PagePost, PassedOn, PostFilter, Query, Range, StoredHome, StoredOutbox, Timeline,

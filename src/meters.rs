@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use metrics::{counter, gauge, histogram};
 
-use crate::context::unix_ms;
-
 pub(crate) fn task_retried(kind: &'static str) {
     counter!("tideline_tasks_retried_total", "kind" => kind).increment(1);
 }
@@ -17,6 +15,17 @@ pub(crate) fn task_stuck(kind: &'static str) {
 
 pub(crate) fn task_recovered(how: &'static str) {
     counter!("tideline_tasks_recovered_total", "how" => how).increment(1);
+}
+
+/// Entries of this instance that wait in their journals for servers that are away.
+#[expect(clippy::cast_precision_loss, reason = "a gauge")]
+pub(crate) fn tasks_parked(entries: usize) {
+    gauge!("tideline_tasks_parked").set(entries as f64);
+}
+
+/// Somebody was among an account's followers who doesn't follow it.
+pub(crate) fn stray_edge() {
+    counter!("tideline_stray_edges_total").increment(1);
 }
 
 /// Homes that were due for a watermark, and found no room among those that wait.
@@ -32,17 +41,15 @@ pub(crate) fn journal_depth(entries: u64) {
 }
 
 /// A fan-out has made its last delivery.
-pub(crate) fn fanout(took: Duration, posted_ms: u64, delivered: u64, skipped: u64) {
+pub(crate) fn fanout(took: Duration, lag: Duration, delivered: u64, skipped: u64) {
     counter!("tideline_deliveries_total", "outcome" => "pushed").increment(delivered);
     counter!("tideline_deliveries_total", "outcome" => "dormant").increment(skipped);
     histogram!("tideline_fanout_seconds").record(took.as_secs_f64());
-    let lag = Duration::from_millis(unix_ms().saturating_sub(posted_ms));
     histogram!("tideline_fanout_lag_seconds").record(lag.as_secs_f64());
 }
 
 /// A fan-out has brought its post into a first home.
-pub(crate) fn first_delivery(posted_ms: u64) {
-    let lag = Duration::from_millis(unix_ms().saturating_sub(posted_ms));
+pub(crate) fn first_delivery(lag: Duration) {
     histogram!("tideline_post_visible_seconds").record(lag.as_secs_f64());
 }
 
@@ -54,6 +61,11 @@ pub(crate) fn home_length(records: u64) {
 
 pub(crate) fn post(kind: &'static str) {
     counter!("tideline_posts_total", "kind" => kind).increment(1);
+}
+
+/// A post that can't be read was left out of what somebody reads.
+pub(crate) fn post_unreadable() {
+    counter!("tideline_posts_unreadable_total").increment(1);
 }
 
 pub(crate) fn read(kind: &'static str) {

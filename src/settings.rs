@@ -20,35 +20,75 @@ pub(crate) fn check_asked(count: usize, what: &str) -> Result<()> {
 }
 
 /// What has happened when a write is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Acknowledge {
-    /// A primary has it. An unsynced failover may lose it, as with any Redis.
+    /// A primary has it. A failover that its replica was not in time for may lose it, as with any Redis.
     #[default]
     Accepted,
-    /// Its replicas have it too: it survives a failover.
+    /// All replicas of the cluster that serve its slot have it too, at least one: it survives a failover. Where there was
+    /// none, a write says [`Accepted`](Self::Accepted) ([`Receipt::reached`]), or fails: that is the setting
+    /// [`Replicas`](crate::cluster::Replicas).
     Replicated,
 }
 
+/// The answer of a write: what it gave, and which moment it had reached by then.
+///
+/// What it gave is at hand as if it were the answer itself; to have it as a value, take `value`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Receipt<T = ()> {
+    /// What the call gave.
+    pub value: T,
+    /// What is true of the write: as much as the setting `acknowledge` asks for, unless a primary that should have
+    /// replicas had none.
+    pub reached: Acknowledge,
+}
+
+impl<T> Receipt<T> {
+    /// The same write, and what it gave.
+    pub(crate) fn with<V>(self, value: V) -> Receipt<V> {
+        Receipt { value, reached: self.reached }
+    }
+}
+
+impl<T> std::ops::Deref for Receipt<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> std::ops::DerefMut for Receipt<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
 /// Settings of an [`Engine`](crate::Engine). Every duration and bound has its reason beside it.
+///
+/// Those that remove data are the tenant's ([`TenantSettings`](crate::TenantSettings)): the first instance gives them, the
+/// others go by them.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
     /// What others did shows after this long at the latest; 0 turns the caches off. Lower: more reads of posts,
     /// accounts and outboxes. Your own actions always show at once.
     pub visible_within: Duration,
-    /// Posts that a home holds for sure. 400 fit one list node of 8 kB; more cost a second one and more to read.
+    /// The tenant's. Posts that a home holds for sure. 400 fit one list node of 8 kB; more cost a second one and more to read.
     pub home_posts: u32,
     /// Records of a home read beyond the length of the page: a watermark must be among them, one follows about every
     /// 16. Lower: more pages need a second look. Higher: each read costs more.
     pub home_margin: u32,
     /// Posts on a page if the query doesn't say.
     pub page_length: usize,
-    /// Posts that an account's outbox holds; older ones are no longer shown.
+    /// The tenant's. Posts that an account's outbox holds; older ones are no longer shown.
     pub outbox_posts: u32,
     /// Longest text of a post, in characters.
     pub text_chars: usize,
-    /// Posts on an account's list of mentions; older ones leave it. Higher: a page of it asks more pieces.
+    /// The tenant's. Posts on an account's list of mentions; beyond that the oldest of who has most there leave. Higher: a page
+    /// of it asks more pieces.
     pub mentions_max: u32,
-    /// Posts on the timeline of a hashtag; older ones leave it. Higher: a page of it asks more pieces.
+    /// The tenant's. Posts on the timeline of a hashtag; beyond that the oldest of who has most there leave. Higher: a page of
+    /// it asks more pieces.
     pub tag_posts_max: u32,
     /// How many an account may follow.
     pub following_max: u32,
@@ -63,7 +103,8 @@ pub struct EngineSettings {
     /// How many requests to follow locked accounts an account may have open, and about how many may wait for one's
     /// answer.
     pub requests_max: u32,
-    /// Entries of a bucket's journal; beyond it writes are refused as overloaded.
+    /// Entries of a bucket's journal; beyond it writes are refused as overloaded. What waits for a server that is away stands
+    /// there too: higher keeps writes going through a longer outage, at about 100 bytes of the servers' memory each.
     pub journal_max: u32,
     /// Whether replies to accounts that the reader doesn't follow show at home.
     pub shows_replies_to_strangers: bool,
@@ -71,11 +112,11 @@ pub struct EngineSettings {
     /// client shows. An account that isn't remembered then costs two commands instead of one, and those mentioned a trip;
     /// one that is remembered takes its profile's size besides, usually below 1 kB.
     pub shows_profiles: bool,
-    /// A home that was not read for so many days is dropped; the next read fills it. `None`: never.
+    /// The tenant's. A home that was not read for so many days is dropped; the next read fills it. `None`: never.
     pub dormant_after_days: Option<u32>,
     /// How long a publish with the same token gives the same post, and a report with the same token the same report.
     pub token_ttl: Duration,
-    /// When a write is acknowledged, unless the call says otherwise.
+    /// When a write is acknowledged, unless the call says otherwise; [`Receipt::reached`] tells whether that was reached.
     pub acknowledge: Acknowledge,
     /// An instance that is silent for so long is taken for dead.
     pub lease_ttl: Duration,

@@ -1,20 +1,26 @@
 //! A tenant's data on a cluster: the router, the keys, the clocks and the sets that belong together.
 
-use crate::bucket::Buckets;
-use crate::cluster::{Batch, Command, Request, Router, RouterSettings, Touched};
+use crate::bucket::{Bucket, Buckets};
+use crate::cluster::{Batch, Command, Reply, Request, Router, RouterSettings, Seed, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Clock};
 use crate::keys::Keyspace;
+use crate::post::TagKey;
+use crate::rules;
 use crate::sharded::{SetSettings, Sets};
+use crate::tenant::{self, Decision};
 
-/// Version of how data is stored. A store of another one is refused.
-pub const FORMAT: u32 = 1;
+/// Version of how data is stored that is initialized now. A store of a later one is refused.
+pub const FORMAT: u32 = 2;
+/// The first version that this release reads and writes. Its hashtags' numbers have no key, for the release that wrote it
+/// knows none; all else is the same.
+const FORMAT_WITHOUT_TAG_KEY: u32 = 1;
 
 /// How to open a [`Store`].
 #[derive(Debug, Clone, Default)]
 pub struct StoreOptions {
     /// Some nodes of the cluster: `redis://` or `rediss://`, `[user[:password]@]host[:port]`.
-    pub seeds: Vec<String>,
+    pub seeds: Vec<Seed>,
     /// What all keys of this tenant begin with; may be empty.
     pub prefix: String,
     /// How many buckets the tenant has. `None`: what it was initialized with, or 1024 if it is new.
@@ -27,7 +33,7 @@ pub struct StoreOptions {
 
 impl StoreOptions {
     /// The defaults, for the cluster of these seeds.
-    pub fn new<S: Into<String>>(seeds: impl IntoIterator<Item = S>) -> Self {
+    pub fn new<S: Into<Seed>>(seeds: impl IntoIterator<Item = S>) -> Self {
         Self { seeds: seeds.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 }
@@ -51,6 +57,7 @@ pub struct Store {
     keys: Keyspace,
     sets: Sets,
     clock: Clock,
+    tags: TagKey,
 }
 
 impl Store {
@@ -71,11 +78,21 @@ impl Store {
         let wanted = options.buckets.map(Buckets::new).transpose()?;
         let library = Some(functions::library());
         let router = Router::connect(&options.seeds, &options.prefix, options.router, library).await?;
-        let buckets = charter(&router, &options.prefix, wanted, initializes).await?;
+        let (buckets, tags) = charter(&router, &options.prefix, wanted, initializes).await?;
         let keys = Keyspace::new(&options.prefix, buckets)?;
         let sets = Sets::new(router.clone(), keys.clone(), options.sets)?;
         let clock = Clock::new(router.clone(), keys.clone());
-        Ok(Self { router, keys, sets, clock })
+        Ok(Self { router, keys, sets, clock, tags })
+    }
+
+    /// Brings back a tenant's record that is gone, layout, key of hashtags and decision, from what its buckets know. Where it is
+    /// there, only what it lacks. Tells what the tenant has decided.
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound): no bucket knows of a tenant under that prefix.
+    pub async fn restore(options: StoreOptions) -> Result<Decision> {
+        let library = Some(functions::library());
+        let router = Router::connect(&options.seeds, &options.prefix, options.router, library).await?;
+        tenant::restore(&router, &options.prefix).await
     }
 
     /// A store without servers: what it sends is answered by the simulation.
@@ -83,7 +100,7 @@ impl Store {
     pub(crate) fn simulated(router: Router, keys: Keyspace, sets: SetSettings) -> Result<Self> {
         let sets = Sets::new(router.clone(), keys.clone(), sets)?;
         let clock = Clock::new(router.clone(), keys.clone());
-        Ok(Self { router, keys, sets, clock })
+        Ok(Self { router, keys, sets, clock, tags: TagKey::new([7; TagKey::LEN]) })
     }
 
     /// The router.
@@ -101,6 +118,11 @@ impl Store {
         &self.sets
     }
 
+    /// What the numbers of hashtags are computed with.
+    pub(crate) fn tags(&self) -> TagKey {
+        self.tags
+    }
+
     /// Ids and stamps.
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -113,33 +135,49 @@ async fn charter(
     prefix: &str,
     wanted: Option<Buckets>,
     initializes: bool,
-) -> Result<Buckets> {
+) -> Result<(Buckets, TagKey)> {
+    let slot = Buckets::default().slot(Bucket(0));
+    if let Err(refused) = router.expect_replicas(initializes.then_some(slot)) {
+        // Where somebody has opened it before nothing is to be written.
+        return match charter_once(router, prefix, wanted, false, &mut false).await {
+            Err(e) if e.kind() == ErrorKind::NotFound => Err(refused),
+            charter => charter,
+        };
+    }
+    let (mut tries, mut is_new) = (router.fence_tries(), false);
+    loop {
+        match charter_once(router, prefix, wanted, initializes, &mut is_new).await {
+            Err(e) => tries.after(e).await?,
+            Ok(charter) => return Ok(charter),
+        }
+    }
+}
+
+/// One try. `is_new`: it was written here, now or by an earlier try.
+async fn charter_once(
+    router: &Router,
+    prefix: &str,
+    wanted: Option<Buckets>,
+    initializes: bool,
+    is_new: &mut bool,
+) -> Result<(Buckets, TagKey)> {
     // Its key is the same for every number of buckets: bucket 0 always lies in slot 0.
     let keys = Keyspace::new(prefix, Buckets::default())?;
     let key = keys.charter();
-    let slot = keys.buckets().slot(crate::bucket::Bucket(0));
-    let set = |field: &str, value: u32| {
-        Request::write(slot, Command::new("HSETNX").arg(&key).arg(field).arg(value))
-    };
-    let mut batch = Batch::new();
-    let wanted_or_default = u32::from(wanted.unwrap_or_default().count());
-    let get = Request::read(slot, Command::new("HMGET").arg(&key).arg("format").arg("buckets"));
-    let sets = [set("format", FORMAT), set("buckets", wanted_or_default)];
-    batch.push_ordered(sets.into_iter().filter(|_| initializes).chain([get]));
-    let mut answers = router.run(batch).await;
-    let charter = answers.pop().unwrap_or_else(|| Err(Error::internal("no charter")))?.ok()?.into_array()?;
-    let (mut touched, mut is_new) = (Touched::new(), false);
-    for answer in answers {
-        let answer = answer?;
-        touched.add(&answer);
-        is_new |= answer.ok()?.int()? == 1;
+    let slot = keys.buckets().slot(Bucket(0));
+    let get = Request::read(slot, Command::new("HMGET").arg(&key).arg("format").arg("buckets").arg("tags"));
+    let mut charter = router.call(get.clone()).await?.into_array()?;
+    let is_missing = charter.iter().take(2).any(Reply::is_nil);
+    if is_missing && !*is_new {
+        tenant::refuse_if_lost(router, prefix).await?;
     }
-    if is_new {
-        // What all data will hang on must not get lost in a failover.
-        router.fence(&touched).await?;
+    // A try before this one may have written it, and found no fence.
+    if initializes && (is_missing || *is_new) {
+        let buckets = wanted.unwrap_or_default().count();
+        charter = write_layout(router, slot, &key, buckets, get, is_new).await?;
     }
-    let [format, buckets] = charter.as_slice() else {
-        return Err(Error::internal("a charter has two fields"));
+    let [format, buckets, tags] = charter.as_slice() else {
+        return Err(Error::internal("a charter has three fields"));
     };
     if format.is_nil() {
         let under = if prefix.is_empty() { "the empty prefix".into() } else { format!("prefix `{prefix}`") };
@@ -147,9 +185,10 @@ async fn charter(
         return Err(Error::new(ErrorKind::NotFound, text));
     }
     let (format, buckets) = (format.count()?, buckets.count()?);
-    if format != u64::from(FORMAT) {
+    if !(u64::from(FORMAT_WITHOUT_TAG_KEY)..=u64::from(FORMAT)).contains(&format) {
         return Err(Error::misconfigured(format!(
-            "the data under prefix `{prefix}` has format {format}, this release reads and writes format {FORMAT}"
+            "the data under prefix `{prefix}` has format {format}, this release reads and writes formats \
+             {FORMAT_WITHOUT_TAG_KEY} to {FORMAT}"
         )));
     }
     let found = Buckets::new(u16::try_from(buckets).unwrap_or(0))?;
@@ -158,6 +197,129 @@ async fn charter(
             "the data under prefix `{prefix}` has {buckets} buckets, which is fixed for good; asked for {}",
             wanted.count()
         ))),
-        _ => Ok(found),
+        _ if format == u64::from(FORMAT_WITHOUT_TAG_KEY) => Ok((found, TagKey::NONE)),
+        _ if tags.is_nil() && initializes => Ok((found, draw_tag_key(router, slot, &key, is_new).await?)),
+        _ => Ok((found, tag_key(tags)?)),
+    }
+}
+
+/// Writes what isn't there yet of the layout. Gives what stands there then, on replicas.
+async fn write_layout(
+    router: &Router,
+    slot: u16,
+    charter: &[u8],
+    buckets: u16,
+    get: Request,
+    is_new: &mut bool,
+) -> Result<Vec<Reply>> {
+    let set = |field: &str, value: u32| {
+        Request::write(slot, Command::new("HSETNX").arg(charter).arg(field).arg(value))
+    };
+    let mut batch = Batch::new();
+    batch.push_ordered([set("format", FORMAT), set("buckets", buckets.into()), get]);
+    let mut answers = router.run(batch).await;
+    let stands = answers.pop().unwrap_or_else(|| Err(Error::internal("no charter")))?.ok()?.into_array()?;
+    let mut touched = Touched::new();
+    for answer in answers {
+        let answer = answer?;
+        touched.add(&answer);
+        *is_new |= answer.ok()?.int()? == 1;
+    }
+    if *is_new {
+        // What all data will hang on must not get lost in a failover.
+        router.fence(&touched).await?;
+    }
+    Ok(stands)
+}
+
+/// Draws the key of the hashtags' numbers, unless somebody else does: of data that is new, or was raised to this format.
+async fn draw_tag_key(router: &Router, slot: u16, charter: &[u8], is_new: &mut bool) -> Result<TagKey> {
+    let drawn: [u8; TagKey::LEN] = rules::random();
+    let mut batch = Batch::new();
+    batch.push_ordered([
+        Request::write(slot, Command::new("HSETNX").arg(charter).arg("tags").arg(&drawn)),
+        Request::read(slot, Command::new("HMGET").arg(charter).arg("tags")),
+    ]);
+    let (mut touched, mut key) = (Touched::new(), None);
+    for answer in router.run(batch).await {
+        let answer = answer?;
+        touched.add(&answer);
+        key = Some(answer.ok()?);
+    }
+    // Lists will be found by it; a try after a fence that failed finds it written.
+    *is_new = true;
+    router.fence(&touched).await?;
+    let key = key.ok_or_else(|| Error::internal("no key of hashtags"))?.into_array()?;
+    tag_key(key.first().ok_or_else(|| Error::internal("no key of hashtags"))?)
+}
+
+fn tag_key(stored: &Reply) -> Result<TagKey> {
+    let key = if stored.is_nil() { &[] } else { stored.bytes()? };
+    key.try_into().map(TagKey::new).map_err(|_| {
+        let len = key.len();
+        Error::misconfigured(format!(
+            "the charter's field `tags`, which hashtags are found by, has {len} bytes, not {}: if it never had any, start \
+             an instance, which draws it; if it was lost, `tideline tenant restore` brings it back from what the buckets know",
+            TagKey::LEN
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures::FutureExt as _;
+    use futures::future::BoxFuture;
+
+    use super::*;
+    use crate::cluster::simulated::Simulated;
+    use crate::cluster::{Answer, Epoch, NodeAddr};
+
+    /// A server that fails over before the first fence.
+    #[derive(Debug, Default)]
+    struct FailsOver {
+        written: AtomicU32,
+        fences: AtomicU32,
+    }
+
+    impl Simulated for FailsOver {
+        fn run(&self, batch: Batch) -> BoxFuture<'_, Vec<Result<Answer>>> {
+            let epoch = Epoch::simulated(NodeAddr::new("h", 1), self.fences.load(Ordering::Relaxed));
+            let number = |n: u32| Reply::of_bytes(n.to_string().as_bytes());
+            let reply = |request: &Request| match request.traits.read {
+                true if self.written.load(Ordering::Relaxed) == 0 => {
+                    Reply::of_items(vec![Reply::of_nil(), Reply::of_nil(), Reply::of_nil()])
+                }
+                true => Reply::of_items(vec![number(FORMAT), number(64), Reply::of_bytes(&[7; TagKey::LEN])]),
+                // The first two writes make it.
+                false => Reply::of_int(i64::from(self.written.fetch_add(1, Ordering::Relaxed) < 2)),
+            };
+            let answer = |request: &Request| Ok(Answer { reply: reply(request), epoch: epoch.clone() });
+            let answers = batch.requests.iter().map(answer).collect();
+            async move { answers }.boxed()
+        }
+
+        fn fence<'a>(&'a self, _: &'a Touched) -> BoxFuture<'a, Result<()>> {
+            let fence = self.fences.fetch_add(1, Ordering::Relaxed);
+            let failed = || Err(Error::of_fence(ErrorKind::Conflict, "it has failed over"));
+            async move { if fence == 0 { failed() } else { Ok(()) } }.boxed()
+        }
+
+        fn now_ms(&self) -> u64 {
+            0
+        }
+    }
+
+    /// A new tenant was refused with "fence: ... run the step again"; the second start found it written, and nothing to
+    /// fence.
+    #[tokio::test(start_paused = true)]
+    async fn who_opens_a_new_tenant_hears_nothing_of_a_failover_and_its_charter_is_fenced() {
+        let server = Arc::new(FailsOver::default());
+        let router = Router::simulated(server.clone()).unwrap();
+        let wanted = Buckets::new(64).unwrap();
+        assert_eq!(charter(&router, "", Some(wanted), true).await.unwrap().0, wanted);
+        assert_eq!(server.fences.load(Ordering::Relaxed), 2);
     }
 }

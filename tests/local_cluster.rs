@@ -447,6 +447,75 @@ async fn slots_move_with_their_keys_to_a_node_that_joined_later() {
     cluster.wait_healthy(PATIENCE).await.unwrap();
 }
 
+/// The newest epoch that a node has heard of.
+fn newest_epoch(port: u16) -> String {
+    let info = ask(port, "CLUSTER INFO");
+    info.lines().find(|line| line.starts_with("cluster_current_epoch:")).unwrap().to_owned()
+}
+
+/// Nobody claimed a slot any more, for good: the source had taken a newer epoch, and the target not heard of it, when that one
+/// was told that the slot is its own. It lost it to the source's claim before that one was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_its_target_loses_while_the_move_ends_is_the_targets_in_the_end() {
+    const SLOT: u16 = 12_182;
+    let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await.unwrap();
+    let mut nodes: Vec<(String, NodeAddr)> =
+        cluster.nodes().iter().map(|node| (ask(node.addr().port, "CLUSTER MYID"), node.addr())).collect();
+    // Of two that have the same epoch the one with the smaller id takes another.
+    nodes.sort();
+    let [source, target, third] = [0, 1, 2].map(|number| &nodes[number].1);
+    // `foo` lies in that slot: who has it answers, all others name somebody else.
+    let has_it = |addr: &NodeAddr| !ask(addr.port, "GET foo").starts_with('-');
+    let is_given_up = || ask(source.port, "GET foo") == format!("-MOVED {SLOT} {target}");
+    // Whether the target loses the slot, or the source gives it up before.
+    let loses = async || {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match (has_it(target), is_given_up()) {
+                (false, false) => return true,
+                (true, true) => return false,
+                _ => assert!(Instant::now() < until, "neither has it"),
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    for attempt in 1.. {
+        assert!(attempt < 20, "the target has never lost the slot");
+        cluster.migrate_slot(SLOT, source).await.unwrap();
+        cluster.begin_migration(SLOT, source, target).await.unwrap();
+        // Whoever has the newest epoch takes no other.
+        ask(third.port, "CLUSTER BUMPEPOCH");
+        eventually("all know the newest epoch", || {
+            let epochs: Vec<String> = nodes.iter().map(|(_, addr)| newest_epoch(addr.port)).collect();
+            epochs.iter().all(|epoch| *epoch == epochs[0])
+        });
+        // The target takes the epoch that the source has just taken.
+        ask(source.port, "CLUSTER BUMPEPOCH");
+        ask(target.port, &format!("CLUSTER SETSLOT {SLOT} NODE {}", nodes[1].0));
+        if !loses().await {
+            continue;
+        }
+        // As long as a third node is silent, it takes a second from telling the target to telling the source.
+        let silent = cluster.node(third).unwrap();
+        silent.freeze().unwrap();
+        let disturbed = async {
+            while !has_it(target) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let has_lost_it = loses().await;
+            silent.thaw().unwrap();
+            has_lost_it
+        };
+        let (ended, has_lost_it) = futures::join!(cluster.end_migration(SLOT, target), disturbed);
+        ended.unwrap();
+        assert!(has_it(target) && is_given_up());
+        cluster.wait_healthy(PATIENCE).await.unwrap();
+        if has_lost_it {
+            return;
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_cluster_speaks_tls_and_only_tls() {
     let place = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! What the examples share: a cluster to run on.
 
 use tideline::Config;
+use tideline::cluster::Seed;
 use tideline::local_cluster::{ClusterSpec, LocalCluster};
 
 /// Settings from the environment (`TIDELINE_<SECTION>_<FIELD>`), for the cluster that the arguments name. Without
@@ -8,12 +9,12 @@ use tideline::local_cluster::{ClusterSpec, LocalCluster};
 pub(crate) async fn config(prefix: &str) -> tideline::Result<(Config, Option<LocalCluster>)> {
     let mut config = Config::load(None)?;
     config.store.prefix = prefix.to_owned();
-    let seeds: Vec<String> = std::env::args().skip(1).collect();
+    let seeds: Vec<Seed> = std::env::args().skip(1).map(Seed::from).collect();
     if !seeds.is_empty() {
         config.store.seeds = seeds;
         return Ok((config, None));
     }
     let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await?;
-    config.store.seeds = cluster.urls();
+    config.store.seeds = cluster.urls().into_iter().map(Seed::from).collect();
     Ok((config, Some(cluster)))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::stream::{self, TryStreamExt as _};
-use tideline::cluster::{Batch, Command, NodeAddr, Replicas, Request, Router, RouterSettings};
+use tideline::cluster::{Batch, Command, NodeAddr, Replicas, Request, Router, RouterSettings, Seed};
 use tideline::keys::slot_of_key;
 
 use crate::cpu::CpuTime;
@@ -61,7 +61,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// Connects; starts a cluster of these servers if there are no seeds.
-    pub(crate) async fn open(seeds: &[String], servers: Servers) -> anyhow::Result<Self> {
+    pub(crate) async fn open(seeds: &[Seed], servers: Servers) -> anyhow::Result<Self> {
         let target = Target::open(seeds.to_vec(), servers).await?;
         // Nobody knows how many replicas a cluster of others has.
         let replicas = if target.is_own() { servers.replicas } else { 0 };
@@ -93,7 +93,7 @@ impl Bench {
         // Ours is empty: keys are as long as the books'.
         let prefix = if target.is_own() { String::new() } else { new_prefix(leftover::PREFIX) };
         let router = Router::connect(&target.seeds(), &prefix, settings, None).await?;
-        for finding in router.findings() {
+        for finding in router.findings().iter().filter(|_| !target.is_own()) {
             eprintln!("Note: {finding}");
         }
         if !target.is_own() {
@@ -242,7 +242,7 @@ impl Bench {
 
 /// Opens a cluster for some work, and leaves it however that ends. Both end in bounded time; the work has to see to that itself.
 pub(crate) async fn on_cluster<T>(
-    seeds: &[String],
+    seeds: &[Seed],
     servers: impl Into<Servers>,
     work: impl AsyncFnOnce(&Bench) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
@@ -283,7 +283,7 @@ pub(crate) async fn on_clusters<T>(
     Ok(found)
 }
 
-async fn open(seeds: &[String], servers: Servers) -> anyhow::Result<Bench> {
+async fn open(seeds: &[Seed], servers: Servers) -> anyhow::Result<Bench> {
     let opened = Box::pin(Bench::open(seeds, servers));
     Deadline::after(OPENING_MAX).phase("starting the cluster, or connecting with it", opened).await
 }

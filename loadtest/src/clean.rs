@@ -1,6 +1,7 @@
 //! `loadtest clean`: removes what a run has left on a cluster of others.
 
 use clap::Args;
+use tideline::cluster::Seed;
 
 use crate::leftover::{Leftover, parse_prefix};
 use crate::strict::End;
@@ -17,7 +18,7 @@ pub(crate) struct CleanArgs {
         value_delimiter = ',',
         required = true
     )]
-    cluster: Vec<String>,
+    cluster: Vec<Seed>,
     /// What the run's keys begin with, as it has told at its start: loadtest-847245f9, say. A run that is still at work loses them too
     #[arg(long, value_parser = parse_prefix)]
     prefix: String,

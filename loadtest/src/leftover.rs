@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context as _;
-use tideline::cluster::{Router, RouterSettings};
+use tideline::cluster::{Router, RouterSettings, Seed};
 
 use crate::{interrupt, keys};
 
@@ -21,7 +21,7 @@ static NOW: Mutex<Option<Leftover>> = Mutex::new(None);
 /// Keys of a run on a cluster of others.
 #[derive(Debug, Clone)]
 pub(crate) struct Leftover {
-    seeds: Vec<String>,
+    seeds: Vec<Seed>,
     prefix: String,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn parse_prefix(text: &str) -> Result<String, String> {
 }
 
 impl Leftover {
-    pub(crate) fn new(seeds: &[String], prefix: &str) -> Self {
+    pub(crate) fn new(seeds: &[Seed], prefix: &str) -> Self {
         Self { seeds: seeds.to_vec(), prefix: prefix.to_owned() }
     }
 
@@ -72,11 +72,11 @@ impl Leftover {
     }
 }
 
-/// How they are removed by hand. Seeds may hold a password.
+/// How they are removed by hand; without passwords.
 impl fmt::Display for Leftover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seeds = self.seeds.join(",");
-        let seeds = if seeds.contains('@') { "URL" } else { &seeds };
+        let seeds: Vec<String> = self.seeds.iter().map(ToString::to_string).collect();
+        let seeds = seeds.join(",");
         let prefix = self.prefix.trim_end_matches(':');
         write!(f, "To remove them: loadtest clean --cluster {seeds} --prefix {prefix}")
     }
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_is_told_holds_no_password() {
-        let told = |seed: &str| Leftover::new(&[seed.to_owned()], "loadtest-00000000:").to_string();
+        let told = |seed: &str| Leftover::new(&[Seed::from(seed)], "loadtest-00000000:").to_string();
         let line =
             "To remove them: loadtest clean --cluster redis://10.0.0.1:7000 --prefix loadtest-00000000";
         assert_eq!(told("redis://10.0.0.1:7000"), line);

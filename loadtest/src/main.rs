@@ -95,10 +95,7 @@ enum Command {
     Clean(clean::CleanArgs),
     /// An instance of `verify` in a process of its own.
     #[command(hide = true)]
-    VerifyWorker {
-        /// How it is set up, as JSON.
-        setup: String,
-    },
+    VerifyWorker,
 }
 
 /// What was typed. A figure below 0 is refused by the rule that it breaks, not as an option that nobody knows.
@@ -149,7 +146,7 @@ async fn run(cli: Cli) -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Verify(args) => Box::pin(verify::run(args)).await.map(End::from),
         Command::Clean(args) => clean::run(args).await,
-        Command::VerifyWorker { setup } => verify::serve(&setup).await.map(|()| End::Right),
+        Command::VerifyWorker => verify::serve().await.map(|()| End::Right),
     };
     match outcome {
         Ok(End::Right) => ExitCode::SUCCESS,

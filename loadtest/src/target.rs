@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tideline::cluster::Seed;
 use tideline::local_cluster::{ClusterSpec, LocalCluster};
 
 use crate::cpu::{self, CpuTime};
@@ -35,12 +36,12 @@ pub(crate) enum Target {
     /// Started here, removed at the end, and also when this process is killed.
     Own(Box<LocalCluster>),
     /// Only its addresses are known.
-    Foreign(Vec<String>),
+    Foreign(Vec<Seed>),
 }
 
 impl Target {
     /// Uses the cluster of these seeds; starts one if there are none.
-    pub(crate) async fn open(seeds: Vec<String>, servers: Servers) -> anyhow::Result<Self> {
+    pub(crate) async fn open(seeds: Vec<Seed>, servers: Servers) -> anyhow::Result<Self> {
         if !seeds.is_empty() {
             return Ok(Self::Foreign(seeds));
         }
@@ -57,9 +58,9 @@ impl Target {
     }
 
     /// `redis://` or `rediss://` addresses.
-    pub(crate) fn seeds(&self) -> Vec<String> {
+    pub(crate) fn seeds(&self) -> Vec<Seed> {
         match self {
-            Self::Own(cluster) => cluster.urls(),
+            Self::Own(cluster) => cluster.urls().into_iter().map(Seed::from).collect(),
             Self::Foreign(seeds) => seeds.clone(),
         }
     }

@@ -93,12 +93,12 @@ fn metrics(address: SocketAddr) -> Option<String> {
 fn fairness_and_fanout_serve_metrics_while_they_run() {
     for (line, told) in [
         (
-            "fairness --followers 2000 --background-homes 0 --small-followers 20 --rounds 100 --metrics",
+            "fairness --followers 2000 --background-homes 0 --small-followers 20 --rounds 100 --seed 7 --metrics",
             ["{system=\"small_alone\"}", "{system=\"small_beside\"}", "{system=\"large\"}"].as_slice(),
         ),
         (
             "fanout --followers 300 --background-homes 500 --passes 100 --round-deliveries 3000 --skip-replicas \
-             --systems tideline,list --metrics",
+             --systems tideline,list --seed 7 --metrics",
             &["{system=\"tideline\"}", "{system=\"list\"}"],
         ),
     ] {
@@ -279,8 +279,7 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
     let dir = tempfile::tempdir().unwrap();
     let [scale, run, plan, check, scenario] =
         ["scale.json", "run.json", "plan.json", "check.json", "run.toml"].map(|name| dir.path().join(name));
-    let line =
-        "scale --parts units --accounts 200 --mean 10 --at-once 16 --rounds 2 --round-seconds 1 --json FILE";
+    let line = "scale --parts units --accounts 200 --mean 10 --at-once 16 --rounds 2 --round-seconds 1 --seed 7 --json FILE";
     let output = loadtest(line, &[&scale]);
     assert!(output.status.success(), "{}", told(&output));
     let result = read(&scale);
@@ -305,8 +304,10 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
     let text = "name = 'run'\n[graph]\npreset = 'uniform'\naccounts = 300\nmean = 10\n[mix]\npost = 1\nread = 5\n[drive]\n\
                 at_once = 16\nrounds = 2\nround_seconds = 1\nwarm_up_seconds = 1\n";
     std::fs::write(&scenario, text).unwrap();
-    let output =
-        loadtest("compare --systems push_only,pull_only --scenario FILE --json FILE", &[&scenario, &run]);
+    let output = loadtest(
+        "compare --systems push_only,pull_only --seed 7 --scenario FILE --json FILE",
+        &[&scenario, &run],
+    );
     assert!(output.status.success(), "{}", told(&output));
     let output = loadtest("plan --check FILE --units FILE --json FILE", &[&run, &scale, &check]);
     // Two seconds beside other tests: how far it is off is told, not judged.

@@ -95,9 +95,9 @@ async fn keys_of(connection: &mut ClusterConnection) -> u64 {
 async fn an_interrupted_run_removes_its_keys_and_nothing_else() {
     let (cluster, mut connection) = cluster_of_others().await;
     for (line, signal, code) in [
-        ("compare --systems push_only --accounts 500 --rounds 1000", Signal::INT, 130),
+        ("compare --systems push_only --accounts 500 --rounds 1000 --seed 7", Signal::INT, 130),
         // A part that fails is left out there, and the next one begun.
-        ("scale --parts units,followers --accounts 200 --rounds 100", Signal::TERM, 143),
+        ("scale --parts units,followers --accounts 200 --rounds 100 --seed 7", Signal::TERM, 143),
     ] {
         let mut run = Run::start(&cluster, line);
         run.until_keys(200, &mut connection).await;
@@ -114,7 +114,7 @@ async fn an_interrupted_run_removes_its_keys_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_interrupted_removal_leaves_is_told_with_what_removes_it() {
     let (cluster, mut connection) = cluster_of_others().await;
-    let mut run = Run::start(&cluster, "compare --systems push_only --accounts 500 --rounds 1000");
+    let mut run = Run::start(&cluster, "compare --systems push_only --accounts 500 --rounds 1000 --seed 7");
     run.until_keys(200, &mut connection).await;
     // So that removing them takes longer than it takes to say so.
     cluster.nodes().iter().for_each(|node| node.freeze().unwrap());

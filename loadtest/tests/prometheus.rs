@@ -114,7 +114,7 @@ fn every_query_of_the_dashboard_is_answered_with_data_while_a_run_is_scraped() {
     fs::write(&scenario, text).unwrap();
     let scraped = address();
     let run = Command::new(env!("CARGO_BIN_EXE_loadtest"))
-        .args(["compare", "--metrics", &scraped.to_string(), "--scenario"])
+        .args(["compare", "--seed", "7", "--metrics", &scraped.to_string(), "--scenario"])
         .arg(&scenario)
         .env_remove("TIDELINE_CLUSTER")
         .stdout(Stdio::null())

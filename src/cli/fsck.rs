@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::ProgressBar;
-use tideline::{Engine, FsckOptions, FsckReport, Store};
+use tideline::{Engine, FsckOptions, FsckReport};
 
 use super::progress::bar;
 use super::target::{Target, found};
@@ -25,6 +25,9 @@ pub(crate) struct Fsck {
     /// Put right what is found, beside whatever else goes on.
     #[arg(long)]
     repair: bool,
+    /// Also delete posts that can't be read, for good. Not while a later release runs: it may have written them.
+    #[arg(long, requires = "repair")]
+    drop_unreadable: bool,
     /// Look at these buckets only: `a-b`, or one.
     #[arg(long, value_name = "A-B", value_parser = buckets)]
     buckets: Option<RangeInclusive<u16>>,
@@ -63,18 +66,16 @@ pub(crate) async fn run(wanted: Fsck) -> ExitCode {
 async fn look(wanted: Fsck) -> anyhow::Result<FsckReport> {
     let config = wanted.target.config()?;
     let pause = Duration::from_millis(wanted.pause);
-    let options = FsckOptions { repair: wanted.repair, buckets: wanted.buckets, pause };
-    let tenant = config.store.clone();
+    let drop_unreadable = wanted.drop_unreadable;
+    let options = FsckOptions { repair: wanted.repair, drop_unreadable, buckets: wanted.buckets, pause };
     if !std::io::stderr().is_terminal() {
-        eprintln!("{}", beginning(&tenant.prefix, &options));
+        eprintln!("{}", beginning(&config.store.prefix, &options));
     }
     let builder = Engine::builder().config(config);
     if !wanted.repair {
         return watched(&found(builder.observe().await)?, &options).await;
     }
-    // Starting an engine makes a tenant: one that nobody has opened is a slip of the pen.
-    found(Store::open_existing(tenant).await)?;
-    let engine = builder.start().await?;
+    let engine = found(builder.assist().await)?;
     let report = watched(&engine, &options).await;
     // Also after an error: whatever was begun is left to the service at once.
     engine.shutdown(GOODBYE).await?;

@@ -13,6 +13,7 @@ mod inspect_text;
 mod mode;
 mod progress;
 mod target;
+mod tenant;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,9 @@ enum Command {
     Inspect(inspect::Inspect),
     /// Shows or changes how an account's posts reach its followers: pushed into their homes, or pulled by them.
     Mode(mode::ModeCommand),
+    /// Shows or changes the settings that belong to the tenant: bounds beyond which data is removed, and the rule of replicas.
+    #[command(subcommand)]
+    Tenant(tenant::TenantCommand),
 }
 
 /// Does what was typed.
@@ -49,5 +53,6 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Fsck(fsck) => Ok(fsck::run(fsck).await),
         Command::Inspect(inspect) => inspect::run(inspect).await,
         Command::Mode(mode) => mode::run(mode).await,
+        Command::Tenant(command) => tenant::run(command).await,
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use tideline::{AccountId, Engine, Facts, ModeState, Policy, Store, Way};
+use tideline::{AccountId, Engine, ModeState, Way};
 
 use super::ids;
 use super::target::{Target, found};
@@ -15,16 +15,6 @@ const GOODBYE: Duration = Duration::from_secs(10);
 
 /// How often a change under way is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-
-/// The service's own policy may be another than the settings name: this command decides nothing for other accounts.
-#[derive(Debug)]
-struct AsItIs;
-
-impl Policy for AsItIs {
-    fn way(&self, facts: &Facts) -> Way {
-        facts.now
-    }
-}
 
 /// What to show, or to change.
 #[derive(Debug, Args)]
@@ -65,14 +55,11 @@ pub(crate) async fn run(wanted: ModeCommand) -> anyhow::Result<ExitCode> {
     let account = wanted.account;
     let config = wanted.target.config()?;
     let place = format!("under prefix `{}`", config.store.prefix);
-    let tenant = config.store.clone();
     let builder = Engine::builder().config(config);
     let state = match wanted.way {
         None => found(builder.observe().await)?.mode(account).await.context(place)?,
         Some(way) => {
-            // Starting an engine makes a tenant: one that nobody has opened is a slip of the pen.
-            found(Store::open_existing(tenant).await)?;
-            let engine = builder.policy(AsItIs).start().await?;
+            let engine = found(builder.assist().await)?;
             let changed = change(&engine, account, way).await.context(place);
             // Also after an error: whatever was begun is left to the service at once.
             engine.shutdown(GOODBYE).await?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::Args;
+use tideline::cluster::Seed;
 use tideline::{Config, ErrorKind};
 
 /// The file and the variables that `Config` reads, with what is typed over them.
@@ -13,8 +14,14 @@ pub(crate) struct Target {
     #[arg(long, env = "TIDELINE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     /// Seeds of the cluster, separated by commas [default: `seeds` of the settings].
-    #[arg(long, env = "TIDELINE_CLUSTER", value_delimiter = ',', value_name = "URLS")]
-    cluster: Vec<String>,
+    #[arg(
+        long,
+        env = "TIDELINE_CLUSTER",
+        hide_env_values = true,
+        value_delimiter = ',',
+        value_name = "URLS"
+    )]
+    cluster: Vec<Seed>,
     /// What the tenant's keys begin with [default: `prefix` of the settings].
     #[arg(long)]
     prefix: Option<String>,

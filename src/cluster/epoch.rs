@@ -8,6 +8,9 @@ use std::sync::{Arc, RwLock};
 
 use super::wire::NodeAddr;
 
+/// How much of each id stands in a name.
+const NAMED_BY: usize = 8;
+
 /// One life of one server. Copies are cheap; equal means the same life.
 #[derive(Clone)]
 pub struct Epoch(pub(crate) Arc<Life>);
@@ -28,6 +31,17 @@ impl Epoch {
     /// The server.
     pub fn node(&self) -> &NodeAddr {
         &self.0.addr
+    }
+
+    /// A name that can be stored: of the ids, which are random, so much that no other life of this server has the same.
+    pub(crate) fn name(&self) -> String {
+        let short = |id: &str| id.chars().take(NAMED_BY).collect::<String>();
+        format!("{}/{}{}", self.0.addr, short(&self.0.run_id), short(&self.0.replication_id))
+    }
+
+    /// Some other life than the server's: nothing that it said is known to be there.
+    pub(crate) fn over(addr: NodeAddr) -> Self {
+        Self(Arc::new(Life { addr, run_id: String::new(), replication_id: String::new() }))
     }
 }
 

@@ -5,6 +5,7 @@
 //! epoch is still the same. One round serves all who wait for the same server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::sync::Mutex;
@@ -14,10 +15,11 @@ use super::epoch::Epoch;
 use super::facts::{Attached, Info};
 use super::meters;
 use super::node::Node;
+use super::presence::is_impatient;
 use super::router::Router;
 use super::settings::Replicas;
 use super::verdict::{Verdict, judge};
-use super::view::all_addrs;
+use super::view::{Replica, all_addrs};
 use super::wire::{Command, Reply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys;
@@ -26,6 +28,9 @@ use crate::keys;
 const SLOTS_TRIED: usize = 4;
 /// A fence's key goes by itself when nobody fences any more.
 const KEY_TTL_S: u32 = 7 * 24 * 60 * 60;
+
+/// Pauses between two questions to a replica how far it has come.
+const ASKED_AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
 /// The servers that a step has touched, each with the epoch it was in: what must be fenced before the next step.
 #[derive(Debug, Clone, Default)]
@@ -49,7 +54,7 @@ impl Touched {
         }
     }
 
-    #[cfg(test)]
+    /// The epochs of these servers.
     pub(crate) fn epochs(&self) -> &[Epoch] {
         &self.0
     }
@@ -60,15 +65,27 @@ impl Touched {
     }
 }
 
+/// What a fence could prove.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FenceOutcome {
+    /// All replicas of these servers have what these acknowledged, and each server has at least one.
+    Replicated,
+    /// The same, but that some server had no replica; the setting [`Replicas`] says to go on without.
+    WithoutReplicas,
+}
+
+/// What a round has proved: of which life of the server, and how much.
+type Fenced = (Epoch, FenceOutcome);
+
 /// The rounds of one node: at most one runs, and everybody who came before it began shares its outcome.
 #[derive(Debug, Default)]
 pub(crate) struct FenceRound {
     started: AtomicU64,
-    finished: Mutex<Option<(u64, Result<Epoch>)>>,
+    finished: Mutex<Option<(u64, Result<Fenced>)>>,
 }
 
 impl FenceRound {
-    async fn join(&self, round: impl AsyncFnOnce() -> Result<Epoch>) -> Result<Epoch> {
+    async fn join(&self, round: impl AsyncFnOnce() -> Result<Fenced>) -> Result<Fenced> {
         // A round with a higher number than this begins after now, so it covers what the caller has seen.
         let before = self.started.load(Ordering::SeqCst);
         let mut finished = self.finished.lock().await;
@@ -85,47 +102,69 @@ impl FenceRound {
 }
 
 impl Router {
-    /// Returns when everything that `touched` servers acknowledged is on all their replicas.
+    /// Returns when everything that `touched` servers acknowledged is on all their replicas; where one has none, what the
+    /// setting [`Replicas`] says, and tells so.
     ///
     /// [`ErrorKind::Conflict`]: a server failed over or restarted since; run the step again, then fence again.
     /// [`ErrorKind::Unavailable`]: its replicas did not answer in time.
-    pub async fn fence(&self, touched: &Touched) -> Result<()> {
+    pub async fn fence(&self, touched: &Touched) -> Result<FenceOutcome> {
         #[cfg(test)]
         if let Some(simulated) = &self.inner.simulated {
-            return simulated.fence(touched).await;
+            return simulated.fence(touched).await.map(|()| FenceOutcome::Replicated);
         }
-        if self.settings().replicas == Replicas::Absent {
-            return Ok(());
+        if self.replicas() == Replicas::Absent {
+            return Ok(FenceOutcome::WithoutReplicas);
         }
         let _waiting = meters::FenceWaiting::begin();
         let rounds = touched.0.iter().map(|epoch| self.fence_one(epoch));
-        join_all(rounds).await.into_iter().collect()
+        let outcomes: Vec<_> = join_all(rounds).await.into_iter().collect::<Result<_>>()?;
+        let is_replicated = outcomes.iter().all(|outcome| *outcome == FenceOutcome::Replicated);
+        Ok(if is_replicated { FenceOutcome::Replicated } else { FenceOutcome::WithoutReplicas })
     }
 
-    async fn fence_one(&self, epoch: &Epoch) -> Result<()> {
+    async fn fence_one(&self, epoch: &Epoch) -> Result<FenceOutcome> {
         let Some(node) = self.node(epoch.node()) else {
             return Err(conflict(epoch, "is no longer part of the cluster"));
         };
-        let now = node.fence.join(async || self.fence_round(&node).await).await?;
+        // Nobody knows when it answers; whoever comes back later finds out.
+        if is_impatient() && node.presence.is_silent() {
+            return Err(unavailable(&node, &"it has not answered for a while"));
+        }
+        if is_impatient() && node.presence.cannot_vouch() {
+            return Err(unavailable(&node, &"its last fence has failed"));
+        }
+        let (now, outcome) = node.fence.join(async || self.fence_round(&node).await).await?;
         if now != *epoch {
             meters::fence_round("epoch_changed");
             return Err(conflict(epoch, "restarted or failed over since it acknowledged the step"));
         }
-        Ok(())
+        Ok(outcome)
     }
 
-    async fn fence_round(&self, node: &Node) -> Result<Epoch> {
-        let outcome = self.fence_write(node).await;
-        meters::fence_round(match &outcome {
-            Ok((_, true)) => "replicated",
-            Ok((_, false)) => "without_replicas",
+    /// Tries once more to fence those whose last fence failed: nobody impatient does.
+    pub(crate) fn fence_again_who_could_not(&self) {
+        for member in self.topology().members.iter().filter(|m| m.node.presence.cannot_vouch()) {
+            let (router, node) = (self.clone(), member.node.clone());
+            tokio::spawn(async move {
+                // Its outcome is noted; whoever waits for one shares it.
+                drop(node.fence.join(async || router.fence_round(&node).await).await);
+            });
+        }
+    }
+
+    async fn fence_round(&self, node: &Node) -> Result<Fenced> {
+        let fenced = self.fence_write(node).await;
+        node.presence.note_fence(&fenced);
+        meters::fence_round(match &fenced {
+            Ok((_, FenceOutcome::Replicated)) => "replicated",
+            Ok((_, FenceOutcome::WithoutReplicas)) => "without_replicas",
             Err(_) => "failed",
         });
-        outcome.map(|(epoch, _)| epoch)
+        fenced
     }
 
     /// Writes and waits; also tells whether there was a replica to wait for.
-    async fn fence_write(&self, node: &Node) -> Result<(Epoch, bool)> {
+    async fn fence_write(&self, node: &Node) -> Result<Fenced> {
         let settings = self.settings();
         let (slots, replicas) = self.fence_targets(node, SLOTS_TRIED);
         if let (true, Some(epoch)) = (slots.is_empty(), node.epoch()) {
@@ -137,13 +176,13 @@ impl Router {
             self.suspect();
             return Err(unavailable("it is new, its replicas are not known yet".into()));
         };
-        if replicas == 0 && settings.replicas == Replicas::Required {
+        if replicas.is_empty() && self.replicas() == Replicas::Required {
             self.suspect();
             return Err(unavailable(
-                "it has no replica, and the setting `replicas = required` says to hold".into(),
+                "it has no replica, and the tenant's setting `replicas = required` says to hold".into(),
             ));
         }
-        let (mut has_moved, mut wanted, mut slots) = (false, replicas, slots.into_iter());
+        let (mut has_moved, mut wanted, mut slots) = (false, replicas.len(), slots.into_iter());
         let mut at = slots.next();
         while let Some(slot) = at {
             let replies = self.fence_round_trip(node, slot, wanted).await?;
@@ -162,10 +201,15 @@ impl Router {
                     at = slots.next();
                     continue;
                 }
-                Verdict::Wait(cause) => return Err(unavailable(cause.label().into())),
+                Verdict::Wait(cause) => {
+                    self.suspect();
+                    return Err(unavailable(cause.label().into()));
+                }
             }
             let acked = acked.count()?;
             if acked < wanted as u64 {
+                // It may have been replaced, and be cut off.
+                self.suspect();
                 let waited = settings.fence_timeout.as_millis();
                 return Err(unavailable(format!("{acked} of {wanted} replicas answered within {waited} ms")));
             }
@@ -175,7 +219,12 @@ impl Router {
             }
             let due = self.due(node, &info.attached, acked).await?;
             if acked >= due as u64 {
-                return Ok((epoch, wanted > 0));
+                self.are_all_there(node, &replicas, &info).await?;
+                let outcome = match replicas.is_empty() {
+                    false => FenceOutcome::Replicated,
+                    true => FenceOutcome::WithoutReplicas,
+                };
+                return Ok((epoch, outcome));
             }
             // One that came back since our look at the map: it may be promoted before we have looked again.
             self.suspect();
@@ -192,8 +241,8 @@ impl Router {
     /// snapshot. Others load one for a migration, or another data centre: nobody will promote them.
     async fn due(&self, node: &Node, attached: &Attached, acked: u64) -> Result<usize> {
         let Attached { online, syncing } = attached;
-        if acked >= (online + syncing.len()) as u64 {
-            return Ok(*online);
+        if acked >= (online.len() + syncing.len()) as u64 {
+            return Ok(online.len());
         }
         let told = node.ask([Command::new("CLUSTER").arg("NODES")]).await;
         let told = told.map_err(|e| unavailable(node, &e))?;
@@ -201,7 +250,51 @@ impl Router {
             return Err(Error::internal("one command gave another number of replies"));
         };
         let nodes = all_addrs(nodes.text()?, &node.addr);
-        Ok(online + syncing.iter().filter(|addr| nodes.contains(addr)).count())
+        Ok(online.len() + syncing.iter().filter(|addr| nodes.contains(addr)).count())
+    }
+
+    /// Each replica that the slot map knows has it, by name. As many as WAIT counted may be others: a standby elsewhere, a
+    /// migration (H73).
+    ///
+    /// INFO ran in the same turn of the server in which WAIT ended, so those that answered are among those it lists as
+    /// heard of lately, and they are as many: all of these have it. A replica that isn't listed, or under another name
+    /// (behind NAT: `replica-announce-ip`), says itself how far it has come.
+    async fn are_all_there(&self, node: &Node, replicas: &[Replica], primary: &Info) -> Result<()> {
+        let online = &primary.attached.online;
+        let others = replicas.iter().filter(|r| !online.contains(&r.ip) && !online.contains(&r.addr));
+        let asked = others.map(|replica| self.has_come_as_far(replica, primary));
+        let patience = self.settings().fence_timeout;
+        match tokio::time::timeout(patience, join_all(asked)).await {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                self.suspect();
+                let names: Vec<String> = replicas.iter().map(|replica| replica.addr.to_string()).collect();
+                let why = format!(
+                    "not all of its replicas ({}) are known to have it, others may",
+                    names.join(", ")
+                );
+                Err(unavailable(node, &why))
+            }
+        }
+    }
+
+    /// Returns when a replica says that it has all that its primary had.
+    async fn has_come_as_far(&self, replica: &Replica, primary: &Info) {
+        let node = self.inner.node_at(&replica.addr);
+        let mut pause = ASKED_AGAIN.0;
+        loop {
+            let told = node.ask([Info::command()]).await.ok();
+            let told = told.and_then(|replies| node.observe(replies.first()?).ok());
+            if told.is_some_and(|(replica, _)| {
+                !replica.is_primary
+                    && replica.replication_id == primary.replication_id
+                    && replica.offset >= primary.offset
+            }) {
+                return;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(ASKED_AGAIN.1);
+        }
     }
 
     /// SET, so that the key exists; EXPIRE, which is a write that a server out of memory takes too; WAIT; INFO.
@@ -217,11 +310,11 @@ impl Router {
 }
 
 fn unavailable(node: &Node, why: &dyn std::fmt::Display) -> Error {
-    Error::unavailable(format!("fence at {}: {why}", node.addr))
+    Error::of_fence(ErrorKind::Unavailable, format!("fence at {}: {why}", node.addr))
 }
 
 fn conflict(epoch: &Epoch, why: &str) -> Error {
-    Error::new(ErrorKind::Conflict, format!("fence: {} {why}; run the step again", epoch.node()))
+    Error::of_fence(ErrorKind::Conflict, format!("fence: {} {why}; run the step again", epoch.node()))
 }
 
 #[cfg(test)]
@@ -230,26 +323,31 @@ mod tests {
     use super::super::wire::NodeAddr;
     use super::*;
     use std::sync::Arc;
-    use std::time::Duration;
 
     #[tokio::test]
     async fn who_arrives_during_a_round_shares_the_next_one() {
         let epoch = EpochCell::default().observe(&NodeAddr::new("h", 1), "run", "repl");
         let (rounds, ran) = (Arc::new(FenceRound::default()), Arc::new(AtomicU64::new(0)));
+        let may_end = Arc::new(tokio::sync::Semaphore::new(0));
         let join = |rounds: Arc<FenceRound>| {
-            let (epoch, ran) = (epoch.clone(), ran.clone());
+            let (epoch, ran, may_end) = (epoch.clone(), ran.clone(), may_end.clone());
             async move {
                 let round = async || {
                     ran.fetch_add(1, Ordering::SeqCst);
-                    tokio::time::sleep(Duration::from_millis(30)).await;
-                    Ok(epoch)
+                    may_end.acquire().await.expect("it is never closed").forget();
+                    Ok((epoch, FenceOutcome::Replicated))
                 };
                 rounds.join(round).await
             }
         };
         let first = tokio::spawn(join(rounds.clone()));
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        while ran.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
         let later: Vec<_> = (0..10).map(|_| tokio::spawn(join(rounds.clone()))).collect();
+        // All of them have come when it is this one's turn again.
+        tokio::task::yield_now().await;
+        may_end.add_permits(2);
         first.await.unwrap().unwrap();
         for waiter in later {
             waiter.await.unwrap().unwrap();
@@ -266,7 +364,8 @@ mod tests {
         let cancelled = tokio::spawn(async move { stuck.join(async || std::future::pending().await).await });
         tokio::time::sleep(Duration::from_millis(10)).await;
         let waiting = rounds.clone();
-        let waiter = tokio::spawn(async move { waiting.join(async || Ok(epoch)).await });
+        let waiter =
+            tokio::spawn(async move { waiting.join(async || Ok((epoch, FenceOutcome::Replicated))).await });
         tokio::time::sleep(Duration::from_millis(10)).await;
         cancelled.abort();
         assert!(waiter.await.unwrap().is_ok());

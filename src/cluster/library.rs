@@ -1,6 +1,6 @@
 //! A library of server-side functions that every primary must have.
 //!
-//! Its name carries its version, so two releases run side by side on one cluster. It is loaded at start, and again
+//! Its name follows from its code, so two releases run side by side on one cluster. It is loaded at start, and again
 //! by itself when a node answers that it doesn't know a function: a new node, or one restored from old data.
 
 use super::node::Node;

@@ -1,17 +1,19 @@
 //! One server of the cluster: its connections, its epoch, and the bound on what is under way at it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use tokio::sync::{Mutex, Notify, Semaphore};
 
+use super::clock::{ClockLook, ServerClock, steady_us};
 use super::epoch::{Epoch, EpochCell};
-use super::facts::Info;
+use super::facts::{Finding, Info, Severity};
 use super::fence::FenceRound;
 use super::library::Library;
 use super::meters::NodeMeters;
+use super::presence::Presence;
 use super::settings::RouterSettings;
 use super::wire::{Command, Dialer, NodeAddr, Pipeline, Reply, Wire, WireError};
 use crate::error::ErrorKind;
@@ -39,13 +41,14 @@ pub(crate) struct Node {
     pub(crate) fence_lane: Lane,
     pub(crate) fence: FenceRound,
     epoch: EpochCell,
+    pub(super) presence: Presence,
     /// One permit for each command under way.
     pub(crate) permits: Semaphore,
     pub(crate) meters: NodeMeters,
     /// Rings when the node stops being a primary.
     pub(crate) demoted: Notify,
-    /// The node's clock less ours, in microseconds, as last probed; `i64::MIN` before that.
-    clock_offset_us: AtomicI64,
+    /// The node's clock, as it was probed.
+    clock: ServerClock,
     probing: Mutex<()>,
     /// When the last look for the functions began, and how it ended.
     loading: Mutex<Option<(Instant, crate::Result<()>)>>,
@@ -78,9 +81,10 @@ impl Node {
             fence_lane: Lane::default(),
             fence: FenceRound::default(),
             epoch: EpochCell::default(),
+            presence: Presence::default(),
             permits: Semaphore::new(settings.in_flight_per_node),
             demoted: Notify::new(),
-            clock_offset_us: AtomicI64::new(i64::MIN),
+            clock: ServerClock::default(),
             probing: Mutex::default(),
             loading: Mutex::default(),
             addr,
@@ -110,6 +114,7 @@ impl Node {
         let started = Instant::now();
         let replies = wire.send(pipeline).await;
         self.meters.batch_seconds.record(started.elapsed());
+        self.presence.note(&replies);
         match replies {
             Ok(replies) => Ok((replies, epoch)),
             Err(e) => {
@@ -134,6 +139,7 @@ impl Node {
         let mut pipeline = Pipeline::with_capacity(N);
         commands.iter().for_each(|c| pipeline.push(c));
         let replies = wire.send(&pipeline).await;
+        self.presence.note(&replies);
         if replies.is_err() {
             lane.discard(&wire);
         }
@@ -153,7 +159,9 @@ impl Node {
         {
             return Err(why.clone());
         }
-        match self.dial().await {
+        let dialed = self.dial().await;
+        self.presence.note(&dialed);
+        match dialed {
             Ok(wire) => {
                 let wire = Arc::new(wire);
                 lane.open.store(Some(wire.clone()));
@@ -186,24 +194,32 @@ impl Node {
         Ok((info, epoch))
     }
 
-    /// Looks at the node's epoch and clock; does nothing while another look is under way.
-    pub(crate) async fn probe(&self) {
-        let Ok(_only) = self.probing.try_lock() else { return };
-        let before = unix_us();
-        let Ok(replies) = self.ask([Command::new("TIME"), Info::command()]).await else { return };
-        let after = unix_us();
-        if let [time, info] = replies.as_slice() {
-            if let Some(node_us) = parse_time(time) {
-                self.clock_offset_us.store(node_us - (before + after) / 2, Ordering::Relaxed);
-            }
-            // A reply that we cannot read leaves the old epoch, which at worst makes a fence fail.
-            drop(self.observe(info));
+    /// Looks at the node's epoch and clock, and gives what it says of itself; does nothing while another look is under way.
+    pub(crate) async fn probe(&self) -> Option<Info> {
+        let _only = self.probing.try_lock().ok()?;
+        let before = steady_us();
+        let replies = self.ask([Command::new("TIME"), Info::command()]).await.ok()?;
+        let after = steady_us();
+        let [time, info] = replies.as_slice() else { return None };
+        // Who slept meanwhile, or waited for a connection, doesn't know when the node has looked at its clock.
+        let longest = i64::try_from(self.common.settings.response_timeout.as_micros()).unwrap_or(i64::MAX);
+        let is_exact = after - before <= longest || self.clock_offset_us().is_none();
+        if let Some(node_us) = parse_time(time).filter(|_| is_exact) {
+            self.clock.learn(ClockLook::new(node_us, before, after));
         }
+        // A reply that we cannot read leaves the old epoch, which at worst makes a fence fail.
+        self.observe(info).ok().map(|(info, _)| info)
     }
 
-    /// The node's clock less ours, in microseconds.
+    /// That it is not there to work, as far as was seen, and what to do about it.
+    pub(crate) fn absence(&self) -> Option<Finding> {
+        let (node, severity) = (Some(self.addr.clone()), Severity::Warning);
+        self.presence.absence().map(|text| Finding { node, severity, text: text.into() })
+    }
+
+    /// The node's clock less our monotonic one, in microseconds.
     pub(crate) fn clock_offset_us(&self) -> Option<i64> {
-        Some(self.clock_offset_us.load(Ordering::Relaxed)).filter(|us| *us != i64::MIN)
+        self.clock.offset()
     }
 
     /// Makes sure that the node has the function library; callers at the same time share one look.
@@ -246,12 +262,6 @@ impl Lane {
         // Only if it is still the one that failed: somebody may have opened another one meanwhile.
         self.open.compare_and_swap(&Some(wire.clone()), None);
     }
-}
-
-/// Our clock, in microseconds since 1970.
-pub(crate) fn unix_us() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_micros()).unwrap_or(i64::MAX)
 }
 
 fn parse_time(reply: &Reply) -> Option<i64> {

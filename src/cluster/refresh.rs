@@ -1,8 +1,8 @@
 //! Keeping the slot map: one task looks at it periodically, and soon when something hints that it is old.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::future::join_all;
@@ -10,13 +10,14 @@ use futures::stream::FuturesUnordered;
 use rand::seq::SliceRandom;
 use tokio::sync::Notify;
 
-use super::facts::{Config, Finding, Info, Severity, judge};
+use super::clock;
+use super::facts::{Config, Finding, Info, Severity, judge, judge_clocks};
 use super::meters;
 use super::node::Node;
 use super::router::{Health, Inner};
 use super::settings::RouterSettings;
 use super::topology::{Member, Topology};
-use super::view::{View, merge, parse_nodes};
+use super::view::{Replica, View, merge, parse_nodes};
 use super::wire::{Command, NodeAddr, WireError, denied};
 use crate::error::{Error, Result};
 
@@ -29,14 +30,12 @@ const OTHER_ANSWERS: Duration = Duration::from_millis(40);
 const GAP: Duration = Duration::from_millis(50);
 /// Between two looks while a hint is fresh.
 const LOOKS_AFTER_HINT: Duration = Duration::from_millis(100);
-/// Clock differences above this are reported.
-const SKEW_US: i64 = 1_000_000;
 
 /// The first look, by the seeds alone; says why if none of them can tell.
 pub(crate) async fn first(inner: &Arc<Inner>) -> Result<()> {
     let seeds: Vec<_> = inner.seeds.iter().map(|a| inner.node_at(a)).collect();
-    let patience = inner.common.settings.connect_timeout + inner.common.settings.response_timeout;
-    let (views, failures) = ask(inner, &seeds, patience).await;
+    // Each of them ends by itself, once it is connected or has not answered.
+    let (views, failures) = ask(inner, &seeds, inner.common.settings.deadline).await;
     if views.is_empty() {
         return Err(no_seed(&failures));
     }
@@ -47,7 +46,7 @@ pub(crate) async fn first(inner: &Arc<Inner>) -> Result<()> {
              redis-cli --cluster create)",
         ));
     }
-    install(inner, view);
+    install(inner, inner.learn(view).0);
     Ok(())
 }
 
@@ -95,8 +94,17 @@ async fn again(inner: &Arc<Inner>) {
         tracing::warn!("no node could tell who serves which slot; keeping the old map");
         return;
     }
+    let (view, is_behind) = inner.learn(view);
     let changed = install(inner, view);
-    meters::refresh(if changed { "changed" } else { "same" });
+    meters::refresh(match (changed, is_behind) {
+        (true, _) => "changed",
+        (_, true) => "behind",
+        _ => "same",
+    });
+    let topology = inner.topology.load_full();
+    let mut tenures = inner.tenures.lock().unwrap_or_else(PoisonError::into_inner);
+    tenures.retain(|addr| topology.member(addr).is_some());
+    drop(tenures);
     if changed {
         let inner = inner.clone();
         // Beside the looks: a dead primary must not hold them up.
@@ -109,9 +117,16 @@ async fn again(inner: &Arc<Inner>) {
             }
         });
     }
-    for member in &inner.topology.load().members {
-        let node = member.node.clone();
-        tokio::spawn(async move { node.probe().await });
+    for member in &topology.members {
+        let (inner, node, config_epoch) = (Arc::downgrade(inner), member.node.clone(), member.config_epoch);
+        tokio::spawn(async move {
+            let told = node.probe().await;
+            let Some(inner) = inner.upgrade() else { return };
+            inner.tell_time();
+            if let (Some(info), Some(config_epoch)) = (told, config_epoch) {
+                tell_restart(&inner, &node.addr, config_epoch, &info);
+            }
+        });
     }
     report_skew(inner);
 }
@@ -121,7 +136,7 @@ async fn ask_some(inner: &Arc<Inner>) -> Vec<View> {
     let mut known: HashSet<NodeAddr> = inner.seeds.iter().cloned().collect();
     for member in &inner.topology.load().members {
         known.insert(member.node.addr.clone());
-        known.extend(member.replicas.iter().flatten().cloned());
+        known.extend(member.replicas.iter().flatten().map(|replica| replica.addr.clone()));
     }
     let mut known: Vec<_> = known.into_iter().collect();
     known.shuffle(&mut rand::rng());
@@ -178,11 +193,19 @@ async fn look(inner: &Inner, node: &Node) -> Result<View, Failure> {
     parse_nodes(text, &node.addr, inner.common.dialer.is_tls()).map_err(|e| failure(false, e))
 }
 
+impl Inner {
+    /// What is to be believed after a look, and whether the look was behind what is known.
+    fn learn(&self, seen: View) -> (View, bool) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).learn(seen, Instant::now())
+    }
+}
+
 /// Replaces the snapshot; true if slots changed hands or primaries came or went.
 fn install(inner: &Inner, view: View) -> bool {
     let member = |p: super::view::Primary| Member {
         node: inner.node_at(&p.addr),
         replicas: Some(p.replicas),
+        config_epoch: Some(p.config_epoch),
         slots: p.slots,
     };
     let new = Arc::new(Topology::new(view.primaries.into_values().map(member).collect()));
@@ -198,7 +221,8 @@ fn install(inner: &Inner, view: View) -> bool {
         demoted.node.demoted.notify_waiters();
     }
     let mut kept: HashSet<&NodeAddr> = inner.seeds.iter().collect();
-    kept.extend(new.members.iter().flat_map(|m| m.replicas.iter().flatten().chain([&m.node.addr])));
+    kept.extend(new.members.iter().map(|m| &m.node.addr));
+    kept.extend(new.members.iter().flat_map(|m| m.replicas.iter().flatten().map(|replica| &replica.addr)));
     inner.nodes().retain(|addr, _| kept.contains(addr));
     changed
 }
@@ -206,7 +230,12 @@ fn install(inner: &Inner, view: View) -> bool {
 /// Loads the functions on every primary and reads its settings; fails if a living one refuses the functions.
 pub(crate) async fn check_primaries(inner: &Inner) -> Result<()> {
     let topology = inner.topology.load_full();
-    let looks = join_all(topology.members.iter().map(|m| check(&m.node))).await;
+    let replicas: Vec<_> = topology.members.iter().flat_map(|m| m.replicas.iter().flatten()).collect();
+    let primaries = join_all(topology.members.iter().map(|m| check(&m.node)));
+    let asked = join_all(replicas.iter().map(|replica| settings_of(inner, replica)));
+    let (looks, replicas) = futures::future::join(primaries, asked).await;
+    let replicas: Vec<_> = replicas.into_iter().flatten().collect();
+    inner.tell_time();
     let mut facts = Vec::new();
     let mut findings = Vec::new();
     let mut refused = Ok(());
@@ -216,19 +245,26 @@ pub(crate) async fn check_primaries(inner: &Inner) -> Result<()> {
             Err(e) if e.kind() == crate::ErrorKind::Misconfigured => refused = Err(e),
             // A dead primary must not keep us from serving the others.
             Err(e) => findings.push(Finding {
-                node: member.node.addr.clone(),
+                node: Some(member.node.addr.clone()),
                 severity: Severity::Warning,
                 text: format!("could not be checked: {e}"),
             }),
         }
     }
-    let (limits, judged) = judge(&facts);
+    let (limits, judged) = judge(&facts, &replicas);
     findings.extend(judged);
     for finding in &findings {
         tracing::warn!("{finding}");
     }
     inner.health.store(Arc::new(Health { limits, findings }));
     refused
+}
+
+/// A replica's settings. Whoever doesn't answer is asked again with the next change of the map.
+async fn settings_of(inner: &Inner, replica: &Replica) -> Option<(NodeAddr, Config)> {
+    let node = inner.node_at(&replica.addr);
+    let told = tokio::time::timeout(FIRST_ANSWER, node.ask([Config::command()])).await.ok()?.ok()?;
+    Some((node.addr.clone(), Config::parse(told.into_iter().next()?)))
 }
 
 async fn check(node: &Node) -> Result<(NodeAddr, super::facts::Version, Config)> {
@@ -244,15 +280,27 @@ async fn check(node: &Node) -> Result<(NodeAddr, super::facts::Version, Config)>
     Ok((node.addr.clone(), info.version, Config::parse(config)))
 }
 
+/// Tells if a primary is another process than the one that served under this claim before, by what it has said since the map
+/// was read: before that it may have been replaced, and have come back.
+fn tell_restart(inner: &Inner, addr: &NodeAddr, config_epoch: u64, info: &Info) {
+    let mut tenures = inner.tenures.lock().unwrap_or_else(PoisonError::into_inner);
+    if info.is_primary && tenures.observe(addr, config_epoch, &info.run_id) {
+        meters::restarted(addr);
+        for finding in tenures.findings().iter().filter(|finding| finding.node.as_ref() == Some(addr)) {
+            tracing::error!("{finding}");
+        }
+    }
+}
+
 #[expect(clippy::cast_precision_loss, reason = "a gauge")]
 fn report_skew(inner: &Inner) {
-    let topology = inner.topology.load();
-    let Some(median) = topology.median_offset_us() else { return };
-    for node in topology.members.iter().map(|m| &m.node) {
-        let Some(skew) = node.clock_offset_us().map(|us| us - median) else { continue };
-        meters::clock_skew(&node.addr, skew as f64 / 1e6);
-        if skew.abs() > SKEW_US {
-            tracing::warn!(node = %node.addr, skew_us = skew, "its clock is off; run a time daemon on every node");
-        }
+    let Some(median) = inner.time.get() else { return };
+    let (clocks, own) = (inner.clocks(), clock::wall_offset_us());
+    for (node, offset) in &clocks {
+        meters::clock_skew(node, (offset - median) as f64 / 1e6);
+    }
+    meters::own_clock_skew((own - median) as f64 / 1e6);
+    for finding in judge_clocks(median, &clocks, own) {
+        tracing::warn!("{finding}");
     }
 }

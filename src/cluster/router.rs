@@ -8,12 +8,17 @@ use futures::future::join_all;
 use tokio::sync::Notify;
 
 use super::batch::{Answer, Batch, Request, kind_of};
-use super::facts::{Finding, ListpackLimits, Severity};
+use super::clock::{self, ClockOffset};
+use super::epoch::Epoch;
+use super::facts::{Finding, ListpackLimits, Severity, judge_clocks};
 use super::library::Library;
-use super::node::{Common, Node, unix_us};
+use super::node::{Common, Node};
 use super::refresh;
-use super::settings::RouterSettings;
+use super::seed::Seed;
+use super::settings::{Replicas, RouterSettings};
+use super::tenure::Tenures;
 use super::topology::Topology;
+use super::view::{Known, Replica};
 use super::wire::{Command, Dialer, NodeAddr, Reply};
 use crate::error::{Error, Result};
 use crate::keys;
@@ -34,9 +39,17 @@ pub(crate) struct Inner {
     pub(crate) prefix: String,
     pub(crate) seeds: Vec<NodeAddr>,
     pub(crate) topology: ArcSwap<Topology>,
+    /// What looks at the slot map have told so far.
+    pub(crate) known: Mutex<Known>,
+    /// Who serves under which claim, and who restarted in place.
+    pub(crate) tenures: Mutex<Tenures>,
     /// Every node that somebody has asked for, by address; a snapshot's nodes are among them.
     pub(crate) nodes: Mutex<HashMap<NodeAddr, Arc<Node>>>,
     pub(crate) health: ArcSwap<Health>,
+    /// What fences do without replicas, if the data's owner has said so.
+    pub(crate) replicas: Mutex<Option<Replicas>>,
+    /// The median of the primaries' clocks.
+    pub(crate) time: ClockOffset,
     pub(crate) refresh: Arc<Notify>,
     /// What answers in the simulation, where there are no servers.
     #[cfg(test)]
@@ -57,23 +70,28 @@ impl Router {
     /// Fails with what to do if no seed answers, if it is no cluster, if slots are unassigned everywhere, or if a
     /// primary's settings would lose data. Must be called inside a tokio runtime: the slot map is kept by a task,
     /// which ends with the last copy of the router.
-    pub async fn connect(
-        seeds: &[String],
+    pub async fn connect<S: Clone + Into<Seed>>(
+        seeds: &[S],
         prefix: &str,
         settings: RouterSettings,
         library: Option<Library>,
     ) -> Result<Self> {
         settings.check()?;
         keys::check_prefix(prefix)?;
+        let seeds: Vec<Seed> = seeds.iter().cloned().map(Into::into).collect();
         let (dialer, seeds) =
-            Dialer::from_urls(seeds, &settings.tls, settings.connect_timeout, settings.response_timeout)?;
+            Dialer::from_urls(&seeds, &settings.tls, settings.connect_timeout, settings.response_timeout)?;
         let inner = Arc::new(Inner {
             common: Arc::new(Common { dialer, settings, library }),
             prefix: prefix.into(),
             seeds,
             topology: ArcSwap::from_pointee(Topology::new(Vec::new())),
+            known: Mutex::default(),
+            tenures: Mutex::default(),
             nodes: Mutex::default(),
             health: ArcSwap::default(),
+            replicas: Mutex::default(),
+            time: ClockOffset::default(),
             refresh: Arc::default(),
             #[cfg(test)]
             simulated: None,
@@ -149,7 +167,7 @@ impl Router {
         self.topology().owner_index(slot)
     }
 
-    /// The numbers of the nodes of these slots, each once.
+    /// The numbers of the nodes of these slots, each once, without those that are silent.
     pub(crate) fn nodes_of(&self, slots: impl Iterator<Item = u16>) -> Vec<u16> {
         let topology = self.topology();
         let mut nodes = Vec::new();
@@ -162,7 +180,57 @@ impl Router {
                 }
             }
         }
+        let is_silent = |node: &u16| {
+            topology.members.get(usize::from(*node)).is_some_and(|m| m.node.presence.is_silent())
+        };
+        nodes.retain(|node| !is_silent(node));
         nodes
+    }
+
+    /// Whether the node with that number is silent.
+    pub(crate) fn is_silent(&self, number: u16) -> bool {
+        self.topology().members.get(usize::from(number)).is_some_and(|m| m.node.presence.is_silent())
+    }
+
+    /// Whether it makes no sense to send work to a slot now: nobody serves it, or who does is silent or refuses to work.
+    pub(crate) fn is_away(&self, slot: u16) -> bool {
+        #[cfg(test)]
+        if let Some(simulated) = &self.inner.simulated {
+            return simulated.is_away(slot);
+        }
+        self.topology().owner(slot).is_none_or(|node| node.presence.is_away())
+    }
+
+    /// Whether nothing that must last at a slot can be finished now: its server is away, or can't say what lasts.
+    pub(crate) fn is_held_up(&self, slot: u16) -> bool {
+        #[cfg(test)]
+        if let Some(simulated) = &self.inner.simulated {
+            return simulated.is_held_up(slot);
+        }
+        let is_held_up = |node: &Arc<Node>| node.presence.is_away() || node.presence.cannot_vouch();
+        self.topology().owner(slot).is_none_or(is_held_up)
+    }
+
+    /// The epoch of that name: its server's, if it is still in that one. Else one that is over.
+    pub(crate) fn epoch_named(&self, name: &str) -> Epoch {
+        let addr = name.split_once('/').and_then(|(addr, _)| NodeAddr::parse(addr));
+        let addr = addr.unwrap_or_else(|| NodeAddr::new("", 0));
+        #[cfg(test)]
+        if let Some(simulated) = &self.inner.simulated {
+            let now = simulated.epoch_of(&addr);
+            let is_it = now.name() == name && crate::rules::holds("epoch_named");
+            return if is_it { now } else { Epoch::over(addr) };
+        }
+        let now = self.node(&addr).and_then(|node| node.epoch());
+        now.filter(|now| now.name() == name).unwrap_or_else(|| Epoch::over(addr))
+    }
+
+    /// Asks those that are silent whether they are back.
+    pub(crate) fn probe_silent(&self) {
+        for member in self.topology().members.iter().filter(|m| m.node.presence.is_silent()) {
+            let node = member.node.clone();
+            tokio::spawn(async move { node.probe().await });
+        }
     }
 
     /// Up to which sizes the primaries keep sets and lists compact.
@@ -170,29 +238,68 @@ impl Router {
         self.inner.health.load().limits
     }
 
-    /// What does not fit at the primaries, with what to do about it.
-    pub fn findings(&self) -> Vec<Finding> {
-        self.inner.health.load().findings.clone()
+    /// With [`Replicas::Required`]: refuses what is to be fenced where a server is known to have no replica, so that nothing is
+    /// written of which nobody can say whether it lasts. One that has failed over a moment ago may have none, too: this is
+    /// for the beginning of a call.
+    pub(crate) fn expect_replicas(&self, slots: impl IntoIterator<Item = u16>) -> Result<()> {
+        if self.replicas() != Replicas::Required {
+            return Ok(());
+        }
+        let topology = self.topology();
+        let has_none = |slot: u16| {
+            let member = topology.member(&topology.owner(slot)?.addr)?;
+            member.replicas.as_ref().is_some_and(Vec::is_empty).then_some(&member.node.addr)
+        };
+        let Some(node) = slots.into_iter().find_map(has_none) else { return Ok(()) };
+        // One may have come.
+        self.suspect();
+        Err(Error::unavailable(format!(
+            "{node} has no replica, and the setting `replicas = required` says that nothing is begun without one: give it a \
+             replica, and try again"
+        )))
     }
 
-    /// Milliseconds since 1970 by the median of the primaries' clocks.
+    /// What does not fit at the servers, who of them is not there to work, and clocks that are off, with what to do about it;
+    /// and what has happened to servers since this router began.
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut findings = self.inner.health.load().findings.clone();
+        findings.extend(self.topology().members.iter().filter_map(|member| member.node.absence()));
+        if let Some(median) = self.inner.time.get() {
+            findings.extend(judge_clocks(median, &self.inner.clocks(), clock::wall_offset_us()));
+        }
+        findings.extend(self.inner.tenures.lock().unwrap_or_else(PoisonError::into_inner).findings());
+        findings
+    }
+
+    /// Milliseconds since 1970 by the median of the primaries' clocks, as they were last looked at
+    /// ([`refresh_period`](RouterSettings::refresh_period)), and our monotonic clock since: no step of one server's clock, or
+    /// of ours, moves it. Three primaries are needed for that; two and our own clock do as well.
+    ///
+    /// A machine that was suspended as a whole, whose monotonic clock stood still, is behind until the next look. One
+    /// whose process was stopped is not.
     pub fn now_ms(&self) -> u64 {
         #[cfg(test)]
         if let Some(simulated) = &self.inner.simulated {
             return simulated.now_ms();
         }
-        let us = unix_us() + self.median_offset_us().unwrap_or(0);
+        let us = clock::steady_us() + self.inner.time.get().unwrap_or_else(clock::wall_offset_us);
         u64::try_from(us / 1_000).unwrap_or(0)
-    }
-
-    /// How far the median of the primaries' clocks is from ours.
-    pub(crate) fn median_offset_us(&self) -> Option<i64> {
-        self.topology().median_offset_us()
     }
 
     /// Its settings.
     pub fn settings(&self) -> &RouterSettings {
         &self.inner.common.settings
+    }
+
+    /// What fences do without replicas: what the tenant has decided, else what the settings say.
+    pub(crate) fn replicas(&self) -> Replicas {
+        let decided = *self.inner.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        decided.unwrap_or(self.settings().replicas)
+    }
+
+    /// From now on fences of this router and its copies go by this.
+    pub(crate) fn learn_replicas(&self, decided: Replicas) {
+        *self.inner.replicas.lock().unwrap_or_else(PoisonError::into_inner) = Some(decided);
     }
 
     pub(crate) fn prefix(&self) -> &str {
@@ -207,10 +314,10 @@ impl Router {
         self.inner.nodes().get(addr).cloned()
     }
 
-    /// Some slots of that node, and how many replicas it has, if that is known.
-    pub(crate) fn fence_targets(&self, node: &Node, most: usize) -> (Vec<u16>, Option<usize>) {
+    /// Some slots of that node, and its replicas, if they are known.
+    pub(crate) fn fence_targets(&self, node: &Node, most: usize) -> (Vec<u16>, Option<Vec<Replica>>) {
         let topology = self.topology();
-        let replicas = topology.member(&node.addr).and_then(|m| m.replicas.as_ref()).map(Vec::len);
+        let replicas = topology.member(&node.addr).and_then(|m| m.replicas.clone());
         (topology.some_slots(&node.addr, most), replicas)
     }
 
@@ -240,12 +347,20 @@ impl Inner {
         let new = || Arc::new(Node::new(addr.clone(), self.common.clone()));
         self.nodes().entry(addr.clone()).or_insert_with(new).clone()
     }
-}
 
-impl Topology {
-    pub(crate) fn median_offset_us(&self) -> Option<i64> {
-        let mut offsets: Vec<i64> = self.members.iter().filter_map(|m| m.node.clock_offset_us()).collect();
-        offsets.sort_unstable();
-        offsets.get(offsets.len() / 2).copied()
+    /// The primaries' clocks, as far as they are known.
+    pub(crate) fn clocks(&self) -> Vec<(NodeAddr, i64)> {
+        let topology = self.topology.load();
+        let nodes = topology.members.iter().map(|member| &member.node);
+        nodes.filter_map(|node| Some((node.addr.clone(), node.clock_offset_us()?))).collect()
+    }
+
+    /// A primary's clock was looked at: what time it is now.
+    pub(crate) fn tell_time(&self) {
+        let topology = self.topology.load();
+        let offsets = topology.members.iter().filter_map(|member| member.node.clock_offset_us()).collect();
+        if let Some(median) = clock::median(offsets, clock::wall_offset_us()) {
+            self.time.set(median);
+        }
     }
 }

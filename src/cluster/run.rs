@@ -11,6 +11,7 @@ use super::batch::{Answer, Batch, Request};
 use super::load::{Answers, Load, Open, Outcome, Ticket, Unit};
 use super::meters;
 use super::node::Node;
+use super::presence::is_impatient;
 use super::router::Router;
 use super::verdict::{Cause, Trail, cause_of, pause};
 use super::wire::{Reply, WireError};
@@ -25,6 +26,8 @@ struct Journey {
     started: Instant,
     trail: Trail,
     rounds: u32,
+    /// Whether it ends where a server is away.
+    is_impatient: bool,
 }
 
 /// How sending one load ended.
@@ -93,7 +96,8 @@ impl Router {
             ticket: Ticket { place, slot, traits },
             command,
         });
-        let journey = Journey { started: Instant::now(), trail: Trail::default(), rounds: 0 };
+        let (started, trail) = (Instant::now(), Trail::default());
+        let journey = Journey { started, trail, rounds: 0, is_impatient: is_impatient() };
         let mut under_way = UnderWay::default();
         self.deliver(open, journey, &answers, &mut under_way);
         while !under_way.0.is_empty() {
@@ -123,6 +127,13 @@ impl Router {
     ) {
         let (loads, unserved) = self.split(commands);
         for (node, load) in loads {
+            if journey.is_impatient && node.presence.is_silent() {
+                let mut trail = journey.trail.clone();
+                trail.note(Cause::NotSent, &node.addr, &"it has not answered for a while, nothing was sent");
+                let left = load.failed(Cause::NotSent, &trail, answers);
+                left.expire(&trail, journey.started.elapsed(), answers);
+                continue;
+            }
             under_way.push(self.attempt(node, load, journey.clone(), None, answers));
         }
         if !unserved.is_empty() {
@@ -177,7 +188,8 @@ impl Router {
             true => Duration::ZERO,
             false => pause(journey.rounds, settings.backoff, rand::random()),
         };
-        if journey.started.elapsed() + wait >= settings.deadline {
+        let is_given_up = journey.is_impatient && outcome.causes.iter().any(|c| c.is_absence());
+        if is_given_up || journey.started.elapsed() + wait >= settings.deadline {
             return outcome.expire(&journey.trail, journey.started.elapsed(), answers);
         }
         let units = outcome.units;
@@ -201,6 +213,9 @@ impl Router {
     ) -> Event {
         let outcome = match self.send(&node, &load, &journey).await {
             Sent::Replies(replies, epoch) => {
+                if journey.is_impatient {
+                    node.presence.note_refusals(&replies);
+                }
                 load.read(replies, &epoch, &node.addr, &mut journey.trail, answers)
             }
             Sent::Overloaded => {
@@ -266,9 +281,11 @@ impl Router {
 
     async fn send(&self, node: &Node, load: &Load, journey: &Journey) -> Sent {
         let commands = load.tickets.len();
+        let settings = self.settings();
         // A group may be longer than the bound; it then waits until it is alone.
-        let permits = u32::try_from(commands.min(self.settings().in_flight_per_node)).unwrap_or(u32::MAX);
-        let until = tokio::time::Instant::from_std(journey.started + self.settings().deadline);
+        let permits = u32::try_from(commands.min(settings.in_flight_per_node)).unwrap_or(u32::MAX);
+        let patience = if journey.is_impatient { settings.response_timeout } else { settings.deadline };
+        let until = tokio::time::Instant::from_std(journey.started + patience);
         let _permit = match node.permits.try_acquire_many(permits) {
             Ok(permit) => permit,
             Err(_) => tokio::select! {

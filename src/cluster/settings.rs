@@ -17,6 +17,12 @@ pub enum Replicas {
     Required,
 }
 
+impl Replicas {
+    /// All of them, with the names by which they are written down.
+    pub(crate) const NAMED: [(&str, Self); 3] =
+        [("absent", Self::Absent), ("preferred", Self::Preferred), ("required", Self::Required)];
+}
+
 /// Settings of a [`Router`](super::Router). Every duration and bound has its reason beside it.
 #[derive(Debug, Clone)]
 pub struct RouterSettings {
@@ -42,7 +48,7 @@ pub struct RouterSettings {
     pub backoff: (Duration, Duration),
     /// How often the slot map is looked at without any reason.
     pub refresh_period: Duration,
-    /// What fences do without replicas.
+    /// What fences do without replicas. Of an engine it is the tenant's ([`TenantSettings`](crate::TenantSettings)).
     pub replicas: Replicas,
     /// Longest wait for replicas in one fence; once more for those that came back since the last look at the slot map.
     pub fence_timeout: Duration,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::node::Node;
+use super::view::Replica;
 use super::wire::NodeAddr;
 use crate::bucket::SLOTS;
 
@@ -20,7 +21,9 @@ pub(crate) struct Topology {
 pub(crate) struct Member {
     pub(crate) node: Arc<Node>,
     /// `None`: learned from a redirect, not from a look at the map; nobody may take that for "none".
-    pub(crate) replicas: Option<Vec<NodeAddr>>,
+    pub(crate) replicas: Option<Vec<Replica>>,
+    /// By which it claims its slots; `None`: as above.
+    pub(crate) config_epoch: Option<u64>,
     pub(crate) slots: Vec<(u16, u16)>,
 }
 
@@ -58,7 +61,7 @@ impl Topology {
     pub(crate) fn with_slot_at(&self, slot: u16, node: Arc<Node>) -> Self {
         let mut members = self.members.clone();
         let index = members.iter().position(|m| m.node.addr == node.addr).unwrap_or_else(|| {
-            members.push(Member { node, replicas: None, slots: Vec::new() });
+            members.push(Member { node, replicas: None, config_epoch: None, slots: Vec::new() });
             members.len() - 1
         });
         let mut owners = self.owners.clone();

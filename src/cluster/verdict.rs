@@ -74,6 +74,19 @@ impl Cause {
         matches!(self, Self::Timeout | Self::Dropped)
     }
 
+    /// Whether it says that the server is not there to work, and may not be for long.
+    pub(crate) fn is_absence(self) -> bool {
+        matches!(
+            self,
+            Self::Timeout
+                | Self::NotSent
+                | Self::Unserved
+                | Self::Loading
+                | Self::NoReplicas
+                | Self::ClusterDown
+        )
+    }
+
     /// Whether another try makes sense at once: the reply itself said where to go or what was missing.
     pub(crate) fn is_directed(self) -> bool {
         matches!(self, Self::Moved | Self::Ask | Self::NoFunction)

@@ -12,8 +12,6 @@ use crate::store::StoreOptions;
 
 pub(super) const SECTIONS: [&str; 5] = ["cluster", "sets", "engine", "modes", "registration"];
 
-const REPLICAS: [(&str, Replicas); 3] =
-    [("absent", Replicas::Absent), ("preferred", Replicas::Preferred), ("required", Replicas::Required)];
 const ACKNOWLEDGE: [(&str, Acknowledge); 2] =
     [("accepted", Acknowledge::Accepted), ("replicated", Acknowledge::Replicated)];
 
@@ -93,7 +91,7 @@ fn of_router(settings: &mut RouterSettings) -> Section<'_> {
         fence_timeout,
     } = settings;
     Section::new("cluster")
-        .with("replicas", Choice(replicas, &REPLICAS))
+        .with("replicas", Choice(replicas, &Replicas::NAMED))
         .with("tls_ca", ca)
         .with("tls_certificate", certificate)
         .with("tls_key", key)

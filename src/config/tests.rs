@@ -1,5 +1,5 @@
 use super::*;
-use crate::cluster::Replicas;
+use crate::cluster::{Replicas, Seed};
 use crate::settings::Acknowledge;
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ fn variables_override_the_file_and_the_file_the_defaults() {
     ];
     let config = load(file, &variables).unwrap();
     let Config { store, engine, .. } = &config;
-    assert_eq!(store.seeds, ["redis://b:1", "redis://c"]);
+    assert_eq!(store.seeds, ["redis://b:1", "redis://c"].map(Seed::from));
     assert_eq!((store.buckets, store.sets.spread_at), (Some(64), None));
     assert_eq!(store.router.replicas, Replicas::Required);
     assert_eq!(store.router.tls.ca.as_deref(), Some("/etc/ca.pem".as_ref()));

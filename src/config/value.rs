@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
+use crate::cluster::Seed;
+
 /// Longest duration: clocks overflow at a mistyped one that is far longer.
 const TIME_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
@@ -62,10 +64,14 @@ impl Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // A seed that stands where it doesn't belong: no password is shown.
+            Self::Text(text) | Self::Typed(text) if text.contains("://") => {
+                write!(f, "{:?}", Seed::from(text))
+            }
             Self::Text(text) | Self::Typed(text) => write!(f, "{text:?}"),
             Self::Whole(number) => number.fmt(f),
             Self::Flag(flag) => flag.fmt(f),
-            Self::List(items) => write!(f, "{items:?}"),
+            Self::List(items) => f.debug_list().entries(items.iter().map(Seed::from)).finish(),
             Self::Other(what) => f.write_str(what),
         }
     }
@@ -203,8 +209,8 @@ impl Setting for &mut String {
     }
 }
 
-/// Several strings; typed, or as one string, with commas between them.
-impl Setting for &mut Vec<String> {
+/// Several seeds; typed, or as one string, with commas between them.
+impl Setting for &mut Vec<Seed> {
     fn allowed(&self) -> String {
         "a list of strings".into()
     }
@@ -212,14 +218,17 @@ impl Setting for &mut Vec<String> {
     fn set(&mut self, value: &Value) -> bool {
         let split = |text: &str| {
             let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-            parts.map(str::to_owned).collect()
+            parts.map(Seed::from).collect()
         };
-        let list = if let Value::List(list) = value { Some(list.clone()) } else { value.text().map(split) };
+        let list = match value {
+            Value::List(list) => Some(list.iter().map(Seed::from).collect()),
+            _ => value.text().map(split),
+        };
         list.map(|list| **self = list).is_some()
     }
 
     fn get(&self) -> Value {
-        Value::List((**self).clone())
+        Value::List(self.iter().map(ToString::to_string).collect())
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Task};
 use crate::functions::{Compared, account_create, account_delete, account_set, account_set_noted};
 use crate::ids::AccountId;
+use crate::settings::Receipt;
 use crate::{graph, rules};
 
 /// Tries of one change between others of the same account.
@@ -18,7 +19,7 @@ impl Engine {
     /// Creates an account, with the id given or a new one.
     ///
     /// [`ErrorKind::Conflict`]: there is one with that id.
-    pub async fn create_account(&self, new: NewAccount) -> Result<AccountId> {
+    pub async fn create_account(&self, new: NewAccount) -> Result<Receipt<AccountId>> {
         let context = &self.context;
         let id = match new.id {
             Some(id) => id,
@@ -31,8 +32,7 @@ impl Engine {
         if answer.ok()?.count()? == 0 && !self.has_stamp(id, &graph).await? {
             return Err(Error::new(ErrorKind::Conflict, format!("there is an account {id} already")));
         }
-        self.acknowledged(epoch).await?;
-        Ok(id)
+        Ok(self.acknowledged(epoch).await?.with(id))
     }
 
     /// An id that no account has.
@@ -78,7 +78,7 @@ impl Engine {
 
     /// Changes an account. Once it isn't locked any more, whoever waits for its answer follows it; that goes on after the
     /// call has returned.
-    pub async fn update_account(&self, id: AccountId, update: &AccountUpdate) -> Result<()> {
+    pub async fn update_account(&self, id: AccountId, update: &AccountUpdate) -> Result<Receipt> {
         if update.state == Some(AccountState::Unconfirmed) {
             return Err(Error::invalid("an account that is there stays confirmed"));
         }
@@ -102,7 +102,7 @@ impl Engine {
     }
 
     /// Deletes an account with all its traces. It is gone for everybody at once; its posts, edges and keys follow.
-    pub async fn delete_account(&self, id: AccountId) -> Result<()> {
+    pub async fn delete_account(&self, id: AccountId) -> Result<Receipt> {
         let context = &self.context;
         let keys = [context.keys().account(id), context.keys().journal(context.bucket(id))];
         let mut may_be_done = false;
@@ -138,7 +138,12 @@ impl Engine {
 
     /// Sets fields if nothing else changes the account meanwhile: a copy that comes late undoes nothing.
     /// `unlocks`: who waits for its answer needs none any more.
-    async fn set_fields(&self, id: AccountId, fields: Vec<(&str, Vec<u8>)>, unlocks: bool) -> Result<()> {
+    async fn set_fields(
+        &self,
+        id: AccountId,
+        fields: Vec<(&str, Vec<u8>)>,
+        unlocks: bool,
+    ) -> Result<Receipt> {
         let context = &self.context;
         let (bucket, most) = (context.bucket(id), context.settings.journal_max);
         let keys = [context.keys().account(id), context.keys().journal(bucket)];

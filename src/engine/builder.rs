@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Engine, Own};
-use crate::cluster::RouterSettings;
+use crate::cluster::{RouterSettings, Seed};
 use crate::error::Result;
-use crate::modes::Policy;
+use crate::modes::{AsItIs, Policy};
 use crate::settings::EngineSettings;
 use crate::sharded::SetSettings;
 use crate::store::{Store, StoreOptions};
@@ -22,7 +22,7 @@ pub struct EngineBuilder {
 
 impl EngineBuilder {
     /// Some nodes of the cluster: `redis://` or `rediss://`, `[user[:password]@]host[:port]`. One living is enough.
-    pub fn seeds<S: Into<String>>(mut self, seeds: impl IntoIterator<Item = S>) -> Self {
+    pub fn seeds<S: Into<Seed>>(mut self, seeds: impl IntoIterator<Item = S>) -> Self {
         self.store.seeds = seeds.into_iter().map(Into::into).collect();
         self
     }
@@ -105,11 +105,24 @@ impl EngineBuilder {
     /// What it finds about the servers' settings and can live with goes to the log: set up a `tracing` subscriber, or look
     /// at the findings of [`Engine::health`].
     ///
-    /// Fails as [`Store::open`] does, and on settings that don't fit together. Must be called inside a tokio runtime.
+    /// Fails as [`Store::open`] does, on settings that don't fit together, and beside an import ([`Conflict`](crate::ErrorKind::Conflict));
+    /// one that was killed is waited for, at most as long as its lease lasts. Must be called inside a tokio runtime.
     pub async fn start(self) -> Result<Engine> {
         self.settings.check()?;
         let store = Store::open(self.store).await?;
         Engine::start(store, self.settings, self.own).await
+    }
+
+    /// Connects to a tenant that exists, to work on it as a tool beside a service: with the tenant's settings wherever they
+    /// are the tenant's, and leaving every account's mode as it is, unless a policy was named. The rest is as
+    /// [`start`](Self::start) says.
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound): nobody has opened that tenant yet.
+    pub async fn assist(self) -> Result<Engine> {
+        self.settings.check()?;
+        let store = Store::open_existing(self.store).await?;
+        let policy = self.own.policy.or(Some(Arc::new(AsItIs)));
+        Engine::assist(store, self.settings, Own { policy, ..self.own }).await
     }
 
     /// Connects to a tenant that exists, only to look: for tools beside a running service. Nothing runs beside, and
@@ -120,6 +133,6 @@ impl EngineBuilder {
     pub async fn observe(self) -> Result<Engine> {
         self.settings.check()?;
         let store = Store::open_existing(self.store).await?;
-        Ok(Engine::observe(store, self.settings, self.own))
+        Engine::observe(store, self.settings, self.own).await
     }
 }

@@ -4,54 +4,54 @@ use super::Engine;
 use crate::error::Result;
 use crate::graph::{self, Followed, Relationship, Toggle};
 use crate::ids::AccountId;
+use crate::settings::Receipt;
 use crate::sharded::{Checkpoint, Common, Order, Page as SetPage};
 
 impl Engine {
     /// Follows, or asks to, if the account is locked. The next read shows the author's posts.
-    pub async fn follow(&self, reader: AccountId, author: AccountId) -> Result<Followed> {
+    pub async fn follow(&self, reader: AccountId, author: AccountId) -> Result<Receipt<Followed>> {
         let (followed, epoch) = graph::follow(&self.context, reader, author).await?;
-        self.acknowledged(epoch).await?;
-        Ok(followed)
+        Ok(self.acknowledged(epoch).await?.with(followed))
     }
 
     /// Unfollows, or takes the request to follow back.
-    pub async fn unfollow(&self, reader: AccountId, author: AccountId) -> Result<()> {
+    pub async fn unfollow(&self, reader: AccountId, author: AccountId) -> Result<Receipt> {
         let epoch = graph::unfollow(&self.context, reader, author).await?;
         self.acknowledged(epoch).await
     }
 
-    async fn toggle(&self, account: AccountId, other: AccountId, what: Toggle, on: bool) -> Result<()> {
+    async fn toggle(&self, account: AccountId, other: AccountId, what: Toggle, on: bool) -> Result<Receipt> {
         let epoch = graph::toggle(&self.context, account, other, what, on).await?;
         self.acknowledged(epoch).await
     }
 
     /// Hides another account's posts from one's own timelines.
-    pub async fn mute(&self, account: AccountId, other: AccountId) -> Result<()> {
+    pub async fn mute(&self, account: AccountId, other: AccountId) -> Result<Receipt> {
         self.toggle(account, other, Toggle::Mute, true).await
     }
 
     /// Takes a mute back.
-    pub async fn unmute(&self, account: AccountId, other: AccountId) -> Result<()> {
+    pub async fn unmute(&self, account: AccountId, other: AccountId) -> Result<Receipt> {
         self.toggle(account, other, Toggle::Mute, false).await
     }
 
     /// Blocks: neither follows the other, nor sees its posts, from now on.
-    pub async fn block(&self, account: AccountId, other: AccountId) -> Result<()> {
+    pub async fn block(&self, account: AccountId, other: AccountId) -> Result<Receipt> {
         self.toggle(account, other, Toggle::Block, true).await
     }
 
     /// Takes a block back. Follows that it ended stay ended.
-    pub async fn unblock(&self, account: AccountId, other: AccountId) -> Result<()> {
+    pub async fn unblock(&self, account: AccountId, other: AccountId) -> Result<Receipt> {
         self.toggle(account, other, Toggle::Block, false).await
     }
 
     /// Doesn't show one's own posts to another account, which may go on following.
-    pub async fn hide_from(&self, account: AccountId, other: AccountId) -> Result<()> {
+    pub async fn hide_from(&self, account: AccountId, other: AccountId) -> Result<Receipt> {
         self.toggle(account, other, Toggle::Hide, true).await
     }
 
     /// Takes that back.
-    pub async fn show_to(&self, account: AccountId, other: AccountId) -> Result<()> {
+    pub async fn show_to(&self, account: AccountId, other: AccountId) -> Result<Receipt> {
         self.toggle(account, other, Toggle::Hide, false).await
     }
 
@@ -62,13 +62,13 @@ impl Engine {
     }
 
     /// Says yes to a request. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is none (any more).
-    pub async fn approve(&self, account: AccountId, requester: AccountId) -> Result<()> {
+    pub async fn approve(&self, account: AccountId, requester: AccountId) -> Result<Receipt> {
         let epoch = graph::approve(&self.context, account, requester).await?;
         self.acknowledged(epoch).await
     }
 
     /// Says no to a request.
-    pub async fn reject(&self, account: AccountId, requester: AccountId) -> Result<()> {
+    pub async fn reject(&self, account: AccountId, requester: AccountId) -> Result<Receipt> {
         let epoch = graph::reject(&self.context, account, requester).await?;
         self.acknowledged(epoch).await
     }

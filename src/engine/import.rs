@@ -9,15 +9,17 @@ use std::sync::Arc;
 use super::{Engine, EngineBuilder};
 use crate::account::{Account, Mode, NewAccount};
 use crate::bucket::Bucket;
-use crate::cluster::{Batch, Command, Request, Touched};
+use crate::cluster::{Batch, Command, Request, Seed, Touched};
 use crate::context::{Context, draw};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout;
 use crate::functions::{Compared, account_create, account_set, followers_note, outbox_import};
 use crate::graph::{count_followers, note_followers};
 use crate::ids::{AccountId, PostId, sequences};
+use crate::modes::AsItIs;
 use crate::post::{Draft, Post};
 use crate::store::Store;
+use crate::tenant;
 use crate::timeline::{self, OwnCaches};
 
 /// Accounts, edges or posts written at once.
@@ -62,23 +64,26 @@ pub struct Importer {
 }
 
 impl EngineBuilder {
-    /// Connects for an import. [`ErrorKind::Conflict`]: an engine serves the tenant.
+    /// Connects for an import. [`ErrorKind::Conflict`]: an engine serves the tenant. Leases of engines that were killed are waited
+    /// for, at most as long as they last (`lease_ttl`).
     pub async fn import(self) -> Result<Importer> {
         let (store, settings) = self.parts();
         settings.check()?;
-        let policy = settings.modes.make();
-        let context = Context::new(Store::open(store).await?, settings, OwnCaches::default(), policy);
+        let store = Store::open(store).await?;
+        // What a new tenant decides is the affair of who serves it.
+        let tenant = tenant::known_to_a_tool(&store, &settings).await?;
+        let context = Context::new(store, settings, OwnCaches::default(), Arc::new(AsItIs), tenant);
         fanout::begin_import(&context).await?;
         // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of each
         // account fills it anew.
-        timeline::sweep(&context, u32::MAX).await?;
+        timeline::sweep(&context, u32::MAX, None).await?;
         Ok(Importer { context, followers: HashMap::new() })
     }
 }
 
 impl Engine {
     /// Bulk loading: [`EngineBuilder::import`] with the defaults and these seeds.
-    pub async fn import<S: Into<String>>(seeds: impl IntoIterator<Item = S>) -> Result<Importer> {
+    pub async fn import<S: Into<Seed>>(seeds: impl IntoIterator<Item = S>) -> Result<Importer> {
         Self::builder().seeds(seeds).import().await
     }
 }
@@ -199,7 +204,7 @@ impl Importer {
         let authors: Vec<AccountId> = followers.keys().map(|(_, author)| *author).collect();
         let mut small = Vec::with_capacity(followers.len());
         for ((_, author), pairs) in followers {
-            let set = context.followers(author)?;
+            let set = context.imported_followers(author)?;
             if pairs.len() >= LARGE || set.is_known_spread() {
                 set.add(&pairs).await?;
             } else {
@@ -213,7 +218,8 @@ impl Importer {
         }
         let note = |author: &AccountId| {
             let followers = context.followers(*author)?.root_key();
-            let command = followers_note(context.keys().account(*author), followers);
+            let now_ms = context.router().now_ms();
+            let command = followers_note(context.keys().account(*author), followers, now_ms);
             Ok(Request::write(context.slot(*author), command))
         };
         for answer in context.run_all(authors.iter().map(note).collect::<Result<_>>()?).await? {
@@ -324,7 +330,7 @@ impl Importer {
         }
         // An engine that was frozen past its lease may have filled homes meanwhile, or tools that only look.
         fanout::hold_for_import(&self.context).await?;
-        timeline::sweep(&self.context, u32::MAX).await?;
+        timeline::sweep(&self.context, u32::MAX, None).await?;
         fanout::end_import(&self.context).await
     }
 }

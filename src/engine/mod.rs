@@ -2,6 +2,7 @@
 
 mod accounts;
 mod builder;
+mod decide;
 mod edges;
 mod import;
 mod inspect;
@@ -17,6 +18,7 @@ use tokio::time::timeout;
 use tracing::Instrument as _;
 
 pub use builder::EngineBuilder;
+pub use decide::{Excess, Removal};
 pub use import::{ImportedEdge, ImportedPost, Importer};
 pub use inspect::{
     Candidate, Inspection, ListLength, ListPlace, Listing, OpenTask, PostInspection, SetSizes, StoredClaim,
@@ -25,7 +27,7 @@ pub use inspect::{
 pub use modes::ModeState;
 pub use posts::{PostAck, Published};
 
-use crate::cluster::{Epoch, Finding, Severity};
+use crate::cluster::{Epoch, Finding, Severity, impatiently};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout;
@@ -34,8 +36,9 @@ use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::modes::{Policy, keep_judging};
 use crate::post::PostRef;
-use crate::settings::{Acknowledge, EngineSettings};
+use crate::settings::{Acknowledge, EngineSettings, Receipt};
 use crate::store::Store;
+use crate::tenant::{self, Decision, Known};
 use crate::timeline::{self, OwnCaches, Page, PostFilter, Query, View};
 
 /// A home-timeline engine on a Redis Cluster. Copies are cheap and share everything.
@@ -53,8 +56,8 @@ use crate::timeline::{self, OwnCaches, Page, PostFilter, Query, View};
 /// for finding in engine.health().await?.findings {
 ///     println!("the servers' settings: {finding}");
 /// }
-/// let ada = engine.create_account(NewAccount::default()).await?;
-/// let ben = engine.create_account(NewAccount::default()).await?;
+/// let ada = engine.create_account(NewAccount::default()).await?.value;
+/// let ben = engine.create_account(NewAccount::default()).await?.value;
 /// engine.follow(ben, ada).await?;
 /// engine.publish(ada, &Draft::text("Low tide at noon")).await?;
 /// let page = engine.read(ben, &Query::home().hydrated()).await?;
@@ -85,8 +88,10 @@ pub struct Health {
     pub findings: Vec<Finding>,
     /// Fan-outs and other journal entries that wait or are under way in this instance.
     pub tasks: usize,
-    /// Entries in all journals, of all instances.
+    /// Entries in all journals that could be asked, of all instances.
     pub journal_entries: u64,
+    /// Journals that could not be in time: their server is not there to work, as the findings say.
+    pub journals_unknown: usize,
 }
 
 impl Engine {
@@ -101,25 +106,40 @@ impl Engine {
     }
 
     pub(crate) async fn over(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
+        let tenant = tenant::known_to_an_instance(&store, &settings).await?;
+        Self::serve(store, settings, own, tenant).await
+    }
+
+    /// Works beside a service, and decides nothing.
+    async fn assist(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
+        let tenant = tenant::known_to_a_tool(&store, &settings).await?;
+        Self::serve(store, settings, own, tenant).await
+    }
+
+    async fn serve(store: Store, settings: EngineSettings, own: Own, tenant: Known) -> Result<Self> {
         let Own { policy, filter, caches } = own;
         let policy = policy.unwrap_or_else(|| settings.modes.make());
-        let context = Context::new(store, settings, caches, policy);
+        let context = Context::new(store, settings, caches, policy, tenant);
         // Before anything is accepted: without a lease others would take our work for left behind.
         fanout::begin_lease(&context).await?;
         tokio::spawn(fanout::keep_scanning(Arc::downgrade(&context)));
+        tokio::spawn(fanout::keep_resuming(Arc::downgrade(&context)));
         tokio::spawn(timeline::keep_sweeping(Arc::downgrade(&context)));
+        tokio::spawn(tenant::keep_to_the_tenant(Arc::downgrade(&context)));
         tokio::spawn(keep_judging(Arc::downgrade(&context)));
         tokio::spawn(graph::keep_counting(Arc::downgrade(&context)));
+        tokio::spawn(graph::keep_looking(Arc::downgrade(&context)));
         Ok(Self { context, filter })
     }
 
     /// Only looks: nothing runs beside, and without a lease nothing is accepted that others might have to finish.
-    fn observe(store: Store, settings: EngineSettings, own: Own) -> Self {
+    async fn observe(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
+        let tenant = tenant::known_to_a_tool(&store, &settings).await?;
         let Own { policy, filter, caches } = own;
         let policy = policy.unwrap_or_else(|| settings.modes.make());
-        let context = Context::new(store, settings, caches, policy);
+        let context = Context::new(store, settings, caches, policy, tenant);
         context.tasks.stop();
-        Self { context, filter }
+        Ok(Self { context, filter })
     }
 
     /// What its parts share, for modules beside it.
@@ -132,9 +152,14 @@ impl Engine {
         &self.context.store
     }
 
-    /// Its settings.
+    /// Its own settings. Those that are the tenant's count only where these are the same: [`decision`](Self::decision).
     pub fn settings(&self) -> &EngineSettings {
         &self.context.settings
+    }
+
+    /// What the tenant has decided, as this instance knows it: it hears of another decision within seconds.
+    pub fn decision(&self) -> Decision {
+        self.context.tenant.decision()
     }
 
     /// A page of a timeline, as `reader` may see it.
@@ -154,18 +179,34 @@ impl Engine {
     /// Drops the homes of all who have not read for `days` days, and tells how many. It happens by itself, now and
     /// then, with the setting `dormant_after_days`.
     pub async fn sweep(&self, days: u32) -> Result<u64> {
-        timeline::sweep(&self.context, self.context.today().saturating_sub(days)).await
+        timeline::sweep(&self.context, self.context.today().saturating_sub(days), None).await
     }
 
     /// How it is. Asks all journals: for a page that is looked at now and then, not for each request.
+    ///
+    /// It doesn't wait for servers that are away: whoever gives no answer within
+    /// [`response_timeout`](crate::cluster::RouterSettings::response_timeout) is named among the findings, and the rest is told
+    /// all the same. [`Unavailable`](crate::ErrorKind::Unavailable): nobody answers.
     pub async fn health(&self) -> Result<Health> {
-        let findings = self.context.router().findings();
+        let router = self.context.router();
+        // So that who is back is noticed.
+        router.probe_silent();
+        let depths = impatiently(fanout::journal_depths(&self.context)).await;
+        let unknown: Vec<&Error> = depths.iter().filter_map(|depth| depth.as_ref().err()).collect();
+        let journals_unknown = unknown.len();
+        if let Some(why) = unknown.first().filter(|_| journals_unknown == depths.len()) {
+            return Err((*why).clone());
+        }
+        // Only now it is known who doesn't answer.
+        let mut findings = router.findings();
+        findings.extend(self.context.tenant.findings());
         let is_stopping = self.context.tasks.is_stopping();
         Ok(Health {
             is_well: !is_stopping && findings.iter().all(|f| f.severity != Severity::Refusal),
             findings,
             tasks: self.context.tasks.len(),
-            journal_entries: fanout::journal_depth(&self.context).await?,
+            journal_entries: depths.iter().flatten().sum(),
+            journals_unknown,
         })
     }
 
@@ -203,7 +244,7 @@ impl Engine {
         self.context.tasks.stop();
         let _ = timeout(deadline, self.context.tasks.ended(&self.context)).await;
         fanout::end_lease(&self.context).await?;
-        Ok(self.context.tasks.len())
+        Ok(self.context.tasks.left())
     }
 
     /// What a reader may see.
@@ -226,8 +267,9 @@ impl Engine {
     }
 
     /// Waits for the replicas if the settings say so.
-    pub(crate) async fn acknowledged(&self, epoch: Epoch) -> Result<()> {
-        self.context.acknowledge(self.context.settings.acknowledge, &epoch).await
+    pub(crate) async fn acknowledged(&self, epoch: Epoch) -> Result<Receipt> {
+        let reached = self.context.acknowledge(self.context.settings.acknowledge, &epoch).await?;
+        Ok(Receipt { value: (), reached })
     }
 }
 

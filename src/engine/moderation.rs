@@ -4,13 +4,14 @@ use super::Engine;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::moderation::{self, Moderation, NewReport, ReportId, ReportList, ReportQuery};
+use crate::settings::Receipt;
 
 impl Engine {
     /// Says something of a post as a moderator: it is hidden from all but its author, or its attachments at first. Its
     /// author's edits don't change that. It shows everywhere within `visible_within`.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post.
-    pub async fn moderate(&self, post: PostId, moderation: Moderation) -> Result<()> {
+    pub async fn moderate(&self, post: PostId, moderation: Moderation) -> Result<Receipt> {
         let epoch = moderation::moderate(&self.context, post, moderation).await?;
         self.acknowledged(epoch).await
     }
@@ -21,10 +22,9 @@ impl Engine {
     /// [`Overloaded`](crate::ErrorKind::Overloaded): too many reports about accounts of that bucket are open.
     /// [`Conflict`](crate::ErrorKind::Conflict): too many of them are this reporter's
     /// ([`REPORTS_OPEN_OF_ONE_MAX`](crate::REPORTS_OPEN_OF_ONE_MAX)).
-    pub async fn report(&self, report: &NewReport) -> Result<ReportId> {
+    pub async fn report(&self, report: &NewReport) -> Result<Receipt<ReportId>> {
         let (id, epoch) = moderation::add(&self.context, report).await?;
-        self.acknowledged(epoch).await?;
-        Ok(id)
+        Ok(self.acknowledged(epoch).await?.with(id))
     }
 
     /// Lists reports, newest first, page by page. It asks all buckets, unless it is for one account: for moderators' pages.
@@ -35,13 +35,13 @@ impl Engine {
     /// Resolves a report; of resolved ones the oldest go, a few hundred in each bucket are kept.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such report.
-    pub async fn resolve_report(&self, report: ReportId, moderator: AccountId) -> Result<()> {
+    pub async fn resolve_report(&self, report: ReportId, moderator: AccountId) -> Result<Receipt> {
         let epoch = moderation::resolve(&self.context, report, Some(moderator)).await?;
         self.acknowledged(epoch).await
     }
 
     /// Opens a resolved report again.
-    pub async fn reopen_report(&self, report: ReportId) -> Result<()> {
+    pub async fn reopen_report(&self, report: ReportId) -> Result<Receipt> {
         let epoch = moderation::resolve(&self.context, report, None).await?;
         self.acknowledged(epoch).await
     }

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::fanout::{self, Delivery};
 use crate::ids::AccountId;
 use crate::modes::{self, Way, Wish};
+use crate::settings::Receipt;
 use crate::sharded::Checkpoint;
 
 /// How an account's posts reach its followers, and what is going on about that.
@@ -28,10 +29,9 @@ impl Engine {
     /// It goes on while everybody posts, reads and follows, and no page misses anything meanwhile. What is returned tells
     /// how many followers know, and is done at once if there was nothing to change, or another change of mode has
     /// overtaken this one; the change goes on whether or not somebody holds it.
-    pub async fn set_way(&self, account: AccountId, way: Option<Way>) -> Result<Delivery> {
+    pub async fn set_way(&self, account: AccountId, way: Option<Way>) -> Result<Receipt<Delivery>> {
         let (delivery, epoch) = modes::change(&self.context, account, Wish::Hand(way)).await?;
-        self.acknowledged(epoch).await?;
-        Ok(delivery)
+        Ok(self.acknowledged(epoch).await?.with(delivery))
     }
 
     /// How an account's posts reach its followers.
@@ -52,8 +52,9 @@ impl Engine {
         let progress = change.map(|entry| {
             // A promotion goes in rounds, a demotion walks.
             let walked = || entry.checkpoint.parse().ok().and_then(Checkpoint::spread_bucket);
-            let done = fanout::buckets_done(&entry.checkpoint).or_else(walked).unwrap_or(0);
-            f64::from(done) / f64::from(context.keys().buckets().count())
+            let buckets = context.keys().buckets();
+            let done = walked().unwrap_or_else(|| fanout::Part::of(&entry.checkpoint).done(buckets));
+            f64::from(done) / f64::from(buckets.count())
         });
         Ok(ModeState { mode: Mode::from_letter(letter(1).unwrap_or_default()), forced, progress })
     }

@@ -8,17 +8,19 @@ use tracing::Instrument as _;
 
 use super::Engine;
 use crate::account::{AccountState, Mode};
-use crate::cluster::{Command, Epoch, Request};
-use crate::context::{changed_always, draw, no_account, no_post, post_of};
+use crate::cluster::{Command, Epoch, Replicas, Request};
+use crate::context::{changed_always, draw, no_account, no_post};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{self, Delivery, Entry, FanoutState, Recipients, Task};
+use crate::fanout::{self, Delivery, DeliveryProgress, Entry, FanoutState, Recipients, Task};
 use crate::functions::{self, Left, PostChanged, Publish, RepostAt};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::layout::{VISIBILITY_OFFSET, VISIBILITY_UNSAID};
 use crate::post::{Audience, Draft, Edit, Post, PostRef, Visibility};
+use crate::settings::{Acknowledge, Receipt};
 use crate::sharded::PieceAt;
+use crate::stored_post::{StoredPost, Unreadable, stored_post};
 use crate::timeline::{self, View};
 
 /// Homes that have a post when it is acknowledged as "first".
@@ -31,14 +33,15 @@ const TRIES_MAX: usize = 64;
 /// What has happened when a post is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PostAck {
-    /// A primary has it.
+    /// A primary has it. A failover that its replica was not in time for may lose it.
     #[default]
     Accepted,
-    /// Its replicas have it too: it survives a failover.
+    /// All replicas of its primary have it too, at least one: it survives a failover.
     Replicated,
-    /// A thousand homes have it, or all if there are fewer.
+    /// A thousand homes have it, or all if there are fewer. A failover may lose it and them, as if it were accepted.
     First,
-    /// All homes have it.
+    /// All homes have it, and the post and all of these homes are on replicas too. Of an account that is pulled, or that
+    /// nobody follows: the post is.
     Delivered,
 }
 
@@ -49,6 +52,11 @@ pub struct Published {
     pub id: PostId,
     /// Whether it was there already: published with the same token.
     pub is_repeat: bool,
+    /// What is true of it: the moment that was asked for. Where a server had no replica (and
+    /// [`Replicas`](crate::cluster::Replicas) says to go on), `Accepted` instead of `Replicated`, `First` instead of
+    /// `Delivered`; the latter also of a post whose fan-out was over before it was published again, unless replicas are
+    /// required: nobody knows by then whether all had theirs.
+    pub reached: PostAck,
     /// Its fan-out.
     pub delivery: Delivery,
 }
@@ -77,30 +85,43 @@ impl Engine {
             Err(e) => self.published_before(author, draft).await?.ok_or(e)?,
         };
         meters::post(if draft.repost_of.is_some() { "repost" } else { "post" });
-        match ack {
-            PostAck::Accepted => {}
-            PostAck::Replicated => {
-                self.context.acknowledge(crate::settings::Acknowledge::Replicated, &epoch).await?;
+        published.reached = match ack {
+            PostAck::Accepted => ack,
+            PostAck::Replicated => self.context.acknowledge(Acknowledge::Replicated, &epoch).await?.into(),
+            PostAck::First => {
+                self.delivered(&mut published, FIRST_HOMES).await?;
+                self.acknowledged(epoch).await?;
+                ack
             }
-            PostAck::First if !published.is_repeat => drop(published.delivery.first(FIRST_HOMES).await?),
-            PostAck::Delivered if !published.is_repeat => drop(published.delivery.all().await?),
-            // Whoever accepted it the first time may be at it still.
-            PostAck::First | PostAck::Delivered => self.fanned_out(published.id).await?,
-        }
-        if matches!(ack, PostAck::First | PostAck::Delivered) {
-            // Homes are on replicas by now; the post itself is as safe as the settings say.
-            self.acknowledged(epoch).await?;
-        }
+            PostAck::Delivered => {
+                // Homes' servers are fenced by the fan-out, the author's by nobody else: homes without the post itself
+                // would name what is gone (H70).
+                let post = self.context.acknowledge(Acknowledge::Replicated, &epoch);
+                let homes = self.delivered(&mut published, u64::MAX);
+                let (post, homes) = futures::future::try_join(post, homes).await?;
+                if post == Acknowledge::Replicated && homes.is_replicated { ack } else { PostAck::First }
+            }
+        };
         Ok(published)
     }
 
+    /// Waits until so many homes have a post, or all.
+    async fn delivered(&self, published: &mut Published, homes: u64) -> Result<DeliveryProgress> {
+        // Whoever accepted it the first time may be at it still.
+        if published.is_repeat {
+            self.fanned_out(published.id).await
+        } else {
+            published.delivery.first(homes).await
+        }
+    }
+
     /// Waits until a post's fan-out is over, whichever instance runs it.
-    async fn fanned_out(&self, id: PostId) -> Result<()> {
+    async fn fanned_out(&self, id: PostId) -> Result<DeliveryProgress> {
         let until = Instant::now() + self.context.router().settings().deadline;
         loop {
             match self.fanout(id).await? {
-                FanoutState::Done => return Ok(()),
-                FanoutState::Here(mut delivery) => return delivery.all().await.map(drop),
+                FanoutState::Done => return Ok(self.finished().progress()),
+                FanoutState::Here(mut delivery) => return delivery.all().await,
                 FanoutState::Elsewhere if Instant::now() < until => tokio::time::sleep(LOOK_AGAIN).await,
                 FanoutState::Elsewhere => {
                     let text = format!("post {id} is written, and another instance is still delivering it");
@@ -129,9 +150,14 @@ impl Engine {
         let delivery = match self.fanout(id).await? {
             FanoutState::Here(delivery) => delivery,
             FanoutState::Elsewhere => Delivery::elsewhere(),
-            FanoutState::Done => Delivery(None),
+            FanoutState::Done => self.finished(),
         };
-        Ok(Published { id, is_repeat: true, delivery })
+        Ok(Published { id, is_repeat: true, reached: PostAck::Accepted, delivery })
+    }
+
+    /// A fan-out that somebody has finished: whether all of its servers had replicas, only the setting tells.
+    fn finished(&self) -> Delivery {
+        Delivery::over(self.context.router().replicas() == Replicas::Required)
     }
 
     /// What a post refers to must be there, be seen by its author, and be fit to be passed on. Of a plain repost the
@@ -176,17 +202,17 @@ impl Engine {
     }
 
     /// A post as it is stored, and who told it.
-    pub(crate) async fn stored(&self, id: PostId) -> Result<(Option<Post>, Epoch)> {
+    pub(crate) async fn stored(&self, id: PostId) -> Result<(StoredPost, Epoch)> {
         let answer = self.context.router().ask(self.context.post_request(id)).await?;
         let epoch = answer.epoch.clone();
-        Ok((post_of(&answer.ok()?)?, epoch))
+        Ok((stored_post(answer)?, epoch))
     }
 
     async fn send(&self, author: AccountId, draft: &Draft) -> Result<(Published, Epoch)> {
         let context = &self.context;
         let post = Post::new(author, draft);
         let recipients = Recipients::of(&post);
-        let has_lists = !post.lists().is_empty();
+        let has_lists = !post.lists(context.tags()).is_empty();
         // Its id is not known before it is written.
         let tasks = |id: PostId| Task::all_about(id, &post, has_lists);
         let tails: Vec<(u8, Vec<u8>)> = tasks(PostId::from_u64(0)?).into_iter().map(Task::tail).collect();
@@ -227,7 +253,7 @@ impl Engine {
                         drop(fanout::accept(context, entry));
                     }
                     let delivery = self.begin(author, id, entry, recipients.clone(), mode, layout).await?;
-                    Ok((Published { id, is_repeat: false, delivery }, epoch))
+                    Ok((Published { id, is_repeat: false, reached: PostAck::Accepted, delivery }, epoch))
                 }
                 functions::Published::Again(id) => Ok((self.repeat_of(PostId::from_u64(id)?).await?, epoch)),
                 functions::Published::Stamp => continue,
@@ -280,6 +306,8 @@ impl Engine {
         let context = &self.context;
         let keys = context.keys();
         let bucket = context.bucket(author);
+        // Once: a bound goes with the number of the decision that it is of.
+        let decision = context.tenant.decision();
         let ttl = u64::try_from(context.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
         Ok(Publish {
             keys: [
@@ -297,11 +325,11 @@ impl Engine {
             post,
             author,
             journal_most: context.settings.journal_max,
-            outbox_most: context.settings.outbox_posts,
+            outbox_most: decision.settings.outbox_posts,
             reposts_most: context.settings.reposts_max,
             owner: context.instance,
             entry,
-            fit: context.fit(),
+            fit: context.fit_of(decision),
             tasks,
         })
     }
@@ -334,20 +362,22 @@ impl Engine {
     }
 
     /// Changes what a post says; never who may see it, but that those whom a post for followers mentions may. Only its author may, and only while it may post.
-    pub async fn edit(&self, author: AccountId, id: PostId, edit: &Edit) -> Result<()> {
+    pub async fn edit(&self, author: AccountId, id: PostId, edit: &Edit) -> Result<Receipt> {
         let context = &self.context;
         let buckets = context.keys().buckets();
         for _ in 0..TRIES_MAX {
-            let (Some(post), _) = self.stored(id).await? else { return Err(no_post(id)) };
+            let Some(post) = self.stored(id).await?.0.map_err(Unreadable::error)? else {
+                return Err(no_post(id));
+            };
             if post.header().author != author {
                 return Err(no_post(id));
             }
             edit.check(&post, context.settings.text_chars)?;
-            let edited = post.edited(edit);
+            let edited = post.edited_on_lists(edit, context.tags())?;
             let bucket = id.bucket(buckets);
             // Once on a list it stays there: only new ones have to be looked at.
-            let before = post.lists_ever();
-            let is_new = edited.lists().iter().any(|list| !before.contains(list));
+            let before = post.lists_ever(context.tags());
+            let is_new = edited.lists(context.tags()).iter().any(|list| !before.contains(list));
             let entry = is_new.then(|| Entry::new(bucket, context.instance, Task::List { post: id, author }));
             let _place = fanout::reserve(context, usize::from(is_new))?;
             let keys = [context.keys().post(id), context.keys().account(author)].into_iter();
@@ -379,8 +409,10 @@ impl Engine {
 
     /// Deletes a post, for good. What is deleted already is deleted, as far back as its author's outbox goes.
     ///
+    /// Also one that can't be read: damaged, or of a later release.
+    ///
     /// [`ErrorKind::NotFound`]: it is not one of the author's posts. That doesn't tell whether it is somebody else's.
-    pub async fn delete(&self, author: AccountId, id: PostId) -> Result<()> {
+    pub async fn delete(&self, author: AccountId, id: PostId) -> Result<Receipt> {
         let context = &self.context;
         let buckets = context.keys().buckets();
         if id.bucket(buckets) != context.bucket(author) {
@@ -388,7 +420,14 @@ impl Engine {
         }
         let mut lost = None;
         for _ in 0..TRIES_MAX {
-            let Some(post) = self.stored(id).await?.0 else {
+            let stored = match self.stored(id).await?.0.or_else(Unreadable::but_for_visibility) {
+                Ok(stored) => stored,
+                Err(unreadable) => match self.delete_unreadable(author, id, &unreadable).await? {
+                    Some(epoch) => return self.acknowledged(epoch).await,
+                    None => continue,
+                },
+            };
+            let Some(post) = stored else {
                 let (is_its_own, epoch) = timeline::has_published(context, author, id).await?;
                 // An earlier sending may have deleted it; that may not be on replicas yet.
                 let was_its_own = is_its_own || lost.is_some();
@@ -398,7 +437,7 @@ impl Engine {
                 return Err(no_post(id));
             }
             let bucket = context.bucket(author);
-            let mut entries = Entry::all_of_deleted(bucket, context.instance, id, &post);
+            let mut entries = Entry::all_of_deleted(bucket, context.instance, id, (&post, context.tags()));
             entries.push(Entry::new(bucket, context.instance, Task::Unlist { post: id, author }));
             let _places = fanout::reserve(context, entries.len())?;
             let keys = context.keys();
@@ -437,15 +476,29 @@ impl Engine {
         Err(lost.unwrap_or_else(|| edited_always(id)))
     }
 
+    /// Deletes what can't be read, if the author's outbox says that it is its post. `None`: it is something else by now.
+    async fn delete_unreadable(
+        &self,
+        author: AccountId,
+        id: PostId,
+        unreadable: &Unreadable,
+    ) -> Result<Option<Epoch>> {
+        let (is_its_own, _) = timeline::has_published(&self.context, author, id).await?;
+        if !is_its_own || unreadable.is_anothers(author) {
+            return Err(no_post(id));
+        }
+        graph::drop_unreadable(&self.context, id, unreadable, Some(author)).await
+    }
+
     /// Where the fan-out of a post is, whichever instance accepted it.
     pub async fn fanout(&self, id: PostId) -> Result<FanoutState> {
         fanout::state(&self.context, id).await
     }
 
     /// A post, whoever may see it; `None`: there is none. For moderation and tests: a timeline shows only what its
-    /// reader may see.
+    /// reader may see. [`ErrorKind::Internal`]: it can't be read, so nobody sees it.
     pub async fn post(&self, id: PostId) -> Result<Option<Post>> {
-        Ok(self.stored(id).await?.0)
+        self.stored(id).await?.0.map_err(Unreadable::error)
     }
 }
 

@@ -7,55 +7,66 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::entry::{Entry, Recipients};
-use super::progress::Reporter;
+use super::ledger::Ledger;
+use super::left::Part;
+use super::progress::{DeliveryProgress, Reporter};
 use super::riders;
 use super::round::{Round, Visit};
-use crate::cluster::{Batch, Command, Request, Touched};
+use crate::cluster::{Answer, Batch, Command, Request};
 use crate::context::Context;
 use crate::error::Result;
 use crate::functions::{self, HomeFit};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
-use crate::post::Post;
 use crate::rules;
 use crate::sharded::PieceAt;
+use crate::stored_post::readable_post;
 use crate::timeline::record_of;
 
 /// The length of a home is measured at one of so many deliveries.
 const HOMES_PER_SAMPLE: usize = 64;
 
 /// A post on its way to homes.
-struct Parcel<'a> {
-    context: &'a Arc<Context>,
-    record: [u8; 16],
+pub(super) struct Parcel<'a> {
+    pub(super) context: &'a Arc<Context>,
+    pub(super) record: [u8; 16],
     posted_ms: u64,
     reporter: &'a Reporter,
 }
 
-/// Delivers a post to all who are to have it; `entry.checkpoint` says where to begin, and moves. Tells whether these
-/// were all followers, so that they are counted now.
+/// Delivers a post to all who are to have it, or to those whom `entry.checkpoint` leaves; what can't be delivered the ledger
+/// has. Tells whether these were all followers, so that they are counted now.
 pub(super) async fn run(
     context: &Arc<Context>,
     entry: &mut Entry,
     id: PostId,
     author: AccountId,
     reporter: &Reporter,
-    touched: &mut Touched,
+    ledger: &mut Ledger,
 ) -> Result<bool> {
     let started = Instant::now();
     let from_start = entry.checkpoint.is_empty();
+    let part = Part::of(&entry.checkpoint);
+    // All are delivered, and only nobody knew whether that lasts.
+    if matches!(&part, Part::Left(left) if left.is_empty()) {
+        return Ok(false);
+    }
+    let before = reporter.progress();
     let parcel =
         Parcel { context, record: record_of(id.get(), author.get()), posted_ms: id.unix_ms(), reporter };
     let recipients = recipients(context, entry, id, author).await?;
     let counts = from_start && recipients == Recipients::Followers;
     match recipients {
         Recipients::Nobody => return Ok(false),
-        // By id, nobody's edge looked up: the read filter decides.
-        Recipients::Named(named) => parcel.to_homes(&named, touched).await?,
-        Recipients::Followers => Round { context, author, visit: &parcel }.run(entry, touched).await?,
+        Recipients::Named(mut named) => {
+            named.retain(|reader| part.has(context.bucket(*reader)));
+            parcel.to_named(author, &named, ledger).await;
+        }
+        Recipients::Followers => Round { context, author, visit: &parcel }.run(entry, ledger).await?,
     }
-    let progress = reporter.progress();
-    meters::fanout(started.elapsed(), id.unix_ms(), progress.delivered, progress.skipped);
+    let DeliveryProgress { delivered, skipped, .. } = reporter.progress();
+    let (delivered, skipped) = (delivered - before.delivered, skipped - before.skipped);
+    meters::fanout(started.elapsed(), context.age(id.unix_ms()), delivered, skipped);
     Ok(counts)
 }
 
@@ -63,11 +74,8 @@ async fn recipients(context: &Context, entry: &Entry, id: PostId, author: Accoun
     if let Some(recipients) = &entry.recipients {
         return Ok(recipients.clone());
     }
-    let stored = context.router().call(context.post_request(id)).await?;
-    if stored.is_nil() {
-        return Ok(Recipients::Nobody);
-    }
-    let post = Post::parse(stored.bytes()?)?;
+    let answer = context.router().ask(context.post_request(id)).await?;
+    let Some(post) = readable_post(answer)? else { return Ok(Recipients::Nobody) };
     // Of another author: the id was given twice, and the post that we were to deliver is lost.
     Ok(if post.header().author == author || !rules::holds("author_delivered") {
         Recipients::of(&post)
@@ -77,15 +85,15 @@ async fn recipients(context: &Context, entry: &Entry, id: PostId, author: Accoun
 }
 
 impl Parcel<'_> {
-    fn report(&self, delivered: u64, skipped: u64) {
+    pub(super) fn report(&self, delivered: u64, skipped: u64) {
         if delivered > 0 && self.reporter.progress().delivered == 0 {
-            meters::first_delivery(self.posted_ms);
+            meters::first_delivery(self.context.age(self.posted_ms));
         }
         self.reporter.add(delivered, skipped);
     }
 
     /// Delivers to these homes, wherever they are.
-    async fn to_homes(&self, readers: &[AccountId], touched: &mut Touched) -> Result<()> {
+    pub(super) async fn to_homes(&self, readers: &[AccountId], ledger: &mut Ledger) {
         let context = self.context;
         for chunk in readers.chunks(context.settings.fanout_chunk) {
             let slots = chunk.iter().map(|reader| context.slot(*reader));
@@ -101,24 +109,45 @@ impl Parcel<'_> {
             let mut answers = context.router().run(batch).await.into_iter();
             let ours: Vec<_> = answers.by_ref().take(chunk.len()).collect();
             riders::arrived(context, riders, answers);
-            let mut due = Vec::new();
-            let mut delivered = 0;
-            for (n, (reader, answer)) in chunk.iter().zip(ours).enumerate() {
-                let answer = answer?;
-                touched.add(&answer);
-                let length = answer.ok()?.count()?;
-                delivered += u64::from(length > 0);
-                if length > 0 && n % HOMES_PER_SAMPLE == 0 {
-                    meters::home_length(length);
-                }
-                if HomeFit::is_due(length) {
-                    due.push(*reader);
-                }
-            }
-            context.tasks.riders.tidy(context, &due);
-            self.report(delivered, chunk.len() as u64 - delivered);
+            self.read(chunk, ours, ledger);
         }
-        Ok(())
+    }
+
+    fn read(&self, readers: &[AccountId], answers: Vec<Result<Answer>>, ledger: &mut Ledger) {
+        let context = self.context;
+        let mut due = Vec::new();
+        let (mut delivered, mut skipped) = (0, 0);
+        for (n, (reader, answer)) in readers.iter().zip(answers).enumerate() {
+            let bucket = context.bucket(*reader);
+            let length = answer.and_then(|answer| {
+                let epoch = answer.epoch.clone();
+                Ok((answer.ok()?.count()?, epoch))
+            });
+            let length = match length {
+                Ok((length, epoch)) => {
+                    ledger.visited(bucket, &epoch);
+                    length
+                }
+                // Also where a server has refused: of that nothing has to last.
+                Err(e) => {
+                    ledger.left(bucket, e);
+                    continue;
+                }
+            };
+            if length == 0 {
+                skipped += 1;
+                continue;
+            }
+            delivered += 1;
+            if n % HOMES_PER_SAMPLE == 0 {
+                meters::home_length(length);
+            }
+            if HomeFit::is_due(length) {
+                due.push(*reader);
+            }
+        }
+        context.tasks.riders.tidy(context, &due);
+        self.report(delivered, skipped);
     }
 }
 
@@ -131,12 +160,8 @@ impl Visit for Parcel<'_> {
         Request::write(keys.buckets().slot(piece.bucket()), command).unless_moving()
     }
 
-    fn accounts<'s>(
-        &'s self,
-        accounts: &'s [AccountId],
-        touched: &'s mut Touched,
-    ) -> BoxFuture<'s, Result<()>> {
-        self.to_homes(accounts, touched).boxed()
+    fn accounts<'s>(&'s self, accounts: &'s [AccountId], ledger: &'s mut Ledger) -> BoxFuture<'s, ()> {
+        self.to_homes(accounts, ledger).boxed()
     }
 
     fn reached(&self, homes: u64, of: u64) {

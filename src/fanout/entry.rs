@@ -1,13 +1,14 @@
 //! Journal entries: what to look at again, who does, and how far it came. Pure.
 
-use crate::bucket::Bucket;
+use super::ledger::Acknowledged;
+use crate::bucket::{Bucket, Buckets};
 use crate::cluster::Epoch;
 use crate::context::draw;
 use crate::error::{Error, Result};
 use crate::functions::Mark;
 use crate::graph::Follow;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Audience, Draft, Post, PostList, PostRef};
+use crate::post::{Audience, Draft, Post, PostList, PostRef, TagKey};
 
 /// Something to be looked at again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +105,8 @@ pub(crate) struct Entry {
     pub(crate) task: Task,
     /// How far it came; empty: not begun.
     pub(crate) checkpoint: String,
+    /// A server that had part in what lies behind the checkpoint had no replica then; or nobody here knows.
+    pub(crate) lacks_replicas: bool,
     /// Of a delivery that was accepted just now. Else the post is read again.
     pub(crate) recipients: Option<Recipients>,
     /// Of a post that was deleted: the lists that it may still be on. One that is there names them itself.
@@ -111,6 +114,8 @@ pub(crate) struct Entry {
     /// Of a follow that was made just now: what a look at it would see, and whose word that is. Else, and if that comes to
     /// nothing, it is looked.
     pub(crate) follow: Option<(Follow, Epoch)>,
+    /// Of a round: what it has done where nobody can say yet whether it lasts. Its checkpoint says so once it is put aside.
+    pub(crate) unfenced: Vec<Acknowledged>,
 }
 
 impl Task {
@@ -130,6 +135,19 @@ impl Task {
             Self::Bury { .. } => b'X',
             Self::Unlock { .. } => b'O',
             Self::Mode { .. } => b'M',
+        }
+    }
+
+    /// Buckets without which nothing of it can be done, as far as the entry names them.
+    pub(crate) fn needs(self, buckets: Buckets) -> Vec<Bucket> {
+        let of = |account: AccountId| buckets.of_account(account.get());
+        match self {
+            Self::Deliver { author, .. } | Self::Mode { author, .. } => vec![of(author)],
+            Self::Refer { post, to, .. } => vec![post.bucket(buckets), to.post.bucket(buckets)],
+            Self::List { post, .. } | Self::Unlist { post, .. } => vec![post.bucket(buckets)],
+            Self::Pair { reader, author, .. } => vec![of(reader), of(author)],
+            Self::Tie { account, post } => vec![of(account), post.id.bucket(buckets)],
+            Self::Bury { account } | Self::Unlock { account } => vec![of(account)],
         }
     }
 
@@ -235,16 +253,41 @@ impl Task {
     }
 }
 
+#[cfg(test)]
+impl Task {
+    /// A task of each kind that a journal may hold.
+    pub(crate) fn one_of_each() -> impl Iterator<Item = Self> {
+        (0..=u8::MAX).filter_map(|letter| Self::parse(letter, &[1; 40]))
+    }
+}
+
 impl Entry {
     /// A new entry of ours.
     pub(crate) fn new(bucket: Bucket, owner: Mark, task: Task) -> Self {
         let (checkpoint, lists) = (String::new(), Vec::new());
-        Self { bucket, id: draw(), owner, task, checkpoint, recipients: None, lists, follow: None }
+        let lacks_replicas = false;
+        Self {
+            bucket,
+            id: draw(),
+            owner,
+            task,
+            checkpoint,
+            lacks_replicas,
+            recipients: None,
+            lists,
+            follow: None,
+            unfenced: Vec::new(),
+        }
     }
 
     /// What the deletion of a post leaves to do.
-    pub(crate) fn all_of_deleted(bucket: Bucket, owner: Mark, id: PostId, post: &Post) -> Vec<Self> {
-        let lists = post.lists_ever();
+    pub(crate) fn all_of_deleted(
+        bucket: Bucket,
+        owner: Mark,
+        id: PostId,
+        (post, tags): (&Post, TagKey),
+    ) -> Vec<Self> {
+        let lists = post.lists_of_any_release(tags);
         let tasks = Task::all_about(id, post, !lists.is_empty()).into_iter();
         let entry = |task| match task {
             Task::List { .. } => Self { lists: lists.clone(), ..Self::new(bucket, owner, task) },
@@ -278,7 +321,14 @@ impl Entry {
             Task::List { .. } => ("", PostList::all_from_bytes(rest).map_err(|_| unknown())?),
             _ => (std::str::from_utf8(rest).map_err(|_| unknown())?, Vec::new()),
         };
-        Ok(Self { id, checkpoint: checkpoint.into(), lists, ..Self::new(bucket, *owner, task) })
+        let lacks_replicas = !checkpoint.is_empty();
+        Ok(Self {
+            id,
+            checkpoint: checkpoint.into(),
+            lacks_replicas,
+            lists,
+            ..Self::new(bucket, *owner, task)
+        })
     }
 }
 
@@ -319,7 +369,8 @@ mod tests {
             prop_assert_eq!(value.len(), task.stored_len());
             value.extend(checkpoint.bytes());
             let entry = Entry::parse(Bucket(3), &[7; 8], &value).unwrap();
-            let expected = Entry { id: [7; 8], checkpoint, ..Entry::new(Bucket(3), owner, task) };
+            let lacks_replicas = !checkpoint.is_empty();
+            let expected = Entry { id: [7; 8], checkpoint, lacks_replicas, ..Entry::new(Bucket(3), owner, task) };
             prop_assert_eq!(entry, expected);
         }
 

@@ -1,181 +1,33 @@
 //! Carrying out journal entries: bounded, the small ones beside the large ones, again until they succeed.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry::{Occupied, Vacant};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument as _;
 
 use super::deliver;
 use super::entry::{Entry, Task};
-use super::lease::Lease;
+use super::ledger::Ledger;
+use super::parked;
 use super::progress::{Delivery, DeliveryProgress, Reporter};
-use super::riders::{self, Riders, Strike, UnderWay};
+use super::riders::{self, Strike, UnderWay};
+use super::tasks::reserve;
 use crate::bucket::Bucket;
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::{Command, FenceOutcome, Request, Touched, impatiently};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, FanoutFacts, Mark, Rates};
+use crate::functions::{self, FanoutFacts, Rates};
 use crate::ids::{AccountId, PostId};
 use crate::{graph, meters, modes, rules};
 
-/// Fan-outs over all buckets at once; each of them keeps every node busy.
-const LARGE_AT_ONCE: usize = 4;
-/// Changes of mode and burials at once: nobody waits for one, and posts don't wait behind them.
-const SLOW_AT_ONCE: usize = 4;
 /// First and longest pause before an entry that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
-/// How often a task that makes others looks whether there is room again.
-const ROOM_PAUSE: Duration = Duration::from_millis(20);
 /// Longest pause where trying again cannot help by itself.
 const BACKOFF_STUCK: Duration = Duration::from_secs(60);
 
 /// A task that fails for so long is worth a warning.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What this instance has to do.
-#[derive(Debug)]
-pub(crate) struct Tasks {
-    known: Mutex<Known>,
-    most: usize,
-    small: Semaphore,
-    large: Semaphore,
-    slow: Semaphore,
-    pub(super) lease: Lease,
-    /// What goes along with deliveries.
-    pub(super) riders: Riders,
-    /// Nothing new is begun any more.
-    is_stopping: watch::Sender<bool>,
-    has_ended: Notify,
-}
-
-/// Entries that wait or are under way here, and places for those that are about to be accepted.
-///
-/// What an entry that is under way leaves to do itself (a pair that turns a request into a follow) needs no place: it
-/// ends right after.
-#[derive(Debug, Default)]
-struct Known {
-    entries: HashMap<(Bucket, Mark), (Task, Reporter)>,
-    reserved: usize,
-}
-
-/// Places among the tasks, taken before a write is accepted; given back when it is dropped, by when the tasks that they
-/// were for are known.
-#[derive(Debug)]
-pub(crate) struct Reserved<'a> {
-    tasks: &'a Tasks,
-    places: usize,
-}
-
-impl Drop for Reserved<'_> {
-    fn drop(&mut self) {
-        self.tasks.known().reserved -= self.places;
-    }
-}
-
-impl Tasks {
-    pub(crate) fn new(settings: &crate::settings::EngineSettings) -> Self {
-        Self {
-            known: Mutex::default(),
-            most: settings.tasks_max,
-            small: Semaphore::new(settings.tasks_at_once),
-            large: Semaphore::new(LARGE_AT_ONCE),
-            slow: Semaphore::new(SLOW_AT_ONCE),
-            lease: Lease::default(),
-            riders: Riders::default(),
-            is_stopping: watch::Sender::new(false),
-            has_ended: Notify::new(),
-        }
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn reserve(&self, places: usize) -> Result<Reserved<'_>> {
-        if self.is_stopping() {
-            return Err(Error::unavailable("this instance is shutting down, or has given way to an import"));
-        }
-        let mut known = self.known();
-        let taken = known.entries.len() + known.reserved;
-        if taken + places > self.most {
-            return Err(Error::new(
-                ErrorKind::Overloaded,
-                format!(
-                    "{taken} of {} places for fan-outs and other tasks are taken in this instance (tasks_max); slow \
-                     down",
-                    self.most
-                ),
-            ));
-        }
-        known.reserved += places;
-        Ok(Reserved { tasks: self, places })
-    }
-
-    /// An entry needs no more attention here.
-    fn end(&self, key: (Bucket, Mark)) {
-        self.known().entries.remove(&key);
-        self.has_ended.notify_waiters();
-    }
-
-    /// How many wait or are under way.
-    pub(crate) fn len(&self) -> usize {
-        self.known().entries.len()
-    }
-
-    pub(crate) fn knows(&self, bucket: Bucket, id: Mark) -> bool {
-        self.known().entries.contains_key(&(bucket, id))
-    }
-
-    /// The fan-out of a post, if it is being run here.
-    fn delivery_of(&self, post: PostId) -> Option<Delivery> {
-        let is_it = |task: &Task| matches!(task, Task::Deliver { post: id, .. } if *id == post);
-        self.known().entries.values().find(|(task, _)| is_it(task)).map(|(_, reporter)| reporter.follow())
-    }
-
-    pub(crate) fn is_stopping(&self) -> bool {
-        *self.is_stopping.borrow()
-    }
-
-    /// From now on nothing new is begun, and what fails is left to others.
-    pub(crate) fn stop(&self) {
-        self.is_stopping.send_replace(true);
-        self.has_ended.notify_waiters();
-    }
-
-    /// Sleeps for so long, or until nothing new is to be begun.
-    async fn pause(&self, time: Duration) {
-        let mut stopping = self.is_stopping.subscribe();
-        let _ = tokio::time::timeout(time, stopping.wait_for(|is_stopping| *is_stopping)).await;
-    }
-
-    /// Waits while so much is under way that whoever makes more should pause.
-    pub(crate) async fn room(&self) {
-        while self.len() * 2 > self.most && !self.is_stopping() {
-            self.pause(ROOM_PAUSE).await;
-        }
-    }
-
-    /// Waits until nothing is under way.
-    pub(crate) async fn ended(&self, context: &Arc<Context>) {
-        loop {
-            let ended = self.has_ended.notified();
-            if self.len() == 0 {
-                return;
-            }
-            riders::send_all(context);
-            // Another look now and then: a task that ended between the look and the wait has notified nobody.
-            let _ = tokio::time::timeout(Duration::from_millis(50), ended).await;
-        }
-    }
-}
-
-/// Makes sure that there is room for so many tasks before a write that leaves them is accepted.
-pub(crate) fn reserve(context: &Context, places: usize) -> Result<Reserved<'_>> {
-    context.tasks.reserve(places)
-}
 
 /// Writes an entry into its journal.
 async fn note(context: &Context, entry: &Entry) -> Result<()> {
@@ -210,7 +62,7 @@ pub(crate) async fn add(context: &Arc<Context>, bucket: Bucket, task: Task) -> R
 pub enum FanoutState {
     /// This instance runs it.
     Here(Delivery),
-    /// Another instance does, or will when it finds it.
+    /// Another instance does, or will when it finds it; or what is left of it waits for a server that is away.
     Elsewhere,
     /// There is none (any more): all homes have it, or nobody was to.
     Done,
@@ -228,32 +80,58 @@ pub(crate) async fn state(context: &Context, post: PostId) -> Result<FanoutState
 
 /// Runs an entry that stands in the journal.
 pub(crate) fn accept(context: &Arc<Context>, entry: Entry) -> Delivery {
-    let reporter = Reporter::new();
-    let delivery = reporter.follow();
-    match context.tasks.known().entries.entry((entry.bucket, entry.id)) {
+    let reporter = match context.tasks.begin((entry.bucket, entry.id), entry.task) {
+        Ok((reporter, _)) => reporter,
         // Somebody here runs it already.
-        Occupied(known) => return known.get().1.follow(),
-        Vacant(place) => drop(place.insert((entry.task, reporter.clone()))),
-    }
+        Err(delivery) => return delivery,
+    };
+    let delivery = reporter.follow();
     let context = context.clone();
-    tokio::spawn(async move {
-        let key = (entry.bucket, entry.id);
-        let span = tracing::debug_span!("task", kind = entry.task.label(), bucket = %entry.bucket);
-        let is_struck = run_until_done(&context, entry, &reporter).instrument(span).await;
-        if is_struck {
-            context.tasks.end(key);
-        }
-    });
+    tokio::spawn(async move { carry_out(&context, entry, &reporter).await });
     delivery
 }
 
-/// Whether the entry needs no more attention: it was struck, or is left to others. Else it waits for its strike.
+/// Runs an entry of ours that was found in its journal, as it stands there now: what was found may have been run, and put
+/// aside again, since it was read. `permit`: given back when it ends.
+pub(super) fn resume(context: &Arc<Context>, found: &Entry, permit: Option<OwnedSemaphorePermit>) {
+    let key = (found.bucket, found.id);
+    let Ok((reporter, lacks_replicas)) = context.tasks.begin(key, found.task) else { return };
+    let context = context.clone();
+    tokio::spawn(async move {
+        let _permit = permit;
+        match impatiently(super::scan::entry(&context, key.0, key.1)).await {
+            Ok(Some(mut entry)) if entry.owner == context.instance => {
+                entry.lacks_replicas = lacks_replicas.unwrap_or(entry.lacks_replicas);
+                carry_out(&context, entry, &reporter).await;
+            }
+            // Struck, or claimed by somebody else.
+            Ok(_) => context.tasks.end(key),
+            Err(e) => {
+                tracing::debug!("an entry of bucket {} could not be read again: {e}", key.0);
+                context.tasks.end(key);
+                context.tasks.parked.add(key.0, &[key.0].into_iter().collect());
+            }
+        }
+    });
+}
+
+/// Runs an entry until it needs no more attention here, or is put aside.
+async fn carry_out(context: &Arc<Context>, entry: Entry, reporter: &Reporter) {
+    let key = (entry.bucket, entry.id);
+    let span = tracing::debug_span!("task", kind = entry.task.label(), bucket = %entry.bucket);
+    if run_until_done(context, entry, reporter).instrument(span).await {
+        context.tasks.end(key);
+    }
+}
+
+/// Whether the entry needs no more attention: it was struck, or is left to others. Else it waits for its strike, or for
+/// servers that are away.
 async fn run_until_done(context: &Arc<Context>, mut entry: Entry, reporter: &Reporter) -> bool {
     let mut wait = BACKOFF.0;
     let started = Instant::now();
     let mut is_told = false;
     loop {
-        let error = match run(context, &mut entry, reporter).await {
+        let error = match impatiently(run(context, &mut entry, reporter)).await {
             Ok(Ended::Done | Ended::Struck) => {
                 reporter.done();
                 return true;
@@ -263,6 +141,13 @@ async fn run_until_done(context: &Arc<Context>, mut entry: Entry, reporter: &Rep
             Err(e) => Some(e),
         };
         let is_stuck = error.as_ref().is_some_and(|e| !e.kind().is_retryable());
+        if let Some(e) = &error
+            && !is_stuck
+            && impatiently(parked::park(context, &mut entry, e)).await
+        {
+            tracing::debug!("task {:?} waits in its journal: {e}", entry.task);
+            return false;
+        }
         match error {
             None => {}
             // In a failover all tasks under way fail, again and again: what goes by itself is no warning.
@@ -271,27 +156,32 @@ async fn run_until_done(context: &Arc<Context>, mut entry: Entry, reporter: &Rep
             }
             Some(e) => {
                 is_told = true;
-                if is_stuck {
-                    meters::task_stuck(entry.task.label());
-                }
-                tracing::warn!(
-                    "task {:?} of bucket {} fails: {e}. It stays in the journal and is tried again, at least every \
-                     {BACKOFF_STUCK:?}; nothing is lost. If that goes on, see to what the error names (rights, a key \
-                     of another type, a newer release's data); `tideline inspect` shows the task",
-                    entry.task,
-                    entry.bucket
-                );
+                warn_of(&entry, is_stuck, &e);
             }
         }
         meters::task_retried(entry.task.label());
         if !context.tasks.is_stopping() {
             context.tasks.pause(wait).await;
+            parked::wait_if_held_up(context, &entry).await;
         }
         if context.tasks.is_stopping() {
             return true;
         }
         wait = longer(wait, is_stuck);
     }
+}
+
+fn warn_of(entry: &Entry, is_stuck: bool, e: &Error) {
+    if is_stuck {
+        meters::task_stuck(entry.task.label());
+    }
+    tracing::warn!(
+        "task {:?} of bucket {} fails: {e}. It stays in the journal and is tried again, at least every \
+         {BACKOFF_STUCK:?}; nothing is lost. If that goes on, see to what the error names (rights, a key \
+         of another type, a newer release's data); `tideline inspect` shows the task",
+        entry.task,
+        entry.bucket
+    );
 }
 
 /// The pause after this one.
@@ -327,7 +217,7 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
         Task::Deliver { post, author } => {
             // A large one takes nobody along: nothing has to wait for it.
             let _under_way = (!is_large).then(|| UnderWay::begin(context));
-            let facts = run_delivery(context, entry, (post, author), reporter, &mut touched).await?;
+            let facts = run_delivery(context, entry, (post, author), reporter).await?;
             context.tasks.riders.strike(context, Strike { entry: entry.clone(), facts, is_told: false });
             if is_large {
                 riders::send_all(context);
@@ -362,7 +252,7 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
         }
     };
     if let Ended::Done = ended {
-        fence_strike(context, &touched).await?;
+        fence_strike(context, entry, reporter, &touched).await?;
         let slot = context.keys().buckets().slot(entry.bucket);
         let command = strike_command(context, entry, None);
         context.router().call(Request::write(slot, command)).await?;
@@ -370,17 +260,36 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
     Ok(ended)
 }
 
-/// Delivers a post, up to where its entry may be struck. Gives what it found out, if it went to all followers.
+/// Delivers a post, up to where its entry may be struck. Gives what it found out, if it went to all followers. After an
+/// error the entry says what is left; all else lasts.
 async fn run_delivery(
     context: &Arc<Context>,
     entry: &mut Entry,
     (post, author): (PostId, AccountId),
     reporter: &Reporter,
-    touched: &mut Touched,
 ) -> Result<Option<FanoutFacts>> {
-    reporter.restart();
-    let counts = deliver::run(context, entry, post, author, reporter, touched).await?;
-    fence_strike(context, touched).await?;
+    if entry.checkpoint.is_empty() {
+        reporter.restart();
+    }
+    let mut ledger = Ledger::open(context, entry).await;
+    let counts = match deliver::run(context, entry, post, author, reporter, &mut ledger).await {
+        Ok(counts) => counts,
+        Err(e) => {
+            ledger.keep(entry);
+            return Err(e);
+        }
+    };
+    // H31; H75: what is not left is never looked at again.
+    let is_fenced = rules::holds(if ledger.has_left() { "fence_left" } else { "fence_strike" });
+    if is_fenced {
+        ledger.fence(context).await;
+    } else {
+        ledger.trust();
+    }
+    ledger.close(entry)?;
+    if is_fenced {
+        reporter.fenced(!entry.lacks_replicas);
+    }
     reporter.done();
     let DeliveryProgress { delivered, skipped, .. } = reporter.progress();
     let (now_ms, every_ms) = (context.router().now_ms(), context.judge.every_ms());
@@ -388,9 +297,18 @@ async fn run_delivery(
     Ok(counts.then_some(FanoutFacts { delivered, skipped, now_ms, every_ms }))
 }
 
-/// What was done must be on replicas before the entry goes.
-async fn fence_strike(context: &Context, touched: &Touched) -> Result<()> {
-    if rules::holds("fence_strike") { context.router().fence(touched).await } else { Ok(()) }
+/// What was done must be on replicas before the entry goes; where a server has none, as the setting says.
+async fn fence_strike(
+    context: &Context,
+    entry: &Entry,
+    reporter: &Reporter,
+    touched: &Touched,
+) -> Result<()> {
+    if rules::holds("fence_strike") {
+        let fenced = context.router().fence(touched).await?;
+        reporter.fenced(fenced == FenceOutcome::Replicated && !entry.lacks_replicas);
+    }
+    Ok(())
 }
 
 /// Takes a finished entry out of its journal.

@@ -1,25 +1,32 @@
-//! Leases: which instances are alive. One hash in bucket 0, instance -> until when, by that server's clock.
+//! Leases: which instances are alive. One hash in bucket 0, instance -> bytes that are others after each renewal; what
+//! these say of the living is in `living`. An import and engines exclude each other: of the two the server writes
+//! only the one that comes first.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
+use super::living::Leases;
 use crate::bucket::Bucket;
 use crate::cluster::Request;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Mark, mark};
+use crate::functions::{self, Mark};
 
-/// Until when this instance's lease lasts by its own clock, as it was last renewed; `None`: it was given back. Renewing
-/// and giving back take turns, so that no renewal comes after the end.
-#[derive(Debug)]
-pub(crate) struct Lease(Mutex<Option<Instant>>);
+/// This instance's lease, and what it has seen of the others'.
+#[derive(Debug, Default)]
+pub(crate) struct Lease {
+    /// Whether it was given back. Renewing and giving back take turns, so that no renewal comes after the end.
+    is_given_back: Mutex<bool>,
+    seen: SyncMutex<Leases>,
+}
 
-impl Default for Lease {
-    fn default() -> Self {
-        Self(Mutex::new(Some(Instant::now())))
+impl Lease {
+    fn seen(&self) -> MutexGuard<'_, Leases> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -29,6 +36,12 @@ pub(crate) async fn keep_lease(context: Weak<Context>) {
         let Some(context) = context.upgrade() else { return };
         match renew(&context).await {
             Ok(Renewed::Yes) => {}
+            Ok(Renewed::Undecided) => {
+                tracing::warn!(
+                    "this instance was silent for longer than its lease, and the lease of an import stands there: \
+                     looking whether that import lives"
+                );
+            }
             Ok(Renewed::GivenBack) => return,
             Ok(Renewed::GaveWay) => {
                 tracing::error!(
@@ -45,74 +58,120 @@ pub(crate) async fn keep_lease(context: Weak<Context>) {
         }
         let period = context.settings.lease_renewal;
         drop(context);
-        tokio::time::sleep(period).await;
+        sleep(period).await;
     }
 }
 
 /// What became of a renewal.
 enum Renewed {
     Yes,
+    /// Not written: the lease of an import stands there, and nobody knows yet whether that one lives.
+    Undecided,
     /// The lease was given back before.
     GivenBack,
     /// It is given back now: an import has the tenant.
     GaveWay,
 }
 
-/// Says that this instance lives.
+/// Says that this instance lives, unless the lease of an import stands there.
 async fn renew(context: &Context) -> Result<Renewed> {
-    let mut lease = context.tasks.lease.0.lock().await;
-    let Some(until) = *lease else { return Ok(Renewed::GivenBack) };
-    let is_import = |living: &HashSet<Mark>| living.contains(IMPORT);
-    // Whose lease is over looks before it writes: the import goes on, and needn't give way to us.
-    let mut gives_way = Instant::now() >= until && is_import(&living(context).await?);
-    if !gives_way {
-        let began = Instant::now();
-        gives_way = is_import(&ask(context, &context.instance, ttl_ms(context)).await?);
-        *lease = Some(began + context.settings.lease_ttl);
+    let mut is_given_back = context.tasks.lease.is_given_back.lock().await;
+    if *is_given_back {
+        return Ok(Renewed::GivenBack);
     }
-    if !gives_way {
-        return Ok(Renewed::Yes);
+    ask(context, &context.instance, ttl_ms(context)).await?;
+    let (is_there, is_alive) = {
+        let seen = context.tasks.lease.seen();
+        (seen.has(IMPORT), seen.is_renewed(IMPORT))
+    };
+    match (is_there, is_alive) {
+        (false, _) => Ok(Renewed::Yes),
+        (true, false) => Ok(Renewed::Undecided),
+        (true, true) => {
+            *is_given_back = true;
+            ask(context, &context.instance, 0).await?;
+            Ok(Renewed::GaveWay)
+        }
     }
-    *lease = None;
-    ask(context, &context.instance, 0).await?;
-    Ok(Renewed::GaveWay)
 }
 
 fn ttl_ms(context: &Context) -> u64 {
     u64::try_from(context.settings.lease_ttl.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// How long to wait for the next look at leases that nobody has seen renewed yet: several looks make one lease's time.
+fn look_again(context: &Context) -> Duration {
+    context.settings.lease_renewal / 4
+}
+
 /// Says that this instance has ended: what it left may be claimed at once.
 pub(crate) async fn end(context: &Context) -> Result<()> {
-    let mut lease = context.tasks.lease.0.lock().await;
-    *lease = None;
-    ask(context, &context.instance, 0).await.map(drop)
+    let mut is_given_back = context.tasks.lease.is_given_back.lock().await;
+    *is_given_back = true;
+    ask(context, &context.instance, 0).await
 }
 
-/// The instances that are alive.
+/// The instances that are alive, as far as this one knows: of whom it has seen too little it believes it.
 pub(crate) async fn living(context: &Context) -> Result<HashSet<Mark>> {
-    ask(context, &[], 1).await
+    ask(context, &[], 1).await?;
+    Ok(context.tasks.lease.seen().living())
 }
 
-async fn ask(context: &Context, name: &[u8], ttl_ms: u64) -> Result<HashSet<Mark>> {
-    let command = functions::lease_renew(context.keys().living(), name, ttl_ms);
+/// The same as of the last look, if the leases' server is away; and whether it is.
+pub(super) async fn living_or_before(context: &Context) -> (HashSet<Mark>, bool) {
+    let (mut living, is_old) = match living(context).await {
+        Ok(living) => (living, false),
+        Err(e) => {
+            tracing::debug!("who lives could not be asked, what was seen last counts: {e}");
+            (context.tasks.lease.seen().living(), true)
+        }
+    };
+    living.insert(context.instance);
+    (living, is_old)
+}
+
+/// [`living`] once it is known of each lease whether it is renewed: that takes as long as one lasts, at most. For those who have
+/// looked too seldom to know.
+pub(crate) async fn surely_living(context: &Context) -> Result<HashSet<Mark>> {
+    loop {
+        let living = living(context).await?;
+        if context.tasks.lease.seen().is_decided(&context.instance) {
+            return Ok(living);
+        }
+        sleep(look_again(context)).await;
+    }
+}
+
+/// Renews a lease (0: gives it back; no name: neither), takes away those that are over, and notes what all say.
+async fn ask(context: &Context, name: &[u8], ttl_ms: u64) -> Result<()> {
+    let lease = &context.tasks.lease;
+    let over = if name.is_empty() { Vec::new() } else { lease.seen().over() };
+    let command = functions::lease_renew(context.keys().living(), name, ttl_ms, &over);
     let slot = context.keys().buckets().slot(Bucket(0));
-    let names = context.router().call(Request::write(slot, command)).await?.into_array()?;
-    // What is no name is nobody's: it must not keep everybody from starting.
-    Ok(names.iter().filter_map(|name| mark(name).ok()).collect())
+    let now = Instant::now();
+    let reply = context.router().call(Request::write(slot, command)).await?;
+    lease.seen().see(now, functions::parse_leases(reply)?, context.settings.lease_ttl);
+    Ok(())
 }
 
 /// The name under which an import holds the tenant: engines don't start while it lives, nor it while they do.
 pub(crate) const IMPORT: &[u8; 8] = b"(import)";
 
-/// Holds the tenant for an import from now on. Refused while engines serve it.
+/// Holds the tenant for an import from now on. Refused while engines serve it; those that were killed are waited for as long
+/// as their leases last.
 pub(crate) async fn begin_import(context: &Arc<Context>) -> Result<()> {
-    hold_for_import(context).await?;
+    loop {
+        match hold(context).await? {
+            Hold::Ours => break,
+            Hold::Others { serve: false, .. } => sleep(look_again(context)).await,
+            Hold::Others { count, serve: true } => return give_up(context, count).await,
+        }
+    }
     let held = Arc::downgrade(context);
     tokio::spawn(async move {
         loop {
             let Some(period) = held.upgrade().map(|context| context.settings.lease_renewal) else { return };
-            tokio::time::sleep(period).await;
+            sleep(period).await;
             let Some(context) = held.upgrade() else { return };
             match hold_for_import(&context).await {
                 // Whoever imports is told by its next call.
@@ -125,37 +184,66 @@ pub(crate) async fn begin_import(context: &Arc<Context>) -> Result<()> {
     Ok(())
 }
 
-/// Renews the hold of an import. Refused for good once an engine was met.
+/// Whether an import holds its tenant.
+enum Hold {
+    Ours,
+    /// So many leases of engines stand there. `serve`: one of them was seen to be renewed.
+    Others {
+        count: usize,
+        serve: bool,
+    },
+}
+
+/// Takes the tenant for an import, or holds it for longer: unless leases of engines stand there.
+async fn hold(context: &Context) -> Result<Hold> {
+    let is_given_back = context.tasks.lease.is_given_back.lock().await;
+    if *is_given_back {
+        let text = "this import was given up because instances serve its tenant, or is over";
+        return Err(Error::new(ErrorKind::Conflict, text));
+    }
+    ask(context, IMPORT, ttl_ms(context)).await?;
+    Ok(match context.tasks.lease.seen().engines() {
+        (0, _) => Hold::Ours,
+        (count, serve) => Hold::Others { count, serve },
+    })
+}
+
+/// Renews the hold of an import. Refused for good once an engine was met: it has begun after us.
 pub(crate) async fn hold_for_import(context: &Context) -> Result<()> {
-    let mut lease = context.tasks.lease.0.lock().await;
-    let conflict = |text: String| Err(Error::new(ErrorKind::Conflict, text));
-    if lease.is_none() {
-        return conflict("this import was given up because instances serve its tenant, or is over".into());
+    match hold(context).await? {
+        Hold::Ours => Ok(()),
+        Hold::Others { count, .. } => give_up(context, count).await,
     }
-    let others =
-        ask(context, IMPORT, ttl_ms(context)).await?.into_iter().filter(|name| name != IMPORT).count();
-    if others == 0 {
-        return Ok(());
-    }
-    *lease = None;
+}
+
+async fn give_up(context: &Context, others: usize) -> Result<()> {
+    let mut is_given_back = context.tasks.lease.is_given_back.lock().await;
+    *is_given_back = true;
     ask(context, IMPORT, 0).await?;
-    conflict(format!("{others} instances serve this tenant: an import needs it for itself; stop them first"))
+    let text =
+        format!("{others} instances serve this tenant: an import needs it for itself; stop them first");
+    Err(Error::new(ErrorKind::Conflict, text))
 }
 
 /// The import is over.
 pub(crate) async fn end_import(context: &Context) -> Result<()> {
-    let mut lease = context.tasks.lease.0.lock().await;
-    *lease = None;
-    ask(context, IMPORT, 0).await.map(drop)
+    let mut is_given_back = context.tasks.lease.is_given_back.lock().await;
+    *is_given_back = true;
+    ask(context, IMPORT, 0).await
 }
 
-/// Starts keeping the lease; the first one stands before anything is accepted.
+/// Starts keeping the lease; the first one stands before anything is accepted. The lease of an import that was killed is
+/// waited for as long as it lasts.
 pub(crate) async fn begin(context: &Arc<Context>) -> Result<()> {
-    if !matches!(renew(context).await?, Renewed::Yes) {
-        return Err(Error::new(
-            ErrorKind::Conflict,
-            "an import is filling this tenant: start again when it has finished (a killed one ends by itself soon)",
-        ));
+    loop {
+        match renew(context).await? {
+            Renewed::Yes => break,
+            Renewed::Undecided => sleep(look_again(context)).await,
+            Renewed::GivenBack | Renewed::GaveWay => {
+                let text = "an import is filling this tenant: start again when it has finished";
+                return Err(Error::new(ErrorKind::Conflict, text));
+            }
+        }
     }
     tokio::spawn(keep_lease(Arc::downgrade(context)));
     Ok(())

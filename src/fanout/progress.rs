@@ -11,8 +11,13 @@ pub struct DeliveryProgress {
     pub delivered: u64,
     /// Followers without a home: they read seldom, and find the post when they do.
     pub skipped: u64,
-    /// All is delivered, and on replicas.
+    /// What is left waits for servers that are away.
+    pub is_held_up: bool,
+    /// All is delivered, and on replicas where there are any.
     pub is_done: bool,
+    /// All is delivered, and each server that took part has it on replicas. Where [`Replicas`](crate::cluster::Replicas)
+    /// says to go on without, a delivery may be done and not be replicated.
+    pub is_replicated: bool,
 }
 
 /// A fan-out that was accepted. It goes on whether or not somebody holds this.
@@ -25,9 +30,15 @@ impl Delivery {
         Self(Some(watch::channel(DeliveryProgress::default()).1))
     }
 
+    /// A fan-out that is over: nobody here knows how many homes it reached.
+    pub(crate) fn over(is_replicated: bool) -> Self {
+        let progress = DeliveryProgress { is_done: true, is_replicated, ..DeliveryProgress::default() };
+        Self(Some(watch::channel(progress).1))
+    }
+
     /// How far it is. What nobody has to deliver is done.
     pub fn progress(&self) -> DeliveryProgress {
-        let done = DeliveryProgress { is_done: true, ..DeliveryProgress::default() };
+        let done = DeliveryProgress { is_done: true, is_replicated: true, ..DeliveryProgress::default() };
         self.0.as_ref().map_or(done, |progress| *progress.borrow())
     }
 
@@ -36,7 +47,7 @@ impl Delivery {
         self.until(|progress| progress.is_done || progress.delivered >= homes).await
     }
 
-    /// Waits until all homes have it, on replicas too.
+    /// Waits until all homes have it, on replicas too where there are any ([`DeliveryProgress::is_replicated`]).
     pub async fn all(&mut self) -> Result<DeliveryProgress> {
         self.until(|progress| progress.is_done).await
     }
@@ -63,6 +74,11 @@ impl Reporter {
         Delivery(Some(self.0.subscribe()))
     }
 
+    /// Whether somebody wants to know.
+    pub(super) fn is_watched(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
+
     /// An executor begins (again).
     pub(crate) fn restart(&self) {
         self.0.send_replace(DeliveryProgress::default());
@@ -73,6 +89,16 @@ impl Reporter {
             progress.delivered += delivered;
             progress.skipped += skipped;
         });
+    }
+
+    /// What is left is put aside, or run again.
+    pub(super) fn held_up(&self, is_held_up: bool) {
+        self.0.send_modify(|progress| progress.is_held_up = is_held_up);
+    }
+
+    /// What was done is fenced.
+    pub(super) fn fenced(&self, is_replicated: bool) {
+        self.0.send_modify(|progress| progress.is_replicated = is_replicated);
     }
 
     pub(super) fn done(&self) {

@@ -8,7 +8,7 @@ use futures::future::join_all;
 
 use super::entry::Entry;
 use super::executor;
-use crate::cluster::{Answer, Batch, Request};
+use crate::cluster::{Answer, Batch, Request, impatiently};
 use crate::context::Context;
 use crate::error::Result;
 use crate::functions::{self, FanoutFacts};
@@ -166,8 +166,11 @@ pub(super) fn send_all(context: &Arc<Context>) {
             return;
         }
         let _sending = Sending(&context);
-        // What can't be sent waits again: a node's turn comes once.
-        join_all(context.tasks.riders.nodes().into_iter().map(|node| send_to(&context, node))).await;
+        // What can't be sent waits again: a node's turn comes once. Who is silent gets none: the others' would come only
+        // when its own is over.
+        let nodes = context.tasks.riders.nodes().into_iter();
+        let nodes = nodes.filter(|node| !context.router().is_silent(*node));
+        impatiently(join_all(nodes.map(|node| send_to(&context, node)))).await;
     });
 }
 
@@ -199,6 +202,9 @@ pub(super) fn arrived(
             // Whoever sends something next tries again; the search of the journals does at the latest.
             Err(e) => {
                 is_all = false;
+                if context.router().is_away(context.keys().buckets().slot(strike.entry.bucket)) {
+                    context.tasks.shelve((strike.entry.bucket, strike.entry.id));
+                }
                 let task = strike.entry.task;
                 if e.kind().is_retryable() || strike.is_told {
                     tracing::debug!("{task:?} is done, its entry is not struck yet: {e}");

@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 
 use futures::StreamExt as _;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use futures::stream;
 
 use super::entry::Entry;
-use crate::bucket::Bucket;
-use crate::cluster::{Request, Touched};
+use super::ledger::Ledger;
+use super::left::Part;
+use crate::cluster::{Batch, FenceOutcome, Reply, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::functions::{self, Visited};
@@ -19,29 +20,22 @@ use crate::ids::AccountId;
 use crate::rules;
 use crate::sharded::{Checkpoint, PieceAt, SortedSet};
 
-/// Chunks of one round under way at once: while one is answered, the next is on its way.
+/// Chunks under way at each primary at once: while one is answered, the next is on its way.
 const CHUNKS_AT_ONCE: usize = 3;
-/// Pieces in a chunk for each primary. A piece keeps a server busy for a third of a millisecond, and all that others
-/// want of it waits for those that came before: docs/decisions/0033.
-const PIECES_PER_PRIMARY: usize = 2;
+/// Pieces in a chunk. A piece keeps a server busy for a third of a millisecond, and all that others want of it waits for
+/// those that came before: docs/decisions/0033.
+const PIECES_AT_ONCE: usize = 2;
 /// Times that a bucket's pieces are followed through splits.
 const SPLITS_MAX: usize = 64;
 /// A checkpoint costs a fence: one for about so many buckets.
 const BUCKETS_PER_CHECKPOINT: usize = 256;
-/// How the checkpoint of a round begins; behind it stands how many buckets are done, in the order of
-/// [`Buckets::strewn`](crate::bucket::Buckets::strewn).
-const CHECKPOINT: &str = "round.";
 
 /// What is done for each follower.
 pub(crate) trait Visit: Sync {
     /// For all members of a piece, inside its server; answered as [`Visited`]. `keys`: of its set, and its own.
     fn piece(&self, keys: [Vec<u8>; 2], piece: &PieceAt) -> Request;
-    /// For these accounts, wherever they are.
-    fn accounts<'s>(
-        &'s self,
-        accounts: &'s [AccountId],
-        touched: &'s mut Touched,
-    ) -> BoxFuture<'s, Result<()>>;
+    /// For these accounts, wherever they are. The ledger says who was visited, and who was not.
+    fn accounts<'s>(&'s self, accounts: &'s [AccountId], ledger: &'s mut Ledger) -> BoxFuture<'s, ()>;
     /// A piece was visited: so many of its members were reached.
     fn reached(&self, reached: u64, of: u64);
 }
@@ -54,115 +48,146 @@ pub(crate) struct Round<'a, V> {
 }
 
 impl<V: Visit> Round<'_, V> {
-    pub(crate) async fn run(&self, entry: &mut Entry, touched: &mut Touched) -> Result<()> {
+    /// Visits all that the entry's checkpoint leaves. What can't be visited the ledger has; an error: nothing was done.
+    pub(crate) async fn run(&self, entry: &mut Entry, ledger: &mut Ledger) -> Result<()> {
         let followers = self.context.followers(self.author)?;
-        let done = buckets_done(&entry.checkpoint);
+        let part = Part::of(&entry.checkpoint);
         let mut next = Some(Checkpoint::START);
         while let Some(from) = next {
             // Under another layout than the checkpoint's it starts over: `walk` begins with the first bucket.
-            if followers.is_known_spread() || done.is_some() {
-                return self.spread(entry, &followers, done.unwrap_or(0), touched).await;
+            if followers.is_known_spread() || matches!(part, Part::Behind(_)) {
+                self.spread(entry, &followers, &part, ledger).await;
+                return Ok(());
             }
-            let (members, then) = followers.walk_members(from).await?;
-            self.visit.accounts(&members, touched).await?;
+            let (mut members, then) = followers.walk_members(from).await?;
+            // What is left goes by the bucket of each follower, so that it holds in both layouts.
+            members.retain(|reader| part.has(self.context.bucket(*reader)));
+            self.visit.accounts(&members, ledger).await;
             next = then;
         }
         Ok(())
     }
 
-    /// Where edges and followers lie together: a call for each piece, a chunk of pieces at a time.
+    /// Where edges and followers lie together: a call for each piece. Each primary has a lane of its own, so that one that
+    /// is away holds up nobody; in the order of the buckets all have work at any time.
     async fn spread(
         &self,
         entry: &mut Entry,
         followers: &SortedSet<AccountId>,
-        done: u16,
-        touched: &mut Touched,
-    ) -> Result<()> {
+        part: &Part,
+        ledger: &mut Ledger,
+    ) {
         let (router, buckets) = (self.context.router(), self.context.keys().buckets());
-        let primary = |bucket| router.node_number(buckets.slot(bucket));
-        let mut done = usize::from(done);
-        let open: Vec<Bucket> = buckets.strewn().skip(done).collect();
-        for part in open.chunks(rules::size(BUCKETS_PER_CHECKPOINT, 1)) {
-            let pieces = by_turns(part.iter().map(|b| (primary(*b), followers.part_pieces(*b))));
-            let chunk = router.primaries().len().max(1) * PIECES_PER_PRIMARY;
-            let chunks = pieces.chunks(chunk).map(<[PieceAt]>::to_vec);
-            let mut under_way = stream::iter(chunks.map(|pieces| self.pieces(followers, pieces)))
-                .buffer_unordered(CHUNKS_AT_ONCE);
-            while let Some(visited) = under_way.next().await {
-                touched.extend(&visited?);
+        let mut done = part.done(buckets);
+        for some in part.buckets(buckets).chunks(rules::size(BUCKETS_PER_CHECKPOINT, 1)) {
+            let mut lanes: BTreeMap<u16, Vec<PieceAt>> = BTreeMap::new();
+            for bucket in some {
+                let primary = router.node_number(buckets.slot(*bucket));
+                lanes.entry(primary).or_default().extend(followers.part_pieces(*bucket));
             }
-            drop(under_way);
-            done += part.len();
-            if done < usize::from(buckets.count()) {
-                move_checkpoint(self.context, entry, format!("{CHECKPOINT}{done}"), touched).await?;
+            let lanes = lanes.into_values().map(|pieces| self.lane(followers, pieces));
+            join_all(lanes).await.into_iter().for_each(|lane| ledger.absorb(lane));
+            done += u16::try_from(some.len()).unwrap_or_default();
+            // Of what was left before there is no finer checkpoint; nor once something is left: all is written at the end.
+            if done < buckets.count() && !matches!(part, Part::Left(_)) {
+                self.note(entry, done, ledger).await;
             }
         }
-        Ok(())
+    }
+
+    /// Notes in the journal how far it came, if all of that lasts.
+    async fn note(&self, entry: &mut Entry, done: u16, ledger: &mut Ledger) {
+        if rules::holds("fence_checkpoint") {
+            ledger.fence(self.context).await;
+        } else {
+            ledger.trust();
+        }
+        if !ledger.is_settled() {
+            return;
+        }
+        // Without it whoever goes on begins earlier.
+        if let Err(e) = mark(self.context, entry, &Part::Behind(done).to_string()).await {
+            tracing::debug!("a checkpoint could not be moved: {e}");
+        }
+    }
+
+    /// Visits pieces of one primary, a few at a time; those of a bucket lie together, for so do its homes in the server's
+    /// memory.
+    async fn lane(&self, followers: &SortedSet<AccountId>, pieces: Vec<PieceAt>) -> Ledger {
+        let chunks = pieces.chunks(PIECES_AT_ONCE).map(<[PieceAt]>::to_vec);
+        let visits = chunks.map(|pieces| self.pieces(followers, pieces));
+        stream::iter(visits)
+            .buffer_unordered(CHUNKS_AT_ONCE)
+            .fold(Ledger::default(), async |mut ledger, visited| {
+                ledger.absorb(visited);
+                ledger
+            })
+            .await
     }
 
     /// Visits all members of these pieces, and of what becomes of them.
-    async fn pieces(&self, followers: &SortedSet<AccountId>, pieces: Vec<PieceAt>) -> Result<Touched> {
+    async fn pieces(&self, followers: &SortedSet<AccountId>, pieces: Vec<PieceAt>) -> Ledger {
         let context = self.context;
-        let mut touched = Touched::new();
+        let mut ledger = Ledger::default();
         let mut open = pieces;
         for _ in 0..SPLITS_MAX {
-            let answers = context
-                .run_all(
-                    open.iter()
-                        .map(|piece| self.visit.piece(context.sets().piece_keys(piece), piece))
-                        .collect(),
-                )
-                .await?;
+            let visit = |piece: &PieceAt| self.visit.piece(context.sets().piece_keys(piece), piece);
+            let answers = context.router().run(open.iter().map(visit).collect::<Batch>()).await;
             let mut again = Vec::new();
             let mut plainly = Vec::new();
             for (piece, answer) in open.into_iter().zip(answers) {
-                touched.add(&answer);
-                if answer.is_moving() {
-                    plainly.push(piece.bucket());
-                    continue;
-                }
-                match Visited::parse(answer.ok()?)? {
-                    Visited::Done { reached, members } => self.visit.reached(reached, members),
-                    Visited::Tree(tree) => match context.sets().piece_heirs(&piece, &tree)? {
-                        Some(heirs) => again.extend(heirs),
-                        None => again.extend(followers.part_pieces(piece.bucket())),
-                    },
+                let bucket = piece.bucket();
+                match answer {
+                    Err(e) => ledger.left(bucket, e),
+                    Ok(answer) if answer.is_moving() => plainly.push(bucket),
+                    Ok(answer) => {
+                        let epoch = answer.epoch.clone();
+                        match self.read(followers, &piece, answer.ok()) {
+                            Ok(heirs) => {
+                                ledger.visited(bucket, &epoch);
+                                again.extend(heirs);
+                            }
+                            Err(e) => ledger.left(bucket, e),
+                        }
+                    }
                 }
             }
             plainly.sort_unstable();
             plainly.dedup();
             for bucket in plainly {
-                let members = followers.part_members(bucket).await?;
-                self.visit.accounts(&members, &mut touched).await?;
+                match followers.part_members(bucket).await {
+                    Ok(members) => self.visit.accounts(&members, &mut ledger).await,
+                    Err(e) => ledger.left(bucket, e),
+                }
             }
             if again.is_empty() {
-                return Ok(touched);
+                return ledger;
             }
             open = again;
         }
-        Err(Error::unavailable(
-            "the author's followers were split again and again while they were gone through",
-        ))
+        let why = "the author's followers were split again and again while they were gone through";
+        open.iter().for_each(|piece| ledger.left(piece.bucket(), Error::unavailable(why)));
+        ledger
     }
-}
 
-/// The first piece of each primary, then the second of each, and so on; the pieces of a bucket stay together, for its
-/// homes lie together in the server's memory.
-fn by_turns<T>(buckets: impl Iterator<Item = (u16, Vec<T>)>) -> Vec<T> {
-    let mut primaries: BTreeMap<u16, Vec<T>> = BTreeMap::new();
-    for (primary, pieces) in buckets {
-        primaries.entry(primary).or_default().extend(pieces);
+    /// Reads what a piece has answered: what it has become, if it is a piece no more.
+    fn read(
+        &self,
+        followers: &SortedSet<AccountId>,
+        piece: &PieceAt,
+        reply: Result<Reply>,
+    ) -> Result<Vec<PieceAt>> {
+        match Visited::parse(reply?)? {
+            Visited::Done { reached, members } => {
+                self.visit.reached(reached, members);
+                Ok(Vec::new())
+            }
+            Visited::Tree(tree) => {
+                let heirs = self.context.sets().piece_heirs(piece, &tree)?;
+                Ok(heirs.unwrap_or_else(|| followers.part_pieces(piece.bucket())))
+            }
+        }
     }
-    let mut ranked: Vec<(usize, T)> =
-        primaries.into_values().flat_map(|p| p.into_iter().enumerate()).collect();
-    ranked.sort_by_key(|(rank, _)| *rank);
-    ranked.into_iter().map(|(_, piece)| piece).collect()
-}
-
-/// Through how many buckets a round has gone that left this checkpoint. `None`: it had not begun with them, or this is
-/// not the checkpoint of a round. It starts over then, which is right, too.
-pub(crate) fn buckets_done(checkpoint: &str) -> Option<u16> {
-    checkpoint.strip_prefix(CHECKPOINT)?.parse().ok()
 }
 
 /// What was done so far is on replicas; whoever goes on begins behind it.
@@ -173,48 +198,18 @@ pub(crate) async fn move_checkpoint(
     touched: &Touched,
 ) -> Result<()> {
     if rules::holds("fence_checkpoint") {
-        context.router().fence(touched).await?;
+        entry.lacks_replicas |= context.router().fence(touched).await? == FenceOutcome::WithoutReplicas;
     }
+    mark(context, entry, &to).await
+}
+
+/// Writes a checkpoint into the journal: what it says is on replicas.
+pub(super) async fn mark(context: &Context, entry: &mut Entry, to: &str) -> Result<()> {
     let journal = context.keys().journal(entry.bucket);
-    let command = functions::journal_mark(journal, &entry.id, &entry.owner, entry.task.stored_len(), &to);
+    let command = functions::journal_mark(journal, &entry.id, &entry.owner, entry.task.stored_len(), to);
     let slot = context.keys().buckets().slot(entry.bucket);
     // Struck or claimed by somebody else meanwhile: then our going on does no harm either.
     context.router().call(Request::write(slot, command)).await?;
-    entry.checkpoint = to;
+    entry.checkpoint = to.to_owned();
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bucket::Buckets;
-
-    #[test]
-    fn chunks_are_for_all_primaries_alike_however_many_pieces_buckets_have() {
-        let buckets = Buckets::default();
-        let order: Vec<Bucket> = buckets.strewn().collect();
-        for primaries in [3, 5, 9] {
-            let slots = 16_384_u16.div_ceil(primaries);
-            for (part, pieces) in order.chunks(BUCKETS_PER_CHECKPOINT).zip([1, 3, 7, 12]) {
-                let of_primary = |bucket| buckets.slot(bucket) / slots;
-                let turns = by_turns(part.iter().map(|b| (of_primary(*b), vec![of_primary(*b); pieces])));
-                assert_eq!(turns.len(), BUCKETS_PER_CHECKPOINT * pieces);
-                let chunks = turns.chunks(usize::from(primaries) * PIECES_PER_PRIMARY);
-                // In the end only those are left that have a bucket more than others.
-                let most = chunks.len() * 9 / 10;
-                for chunk in chunks.take(most) {
-                    let of = |primary| chunk.iter().filter(|one| **one == primary).count();
-                    assert!((0..primaries).all(|primary| of(primary) == PIECES_PER_PRIMARY), "{chunk:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn only_the_checkpoint_of_a_round_says_how_far_it_came() {
-        assert_eq!(buckets_done("round.256"), Some(256));
-        for other in ["", "round.", "round.-1", "round.65536", "local.0", "spread.256.0"] {
-            assert_eq!(buckets_done(other), None, "{other}");
-        }
-    }
 }

@@ -4,15 +4,17 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use super::entry::Entry;
-use super::executor::{accept, reserve};
-use super::lease::living;
+use super::executor::{accept, resume};
+use super::lease::living_or_before;
+use super::parked;
 use super::riders;
+use super::tasks::reserve;
 use crate::bucket::{Bucket, mix64};
-use crate::cluster::{Answer, Command, Reply, Request};
+use crate::cluster::{Answer, Command, Reply, Request, impatiently};
 use crate::context::Context;
 use crate::error::Result;
 use crate::functions::{self, Mark};
-use crate::meters;
+use crate::{meters, rules};
 
 /// Entries asked for at once.
 const SCAN_COUNT: u32 = 256;
@@ -31,20 +33,26 @@ pub(crate) async fn keep_scanning(context: Weak<Context>) {
         }
         // What could not be sent, or waits for a fan-out that hangs.
         riders::send_all(&context);
-        if let Err(e) = scan(&context, round, &mut absent).await {
-            tracing::warn!("searching the journals failed: {e}");
-        }
+        // Else one server that is away would keep the journals of all others from being searched.
+        impatiently(scan(&context, round, &mut absent)).await;
     }
 }
 
 /// One scan. `absent`: since which round an owner has been seen without a lease.
-async fn scan(context: &Arc<Context>, round: u64, absent: &mut HashMap<Mark, u64>) -> Result<()> {
-    let mut living = living(context).await?;
-    living.insert(context.instance);
-    context.traffic.instances_are(living.len());
+async fn scan(context: &Arc<Context>, round: u64, absent: &mut HashMap<Mark, u64>) {
+    let (living, is_old) = living_or_before(context).await;
+    // H113: while the leases' server is away, what lies elsewhere is still found.
+    match is_old {
+        true if !rules::holds("scanned_without_leases") => return,
+        true => {}
+        false => context.traffic.instances_are(living.len()),
+    }
     let all = round.is_multiple_of(ALL_EVERY);
     let buckets: Vec<Bucket> =
         context.keys().buckets().all().filter(|b| all || is_ours(&living, context.instance, *b)).collect();
+    // Before the journals are read: what is put aside meanwhile stands there.
+    let watched = if all { context.tasks.watched() } else { Vec::new() };
+    let watched_in = |bucket: Bucket| watched.iter().filter(move |(of, _)| *of == bucket);
     let mut depth = 0;
     let mut seen: HashSet<Mark> = HashSet::new();
     for (bucket, length) in lengths(context, &buckets).await {
@@ -52,45 +60,80 @@ async fn scan(context: &Arc<Context>, round: u64, absent: &mut HashMap<Mark, u64
         let Ok(length) = length else { continue };
         depth += length;
         if length == 0 {
+            context.tasks.forget_lost(watched_in(bucket), &[], context.instance);
+            if all {
+                context.tasks.parked.count_is(bucket, 0);
+            }
+            continue;
+        }
+        // What was put aside is known; now and then it is counted.
+        if !all && context.tasks.parked.is_all(bucket, length) {
             continue;
         }
         let mine = is_ours(&living, context.instance, bucket);
         let Ok(entries) = entries(context, bucket).await else { continue };
+        context.tasks.forget_lost(watched_in(bucket), &entries, context.instance);
+        let mut parked = 0;
         for entry in entries {
             if context.tasks.knows(bucket, entry.id) || context.tasks.is_stopping() {
                 continue;
             }
             let is_own = entry.owner == context.instance;
+            if is_own && parked::waits(context, &entry) {
+                parked += 1;
+                continue;
+            }
             if !is_own {
-                if !mine || living.contains(&entry.owner) {
-                    continue;
-                }
-                seen.insert(entry.owner);
-                if *absent.entry(entry.owner).or_insert(round) == round {
+                let is_dead = mine && !living.contains(&entry.owner);
+                seen.extend(is_dead.then_some(entry.owner));
+                if !is_dead || !was_absent(absent, entry.owner, round, is_old) {
                     continue;
                 }
             }
             // What finds no room is left for the next look.
             let Ok(_place) = reserve(context, 1) else { continue };
             if is_own {
+                // Of those that wait for a server which they don't name all come back at once: fresh ones keep their places.
+                let Ok(permit) = context.tasks.resuming.clone().try_acquire_owned() else {
+                    parked += 1;
+                    continue;
+                };
                 meters::task_recovered("own");
-                accept(context, entry);
+                resume(context, &entry, Some(permit));
             } else if let Err(e) = claim(context, entry).await {
                 tracing::debug!("an entry of bucket {bucket} could not be claimed: {e}");
             }
+        }
+        if all {
+            context.tasks.parked.count_is(bucket, parked);
         }
     }
     absent.retain(|owner, _| seen.contains(owner));
     if !all {
         meters::journal_depth(depth);
     }
-    Ok(())
+}
+
+/// Whether an owner without a lease had none in an earlier round either. An old look can't tell who has begun since: of
+/// whom it says nothing may live.
+fn was_absent(absent: &mut HashMap<Mark, u64>, owner: Mark, round: u64, is_old: bool) -> bool {
+    let since = match is_old {
+        true => absent.get(&owner).copied(),
+        false => Some(*absent.entry(owner).or_insert(round)),
+    };
+    since.is_some_and(|since| since < round)
 }
 
 /// Which instance searches a bucket: the living one whose name and bucket mix highest.
 fn is_ours(living: &HashSet<Mark>, instance: Mark, bucket: Bucket) -> bool {
     let weight = |name: &Mark| mix64(u64::from_be_bytes(*name) ^ mix64(u64::from(bucket.index())));
     living.iter().max_by_key(|name| (weight(name), **name)).is_none_or(|name| *name == instance)
+}
+
+/// The buckets that this instance searches, by who is alive now.
+pub(crate) async fn own_buckets(context: &Context) -> Vec<Bucket> {
+    let (living, _) = living_or_before(context).await;
+    context.keys().buckets().all().filter(|bucket| is_ours(&living, context.instance, *bucket)).collect()
 }
 
 /// How many entries the journals of these buckets hold.
@@ -104,10 +147,23 @@ pub(crate) async fn lengths(context: &Context, buckets: &[Bucket]) -> Vec<(Bucke
     buckets.iter().zip(answers).map(|(bucket, answer)| (*bucket, length(answer))).collect()
 }
 
+/// How many entries each journal holds.
+pub(crate) async fn journal_depths(context: &Context) -> Vec<Result<u64>> {
+    let buckets: Vec<Bucket> = context.keys().buckets().all().collect();
+    lengths(context, &buckets).await.into_iter().map(|(_, length)| length).collect()
+}
+
 /// How many entries all journals hold.
 pub(crate) async fn journal_depth(context: &Context) -> Result<u64> {
-    let buckets: Vec<Bucket> = context.keys().buckets().all().collect();
-    lengths(context, &buckets).await.into_iter().map(|(_, length)| length).sum()
+    journal_depths(context).await.into_iter().sum()
+}
+
+/// An entry as it stands in its journal now, if it does.
+pub(super) async fn entry(context: &Context, bucket: Bucket, id: Mark) -> Result<Option<Entry>> {
+    let slot = context.keys().buckets().slot(bucket);
+    let command = Command::new("HGET").arg(&context.keys().journal(bucket)).arg(&id);
+    let value = context.router().call(Request::read(slot, command)).await?;
+    if value.is_nil() { Ok(None) } else { Entry::parse(bucket, &id, value.bytes()?).map(Some) }
 }
 
 /// What stands in a bucket's journal; entries that come meanwhile may be missed, the next scan finds them.

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::fanout::Recipients;
 use crate::ids::{AccountId, PostId};
-use crate::post::Post;
+use crate::stored_post::stored_post;
 use crate::timeline::{Direction, Record, load_state, newest_requests, page_request, parse_home};
 use crate::timeline::{read_newest, read_page};
 
@@ -137,11 +137,8 @@ async fn wanted(
     for lacking in lacking.chunks(OUTBOXES_AT_ONCE) {
         let answers = context.run_all(lacking.iter().map(get).collect()).await?;
         for ((author, post), answer) in lacking.iter().zip(answers) {
-            let stored = answer.ok()?;
-            if stored.is_nil() {
-                continue;
-            }
-            let stored = Post::parse(stored.bytes()?)?;
+            // What can't be read is found for itself.
+            let Ok(Some(stored)) = stored_post(answer)? else { continue };
             let comes = *author == reader
                 || match Recipients::of(&stored) {
                     Recipients::Followers => true,

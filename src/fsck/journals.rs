@@ -12,6 +12,7 @@ use crate::cluster::{Command, Request};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout::{self, Entry, Task};
+use crate::functions::lease_ttl;
 use crate::ids::AccountId;
 use crate::post::PostList;
 
@@ -69,8 +70,7 @@ pub(super) async fn living(context: &Context) -> Result<Seen> {
     let mut found = Vec::new();
     for pair in all.chunks_exact(2) {
         let name = pair[0].bytes()?;
-        let until = pair[1].text().ok().and_then(|until| until.parse::<u64>().ok());
-        if name.len() != 8 || until.is_none() {
+        if name.len() != 8 || lease_ttl(pair[1].bytes()?).is_none() {
             found.push(Deviation::Lease { name: name.into() });
         }
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use crate::bucket::{Bucket, Buckets, slot_of, tag_of_slot};
 use crate::graph::LISTS;
 use crate::ids::{AccountId, Claim, PostId};
-use crate::keys::{Keyspace, Place};
+use crate::keys::{Keyspace, Place, set_of_tag, tag_left};
+use crate::post::PostList;
 use crate::sharded::LocalKey;
 
 /// What a key of the tenant is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Form {
-    /// Of the tenant or a bucket, and looked at elsewhere, or by nobody: the charter, clocks, reports, what fences write.
+pub(crate) enum Form {
+    /// Of the tenant or a bucket, and looked at elsewhere, or by nobody: the charter, decisions, clocks, reports, notes of edges, what fences write.
     Other,
     Journal(Bucket),
     Days(Bucket),
@@ -68,7 +69,7 @@ pub(super) fn bucket_of(keys: &Keyspace, key: &[u8]) -> Option<Bucket> {
 }
 
 /// What a key is. One that lies in another bucket than it should is unknown too: nobody ever looks there.
-pub(super) fn form_of(keys: &Keyspace, key: &[u8]) -> Form {
+pub(crate) fn form_of(keys: &Keyspace, key: &[u8]) -> Form {
     let Some((bucket, rest)) = split(keys, key) else { return Form::Unknown };
     let Some((letter, name)) = rest.split_first() else { return Form::Unknown };
     let Some(bucket) = bucket else {
@@ -87,7 +88,7 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<For
     match letter {
         b'i' => plain(Form::Other).filter(|_| bucket == Bucket(0)),
         b'v' => plain(Form::Living).filter(|_| bucket == Bucket(0)),
-        b'c' | b'f' | b'b' | b'B' | b'e' => plain(Form::Other),
+        b'c' | b'f' | b'b' | b'B' | b'e' | b'E' | b'z' => plain(Form::Other),
         b'j' => plain(Form::Journal(bucket)),
         b'd' => plain(Form::Days(bucket)),
         b'a' => account(name).map(Form::Record),
@@ -134,6 +135,9 @@ pub(super) fn root_bucket(keys: &Keyspace, name: &[u8]) -> Option<Bucket> {
     match name.first() {
         Some(b'@') => owner_of(name).map(|(owner, _)| keys.bucket_of(owner)),
         Some(b'#') if tag_of(name).is_some() => Some(keys.buckets().of_bytes(name)),
+        Some(b'#') if tag_left(name).is_some() => {
+            tag_left(name).map(|number| keys.buckets().of_bytes(&set_of_tag(number)))
+        }
         Some(b'#') => list_of(name).map(|(post, _)| post.bucket(keys.buckets())),
         _ => Some(keys.buckets().of_bytes(name)),
     }
@@ -150,6 +154,12 @@ pub(super) fn list_of(name: &[u8]) -> Option<(PostId, u8)> {
 /// The number of the hashtag that a list is of.
 pub(super) fn tag_of(name: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(name.strip_prefix(b"#")?.try_into().ok()?))
+}
+
+/// The list of mentions, or of a hashtag, that a set of that name is.
+pub(crate) fn list_named(name: &[u8]) -> Option<PostList> {
+    let mentions = || owner_of(name).filter(|(_, what)| *what == b"mentions").map(|(owner, _)| owner);
+    tag_of(name).map(PostList::Tagged).or_else(|| mentions().map(PostList::Mentions))
 }
 
 #[cfg(test)]
@@ -175,6 +185,8 @@ mod tests {
             (keys.living(), Form::Living),
             (keys.reports(bucket, true), Form::Other),
             (keys.reporters(bucket), Form::Other),
+            (keys.notes(bucket), Form::Other),
+            (keys.decision(bucket), Form::Other),
             (keys.account(account), Form::Record(account)),
             (keys.marks(account), Form::Marks(account)),
             (keys.home(account), Form::Home(account)),
@@ -194,7 +206,7 @@ mod tests {
             // Of another account's bucket; a tag that no bucket has; a letter that nobody writes.
             (keys.set(Place::Whole, Bucket(bucket.index() ^ 1), &name), Form::Unknown),
             (b"te*st:{zzzz}a12345678".to_vec(), Form::Unknown),
-            ([keys.bucket_head(bucket), b"z"].concat(), Form::Unknown),
+            ([keys.bucket_head(bucket), b"Z"].concat(), Form::Unknown),
         ];
         for (key, form) in cases {
             assert_eq!(form_of(&keys, &key), form, "{}", key.escape_ascii());
@@ -204,6 +216,9 @@ mod tests {
         let list = crate::keys::set_of_tag(0x0102_0304_0506_0708);
         assert_eq!((tag_of(&list), tag_of(&list[..8])), (Some(0x0102_0304_0506_0708), None));
         assert_eq!(root_bucket(&keys, &list), Some(keys.buckets().of_bytes(&list)));
+        let left = crate::keys::left_of_tag(0x0102_0304_0506_0708);
+        assert_eq!((tag_of(&left), list_of(&left)), (None, None));
+        assert_eq!(root_bucket(&keys, &left), Some(keys.buckets().of_bytes(&list)));
         let likes = list_of_post("likes", post);
         assert_eq!(list_of(&likes), Some((post, b'l')));
         assert_eq!(root_bucket(&keys, &likes), Some(bucket));

@@ -4,11 +4,11 @@
 use super::deviation::{Deviation, FindingKind};
 use super::key::list_of;
 use super::look::{Answers, Seen};
-use super::outboxes::{header_of, header_request};
+use super::outboxes::{author_is, header_of, header_request};
 use super::ties;
 use super::unit::Unit;
 use crate::cluster::{Batch, Command, Request};
-use crate::context::{Context, post_of};
+use crate::context::Context;
 use crate::error::Result;
 use crate::fanout::Reference;
 use crate::functions;
@@ -16,13 +16,14 @@ use crate::graph::{LIKES, LISTS, list};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Header, Post, PostRef};
 use crate::sharded::{LocalKey, Member as _, Scored, Spot};
+use crate::stored_post::{StoredPost, stored_post};
 
 /// Members of a list looked at in one go.
 const MEMBERS_AT_ONCE: usize = 500;
 
 /// A whole post: only its text tells a quote from a repost.
-pub(super) async fn post(context: &Context, post: PostId) -> Result<Option<Post>> {
-    post_of(&context.router().call(context.post_request(post)).await?)
+pub(super) async fn post(context: &Context, post: PostId) -> Result<StoredPost> {
+    stored_post(context.router().ask(context.post_request(post)).await?)
 }
 
 fn told(header: &Header, kind: u8) -> u32 {
@@ -66,7 +67,9 @@ pub(super) async fn counts(context: &Context, post: PostRef) -> Result<Seen> {
 
 /// Whether a post is on a list, and whether it should be.
 pub(super) async fn listing(context: &Context, listed: PostRef, to: Reference) -> Result<Seen> {
-    let refers = post(context, listed.id).await?.is_some_and(|post| refers(&post, listed, to.kind, to.post));
+    // What can't be read is found for itself.
+    let Ok(stored) = post(context, listed.id).await? else { return Ok(Seen::default()) };
+    let refers = stored.is_some_and(|post| refers(&post, listed, to.kind, to.post));
     let is_on_it = list(context, to.kind, to.post)?.score(&listed).await?.is_some();
     let PostRef { id: post, author } = listed;
     let of = |kind| Ok(Seen::of(vec![Deviation::Listing { kind, post, author, to }]));
@@ -86,17 +89,15 @@ fn refers(post: &Post, listed: PostRef, kind: u8, to: PostId) -> bool {
 
 /// Whether a post is there, by that author.
 async fn is_there(context: &Context, post: PostRef) -> Result<bool> {
-    let header = header_of(&context.router().call(header_request(context, post.id)).await?)?;
-    Ok(header.is_some_and(|header| header.author == post.author))
+    author_is(context.router().ask(header_request(context, post.id)).await?, post.author)
 }
 
 /// The members of a list: those that don't refer to its post, as the list says they do, are looked at.
 pub(super) async fn members(context: &Context, set: &LocalKey, members: &[(Spot, &Scored)]) -> Result<Seen> {
     let Some((of, kind)) = list_of(&set.name) else { return Ok(Seen::default()) };
     let mut seen = Seen::default();
-    let Some(header) = header_of(&context.router().call(header_request(context, of)).await?)? else {
-        return Ok(seen);
-    };
+    let header = context.router().ask(header_request(context, of)).await?;
+    let Some(header) = header_of(&header.reply).ok().flatten() else { return Ok(seen) };
     if kind == LIKES {
         return ties::listed(context, PostRef { id: of, author: header.author }, members).await;
     }
@@ -106,7 +107,10 @@ pub(super) async fn members(context: &Context, set: &LocalKey, members: &[(Spot,
         let posts = listed.iter().map(|listed| context.post_request(listed.id));
         let answers = context.run_all(posts.collect()).await?;
         for (listed, answer) in listed.into_iter().zip(answers) {
-            if !post_of(&answer.ok()?)?.is_some_and(|post| refers(&post, listed, kind, of)) {
+            // What can't be read is found for itself.
+            let may_stay = stored_post(answer)?
+                .map_or(true, |post| post.is_some_and(|post| refers(&post, listed, kind, of)));
+            if !may_stay {
                 let to = Reference { kind, post: of, author: header.author };
                 seen.units.push(Unit::Listing { post: listed, to });
             }

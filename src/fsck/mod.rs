@@ -35,6 +35,7 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _};
 
 pub use deviation::FindingKind;
+pub(crate) use key::list_named;
 #[cfg(test)]
 pub(crate) use names::look_through;
 pub use report::{Findings, FsckProgress, FsckReport};
@@ -45,9 +46,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::{fanout, meters};
 use deviation::Deviation;
 use journals::UnderWay;
-use key::{Form, form_of};
+pub(crate) use key::{Form, form_of};
 use unit::Unit;
-use walk::Walk;
+pub(crate) use walk::Walk;
 
 /// Looks under way at once.
 const LOOKS_AT_ONCE: usize = 32;
@@ -67,6 +68,8 @@ const TASKS_MAX: Duration = Duration::from_secs(120);
 pub struct FsckOptions {
     /// Also put right what is found.
     pub repair: bool,
+    /// Repairing, also delete posts that can't be read, for good. Not while another release may have written them.
+    pub drop_unreadable: bool,
     /// Only what lies in these buckets, and all that it leads to; `None`: everything.
     pub buckets: Option<RangeInclusive<u16>>,
     /// Between two looks at the same thing. Shorter: work that is slow may be taken for work that nobody does.
@@ -75,7 +78,7 @@ pub struct FsckOptions {
 
 impl Default for FsckOptions {
     fn default() -> Self {
-        Self { repair: false, buckets: None, pause: Duration::from_secs(2) }
+        Self { repair: false, drop_unreadable: false, buckets: None, pause: Duration::from_secs(2) }
     }
 }
 
@@ -88,7 +91,8 @@ pub(crate) async fn run(
     if options.repair && context.tasks.is_stopping() {
         return Err(Error::unavailable("who only looks, or is shutting down, repairs nothing"));
     }
-    if fanout::living(context).await?.contains(fanout::IMPORT) {
+    // Who has only just begun to look doesn't know yet who lives.
+    if fanout::surely_living(context).await?.contains(fanout::IMPORT) {
         let text = "an import fills this tenant: what it writes is out of step until it has finished";
         return Err(Error::new(ErrorKind::Conflict, text));
     }
@@ -223,9 +227,9 @@ impl Run<'_> {
 
     /// Puts these right. Gives what should be looked at besides.
     async fn repair(&mut self, deviations: Vec<Deviation>) -> Result<Vec<Unit>> {
-        let context = self.context;
+        let (context, drops_unreadable) = (self.context, self.options.drop_unreadable);
         let repairs = stream::iter(&deviations).map(|deviation| async move {
-            match repair::repair(context, deviation).await {
+            match repair::repair(context, deviation, drops_unreadable).await {
                 Ok(units) => units,
                 Err(e) => {
                     tracing::warn!("{}: {deviation} could not be repaired: {e}", deviation.kind().label());

@@ -6,12 +6,13 @@ use super::deviation::{Deviation, FindingKind};
 use super::key::{owner_of, tag_of};
 use super::look::Seen;
 use super::unit::Unit;
-use crate::context::{Context, post_of};
+use crate::context::Context;
 use crate::error::Result;
-use crate::graph::{Listed, list_score, post_list};
+use crate::graph::{Listed, Standing, list_score, standing};
 use crate::ids::{AccountId, PostId};
-use crate::post::{Post, PostList};
+use crate::post::PostList;
 use crate::sharded::{LocalKey, Member as _, Scored, Spot};
+use crate::stored_post::{StoredPost, stored_post};
 
 /// Posts looked at in one go.
 const POSTS_AT_ONCE: usize = 200;
@@ -25,15 +26,21 @@ pub(super) fn list_named(set: &LocalKey) -> Option<PostList> {
     }
 }
 
-async fn posts_at(context: &Context, posts: &[PostId]) -> Result<Vec<Option<Post>>> {
+async fn posts_at(context: &Context, posts: &[PostId]) -> Result<Vec<StoredPost>> {
     let answers = context.run_all(posts.iter().map(|post| context.post_request(*post)).collect()).await?;
-    answers.into_iter().map(|answer| post_of(&answer.ok()?)).collect()
+    answers.into_iter().map(stored_post).collect()
+}
+
+/// The same for one; what can't be read is found for itself.
+async fn post_at(context: &Context, post: PostId) -> Result<StoredPost> {
+    Ok(posts_at(context, &[post]).await?.pop().unwrap_or(Ok(None)))
 }
 
 /// Whether the lists that a post names have it.
 pub(super) async fn of_post(context: &Context, post: PostId, author: AccountId) -> Result<Seen> {
-    let stored = posts_at(context, &[post]).await?.pop().flatten();
-    let lists = stored.filter(|stored| stored.header().author == author).map(|stored| stored.lists());
+    let stored = post_at(context, post).await?.ok().flatten();
+    let lists =
+        stored.filter(|stored| stored.header().author == author).map(|stored| stored.lists(context.tags()));
     let mut seen = Seen::default();
     for list in lists.unwrap_or_default() {
         seen = seen.and(entry(context, post, author, list).await?);
@@ -48,15 +55,12 @@ pub(super) async fn entry(
     author: AccountId,
     list: PostList,
 ) -> Result<Seen> {
-    let set = post_list(context, list)?;
-    let scores = set.scores(&[Listed::Post(post, author), Listed::Floor]).await?;
-    let (on, floor) = (scores.first().copied().flatten(), scores.get(1).copied().flatten());
+    let Standing { score: on, has_left } = standing(context, list, post, author).await?;
     // After that: a post that was deleted meanwhile is taken off by whoever deleted it.
-    let stored = posts_at(context, &[post]).await?.pop().flatten();
+    let Ok(stored) = post_at(context, post).await? else { return Ok(Seen::default()) };
     let stored = stored.filter(|stored| stored.header().author == author);
-    let names = stored.as_ref().is_some_and(|stored| stored.lists().contains(&list));
-    let may_be_on = stored.is_some_and(|stored| stored.lists_ever().contains(&list));
-    let has_left = floor.is_some_and(|floor| list_score(post) <= floor);
+    let names = stored.as_ref().is_some_and(|stored| stored.lists(context.tags()).contains(&list));
+    let may_be_on = stored.is_some_and(|stored| stored.lists_ever(context.tags()).contains(&list));
     let is_right = on == Some(list_score(post));
     let kind = if on.is_some() && !may_be_on {
         FindingKind::ListingNeedless
@@ -96,12 +100,14 @@ pub(super) async fn members(context: &Context, list: PostList, members: &[(Spot,
     }
     for some in listed.chunks(POSTS_AT_ONCE) {
         let ids: Vec<PostId> = some.iter().map(|(post, ..)| *post).collect();
-        let posts: HashMap<PostId, Option<Post>> =
+        let posts: HashMap<PostId, StoredPost> =
             ids.iter().copied().zip(posts_at(context, &ids).await?).collect();
         for (post, author, is_in_place) in some {
-            let stored = posts.get(post).and_then(Option::as_ref);
+            let Some(Ok(stored)) = posts.get(post) else { continue };
+            let stored = stored.as_ref();
             let stored = stored.filter(|stored| stored.header().author == *author);
-            if !is_in_place || !stored.is_some_and(|stored| stored.lists_ever().contains(&list)) {
+            if !is_in_place || !stored.is_some_and(|stored| stored.lists_ever(context.tags()).contains(&list))
+            {
                 seen.units.push(Unit::ListEntry { post: *post, author: *author, list });
             }
         }

@@ -52,7 +52,7 @@ pub(super) async fn credentials(context: &Context, account: AccountId) -> Result
     let is_unconfirmed = state.bytes()? == b"u";
     if said.attempt.is_some() || is_unconfirmed {
         let (attempt, began) = said.attempt.unwrap_or_default();
-        if context.router().now_ms().saturating_sub(began) >= patience_ms() {
+        if context.router().now_ms().abs_diff(began) >= patience_ms() {
             seen.deviations.push(of(FindingKind::AttemptLeft, &attempt));
         }
     }

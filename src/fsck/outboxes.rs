@@ -5,7 +5,7 @@ use super::lists;
 use super::look::{Answers, Seen, is_there};
 use super::unit::Unit;
 use super::{named, ties};
-use crate::cluster::{Batch, Command, Reply, Request};
+use crate::cluster::{Answer, Batch, Command, Reply, Request};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout::Reference;
@@ -13,6 +13,7 @@ use crate::functions;
 use crate::ids::{AccountId, PostId};
 use crate::post::layout::HEADER_LEN;
 use crate::post::{Header, PostRef};
+use crate::stored_post::{Unreadable, is_of_another_type, unless_of_another_type};
 
 /// Ids of an outbox looked at in one go.
 const POSTS_AT_ONCE: usize = 500;
@@ -27,6 +28,16 @@ pub(super) fn header_request(context: &Context, post: PostId) -> Request {
 pub(super) fn header_of(reply: &Reply) -> Result<Option<Header>> {
     let bytes = reply.bytes()?;
     if bytes.is_empty() { Ok(None) } else { Header::parse(bytes).map(Some) }
+}
+
+/// Whether a post is that author's, as far as can be told: of one that can't be read it is what its outbox says.
+pub(super) fn author_is(answer: Answer, author: AccountId) -> Result<bool> {
+    if is_of_another_type(&answer) {
+        return Ok(true);
+    }
+    let header = answer.ok()?;
+    let bytes = header.bytes()?;
+    Ok(!bytes.is_empty() && Header::parse(bytes).map_or(true, |header| header.author == author))
 }
 
 /// Looks at an outbox: its order, and whether its posts are there.
@@ -58,7 +69,10 @@ pub(super) async fn outbox(context: &Context, author: AccountId) -> Result<Seen>
         let answers =
             context.run_all(live.iter().map(|post| header_request(context, *post)).collect()).await?;
         for (post, answer) in live.into_iter().zip(answers) {
-            let is_its = answer.ok()?.bytes()?.get(8..16) == Some(author.to_bytes().as_slice());
+            let is_its = match unless_of_another_type(answer)? {
+                Some(header) => header.bytes()?.get(8..16) == Some(author.to_bytes().as_slice()),
+                None => false,
+            };
             if !is_its {
                 seen.units.push(Unit::Listed { post, author });
             }
@@ -73,7 +87,8 @@ pub(super) async fn outbox(context: &Context, author: AccountId) -> Result<Seen>
 /// Looks at a post: whether its outbox has it, those that it answers and reposts list it, and it knows how long its own
 /// lists are.
 pub(super) async fn post(context: &Context, post: PostId) -> Result<Seen> {
-    let Some(stored) = lists::post(context, post).await? else { return Ok(Seen::default()) };
+    let stored = lists::post(context, post).await?.map_err(Unreadable::error)?;
+    let Some(stored) = stored else { return Ok(Seen::default()) };
     let author = stored.header().author;
     let mut seen = listed(context, post, author).await?;
     if is_there(context, author).await? {

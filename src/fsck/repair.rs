@@ -20,12 +20,17 @@ use crate::ids::AccountId;
 use crate::keys::{Place, slot_of_key};
 use crate::post::PostRef;
 use crate::sharded::{LocalKey, SortedSet, State};
+use crate::stored_post::stored_post;
 
 /// Tries of a number between changes of what it counts.
 const TRIES_MAX: usize = 16;
 
 /// Puts one deviation right, or has that done. Gives what should be looked at afterwards, besides itself.
-pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Result<Vec<Unit>> {
+pub(super) async fn repair(
+    context: &Arc<Context>,
+    deviation: &Deviation,
+    drops_unreadable: bool,
+) -> Result<Vec<Unit>> {
     match deviation {
         Deviation::Edge { kind, reader, author, .. } => edge(context, *kind, *reader, *author).await?,
         Deviation::Mark { kind: FindingKind::MarkMayGo, reader, author, .. } => {
@@ -87,6 +92,7 @@ pub(super) async fn repair(context: &Arc<Context>, deviation: &Deviation) -> Res
             context.router().call(Request::write(slot, command)).await?;
         }
         Deviation::Claim { .. } | Deviation::Names { .. } => return names::repair(context, deviation).await,
+        Deviation::Unreadable { unit, .. } if drops_unreadable => unreadable(context, unit).await?,
         Deviation::Journal { .. } | Deviation::Unreadable { .. } => return Err(left_alone()),
     }
     Ok(Vec::new())
@@ -127,6 +133,21 @@ async fn around_a_post(context: &Arc<Context>, deviation: &Deviation) -> Result<
             graph::recount(context, PostRef { id: *post, author: *author }, *list).await?;
         }
         _ => {}
+    }
+    Ok(())
+}
+
+/// Deletes a post that still can't be read: of the account whose outbox has it; else of whoever it says that it is.
+async fn unreadable(context: &Arc<Context>, unit: &Unit) -> Result<()> {
+    let (post, listed_by) = match unit {
+        Unit::Post(post) => (*post, None),
+        Unit::Listed { post, author } => (*post, Some(*author)),
+        _ => return Err(left_alone()),
+    };
+    let answer = context.router().ask(context.post_request(post)).await?;
+    if let Err(unreadable) = stored_post(answer)? {
+        let author = listed_by.or(unreadable.author());
+        graph::drop_unreadable(context, post, &unreadable, author).await?;
     }
     Ok(())
 }
@@ -326,7 +347,7 @@ async fn loose(
         (FindingKind::TokenOfNoPost, _) => functions::string_drop(key.to_vec(), detail),
         (_, Form::Home(account)) => {
             let days = keys.days(context.bucket(account));
-            functions::home_sweep(days, key.to_vec(), &account.to_bytes(), u32::MAX)
+            functions::home_sweep(days, key.to_vec(), &account.to_bytes(), u32::MAX, None)
         }
         (_, Form::Set(set)) if set.place == Place::Part => {
             // In another slot than its account: nothing could look once more and drop it in one go. An account that is

@@ -3,14 +3,15 @@
 use super::deviation::{Deviation, FindingKind};
 use super::lists::post;
 use super::look::{Seen, is_there};
-use super::outboxes::{header_of, header_request};
+use super::outboxes::{author_is, header_request};
 use super::unit::Unit;
-use crate::context::{Context, post_of};
+use crate::context::Context;
 use crate::error::Result;
 use crate::graph::{Tie, likers};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
 use crate::sharded::{Member as _, Scored, Spot};
+use crate::stored_post::stored_post;
 
 /// Members of a set looked at in one go.
 const MEMBERS_AT_ONCE: usize = 500;
@@ -51,8 +52,7 @@ pub(super) async fn bookmarks(
         let headers = posts.iter().map(|(post, _)| header_request(context, post.id));
         let answers = context.run_all(headers.collect()).await?;
         for ((post, _), answer) in posts.into_iter().zip(answers) {
-            let header = header_of(&answer.ok()?)?;
-            if header.is_none_or(|header| header.author != post.author) {
+            if !author_is(answer, post.author)? {
                 seen.units.push(Unit::Tie { account, post, what: Tie::Bookmark });
             }
         }
@@ -85,8 +85,7 @@ pub(super) async fn tie(context: &Context, account: AccountId, post: PostRef, wh
         Tie::Like => likers(context, post.id)?.score(&account).await?,
         Tie::Bookmark => None,
     };
-    let header = header_of(&context.router().call(header_request(context, post.id)).await?)?;
-    let is_post = header.is_some_and(|header| header.author == post.author);
+    let is_post = author_is(context.router().ask(header_request(context, post.id)).await?, post.author)?;
     let of = |kind, stamp: f64| {
         Ok(Seen::of(vec![Deviation::Tie { kind, what, account, post, stamp: stamp.to_bits() }]))
     };
@@ -115,8 +114,10 @@ pub(super) async fn reposts(
         let reposts = noted.iter().map(|(_, repost)| context.post_request(*repost));
         let answers = context.run_all(reposts.collect()).await?;
         for ((original, _), answer) in noted.into_iter().zip(answers) {
-            let post = post_of(&answer.ok()?)?;
-            if !post.is_some_and(|post| reposts_it(&post, account, original)) {
+            // What can't be read is found for itself.
+            let may_stay = stored_post(answer)?
+                .map_or(true, |post| post.is_some_and(|post| reposts_it(&post, account, original)));
+            if !may_stay {
                 seen.units.push(Unit::Reposted { account, original });
             }
         }
@@ -137,7 +138,8 @@ pub(super) async fn noted(context: &Context, repost: PostId, stored: &Post) -> R
         return Ok(Seen::default());
     }
     // What was deleted meanwhile is noted no more.
-    if !post(context, repost).await?.is_some_and(|post| reposts_it(&post, account, original)) {
+    let stored = post(context, repost).await?.ok().flatten();
+    if !stored.is_some_and(|post| reposts_it(&post, account, original)) {
         return Ok(Seen::default());
     }
     let kind = FindingKind::RepostUnnoted;
@@ -148,7 +150,8 @@ pub(super) async fn noted(context: &Context, repost: PostId, stored: &Post) -> R
 pub(super) async fn reposted(context: &Context, account: AccountId, original: PostRef) -> Result<Seen> {
     let Some(place) = context.reposts(account)?.score(&original).await? else { return Ok(Seen::default()) };
     let repost = PostId::at_place(context.keys().buckets(), context.bucket(account), place)?;
-    if post(context, repost).await?.is_some_and(|post| reposts_it(&post, account, original)) {
+    let Ok(stored) = post(context, repost).await? else { return Ok(Seen::default()) };
+    if stored.is_some_and(|post| reposts_it(&post, account, original)) {
         return Ok(Seen::default());
     }
     let kind = FindingKind::RepostNoteNeedless;

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// A walk through some buckets: server after server. A server that fails, or gives buckets away meanwhile, is gone
 /// through again for what is still open.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(crate) struct Walk {
     open: HashSet<Bucket>,
     at: Option<At>,
     failures: u32,
@@ -33,12 +33,12 @@ struct At {
 }
 
 impl Walk {
-    pub(super) fn new(buckets: impl Iterator<Item = Bucket>) -> Self {
+    pub(crate) fn new(buckets: impl Iterator<Item = Bucket>) -> Self {
         Self { open: buckets.collect(), at: None, failures: 0 }
     }
 
     /// The next keys of its buckets, often none; `None`: that was all. A key may come twice.
-    pub(super) async fn step(&mut self, context: &Context) -> Result<Option<Vec<Vec<u8>>>> {
+    pub(crate) async fn step(&mut self, context: &Context) -> Result<Option<Vec<Vec<u8>>>> {
         loop {
             if self.open.is_empty() {
                 return Ok(None);

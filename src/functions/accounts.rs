@@ -123,8 +123,8 @@ pub(crate) struct GraphChange {
     pub(crate) stamps: [Mark; 2],
     pub(crate) journal_most: u32,
     pub(crate) entries: Vec<(Mark, Vec<u8>)>,
-    /// Marks that are set, or taken away.
-    pub(crate) marks: Vec<(AccountId, Option<Mark>)>,
+    /// Marks that are set, or taken away; and what each must be now.
+    pub(crate) marks: Vec<(AccountId, Option<Mark>, Option<Mark>)>,
     /// Whose request changes, what it must be now, and what it becomes.
     pub(crate) request: Option<(AccountId, Option<Mark>, Option<Mark>)>,
     pub(crate) requests_max: u32,
@@ -153,7 +153,7 @@ pub(crate) enum Changed {
     /// The account's state forbids it.
     State(u8),
     JournalFull,
-    /// The request is another one.
+    /// The request, or a mark, is another one.
     Request,
     /// There are as many requests as there may be.
     Requests,
@@ -164,7 +164,7 @@ pub(crate) enum Changed {
 }
 
 impl GraphChange {
-    pub(crate) fn command(self) -> Command {
+    pub(crate) fn command(self, now_ms: u64) -> Command {
         let keys: Vec<Vec<u8>> =
             self.keys.into_iter().chain(self.edges.iter().flat_map(|e| e.keys.clone())).collect();
         let mut command = fcall("change", &keys)
@@ -177,8 +177,9 @@ impl GraphChange {
             command = command.arg(entry).arg(value);
         }
         command = command.arg(self.marks.len());
-        for (author, mark) in &self.marks {
+        for (author, mark, wanted) in &self.marks {
             command = command.arg(&author.to_bytes()).arg(or_empty(mark.as_ref()));
+            command = command.arg(or_empty(wanted.as_ref()));
         }
         command = match &self.request {
             None => command.arg("").arg("").arg(""),
@@ -196,7 +197,7 @@ impl GraphChange {
                 .arg(edge.count_field)
                 .arg(&edge.member.to_bytes());
         }
-        command
+        command.arg(now_ms)
     }
 }
 
@@ -275,8 +276,10 @@ pub(crate) enum Look {
 }
 
 impl PairLook {
-    pub(crate) fn command(self, author: AccountId) -> Command {
-        leaf_args(fcall("pair_look", &self.keys), self.leaf).arg(&author.to_bytes())
+    /// `above`: what the stamp is to be above, besides all follows that the bucket knows of.
+    pub(crate) fn command(self, author: AccountId, now_ms: u64, above: u64) -> Command {
+        let command = leaf_args(fcall("pair_look", &self.keys), self.leaf).arg(&author.to_bytes());
+        command.arg(now_ms).arg(above)
     }
 }
 
@@ -333,8 +336,9 @@ impl AuthorSeen {
 /// The author's side of a follow, all at once.
 #[derive(Debug)]
 pub(crate) struct Join {
-    /// Record, outbox, followers, their piece (followers again while it is small), blocks, who waits, who was approved.
-    pub(crate) keys: [Vec<u8>; 7],
+    /// Record, outbox, followers, their piece (followers again while it is small), blocks, who waits, who was approved,
+    /// the bucket's notes.
+    pub(crate) keys: [Vec<u8>; 8],
     pub(crate) leaf: Option<(u32, u32)>,
     pub(crate) floor: Option<u64>,
     pub(crate) ids_most: u32,
@@ -343,6 +347,8 @@ pub(crate) struct Join {
     pub(crate) spread_at: u64,
     pub(crate) reader: AccountId,
     pub(crate) since: f64,
+    pub(crate) author: AccountId,
+    pub(crate) now_ms: u64,
 }
 
 impl Join {
@@ -351,7 +357,7 @@ impl Join {
         let command = fcall("join", &self.keys).arg(or_empty(floor.as_ref())).arg(self.ids_most);
         let mut command = leaf_args(command, self.leaf).arg(self.piece_limit).arg(self.spread_at);
         super::sets::push_score(&mut command, self.since);
-        command.arg(&self.reader.to_bytes())
+        command.arg(&self.reader.to_bytes()).arg(&self.author.to_bytes()).arg(self.now_ms)
     }
 }
 
@@ -463,6 +469,19 @@ impl Settled {
             _ => return Err(unexpected("settle", &reply)),
         })
     }
+}
+
+/// Puts another mark in the place of one; a new one stays new, unless it is named. `keys`: marks; with a stamp: record.
+/// Answers 1; 0: it is not the one that was named.
+pub(crate) fn mark_renew(
+    keys: &[Vec<u8>],
+    author: AccountId,
+    mark: &Mark,
+    seen: Option<&Mark>,
+    stamp: Option<&Mark>,
+) -> Command {
+    let command = fcall("mark_renew", keys).arg(&author.to_bytes()).arg(mark);
+    command.arg(or_empty(seen)).arg(or_empty(stamp))
 }
 
 /// Drops a field of a hash if it still has that value.

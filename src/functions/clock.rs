@@ -23,14 +23,10 @@ impl Clock {
         Self { router, keys }
     }
 
-    /// Takes `count` ids of a bucket, ascending. A reply that got lost leaves a gap, never a double.
+    /// Takes `count` ids of a bucket, ascending: of now, by the median of the primaries' clocks, and above all before. A
+    /// reply that got lost leaves a gap, never a double.
     pub async fn post_ids(&self, bucket: Bucket, count: u32) -> Result<Vec<PostId>> {
-        self.post_ids_at(bucket, count, self.router.now_ms()).await
-    }
-
-    /// The same by another clock than ours. The lower of it and the node's counts, and never less than before.
-    pub async fn post_ids_at(&self, bucket: Bucket, count: u32, unix_ms: u64) -> Result<Vec<PostId>> {
-        let buckets = self.keys.buckets();
+        let (buckets, unix_ms) = (self.keys.buckets(), self.router.now_ms());
         let per_ms = sequences(buckets);
         let command =
             fcall("clock_ids", &[self.keys.clock(bucket)]).arg(unix_ms).arg(per_ms).arg(check(count)?);
@@ -59,6 +55,7 @@ impl Clock {
 
     fn stamps_request(&self, bucket: Bucket, count: u32) -> Result<Request> {
         let command = fcall("clock_stamps", &[self.keys.clock(bucket)]).arg(check(count)?);
+        let command = command.arg(self.router.now_ms());
         Ok(Request::write(self.keys.buckets().slot(bucket), command))
     }
 }

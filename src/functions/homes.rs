@@ -1,8 +1,10 @@
 //! Homes: delivering, tidying, filling, sweeping.
 
 use super::fcall;
+use super::tenant::push_decision;
 use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
+use crate::ids::AccountId;
 use crate::rules;
 
 /// A watermark follows about every so many records.
@@ -23,11 +25,13 @@ pub(crate) struct HomeFit {
     kept: u32,
     /// More records than this don't fit into one node.
     node_max: u32,
+    /// The tenant's decision that all this follows from: buckets that know another one cut nothing.
+    decision: u32,
 }
 
 impl HomeFit {
-    /// Homes that guarantee `posts` posts, on servers with this `list-max-listpack-size`.
-    pub(crate) fn new(posts: u32, list_size: i64) -> Self {
+    /// Homes that guarantee `posts` posts, as that decision says, on servers with this `list-max-listpack-size`.
+    pub(crate) fn new(posts: u32, list_size: i64, decision: u32) -> Self {
         // Their watermarks, one more for a group that was left short, and the floor.
         let kept = posts + posts.div_ceil(group() - 1) + 2;
         // A due length, and a whole group more than what stays: the cut finds a watermark right where it looks first,
@@ -40,7 +44,7 @@ impl HomeFit {
             Err(_) => ((2048 << list_size.unsigned_abs().min(5)) - NODE_OVERHEAD) / RECORD_BYTES,
         };
         let node_max = if cut_at < fits { fits } else { u32::MAX };
-        Self { cut_at, kept, node_max }
+        Self { cut_at, kept, node_max, decision }
     }
 
     /// Whether a home that was made so long is due for a watermark: these stand a group apart from the floor on.
@@ -52,6 +56,11 @@ impl HomeFit {
     /// `cut_at`, and what the next one brings is cut then.
     pub(crate) fn most(self) -> u64 {
         u64::from(self.cut_at + 4 * group())
+    }
+
+    /// Up to this length a home is not cut.
+    pub(crate) fn uncut(self) -> u64 {
+        u64::from(self.cut_at - 1)
     }
 
     /// Whether homes stay within one list node.
@@ -76,7 +85,7 @@ impl HomeFit {
     }
 
     pub(super) fn push(self, command: Command) -> Command {
-        command.arg(self.cut_at).arg(self.kept).arg(self.node_max)
+        command.arg(self.cut_at).arg(self.kept).arg(self.node_max).arg(self.decision)
     }
 }
 
@@ -96,6 +105,20 @@ pub(crate) fn home_deliver(
 ) -> Command {
     let command = super::sets::leaf_args(fcall("home_deliver", &[set, piece]), leaf);
     fit.push(command.arg(home_head).arg(record))
+}
+
+/// Delivers a record to the homes of those accounts, all of one bucket, that follow its author; answers as
+/// [`Visited`](super::Visited). `home`: of the first of them; `head`: what all keys of the bucket begin with.
+pub(crate) fn home_deliver_to(
+    home: Vec<u8>,
+    head: &[u8],
+    author: AccountId,
+    record: &[u8; 16],
+    fit: HomeFit,
+    accounts: &[AccountId],
+) -> Command {
+    let command = fcall("home_deliver_to", &[home]).arg(head).arg(&author.to_bytes()).arg(record);
+    accounts.iter().fold(fit.push(command), |command, account| command.arg(&account.to_bytes()))
 }
 
 /// What a home says when somebody wants to fill it.
@@ -152,9 +175,16 @@ pub(crate) fn home_drop(home: Vec<u8>, nonce: &[u8; 8]) -> Command {
     fcall("home_drop", &[home]).arg(nonce)
 }
 
-/// Drops the home of an account that has not read after `day`.
-pub(crate) fn home_sweep(days: Vec<u8>, home: Vec<u8>, account: &[u8; 8], day: u32) -> Command {
-    fcall("home_sweep", &[days, home]).arg(account).arg(day)
+/// Drops the home of an account that has not read after `day`, if the bucket knows that decision; `None`: somebody says so by
+/// hand.
+pub(crate) fn home_sweep(
+    days: Vec<u8>,
+    home: Vec<u8>,
+    account: &[u8; 8],
+    day: u32,
+    decision: Option<u32>,
+) -> Command {
+    push_decision(fcall("home_sweep", &[days, home]).arg(account).arg(day), decision)
 }
 
 #[cfg(test)]
@@ -163,12 +193,12 @@ mod tests {
 
     #[test]
     fn homes_of_400_stay_within_one_node_of_8_kb_with_room_for_late_deliveries() {
-        let fit = HomeFit::new(400, -2);
+        let fit = HomeFit::new(400, -2, 1);
         assert!(fit.is_one_node());
         assert!(fit.node_max >= fit.cut_at + 4, "{fit:?}");
-        assert!(!HomeFit::new(1000, -2).is_one_node());
-        assert!(HomeFit::new(1000, -4).is_one_node());
-        assert!(!HomeFit::new(400, 128).is_one_node());
+        assert!(!HomeFit::new(1000, -2, 1).is_one_node());
+        assert!(HomeFit::new(1000, -4, 1).is_one_node());
+        assert!(!HomeFit::new(400, 128, 1).is_one_node());
     }
 
     #[test]
@@ -188,7 +218,7 @@ mod tests {
     #[test]
     fn a_cut_home_holds_what_it_guarantees_and_its_watermarks_where_they_belong() {
         for posts in 1..1200 {
-            let fit = HomeFit::new(posts, -2);
+            let fit = HomeFit::new(posts, -2, 1);
             assert!(HomeFit::is_due(u64::from(fit.cut_at - 1)));
             assert!((16..32).contains(&(fit.cut_at - fit.kept)));
             // A floor, and a watermark behind each 15 posts.

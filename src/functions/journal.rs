@@ -1,5 +1,8 @@
 //! Journal entries and leases.
 
+use std::time::Duration;
+
+use super::accounts::Mark;
 use super::fcall;
 use super::modes::Rates;
 use crate::cluster::{Command, Reply};
@@ -74,7 +77,24 @@ pub(crate) fn parse_struck(reply: Reply) -> Result<Option<Rates>> {
     if rates.is_empty() { Ok(None) } else { Rates::parse(rates).map(Some) }
 }
 
-/// Renews a lease for so long; zero ends it. Answers with the names of all that live.
-pub(crate) fn lease_renew(living: Vec<u8>, name: &[u8], ttl_ms: u64) -> Command {
-    fcall("lease_renew", &[living]).arg(name).arg(ttl_ms)
+/// Renews a lease for so long; zero ends it. Takes away those that are `over`, if they still are what was seen.
+pub(crate) fn lease_renew(living: Vec<u8>, name: &[u8], ttl_ms: u64, over: &[(Mark, Vec<u8>)]) -> Command {
+    let command = fcall("lease_renew", &[living]).arg(name).arg(ttl_ms);
+    over.iter().fold(command, |command, (name, value)| command.arg(name).arg(value))
+}
+
+/// Names and values of all leases.
+pub(crate) fn parse_leases(reply: Reply) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let reply = reply.into_array()?;
+    reply.chunks_exact(2).map(|pair| Ok((pair[0].bytes()?.to_vec(), pair[1].bytes()?.to_vec()))).collect()
+}
+
+/// For how long a lease was taken, if it says so: earlier releases write only until when. `None`: it is none.
+pub(crate) fn lease_ttl(value: &[u8]) -> Option<Option<Duration>> {
+    let text = std::str::from_utf8(value).ok()?;
+    let number = |text: &str| text.parse::<u64>().ok();
+    match text.split_once('.') {
+        None => number(text).map(|_| None),
+        Some((until, ttl)) => number(until).and(number(ttl)).map(|ttl| Some(Duration::from_millis(ttl))),
+    }
 }

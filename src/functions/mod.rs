@@ -1,7 +1,9 @@
 //! The server-side functions, one typed wrapper each; only these files call them.
 //!
-//! The code is in `lua/`. Its library's name carries a version, so that two releases run side by side: raise
-//! [`VERSION`] with every released change of the code. The router loads it where it is missing.
+//! The code is in `lua/`. Its library's name, with which each function's begins, follows from the text: whoever changes
+//! a letter of it makes another library, with nothing to remember. So two releases, and two builds, run side by side,
+//! none ever replaces what another one calls, and a server that has lost the newer one says so instead of running an
+//! older one. The router loads it where it is missing.
 
 mod accounts;
 mod clock;
@@ -15,28 +17,29 @@ mod posts;
 mod registration;
 mod reports;
 mod sets;
+mod tenant;
 mod ties;
 
 pub(crate) use accounts::{
     AuthorSeen, Changed, Compared, Edge, EdgeOp, GraphChange, Join, Joined, Look, Mark, PairLook, Settle,
     Settled, account_bury, account_create, account_delete, account_read, account_set, account_set_noted,
-    approve, author_look, field_drop, mark, maybe_mark,
+    approve, author_look, field_drop, mark, mark_renew, maybe_mark,
 };
 pub use clock::Clock;
 pub(crate) use followers::{followers_counted, followers_note};
 pub(crate) use fsck::{orphan_drop, outbox_mend, parse_recount, piece_drop, posts_recount, set_recount};
 pub(crate) use homes::{
-    Begun, HomeFit, home_begin, home_deliver, home_drop, home_finish, home_sweep, home_tidy,
+    Begun, HomeFit, home_begin, home_deliver, home_deliver_to, home_drop, home_finish, home_sweep, home_tidy,
 };
 pub(crate) use journal::{
-    FanoutFacts, journal_add, journal_claim, journal_mark, journal_strike, lease_renew, parse_added,
-    parse_struck,
+    FanoutFacts, journal_add, journal_claim, journal_mark, journal_strike, lease_renew, lease_ttl,
+    parse_added, parse_leases, parse_struck,
 };
 pub(crate) use lists::{ListAnswer, ListChange, ListSet, list_drop, list_recount};
 pub(crate) use modes::{By, Marking, Rates, Visited, mode_set, pulls_add};
 pub(crate) use posts::{
-    Left, PostChanged, Publish, Published, RepostAt, outbox_import, outbox_page, post_delete, post_edit,
-    post_moderate,
+    Left, PostChanged, Publish, Published, RepostAt, outbox_cut, outbox_import, outbox_page, post_delete,
+    post_edit, post_moderate,
 };
 #[cfg(feature = "registration")]
 pub(crate) use registration::{
@@ -47,21 +50,23 @@ pub(crate) use registration::{
 };
 pub(crate) use reports::{ReportAdd, ReportAdded, report_ids, report_move};
 pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
-pub(crate) use sets::{count, guard_close, parse_count, set_split, string_drop};
+pub(crate) use sets::{count, guard_close, notes_drop, parse_count, set_split, string_drop};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
+pub(crate) use tenant::decision_set;
 pub(crate) use ties::{TieAnswer, TieLook, TieSet, tie_look};
 
+use std::sync::LazyLock;
+
+use crate::bucket::mix64;
 use crate::cluster::{Command, Library, Reply};
 use crate::error::Error;
-
-/// Version of the function library; part of every function's name.
-pub const VERSION: u32 = 1;
 
 /// In the order in which one part uses another.
 const CODE: &str = concat!(
     include_str!("lua/prelude.lua"),
-    include_str!("lua/sets.lua"),
+    include_str!("lua/tenant.lua"),
     include_str!("lua/clock.lua"),
+    include_str!("lua/sets.lua"),
     include_str!("lua/homes.lua"),
     include_str!("lua/rates.lua"),
     include_str!("lua/journal.lua"),
@@ -76,23 +81,28 @@ const CODE: &str = concat!(
     include_str!("lua/fsck.lua"),
 );
 
+/// `tideline` and a hash of the code.
+static LIBRARY: LazyLock<String> = LazyLock::new(|| name_of(CODE));
+
 /// The code as it is loaded, for the simulation.
 #[cfg(test)]
 pub(crate) fn code() -> String {
-    CODE.replace("@LIBRARY@", &library_name())
+    CODE.replace("@LIBRARY@", &LIBRARY)
 }
 
 /// The library, as a router takes it.
 pub fn library() -> Library {
-    let name = library_name();
-    Library::new(&name, &CODE.replace("@LIBRARY@", &name))
+    Library::new(&LIBRARY, &CODE.replace("@LIBRARY@", &LIBRARY))
 }
 
-fn library_name() -> String {
-    format!("tideline{VERSION}")
+/// A library's name: 48 bits tell the few builds apart that ever meet.
+fn name_of(code: &str) -> String {
+    // FNV-1a, as good as any where nobody looks for two texts with one hash.
+    let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    format!("tideline{:012x}", mix64(code.bytes().fold(0xcbf2_9ce4_8422_2325, hash)) >> 16)
 }
 
-/// `FCALL tideline1_name numkeys key …`; arguments follow.
+/// `FCALL tideline…_name numkeys key …`; arguments follow.
 fn fcall(name: &str, keys: &[Vec<u8>]) -> Command {
     call("FCALL", name, keys)
 }
@@ -103,10 +113,27 @@ fn fcall_ro(name: &str, keys: &[Vec<u8>]) -> Command {
 }
 
 fn call(verb: &str, name: &str, keys: &[Vec<u8>]) -> Command {
-    let command = Command::new(verb).arg(format!("{}_{name}", library_name())).arg(keys.len());
+    let command = Command::new(verb).arg(format!("{}_{name}", *LIBRARY)).arg(keys.len());
     keys.iter().fold(command, Command::arg)
 }
 
 fn unexpected(function: &str, reply: &[Reply]) -> Error {
     Error::internal(format!("{function} answered {reply:?}, which this release does not know"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two builds had one name for different code: each replaced the other's at every start, and arguments of one went to
+    /// the code of the other.
+    #[test]
+    fn the_librarys_name_follows_from_its_text() {
+        let changed = CODE.replacen("local", "local ", 1);
+        assert_ne!(name_of(CODE), name_of(&changed));
+        assert_eq!(name_of(CODE), *LIBRARY);
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        assert!(LIBRARY.chars().all(is_name), "{}", *LIBRARY);
+        assert!(!code().contains("@LIBRARY@"));
+    }
 }

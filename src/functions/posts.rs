@@ -225,6 +225,11 @@ pub(crate) fn outbox_page(outbox: Vec<u8>, is_below: bool, id: u64, most: usize)
     fcall_ro("outbox_page", &[outbox]).arg(if is_below { "<" } else { ">" }).arg(&id.to_be_bytes()).arg(most)
 }
 
+/// Cuts an outbox down to so many ids, if its bucket knows that decision: answers how many went.
+pub(crate) fn outbox_cut(outbox: Vec<u8>, most: u32, decision: u32) -> Command {
+    fcall("outbox_cut", &[outbox]).arg(most).arg(decision)
+}
+
 /// Appends ids to an outbox: answers 1, 0 if there is no such account, -1 if they are not above those that are there.
 pub(crate) fn outbox_import(record: Vec<u8>, outbox: Vec<u8>, ids: &[u64]) -> Command {
     let command = fcall("outbox_import", &[record, outbox]);

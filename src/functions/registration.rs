@@ -29,12 +29,14 @@ pub(crate) fn parse_claim(reply: &Reply) -> Result<Option<(AccountId, Vec<u8>)>>
 pub(crate) fn signup_begin(
     keys: &[Vec<u8>; 3],
     attempt: &Mark,
+    now_ms: u64,
     claims: &[Claim],
     profile: &[u8],
     record: &[FieldValue],
     credentials: &[FieldValue],
 ) -> Command {
-    let command = fcall("signup_begin", keys).arg(attempt).arg(&Claim::stored(claims)).arg(profile);
+    let command = fcall("signup_begin", keys).arg(attempt).arg(now_ms);
+    let command = command.arg(&Claim::stored(claims)).arg(profile);
     with_both(command, record, credentials)
 }
 
@@ -67,11 +69,12 @@ impl SignUpBegun {
 pub(crate) fn claims_begin(
     keys: &[Vec<u8>; 2],
     attempt: &Mark,
-    patience_ms: u64,
+    (now_ms, patience_ms): (u64, u64),
     seen: &[u8],
     claims: &[Claim],
 ) -> Command {
-    fcall("claims_begin", keys).arg(attempt).arg(patience_ms).arg(seen).arg(&Claim::stored(claims))
+    let command = fcall("claims_begin", keys).arg(attempt).arg(now_ms).arg(patience_ms);
+    command.arg(seen).arg(&Claim::stored(claims))
 }
 
 /// All claims are taken. `keys`: record, credentials. Answers as [`Compared`](super::Compared).
@@ -111,13 +114,13 @@ fn with_both(command: Command, record: &[FieldValue], credentials: &[FieldValue]
 }
 
 /// Ends an attempt that is so old. `keys`: record, credentials, profile. Answers 1, or 0: it is over, or not that old.
-pub(crate) fn claims_void(keys: &[Vec<u8>; 3], attempt: &[u8], patience_ms: u64) -> Command {
-    fcall("claims_void", keys).arg(attempt).arg(patience_ms)
+pub(crate) fn claims_void(keys: &[Vec<u8>; 3], attempt: &[u8], now_ms: u64, patience_ms: u64) -> Command {
+    fcall("claims_void", keys).arg(attempt).arg(now_ms).arg(patience_ms)
 }
 
 /// Whether an account has a claim. `keys`: record, credentials.
-pub(crate) fn claim_holder(keys: &[Vec<u8>; 2], claim: &Claim) -> Command {
-    fcall_ro("claim_holder", keys).arg(claim.as_bytes())
+pub(crate) fn claim_holder(keys: &[Vec<u8>; 2], claim: &Claim, now_ms: u64) -> Command {
+    fcall_ro("claim_holder", keys).arg(claim.as_bytes()).arg(now_ms)
 }
 
 /// What an account has to do with a claim.

@@ -1,5 +1,6 @@
 //! Adding to and removing from local sets, and spreading them.
 
+use super::tenant::push_decision;
 use super::{fcall, fcall_ro, unexpected};
 use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
@@ -18,6 +19,8 @@ pub(crate) struct SetAdd<'a> {
     pub(crate) may_split: bool,
     /// The record of the account whose followers they are: it tells how many.
     pub(crate) record: Option<Vec<u8>>,
+    /// Where what is written is noted, whose followers they are, and when.
+    pub(crate) noted: Option<(Vec<u8>, &'a [u8], u64)>,
 }
 
 /// What became of a [`SetAdd`].
@@ -41,6 +44,11 @@ impl SetAdd<'_> {
             self.keys.push(key);
             value
         });
+        let noted = self.noted.take().map(|(key, author, now_ms)| {
+            self.keys.push(key);
+            (author, now_ms)
+        });
+        let (author, now_ms) = noted.unwrap_or_default();
         let counts = self.record.is_some();
         self.keys.extend(self.record);
         let mut command = leaf_args(fcall("set_add", &self.keys), self.leaf)
@@ -48,7 +56,9 @@ impl SetAdd<'_> {
             .arg(self.option)
             .arg(guard.unwrap_or_default())
             .arg(if self.may_split { "1" } else { "" })
-            .arg(if counts { "1" } else { "" });
+            .arg(if counts { "1" } else { "" })
+            .arg(author)
+            .arg(now_ms);
         for (score, member) in pairs {
             push_score(&mut command, score);
             command.push(member);
@@ -88,12 +98,18 @@ pub(crate) struct SetRemove {
     pub(crate) leaf: Option<(u32, u32)>,
     /// The record of the account whose followers they are: it tells how many.
     pub(crate) record: Option<Vec<u8>>,
+    /// The tenant's decision that this follows from, if it does: nothing goes where the bucket knows another.
+    pub(crate) decision: Option<u32>,
 }
 
 /// What became of a [`SetRemove`].
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Removed {
-    Done { removed: u64 },
+    /// So many are gone; of those whose score isn't below, the highest score.
+    Done {
+        removed: u64,
+        kept: Option<f64>,
+    },
     Tree(Vec<u8>),
 }
 
@@ -107,6 +123,7 @@ impl SetRemove {
         self.keys.extend(self.record);
         let mut command = leaf_args(fcall("set_remove", &self.keys), self.leaf);
         command.push(if counts { "1" } else { "" });
+        let mut command = push_decision(command, self.decision);
         for (below, member) in members {
             match below {
                 Some(below) => push_score(&mut command, below),
@@ -124,11 +141,27 @@ impl Removed {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         match reply.as_slice() {
-            [word, removed, _total] if word.bytes()? == b"ok" => Ok(Self::Done { removed: removed.count()? }),
+            [word, removed, _total, kept] if word.bytes()? == b"ok" => {
+                let kept = if kept.bytes()?.is_empty() { None } else { Some(kept.double()?) };
+                Ok(Self::Done { removed: removed.count()?, kept })
+            }
             [word, tree] if word.bytes()? == b"tree" => Ok(Self::Tree(tree.bytes()?.to_vec())),
             _ => Err(unexpected("set_remove", &reply)),
         }
     }
+}
+
+/// Drops notes of edges that were looked at, unless they were written again since.
+pub(crate) fn notes_drop<'m>(
+    notes: Vec<u8>,
+    looked_at: impl IntoIterator<Item = (f64, &'m [u8])>,
+) -> Command {
+    let mut command = fcall("notes_drop", &[notes]);
+    for (noted, member) in looked_at {
+        push_score(&mut command, noted);
+        command.push(member);
+    }
+    command
 }
 
 /// Makes room in a full piece. Answers as a step of spreading does: with the tree as it is now.

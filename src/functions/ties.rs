@@ -44,13 +44,14 @@ pub(crate) enum TieAnswer {
 }
 
 impl TieSet {
-    pub(crate) fn command(&self) -> Command {
+    pub(crate) fn command(&self, now_ms: u64) -> Command {
         let command = fcall("tie_set", &self.keys).arg(or_empty(self.seen.as_ref())).arg(&self.new_stamp);
         let command = leaf_args(command.arg(if self.on { "+" } else { "-" }), self.leaf)
             .arg(self.piece_limit)
             .arg(self.set_limit)
             .arg(&self.post.to_bytes())
-            .arg(self.journal_most);
+            .arg(self.journal_most)
+            .arg(now_ms);
         self.entry.iter().fold(command, |command, (entry, value)| command.arg(entry).arg(value))
     }
 }
@@ -79,8 +80,8 @@ impl TieAnswer {
 }
 
 /// Looks whether an account likes a post. `keys`: record, clock, set, its piece.
-pub(crate) fn tie_look(keys: &[Vec<u8>; 4], leaf: Option<(u32, u32)>, post: PostRef) -> Command {
-    leaf_args(fcall("tie_look", keys), leaf).arg(&post.to_bytes())
+pub(crate) fn tie_look(keys: &[Vec<u8>; 4], leaf: Option<(u32, u32)>, post: PostRef, now_ms: u64) -> Command {
+    leaf_args(fcall("tie_look", keys), leaf).arg(&post.to_bytes()).arg(now_ms)
 }
 
 /// What a `tie_look` saw.

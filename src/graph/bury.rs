@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 
+use super::cut::floors;
 use super::lists::drop_lists;
 use super::named::post_list;
 use super::tie::settle_tie;
@@ -15,9 +16,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Ended, Entry, accept, journal_full, reserve};
 use crate::functions;
 use crate::ids::{AccountId, Claim, PostId};
-use crate::post::{Post, PostList, PostRef};
+use crate::post::{PostList, PostRef};
 use crate::registration::claims;
 use crate::sharded::{Checkpoint, SortedSet};
+use crate::stored_post::stored_post;
 
 /// Followers that are turned away at once.
 const AT_ONCE: usize = 32;
@@ -145,15 +147,27 @@ async fn some_posts(
     let answers = context.run_all(ids.iter().map(get).collect()).await?;
     let (mut entries, mut posts) = (Vec::new(), Vec::new());
     for (id, answer) in ids.iter().zip(answers) {
-        let stored = answer.ok()?;
-        if stored.is_nil() {
-            continue;
-        }
-        let post = Post::parse(stored.bytes()?)?;
         // An id that a failover has given twice may be another author's post by now.
-        if post.header().author == account {
-            posts.push(keys.post(*id));
-            entries.extend(Entry::all_of_deleted(bucket, context.instance, *id, &post));
+        match stored_post(answer)? {
+            Ok(None) => {}
+            Ok(Some(post)) if post.header().author == account => {
+                posts.push(keys.post(*id));
+                entries.extend(Entry::all_of_deleted(bucket, context.instance, *id, (&post, context.tags())));
+            }
+            Ok(Some(_)) => {}
+            Err(unreadable) if unreadable.is_anothers(account) => {}
+            // No burial comes to a halt for it.
+            Err(unreadable) => {
+                posts.push(keys.post(*id));
+                if let Ok(Some(post)) = unreadable.but_for_visibility() {
+                    entries.extend(Entry::all_of_deleted(
+                        bucket,
+                        context.instance,
+                        *id,
+                        (&post, context.tags()),
+                    ));
+                }
+            }
         }
     }
     bury_keys(context, account, posts, false, &entries, touched).await?;
@@ -215,7 +229,9 @@ async fn sets(
     ] {
         own.extend(set.keys_at_home().await?);
     }
-    own.extend(post_list(context, PostList::Mentions(account))?.keys_at_home().await?);
+    let mentions = PostList::Mentions(account);
+    own.extend(post_list(context, mentions)?.keys_at_home().await?);
+    own.extend(floors(context, mentions)?.keys_at_home().await?);
     for set in [context.likes(account)?, context.bookmarks(account)?, context.reposts(account)?] {
         own.extend(set.keys_at_home().await?);
     }

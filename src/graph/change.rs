@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::complete::Follow;
+use super::new_mark::{draw_new, is_new};
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request};
 use crate::context::{Context, changed_always, draw, no_account};
@@ -35,10 +36,10 @@ pub(super) struct Wanted {
 #[derive(Default)]
 pub(super) struct Intent {
     pub(super) edges: Vec<Wanted>,
-    /// Accounts that get a new pull mark.
-    pub(super) marked: Vec<AccountId>,
-    /// Accounts whose pull mark goes.
-    pub(super) unmarked: Vec<AccountId>,
+    /// Accounts that get another pull mark, and whether they have not been asked yet if they are locked.
+    pub(super) marked: Vec<(AccountId, bool)>,
+    /// Accounts whose pull mark goes, and what it must be now.
+    pub(super) unmarked: Vec<(AccountId, Option<Mark>)>,
     /// Whose request changes, what it must be now, and what it becomes.
     pub(super) request: Option<(AccountId, Option<Mark>, Option<Mark>)>,
     /// What is to be looked at afterwards.
@@ -104,17 +105,18 @@ async fn attempt(
     let pieces: Vec<PieceAt> = intent.edges.iter().map(|w| w.set.piece_of(&w.member)).collect();
     let change = graph_change(context, account, seen, &intent, &entries, &pieces);
     let (stamps, marks) = (change.stamps, change.marks.clone());
-    let answer = context.once(context.slot(account), change.command()).await?;
+    let command = change.command(context.router().now_ms());
+    let answer = context.once(context.slot(account), command).await?;
     let epoch = answer.epoch.clone();
     match Changed::parse(answer.ok()?)? {
         Changed::Done(made) => {
-            if let ([(author, Some(mark))], [entry]) = (&marks[..], &mut entries[..]) {
+            if let ([(author, Some(mark), _)], [entry]) = (&marks[..], &mut entries[..]) {
                 #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
                 let since = made.since as f64;
                 let follow = Follow { reader: account, since, mark: *mark, floor: made.floor };
                 entry.follow = Some((follow, epoch.clone()));
                 if let Some(marks_before) = made.marks_before {
-                    let then = |state: &ReaderState| state.followed(*author, stamps);
+                    let then = |state: &ReaderState| state.followed(*author, stamps, is_new(mark));
                     context.caches.renew_state(account, (seen, marks_before), then);
                 }
             }
@@ -173,7 +175,8 @@ fn graph_change(
         count_field: wanted.count_field,
         member: wanted.member,
     };
-    let marked = intent.marked.iter().map(|author| (*author, Some(draw())));
+    let mark = |is_new: bool| if is_new { draw_new() } else { draw() };
+    let marked = intent.marked.iter().map(|(author, is_new)| (*author, Some(mark(*is_new)), None));
     GraphChange {
         keys: [
             keys.account(account),
@@ -187,7 +190,7 @@ fn graph_change(
         stamps: [draw(), draw()],
         journal_most: context.settings.journal_max,
         entries: entries.iter().map(|entry| (entry.id, entry.stored())).collect(),
-        marks: marked.chain(intent.unmarked.iter().map(|author| (*author, None))).collect(),
+        marks: marked.chain(intent.unmarked.iter().map(|(author, seen)| (*author, None, *seen))).collect(),
         request: intent.request,
         requests_max: context.settings.requests_max,
         edges: intent.edges.iter().zip(pieces).map(edge).collect(),

@@ -40,11 +40,12 @@ pub(crate) enum Completed {
     Settled(Vec<(AccountId, Settled)>),
 }
 
-/// Looks whether these accounts follow the author, and with which marks.
+/// Looks whether these accounts follow the author, and with which marks. Stamps of those who don't are above `above` too.
 pub(crate) async fn look_at(
     context: &Context,
     author: AccountId,
     readers: &[AccountId],
+    above: u64,
     touched: &mut Touched,
 ) -> Result<Vec<(AccountId, Look)>> {
     let keys = context.keys();
@@ -58,7 +59,8 @@ pub(crate) async fn look_at(
             let [set, place] = context.sets().piece_keys(&piece);
             let clock = keys.clock(context.bucket(*reader));
             let of = [keys.marks(*reader), keys.home(*reader), clock, set, place];
-            let command = PairLook { keys: of, leaf: piece.leaf() }.command(author);
+            let look = PairLook { keys: of, leaf: piece.leaf() };
+            let command = look.command(author, context.router().now_ms(), above);
             batch.push(Request::write(context.slot(*reader), command));
             pieces.push(piece);
         }
@@ -162,6 +164,7 @@ fn join(context: &Context, author: AccountId, follow: &Follow, piece: &PieceAt) 
             context.blocks(author)?.root_key(),
             keys.waiting(author),
             keys.approved(author),
+            keys.notes(context.bucket(author)),
         ],
         leaf: piece.leaf(),
         floor: follow.floor,
@@ -170,6 +173,8 @@ fn join(context: &Context, author: AccountId, follow: &Follow, piece: &PieceAt) 
         spread_at: sets.spread_at(),
         reader: follow.reader,
         since: follow.since,
+        author,
+        now_ms: context.router().now_ms(),
     })
 }
 

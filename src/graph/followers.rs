@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _};
 
 use crate::account::Account;
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::{Command, Request, Touched, impatiently};
 use crate::context::Context;
 use crate::error::Result;
 use crate::functions;
@@ -50,13 +50,13 @@ impl Uncounted {
 
 /// Whether the number of an account's followers is older than it may be.
 pub(crate) fn is_left(account: &Account, now_ms: u64) -> bool {
-    account.uncounted_since.is_some_and(|since| now_ms.saturating_sub(since) > COUNT_AGE_MAX_MS)
+    account.uncounted_since.is_some_and(|since| now_ms.abs_diff(since) > COUNT_AGE_MAX_MS)
 }
 
 /// Somebody may have come or gone. Before what caused that is struck: then it is never forgotten.
 pub(crate) async fn note(context: &Context, account: AccountId, touched: &mut Touched) -> Result<()> {
-    let command =
-        functions::followers_note(context.keys().account(account), context.followers(account)?.root_key());
+    let (record, now_ms) = (context.keys().account(account), context.router().now_ms());
+    let command = functions::followers_note(record, context.followers(account)?.root_key(), now_ms);
     let answer = context.router().ask(Request::write(context.slot(account), command)).await?;
     touched.add(&answer);
     if answer.ok()?.int()? == 1 {
@@ -74,7 +74,7 @@ pub(crate) async fn count(context: &Context, account: AccountId) -> Result<()> {
         return Ok(());
     }
     let sum = context.followers(account)?.len().await?;
-    let command = functions::followers_counted(record, seen.bytes()?, sum);
+    let command = functions::followers_counted(record, seen.bytes()?, sum, context.router().now_ms());
     context.router().call(Request::write(slot, command)).await.map(drop)
 }
 
@@ -87,7 +87,8 @@ pub(crate) async fn keep_counting(context: Weak<Context>) {
         }
         tokio::time::sleep(COUNT_EVERY).await;
         let Some(context) = context.upgrade() else { return };
-        count_all(&context).await;
+        // Those whose servers are away wait for the next time, and keep none of the others waiting.
+        impatiently(count_all(&context)).await;
     }
 }
 

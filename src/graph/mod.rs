@@ -3,31 +3,42 @@
 //! Truth lies with the account that acts: what it follows, mutes, blocks, hides, has requested, has approved. Its
 //! followers' lists, and whether it must pull somebody, are derived: `pair` brings them in line.
 //!
-//! Invariants kept here: a change compares the graph stamp that its decision was based on; an edge is removed only
+//! Invariants kept here: a follow counts for what a locked author says to its followers only once that author was asked
+//! after it; an edge is noted by what writes it, and looked at once more; a change compares the graph stamp that its decision was based on; an edge is removed only
 //! below a stamp of the follower's own bucket; a pull mark goes only when the home holds all that it stood for.
 
 mod bury;
 mod change;
 mod complete;
+mod cut;
+mod fair;
 mod followers;
 mod lists;
 mod named;
+mod new_mark;
+mod noted;
 mod pair;
 mod reference;
 mod relations;
 mod request;
 mod tie;
 mod toggles;
+mod unreadable;
 
 pub(crate) use bury::bury;
 pub(crate) use change::graph_stamp;
 pub(crate) use complete::{Completed, Follow, complete, look_at};
+#[cfg(test)]
+pub(crate) use cut::floors;
+pub(crate) use cut::{Standing, cut, standing};
 pub(crate) use followers::{
     Uncounted, count as count_followers, count_all as count_all_followers, is_left as is_uncounted,
     keep_counting, note as note_followers,
 };
 pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
-pub(crate) use named::{Listed, list_score, post_list, settle_lists, take_off_list};
+pub(crate) use named::{Listed, list_score, most_on, post_list, settle_lists, take_off_list};
+pub(crate) use new_mark::is_new as is_new_mark;
+pub(crate) use noted::keep_looking;
 pub(crate) use pair::{FillsSeen, settle_follow, settle_pair};
 pub(crate) use reference::{list_references, settle_reference, unlist};
 pub use relations::Relationship;
@@ -36,3 +47,4 @@ pub(crate) use request::{approve, reject, requests_made, unlock, waiting};
 pub(crate) use tie::{Tie, kept_of, renew_ties, set_tie, settle_tie, ties_stamp, untie_gone, untie_if_gone};
 pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, toggle, unfollow};
+pub(crate) use unreadable::drop_unreadable;

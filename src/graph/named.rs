@@ -1,34 +1,34 @@
 //! `list`: bringing a post onto the lists of mentions and hashtags that it names; off again when it is deleted.
 //!
 //! A list is a local set in the bucket of the account, or of the hashtag: members are posts with their authors, their
-//! scores milliseconds, so that the set's order is that of the ids. It is bounded: the oldest leave. Then a *floor*
-//! stays behind, a member of one byte whose score says up to when posts have left; what stands below it doesn't count.
+//! scores milliseconds, so that the set's order is that of the ids. It is bounded ([`cut`](super::cut)).
 //!
 //! What stands on a list is a hint: whoever reads it asks the post whether it belongs there (still). Posts are taken
 //! off only once they are gone for good, so an order that comes late never takes away what should be there.
 
-use futures::future::try_join_all;
+use futures::future::join_all;
 
+use super::cut::{cut, is_due};
 use crate::account::Account;
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::Touched;
-use crate::context::{Context, post_of};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout::Ended;
 use crate::ids::{AccountId, PostId};
 use crate::post::PostList;
 use crate::rules;
-use crate::sharded::{Member, Order, PAGE_MAX, SortedSet};
+use crate::sharded::{Member, SortedSet};
+use crate::stored_post::readable_post;
+use crate::tenant::TenantSettings;
 
 /// The floor's stored form.
 const FLOOR: &[u8] = b"F";
-/// A list is cut once it is longer than it should be by this part of it, and by so many: a cut costs a few trips.
-const SLACK: (u64, u64) = (8, 8);
 
 /// A member of a list of posts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Listed {
-    /// Everything with its score or a lower one has left.
+    /// What is missing with its score, or a lower one, has left.
     Floor,
     /// A post whose author the list doesn't tell; also a place between posts: behind all with lower ids.
     Id(PostId),
@@ -98,19 +98,26 @@ pub(crate) async fn settle_lists(
         take_off(context, post, author, once, touched).await?;
         return Ok(Ended::Done);
     };
-    let gone = gone_among(context, &lists, touched).await?;
-    lists.retain(|list| !gone.contains(list));
-    put_on(context, post, author, &lists, touched).await?;
+    // What lies on a server that is away keeps the post from no list elsewhere (H112).
+    let mut failed = Ok(());
+    let owners = owners_of(context, &lists, touched).await;
+    lists.retain(|list| owners.are_there(list));
+    failed = failed.and(owners.failed);
+    failed = failed.and(put_on(context, post, author, &lists, touched).await);
     // Looked at after that: whoever deleted the post, or dropped a list with its account, was faster.
     let is_gone =
         rules::holds("list_looked_again") && named_by(context, post, author, touched).await?.is_none();
     let gone = match is_gone {
         true => lists,
-        false if rules::holds("list_owner_again") => gone_among(context, &lists, touched).await?,
+        false if rules::holds("list_owner_again") => {
+            let owners = owners_of(context, &lists, touched).await;
+            failed = failed.and(owners.failed);
+            owners.gone
+        }
         false => Vec::new(),
     };
-    take_off(context, post, author, &gone, touched).await?;
-    Ok(Ended::Done)
+    failed = failed.and(take_off(context, post, author, &gone, touched).await);
+    failed.map(|()| Ended::Done)
 }
 
 /// The lists that a post names, or has named: an edit that names one again leaves nothing to do, so it must be there by
@@ -123,13 +130,28 @@ async fn named_by(
 ) -> Result<Option<Vec<PostList>>> {
     let answer = context.router().ask(context.post_request(post)).await?;
     touched.add(&answer);
-    let Some(post) = post_of(&answer.ok()?)? else { return Ok(None) };
-    let all = || if rules::holds("listed_once_named") { post.lists_ever() } else { post.lists() };
+    let Some(post) = readable_post(answer)? else { return Ok(None) };
+    let tags = context.tags();
+    let all = || if rules::holds("listed_once_named") { post.lists_ever(tags) } else { post.lists(tags) };
     Ok((post.header().author == author).then(all))
 }
 
-/// The lists among these whose account isn't there: deleted, being registered, or it never was.
-async fn gone_among(context: &Context, lists: &[PostList], touched: &mut Touched) -> Result<Vec<PostList>> {
+/// Whose lists these are.
+struct Owners {
+    /// Lists whose account isn't there: deleted, being registered, or it never was.
+    gone: Vec<PostList>,
+    /// Lists of whose account nobody can say.
+    unknown: Vec<PostList>,
+    failed: Result<()>,
+}
+
+impl Owners {
+    fn are_there(&self, list: &PostList) -> bool {
+        !self.gone.contains(list) && !self.unknown.contains(list)
+    }
+}
+
+async fn owners_of(context: &Context, lists: &[PostList], touched: &mut Touched) -> Owners {
     let accounts: Vec<AccountId> = lists
         .iter()
         .filter_map(|list| match list {
@@ -138,17 +160,27 @@ async fn gone_among(context: &Context, lists: &[PostList], touched: &mut Touched
         })
         .collect();
     let records = accounts.iter().map(|account| context.account_request(*account)).collect();
-    let answers = context.run_all(records).await?;
-    let mut gone = Vec::new();
+    let answers = context.router().run(records).await;
+    let mut owners = Owners { gone: Vec::new(), unknown: Vec::new(), failed: Ok(()) };
     for (account, answer) in accounts.into_iter().zip(answers) {
-        touched.add(&answer);
-        if !Account::parse(account, answer.ok()?)?.is_some_and(|account| account.is_there()) {
-            gone.push(PostList::Mentions(account));
+        let read = answer.and_then(|answer| {
+            touched.add(&answer);
+            Account::parse(account, answer.ok()?)
+        });
+        let list = PostList::Mentions(account);
+        match read {
+            Ok(Some(account)) if account.is_there() => {}
+            Ok(_) => owners.gone.push(list),
+            Err(e) => {
+                owners.unknown.push(list);
+                owners.failed = owners.failed.and(Err(e));
+            }
         }
     }
-    Ok(gone)
+    owners
 }
 
+/// Puts a post on each of these lists that can be reached; an error: on some it could not be put.
 async fn put_on(
     context: &Context,
     post: PostId,
@@ -157,17 +189,25 @@ async fn put_on(
     touched: &mut Touched,
 ) -> Result<()> {
     let member = [(Listed::Post(post, author), list_score(post))];
-    let added = try_join_all(lists.iter().map(async |list| {
+    let added = join_all(lists.iter().map(async |list| {
         let set = post_list(context, *list)?;
         let added = set.add(&member).await?;
-        let most = u64::from(most_on(context, *list));
-        if added.len > most + (most / SLACK.0).max(rules::size(SLACK.1, 1)) {
-            cut(&set, most).await?;
+        let decision = context.tenant.decision();
+        if is_due(added.len, u64::from(most_on(decision.settings, *list))) {
+            cut(context, *list, decision).await?;
         }
         Ok::<_, Error>(added.touched)
     }));
-    added.await?.iter().for_each(|of| touched.extend(of));
-    Ok(())
+    all_of(added.await, touched)
+}
+
+/// Notes what was touched where it went well. The first error of all, if there is one.
+fn all_of(outcomes: Vec<Result<Touched>>, touched: &mut Touched) -> Result<()> {
+    let mut all = Ok(());
+    for outcome in outcomes {
+        all = all.and(outcome.map(|of| touched.extend(&of)));
+    }
+    all
 }
 
 /// Takes a post off a list that it doesn't name, or was deleted from. Whoever does has the post's lists looked at after
@@ -191,45 +231,19 @@ async fn take_off(
     lists: &[PostList],
     touched: &mut Touched,
 ) -> Result<()> {
-    let removed = try_join_all(lists.iter().map(async |list| {
+    let removed = join_all(lists.iter().map(async |list| {
         let removed = post_list(context, *list)?.remove(&[Listed::Post(post, author)]).await?;
         Ok::<_, Error>(removed.touched)
     }));
-    removed.await?.iter().for_each(|of| touched.extend(of));
-    Ok(())
+    all_of(removed.await, touched)
 }
 
 /// Most posts on a list, apart from the slack.
-fn most_on(context: &Context, list: PostList) -> u32 {
+pub(crate) fn most_on(decided: TenantSettings, list: PostList) -> u32 {
     match list {
-        PostList::Mentions(_) => context.settings.mentions_max,
-        PostList::Tagged(_) => context.settings.tag_posts_max,
+        PostList::Mentions(_) => decided.mentions_max,
+        PostList::Tagged(_) => decided.tag_posts_max,
     }
-}
-
-/// Lets the oldest go. The floor rises first: until they are gone, they don't count any more. It rises to just below the
-/// last of the newest that may stay, as they are read: whoever arrives meanwhile, or cuts besides, only makes that lower
-/// than it could be.
-async fn cut(list: &SortedSet<Listed>, most: u64) -> Result<()> {
-    let at_once = rules::size(PAGE_MAX, 8);
-    let mut left = usize::try_from(most).unwrap_or(usize::MAX);
-    let mut after = None;
-    let until = loop {
-        let page = list.page(.., after.as_ref(), at_once, Order::Descending).await?;
-        let newest = page.entries.into_iter().filter(|(listed, _)| *listed != Listed::Floor);
-        let newest: Vec<f64> = newest.take(left).map(|(_, score)| score).collect();
-        left -= newest.len();
-        match (newest.last(), page.next) {
-            // Scores are whole milliseconds.
-            (Some(last), _) if left == 0 => break last - 1.0,
-            (_, Some(next)) => after = Some(next),
-            _ => return Ok(()),
-        }
-    };
-    list.add_greater(&[(Listed::Floor, until)]).await?;
-    let oldest = list.page(..=until, None, at_once, Order::Ascending).await?.entries;
-    let leave = oldest.into_iter().map(|(listed, _)| listed).filter(|listed| *listed != Listed::Floor);
-    list.remove(&leave.collect::<Vec<_>>()).await.map(drop)
 }
 
 #[cfg(test)]

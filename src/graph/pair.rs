@@ -11,20 +11,23 @@ use tokio::time::Instant;
 
 use super::complete::{Completed, Follow, complete, complete_at_once, look_at};
 use super::followers::note as note_followers;
+use super::new_mark::{confirm, end_unapproved, is_new, no_tree};
 use super::request::approved;
-use super::toggles::{end_unwanted, follow_intent, is_wanted, requested};
+use super::toggles::{end_unwanted, follow_intent, requested, requested_request};
 use crate::account::Account;
 use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Ended;
-use crate::functions::{self, Look, Mark, Settled};
+use crate::functions::{self, Look, Mark, Settled, maybe_mark};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::rules;
 
 /// A fill that is seen with the same nonce for so long has come to a halt.
 const FILL_PATIENCE: Duration = Duration::from_secs(10);
+/// Tries to take an edge off that turns out to be newer than the look at its follow.
+const REMOVALS_MAX: usize = 3;
 /// Fills under way that are remembered.
 const FILLS_SEEN: usize = 10_000;
 
@@ -62,7 +65,7 @@ pub(crate) async fn settle_follow(
         Some(Completed::Settled(settled)) if matches!(settled[..], [(_, Settled::Done(_))]) => {
             Ok(Ended::Struck)
         }
-        Some(completed) => came_of(context, follow.reader, author, completed, touched).await,
+        Some(completed) => came_of(context, author, follow, completed, touched).await,
     }
 }
 
@@ -73,9 +76,10 @@ async fn settle_edge(
     may_drop: bool,
     touched: &mut Touched,
 ) -> Result<Ended> {
-    match look(context, reader, author, touched).await? {
+    match look(context, reader, author, 0, touched).await? {
         Look::Following { since, mark, floor } => {
-            if rules::holds("block_read_again") && !is_wanted(context, reader, author, touched).await? {
+            let card = wanted(context, reader, author, touched).await?;
+            if card.is_none() && rules::holds("block_read_again") {
                 end_unwanted(context, reader, author, since).await?;
                 // Whatever came of it: the next look takes the edge off, or finds the follow wanted after all.
                 return Ok(Ended::Later);
@@ -84,57 +88,113 @@ async fn settle_edge(
                 finish_request(context, reader, author, touched).await?;
                 return Ok(Ended::Done);
             };
+            // H85: it may have been locked between the decision to follow and the follow.
+            let is_locked = card.is_some_and(|card| card.is_locked) && rules::holds("lock_read_again");
+            if is_locked && is_new(&mark) && approved(context, author, reader).await?.is_none() {
+                return end_unapproved(context, reader, author, (since, mark)).await;
+            }
             let follow = Follow { reader, since, mark, floor };
-            let completed = complete(context, author, &[follow], (may_drop, false), touched).await?;
-            let ended = came_of(context, reader, author, completed, touched).await?;
+            let completed =
+                complete(context, author, std::slice::from_ref(&follow), (may_drop, false), touched).await?;
+            let ended = came_of(context, author, &follow, completed, touched).await?;
             finish_request(context, reader, author, touched).await?;
             Ok(ended)
         }
         Look::Not(stamp) => {
-            // That R doesn't follow must last before the edge goes: else R follows again, without an edge.
-            if rules::holds("fence_edge") {
-                context.router().fence(touched).await?;
+            if !remove_edge(context, reader, author, stamp, touched).await? {
+                return Ok(Ended::Later);
             }
-            #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
-            let removed = context.followers(author)?.remove_below(&[(reader, stamp as f64)]).await?;
-            touched.extend(&removed.touched);
             settle_request(context, reader, author, touched).await
         }
-        Look::Tree(_) => Err(Error::internal("the look at a pair went on with a tree")),
+        Look::Tree(_) => Err(no_tree()),
     }
+}
+
+/// R doesn't follow X, as of that stamp of its bucket: takes its edge off. False: by now it follows.
+async fn remove_edge(
+    context: &Context,
+    reader: AccountId,
+    author: AccountId,
+    mut stamp: u64,
+    touched: &mut Touched,
+) -> Result<bool> {
+    for _ in 0..REMOVALS_MAX {
+        // That R doesn't follow must last before the edge goes: else R follows again, without an edge.
+        if rules::holds("fence_edge") {
+            context.router().fence(touched).await?;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
+        let removed = context.followers(author)?.remove_below(&[(reader, stamp as f64)]).await?;
+        touched.extend(&removed.touched);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a stamp is a score of edges"
+        )]
+        let kept = removed.kept.map(|kept| kept as u64).filter(|_| rules::holds("clock_raised"));
+        let Some(kept) = kept else { return Ok(true) };
+        // It is of a newer follow; or of one that R's server has lost, and its clock is behind (H86). Raised above that
+        // one, it tells which.
+        match look(context, reader, author, kept, touched).await? {
+            Look::Following { .. } => return Ok(false),
+            Look::Not(above) => stamp = above,
+            Look::Tree(_) => return Err(no_tree()),
+        }
+    }
+    // It follows and unfollows all the time.
+    Ok(false)
+}
+
+/// An author that is there and doesn't block the reader. `said`: whose word that is. It is noted before the block is
+/// read, so a fence over it covers both.
+pub(super) async fn wanted(
+    context: &Context,
+    reader: AccountId,
+    author: AccountId,
+    said: &mut Touched,
+) -> Result<Option<Account>> {
+    let answer = context.router().ask(context.account_request(author)).await?;
+    said.add(&answer);
+    let Some(card) = Account::parse(author, answer.ok()?)?.filter(Account::is_there) else { return Ok(None) };
+    Ok(if context.is_blocked(author, reader).await? { None } else { Some(card) })
 }
 
 /// What is left to do once one follow was to be completed.
 async fn came_of(
     context: &Context,
-    reader: AccountId,
     author: AccountId,
+    follow: &Follow,
     completed: Completed,
     touched: &mut Touched,
 ) -> Result<Ended> {
-    match completed {
+    let reader = follow.reader;
+    let stays = match completed {
         // Its deletion may have turned all followers away before our edge was written.
-        Completed::AuthorGone => Ok(Ended::Later),
+        Completed::AuthorGone => return Ok(Ended::Later),
         // An unfollow may have been settled before our edge was written: then it must be looked at again.
-        Completed::Pulled => match look(context, reader, author, touched).await? {
-            Look::Following { .. } => Ok(Ended::Done),
-            _ => Ok(Ended::Later),
+        Completed::Pulled => match look(context, reader, author, 0, touched).await? {
+            Look::Following { .. } => true,
+            _ => return Ok(Ended::Later),
         },
         Completed::Settled(settled) => match settled.first() {
-            Some((_, Settled::Busy(nonce))) => wait_for_fill(context, reader, *nonce).await,
-            Some((_, Settled::Changed | Settled::NoEdge)) => Ok(Ended::Later),
-            _ => Ok(Ended::Done),
+            Some((_, Settled::Busy(nonce))) => return wait_for_fill(context, reader, *nonce).await,
+            Some((_, Settled::Changed | Settled::NoEdge)) => return Ok(Ended::Later),
+            Some((_, Settled::Left)) => true,
+            _ => false,
         },
-    }
+    };
+    let is_done = !stays || confirm(context, reader, author, &follow.mark, touched).await?;
+    Ok(if is_done { Ended::Done } else { Ended::Later })
 }
 
 async fn look(
     context: &Context,
     reader: AccountId,
     author: AccountId,
+    above: u64,
     touched: &mut Touched,
 ) -> Result<Look> {
-    let mut looks = look_at(context, author, &[reader], touched).await?;
+    let mut looks = look_at(context, author, &[reader], above, touched).await?;
     looks.pop().map(|(_, look)| look).ok_or_else(|| Error::internal("a look at a pair saw nothing"))
 }
 
@@ -182,12 +242,12 @@ async fn settle_request(
     touched: &mut Touched,
 ) -> Result<Ended> {
     let keys = context.keys();
-    let Some(request) = requested(context, reader, author).await? else {
+    let Some(request) = asked(context, reader, author, touched).await? else {
         finish_request(context, reader, author, touched).await?;
         return Ok(Ended::Done);
     };
     let mut said = Touched::new();
-    if !is_wanted(context, reader, author, &mut said).await? {
+    if wanted(context, reader, author, &mut said).await?.is_none() {
         // As for a follow: that it is unwanted must last.
         context.router().fence(&said).await?;
         return withdraw(context, reader, author, request).await;
@@ -200,7 +260,7 @@ async fn settle_request(
                 if requested(context, reader, author).await? != Some(request) {
                     return Ok(None);
                 }
-                let mut intent = follow_intent(context, reader, author)?;
+                let mut intent = follow_intent(context, reader, author, is_approved)?;
                 intent.request = Some((author, Some(request), None));
                 Ok(Some(intent))
             })
@@ -226,7 +286,7 @@ async fn settle_request(
     // It may have been taken back, and that settled, before we wrote.
     finish_request(context, reader, author, touched).await?;
     // Then another one made, and that listed: ours has come over it.
-    let newer = requested(context, reader, author).await?.filter(|now| *now != request);
+    let newer = asked(context, reader, author, touched).await?.filter(|now| *now != request);
     Ok(if newer.is_some() && rules::holds("newer_request") { Ended::Later } else { Ended::Done })
 }
 
@@ -260,6 +320,21 @@ async fn withdraw(
     Ok(Ended::Done)
 }
 
+/// What R's request is, and whose word that is: a primary that was replaced says what was asked before, and X's list is left as it is
+/// by that alone (H94). So it must be true when the entry is struck.
+async fn asked(
+    context: &Context,
+    reader: AccountId,
+    author: AccountId,
+    touched: &mut Touched,
+) -> Result<Option<Mark>> {
+    let answer = context.router().ask(requested_request(context, reader, author)).await?;
+    if rules::holds("request_fenced") {
+        touched.add(&answer);
+    }
+    maybe_mark(&answer.ok()?)
+}
+
 /// R no longer asks: X's list needn't hold it, nor what X said to it.
 async fn finish_request(
     context: &Context,
@@ -278,7 +353,8 @@ async fn finish_request(
             continue;
         }
         // A newer request may have come since: only what was seen goes, if nothing is asked now.
-        if requested(context, reader, author).await?.as_ref().map(Mark::as_slice) == Some(value.bytes()?) {
+        if asked(context, reader, author, touched).await?.as_ref().map(Mark::as_slice) == Some(value.bytes()?)
+        {
             continue;
         }
         let command = functions::field_drop(hash, &reader.to_bytes(), value.bytes()?);

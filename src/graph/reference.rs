@@ -64,11 +64,17 @@ pub(crate) async fn list_references(
         context.reposts(author)?.add(&[(original, place)]).await?;
         renew_ties(context, author).await?;
     }
+    // No journal has it tried again if a server fails over.
+    let mut tries = context.router().fence_tries();
     for to in Reference::of_draft(draft) {
-        settle_reference(context, post, author, to, &mut Touched::new()).await?;
+        while let Err(e) = settle_reference(context, post, author, to, &mut Touched::new()).await {
+            tries.after(e).await?;
+        }
     }
     if !(draft.content.mentions.is_empty() && draft.content.hashtags.is_empty()) {
-        settle_lists(context, post, author, &[], &mut Touched::new()).await?;
+        while let Err(e) = settle_lists(context, post, author, &[], &mut Touched::new()).await {
+            tries.after(e).await?;
+        }
     }
     Ok(())
 }

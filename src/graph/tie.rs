@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::lists::{LIKES, set_member};
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::context::{Context, changed_always, draw, no_account, post_of};
+use crate::context::{Context, changed_always, draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Ended, Entry, Task, accept, journal_full, reserve};
 use crate::functions::{self, ListChange, Mark, TieAnswer, TieLook, TieSet, mark};
@@ -15,6 +15,7 @@ use crate::meters;
 use crate::post::PostRef;
 use crate::rules;
 use crate::sharded::{Checkpoint, SortedSet};
+use crate::stored_post::stored_post;
 use crate::timeline::Ties;
 
 /// Tries of one change between others of the same account, and between splits.
@@ -80,7 +81,8 @@ pub(crate) async fn set_tie(
             journal_most: context.settings.journal_max,
             entry: entry.as_ref().map(|entry| (entry.id, entry.stored())),
         };
-        let answer = match context.once(context.slot(account), change.command()).await {
+        let command = change.command(context.router().now_ms());
+        let answer = match context.once(context.slot(account), command).await {
             // It may have run: the next try finds out, under another stamp.
             Err(e) if e.kind() == ErrorKind::Unknown => {
                 lost = Some(e);
@@ -156,9 +158,12 @@ pub(crate) async fn untie_if_gone(
     let answers = context.run_all(posts.iter().map(get).collect()).await?;
     for (post, answer) in posts.iter().zip(answers) {
         touched.add(&answer);
-        // After a failover another author's post may have the id.
-        let is_there = post_of(&answer.ok()?)?.is_some_and(|found| found.header().author == post.author);
-        gone.extend((!is_there).then_some(*post));
+        let is_gone = match stored_post(answer)? {
+            // After a failover another author's post may have the id.
+            Ok(found) => found.is_none_or(|found| found.header().author != post.author),
+            Err(_) => false,
+        };
+        gone.extend(is_gone.then_some(*post));
     }
     // That it is gone must last before it is forgotten.
     context.router().fence(&touched).await?;
@@ -244,7 +249,7 @@ async fn look_at(
         let piece = set.piece_of(&post);
         let [root, place] = sets.piece_keys(&piece);
         let of = [keys.account(account), keys.clock(context.bucket(account)), root, place];
-        let command = functions::tie_look(&of, piece.leaf(), post);
+        let command = functions::tie_look(&of, piece.leaf(), post, context.router().now_ms());
         let answer = context.router().ask(Request::write(context.slot(account), command)).await?;
         touched.add(&answer);
         match TieLook::parse(answer.ok()?)? {

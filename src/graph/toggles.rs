@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::{Intent, Wanted, apply, apply_known};
-use crate::account::Account;
+use super::pair::wanted;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::{Context, draw};
 use crate::error::{Error, ErrorKind, Result};
@@ -14,6 +14,8 @@ use crate::ids::AccountId;
 use crate::{meters, rules};
 
 /// What came of a follow.
+///
+/// It counts from when the author's side has it, a moment later. An account that is locked before that has a request instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Followed {
     /// It follows now, or did already.
@@ -72,11 +74,17 @@ pub(super) fn following_edge(
     })
 }
 
-/// The intent of a follow that may be made.
-pub(super) fn follow_intent(context: &Context, reader: AccountId, author: AccountId) -> Result<Intent> {
+/// The intent of a follow that may be made. `is_asked`: its author has said yes to it. Else it was open a moment ago, and
+/// is asked again.
+pub(super) fn follow_intent(
+    context: &Context,
+    reader: AccountId,
+    author: AccountId,
+    is_asked: bool,
+) -> Result<Intent> {
     Ok(Intent {
         edges: vec![following_edge(context, reader, author, EdgeOp::Add)?],
-        marked: vec![author],
+        marked: vec![(author, !is_asked)],
         request: Some((author, None, None)),
         tasks: vec![Task::Pair { reader, author, may_drop: true }],
         ..Intent::default()
@@ -86,7 +94,7 @@ pub(super) fn follow_intent(context: &Context, reader: AccountId, author: Accoun
 pub(super) fn unfollow_intent(context: &Context, reader: AccountId, author: AccountId) -> Result<Intent> {
     Ok(Intent {
         edges: vec![following_edge(context, reader, author, EdgeOp::Remove)?],
-        unmarked: vec![author],
+        unmarked: vec![(author, None)],
         request: Some((author, None, None)),
         tasks: vec![Task::Pair { reader, author, may_drop: false }],
         ..Intent::default()
@@ -128,7 +136,7 @@ pub(crate) async fn follow(
                 return Ok(nothing_left());
             }
             if !card.is_locked {
-                return follow_intent(context, reader, author).map(Some);
+                return follow_intent(context, reader, author, false).map(Some);
             }
             is_requested.store(true, Ordering::Relaxed);
             if requested(context, reader, author).await?.is_some() {
@@ -152,7 +160,7 @@ pub(crate) async fn follow(
 async fn follow_known(context: &Arc<Context>, reader: AccountId, author: AccountId) -> Result<Option<Epoch>> {
     match context.caches.states.get(&reader) {
         Some(known) if !known.blocks(author.get()) && !known.follows(author.get()) => {
-            apply_known(context, reader, &known, follow_intent(context, reader, author)?).await
+            apply_known(context, reader, &known, follow_intent(context, reader, author, false)?).await
         }
         _ => Ok(None),
     }
@@ -226,7 +234,7 @@ pub(super) async fn end_unwanted(
             // Read under the stamp that is compared: a follow that was acknowledged since has renewed it.
             let is_same = is_same || !rules::holds("same_follow");
             let asks = rules::holds("wanted_again");
-            if !is_same || asks && is_wanted(context, reader, author, &mut said).await? {
+            if !is_same || asks && wanted(context, reader, author, &mut said).await?.is_some() {
                 return Ok(None);
             }
             // That it is unwanted must last: else a failover takes the block back, and the follow is gone all the same.
@@ -235,22 +243,6 @@ pub(super) async fn end_unwanted(
         })
     })
     .await
-}
-
-/// Whether an author is there and doesn't block the reader. `said`: whose word that is. It is noted before the block is
-/// read, so a fence over it covers both.
-pub(super) async fn is_wanted(
-    context: &Context,
-    reader: AccountId,
-    author: AccountId,
-    said: &mut Touched,
-) -> Result<bool> {
-    let answer = context.router().ask(context.account_request(author)).await?;
-    said.add(&answer);
-    match Account::parse(author, answer.ok()?)? {
-        Some(card) if card.is_there() => Ok(!context.is_blocked(author, reader).await?),
-        _ => Ok(false),
-    }
 }
 
 /// Switches a mute, block or hide on or off.
@@ -290,7 +282,7 @@ pub(crate) async fn toggle(
             let mut intent = Intent { edges: vec![edge], ..Intent::default() };
             if what == Toggle::Block && on {
                 intent.edges.push(following_edge(context, account, other, EdgeOp::Remove)?);
-                intent.unmarked.push(other);
+                intent.unmarked.push((other, None));
                 intent.request = Some((other, None, None));
                 intent.tasks = vec![
                     Task::Pair { reader: account, author: other, may_drop: false },

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::facts::{Facts, Live};
 use super::spec::ClusterSpec;
 use super::view::View;
+use crate::cluster::Seed;
 use crate::cluster::wire::{Command, Dialer, NodeAddr, Pipeline, Reply, TlsFiles, WireError};
 use crate::error::{Error, Result};
 
@@ -26,7 +27,7 @@ pub(super) struct Admin {
 
 impl Admin {
     pub(super) fn new(spec: &ClusterSpec) -> Result<Self> {
-        let seed = [url(spec, &NodeAddr::new("127.0.0.1", 1))];
+        let seed = [Seed::from(url(spec, &NodeAddr::new("127.0.0.1", 1)))];
         let files = spec.tls.as_ref().map_or_else(TlsFiles::default, |tls| TlsFiles {
             ca: Some(tls.ca.clone()),
             certificate: Some(tls.certificate.clone()),

@@ -19,7 +19,7 @@ use super::ports::PortPool;
 use super::process::Process;
 use super::progress::Progress;
 use super::spec::ClusterSpec;
-use crate::cluster::wire::NodeAddr;
+use crate::cluster::wire::{Command, NodeAddr, Reply};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Between two looks at the facts.
@@ -195,6 +195,14 @@ impl LocalCluster {
         };
         let mut nodes = self.nodes.iter().zip(&facts);
         nodes.find(|(_, facts)| facts.live().is_some_and(follows)).map(|(node, _)| node)
+    }
+
+    /// Sends a command to one node, on a connection of its own. An error that is answered is an error.
+    ///
+    /// # Errors
+    /// `Unavailable` if the node doesn't answer within 15 seconds, `Internal` with what it answered.
+    pub async fn ask(&self, node: &NodeAddr, command: Command) -> Result<Reply> {
+        self.admin.act(node, command).await
     }
 
     /// What each node tells now, in order.

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::cluster::{LocalCluster, POLL};
 use super::facts::{Facts, Live};
+use super::view::Peer;
 use crate::cluster::wire::{Command, NodeAddr};
 use crate::error::{Error, Result};
 
@@ -79,12 +80,39 @@ impl LocalCluster {
     }
 
     /// Makes the primary at `to` the owner of an open slot, once its replicas have what has moved: nobody else has that
-    /// any more, and no fence waits for it. Returns when all nodes know, and replicas of the old owner have forgotten
-    /// what was there: one that didn't would, once promoted, claim the slot with old data.
+    /// any more, and no fence waits for it. Returns when all nodes that answer know, and replicas of the old owner have
+    /// forgotten what was there: one that didn't would, once promoted, claim the slot with old data.
+    ///
+    /// With the slot the target takes a newer epoch, and asks nobody (Redis 7.0 to 8). Had the source's risen, and the target not
+    /// heard of it, both had the same one: the source takes another then, and the target lost the slot to its old claim while
+    /// the source was told that it is the target's. Nobody claimed it any more, for good. So it is ended only when all know the
+    /// epochs of all; and said again, with a newer epoch, while some primary says something else.
+    ///
+    /// # Errors
+    /// `Unavailable` if that doesn't come about in time, naming what is missing, and who says what.
     pub async fn end_migration(&self, slot: u16, to: &NodeAddr) -> Result<()> {
         let target = self.id_of(to).await?;
-        self.wait_replicated(|_| true).await?;
-        let command = || set_slot(slot, "NODE").arg(&target);
+        let deadline = Instant::now() + REPLICATED_DEADLINE + self.spec.node_timeout;
+        let mut spread = Spread::default();
+        self.until_nothing_is_open(slot, deadline, async |lives| {
+            Ok(spread.missing(lives).into_iter().chain(unheard_epochs(lives)).collect())
+        })
+        .await?;
+        self.give(slot, to, &target).await?;
+        let mut spread = Spread::default();
+        self.until_nothing_is_open(slot, deadline, async |lives| {
+            if lives.iter().any(|live| live.is_primary() && live.view.owner(slot) != Some(&target)) {
+                self.admin.act(to, Command::new("CLUSTER").arg("BUMPEPOCH")).await?;
+                self.give(slot, to, &target).await?;
+            }
+            Ok(spread.missing(lives).into_iter().chain(other_owners(slot, &target, lives)).collect())
+        })
+        .await
+    }
+
+    /// Tells all primaries whose slot it is.
+    async fn give(&self, slot: u16, to: &NodeAddr, target: &str) -> Result<()> {
+        let command = || set_slot(slot, "NODE").arg(target);
         // The target first: between source and target nobody would serve the slot.
         self.admin.act(to, command()).await?;
         for node in self.primaries().await {
@@ -92,29 +120,28 @@ impl LocalCluster {
                 self.admin.act(&node.addr(), command()).await?;
             }
         }
-        self.wait_replicated(|live| live.view.owner(slot) == Some(&target)).await
+        Ok(())
     }
 
-    /// Waits until the replicas of all primaries have what these have now, and all nodes that answer are as they should.
-    async fn wait_replicated(&self, is_right: impl Fn(&Live) -> bool) -> Result<()> {
-        let deadline = Instant::now() + REPLICATED_DEADLINE;
-        let mut wanted = HashMap::new();
+    /// Looks at all nodes that answer until nothing is open any more.
+    async fn until_nothing_is_open(
+        &self,
+        slot: u16,
+        deadline: Instant,
+        mut open: impl AsyncFnMut(&[&Live]) -> Result<Vec<String>>,
+    ) -> Result<()> {
         loop {
             let facts = self.facts().await;
-            let mut lives = facts.iter().filter_map(Facts::live);
-            let is_done = lives.all(|live| {
-                let id = live.view.me.id.clone();
-                let wanted = *wanted.entry(id).or_insert_with(|| live.written());
-                let has_spread =
-                    !live.is_primary() || live.replicas_written().all(|written| written >= wanted);
-                has_spread && is_right(live)
-            });
-            if is_done {
+            let lives: Vec<&Live> = facts.iter().filter_map(Facts::live).collect();
+            let open = open(&lives).await?;
+            if open.is_empty() {
                 return Ok(());
             }
             if Instant::now() >= deadline {
-                let text = "replicas have not caught up, or nodes don't agree about a slot that has moved";
-                return Err(Error::unavailable(format!("{text}, within {REPLICATED_DEADLINE:?}")));
+                return Err(Error::unavailable(format!(
+                    "moving slot {slot} does not end: {}",
+                    open.join("; ")
+                )));
             }
             sleep(POLL).await;
         }
@@ -158,6 +185,95 @@ impl LocalCluster {
     }
 }
 
+/// What the replicas of each primary must have: what their primary had when it was first looked at.
+#[derive(Default)]
+struct Spread {
+    wanted: HashMap<String, u64>,
+}
+
+impl Spread {
+    /// Who lacks something.
+    fn missing(&mut self, lives: &[&Live]) -> Vec<String> {
+        let mut missing = Vec::new();
+        for live in lives {
+            let wanted = *self.wanted.entry(live.view.me.id.clone()).or_insert_with(|| live.written());
+            if live.is_primary()
+                && let Some(least) = live.replicas_written().min().filter(|least| *least < wanted)
+            {
+                let primary = address(&live.view.me);
+                missing.push(format!("a replica of {primary} has {least} of {wanted} bytes written there"));
+            }
+        }
+        missing
+    }
+}
+
+/// Who has not heard of which primary's epoch.
+fn unheard_epochs(lives: &[&Live]) -> Vec<String> {
+    let mut unheard = Vec::new();
+    for primary in lives.iter().filter(|live| live.is_primary()) {
+        let me = &primary.view.me;
+        for live in lives.iter().filter(|live| live.view.me.id != me.id) {
+            let heard = live.view.other(&me.id).map(|peer| peer.epoch);
+            if heard != Some(me.epoch) {
+                let (node, at) = (address(&live.view.me), address(me));
+                let heard = heard.map_or_else(|| "none".to_owned(), |epoch| epoch.to_string());
+                unheard.push(format!("{node} knows epoch {heard} of {at}, which has {}", me.epoch));
+            }
+        }
+    }
+    unheard
+}
+
+/// Who says that a slot is somebody else's.
+fn other_owners(slot: u16, target: &str, lives: &[&Live]) -> Vec<String> {
+    let wrong = lives.iter().filter(|live| live.view.owner(slot) != Some(target));
+    let told = wrong.map(|live| {
+        let peers = std::iter::once(&live.view.me).chain(&live.view.others);
+        let owner = peers.clone().find(|peer| peer.slots.contains(slot));
+        let said = owner.map_or_else(
+            || "nobody's".to_owned(),
+            |peer| format!("{}'s, epoch {}", address(peer), peer.epoch),
+        );
+        let wanted = peers.clone().find(|peer| peer.id == target).map_or(0, |peer| peer.epoch);
+        format!("{} says that it is {said}; the target has epoch {wanted}", address(&live.view.me))
+    });
+    told.collect()
+}
+
+fn address(peer: &Peer) -> String {
+    format!("127.0.0.1:{}", peer.port)
+}
+
 fn set_slot(slot: u16, word: &str) -> Command {
     Command::new("CLUSTER").arg("SETSLOT").arg(slot).arg(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::View;
+    use super::*;
+
+    /// The node with the first line.
+    fn live(nodes: &str) -> Live {
+        Live { is_ok: true, view: View::parse(nodes).unwrap(), info: HashMap::new() }
+    }
+
+    #[test]
+    fn who_knows_an_older_epoch_and_who_says_another_owner_is_named() {
+        let [one, two] = [
+            "aa 127.0.0.1:7000@1 myself,master - 0 0 5 connected 0-9\nbb 127.0.0.1:7001@1 master - 0 0 2 connected 10",
+            "bb 127.0.0.1:7001@1 myself,master - 0 0 2 connected 10\naa 127.0.0.1:7000@1 master - 0 0 1 connected 0-9",
+        ]
+        .map(live);
+        assert_eq!(
+            unheard_epochs(&[&one, &two]),
+            ["127.0.0.1:7001 knows epoch 1 of 127.0.0.1:7000, which has 5"]
+        );
+        assert_eq!(unheard_epochs(&[&two]), [""; 0]);
+        assert_eq!(other_owners(10, "bb", &[&one, &two]), [""; 0]);
+        let told = other_owners(9, "bb", &[&one]).join("; ");
+        assert_eq!(told, "127.0.0.1:7000 says that it is 127.0.0.1:7000's, epoch 5; the target has epoch 2");
+        assert!(other_owners(11, "bb", &[&one]).join("").contains("says that it is nobody's"));
+    }
 }

@@ -46,7 +46,7 @@ pub(crate) async fn moderate(
         if header.bytes()?.is_empty() {
             return Err(no_post(post));
         }
-        let (said, seen) = Header::parse(header.bytes()?)?.moderation();
+        let (said, seen) = Header::moderation_in(header.bytes()?)?;
         let mut wanted = said;
         for (flag, value) in [(FLAG_HIDDEN, moderation.hidden), (FLAG_SENSITIVE_SAID, moderation.sensitive)] {
             let [bit, _] = flag.to_be_bytes();

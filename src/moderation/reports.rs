@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::TRIES_MAX;
 use crate::account::AccountState;
 use crate::cluster::{Answer, Command, Epoch, Reply, Request};
-use crate::context::{Context, draw, post_of};
+use crate::context::{Context, draw};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Compared, Mark, ReportAdd, ReportAdded};
 use crate::ids::{AccountId, PostId};
 use crate::post::TOKEN_LEN_MAX;
+use crate::stored_post::stored_post;
 
 /// Posts that a report names.
 pub const REPORT_POSTS_MAX: usize = 100;
@@ -255,7 +256,11 @@ async fn added_before(context: &Context, report: &NewReport) -> Result<Option<(R
 async fn only_of_target(context: &Context, report: &NewReport) -> Result<()> {
     let posts = report.posts.iter().map(|id| context.post_request(*id)).collect();
     for (id, answer) in report.posts.iter().zip(context.run_all(posts).await?) {
-        if post_of(&answer.ok()?)?.is_some_and(|post| post.header().author != report.target) {
+        let is_anothers = match stored_post(answer)? {
+            Ok(post) => post.is_some_and(|post| post.header().author != report.target),
+            Err(unreadable) => unreadable.is_anothers(report.target),
+        };
+        if is_anothers {
             return Err(Error::invalid(format!("post {id} is not by account {}", report.target)));
         }
     }

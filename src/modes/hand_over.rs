@@ -12,7 +12,7 @@ use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Touched};
 use crate::context::{Context, draw};
 use crate::error::{Error, Result};
-use crate::fanout::{self, Ended, Entry, Reporter, Round, Task, Visit};
+use crate::fanout::{self, Ended, Entry, Ledger, Reporter, Round, Task, Visit};
 use crate::functions::{self, By, Look, Marking, Settled, Visited};
 use crate::graph::{self, Completed, Follow};
 use crate::ids::AccountId;
@@ -34,7 +34,21 @@ pub(super) async fn promote(
     touched: &mut Touched,
 ) -> Result<()> {
     if rules::holds("marks_first") {
-        Round { context, author, visit: &Marker { context, author, reporter } }.run(entry, touched).await?;
+        let mut ledger = Ledger::open(context, entry).await;
+        let visit = &Marker { context, author, reporter };
+        if let Err(e) = (Round { context, author, visit }).run(entry, &mut ledger).await {
+            // H110: what an earlier run could not fence is not forgotten with this one.
+            if rules::holds("promotion_keeps") {
+                ledger.keep(entry);
+            }
+            return Err(e);
+        }
+        if rules::holds("fence_promotion") {
+            ledger.fence(context).await;
+        } else {
+            ledger.trust();
+        }
+        ledger.close(entry)?;
     }
     if rules::holds("fence_promotion") {
         context.router().fence(touched).await?;
@@ -115,9 +129,12 @@ async fn follows(
     let (mut follows, mut strangers) = (Vec::new(), Vec::new());
     let edges: BTreeMap<AccountId, f64> = edges.iter().copied().collect();
     let readers: Vec<AccountId> = edges.keys().copied().collect();
-    for (reader, look) in graph::look_at(context, author, &readers, touched).await? {
+    for (reader, look) in graph::look_at(context, author, &readers, 0, touched).await? {
         match look {
-            Look::Following { since, mark: Some(mark), floor } if edges[&reader] >= since => {
+            // A new mark is of a follow that is under way, and stays for that one.
+            Look::Following { since, mark: Some(mark), floor }
+                if edges[&reader] >= since && !graph::is_new_mark(&mark) =>
+            {
                 follows.push(Follow { reader, since, mark, floor });
             }
             Look::Following { .. } => {}
@@ -183,8 +200,7 @@ impl Marker<'_> {
                 continue;
             }
             let keys = context.keys();
-            let mark = Command::new("HSET").arg(&keys.marks(*account));
-            let mark = mark.arg(&self.author.to_bytes()).arg(&draw());
+            let mark = functions::mark_renew(&[keys.marks(*account)], self.author, &draw(), None, None);
             let stamp = Command::new("HSET").arg(&keys.account(*account)).arg("t").arg(&draw());
             // As the function does: with a new stamp and without the mark a reader would believe that it need not pull.
             let mut commands = [mark, stamp];
@@ -209,12 +225,18 @@ impl Visit for Marker<'_> {
         Request::write(slot, command).unless_moving().once()
     }
 
-    fn accounts<'s>(
-        &'s self,
-        accounts: &'s [AccountId],
-        touched: &'s mut Touched,
-    ) -> BoxFuture<'s, Result<()>> {
-        self.mark(accounts, touched).boxed()
+    fn accounts<'s>(&'s self, accounts: &'s [AccountId], ledger: &'s mut Ledger) -> BoxFuture<'s, ()> {
+        async move {
+            let mut touched = Touched::new();
+            let marked = self.mark(accounts, &mut touched).await;
+            for bucket in accounts.iter().map(|account| self.context.bucket(*account)) {
+                match &marked {
+                    Ok(()) => touched.epochs().iter().for_each(|epoch| ledger.visited(bucket, epoch)),
+                    Err(e) => ledger.left(bucket, e.clone()),
+                }
+            }
+        }
+        .boxed()
     }
 
     fn reached(&self, marked: u64, of: u64) {

@@ -24,7 +24,7 @@ use crate::ids::AccountId;
 use crate::{meters, rules};
 
 pub(crate) use decide::{Judge, decide, judge_pulled, keep_judging};
-pub use policy::{CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
+pub use policy::{AsItIs, CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
 pub(crate) use traffic::Traffic;
 
 /// Tries of one change between others of the same account.

@@ -98,6 +98,10 @@ pub struct PushOnly;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PullOnly;
 
+/// Everybody stays as they are: for tools beside a service, whose policy may be another one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AsItIs;
+
 /// Who has so many followers is pulled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Threshold {
@@ -126,6 +130,12 @@ pub struct CostModel {
 impl Policy for PushOnly {
     fn way(&self, _: &Facts) -> Way {
         Way::Push
+    }
+}
+
+impl Policy for AsItIs {
+    fn way(&self, facts: &Facts) -> Way {
+        facts.now
     }
 }
 

@@ -49,8 +49,7 @@ impl Edit {
         if post.is_plain_repost() {
             applied.check_passes_on(post.header().reply_to.is_some())?;
         }
-        applied.check(text_max_chars, post.header().is_repost())?;
-        post.check_lists(self)
+        applied.check(text_max_chars, post.header().is_repost())
     }
 
     pub(super) fn applied(&self, before: &Content) -> Content {

@@ -51,15 +51,7 @@ impl Header {
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
-        let Some(header) = bytes.first_chunk::<HEADER_LEN>() else {
-            return Err(Error::internal(format!("{} bytes, not {HEADER_LEN}", bytes.len())));
-        };
-        if header[VERSION_OFFSET] != VERSION {
-            return Err(Error::internal(format!(
-                "format version {}, this release reads {VERSION}",
-                header[VERSION_OFFSET]
-            )));
-        }
+        let header = Self::of_this_format(bytes)?;
         let u32_at = |at| u32::from_be_bytes(array(header, at));
         let header = Self {
             visibility: Visibility::from_byte(header[VISIBILITY_OFFSET])?,
@@ -77,6 +69,26 @@ impl Header {
             moderated: array(header, MODERATED_OFFSET),
         };
         header.verified()
+    }
+
+    /// What moderators say of a post, and random bytes that change whenever they change that; also of one that can't be
+    /// read otherwise.
+    pub(crate) fn moderation_in(bytes: &[u8]) -> Result<(u8, [u8; 4])> {
+        let header = Self::of_this_format(bytes).map_err(|error| error.context("header of a stored post"))?;
+        Ok((header[FLAGS_OFFSET], array(header, MODERATED_OFFSET)))
+    }
+
+    fn of_this_format(bytes: &[u8]) -> Result<&[u8; HEADER_LEN]> {
+        let Some(header) = bytes.first_chunk::<HEADER_LEN>() else {
+            return Err(Error::internal(format!("{} bytes, not {HEADER_LEN}", bytes.len())));
+        };
+        if header[VERSION_OFFSET] != VERSION {
+            return Err(Error::internal(format!(
+                "format version {}, this release reads {VERSION}",
+                header[VERSION_OFFSET]
+            )));
+        }
+        Ok(header)
     }
 
     /// Refuses what leaves doubt about who may read the post, and a language that could not be written again.
@@ -170,11 +182,6 @@ impl Header {
     /// Whether a moderator asks to hide the attachments at first.
     pub fn is_called_sensitive(&self) -> bool {
         self.flags & FLAG_SENSITIVE_SAID != 0
-    }
-
-    /// What moderators say of it, and random bytes that change whenever they change that.
-    pub(crate) fn moderation(&self) -> (u8, [u8; 4]) {
-        (self.flags.to_be_bytes()[0], self.moderated)
     }
 
     /// Whether only the accounts of a list may read it; the list is in the [`Post`](super::Post).

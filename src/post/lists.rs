@@ -5,9 +5,10 @@
 //! back, and no order that comes late makes a hole. The post remembers the lists that it no longer names; whoever
 //! deletes it finds them all.
 
-use super::{Audience, Edit, LISTED_BEFORE_MAX, Post, Tag, Visibility};
+use super::{Audience, Edit, LISTED_BEFORE_MAX, Post, Tag, TagKey, Visibility};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
+use crate::rules;
 
 /// A list that posts are brought onto by what they say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,15 +63,31 @@ impl PostList {
 }
 
 impl Post {
-    /// The lists that it belongs on. Hashtags lead only there where everybody may look; whoever mentions itself knows.
-    pub(crate) fn lists(&self) -> Vec<PostList> {
+    /// The lists that it belongs on. Mentions lead only to whom it admits, which never changes, and hashtags only there where
+    /// everybody may look; whoever mentions itself knows.
+    pub(crate) fn lists(&self, tags: TagKey) -> Vec<PostList> {
+        let admits = |list: &PostList| self.admits_on(*list) || !rules::holds("admitted_lists");
+        let mut lists = self.lists_named(tags);
+        lists.retain(admits);
+        lists
+    }
+
+    /// Whether whoever owns a list may see it there.
+    fn admits_on(&self, list: PostList) -> bool {
+        match list {
+            PostList::Mentions(account) => self.admits(account),
+            PostList::Tagged(_) => true,
+        }
+    }
+
+    fn lists_named(&self, key: TagKey) -> Vec<PostList> {
         let content = self.content();
         let author = self.header().author;
         let mentions = content.mentions.iter().filter(|account| **account != author);
         let mut lists: Vec<PostList> = mentions.map(|account| PostList::Mentions(*account)).collect();
         if self.is_listed_by_tags() {
             let tags = content.hashtags.iter().filter_map(|tag| Tag::new(tag).ok());
-            lists.extend(tags.map(|tag| PostList::Tagged(tag.number())));
+            lists.extend(tags.map(|tag| PostList::Tagged(tag.number(key))));
         }
         lists.sort_unstable();
         lists.dedup();
@@ -78,8 +95,16 @@ impl Post {
     }
 
     /// The lists that it may be on: those that it names, and those that an earlier revision named.
-    pub(crate) fn lists_ever(&self) -> Vec<PostList> {
-        let mut lists = self.lists();
+    pub(crate) fn lists_ever(&self, tags: TagKey) -> Vec<PostList> {
+        let mut lists = self.lists(tags);
+        let before = self.listed_before.iter().filter(|list| self.admits_on(**list));
+        lists.extend(before);
+        lists
+    }
+
+    /// The same, and those of whom it mentions without admitting them: an earlier release brought posts there.
+    pub(crate) fn lists_of_any_release(&self, tags: TagKey) -> Vec<PostList> {
+        let mut lists = self.lists_named(tags);
         lists.extend(&self.listed_before);
         lists
     }
@@ -99,26 +124,27 @@ impl Post {
         account != self.header().author && self.content().mentions.contains(&account)
     }
 
-    /// Notes which lists of `before`, its last revision, it no longer names.
-    pub(super) fn remember_lists(&mut self, before: &Self) {
-        let named = self.lists();
-        self.listed_before = before.lists_ever();
-        self.listed_before.retain(|list| !named.contains(list));
+    /// The same, or it did in an earlier revision.
+    pub(crate) fn mentioned_ever(&self, account: AccountId) -> bool {
+        self.mentions(account) || self.listed_before.contains(&PostList::Mentions(account))
     }
 
-    /// Refuses an edit after which nobody could tell any more which lists the post is on.
-    pub(super) fn check_lists(&self, edit: &Edit) -> Result<()> {
-        if edit.mentions.is_none() && edit.hashtags.is_none() {
-            return Ok(());
-        }
-        let lists = self.edited_unchecked(edit).listed_before.len();
-        if lists > LISTED_BEFORE_MAX {
+    /// The post after an edit that was checked, one revision later, with the lists that it has named and no longer does.
+    ///
+    /// Refuses one after which nobody could tell any more which lists the post is on.
+    pub(crate) fn edited_on_lists(&self, edit: &Edit, tags: TagKey) -> Result<Self> {
+        let mut edited = self.edited(edit);
+        let named = edited.lists(tags);
+        edited.listed_before = self.lists_ever(tags);
+        edited.listed_before.retain(|list| !named.contains(list));
+        let lists = edited.listed_before.len();
+        if lists > LISTED_BEFORE_MAX && (edit.mentions.is_some() || edit.hashtags.is_some()) {
             return Err(Error::invalid(format!(
                 "edits have taken {lists} mentions and hashtags away from this post, at most {LISTED_BEFORE_MAX} are \
                  allowed: write a new one"
             )));
         }
-        Ok(())
+        Ok(edited)
     }
 }
 
@@ -128,12 +154,14 @@ mod tests {
     use crate::post::Draft;
     use proptest::prelude::*;
 
+    const KEY: TagKey = TagKey::NONE;
+
     fn account(id: u64) -> AccountId {
         AccountId::new(id).unwrap()
     }
 
     fn tagged(name: &str) -> PostList {
-        PostList::Tagged(Tag::new(name).unwrap().number())
+        PostList::Tagged(Tag::new(name).unwrap().number(KEY))
     }
 
     fn mentions(id: u64) -> PostList {
@@ -149,7 +177,7 @@ mod tests {
     #[test]
     fn a_post_is_listed_by_what_it_says_and_who_may_see_it() {
         let draft = || Draft::text("x").mentions([2, 3, 1].map(account)).hashtags(["Tide", "tide", "sea"]);
-        let lists = |draft: Draft| Post::new(account(1), &draft).lists();
+        let lists = |draft: Draft| Post::new(account(1), &draft).lists(KEY);
         let both = sorted([mentions(2), mentions(3), tagged("tide"), tagged("sea")]);
         assert_eq!(lists(draft()), both);
         assert_eq!(lists(draft().not_to([account(9)])), both);
@@ -157,7 +185,14 @@ mod tests {
         for visibility in [Visibility::Unlisted, Visibility::Followers, Visibility::Direct] {
             assert_eq!(lists(draft().visibility(visibility)), names);
         }
-        assert_eq!(lists(draft().only_to([account(9)])), names);
+        // Whom it doesn't admit has nothing of it.
+        assert_eq!(lists(draft().only_to([account(3), account(9)])), [mentions(3)]);
+        assert_eq!(lists(draft().visibility(Visibility::Direct).only_to([account(9)])), []);
+        let but_one = sorted([mentions(2), tagged("tide"), tagged("sea")]);
+        assert_eq!(lists(draft().not_to([account(3)])), but_one);
+        let post = Post::new(account(1), &draft().only_to([account(9)]));
+        assert_eq!(post.lists_ever(KEY), []);
+        assert_eq!(post.lists_of_any_release(KEY), names);
     }
 
     #[test]
@@ -167,14 +202,17 @@ mod tests {
             hashtags: Some(tags.iter().map(ToString::to_string).collect()),
             ..Edit::default()
         };
-        let edited = post.edited(&tags(&["b", "c"]));
-        assert_eq!(edited.lists(), sorted([mentions(2), tagged("b"), tagged("c")]));
+        let edited = post.edited_on_lists(&tags(&["b", "c"]), KEY).unwrap();
+        assert_eq!(edited.lists(KEY), sorted([mentions(2), tagged("b"), tagged("c")]));
         assert_eq!(edited.listed_before, [tagged("a")]);
         let stored = Post::parse(&edited.encode()).unwrap();
         assert_eq!(stored, edited);
-        let back = stored.edited(&tags(&["a"]));
+        let back = stored.edited_on_lists(&tags(&["a"]), KEY).unwrap();
         assert_eq!(sorted(back.listed_before.clone()), sorted([tagged("b"), tagged("c")]));
-        assert_eq!(sorted(back.lists_ever()), sorted([mentions(2), tagged("a"), tagged("b"), tagged("c")]));
+        assert_eq!(
+            sorted(back.lists_ever(KEY)),
+            sorted([mentions(2), tagged("a"), tagged("b"), tagged("c")])
+        );
         assert!(!back.bears(&Tag::new("b").unwrap()) && back.bears(&Tag::new("A").unwrap()));
         assert!(back.mentions(account(2)) && !back.mentions(account(1)));
     }
@@ -187,13 +225,13 @@ mod tests {
             ..Edit::default()
         };
         for n in 0..6 {
-            post = post.edited(&edit(n));
+            post = post.edited_on_lists(&edit(n), KEY).unwrap();
         }
         assert_eq!(post.listed_before.len(), LISTED_BEFORE_MAX);
-        let error = edit(6).check(&post, 100).unwrap_err();
+        let error = post.edited_on_lists(&edit(6), KEY).unwrap_err();
         assert!(error.to_string().contains("120"), "{error}");
-        Edit { text: Some("y".into()), ..Edit::default() }.check(&post, 100).unwrap();
-        edit(4).check(&post, 100).unwrap();
+        post.edited_on_lists(&Edit { text: Some("y".into()), ..Edit::default() }, KEY).unwrap();
+        post.edited_on_lists(&edit(4), KEY).unwrap();
     }
 
     proptest! {

@@ -51,6 +51,7 @@ pub(crate) use lists::PostList;
 pub use parse::{MentionedName, NAME_LEN_MAX, Parsed, WrittenTag};
 pub use stored::Post;
 pub use tag::Tag;
+pub(crate) use tag::TagKey;
 
 use crate::ids::{AccountId, PostId};
 

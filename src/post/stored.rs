@@ -57,10 +57,6 @@ impl Post {
         if let Err(error) = edit.check(self, usize::MAX) {
             panic!("an edit is checked before it is applied: {error}");
         }
-        self.edited_unchecked(edit)
-    }
-
-    pub(super) fn edited_unchecked(&self, edit: &Edit) -> Self {
         let mut header = self.header;
         header.revision = header.revision.saturating_add(1);
         if let Some(sensitive) = edit.sensitive {
@@ -69,9 +65,7 @@ impl Post {
         if let Some(language) = &edit.language {
             header.set_language(language.as_deref());
         }
-        let mut edited = Self { header, content: edit.applied(&self.content), ..self.clone() };
-        edited.remember_lists(self);
-        edited
+        Self { header, content: edit.applied(&self.content), ..self.clone() }
     }
 
     /// The bytes to store.

@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Compared, FieldValue, Holder, Mark};
 use crate::ids::{AccountId, Claim};
 use crate::rules;
+use crate::settings::Acknowledge;
 
 /// A point at which a process may be killed, for tests.
 #[doc(hidden)]
@@ -38,8 +39,14 @@ pub(super) struct Attempt<'a> {
     /// Those among them that it hasn't yet. In their order: of several that want the same ones, one gets all.
     pub(super) taken: Vec<Claim>,
     pub(super) touched: Touched,
+    /// What the last fence has proved of all that.
+    pub(super) reached: Acknowledge,
     pub(super) dies: Dies<'a>,
 }
+
+/// Attempts of one call so far, the last one too. What is left of one that came to nothing its own call ends at once: a
+/// failover may have brought it back, and nobody else will for a minute.
+pub(super) type Begun = Vec<Mark>;
 
 impl Attempt<'_> {
     pub(super) fn at(&self, step: Step) -> Result<()> {
@@ -47,6 +54,13 @@ impl Attempt<'_> {
             return Err(Error::unavailable(format!("killed at {step:?}")));
         }
         Ok(())
+    }
+
+    /// Whether what it is to write can be fenced at all, before any of that is written.
+    pub(super) fn expect_replicas(&self) -> Result<()> {
+        let (context, buckets) = (self.context, self.context.keys().buckets());
+        let of_claims = self.wanted.iter().map(|claim| buckets.slot(context.keys().bucket_of_claim(claim)));
+        context.router().expect_replicas(of_claims.chain([context.slot(self.account)]))
     }
 
     fn keys(&self) -> [Vec<u8>; 2] {
@@ -75,29 +89,59 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// All are taken: they are the account's. Nobody takes them away any more, so they are on replicas before.
-    pub(super) async fn settle(&mut self, record: &[FieldValue], credentials: &[FieldValue]) -> Result<()> {
-        if rules::holds("fence_taken") {
-            self.context.router().fence(&self.touched).await?;
+    /// All are taken: they are the account's. Nobody takes them away any more, so they are on replicas before. Where that
+    /// can't be had the attempt is ended, so that the next one needn't wait for a minute.
+    pub(super) async fn settle(
+        &mut self,
+        record: &[FieldValue],
+        credentials: &[FieldValue],
+    ) -> Result<Reread> {
+        if rules::holds("fence_taken")
+            && let Err(e) = self.context.router().fence_patiently(&self.touched).await
+        {
+            self.end().await?;
+            return Err(e);
         }
         self.at(Step::Fenced)?;
-        let command = functions::claims_settle(&self.keys(), &self.nonce, &draw(), record, credentials);
-        let slot = self.context.slot(self.account);
-        let answer = self.context.router().ask(Request::write(slot, command)).await?;
-        self.touched.add(&answer);
-        match Compared::parse(answer.ok()?)? {
-            Compared::Done => self.at(Step::Settled),
-            _ => {
-                self.end().await?;
-                let text = "that took so long that others may have the name by now; try again";
-                Err(Error::new(ErrorKind::Conflict, text))
+        if !self.write_settled(record, credentials).await? {
+            self.end().await?;
+            let text = "that took so long that others may have the name by now; try again";
+            return Err(Error::new(ErrorKind::Conflict, text));
+        }
+        self.at(Step::Settled)?;
+        let mut tries = self.context.router().fence_tries();
+        loop {
+            match self.reread().await {
+                Err(e) => tries.after(e).await.map_err(|e| unknown(&e))?,
+                reread => return reread,
+            }
+            // A server failed over, and may have lost what it said: all of that once more.
+            self.touched = Touched::new();
+            let says_it_again = rules::holds("said_again");
+            if says_it_again && !self.write_settled(record, credentials).await.map_err(|e| unknown(&e))? {
+                return Err(unknown(&"the account says something else by now"));
             }
         }
     }
 
+    /// The last word of the attempt; false: it has been ended, or another one has come after it.
+    async fn write_settled(&mut self, record: &[FieldValue], credentials: &[FieldValue]) -> Result<bool> {
+        let command = functions::claims_settle(&self.keys(), &self.nonce, &draw(), record, credentials);
+        let slot = self.context.slot(self.account);
+        let answer = match self.context.router().ask(Request::write(slot, command)).await {
+            Err(e) => {
+                // If it was written, then it stays; else nobody need wait for that.
+                drop(self.end().await);
+                return Err(e);
+            }
+            Ok(answer) => answer,
+        };
+        self.touched.add(&answer);
+        Ok(Compared::parse(answer.ok()?)? == Compared::Done)
+    }
+
     /// Looks at all claims once more, and waits for replicas. A failover may have taken one back: then it is taken again.
-    /// Some: somebody else has it by now.
-    pub(super) async fn reread(&mut self) -> Result<Option<(Claim, Taken)>> {
+    pub(super) async fn reread(&mut self) -> Result<Reread> {
         let looks = self.wanted.iter().map(|claim| claims::look_request(self.context, claim)).collect();
         let found = self.context.run_all(looks).await?;
         for (claim, answer) in self.wanted.clone().into_iter().zip(found) {
@@ -111,8 +155,8 @@ impl Attempt<'_> {
             if !self.is_last().await? {
                 break;
             }
-            let taken = claims::take(self.context, &claim, (self.account, &draw()), &mut self.touched).await;
-            match taken.map_err(|e| unknown(&e))? {
+            let of = (self.account, &draw());
+            match claims::take(self.context, &claim, of, &mut self.touched).await? {
                 Taken::Ours => {}
                 taken if self.is_last().await? => return Ok(Some((claim, taken))),
                 _ => break,
@@ -120,7 +164,7 @@ impl Attempt<'_> {
         }
         self.at(Step::Reread)?;
         if rules::holds("fence_settled") {
-            self.context.router().fence(&self.touched).await.map_err(|e| unknown(&e))?;
+            self.reached = self.context.router().fence_patiently(&self.touched).await?.into();
         }
         Ok(None)
     }
@@ -162,7 +206,10 @@ pub(super) fn refusal(claim: Claim, taken: Taken) -> Error {
     Error::new(ErrorKind::Conflict, text)
 }
 
-fn unknown(e: &Error) -> Error {
+/// `None`: the claims are the account's. Some: somebody else has that one by now.
+pub(super) type Reread = Option<(Claim, Taken)>;
+
+pub(super) fn unknown(e: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::Unknown, format!("written, but not known to be replicated: {e}"))
 }
 

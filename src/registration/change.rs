@@ -2,14 +2,16 @@
 
 use futures::future::try_join;
 
-use super::attempt::{Attempt, Dies, Step, credentials, is_done, refusal};
+use super::attempt::{Attempt, Begun, Dies, Step, credentials, is_done, refusal};
 use super::{Registration, claims, names, passwords};
 use crate::cluster::{Command, Touched};
-use crate::context::{changed_always, draw};
+use crate::context::{Context, changed_always, draw};
 use crate::error::{ErrorKind, Result};
 use crate::functions::{self, Compared, FieldValue};
 use crate::ids::{AccountId, Claim};
 use crate::profile::{Profile, ProfileUpdate};
+use crate::rules;
+use crate::settings::{Acknowledge, Receipt};
 
 /// Tries of one change between others of the same account.
 const TRIES_MAX: usize = 16;
@@ -18,13 +20,14 @@ impl Registration {
     /// Gives an account another login; also one that has none yet. The old one is free for others then.
     ///
     /// [`ErrorKind::Conflict`]: somebody else has it, or another change of this account's names is under way.
-    pub async fn set_login(&self, account: AccountId, login: &str) -> Result<()> {
+    /// [`ErrorKind::Unavailable`]: nothing has changed. [`ErrorKind::Unknown`]: it may have.
+    pub async fn set_login(&self, account: AccountId, login: &str) -> Result<Receipt> {
         self.set_login_until(account, login, &|_| false).await
     }
 
     /// The same, but stops dead after the first step for which `dies` is true.
     #[doc(hidden)]
-    pub async fn set_login_until(&self, account: AccountId, login: &str, dies: Dies<'_>) -> Result<()> {
+    pub async fn set_login_until(&self, account: AccountId, login: &str, dies: Dies<'_>) -> Result<Receipt> {
         let (login, claim) = names::login(login)?;
         self.set_claim(account, Some(claim), Claim::LOGIN, (&[("un", login.into_bytes())], &[]), dies).await
     }
@@ -32,10 +35,21 @@ impl Registration {
     /// Gives an account another e-mail address, or none.
     ///
     /// Fails as [`set_login`](Self::set_login) does.
-    pub async fn set_email(&self, account: AccountId, email: Option<&str>) -> Result<()> {
+    pub async fn set_email(&self, account: AccountId, email: Option<&str>) -> Result<Receipt> {
+        self.set_email_until(account, email, &|_| false).await
+    }
+
+    /// The same, but stops dead after the first step for which `dies` is true.
+    #[doc(hidden)]
+    pub async fn set_email_until(
+        &self,
+        account: AccountId,
+        email: Option<&str>,
+        dies: Dies<'_>,
+    ) -> Result<Receipt> {
         let (email, claim) = email.map(names::email).transpose()?.unzip();
         let email = email.unwrap_or_default().into_bytes();
-        self.set_claim(account, claim, Claim::EMAIL, (&[], &[("e", email)]), &|_| false).await
+        self.set_claim(account, claim, Claim::EMAIL, (&[], &[("e", email)]), dies).await
     }
 
     /// Gives an account a claim instead of the one of that kind that it has. `fields`: of its record, of its credentials.
@@ -46,37 +60,62 @@ impl Registration {
         kind: u8,
         fields: (&[FieldValue], &[FieldValue]),
         dies: Dies<'_>,
-    ) -> Result<()> {
+    ) -> Result<Receipt> {
         let context = self.context();
-        for _ in 0..TRIES_MAX {
-            context.existing(account).await?;
-            let mut touched = Touched::new();
-            let [seen, held] = credentials(context, account, ["v", "c"], &mut touched).await?;
-            let held = Claim::parse_all(&held.unwrap_or_default())?;
-            let (old, kept): (Vec<Claim>, Vec<Claim>) = held.iter().partition(|held| held.kind() == kind);
-            let mut wanted: Vec<Claim> = kept.into_iter().chain(claim).collect();
-            wanted.sort_unstable();
-            let taken = claim.into_iter().filter(|claim| !old.contains(claim)).collect();
-            let mut attempt = Attempt { context, account, nonce: draw(), wanted, taken, touched, dies };
-            if !begin(&mut attempt, &seen.unwrap_or_default()).await? {
-                continue;
+        let (mut tries, mut begun, mut changed) = (context.router().fence_tries(), Begun::new(), 0);
+        while changed < TRIES_MAX {
+            match self.try_claim((account, claim, kind), fields, &mut begun, dies).await {
+                Ok(Some((left, reached))) => {
+                    // It is made, and lasts. What can't be given up now is nobody's: whoever wants it gets it.
+                    give_up_patiently(context, account, &left).await;
+                    return Ok(Receipt { value: (), reached });
+                }
+                Ok(None) => changed += 1,
+                // What it had begun is ended.
+                Err(e) => tries.after(e).await?,
             }
-            attempt.at(Step::Begun)?;
-            attempt.take().await?;
-            attempt.settle(fields.0, fields.1).await?;
-            // Waits for replicas: only then the old one may go.
-            if let Some((claim, taken)) = attempt.reread().await? {
-                return Err(refusal(claim, taken));
-            }
-            let left: Vec<Claim> = old.into_iter().filter(|old| Some(*old) != claim).collect();
-            // Whatever comes of it: nobody's claim is free for everybody.
-            return claims::give_up_all(context, account, &left).await;
         }
         Err(changed_always(account))
     }
 
+    /// One attempt. Gives what the account had before, and what is true of what it has now; `None`: something else has changed its names meanwhile.
+    async fn try_claim(
+        &self,
+        (account, claim, kind): (AccountId, Option<Claim>, u8),
+        fields: (&[FieldValue], &[FieldValue]),
+        begun: &mut Begun,
+        dies: Dies<'_>,
+    ) -> Result<Option<(Vec<Claim>, Acknowledge)>> {
+        let context = self.context();
+        context.existing(account).await?;
+        let mut touched = Touched::new();
+        let [seen, held] = credentials(context, account, ["v", "c"], &mut touched).await?;
+        let held = Claim::parse_all(&held.unwrap_or_default())?;
+        let (old, kept): (Vec<Claim>, Vec<Claim>) = held.iter().partition(|held| held.kind() == kind);
+        let mut wanted: Vec<Claim> = kept.into_iter().chain(claim).collect();
+        wanted.sort_unstable();
+        let taken = claim.into_iter().filter(|claim| !old.contains(claim)).collect();
+        let (nonce, reached) = (draw(), Acknowledge::default());
+        let mut attempt = Attempt { context, account, nonce, wanted, taken, touched, reached, dies };
+        if begun.is_empty() {
+            attempt.expect_replicas()?;
+        }
+        begun.push(attempt.nonce);
+        if !begin(&mut attempt, &seen.unwrap_or_default(), begun).await? {
+            return Ok(None);
+        }
+        attempt.at(Step::Begun)?;
+        attempt.take().await?;
+        // Waits for replicas: only then the old one may go.
+        if let Some((claim, taken)) = attempt.settle(fields.0, fields.1).await? {
+            return Err(refusal(claim, taken));
+        }
+        let left = old.into_iter().filter(|old| Some(*old) != claim).collect();
+        Ok(Some((left, attempt.reached)))
+    }
+
     /// Gives an account another password; also one that has none yet.
-    pub async fn set_password(&self, account: AccountId, password: &str) -> Result<()> {
+    pub async fn set_password(&self, account: AccountId, password: &str) -> Result<Receipt> {
         passwords::check(password)?;
         let context = self.context();
         context.existing(account).await?;
@@ -86,8 +125,8 @@ impl Registration {
             let [seen] = credentials(context, account, ["v"], &mut Touched::new()).await?;
             let fields = [("h", hash.clone().into_bytes())];
             let command = functions::credentials_set(&keys, &seen.unwrap_or_default(), &draw(), &fields);
-            if self.write(account, command).await? {
-                return Ok(());
+            if let Some(receipt) = self.write(account, command).await? {
+                return Ok(receipt);
             }
         }
         Err(changed_always(account))
@@ -99,7 +138,7 @@ impl Registration {
         let hash = self.passwords.hash(password.into()).await?;
         let keys = [context.keys().account(account), context.keys().credentials(account)];
         let command = functions::credentials_set(&keys, seen, &draw(), &[("h", hash.into_bytes())]);
-        self.write(account, command).await
+        Ok(self.write(account, command).await?.is_some())
     }
 
     /// What an account shows of itself; an empty profile if nothing was ever said.
@@ -114,7 +153,11 @@ impl Registration {
     }
 
     /// Changes what an account shows of itself; any account has a profile.
-    pub async fn update_profile(&self, account: AccountId, update: &ProfileUpdate) -> Result<Profile> {
+    pub async fn update_profile(
+        &self,
+        account: AccountId,
+        update: &ProfileUpdate,
+    ) -> Result<Receipt<Profile>> {
         let context = self.context();
         context.existing(account).await?;
         let keys = [context.keys().account(account), context.keys().profile(account)];
@@ -123,40 +166,60 @@ impl Registration {
             let profile = profile.updated(update);
             profile.check()?;
             let command = functions::profile_set(&keys, &seen, &profile.stored(&draw())?);
-            if self.write(account, command).await? {
-                return Ok(profile);
+            if let Some(receipt) = self.write(account, command).await? {
+                return Ok(receipt.with(profile));
             }
         }
         Err(changed_always(account))
     }
 
-    /// One try of a write that compares; false: something has changed, or nobody knows whether it was written.
-    async fn write(&self, account: AccountId, command: Command) -> Result<bool> {
+    /// One try of a write that compares; `None`: something has changed, or nobody knows whether it was written.
+    async fn write(&self, account: AccountId, command: Command) -> Result<Option<Receipt>> {
         let context = self.context();
         let answer = match context.once(context.slot(account), command).await {
-            Err(e) if e.kind() == ErrorKind::Unknown => return Ok(false),
+            Err(e) if e.kind() == ErrorKind::Unknown => return Ok(None),
             answer => answer?,
         };
         let epoch = answer.epoch.clone();
-        let is_done = is_done(Compared::parse(answer.ok()?)?, account)?;
-        if is_done {
-            context.acknowledge(context.settings.acknowledge, &epoch).await?;
+        if !is_done(Compared::parse(answer.ok()?)?, account)? {
+            return Ok(None);
         }
-        Ok(is_done)
+        let reached = context.acknowledge(context.settings.acknowledge, &epoch).await?;
+        Ok(Some(Receipt { value: (), reached }))
+    }
+}
+
+/// Gives up what an account doesn't have any more, again while a fence fails.
+async fn give_up_patiently(context: &Context, account: AccountId, claims: &[Claim]) {
+    let mut tries = context.router().fence_tries();
+    while let Err(e) = claims::give_up_all(context, account, claims).await {
+        if let Err(e) = tries.after(e).await {
+            return tracing::debug!("an old name of account {account} stays claimed, for nobody: {e}");
+        }
     }
 }
 
 /// The first step of a change; false: the credentials have changed since they were read.
-async fn begin(attempt: &mut Attempt<'_>, seen: &[u8]) -> Result<bool> {
+async fn begin(attempt: &mut Attempt<'_>, seen: &[u8], begun: &Begun) -> Result<bool> {
     let (context, account) = (attempt.context, attempt.account);
     let keys = [context.keys().account(account), context.keys().credentials(account)];
-    let command =
-        functions::claims_begin(&keys, &attempt.nonce, claims::patience_ms(), seen, &attempt.wanted);
+    let times = (context.router().now_ms(), claims::patience_ms());
+    let command = functions::claims_begin(&keys, &attempt.nonce, times, seen, &attempt.wanted);
     let answer = match context.once(context.slot(account), command).await {
         // It may have begun: ended, so that the next try needn't wait for a minute.
         Err(e) if e.kind() == ErrorKind::Unknown => return attempt.end().await.map(|()| false),
         answer => answer?,
     };
     attempt.touched.add(&answer);
-    is_done(Compared::parse(answer.ok()?)?, account)
+    let compared = Compared::parse(answer.ok()?)?;
+    if compared == Compared::JournalFull && rules::holds("own_left") {
+        let [under_way] = credentials(context, account, ["n"], &mut attempt.touched).await?;
+        let is_ours = |under_way: &Vec<u8>| begun.iter().any(|nonce| nonce[..] == under_way[..]);
+        if let Some(left) = under_way.filter(is_ours) {
+            // H92: that it was ended is lost.
+            claims::void(context, account, &left, 0, &mut attempt.touched).await?;
+            return Ok(false);
+        }
+    }
+    is_done(compared, account)
 }

@@ -53,7 +53,7 @@ pub(crate) fn look_request(context: &Context, claim: &Claim) -> Request {
 /// Whether that account says so too.
 pub(crate) fn holder_request(context: &Context, account: AccountId, claim: &Claim) -> Request {
     let keys = [context.keys().account(account), context.keys().credentials(account)];
-    Request::read(context.slot(account), functions::claim_holder(&keys, claim))
+    Request::read(context.slot(account), functions::claim_holder(&keys, claim, context.router().now_ms()))
 }
 
 /// Takes a claim, unless somebody else has it, or is about to. `touched`: who was told so, and whose word that was.
@@ -157,7 +157,7 @@ pub(crate) async fn void(
 ) -> Result<bool> {
     let keys = context.keys();
     let of = [keys.account(account), keys.credentials(account), keys.profile(account)];
-    let command = functions::claims_void(&of, attempt, patience_ms);
+    let command = functions::claims_void(&of, attempt, context.router().now_ms(), patience_ms);
     let answer = context.router().ask(Request::write(context.slot(account), command)).await?;
     touched.add(&answer);
     Ok(answer.ok()?.int()? == 1)
@@ -193,7 +193,7 @@ pub(crate) struct Claims {
     pub(crate) held: Vec<Claim>,
     /// Those that an attempt is to give it.
     pub(crate) wanted: Vec<Claim>,
-    /// That attempt, and when it began (ms, by the clock of the node).
+    /// That attempt, and when it began (ms, by the clock of whoever began it).
     pub(crate) attempt: Option<(Vec<u8>, u64)>,
 }
 

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use super::attempt::{Attempt, Dies, Step, credentials, refusal};
+use super::attempt::{Attempt, Begun, Dies, Step, credentials, refusal, unknown};
 use super::claims::{self, Taken};
 use super::{Registration, names, passwords};
-use crate::account::{AccountState, NewAccount};
+use crate::account::{Account, AccountState, NewAccount};
 use crate::cluster::{Request, Touched};
 use crate::context::draw;
 use crate::error::{Error, ErrorKind, Result};
@@ -13,6 +13,7 @@ use crate::functions::{self, Holder, Mark, SignUpBegun};
 use crate::ids::{AccountId, Claim};
 use crate::post::TOKEN_LEN_MAX;
 use crate::profile::Profile;
+use crate::settings::Acknowledge;
 use crate::{meters, rules};
 
 /// Tries of the first step, between others that begin to register the same id.
@@ -43,6 +44,9 @@ pub struct Registered {
     pub id: AccountId,
     /// Whether it was there already: registered with the same token.
     pub is_repeat: bool,
+    /// `Replicated`, whatever the setting `acknowledge` says; `Accepted` where a server had no replica, and
+    /// [`Replicas`](crate::cluster::Replicas) says to go on without.
+    pub reached: Acknowledge,
 }
 
 impl SignUp {
@@ -82,6 +86,14 @@ struct Checked {
     claims: Vec<Claim>,
 }
 
+/// What the attempts of one call have in common.
+#[derive(Default)]
+struct Ours {
+    hash: Option<String>,
+    id: Option<AccountId>,
+    begun: Begun,
+}
+
 impl SignUp {
     fn checked(&self) -> Result<Checked> {
         let (login, of_login) = names::login(&self.login)?;
@@ -100,10 +112,12 @@ impl SignUp {
 }
 
 impl Registration {
-    /// Registers an account. Once this returns, it is there, with all its names, on replicas too.
+    /// Registers an account. Once this returns, it is there, with all its names, on replicas too where there are any
+    /// ([`Registered::reached`]).
     ///
     /// [`ErrorKind::Conflict`]: somebody else has the login or the e-mail address, or is about to; nothing is left behind.
-    /// [`ErrorKind::Overloaded`]: too many passwords wait to be hashed. [`ErrorKind::Unknown`]: there may be the account;
+    /// [`ErrorKind::Overloaded`]: too many passwords wait to be hashed. [`ErrorKind::Unavailable`]: there is none, and the
+    /// names are free, within a minute where the account's server doesn't answer. [`ErrorKind::Unknown`]: there may be the account;
     /// with a token signing up again tells, without one logging in does.
     pub async fn sign_up(&self, sign_up: &SignUp) -> Result<Registered> {
         self.sign_up_until(sign_up, &|_| false).await
@@ -124,20 +138,46 @@ impl Registration {
 
     async fn try_sign_up(&self, sign_up: &SignUp, dies: Dies<'_>) -> Result<Registered> {
         let checked = sign_up.checked()?;
-        if let Some(repeated) = self.look_first(sign_up, &checked, dies).await? {
+        let (mut tries, mut ours) = (self.context().router().fence_tries(), Ours::default());
+        loop {
+            match self.sign_up_once(sign_up, &checked, &mut ours, dies).await {
+                // What it had begun is ended.
+                Err(e) => tries.after(e).await?,
+                registered => return registered,
+            }
+        }
+    }
+
+    /// One attempt, or what is left to do of an earlier one's.
+    async fn sign_up_once(
+        &self,
+        sign_up: &SignUp,
+        checked: &Checked,
+        ours: &mut Ours,
+        dies: Dies<'_>,
+    ) -> Result<Registered> {
+        if let Some(repeated) = self.look_first(sign_up, checked, ours, dies).await? {
             return Ok(repeated);
         }
         // Before anything is written: nothing that takes long comes between beginning and settling.
-        let hash = self.passwords.hash(sign_up.password.clone()).await?;
-        let id = match sign_up.account.id {
+        let hash = match &ours.hash {
+            Some(hash) => hash.clone(),
+            None => self.passwords.hash(sign_up.password.clone()).await?,
+        };
+        ours.hash = Some(hash.clone());
+        let id = match sign_up.account.id.or(ours.id) {
             Some(id) => id,
             None => self.engine.new_account_id().await?,
         };
+        ours.id = Some(id);
         let mut attempt = self.attempt(id, draw(), checked.claims.clone(), dies);
-        self.begin(&mut attempt, sign_up, &checked, hash).await?;
+        if ours.begun.is_empty() {
+            attempt.expect_replicas()?;
+        }
+        self.begin(&mut attempt, sign_up, checked, (hash, &mut ours.begun)).await?;
         attempt.at(Step::Begun)?;
-        self.finish(attempt).await?;
-        Ok(Registered { id, is_repeat: false })
+        let reached = self.finish(attempt).await?;
+        Ok(Registered { id, is_repeat: false, reached })
     }
 
     fn attempt<'a>(
@@ -148,13 +188,21 @@ impl Registration {
         dies: Dies<'a>,
     ) -> Attempt<'a> {
         let (context, touched) = (self.context(), Touched::new());
-        Attempt { context, account, nonce, wanted: claims.clone(), taken: claims, touched, dies }
+        Attempt {
+            context,
+            account,
+            nonce,
+            wanted: claims.clone(),
+            taken: claims,
+            touched,
+            reached: Acknowledge::default(),
+            dies,
+        }
     }
 
-    async fn finish(&self, mut attempt: Attempt<'_>) -> Result<()> {
+    async fn finish(&self, mut attempt: Attempt<'_>) -> Result<Acknowledge> {
         attempt.take().await?;
-        attempt.settle(&[], &[]).await?;
-        let Some((claim, taken)) = attempt.reread().await? else { return Ok(()) };
+        let Some((claim, taken)) = attempt.settle(&[], &[]).await? else { return Ok(attempt.reached) };
         // A failover gave the name to somebody else: nobody was told of this account yet.
         self.engine.delete_account(attempt.account).await?;
         Err(refusal(claim, taken))
@@ -166,12 +214,17 @@ impl Registration {
         &self,
         sign_up: &SignUp,
         checked: &Checked,
+        ours: &Ours,
         dies: Dies<'_>,
     ) -> Result<Option<Registered>> {
         let context = self.context();
         let looks = checked.claims.iter().map(|claim| claims::look_request(context, claim)).collect();
         for (claim, answer) in checked.claims.iter().zip(context.run_all(looks).await?) {
-            let Some((holder, _)) = functions::parse_claim(&answer.ok()?)? else { continue };
+            let Some((holder, value)) = functions::parse_claim(&answer.ok()?)? else { continue };
+            if ours.begun.iter().any(|nonce| value.ends_with(nonce)) {
+                // An attempt of this very call has left it.
+                continue;
+            }
             if let Some(token) = &sign_up.token
                 && let Some(repeated) =
                     self.repeated(holder, (token, &sign_up.password), &checked.claims, dies).await?
@@ -201,10 +254,17 @@ impl Registration {
     ) -> Result<Option<Registered>> {
         let context = self.context();
         let mut touched = Touched::new();
-        let Some(account) = context.account(holder).await? else { return Ok(None) };
-        let [of_token, attempt, hash, last] =
-            credentials(context, holder, ["k", "n", "h", "v"], &mut touched).await?;
-        let said = claims::of_account(context, holder, &mut touched).await?;
+        let (account, [of_token, attempt, hash, last], said) = loop {
+            let Some(account) = context.account(holder).await? else { return Ok(None) };
+            let seen = credentials(context, holder, ["k", "n", "h", "v"], &mut touched).await?;
+            let said = claims::of_account(context, holder, &mut touched).await?;
+            // Confirmed meanwhile, it may be changing its names: that attempt is not the sign-up's. It is confirmed once.
+            let was_open = account.state == AccountState::Unconfirmed && rules::holds("state_again");
+            let is_open = |now: &Account| now.state == AccountState::Unconfirmed;
+            if !was_open || context.account(holder).await?.as_ref().is_some_and(is_open) {
+                break (account, seen, said);
+            }
+        };
         if of_token.as_deref() != Some(token.as_bytes()) || (said.held != claims && said.wanted != claims) {
             return Ok(None);
         }
@@ -223,16 +283,19 @@ impl Registration {
                 attempt
             })
         };
-        match (account.state, attempt, last) {
+        let reached = match (account.state, attempt, last) {
             (AccountState::Unconfirmed, Some(nonce), _) => self.finish(under(nonce)?).await?,
             (AccountState::Deleted | AccountState::Unconfirmed, ..) | (_, _, None) => return Ok(None),
             (_, _, Some(last)) => {
-                if let Some((claim, taken)) = under(last)?.reread().await? {
+                let mut attempt = under(last)?;
+                let unknown = |e: Error| if e.is_of_fence() { e } else { unknown(&e) };
+                if let Some((claim, taken)) = attempt.reread().await.map_err(unknown)? {
                     return Err(refusal(claim, taken));
                 }
+                attempt.reached
             }
-        }
-        Ok(Some(Registered { id: holder, is_repeat: true }))
+        };
+        Ok(Some(Registered { id: holder, is_repeat: true, reached }))
     }
 
     async fn begin(
@@ -240,9 +303,10 @@ impl Registration {
         attempt: &mut Attempt<'_>,
         sign_up: &SignUp,
         checked: &Checked,
-        hash: String,
+        (hash, begun): (String, &mut Begun),
     ) -> Result<()> {
         let context = self.context();
+        let before = begun.len();
         let (keys, id) = (context.keys(), attempt.account);
         let of = [keys.account(id), keys.credentials(id), keys.profile(id)];
         let mut record = sign_up.account.fields(draw());
@@ -253,12 +317,18 @@ impl Registration {
         credentials.extend(checked.email.clone().map(|email| ("e", email.into_bytes())));
         credentials.extend(sign_up.token.clone().map(|token| ("k", token.into_bytes())));
         let profile = sign_up.profile.stored(&draw())?;
-        let mut sent = Vec::new();
         for tries_left in (0..BEGIN_TRIES_MAX).rev() {
-            let nonce = draw();
-            sent.push(nonce);
-            let command =
-                functions::signup_begin(&of, &nonce, &attempt.wanted, &profile, &record, &credentials);
+            let (nonce, now_ms) = (draw(), context.router().now_ms());
+            begun.push(nonce);
+            let command = functions::signup_begin(
+                &of,
+                &nonce,
+                now_ms,
+                &attempt.wanted,
+                &profile,
+                &record,
+                &credentials,
+            );
             let request = Request::write(context.slot(id), command);
             // Sent again as it is, a copy that comes late would begin an attempt anew that somebody has ended, and behind
             // it a late copy of the last step would settle it.
@@ -275,12 +345,17 @@ impl Registration {
             }
             let said = claims::of_account(context, id, &mut attempt.touched).await?;
             let left = said.attempt.unwrap_or_default().0;
-            if let Some(ours) = sent.iter().find(|nonce| nonce[..] == left) {
-                attempt.nonce = *ours;
-                return Ok(());
-            }
-            // Somebody began to register that id, and never came back?
-            if !claims::void(context, id, &left, claims::patience_ms(), &mut attempt.touched).await? {
+            let patience_ms = match begun.iter().position(|nonce| nonce[..] == left) {
+                Some(ours) if ours >= before => {
+                    attempt.nonce = begun[ours];
+                    return Ok(());
+                }
+                // H92: that it was ended is lost.
+                Some(_) if rules::holds("own_left") => 0,
+                // Somebody began to register that id, and never came back?
+                _ => claims::patience_ms(),
+            };
+            if !claims::void(context, id, &left, patience_ms, &mut attempt.touched).await? {
                 break;
             }
         }

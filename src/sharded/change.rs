@@ -22,6 +22,8 @@ pub struct Change {
     pub members: u64,
     /// Members that the set has now; of one that is spread, the largest part that was added to. Of a removal 0.
     pub len: u64,
+    /// Of a removal: the highest score of a member that stays, because its score isn't below the one that was named.
+    pub kept: Option<f64>,
     /// The servers that acknowledged it: fence them to have it on their replicas too.
     pub touched: Touched,
 }
@@ -52,6 +54,17 @@ pub(crate) struct AddHow<'a> {
     pub(crate) guard: Option<&'a Nonce>,
     /// The record of the account whose followers they are, if these lie in one place.
     pub(crate) record: Option<&'a [u8]>,
+    /// Whose followers they are, if what is written is to be noted.
+    pub(crate) noted: Option<&'a [u8]>,
+}
+
+/// How to remove.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RemoveHow<'a> {
+    /// The record of the account whose followers they are, if these lie in one place.
+    pub(crate) record: Option<&'a [u8]>,
+    /// The tenant's decision that this follows from, if it does.
+    pub(crate) decision: Option<u32>,
 }
 
 /// Why a whole set took no change.
@@ -73,12 +86,13 @@ struct Progress {
     full: HashSet<(usize, Spot)>,
     members: u64,
     largest: u64,
+    kept: Option<f64>,
     refused: Option<Refused>,
 }
 
 impl Progress {
     fn new(trees: Trees, open: Vec<Item>) -> Self {
-        Self { trees, open, full: HashSet::new(), members: 0, largest: 0, refused: None }
+        Self { trees, open, full: HashSet::new(), members: 0, largest: 0, kept: None, refused: None }
     }
 }
 
@@ -102,29 +116,31 @@ impl Sets {
         Ok(progress.refused.map_or(Ok((progress.members, progress.largest)), Err))
     }
 
-    /// Removes all items whose score is below the one they name, or that name none.
+    /// Removes all items whose score is below the one they name, or that name none. Gives how many, and the highest score
+    /// of those that stay.
     pub(crate) async fn remove_items(
         &self,
         sets: &[LocalKey],
         items: Vec<Item>,
-        record: Option<&[u8]>,
+        how: RemoveHow<'_>,
         touched: &mut Touched,
-    ) -> Result<Result<u64, Refused>> {
+    ) -> Result<Result<(u64, Option<f64>), Refused>> {
         let mut progress = Progress::new(self.trees_of(sets), items);
         self.rounds(
             &mut progress,
             touched,
-            |spot, items, _| Ok(self.remove_request(sets, spot, items, record)),
+            |spot, items, _| Ok(self.remove_request(sets, spot, items, how)),
             |progress, _, items, reply| match Removed::parse(reply)? {
-                Removed::Done { removed } => {
+                Removed::Done { removed, kept } => {
                     progress.members += removed;
+                    progress.kept = [progress.kept, kept].into_iter().flatten().reduce(f64::max);
                     Ok(())
                 }
                 Removed::Tree(tree) => self.relearn(sets, progress, items, &tree),
             },
         )
         .await?;
-        Ok(progress.refused.map_or(Ok(progress.members), Err))
+        Ok(progress.refused.map_or(Ok((progress.members, progress.kept)), Err))
     }
 
     /// Groups what is open by piece, sends a call for each, reads what came of it; until nothing is open.
@@ -189,6 +205,7 @@ impl Sets {
             guard,
             may_split,
             record: how.record.map(Vec::from),
+            noted: how.noted.map(|of| (self.keys().notes(set.bucket), of, self.router().now_ms())),
         };
         let pairs = items.iter().map(|item| (item.score.unwrap_or_default(), item.member.as_slice()));
         Request::write(self.slot(set), add.command(pairs))
@@ -249,19 +266,14 @@ impl Sets {
         Ok(())
     }
 
-    fn remove_request(
-        &self,
-        sets: &[LocalKey],
-        spot: Spot,
-        items: &[Item],
-        record: Option<&[u8]>,
-    ) -> Request {
+    fn remove_request(&self, sets: &[LocalKey], spot: Spot, items: &[Item], how: RemoveHow<'_>) -> Request {
         let set = &sets[items[0].set];
         let mut keys = vec![self.key(set)];
         if spot != Spot::Small {
             keys.push(self.key_at(set, spot));
         }
-        let remove = SetRemove { keys, leaf: spot.numbers(), record: record.map(Vec::from) };
+        let RemoveHow { record, decision } = how;
+        let remove = SetRemove { keys, leaf: spot.numbers(), record: record.map(Vec::from), decision };
         let members = items.iter().map(|item| (item.score, item.member.as_slice()));
         Request::write(self.slot(set), remove.command(members))
     }

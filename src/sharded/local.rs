@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Sets;
 use super::tree::{Leaf, Tree};
 use crate::bucket::Bucket;
-use crate::cluster::{Answer, Batch, Command, Reply, Request};
+use crate::cluster::{Answer, Batch, Command, Reply, Request, Touched};
 use crate::error::{Error, Result};
 use crate::keys::Place;
 use crate::rules;
@@ -127,6 +127,7 @@ impl Sets {
         trees: &mut Trees,
         probes: &[Probe],
         command: impl Fn(&[u8], usize) -> Command,
+        mut said: Option<&mut Touched>,
     ) -> Result<Vec<Option<Reply>>> {
         let mut batch = Batch::with_capacity(probes.len() * 2);
         let mut groups = Vec::new();
@@ -149,6 +150,9 @@ impl Sets {
         let mut old = Vec::new();
         for group in groups {
             let read: Vec<Answer> = answers.by_ref().take(group.len()).collect::<Result<_>>()?;
+            if let Some(said) = &mut said {
+                read.iter().for_each(|answer| said.add(answer));
+            }
             let fresh = if group[0].spot == Spot::Small {
                 vec![!is_wrong_type(&read[0].reply)]
             } else {
@@ -187,6 +191,7 @@ impl Sets {
         sets: &[LocalKey],
         hashes: &[(usize, u32)],
         command: impl Fn(&[u8], usize) -> Command,
+        mut said: Option<&mut Touched>,
     ) -> Result<Option<Vec<Reply>>> {
         let mut trees = self.trees_of(sets);
         let mut replies: Vec<Option<Reply>> = vec![None; hashes.len()];
@@ -198,7 +203,7 @@ impl Sets {
             };
             let mut probes: Vec<Probe> = open.iter().map(probe).collect();
             probes.sort_by_key(|p| (p.set, p.spot));
-            let read = self.probe(sets, &mut trees, &probes, &command).await?;
+            let read = self.probe(sets, &mut trees, &probes, &command, said.as_deref_mut()).await?;
             if trees.iter().flatten().any(|tree| tree.is_spread()) {
                 return Ok(None);
             }
@@ -227,7 +232,7 @@ impl Sets {
         let mut open = all_probes(&trees);
         let mut done = Vec::with_capacity(open.len());
         for _ in 0..ROUNDS_MAX {
-            let read = self.probe(sets, &mut trees, &open, |key, _| command(key)).await?;
+            let read = self.probe(sets, &mut trees, &open, |key, _| command(key), None).await?;
             if trees.iter().flatten().any(|tree| tree.is_spread()) {
                 return Ok(None);
             }

@@ -150,6 +150,12 @@ impl Sets {
         SortedSet::new(self.clone(), self.keys().buckets().of_bytes(&name), name.into())
     }
 
+    /// The floors of authors on that list, beside it.
+    pub(crate) fn left_of_tag<M: Member>(&self, number: u64) -> SortedSet<M> {
+        let home = self.keys().buckets().of_bytes(&keys::set_of_tag(number));
+        SortedSet::new(self.clone(), home, keys::left_of_tag(number).into())
+    }
+
     /// The router that they use.
     pub fn router(&self) -> &Router {
         &self.inner.router

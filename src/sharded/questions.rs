@@ -117,7 +117,7 @@ impl Questions {
                 return Ok(self.told(progress));
             }
             let command = |key: &[u8], of: usize| self.command(key, &probes[of], &asks[of]);
-            let replies = sets.probe(&self.sets, &mut trees, &probes, command).await?;
+            let replies = sets.probe(&self.sets, &mut trees, &probes, command, None).await?;
             if trees.iter().flatten().any(|tree| tree.is_spread()) {
                 return Err(Error::internal("a set that must stay local was spread"));
             }

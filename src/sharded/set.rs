@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::change::{AddHow, Change, Item, Refused};
+use super::change::{AddHow, Change, Item, Refused, RemoveHow};
 use super::local::{LocalKey, Probe, Spot};
 use super::page::{Merged, Scored, Source, merge};
 use super::tree::hash;
@@ -17,6 +17,7 @@ use crate::bucket::Bucket;
 use crate::cluster::{Command, Reply, Request, Touched};
 use crate::error::{Error, Result};
 use crate::functions;
+use crate::ids::AccountId;
 use crate::keys::Place;
 
 /// Most members in one call.
@@ -61,14 +62,16 @@ pub struct SortedSet<M> {
     is_pinned: bool,
     /// The record that tells how many members it has while all lie in one place.
     record: Option<Arc<[u8]>>,
+    /// Whose followers its members are: each that is written is noted.
+    noted: Option<[u8; 8]>,
     member: PhantomData<fn() -> M>,
 }
 
 impl<M> Clone for SortedSet<M> {
     fn clone(&self) -> Self {
-        let Self { sets, home, is_pinned, record, member } = self;
+        let Self { sets, home, is_pinned, record, noted, member } = self;
         let (sets, home, record) = (sets.clone(), home.clone(), record.clone());
-        Self { sets, home, is_pinned: *is_pinned, record, member: *member }
+        Self { sets, home, is_pinned: *is_pinned, record, noted: *noted, member: *member }
     }
 }
 
@@ -79,6 +82,7 @@ impl<M: Member> SortedSet<M> {
             home: LocalKey { place: Place::Whole, bucket, name },
             is_pinned: false,
             record: None,
+            noted: None,
             member: PhantomData,
         }
     }
@@ -96,10 +100,16 @@ impl<M: Member> SortedSet<M> {
         Self { record: Some(record.into()), ..self }
     }
 
+    /// The same set, the followers of that account: each edge that is written is noted, so that somebody looks whether its
+    /// follow is there once nobody is at it any more.
+    pub(crate) fn noted_of(self, account: AccountId) -> Self {
+        Self { noted: Some(account.to_bytes()), ..self }
+    }
+
     /// The same set, its members read as something else that they also are.
     pub(crate) fn with_members<N: Member>(&self) -> SortedSet<N> {
-        let Self { sets, home, is_pinned, record, .. } = self.clone();
-        SortedSet { sets, home, is_pinned, record, member: PhantomData }
+        let Self { sets, home, is_pinned, record, noted, .. } = self.clone();
+        SortedSet { sets, home, is_pinned, record, noted, member: PhantomData }
     }
 
     fn record_of(&self, layout: Layout) -> Option<&[u8]> {
@@ -129,13 +139,16 @@ impl<M: Member> SortedSet<M> {
         for (member, score) in pairs {
             unique.entry(member).and_modify(|s| *s = both(*s, *score)).or_insert(*score);
         }
-        let pairs: Vec<(&M, Option<f64>)> = unique.into_iter().map(|(m, s)| (m, Some(s))).collect();
+        let mut pairs: Vec<(&M, Option<f64>)> = unique.into_iter().map(|(m, s)| (m, Some(s))).collect();
+        // In one order: a history of the simulation replays.
+        pairs.sort_unstable_by_key(|(member, _)| *member);
         check_count(pairs.len())?;
         let mut touched = Touched::new();
         let (members, largest, layout) = loop {
             let layout = self.layout_for_change().await?;
             let (sets, items) = self.items(&pairs, layout)?;
-            let how = AddHow { option, guard: None, record: self.record_of(layout) };
+            let noted = self.noted.as_ref().map(<[u8; 8]>::as_slice);
+            let how = AddHow { option, guard: None, record: self.record_of(layout), noted };
             match self.sets.add_items(&sets, items, how, &mut touched).await? {
                 Ok((members, largest)) => break (members, largest, layout),
                 Err(refused) => self.settle(refused).await?,
@@ -147,12 +160,17 @@ impl<M: Member> SortedSet<M> {
                 tracing::warn!(set = %self.home.name.escape_ascii(), "spreading failed: {e}");
             }
         }
-        Ok(Change { members, len: largest, touched })
+        Ok(Change { members, len: largest, kept: None, touched })
     }
 
     /// Removes members.
     pub async fn remove(&self, members: &[M]) -> Result<Change> {
-        self.remove_with(&members.iter().map(|m| (m, None)).collect::<Vec<_>>()).await
+        self.remove_with(&members.iter().map(|m| (m, None)).collect::<Vec<_>>(), None).await
+    }
+
+    /// Removes members because the tenant has decided so: none, if their bucket knows another decision than this.
+    pub(crate) async fn remove_decided(&self, members: &[M], decision: u32) -> Result<Change> {
+        self.remove_with(&members.iter().map(|m| (m, None)).collect::<Vec<_>>(), Some(decision)).await
     }
 
     /// Removes each member only if its score is below the one given with it.
@@ -160,17 +178,18 @@ impl<M: Member> SortedSet<M> {
         if let Some((member, _)) = members.iter().find(|(_, score)| score.is_nan()) {
             return Err(Error::invalid(format!("the bound of {member:?} is not a number")));
         }
-        self.remove_with(&members.iter().map(|(m, s)| (m, Some(*s))).collect::<Vec<_>>()).await
+        self.remove_with(&members.iter().map(|(m, s)| (m, Some(*s))).collect::<Vec<_>>(), None).await
     }
 
-    async fn remove_with(&self, members: &[(&M, Option<f64>)]) -> Result<Change> {
+    async fn remove_with(&self, members: &[(&M, Option<f64>)], decision: Option<u32>) -> Result<Change> {
         check_count(members.len())?;
         let mut touched = Touched::new();
         loop {
             let layout = self.layout_for_change().await?;
             let (sets, items) = self.items(members, layout)?;
-            match self.sets.remove_items(&sets, items, self.record_of(layout), &mut touched).await? {
-                Ok(members) => return Ok(Change { members, len: 0, touched }),
+            let how = RemoveHow { record: self.record_of(layout), decision };
+            match self.sets.remove_items(&sets, items, how, &mut touched).await? {
+                Ok((members, kept)) => return Ok(Change { members, len: 0, kept, touched }),
                 Err(refused) => self.settle(refused).await?,
             }
         }
@@ -195,7 +214,7 @@ impl<M: Member> SortedSet<M> {
             let (sets, items) = self.items(&pairs, self.layout_known())?;
             let hashes: Vec<_> = items.iter().map(|item| (item.set, item.hash)).collect();
             let command = |key: &[u8], of: usize| Command::new("ZSCORE").arg(key).arg(&items[of].member);
-            if let Some(replies) = self.sets.read_each(&sets, &hashes, command).await? {
+            if let Some(replies) = self.sets.read_each(&sets, &hashes, command, None).await? {
                 let score = |reply: &Reply| if reply.is_nil() { Ok(None) } else { reply.double().map(Some) };
                 return replies.iter().map(score).collect();
             }
@@ -286,7 +305,7 @@ impl<M: Member> SortedSet<M> {
                 deeper.iter().for_each(|i| depths[*i] *= 4);
                 let again: Vec<Probe> = deeper.iter().map(|i| Probe { of: *i, ..probes[*i] }).collect();
                 let command = |key: &[u8], of: usize| range_command(key, range, depths[of], order);
-                let read = self.sets.probe(&sets, &mut trees, &again, command).await?;
+                let read = self.sets.probe(&sets, &mut trees, &again, command, None).await?;
                 for (i, reply) in deeper.into_iter().zip(read) {
                     // Split or spread meanwhile: the other pieces may hold what has left this one.
                     let Some(reply) = reply else { continue 'anew };

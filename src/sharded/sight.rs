@@ -5,7 +5,7 @@ use super::page::Scored;
 use super::set::read_scored;
 use super::tree::{State, Tree, hash};
 use super::{Member, Sets, SortedSet};
-use crate::cluster::{Batch, Command, Request};
+use crate::cluster::{Batch, Command, Request, Touched};
 use crate::error::Result;
 use crate::functions::{self, Removed, SetRemove};
 use crate::keys::Place;
@@ -108,7 +108,8 @@ impl Sets {
             Spot::Small => vec![self.key(set)],
             Spot::Leaf(_) => vec![self.key(set), self.key_at(set, spot)],
         };
-        let command = SetRemove { keys, leaf: spot.numbers(), record: None }.command([(None, member)]);
+        let command =
+            SetRemove { keys, leaf: spot.numbers(), record: None, decision: None }.command([(None, member)]);
         let reply = self.router().call(Request::write(self.slot(set), command)).await?;
         // Another tree by now: the member is looked for again.
         Removed::parse(reply).map(drop)
@@ -123,6 +124,23 @@ impl Sets {
 
     /// The score of one member each of many sets, wherever these are.
     pub(crate) async fn scores_in<M: Member>(&self, asked: &[(SortedSet<M>, M)]) -> Result<Vec<Option<f64>>> {
+        self.scores(asked, None).await
+    }
+
+    /// The same, and which servers have said so.
+    pub(crate) async fn scores_said<M: Member>(
+        &self,
+        asked: &[(SortedSet<M>, M)],
+        said: &mut Touched,
+    ) -> Result<Vec<Option<f64>>> {
+        self.scores(asked, Some(said)).await
+    }
+
+    async fn scores<M: Member>(
+        &self,
+        asked: &[(SortedSet<M>, M)],
+        mut said: Option<&mut Touched>,
+    ) -> Result<Vec<Option<f64>>> {
         for _ in 0..super::local::ROUNDS_MAX {
             let place = |(set, member): &(SortedSet<M>, M)| match set.is_known_spread() {
                 true => set.part(member.bucket(self.keys().buckets())),
@@ -134,7 +152,8 @@ impl Sets {
             let hashes: Vec<(usize, u32)> = members.iter().map(|member| hash(member)).enumerate().collect();
             let command = |key: &[u8], of: usize| Command::new("ZSCORE").arg(key).arg(&members[of]);
             // One turned out to be spread: it is known now.
-            let Some(replies) = self.read_each(&sets, &hashes, command).await? else { continue };
+            let read = self.read_each(&sets, &hashes, command, said.as_deref_mut());
+            let Some(replies) = read.await? else { continue };
             let score = |reply: &crate::cluster::Reply| {
                 if reply.is_nil() { Ok(None) } else { reply.double().map(Some) }
             };

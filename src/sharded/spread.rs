@@ -138,6 +138,11 @@ impl<M: Member> SortedSet<M> {
         let mut touched = Touched::new();
         let set = self.sets.key(&self.home);
         let piece0 = self.sets.keys().piece(self.home.place, self.home.bucket, &self.home.name, 0);
+        if before.is_none() {
+            // Frozen, it would take no changes until somebody has given that server a replica.
+            let buckets = self.sets.keys().buckets();
+            self.sets.router().expect_replicas(buckets.all().map(|bucket| buckets.slot(bucket)))?;
+        }
         let before = before.as_ref().map_or(&[][..], |n| n.as_slice());
         if !self.step(functions::spread_begin(set.clone(), piece0, before, &nonce), &mut touched).await? {
             return Ok(Attempt::Superseded);
@@ -148,7 +153,7 @@ impl<M: Member> SortedSet<M> {
         live(dies, Step::Guarded)?;
         // A frozen set that thaws again in a failover would take removals that the copies don't know.
         if rules::holds("fence_frozen") {
-            self.sets.router().fence(&touched).await?;
+            self.sets.router().fence_patiently(&touched).await?;
         }
         if let Err(Refused::Guarded | Refused::Spread | Refused::Spreading) =
             self.copy(&nonce, &mut touched, dies).await?
@@ -159,7 +164,7 @@ impl<M: Member> SortedSet<M> {
         self.close_guards(&nonce, &mut touched).await?;
         live(dies, Step::Closed)?;
         if rules::holds("fence_copies") {
-            self.sets.router().fence(&touched).await?;
+            self.sets.router().fence_patiently(&touched).await?;
         }
         self.finish(&nonce, dies).await
     }
@@ -173,7 +178,7 @@ impl<M: Member> SortedSet<M> {
         }
         live(dies, Step::Proven)?;
         if rules::holds("fence_copied") {
-            self.sets.router().fence(&copied).await?;
+            self.sets.router().fence_patiently(&copied).await?;
         }
         let mut ended = Touched::new();
         if !self.step(functions::spread_end(set, nonce), &mut ended).await? {
@@ -181,7 +186,7 @@ impl<M: Member> SortedSet<M> {
         }
         live(dies, Step::Ended)?;
         if rules::holds("fence_ended") {
-            self.sets.router().fence(&ended).await?;
+            self.sets.router().fence_patiently(&ended).await?;
         }
         self.sets.look_at(&self.home).await?;
         self.drop_pieces(dies).await?;

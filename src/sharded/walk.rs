@@ -127,7 +127,7 @@ impl<M: Member> SortedSet<M> {
         let (mut sets, mut trees) = self.sets_from(place);
         for _ in 0..TRIES_MAX {
             let probes = plan(&trees, place);
-            let read = self.sets.probe(&sets, &mut trees, &probes, |key, _| command(key)).await?;
+            let read = self.sets.probe(&sets, &mut trees, &probes, |key, _| command(key), None).await?;
             // Only once all that was local is read may the record say that there is nothing else.
             let is_spread = trees[0].as_ref().is_some_and(|tree| tree.is_spread());
             if is_spread && matches!(place, Place::Local { .. }) {

@@ -11,7 +11,7 @@ use super::marks::{check_brought, check_marks};
 use super::truth::{self, Posts, State};
 use super::world::{World, world};
 use crate::ids::{AccountId, PostId};
-use crate::post::{Post, PostList, PostRef, Visibility};
+use crate::post::{Post, PostRef, Visibility};
 use crate::timeline::{Cursor, Page, Query};
 
 type AllPosts = BTreeMap<AccountId, Posts>;
@@ -23,12 +23,15 @@ pub(super) struct Moment {
     command: u64,
     deleted: BTreeSet<AccountId>,
     posts: AllPosts,
+    /// Follows whose authors were still to be asked whether they are locked.
+    unasked: BTreeSet<(AccountId, AccountId)>,
 }
 
 impl Moment {
     fn now(w: &World) -> Arc<Self> {
         let deleted = w.accounts.iter().copied().filter(|account| truth::is_deleted(w, *account)).collect();
-        Arc::new(Self { at: Instant::now(), command: w.commands, deleted, posts: all_posts(w) })
+        let (posts, unasked) = (all_posts(w), truth::unasked(w));
+        Arc::new(Self { at: Instant::now(), command: w.commands, deleted, posts, unasked })
     }
 }
 
@@ -38,6 +41,8 @@ pub(super) struct Before {
     own: Arc<Moment>,
     /// What others have done by then shows: caches may be behind.
     others: Arc<Moment>,
+    /// Reads that deposed primaries had answered by then.
+    stale_reads: u64,
 }
 
 impl Before {
@@ -45,7 +50,7 @@ impl Before {
         world(|w| {
             let now = Moment::now(w);
             if w.visible_within.is_zero() {
-                return Self { own: now.clone(), others: now };
+                return Self { own: now.clone(), others: now, stale_reads: w.stale_reads };
             }
             w.moments.push_back(now.clone());
             let is_past = |moment: &Arc<Moment>| moment.at + w.visible_within <= now.at;
@@ -54,17 +59,18 @@ impl Before {
             }
             let nothing = || {
                 let posts = w.accounts.iter().map(|account| (*account, Posts::default())).collect();
-                Arc::new(Moment { at: now.at, command: 0, deleted: BTreeSet::new(), posts })
+                let (deleted, unasked) = Default::default();
+                Arc::new(Moment { at: now.at, command: 0, deleted, posts, unasked })
             };
             let others = w.moments.front().filter(|moment| is_past(moment)).cloned().unwrap_or_else(nothing);
-            Self { own: now, others }
+            Self { own: now, others, stale_reads: w.stale_reads }
         })
     }
 
     /// Nothing is under way, and no cache is behind.
     fn at_rest(w: &World) -> Self {
         let now = Moment::now(w);
-        Self { own: now.clone(), others: now }
+        Self { own: now.clone(), others: now, stale_reads: w.stale_reads }
     }
 
     fn of(&self, author: AccountId, reader: AccountId) -> &Moment {
@@ -111,6 +117,10 @@ impl Before {
         ids: RangeInclusive<u64>,
         page: &Page,
     ) {
+        // Whoever asks a deposed primary sees what was, until it hears of the new one; that heals by itself.
+        if w.stale_reads != self.stale_reads {
+            return;
+        }
         let shown: Vec<(u64, AccountId)> = page.posts.iter().map(|p| (p.id.get(), p.author)).collect();
         let is_sorted = shown.is_sorted_by(|a, b| a.0 > b.0);
         if !is_sorted || shown.iter().any(|(id, _)| !ids.contains(id)) {
@@ -131,7 +141,7 @@ impl Before {
         let needed = self.needed(w, &now, reader, &ids);
         let is_missing = |e: &(u64, AccountId)| !shown.contains(e) && !is_collapsed(w, *e, &shown);
         let missing: Vec<_> = needed.into_iter().filter(is_missing).collect();
-        if !missing.is_empty() {
+        if !missing.is_empty() && w.fences_hold {
             w.violated(format!("HOLE: page of {reader}, ids {ids:?}, lacks {missing:?}; it shows {shown:?}"));
         }
     }
@@ -247,10 +257,14 @@ impl Before {
         let is_mentioned = match is_stable {
             true => post.mentions(reader),
             // What was read, or lies in a cache, may be what it said before.
-            false => post.lists_ever().contains(&PostList::Mentions(reader)),
+            false => post.mentioned_ever(reader),
         };
         let is_open = header.author == reader || header.visibility != Visibility::Followers || is_mentioned;
-        post.admits(reader) && (is_open || own.iter().any(|s| s.following.contains_key(&header.author)))
+        let follows = |state: &Rc<State>| {
+            let score = state.following.get(&header.author);
+            score.is_some_and(|score| !w.is_uninvited(reader, header.author, *score, since))
+        };
+        post.admits(reader) && (is_open || own.iter().any(follows))
     }
 
     /// Whether all the time one of two has blocked the other, or hidden from it.
@@ -318,13 +332,27 @@ impl Before {
                 let Some(post) = truth::post(w, *id, author).filter(|_| now.live.contains(id)) else {
                     continue;
                 };
-                let is_for_reader = author == reader || post.admits(reader);
+                let is_for_reader = author == reader
+                    || post.admits(reader) && !self.may_wait(w, reader, &own, (author, &post));
                 if is_for_reader && self.references_show(w, reader, &own, &post) {
                     needed.push((*id, author));
                 }
             }
         }
         needed
+    }
+
+    /// Whether a post is for followers only, and its author, which was locked, still to be asked about this one.
+    fn may_wait(
+        &self,
+        w: &World,
+        reader: AccountId,
+        own: &[Rc<State>],
+        (by, post): (AccountId, &Post),
+    ) -> bool {
+        post.header().visibility == Visibility::Followers
+            && self.own.unasked.contains(&(reader, by))
+            && own[0].following.get(&by).is_some_and(|since| w.was_locked_during(reader, by, *since))
     }
 
     /// Whether nothing was in the way between the reader and that account at any time: failovers, blocks.
@@ -365,7 +393,8 @@ impl Before {
             return !post.is_plain_repost() && !w.has_failed_over(author, moment.command);
         }
         let shows = |original: Post| {
-            let is_for_reader = author == reader || original.admits(reader);
+            let may_wait = || self.may_wait(w, reader, own, (author, &original));
+            let is_for_reader = author == reader || original.admits(reader) && !may_wait();
             is_for_reader && (!post.is_plain_repost() || self.original_shows(w, reader, own, &original))
         };
         is_free && is_there && stored.is_some_and(shows) && self.is_welcome(w, reader, own, author)

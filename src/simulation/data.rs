@@ -76,12 +76,6 @@ impl Data {
         self.0.insert(key.into(), Rc::new(value));
     }
 
-    fn rename(&mut self, from: &[u8], to: &[u8]) -> Done {
-        let value = self.0.remove(from).ok_or("ERR no such key")?;
-        self.0.insert(to.into(), value);
-        Ok(Out::Line("OK"))
-    }
-
     fn kind(&self, key: &[u8]) -> &'static str {
         match self.0.get(key).map(Rc::as_ref) {
             None => "none",
@@ -112,7 +106,6 @@ impl Data {
             (b"DEL" | b"UNLINK", keys) => Ok(count(keys.iter().filter(|key| self.remove(key)).count())),
             (b"EXISTS", keys) => Ok(count(keys.iter().filter(|key| self.has(key)).count())),
             (b"TYPE", [key]) => Ok(Out::Line(self.kind(key))),
-            (b"RENAME", [from, to]) => self.rename(from, to),
             (b"GET", [key]) => Ok(bulk(self.text(key)?)),
             (b"SET", [key, value, ..]) => {
                 self.set(key, Value::Text(value.to_vec()));

@@ -31,23 +31,52 @@ pub(super) async fn run_dry() -> bool {
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         sleep(Duration::from_millis(100)).await;
-        let (left, late) = world(|w| (truth::journal_entries(w), w.late));
-        if left == 0 && late == 0 {
+        let (left, late, noted) = world(|w| (truth::journal_entries(w), w.late, truth::noted_edges(w)));
+        if left == 0 && late == 0 && noted == 0 {
             return true;
         }
         if Instant::now() > deadline {
-            world(|w| w.violated(format!("{left} entries stay in the journals")));
+            world(|w| w.violated(format!("{left} entries stay in the journals, {noted} edges noted")));
             return false;
         }
     }
 }
 
-/// Accounts that are among the followers of `author` and don't follow it. They cost deliveries, and show nothing that
-/// is wrong.
-pub(super) async fn strays(engine: &Engine, author: AccountId) -> Vec<AccountId> {
+/// Accounts that are among the followers of `author` and don't follow it.
+async fn strays(engine: &Engine, author: AccountId) -> Vec<AccountId> {
     let followers = engine.followers(author, None, 100, Order::Ascending).await;
     let all = followers.map(|page| page.entries).unwrap_or_default().into_iter().map(|(reader, _)| reader);
     all.filter(|reader| world(|w| !State::of(w, *reader).following.contains_key(&author))).collect()
+}
+
+/// Nobody is named among the followers of an account who doesn't follow it.
+pub(super) async fn check_strays(engine: &Engine, author: AccountId, when: &str) {
+    let strays = strays(engine, author).await;
+    if !strays.is_empty() {
+        world(|w| {
+            w.violated(format!("{when}: {strays:?} don't follow {author}, and are among its followers"))
+        });
+    }
+}
+
+/// Nobody follows a locked account that hasn't let it in, and each author has been asked.
+pub(super) fn check_locks(when: &str) {
+    world(|w| {
+        let follows = |reader: &AccountId| {
+            let reader = *reader;
+            State::of(w, reader).following.into_iter().map(move |(author, since)| (reader, author, since))
+        };
+        let all: Vec<_> = w.accounts.iter().flat_map(follows).collect();
+        let unasked = truth::unasked(w);
+        for (reader, author, since) in all {
+            if unasked.contains(&(reader, author)) {
+                w.violated(format!("{when}: nobody has asked {author} whether {reader} may follow it"));
+            }
+            if w.is_uninvited(reader, author, since, u64::MAX) {
+                w.violated(format!("{when}: {reader} follows {author}, which is locked and never let it in"));
+            }
+        }
+    });
 }
 
 /// A follow of what is deleted is wrong, one of an author that blocks, and one that nobody has made of a request that
@@ -105,8 +134,9 @@ pub(super) fn check_modes(when: &str) {
 /// Posts that are missing on a list that they name make a hole. What is on one needlessly, nobody is shown; the number
 /// of those is given.
 pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
-    let mut lists: Vec<PostList> =
-        TAGS.iter().filter_map(|tag| Tag::new(tag).ok()).map(|tag| PostList::Tagged(tag.number())).collect();
+    let key = engine.context().tags();
+    let tags = TAGS.iter().filter_map(|tag| Tag::new(tag).ok());
+    let mut lists: Vec<PostList> = tags.map(|tag| PostList::Tagged(tag.number(key))).collect();
     let there = |w: &mut World| {
         let all = w.accounts.iter().copied();
         all.filter(|account| !truth::is_deleted(w, *account)).collect::<Vec<_>>()
@@ -127,6 +157,14 @@ pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
             }
         };
         let floor = on.iter().find(|(listed, _)| *listed == Listed::Floor).map(|(_, score)| *score);
+        let floors = graph::floors(engine.context(), list).expect("a name");
+        let floors = match floors.page(.., None, 1_000, Order::Ascending).await {
+            Ok(page) => page.entries.into_iter().collect::<BTreeMap<_, _>>(),
+            Err(e) => {
+                world(|w| w.violated(format!("{when}: floors of {list:?} can't be read: {e:?}")));
+                continue;
+            }
+        };
         let on: BTreeMap<(u64, AccountId), f64> = on
             .into_iter()
             .filter_map(|(listed, score)| match listed {
@@ -134,11 +172,13 @@ pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
                 _ => None,
             })
             .collect();
-        let named = world(|w| truth::naming(w, list));
+        let named = world(|w| truth::naming(w, list, key));
         needless += on.keys().filter(|post| !named.contains_key(*post)).count() as u64;
         for (post, is_named) in named {
             let score = PostId::from_u64(post.0).map(list_score).unwrap_or_default();
-            let has_left = floor.is_some_and(|floor| score <= floor);
+            let place = PostId::from_u64(post.0).map(|post| post.place(engine.store().keys().buckets()));
+            let has_left = floor.is_some_and(|floor| score <= floor)
+                || floors.get(&post.1).is_some_and(|floor| place.is_ok_and(|place| place <= *floor));
             if is_named && !has_left && on.get(&post) != Some(&score) {
                 world(|w| w.violated(format!("{when}: {list:?} lacks {post:?}")));
             }
@@ -210,7 +250,7 @@ pub(super) async fn compare(engine: &Engine, reader: AccountId, limit: usize, wh
         page.is_some_and(|page| is_collapsed(w, entry, &page.entries))
     };
     let lacks = wanted.iter().filter(|e| !walked.contains(e));
-    let lacks: Vec<_> = world(|w| lacks.filter(|e| !is_collapsed_there(w, **e)).collect());
+    let lacks: Vec<_> = world(|w| lacks.filter(|e| w.fences_hold && !is_collapsed_there(w, **e)).collect());
     let extra: Vec<_> = walked.iter().filter(|e| !wanted.contains(e)).collect();
     if !lacks.is_empty() || !extra.is_empty() || !walked.is_sorted_by(|a, b| a.0 > b.0) {
         world(|w| {

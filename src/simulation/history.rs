@@ -9,12 +9,13 @@ use tokio::time::{Instant, sleep, timeout};
 use super::ends;
 use super::instances::{ids_in, in_a_world, instance, watch};
 use super::lists_of_posts::check_lists;
+use super::lua::Sites;
 use super::moving::Moving;
 use super::shape::{DECIDE_EVERY, MIXES, Mix, Shape, policy_of};
 use super::truth;
-use super::world::{Toggle, world};
+use super::world::world;
 use crate::engine::Engine;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::AccountId;
 use crate::post::Draft;
 use crate::{Mode, NewAccount, rules};
@@ -27,6 +28,8 @@ pub(super) struct Outcome {
     pub(super) digest: u64,
     pub(super) trace: Vec<String>,
     pub(super) counts: BTreeMap<&'static str, u64>,
+    /// Where commands of functions were made to fail.
+    pub(super) sites: Sites,
 }
 
 /// Lives through the history of a seed.
@@ -42,6 +45,11 @@ pub(super) fn live(seed: u64, shape: Shape, rules_out: &[&'static str], is_trace
     })
 }
 
+/// Whether no caller may be told so: a broken promise, or a fence's affair.
+pub(super) fn is_wrong(e: &Error) -> bool {
+    e.kind() == ErrorKind::Internal || e.kind() == ErrorKind::Conflict && e.is_of_fence()
+}
+
 pub(super) struct History {
     shape: Shape,
     pub(super) mix: Mix,
@@ -54,17 +62,16 @@ pub(super) struct History {
 
 impl History {
     async fn new(shape: Shape, mix: Mix) -> Self {
-        world(|w| w.visible_within = shape.visible_within);
+        world(|w| {
+            w.visible_within = shape.visible_within;
+            w.fences_hold = shape.faults.hollow == 0;
+        });
         let engines = vec![instance().await, instance().await];
         // Two share a bucket, others don't.
         let mut accounts = ids_in(&[0, 0, 1, 2, 2, 3, 1]);
         for account in &accounts {
             let mode = if world(|w| w.chance(120)) { Mode::Pull } else { Mode::Push };
             let is_locked = world(|w| w.chance(120));
-            if is_locked {
-                // Whoever asks may be let in at any time.
-                world(|w| w.open.extend(accounts.iter().map(|a| ((Toggle::Follow, *a, *account), 1))));
-            }
             let new = NewAccount { id: Some(*account), mode, is_locked, ..NewAccount::default() };
             engines[0].1.create_account(new).await.expect("no faults yet");
         }
@@ -124,7 +131,7 @@ impl History {
 
     /// Something goes wrong, perhaps.
     async fn disturb(&mut self) -> bool {
-        let Shape { failovers, deaths, freezes, moves, .. } = self.shape;
+        let Shape { failovers, deaths, freezes, moves, clocks, silences, .. } = self.shape;
         let (dice, bucket) =
             world(|w| (u32::try_from(w.below(1_000)).unwrap_or(0), usize::try_from(w.below(4)).unwrap_or(0)));
         let mut end = 0;
@@ -140,13 +147,13 @@ impl History {
                 let clock_ahead_ms = w.pick(&[0, 0, 5, 20, 60]);
                 w.fail_over(bucket, clock_ahead_ms);
             });
-            self.count("failover");
+            self.count_met("failover");
         } else if is(deaths) {
             let at = usize::from(world(|w| w.chance(500)));
             let (number, _) = self.engines.remove(at);
             world(|w| w.kill(number));
             self.engines.push(instance().await);
-            self.count("death");
+            self.count_met("death");
         } else if is(freezes) {
             let at = usize::from(world(|w| w.chance(500)));
             let number = self.engines[at].0;
@@ -155,7 +162,7 @@ impl History {
                 w.instances[number].frozen_until = Instant::now() + Duration::from_millis(ms);
                 w.note(|| format!("FREEZE of {number} for {ms} ms"));
             });
-            self.count("freeze");
+            self.count_met("freeze");
         } else if is(moves) {
             world(|w| {
                 let (salt, share) = (w.below(u64::MAX), w.below(257));
@@ -163,23 +170,40 @@ impl History {
                 node.moving = if node.moving.is_some() { None } else { Some(Moving { salt, share }) };
                 w.note(|| format!("MOVE of {bucket} begins or ends"));
             });
-            self.count("move");
+            self.count_met("move");
+        } else if is(clocks) {
+            world(|w| w.step_clock(bucket));
+            self.count_met("clock");
+        } else if is(silences) {
+            world(|w| {
+                let ms = w.pick(&[50, 120, 300, 600]);
+                w.nodes[bucket].silent_until = Instant::now() + Duration::from_millis(ms);
+                w.note(|| format!("SILENCE of {bucket} for {ms} ms"));
+            });
+            self.count_met("silence");
         } else {
             return false;
         }
         true
     }
 
-    pub(super) fn spawn(
+    /// Counts something that goes wrong, if it meets an operation that is under way.
+    fn count_met(&mut self, what: &'static str) {
+        if self.under_way.iter().any(|operation| !operation.is_finished()) {
+            self.count(what);
+        }
+    }
+
+    pub(super) fn spawn<T: Send + 'static>(
         &mut self,
         what: &'static str,
-        operation: impl Future<Output = Result<()>> + Send + 'static,
+        operation: impl Future<Output = Result<T>> + Send + 'static,
     ) {
         self.under_way.push(tokio::spawn(async move {
             match operation.await {
-                Err(e) if e.kind() == ErrorKind::Internal => world(|w| w.violated(format!("{what}: {e:?}"))),
+                Err(e) if is_wrong(&e) => world(|w| w.violated(format!("{what}: {e:?}"))),
                 Err(e) => world(|w| w.note(|| format!("{what} failed: {e:?}"))),
-                Ok(()) => {}
+                Ok(_) => {}
             }
         }));
     }
@@ -203,12 +227,17 @@ impl History {
     }
 
     async fn check(&mut self, when: &str) {
-        ends::check_follows(&self.readers, &self.authors, when);
+        if world(|w| w.fences_hold) {
+            ends::check_follows(&self.readers, &self.authors, when);
+            ends::check_locks(when);
+        }
         ends::check_slots();
-        ends::check_modes(when);
         ends::check_tokens();
-        check_lists(when);
-        ends::check_followers(&self.engine(), when).await;
+        if world(|w| w.fences_hold) {
+            ends::check_modes(when);
+            check_lists(when);
+            ends::check_followers(&self.engine(), when).await;
+        }
         for reader in self.readers.clone() {
             let short = world(|w| w.pick(&[2, 3]));
             for (limit, (_, engine)) in [short, 50].into_iter().zip(self.engines.clone()) {
@@ -217,11 +246,19 @@ impl History {
         }
     }
 
-    /// Followers that don't follow, marks that stayed.
+    /// Entries and marks that stayed, and do no harm. Followers that don't follow are wrong.
     async fn count_leftovers(&mut self) {
+        for (what, many) in world(|w| {
+            [("stale read", w.stale_reads), ("torn call", w.torn_calls), ("hollow fence", w.hollow_fences)]
+        }) {
+            *self.counts.entry(what).or_default() += many;
+        }
+        if !world(|w| w.fences_hold) {
+            return;
+        }
         let engine = self.engine();
         for author in self.authors.clone() {
-            *self.counts.entry("stray edge").or_default() += ends::strays(&engine, author).await.len() as u64;
+            ends::check_strays(&engine, author, "at the end").await;
         }
         let needless = ends::check_lists(&engine, "at the end").await;
         if needless > 0 && self.shape.is_calm() {

@@ -7,14 +7,18 @@ use tokio::time::Instant;
 use super::history::Outcome;
 use super::link::Link;
 use super::lua;
-use super::shape::settings;
+use super::shape::{of_instance, settings};
 use super::world::{Instance, World, world};
 use crate::cluster::Router;
+use crate::context::Context;
 use crate::engine::{Engine, Own};
+use crate::error::Result;
 use crate::ids::AccountId;
-use crate::rules;
+use crate::modes::Policy;
 use crate::settings::EngineSettings;
 use crate::store::Store;
+use crate::timeline::OwnCaches;
+use crate::{fanout, rules, tenant};
 
 /// Lives through something in a world of its own, without these rules.
 pub(super) fn in_a_world<F>(
@@ -43,12 +47,13 @@ where
             digest: w.digest,
             trace: w.trace.take().unwrap_or_default(),
             counts,
+            sites: lua::take_sites(),
         })
     })
 }
 
-/// One more instance, and its number.
-pub(super) async fn instance() -> (usize, Engine) {
+/// What one more process works with, and its number.
+fn parts() -> (usize, Store, EngineSettings, Arc<dyn Policy>) {
     let (number, keys) = world(|w| {
         w.instances.push(Instance { is_dead: false, frozen_until: Instant::now() });
         (w.instances.len() - 1, w.keys.clone())
@@ -56,9 +61,20 @@ pub(super) async fn instance() -> (usize, Engine) {
     let (visible_within, policy, decide_every) =
         world(|w| (w.visible_within, w.policy.clone(), w.decide_every));
     let (engine, sets) = settings(visible_within, decide_every);
-    let engine = EngineSettings { shows_profiles: world(|w| w.shows_profiles), ..engine };
+    let engine =
+        EngineSettings { shows_profiles: world(|w| w.shows_profiles), ..of_instance(number, engine) };
     let router = Router::simulated(Arc::new(Link(number))).expect("a router");
+    if number % 2 == 1 {
+        // Its homes outgrow a list node, and are written anew.
+        router.learn_list_size(14);
+    }
     let store = Store::simulated(router, keys, sets).expect("a store");
+    (number, store, engine, policy)
+}
+
+/// One more instance, and its number.
+pub(super) async fn instance() -> (usize, Engine) {
+    let (number, store, engine, policy) = parts();
     let own = || Own { policy: Some(policy.clone()), ..Own::default() };
     loop {
         // Its first lease may be lost.
@@ -66,6 +82,20 @@ pub(super) async fn instance() -> (usize, Engine) {
             return (number, engine);
         }
     }
+}
+
+/// One more instance, if it may start.
+pub(super) async fn starting() -> (usize, Result<Engine>) {
+    let (number, store, engine, policy) = parts();
+    (number, Engine::over(store, engine, Own { policy: Some(policy), ..Own::default() }).await)
+}
+
+/// One more process that imports, if it may.
+pub(super) async fn importing() -> (usize, Result<Arc<Context>>) {
+    let (number, store, engine, policy) = parts();
+    let tenant = tenant::known_to_a_tool(&store, &engine).await.expect("a record");
+    let context = Context::new(store, engine, OwnCaches::default(), policy, tenant);
+    (number, fanout::begin_import(&context).await.map(|()| context))
 }
 
 /// Ids of accounts that lie in these buckets, one after the other.
@@ -82,7 +112,10 @@ pub(super) fn watch(accounts: &[AccountId]) {
     world(|w| {
         w.accounts = accounts.to_vec();
         for number in 0..w.nodes.len() {
-            w.note_states(number, true);
+            w.note_states(number, None);
+            w.note_locks(number);
+            // Those that are behind have it too.
+            w.sync(number);
             w.sync(number);
         }
         for account in accounts {

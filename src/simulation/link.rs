@@ -9,12 +9,14 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::gates::{self, At};
 use super::world::world;
 use crate::cluster::simulated::Simulated;
-use crate::cluster::{Answer, Batch, Epoch, Request, Touched};
+use crate::cluster::{Answer, Batch, Epoch, NodeAddr, Request, Touched, is_impatient};
 use crate::error::{Error, ErrorKind, Result};
 use crate::rules;
 
 /// Tries of a request whose reply is lost; then the deadline has passed.
 const TRIES_MAX: u32 = 3;
+/// So long who waits for a silent node does.
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// An instance's way to the cluster.
 #[derive(Debug)]
@@ -64,6 +66,10 @@ impl Link {
         let mut failures = 0;
         loop {
             let rest = &group[answers.len()..];
+            if let Err(e) = self.answered(rest).await {
+                answers.extend(rest.iter().map(|_| Err(e.clone())));
+                return answers;
+            }
             self.pause(rest).await;
             let is_lost = world(|w| !w.gates.is_empty()) && gates::is_lost(self.0, &rest[0]);
             if let Some(fault) = if is_lost { Some(Fault::Lost) } else { fault() } {
@@ -102,9 +108,45 @@ impl Link {
             if answers.len() == group.len() {
                 return answers;
             }
+            if world(|w| w.faults.torn > 0 && w.chance(200)) {
+                // It moves for longer than anybody waits: nothing has been done, says the router.
+                let rest = &group[answers.len()..];
+                let moving = || Error::unavailable("the slot is moving, and the deadline has passed");
+                answers.extend(rest.iter().map(|_| Err(moving())));
+                return answers;
+            }
             // A slot that is moving: later.
             self.wait(Duration::from_millis(5), &[]).await;
         }
+    }
+
+    /// Waits for a node that is silent, as long as the caller does. In a random history the caller may give up before it wakes, and what
+    /// it has sent may lie in the node's socket until then.
+    async fn answered(&self, rest: &[Request]) -> Result<()> {
+        let number = world(|w| w.node_of(rest[0].slot));
+        let is_silent = || world(|w| w.nodes[number].answers_nobody());
+        if !is_silent() {
+            return Ok(());
+        }
+        let (is_sent, patience) = world(|w| match w.nodes[number].is_silent {
+            true => (false, DEADLINE),
+            false => (w.chance(500), w.pick(&[Duration::from_millis(60), DEADLINE])),
+        });
+        if is_sent {
+            execute_when_awake(self.0, number, rest.to_vec());
+        }
+        let is_tried_once = is_sent && rest[0].traits.once && rules::holds("draw_anew");
+        let until = Instant::now() + patience;
+        while is_silent() {
+            if is_sent || !is_impatient() {
+                self.wait(Duration::from_millis(20), &[]).await;
+            }
+            if is_impatient() || is_tried_once || Instant::now() > until {
+                let unsent = || Error::unavailable("the node is silent");
+                return Err(if is_sent { given_up(&rest[0]) } else { unsent() });
+            }
+        }
+        Ok(())
     }
 
     /// Runs a group in the wrong order.
@@ -135,22 +177,32 @@ impl Link {
         self.pause(&[]).await;
         self.pass(At::Fence, None).await;
         let number = usize::from(epoch.node().port);
+        if world(|w| w.nodes[number].answers_nobody()) {
+            return Err(Error::unavailable("the node is silent"));
+        }
+        if world(|w| w.nodes[number].cannot_vouch) {
+            return Err(Error::of_fence(ErrorKind::Unavailable, "0 of 1 replicas answered"));
+        }
         let is_same = |w: &super::world::World| w.nodes[number].epoch == *epoch;
         let is_synced = world(|w| {
             let is_same = is_same(w);
-            if is_same {
+            let is_hollow =
+                w.nodes[number].has_no_replica || (w.faults.hollow > 0 && w.chance(w.faults.hollow));
+            w.hollow_fences += u64::from(is_hollow);
+            if is_same && !is_hollow {
                 w.sync(number);
             }
             is_same
         });
         self.pause(&[]).await;
         if world(|w| w.chance(w.faults.lost / 2)) {
-            return Err(Error::unavailable("the replicas didn't answer in time"));
+            let text = "the replicas didn't answer in time";
+            return Err(Error::of_fence(ErrorKind::Unavailable, text));
         }
         if is_synced && world(|w| is_same(w)) {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Conflict, format!("node {number} has failed over")))
+        Err(Error::of_fence(ErrorKind::Conflict, format!("node {number} has failed over")))
     }
 }
 
@@ -192,6 +244,24 @@ fn execute_later(by: usize, after: Duration, requests: Vec<Request>) {
     });
 }
 
+/// What lies in a silent node's socket runs when the node wakes, unless another one has taken its place.
+fn execute_when_awake(by: usize, number: usize, requests: Vec<Request>) {
+    let epoch = world(|w| {
+        w.late += 1;
+        w.nodes[number].epoch.clone()
+    });
+    tokio::spawn(async move {
+        while world(|w| w.nodes[number].answers_nobody()) {
+            sleep(Duration::from_millis(1)).await;
+        }
+        if world(|w| w.nodes[number].epoch == epoch) {
+            world(|w| w.note(|| "WOKEN".into()));
+            execute_all(by, &requests);
+        }
+        world(|w| w.late -= 1);
+    });
+}
+
 impl Simulated for Link {
     fn run(&self, batch: Batch) -> BoxFuture<'_, Vec<Result<Answer>>> {
         let mut groups: Vec<Vec<Request>> = Vec::new();
@@ -224,5 +294,17 @@ impl Simulated for Link {
 
     fn now_ms(&self) -> u64 {
         world(|w| w.now_ms())
+    }
+
+    fn epoch_of(&self, node: &NodeAddr) -> Epoch {
+        world(|w| w.nodes[usize::from(node.port)].epoch.clone())
+    }
+
+    fn is_held_up(&self, slot: u16) -> bool {
+        self.is_away(slot) || world(|w| w.nodes[w.node_of(slot)].cannot_vouch)
+    }
+
+    fn is_away(&self, slot: u16) -> bool {
+        world(|w| w.nodes[w.node_of(slot)].answers_nobody())
     }
 }

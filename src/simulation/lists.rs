@@ -28,9 +28,9 @@ pub(super) fn run(data: &mut Data, name: &[u8], rest: &[&[u8]]) -> Done {
             list.extend(values.iter().map(|v| v.to_vec()));
             Ok(count(list.len()))
         }
-        (b"LPUSH", [value]) => {
+        (b"LPUSH", values) => {
             let list = data.list_mut(key)?;
-            list.insert(0, value.to_vec());
+            list.splice(..0, values.iter().rev().map(|v| v.to_vec()));
             Ok(count(list.len()))
         }
         (b"LSET", [at, value]) => {

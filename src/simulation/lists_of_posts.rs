@@ -77,7 +77,8 @@ pub(super) fn check_lists(when: &str) {
                     Reference::QUOTE => header.quotes,
                     _ => header.likes,
                 };
-                if told as usize != listed.len() {
+                // A set of several pieces counts apart from them: what a function didn't come to, fsck finds.
+                if told as usize != listed.len() && w.torn_calls == 0 {
                     w.violated(format!("{when}: {of:?} says {told} {name}, there are {}", listed.len()));
                 }
             }

@@ -1,7 +1,7 @@
 //! The shipped functions, run by Lua 5.1 as a server runs them: `redis.call` works on the bucket of the call.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use mlua::{Lua, MultiValue, Table, Value};
@@ -17,9 +17,25 @@ pub(super) struct Call {
     pub(super) slot: u16,
     pub(super) now_us: u64,
     pub(super) declared: Vec<Bytes>,
+    /// Declared keys that are at the source of a slot that moves: once they are gone nobody can ask for them there.
+    pub(super) leaving: Vec<Bytes>,
     /// Of a slot that moves: which keys are at the target.
     pub(super) moved: Option<super::moving::Moving>,
+    /// What it doesn't expect to fail doesn't.
+    pub(super) is_whole: bool,
+    /// Its command with that number fails.
+    pub(super) fails_at: Option<u32>,
+    /// Commands so far.
+    pub(super) commands: u32,
+    /// Whether one of them was made to fail.
+    pub(super) has_failed: bool,
 }
+
+/// Where a function calls a command: the function's name, the line of the code.
+pub(super) type Site = (String, usize);
+
+/// Those that were reached while commands may fail, and how often each has failed.
+pub(super) type Sites = BTreeMap<Site, u64>;
 
 struct Library {
     rules_out: Vec<&'static str>,
@@ -29,6 +45,9 @@ struct Library {
 
 thread_local! {
     static CALL: RefCell<Call> = RefCell::default();
+    static NAME: RefCell<String> = RefCell::default();
+    static SITES: RefCell<Sites> = RefCell::default();
+    static FAILS_FIRST: RefCell<Option<Site>> = const { RefCell::new(None) };
     static LIBRARY: RefCell<Option<Rc<Library>>> = const { RefCell::new(None) };
 }
 
@@ -54,11 +73,13 @@ fn loaded(rules_out: &[&'static str]) -> mlua::Result<Library> {
             Ok(())
         })?,
     )?;
-    redis
-        .set("call", lua.create_function(|lua, args: MultiValue| to_lua(lua, called(args)?).map(|v| v.0))?)?;
+    redis.set(
+        "call",
+        lua.create_function(|lua, args: MultiValue| to_lua(lua, called(lua, args, false)?).map(|v| v.0))?,
+    )?;
     redis.set(
         "pcall",
-        lua.create_function(|lua, args: MultiValue| match called(args) {
+        lua.create_function(|lua, args: MultiValue| match called(lua, args, true) {
             Ok(out) => to_lua(lua, out).map(|v| v.0),
             Err(e) => {
                 let table = lua.create_table()?;
@@ -85,11 +106,22 @@ fn loaded(rules_out: &[&'static str]) -> mlua::Result<Library> {
     Ok(Library { rules_out: rules_out.to_vec(), lua, functions })
 }
 
-/// Runs a function. Gives its answer, and the data as it left them.
-pub(super) fn run(call: Call, name: &str, keys: &[&[u8]], args: &[&[u8]]) -> (Done, Data) {
+/// Takes what was noted of places where commands may fail.
+pub(super) fn take_sites() -> Sites {
+    SITES.take()
+}
+
+/// In the next history on this thread the command there fails the first time that it is reached.
+pub(super) fn fail_first(site: Site) {
+    FAILS_FIRST.set(Some(site));
+}
+
+/// Runs a function. Gives its answer, the data as it left them, and whether one of its commands was made to fail.
+pub(super) fn run(call: Call, name: &str, keys: &[&[u8]], args: &[&[u8]]) -> (Done, Data, bool) {
     let Some(library) = LIBRARY.with_borrow(Clone::clone) else { panic!("no functions are loaded") };
     let Some(function) = library.functions.get(name) else { panic!("there is no function {name}") };
     CALL.set(call);
+    NAME.set(name.split_once('_').map_or_else(String::new, |(_, name)| name.to_owned()));
     let lua = &library.lua;
     let list = |items: &[&[u8]]| {
         lua.create_sequence_from(items.iter().map(|item| lua.create_string(item).expect("memory")))
@@ -100,7 +132,8 @@ pub(super) fn run(call: Call, name: &str, keys: &[&[u8]], args: &[&[u8]]) -> (Do
         Ok(value) => from_lua(&value),
         Err(e) => Err(message(&e)),
     };
-    (done, CALL.take().data)
+    let call = CALL.take();
+    (done, call.data, call.has_failed)
 }
 
 /// The server's error line in an error of Lua.
@@ -112,7 +145,26 @@ fn message(error: &mlua::Error) -> String {
     }
 }
 
-fn called(args: MultiValue) -> mlua::Result<Out> {
+/// What a server answers where a function touches a key that is not there while its slot moves.
+const NOT_HERE: &str = "ERR Script attempted to access a non local key in a cluster node";
+
+/// Whether the command of a call that comes now fails. Notes where that is.
+fn fails(lua: &Lua, call: &mut Call, is_expected: bool) -> bool {
+    let Some(at) = call.fails_at.filter(|_| is_expected || !call.is_whole) else { return false };
+    call.commands += 1;
+    let line = lua.inspect_stack(1, |caller| caller.current_line()).flatten().unwrap_or_default();
+    let site = (NAME.with_borrow(Clone::clone), line);
+    let is_named = FAILS_FIRST.with_borrow(|first| first.as_ref() == Some(&site));
+    if is_named {
+        FAILS_FIRST.set(None);
+    }
+    let has_failed = is_named || call.commands == at;
+    call.has_failed |= has_failed;
+    SITES.with_borrow_mut(|sites| *sites.entry(site).or_default() += u64::from(has_failed));
+    has_failed
+}
+
+fn called(lua: &Lua, args: MultiValue, is_expected: bool) -> mlua::Result<Out> {
     let args: Vec<Bytes> = args.iter().map(argument).collect::<mlua::Result<_>>()?;
     let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
     CALL.with_borrow_mut(|call| {
@@ -120,13 +172,19 @@ fn called(args: MultiValue) -> mlua::Result<Out> {
             let part = |n: u64| Out::Bulk(n.to_string().into_bytes());
             return Ok(Out::Items(vec![part(call.now_us / 1_000_000), part(call.now_us % 1_000_000)]));
         }
+        if fails(lua, call, is_expected) {
+            return Err(NOT_HERE.to_owned());
+        }
         let first_key = args.get(1).copied().unwrap_or_default();
         assert_eq!(slot_of_key(first_key), call.slot, "a function touches a key of another slot: {args:?}");
+        if !call.data.has(first_key) && call.leaving.iter().any(|key| key == first_key) {
+            return Err(NOT_HERE.to_owned());
+        }
         if let Some(moved) = &call.moved
             && !call.declared.iter().any(|key| key == first_key)
             && (!call.data.has(first_key) || moved.has(first_key))
         {
-            return Err("ERR Script attempted to access a non local key in a cluster node".to_owned());
+            return Err(NOT_HERE.to_owned());
         }
         call.data.run(&args)
     })

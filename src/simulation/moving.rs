@@ -1,6 +1,6 @@
 //! Slots that move from node to node, key by key: both nodes are one here, and what matters is which keys have gone.
 
-use super::data::Data;
+use super::data::{Bytes, Data};
 use crate::bucket::mix64;
 
 /// A slot on its way to another node, key by key.
@@ -34,5 +34,13 @@ pub(super) fn may_run(
         (n, 0) if n == keys.len() && !has_undeclared => Ok(()),
         (n, 0) if n == keys.len() => Err("ASK".into()),
         _ => Err("TRYAGAIN Multiple keys request during rehashing of slot".into()),
+    }
+}
+
+impl Moving {
+    /// The declared keys of a function that runs at the source: they were there when it began.
+    pub(super) fn leaving(&self, data: &Data, keys: &[&[u8]]) -> Vec<Bytes> {
+        let there = || keys.iter().filter(|key| data.has(key));
+        if there().any(|key| self.has(key)) { Vec::new() } else { there().map(|key| key.to_vec()).collect() }
     }
 }

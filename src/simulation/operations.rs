@@ -4,6 +4,7 @@ use super::checks::{Before, Edited};
 use super::history::History;
 use super::truth;
 use super::world::{Toggle, world};
+use crate::AccountUpdate;
 use crate::cluster::{Command, Request};
 use crate::engine::Engine;
 use crate::error::{ErrorKind, Result};
@@ -62,6 +63,11 @@ impl History {
                 let whom = if world(|w| w.chance(500)) { author } else { reader };
                 world(|w| w.ends_all_follows(whom));
                 self.spawn(what, async move { engine.delete_account(whom).await });
+            }
+            "lock" => {
+                let locked =
+                    AccountUpdate { is_locked: Some(world(|w| w.chance(500))), ..AccountUpdate::default() };
+                self.spawn(what, async move { engine.update_account(author, &locked).await });
             }
             "cross" => {
                 let whom = if world(|w| w.chance(800)) { author } else { reader };
@@ -137,7 +143,7 @@ pub(super) async fn toggle(what: Toggle, engine: Engine, reader: AccountId, auth
     open(1);
     let done = match what {
         Toggle::Follow => engine.follow(reader, author).await.map(drop),
-        Toggle::Unfollow => engine.unfollow(reader, author).await,
+        Toggle::Unfollow => engine.unfollow(reader, author).await.map(drop),
     };
     if done.is_ok() {
         // No copy of the opposite does anything now, also if a failover had lost that.
@@ -155,13 +161,32 @@ pub(super) async fn toggle(what: Toggle, engine: Engine, reader: AccountId, auth
 
 /// Publishes, again while nobody knows whether it has worked, if that is safe.
 async fn retried(engine: &Engine, author: AccountId, draft: &Draft) -> Result<()> {
+    let began = world(|w| w.now_ms());
     for _ in 0..3 {
         match engine.publish(author, draft).await {
             Err(e) if e.kind() == ErrorKind::Unknown && draft.token.is_some() => {}
-            other => return other.map(drop),
+            Ok(published) => {
+                // A plain repost may have been there before.
+                if !draft.is_plain_repost() {
+                    check_time(published.id, began);
+                }
+                return Ok(());
+            }
+            Err(e) => return Err(e),
         }
     }
     Ok(())
+}
+
+/// A post's id is of the time at which it was published, whatever the clock of its server says (L3: it shows where its readers
+/// look; H44, H80).
+fn check_time(post: PostId, began: u64) {
+    world(|w| {
+        let now = w.now_ms();
+        if !(began..=now).contains(&post.unix_ms()) {
+            w.violated(format!("{post:?} was published between {began} and {now}"));
+        }
+    });
 }
 
 /// Some post that is there.
@@ -205,10 +230,10 @@ async fn tie(engine: Engine, by: AccountId) -> Result<()> {
     let Some(PostRef { id, .. }) = any_post() else { return Ok(()) };
     let social = Social::new(&engine);
     match world(|w| w.below(12)) {
-        0..=3 => social.like(by, id).await,
-        4..=6 => social.unlike(by, id).await,
-        7 | 8 => social.bookmark(by, id).await,
-        9 => social.unbookmark(by, id).await,
+        0..=3 => social.like(by, id).await.map(drop),
+        4..=6 => social.unlike(by, id).await.map(drop),
+        7 | 8 => social.bookmark(by, id).await.map(drop),
+        9 => social.unbookmark(by, id).await.map(drop),
         10 => social.repost(by, id).await.map(drop),
         _ => social.undo_repost(by, id).await.map(drop),
     }
@@ -220,7 +245,7 @@ async fn delete(engine: Engine, author: AccountId) -> Result<()> {
         return Ok(());
     }
     let id = world(|w| w.pick(&live));
-    engine.delete(author, PostId::from_u64(id)?).await
+    engine.delete(author, PostId::from_u64(id)?).await.map(drop)
 }
 
 /// Reads a page or some, each at any instance.

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::ends;
-use super::history::Outcome;
+use super::history::{Outcome, is_wrong};
 use super::instances::in_a_world;
 use super::moving::Moving;
 use super::names::{end_well, look_up, registering};
@@ -78,7 +78,7 @@ impl People {
 
     /// Something goes wrong, perhaps.
     async fn disturb(&mut self) -> bool {
-        let Shape { failovers, deaths, freezes, moves, .. } = self.shape;
+        let Shape { failovers, deaths, freezes, moves, clocks, .. } = self.shape;
         let (dice, bucket) = world(|w| (w.below(1_000), usize::try_from(w.below(4)).unwrap_or(0)));
         let mut end = 0;
         let mut is = |share: u32| {
@@ -114,6 +114,9 @@ impl People {
                 w.note(|| format!("MOVE of {bucket} begins or ends"));
             });
             self.count("move");
+        } else if is(clocks) {
+            world(|w| w.step_clock(bucket));
+            self.count("clock");
         } else {
             return false;
         }
@@ -146,7 +149,7 @@ impl People {
         self.count(what);
         self.under_way.push(tokio::spawn(async move {
             match operation.await {
-                Err(e) if e.kind() == ErrorKind::Internal => world(|w| w.violated(format!("{what}: {e:?}"))),
+                Err(e) if is_wrong(&e) => world(|w| w.violated(format!("{what}: {e:?}"))),
                 Err(e) => world(|w| w.note(|| format!("{what} failed: {e:?}"))),
                 Ok(()) => world(|w| w.note(|| format!("{what} done"))),
             }
@@ -206,18 +209,18 @@ async fn set_name((number, _, registration): Site, whom: AccountId) -> Result<()
         _ => registration.set_email(whom, name).await,
     };
     world(|w| w.names.changed(&change, done.is_ok().then_some(name)));
-    done
+    done.map(drop)
 }
 
 /// The same one again: its hash is another one.
 async fn set_password((_, _, registration): Site, whom: AccountId) -> Result<()> {
     let Some(password) = world(|w| w.names.passwords.get(&whom).cloned()) else { return Ok(()) };
-    registration.set_password(whom, &password).await
+    registration.set_password(whom, &password).await.map(drop)
 }
 
 async fn leave((number, engine, _): Site, whom: AccountId) -> Result<()> {
     let changes = world(|w| [Claim::LOGIN, Claim::EMAIL].map(|kind| w.names.changes(number, whom, kind)));
     let done = engine.delete_account(whom).await;
     world(|w| changes.iter().for_each(|change| w.names.changed(change, None)));
-    done
+    done.map(drop)
 }

@@ -1,7 +1,10 @@
 //! What shows that a rule is needed: a history that is violated without it, and not with it.
 
 use super::history::{Outcome, live};
-use super::scripts::{Script, follows, homes, lists, modes, names, play, posts, reading, social, spreading};
+use super::scripts::{
+    Script, follows, homes, leases, lists, locks, modes, names, play, posts, rates, reading, social,
+    spreading, strays, tenants,
+};
 use super::shape::Shape;
 
 /// How it shows.
@@ -53,7 +56,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("stamp_above_last", Scripted(follows::removal_stalls_and_clocks_turn_back)),
     ("mark_compared", Scripted(follows::another_mark)),
     ("reach", Random(100)),
-    ("edge_counted", Scripted(follows::edge_outlives_its_follow)),
+    ("edge_counted", Backed("edge_noted", follows::edge_outlives_its_follow)),
     ("joined_counted", Scripted(follows::joined_follower_is_counted)),
     ("removal_counted", Scripted(follows::edge_comes_and_goes_late)),
     ("edge_first", Scripted(follows::posted_before_the_edge)),
@@ -62,13 +65,30 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("fence_edge", Scripted(follows::unfollow_is_lost)),
     ("fence_unmark", Scripted(follows::edge_is_lost_at_the_author)),
     ("fence_unmark", Scripted(follows::joined_edge_is_lost)),
-    ("fence_follow", Scripted(follows::joined_follow_is_lost)),
+    ("fence_follow", Backed("join_noted", follows::joined_follow_is_lost)),
     ("join_unblocked", Scripted(follows::blocked_before_it_joins)),
-    ("join_unasked", Scripted(follows::approved_and_joined)),
+    ("join_unasked", Backed("join_unlocked", follows::approved_and_joined)),
     ("renewed_by_both", Scripted(follows::promoted_beside_a_follow)),
     ("edge_in_settle", Backed("fence_unmark", follows::edge_is_lost_at_the_reader)),
     ("request_first", Backed("nothing_renews", follows::approved_while_it_unfollows)),
+    ("request_fenced", Scripted(locks::taken_back_at_the_new_primary)),
     ("newer_request", Scripted(follows::asked_again_while_it_is_listed)),
+    // Locked accounts
+    ("mark_is_new", Scripted(locks::locked_while_it_follows)),
+    ("mark_is_new", Scripted(locks::open_for_a_moment)),
+    ("lock_read_again", Scripted(locks::locked_while_it_follows)),
+    ("join_unlocked", Scripted(locks::locked_before_it_joins)),
+    ("new_mark_shows_less", Scripted(locks::read_before_it_is_asked)),
+    ("mark_confirmed", Scripted(locks::locked_after_a_follow)),
+    ("new_mark_compared", Scripted(locks::asked_by_two)),
+    ("new_mark_stays", Scripted(locks::promoted_before_it_is_asked)),
+    // Edges that outlive their follows
+    ("edge_noted", Scripted(strays::follow_is_lost_after_its_edge)),
+    ("edge_noted", Scripted(strays::edge_comes_after_all)),
+    ("join_noted", Scripted(strays::follow_is_lost_after_it_joined)),
+    ("note_compared", Scripted(strays::edge_comes_while_it_is_looked_at)),
+    ("note_fenced", Scripted(strays::follow_is_lost_after_the_look)),
+    ("clock_raised", Scripted(strays::clock_is_behind)),
     // Push and pull
     ("marks_first", Scripted(modes::promoted)),
     ("fence_promotion", Scripted(modes::marks_are_lost)),
@@ -76,6 +96,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("mark_anew", Scripted(modes::demotion_stalls)),
     ("following_checked", Scripted(modes::unfollowed_before_it_is_marked)),
     ("mark_before_stamp", Scripted(modes::marked_in_a_moving_slot)),
+    ("promotion_keeps", Scripted(modes::promotion_fails_before_its_fence)),
     ("own_change", Scripted(modes::promotion_of_another_time)),
     // Reading
     ("stamps_compared", Random(20)),
@@ -92,20 +113,43 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("flight_age", Scripted(reading::joined_an_old_look)),
     // Posts, deliveries
     ("id_above_last", Random(40)),
+    ("id_not_behind", Random(40)),
+    ("id_not_ahead", Random(40)),
+    ("stamp_not_ahead", Backed("clock_raised", follows::follow_is_lost_with_a_clock_ahead)),
     ("token", Scripted(posts::sent_twice)),
     ("touch_first", Backed("post_first", posts::published_in_a_moving_slot)),
     ("post_first", Backed("touch_first", posts::published_in_a_moving_slot)),
+    ("named_followers", Scripted(posts::sent_to_a_stranger)),
     ("author_shown", Scripted(posts::an_id_comes_twice)),
     ("author_delivered", Backed("author_shown", posts::an_id_comes_twice_to_a_claimer)),
     ("fence", Scripted(posts::delivery_is_lost)),
     ("fence_strike", Scripted(posts::delivery_is_lost)),
     ("fence_checkpoint", Scripted(posts::delivery_behind_the_checkpoint_is_lost)),
+    ("fence_left", Scripted(posts::delivery_beside_what_is_left_is_lost)),
+    ("lost_is_left", Scripted(posts::delivery_is_lost_before_its_fence)),
+    ("unfenced_noted", Scripted(posts::delivery_nobody_vouches_for_is_lost)),
+    ("epoch_named", Scripted(posts::delivery_is_vouched_for_later)),
+    // Leases
+    ("rates_by_median", Scripted(rates::while_a_clock_is_off)),
+    ("rates_not_ahead", Scripted(rates::noted_at_a_time_to_come)),
+    ("scanned_without_leases", Scripted(leases::posted_while_the_leases_are_away)),
+    ("silence_ends", Random(40)),
+    ("lease_changes", Scripted(leases::import_beside_engines)),
+    ("import_alone", Scripted(leases::import_beside_engines)),
     // Lists of mentions and hashtags
     ("listed_once_named", Scripted(lists::edited_before_it_is_listed)),
     ("list_looked_again", Scripted(lists::deleted_before_it_is_listed)),
     ("list_owner_again", Scripted(lists::buried_before_it_is_mentioned)),
     ("list_asks_post", Scripted(lists::hashtag_is_taken_away)),
     ("mentioned_now", Scripted(lists::mention_is_taken_away)),
+    ("admitted_lists", Scripted(lists::mentioned_in_what_it_may_not_see)),
+    ("fair_lists", Scripted(lists::flooded)),
+    ("author_floors", Scripted(lists::flooded)),
+    ("fence_floors", Scripted(lists::floors_are_lost)),
+    ("fence_floors", Scripted(lists::floor_of_many_is_lost)),
+    // What the tenant has decided
+    ("tenants_settings", Scripted(tenants::settings_differ)),
+    ("decided", Scripted(tenants::slept_through_a_decision)),
     // Lists of posts
     ("tie_again", Scripted(social::taken_back_while_it_is_listed)),
     ("refer_again", Scripted(social::deleted_while_it_is_listed)),
@@ -134,9 +178,13 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("fence_taken", Scripted(names::claim_is_lost)),
     ("fence_settled", Scripted(names::account_is_lost)),
     ("fence_repeated", Scripted(names::account_is_lost_after_a_repeat)),
+    ("fence_again", Scripted(names::fails_over_before_a_fence)),
+    ("said_again", Scripted(names::fails_over_before_a_fence)),
+    ("own_left", Scripted(names::end_of_its_own_attempt_is_lost)),
     ("reread", Unneeded(names::fails_over_before_it_is_read_again)),
     ("begun_once", Scripted(names::sign_up_in_a_socket)),
     ("settled_again", Scripted(names::settled_twice)),
+    ("state_again", Scripted(names::changes_while_it_is_signed_up_again)),
     ("last_attempt", Scripted(names::wakes_up_when_the_name_is_a_strangers)),
     ("twin_looked_at", Scripted(names::twin_settles)),
     ("attempt_asked", Scripted(names::twin_of_an_ended_one_takes)),

@@ -13,11 +13,15 @@ use crate::sharded::SetSettings;
 pub(super) struct Shape {
     pub(super) steps: u32,
     pub(super) faults: Faults,
-    /// Failovers, deaths, freezes, moves of slots: of 1,000 steps.
+    /// Failovers, deaths, freezes, moves of slots and such: of 1,000 steps.
     pub(super) failovers: u32,
     pub(super) deaths: u32,
     pub(super) freezes: u32,
     pub(super) moves: u32,
+    /// Clocks of servers that are set by hours.
+    pub(super) clocks: u32,
+    /// Servers that answer nobody for a while.
+    pub(super) silences: u32,
     /// How long caches may be behind.
     pub(super) visible_within: Duration,
 }
@@ -26,23 +30,38 @@ impl Shape {
     /// Everything goes wrong.
     pub(super) const HARSH: Self = Self {
         steps: 70,
-        faults: Faults { lost: 25, slow: 30, has_delays: true },
+        faults: Faults { lost: 25, slow: 30, has_delays: true, ..Faults::NONE },
         failovers: 70,
         deaths: 12,
         freezes: 20,
         moves: 15,
+        clocks: 25,
+        silences: 0,
         visible_within: Duration::ZERO,
     };
     /// The same, and caches.
     pub(super) const CACHED: Self = Self { visible_within: Duration::from_millis(60), ..Self::HARSH };
+    /// The same, and functions fail half-way.
+    pub(super) const TORN: Self =
+        Self { faults: Faults { torn: 120, ..Self::HARSH.faults }, failovers: 20, ..Self::HARSH };
+    /// The same, and primaries that were replaced answer on, and servers are silent for a while: some callers give up before that is
+    /// over, and what they have sent runs when the server wakes.
+    pub(super) const PARTED: Self =
+        Self { faults: Faults { deposed: 400, ..Self::HARSH.faults }, silences: 25, ..Self::HARSH };
+    /// The same, and fences count without a replica, and the replica that is behind takes over. What was acknowledged may
+    /// be lost, and timelines have holes; what is hidden stays hidden.
+    pub(super) const HOLLOW: Self =
+        Self { faults: Faults { hollow: 300, ..Self::HARSH.faults }, ..Self::HARSH };
     /// Nothing does, but everything interleaves.
     pub(super) const CALM: Self = Self {
         steps: 70,
-        faults: Faults { lost: 0, slow: 30, has_delays: true },
+        faults: Faults { lost: 0, slow: 30, has_delays: true, ..Faults::NONE },
         failovers: 0,
         deaths: 0,
         freezes: 0,
         moves: 0,
+        clocks: 0,
+        silences: 0,
         visible_within: Duration::ZERO,
     };
 }
@@ -50,7 +69,23 @@ impl Shape {
 impl Shape {
     /// Whether nothing ever goes wrong.
     pub(super) fn is_calm(&self) -> bool {
-        self.failovers + self.deaths + self.freezes + self.moves + self.faults.lost == 0
+        self.failovers + self.deaths + self.freezes + self.moves + self.clocks + self.faults.lost == 0
+    }
+
+    /// What goes wrong, by name: in histories of this shape each of them meets something that is under way.
+    pub(super) fn wrongs(&self) -> Vec<&'static str> {
+        let all = [
+            ("failover", self.failovers),
+            ("death", self.deaths),
+            ("freeze", self.freezes),
+            ("move", self.moves),
+            ("clock", self.clocks),
+            ("silence", self.silences),
+            ("stale read", self.faults.deposed),
+            ("torn call", self.faults.torn),
+            ("hollow fence", self.faults.hollow),
+        ];
+        all.into_iter().filter(|(_, share)| *share > 0).map(|(what, _)| what).collect()
     }
 }
 
@@ -63,10 +98,10 @@ pub(super) struct Mix {
     pub(super) readers: usize,
     pub(super) authors: usize,
     /// Of 1,000 operations; the rest are reads.
-    pub(super) shares: [(&'static str, u64); 15],
+    pub(super) shares: [(&'static str, u64); 16],
 }
 
-const fn mix(readers: usize, authors: usize, of: [u64; 15]) -> Mix {
+const fn mix(readers: usize, authors: usize, of: [u64; 16]) -> Mix {
     let shares = [
         ("publish", of[0]),
         ("follow", of[1]),
@@ -83,16 +118,17 @@ const fn mix(readers: usize, authors: usize, of: [u64; 15]) -> Mix {
         ("edit", of[12]),
         ("cross", of[13]),
         ("tie", of[14]),
+        ("lock", of[15]),
     ];
     Mix { readers, authors, shares }
 }
 
 /// Everything; one pair of accounts; one reader; one author with many followers.
 pub(super) const MIXES: [Mix; 4] = [
-    mix(4, 3, [270, 150, 80, 30, 50, 20, 35, 3, 60, 25, 30, 4, 20, 25, 40]),
-    mix(2, 1, [220, 240, 230, 5, 10, 15, 25, 3, 40, 10, 20, 1, 10, 40, 30]),
-    mix(1, 3, [330, 100, 30, 10, 10, 3, 110, 3, 150, 5, 20, 1, 10, 20, 40]),
-    mix(4, 1, [260, 260, 140, 5, 5, 50, 20, 3, 20, 10, 20, 0, 10, 40, 30]),
+    mix(4, 3, [270, 150, 80, 30, 50, 20, 35, 3, 60, 25, 30, 4, 20, 25, 40, 8]),
+    mix(2, 1, [220, 240, 230, 5, 10, 15, 25, 3, 40, 10, 20, 1, 10, 40, 30, 12]),
+    mix(1, 3, [330, 100, 30, 10, 10, 3, 110, 3, 150, 5, 20, 1, 10, 20, 40, 4]),
+    mix(4, 1, [260, 260, 140, 5, 5, 50, 20, 3, 20, 10, 20, 0, 10, 40, 30, 8]),
 ];
 
 /// Small homes and pages, one member a piece, short leases.
@@ -119,6 +155,14 @@ pub(super) fn settings(visible_within: Duration, decide_every: Duration) -> (Eng
     };
     let sets = SetSettings { piece_limit: Some(1), spread_at: Some(1_000), trees_cached: 1_000 };
     (engine, sets)
+}
+
+/// What an instance brings along: every other one has smaller bounds than its tenant. None of them counts.
+pub(super) fn of_instance(number: usize, engine: EngineSettings) -> EngineSettings {
+    if number.is_multiple_of(2) {
+        return engine;
+    }
+    EngineSettings { home_posts: 2, outbox_posts: 2, mentions_max: 1, tag_posts_max: 1, ..engine }
 }
 
 /// Nobody crosses over but by hand.

@@ -7,7 +7,7 @@ use super::world::World;
 use crate::Mode;
 use crate::ids::{AccountId, PostId};
 use crate::keys::{Place, set_of_account};
-use crate::post::{Post, PostList};
+use crate::post::{Post, PostList, TagKey};
 use crate::sharded::hash;
 
 /// Whom an account follows, mutes, blocks, hides from; with the scores, which tell one follow from the next.
@@ -103,13 +103,13 @@ pub(super) fn post(world: &World, id: u64, author: AccountId) -> Option<Post> {
 }
 
 /// The posts that may be on a list, and whether they name it as they are now.
-pub(super) fn naming(world: &World, list: PostList) -> BTreeMap<(u64, AccountId), bool> {
+pub(super) fn naming(world: &World, list: PostList, tags: TagKey) -> BTreeMap<(u64, AccountId), bool> {
     let mut naming = BTreeMap::new();
     for author in world.accounts.iter().filter(|author| !is_deleted(world, **author)) {
         for id in posts(world, *author).live {
             let Some(post) = post(world, id, *author) else { continue };
-            if post.lists_ever().contains(&list) {
-                naming.insert((id, *author), post.lists().contains(&list));
+            if post.lists_ever(tags).contains(&list) {
+                naming.insert((id, *author), post.lists(tags).contains(&list));
             }
         }
     }
@@ -120,6 +120,47 @@ pub(super) fn naming(world: &World, list: PostList) -> BTreeMap<(u64, AccountId)
 pub(super) fn is_deleted(world: &World, account: AccountId) -> bool {
     let record = world.data_of(account).hash(&world.keys.account(account)).ok().flatten();
     record.and_then(|record| record.get(b"s".as_slice())).is_some_and(|state| state == b"d")
+}
+
+/// Whether an account is locked.
+pub(super) fn is_locked(world: &World, account: AccountId) -> bool {
+    let record = world.data_of(account).hash(&world.keys.account(account)).ok().flatten();
+    record.and_then(|record| record.get(b"l".as_slice())).is_some_and(|lock| lock == b"1")
+}
+
+/// How accounts stand to each other, besides whom they follow.
+pub(super) struct Between {
+    pub(super) unasked: BTreeSet<(AccountId, AccountId)>,
+    /// What one has asked of the other.
+    pub(super) requested: BTreeMap<(AccountId, AccountId), Bytes>,
+}
+
+impl Between {
+    pub(super) fn of(world: &World) -> Self {
+        let request = |reader: AccountId, author: AccountId| {
+            Some(((reader, author), field(world, reader, &world.keys.requested(reader), author)?))
+        };
+        let all = world.accounts.iter().flat_map(|r| world.accounts.iter().map(move |a| (*r, *a)));
+        Self { unasked: unasked(world), requested: all.filter_map(|(r, a)| request(r, a)).collect() }
+    }
+}
+
+/// Follows whose author is still to be asked whether it is locked.
+pub(super) fn unasked(world: &World) -> BTreeSet<(AccountId, AccountId)> {
+    let is_new = |reader: AccountId, author: AccountId| {
+        let mark = field(world, reader, &world.keys.marks(reader), author);
+        mark.is_some_and(|mark| mark.starts_with(b"new\0"))
+    };
+    let all = world.accounts.iter().flat_map(|r| world.accounts.iter().map(move |a| (*r, *a)));
+    all.filter(|(reader, author)| is_new(*reader, *author)).collect()
+}
+
+/// Edges that are noted, and not looked at yet.
+pub(super) fn noted_edges(world: &World) -> usize {
+    let notes = world.keys.buckets().all().zip(&world.nodes);
+    let length =
+        |bucket, data: &Data| data.zset(&world.keys.notes(bucket)).ok().flatten().map_or(0, BTreeMap::len);
+    notes.map(|(bucket, node)| length(bucket, &node.data)).sum()
 }
 
 /// Whether a request to follow has been approved, and nobody has made a follow of it.
@@ -188,7 +229,8 @@ pub(super) fn needless_marks(world: &World) -> BTreeMap<&'static str, u64> {
 /// What an account's slot says of it in two places, differently: posts and outbox, the record's counts and what they
 /// count.
 pub(super) fn disagreements(world: &World, account: AccountId) -> Vec<String> {
-    if is_deleted(world, account) {
+    // What a function didn't come to, a count, a deleted post's id in its outbox, fsck finds.
+    if is_deleted(world, account) || world.torn_calls > 0 {
         return Vec::new();
     }
     let (data, state, posts) = (world.data_of(account), State::of(world, account), posts(world, account));

@@ -12,14 +12,15 @@ use rand::{RngExt as _, SeedableRng as _};
 use tokio::time::Instant;
 
 use super::checks::{Edited, Moment};
-use super::data::{Data, Done, Out};
+use super::data::{Bytes, Data, Done, Out};
 use super::gates::Gate;
 use super::lua;
 use super::marks::PastTies;
 use super::moving::{Moving, may_run};
 use super::names::Names;
 use super::shape::ByHand;
-use super::truth::State;
+use super::torn;
+use super::truth::{self, State};
 use crate::bucket::{Buckets, mix64};
 use crate::cluster::{Answer, Epoch, NodeAddr, Reply, Request};
 use crate::ids::{AccountId, PostId};
@@ -32,6 +33,8 @@ const BUCKET_BITS: u32 = 2;
 /// When the simulation begins: an hour of 2023.
 const EPOCH_MS: u64 = 1_700_000_000_000;
 
+pub(super) const HOUR_MS: i64 = 3_600_000;
+
 /// How often a policy is asked in scripts: not at all.
 const DECIDE_SELDOM: Duration = Duration::from_secs(3_600);
 
@@ -42,8 +45,36 @@ pub(super) struct Node {
     synced: Data,
     pub(super) epoch: Epoch,
     life: u32,
-    pub(super) clock_ahead_ms: u64,
+    /// How far its clock is ahead of the median, or behind.
+    pub(super) clock_ahead_ms: i64,
     pub(super) moving: Option<Moving>,
+    /// It answers nobody.
+    pub(super) is_silent: bool,
+    /// A replica that is further behind than the one that fences count.
+    behind: Data,
+    /// Fences find no replica, and count all the same.
+    pub(super) has_no_replica: bool,
+    /// It answers, and its replica doesn't: fences fail.
+    pub(super) cannot_vouch: bool,
+    /// It answers nobody until then.
+    pub(super) silent_until: Instant,
+    /// The one before, which has not noticed that it was replaced.
+    deposed: Option<Deposed>,
+}
+
+/// A primary that was replaced and answers on, and who still asks it.
+struct Deposed {
+    data: Data,
+    epoch: Epoch,
+    until: Instant,
+    asked_by: BTreeSet<usize>,
+}
+
+impl Node {
+    /// Whether nobody gets an answer of it now.
+    pub(super) fn answers_nobody(&self) -> bool {
+        self.is_silent || self.silent_until > Instant::now()
+    }
 }
 
 /// How often what goes wrong.
@@ -55,6 +86,18 @@ pub(super) struct Faults {
     pub(super) slow: u32,
     /// Whether requests take any time at all.
     pub(super) has_delays: bool,
+    /// Calls of functions one of whose commands fails, of 1,000.
+    pub(super) torn: u32,
+    /// Primaries that answer on when they have been replaced, of 1,000.
+    pub(super) deposed: u32,
+    /// Fences that count without a replica, of 1,000; then what they were for may be lost.
+    pub(super) hollow: u32,
+}
+
+impl Faults {
+    /// Nothing.
+    pub(super) const NONE: Self =
+        Self { lost: 0, slow: 0, has_delays: false, torn: 0, deposed: 0, hollow: 0 };
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +128,10 @@ pub(super) struct World {
     pub(super) open: BTreeMap<(Toggle, AccountId, AccountId), u32>,
     /// What a failover has lost of that: a late copy may bring it back, until the opposite is acknowledged.
     pub(super) lost: BTreeSet<(Toggle, AccountId, AccountId)>,
+    /// When accounts were locked, and open again: by the number of the command.
+    pub(super) locks: BTreeMap<AccountId, Vec<(u64, bool)>>,
+    /// Who was let in by whom: the requests.
+    pub(super) let_in: BTreeMap<(AccountId, AccountId), BTreeSet<Bytes>>,
     pub(super) violations: Vec<String>,
     /// Commands that were executed.
     pub(super) commands: u64,
@@ -98,6 +145,14 @@ pub(super) struct World {
     pub(super) late: u32,
     /// Where requests are stopped, for scripts.
     pub(super) gates: Vec<Gate>,
+    /// Reads that a deposed primary has answered: pages beside them may be of the past.
+    pub(super) stale_reads: u64,
+    /// Calls of functions that have failed half-way.
+    pub(super) torn_calls: u64,
+    /// Fences that have counted without a replica.
+    pub(super) hollow_fences: u64,
+    /// What was fenced lasts.
+    pub(super) fences_hold: bool,
     /// How long caches may be behind.
     pub(super) visible_within: Duration,
     pub(super) shows_profiles: bool,
@@ -138,6 +193,12 @@ impl World {
             life: 0,
             clock_ahead_ms: 0,
             moving: None,
+            is_silent: false,
+            cannot_vouch: false,
+            behind: Data::default(),
+            has_no_replica: false,
+            silent_until: Instant::now(),
+            deposed: None,
         };
         WORLD.set(Some(Self {
             nodes: (0..keys.buckets().count()).map(node).collect(),
@@ -149,6 +210,8 @@ impl World {
             past_ties: BTreeMap::new(),
             open: BTreeMap::new(),
             lost: BTreeSet::new(),
+            locks: BTreeMap::new(),
+            let_in: BTreeMap::new(),
             violations: Vec::new(),
             commands: 0,
             failovers: Vec::new(),
@@ -156,6 +219,10 @@ impl World {
             digest: seed,
             late: 0,
             gates: Vec::new(),
+            stale_reads: 0,
+            torn_calls: 0,
+            hollow_fences: 0,
+            fences_hold: true,
             visible_within: Duration::ZERO,
             shows_profiles: false,
             trip: Duration::ZERO,
@@ -222,6 +289,31 @@ impl World {
         &self.nodes[usize::from(self.keys.bucket_of(account).index())].data
     }
 
+    /// Has a deposed primary answer a read, if that instance still asks one.
+    fn ask_deposed(
+        &mut self,
+        by: usize,
+        number: usize,
+        request: &Request,
+        arguments: &[&[u8]],
+    ) -> Option<Answer> {
+        let now = Instant::now();
+        let deposed = self.nodes[number].deposed.as_ref()?;
+        if !request.traits.read || deposed.until <= now || !deposed.asked_by.contains(&by) {
+            return None;
+        }
+        let (data, epoch) = (deposed.data.clone(), deposed.epoch.clone());
+        let moving = self.nodes[number].moving.take();
+        let present = std::mem::replace(&mut self.nodes[number].data, data);
+        let done = self.on_node(number, request, arguments);
+        let node = &mut self.nodes[number];
+        (node.data, node.moving) = (present, moving);
+        self.stale_reads += 1;
+        self.note(|| format!("{by}>{number} DEPOSED {:?} -> {done:?}", request.command));
+        let reply = done.map_or_else(|line| Reply::server_error(&line), reply);
+        Some(Answer { reply, epoch })
+    }
+
     /// Executes a request, on the node that serves it now. `None`: not now, the slot is moving.
     pub(super) fn execute(&mut self, by: usize, request: &Request) -> Option<Answer> {
         let number = self.node_of(request.slot);
@@ -232,22 +324,33 @@ impl World {
                 .iter()
                 .fold(digest, |digest, byte| (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
         });
+        if let Some(answer) = self.ask_deposed(by, number, request, &arguments) {
+            return Some(answer);
+        }
+        let is_change = arguments.get(1).is_some_and(|name| name.ends_with(b"_change"));
+        let before = is_change.then(|| truth::Between::of(self));
         let done = catch_unwind(AssertUnwindSafe(|| self.on_node(number, request, &arguments)));
         let done = done.unwrap_or_else(|_| Err("ERR a panic".into()));
         self.note(|| format!("{by}>{number} {:?} -> {done:?}", request.command));
+        let mut is_later = false;
         if let Err(line) = &done {
             let is_moving =
                 line.starts_with("TRYAGAIN") || line.starts_with("ASK") || line.contains("non local key");
-            if is_moving && !request.traits.unless_moving {
-                return None;
-            }
+            is_later = is_moving && !request.traits.unless_moving;
             let is_expected = is_moving || line.starts_with("WRONGTYPE");
             if !is_expected {
                 self.violated(format!("{:?} failed: {line}", request.command));
             }
         }
-        if arguments.get(1).is_some_and(|name| name.ends_with(b"_change")) {
-            self.note_states(number, false);
+        if is_change {
+            self.note_states(number, before.as_ref());
+        }
+        match arguments.as_slice() {
+            [_, name, ..] if name.ends_with(b"_account_set") => self.note_locks(number),
+            [_, name, _, approved, _, _, requester, _, request, ..] if name.ends_with(b"_approve") => {
+                self.note_approval(approved, requester, request);
+            }
+            _ => {}
         }
         if arguments.get(1).is_some_and(|name| Self::is_tie(name)) {
             self.note_ties(number);
@@ -260,6 +363,9 @@ impl World {
         if arguments.get(1).is_some_and(|name| name.ends_with(b"_claims_settle")) {
             self.check_owners();
         }
+        if is_later {
+            return None;
+        }
         let reply = match done {
             Ok(out) => reply(out),
             Err(line) => Reply::server_error(&line),
@@ -268,7 +374,12 @@ impl World {
     }
 
     fn on_node(&mut self, number: usize, request: &Request, arguments: &[&[u8]]) -> Done {
-        let now_us = (self.now_ms() + self.nodes[number].clock_ahead_ms) * 1_000;
+        let now_us = self.now_ms().saturating_add_signed(self.nodes[number].clock_ahead_ms) * 1_000;
+        let is_whole = |name: &[u8]| torn::is_whole(&String::from_utf8_lossy(name));
+        let is_whole = arguments.get(1).is_some_and(|name| is_whole(name));
+        let may_fail = self.faults.torn > 0 && arguments[0] == b"FCALL";
+        let fails_at = may_fail.then(|| if self.chance(self.faults.torn) { 1 + self.below(10) } else { 0 });
+        let fails_at = fails_at.and_then(|at| u32::try_from(at).ok());
         let node = &mut self.nodes[number];
         match arguments {
             [b"FCALL" | b"FCALL_RO", name, keys, rest @ ..] => {
@@ -286,15 +397,21 @@ impl World {
                 if let Some(moving) = node.moving {
                     may_run(&node.data, moving, request.traits.undeclared, keys)?;
                 }
+                let leaving = node.moving.map_or_else(Vec::new, |moving| moving.leaving(&node.data, keys));
                 let call = lua::Call {
+                    leaving,
                     data: std::mem::take(&mut node.data),
                     slot: request.slot,
                     now_us,
                     declared: keys.iter().map(|key| key.to_vec()).collect(),
                     moved: node.moving.filter(|_| request.traits.undeclared),
+                    is_whole,
+                    fails_at,
+                    ..lua::Call::default()
                 };
-                let (done, data) = lua::run(call, name, keys, args);
+                let (done, data, has_failed) = lua::run(call, name, keys, args);
                 node.data = data;
+                self.torn_calls += u64::from(has_failed);
                 done
             }
             [b"RPUSHX", home, record] if !rules::holds("only_fill") => {
@@ -312,18 +429,19 @@ impl World {
         }
     }
 
-    /// Notes what the accounts of a bucket follow, mute, block, where that has changed.
-    pub(super) fn note_states(&mut self, number: usize, is_failover: bool) {
+    /// Notes what the accounts of a bucket follow, mute, block, where that has changed. `between`: how they stood to each
+    /// other before a change; else it is a failover.
+    pub(super) fn note_states(&mut self, number: usize, between: Option<&truth::Between>) {
         for account in self.accounts.clone() {
             if usize::from(self.keys.bucket_of(account).index()) != number {
                 continue;
             }
             let state = State::of(self, account);
             let before = self.past.get(&account).and_then(|past| past.last()).map(|(_, last)| last.clone());
-            match &before {
-                Some(before) if is_failover => self.lost.extend(toggles(account, &state, before)),
-                Some(before) => self.check_toggles(account, before, &state),
-                None => {}
+            match (&before, between) {
+                (Some(before), None) => self.lost.extend(toggles(account, &state, before)),
+                (Some(before), Some(between)) => self.check_toggles(account, before, &state, between),
+                (None, _) => {}
             }
             if before.is_none_or(|last| *last != state) {
                 let past = self.past.entry(account).or_default();
@@ -340,26 +458,61 @@ impl World {
         }
     }
 
+    /// Sets a server's clock, by hours or back to the time. Those of the others are right then: they outvote it.
+    pub(super) fn step_clock(&mut self, number: usize) {
+        let off = self.pick(&[-2 * HOUR_MS, -HOUR_MS, 0, HOUR_MS, 2 * HOUR_MS]);
+        for node in self.nodes.iter_mut().filter(|node| node.clock_ahead_ms.abs() >= HOUR_MS) {
+            node.clock_ahead_ms = 0;
+        }
+        self.nodes[number].clock_ahead_ms = off;
+        self.note(|| format!("CLOCK of {number} is {off} ms ahead"));
+    }
+
     /// The replica has everything now.
     pub(super) fn sync(&mut self, number: usize) {
         let node = &mut self.nodes[number];
-        node.synced = node.data.clone();
+        node.behind = std::mem::replace(&mut node.synced, node.data.clone());
     }
 
     /// The replica takes over, with what it has.
-    pub(super) fn fail_over(&mut self, number: usize, clock_ahead_ms: u64) {
+    pub(super) fn fail_over(&mut self, number: usize, clock_ahead_ms: i64) {
         self.failovers.push((number, self.commands));
         self.commands += 1;
+        let now = Instant::now();
+        let is_deposed = self.faults.deposed > 0 && self.chance(self.faults.deposed);
+        let until = now + Duration::from_millis(if is_deposed { 40 + self.below(300) } else { 0 });
+        let instances = self.instances.len() as u64;
+        let asked_by =
+            (0..self.instances.len()).filter(|_| is_deposed && self.below(instances) > 0).collect();
+        let is_behind = self.faults.hollow > 0 && self.chance(300);
         let node = &mut self.nodes[number];
+        if is_behind {
+            node.synced = node.behind.clone();
+        }
         let has_lost = node.data != node.synced;
-        node.data = node.synced.clone();
+        let before = std::mem::replace(&mut node.data, node.synced.clone());
+        node.deposed = Some(Deposed { data: before, epoch: node.epoch.clone(), until, asked_by });
         node.life += 1;
         node.epoch = Epoch::simulated(node.epoch.node().clone(), node.life);
         node.clock_ahead_ms = clock_ahead_ms;
         self.note(|| format!("FAILOVER of {number}{}", if has_lost { ", with losses" } else { "" }));
-        self.note_states(number, true);
+        self.note_states(number, None);
+        self.note_locks(number);
         self.note_ties(number);
         self.check_owners();
+    }
+
+    /// For a while the primary that was replaced last answers on, to these instances.
+    pub(super) fn answers_on(&mut self, number: usize, asked_by: &[usize]) {
+        if let Some(deposed) = &mut self.nodes[number].deposed {
+            deposed.asked_by = asked_by.iter().copied().collect();
+            deposed.until = Instant::now() + Duration::from_secs(3_600);
+        }
+    }
+
+    /// It has noticed, or everybody else has.
+    pub(super) fn answers_no_more(&mut self, number: usize) {
+        self.nodes[number].deposed = None;
     }
 
     /// Whether an account's server has failed over since that command.
@@ -381,11 +534,23 @@ impl World {
     }
 
     /// A follow comes and goes only while somebody wants that: a late copy of what was answered long ago must not.
-    fn check_toggles(&mut self, reader: AccountId, before: &State, now: &State) {
+    fn check_toggles(&mut self, reader: AccountId, before: &State, now: &State, between: &truth::Between) {
         for toggle in toggles(reader, before, now) {
+            let (what, _, author) = toggle;
+            // One that its author's lock has overtaken becomes a request.
+            let since = before.following.get(&author).copied().unwrap_or_default();
+            let is_overtaken = match what {
+                Toggle::Unfollow => {
+                    between.unasked.contains(&(reader, author))
+                        && self.was_locked_during(reader, author, since)
+                }
+                // One that was asked for and approved becomes a follow.
+                Toggle::Follow => self.let_in.get(&(reader, author)).is_some_and(|let_in| {
+                    between.requested.get(&(reader, author)).is_some_and(|request| let_in.contains(request))
+                }),
+            };
             let is_open = self.open.get(&toggle).is_some_and(|open| *open > 0) || self.lost.contains(&toggle);
-            if !is_open {
-                let (what, _, author) = toggle;
+            if !is_open && !is_overtaken {
                 self.violated(format!(
                     "UNDONE: {what:?} of {author} by {reader}, which nobody wants any more"
                 ));

@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::graph::{self, Tie};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Draft, Post, PostRef};
-use crate::settings::check_asked;
+use crate::settings::{Receipt, check_asked};
 use crate::timeline::{self, Marks};
 
 /// Likes, bookmarks, reposts and conversations on an [`Engine`]. Copies are cheap.
@@ -56,23 +56,23 @@ impl Social {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post, or the account may not see it.
     /// [`Invalid`](crate::ErrorKind::Invalid): it likes as many as it may (`likes_max`).
-    pub async fn like(&self, account: AccountId, post: PostId) -> Result<()> {
+    pub async fn like(&self, account: AccountId, post: PostId) -> Result<Receipt> {
         self.tie(account, post, Tie::Like).await
     }
 
     /// Takes a like back, also of a post that is gone. What is not liked is not liked afterwards either.
-    pub async fn unlike(&self, account: AccountId, post: PostId) -> Result<()> {
+    pub async fn unlike(&self, account: AccountId, post: PostId) -> Result<Receipt> {
         self.untie(account, post, Tie::Like).await
     }
 
     /// Bookmarks a post, for the account alone: of a plain repost its original. Errors as for [`like`](Self::like), with
     /// `bookmarks_max`.
-    pub async fn bookmark(&self, account: AccountId, post: PostId) -> Result<()> {
+    pub async fn bookmark(&self, account: AccountId, post: PostId) -> Result<Receipt> {
         self.tie(account, post, Tie::Bookmark).await
     }
 
     /// Takes a bookmark back, also of a post that is gone.
-    pub async fn unbookmark(&self, account: AccountId, post: PostId) -> Result<()> {
+    pub async fn unbookmark(&self, account: AccountId, post: PostId) -> Result<Receipt> {
         self.untie(account, post, Tie::Bookmark).await
     }
 
@@ -87,7 +87,7 @@ impl Social {
 
     /// Takes one's own repost of a post back, whichever repost of it is named, also of a post that is gone. Tells which one
     /// that was.
-    pub async fn undo_repost(&self, account: AccountId, post: PostId) -> Result<Option<PostId>> {
+    pub async fn undo_repost(&self, account: AccountId, post: PostId) -> Result<Receipt<Option<PostId>>> {
         let context = self.engine.context();
         // First: what was sent before must not run after this, also if there is nothing to undo.
         let renewed = graph::renew_ties(context, account).await?;
@@ -103,13 +103,12 @@ impl Social {
         };
         let Some(place) = place else {
             // That there is nothing (left) may not be on replicas yet.
-            self.engine.acknowledged(told).await?;
-            self.engine.acknowledged(renewed).await?;
-            return Ok(None);
+            let told = self.engine.acknowledged(told).await?;
+            let renewed = self.engine.acknowledged(renewed).await?;
+            return Ok(Receipt { value: None, reached: told.reached.min(renewed.reached) });
         };
         let repost = PostId::at_place(context.keys().buckets(), context.bucket(account), place)?;
-        self.engine.delete(account, repost).await?;
-        Ok(Some(repost))
+        Ok(self.engine.delete(account, repost).await?.with(Some(repost)))
     }
 
     /// What an account has done with posts, in their order: up to [`ASKED_MAX`](crate::ASKED_MAX). Of its own only: what
@@ -121,13 +120,13 @@ impl Social {
         timeline::marks_of(context, account, &stamps, posts).await
     }
 
-    async fn tie(&self, account: AccountId, post: PostId, what: Tie) -> Result<()> {
+    async fn tie(&self, account: AccountId, post: PostId, what: Tie) -> Result<Receipt> {
         let (subject, _) = self.engine.subject(account, post).await?;
         let epoch = graph::set_tie(self.engine.context(), account, subject, what, true).await?;
         self.engine.acknowledged(epoch).await
     }
 
-    async fn untie(&self, account: AccountId, post: PostId, what: Tie) -> Result<()> {
+    async fn untie(&self, account: AccountId, post: PostId, what: Tie) -> Result<Receipt> {
         let context = self.engine.context();
         let epoch = match self.find_target(post).await?.0 {
             Some(post) => graph::set_tie(context, account, post, what, false).await?,
@@ -139,7 +138,7 @@ impl Social {
     /// A post by its id alone, with its author.
     async fn find(&self, id: PostId) -> Result<PostRef> {
         let post = self.engine.stored(id).await?.0;
-        let author = post.map(|post| post.header().author);
+        let author = post.ok().flatten().map(|post| post.header().author);
         author.map(|author| PostRef { id, author }).ok_or_else(|| no_post(id))
     }
 
@@ -147,6 +146,7 @@ impl Social {
     async fn find_target(&self, id: PostId) -> Result<(Option<PostRef>, Epoch)> {
         let (post, epoch) = self.engine.stored(id).await?;
         let meant = |post: Post| post.passes_on().unwrap_or(PostRef { id, author: post.header().author });
-        Ok((post.map(meant), epoch))
+        // What can't be read is found by its id alone, as what is gone is.
+        Ok((post.ok().flatten().map(meant), epoch))
     }
 }

@@ -9,9 +9,9 @@ use super::flights::{Flights, Turn};
 use super::home::record_of;
 use super::merge::Entry;
 use super::outbox::{self, Part};
-use super::state::current;
-use crate::cluster::Request;
-use crate::context::{Context, draw, no_account};
+use super::state::{Current, current};
+use crate::cluster::{Request, Touched};
+use crate::context::{Context, changed_always, draw, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Begun, Mark};
 use crate::ids::AccountId;
@@ -53,12 +53,8 @@ pub(crate) async fn fill(context: &Arc<Context>, reader: AccountId) -> Result<bo
     }
     meters::fill("begun");
     // From here on whatever is published arrives in the home; what was published before is pulled.
-    let state = current(context, reader).await?.state;
-    let followed = state.following.iter().filter_map(|id| AccountId::new(*id).ok());
-    let authors: Vec<AccountId> = followed.chain([reader]).collect();
-    let wanted = context.settings.home_posts as usize;
-    let pulled = pull(context, &authors, wanted).await?;
-    let (floor, posts) = newest(pulled, wanted);
+    let wanted = context.decided().home_posts as usize;
+    let (floor, posts) = newest(pull_fenced(context, reader, wanted).await?, wanted);
     let late = if rules::holds("fill_begins_first") { early } else { begin(context, reader).await? };
     let Some(nonce) = late else { return Ok(false) };
     let records = posts.iter().map(|entry| record_of(entry.id, entry.author));
@@ -96,6 +92,30 @@ async fn begin(context: &Context, reader: AccountId) -> Result<Option<Mark>> {
     Err(lost.unwrap_or_else(|| Error::internal("a fill was never begun")))
 }
 
+/// Pulls from servers that still are who they were when they answered, and have their replicas.
+///
+/// H72: "nothing else is above the floor" is what a home claims by their word alone. One that was deposed and cut off
+/// answers, too; also when it is asked whom the reader follows. A server that is another one by now is asked anew.
+async fn pull_fenced(context: &Context, reader: AccountId, wanted: usize) -> Result<Vec<Pulled>> {
+    let (mut tries, mut changes) = (context.router().fence_tries(), 0);
+    loop {
+        let Current { stamps, state } = current(context, reader).await?;
+        let mut touched = Touched::new();
+        touched.add_epoch(&stamps.epoch);
+        let followed = state.following.iter().filter_map(|id| AccountId::new(*id).ok());
+        let authors: Vec<AccountId> = followed.chain([reader]).collect();
+        let pulled = pull(context, &authors, wanted, &mut touched).await?;
+        match context.router().fence(&touched).await {
+            Ok(_) if state.is_of(&stamps) => return Ok(pulled),
+            // It has changed meanwhile, or somebody else told it than who told the stamps.
+            Ok(_) if changes < TRIES_MAX => changes += 1,
+            Ok(_) => return Err(changed_always(reader)),
+            Err(e) if e.kind() == ErrorKind::Conflict => tries.after(e).await?,
+            Err(e) => return Err(e),
+        }
+    }
+}
+
 /// One outbox, as far as it was read.
 struct Pulled {
     author: AccountId,
@@ -104,7 +124,12 @@ struct Pulled {
 }
 
 /// Reads outboxes, those that are cut highest deeper, until enough posts lie above all cuts.
-async fn pull(context: &Context, authors: &[AccountId], wanted: usize) -> Result<Vec<Pulled>> {
+async fn pull(
+    context: &Context,
+    authors: &[AccountId],
+    wanted: usize,
+    touched: &mut Touched,
+) -> Result<Vec<Pulled>> {
     let mut pulled: Vec<Pulled> = authors
         .iter()
         .map(|author| {
@@ -125,6 +150,7 @@ async fn pull(context: &Context, authors: &[AccountId], wanted: usize) -> Result
             };
             let answers = context.run_all(chunk.iter().map(request).collect()).await?;
             for (i, answer) in chunk.iter().zip(answers) {
+                touched.add(&answer);
                 let pulled = &mut pulled[*i];
                 pulled.depth *= 2;
                 pulled.part = outbox::read_end(answer.ok()?, pulled.depth)?;

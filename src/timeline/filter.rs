@@ -4,7 +4,7 @@
 use super::state::ReaderState;
 use crate::account::{Account, AccountState};
 use crate::ids::AccountId;
-use crate::post::{Post, PostList, Visibility};
+use crate::post::{Post, Visibility};
 use crate::rules;
 
 /// A post with its author, as the reader would meet it.
@@ -133,14 +133,24 @@ pub(crate) fn shown_on_profile(
     }
 }
 
+/// Why no post of an author shows to the reader on a list of posts by anybody, if that is so: such posts needn't be loaded.
+pub(crate) fn unwanted_on_lists(
+    reader: AccountId,
+    state: &ReaderState,
+    author: AccountId,
+) -> Option<HiddenBecause> {
+    let is_others = author != reader;
+    let muted = (is_others && state.mutes(author.get())).then_some(HiddenBecause::Muted);
+    muted.or_else(|| (is_others && state.blocks(author.get())).then_some(HiddenBecause::Blocked))
+}
+
 /// Whether a post shows to the reader on a list of posts by anybody, or why not.
 pub(crate) fn shown_on_list(
     reader: AccountId,
     state: &ReaderState,
     seen: Seen<'_>,
 ) -> Result<(), HiddenBecause> {
-    let author = seen.met.author.id;
-    refuse(author != reader && state.mutes(author.get()), HiddenBecause::Muted)?;
+    unwanted_on_lists(reader, state, seen.met.author.id).map_or(Ok(()), Err)?;
     shown_on_profile(reader, state, seen)
 }
 
@@ -175,7 +185,7 @@ pub(super) fn shown_to(reader: AccountId, state: &ReaderState, met: Met<'_>) -> 
     refuse(state.blocks(author.get()), HiddenBecause::Blocked)?;
     match open_to(reader, met.author, met.post)? {
         None => Ok(()),
-        Some(because) => refuse(!state.follows(author.get()), because),
+        Some(because) => refuse(!state.is_let_in(met.author), because),
     }
 }
 
@@ -192,7 +202,7 @@ pub(crate) fn open_to(
     // For followers, and for whom it mentions as of now: what is said to somebody reaches them.
     let is_said_to = match rules::holds("mentioned_now") {
         true => post.mentions(reader),
-        false => post.lists_ever().contains(&PostList::Mentions(reader)),
+        false => post.mentioned_ever(reader),
     };
     let is_for_followers = post.header().visibility == Visibility::Followers && !is_said_to;
     Ok(match author.state {

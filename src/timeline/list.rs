@@ -46,21 +46,15 @@ pub(super) async fn read_page(
 
 /// What a page of a list, in its order, tells; `is_all`: nothing follows.
 fn lay_out(listed: &[Listed], is_all: bool, direction: Direction, from: u64) -> ListPart {
-    let (mut entries, mut is_all) = (Vec::with_capacity(listed.len()), is_all);
-    for listed in listed {
-        match (listed, direction) {
-            // What stands below its floor has left the list.
-            (Listed::Floor, Direction::Down) => {
-                is_all = true;
-                break;
-            }
-            (Listed::Floor, Direction::Up) => {}
-            (Listed::Id(post), _) => entries.push(Entry { id: post.get(), author: 0 }),
-            (Listed::Post(post, author), _) => {
-                entries.push(Entry { id: post.get(), author: author.get() });
-            }
-        }
-    }
+    // The floor only says what may be missing.
+    let entries: Vec<Entry> = listed
+        .iter()
+        .filter_map(|listed| match listed {
+            Listed::Floor => None,
+            Listed::Id(post) => Some(Entry { id: post.get(), author: 0 }),
+            Listed::Post(post, author) => Some(Entry { id: post.get(), author: author.get() }),
+        })
+        .collect();
     let last = entries.last().map_or(from, |last| last.id);
     // After a failover an id may have come twice, and the second of the two be on the next page only: the last one is
     // met again there. But each page goes on by one at least.
@@ -115,9 +109,8 @@ mod tests {
             let direction = if is_up { Direction::Up } else { Direction::Down };
             let mut list: Vec<Listed> = ids.iter().map(|(id, by)| post(*id, *by)).collect();
             if has_floor {
-                list.insert(0, Listed::Floor);
-                // Cut off, and not removed yet.
-                list.insert(0, post(0, 1));
+                // Somewhere among them.
+                list.insert(list.len() / 2, Listed::Floor);
             }
             let (from, until) = if is_up { (0, u64::MAX) } else { (u64::MAX, 0) };
             let mut merge = Merge::new(direction, from, until);

@@ -12,12 +12,13 @@ use super::meet::meet;
 use super::merge;
 use super::page::{PagePost, PassedOn};
 use crate::account::Account;
-use crate::cluster::Reply;
-use crate::context::{Context, post_of};
+use crate::cluster::Answer;
+use crate::context::Context;
 use crate::error::Result;
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::Post;
 use crate::rules;
+use crate::stored_post::stored_post;
 
 /// Posts and accounts of one page.
 #[derive(Debug, Default)]
@@ -99,7 +100,7 @@ impl Loaded {
         let asked = Instant::now();
         let answers = context.run_all(open.iter().map(|id| context.post_request(*id)).collect()).await?;
         for (id, answer) in open.into_iter().zip(answers) {
-            self.keep_post(context, id, asked, &answer.ok()?)?;
+            self.keep_post(context, id, asked, answer)?;
         }
         for entry in entries.iter_mut().filter(|entry| entry.author == 0) {
             let post = PostId::from_u64(entry.id).ok().and_then(|id| self.posts.get(&id)?.as_ref());
@@ -108,8 +109,9 @@ impl Loaded {
         Ok(())
     }
 
-    fn keep_post(&mut self, context: &Context, id: PostId, asked: Instant, reply: &Reply) -> Result<()> {
-        let post = post_of(reply)?.map(Arc::new);
+    /// What can't be read shows as little as what is gone.
+    fn keep_post(&mut self, context: &Context, id: PostId, asked: Instant, answer: Answer) -> Result<()> {
+        let post = context.left_out.shown(id, stored_post(answer)?).map(Arc::new);
         context.caches.posts.put(id, asked, post.clone());
         self.posts.insert(id, post);
         Ok(())
@@ -166,7 +168,7 @@ impl Loaded {
         let (answers, met) = try_join(context.run_all(requests), meet(context, &to_meet, reader)).await?;
         let mut answers = answers.into_iter();
         for (id, answer) in posts.into_iter().zip(&mut answers) {
-            self.keep_post(context, id, asked, &answer.ok()?)?;
+            self.keep_post(context, id, asked, answer)?;
         }
         for id in accounts {
             let account = context.read_shown(id, &mut answers)?;

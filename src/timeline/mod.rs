@@ -47,6 +47,6 @@ pub(crate) use read::{Judged, explain, read};
 pub(crate) use state::{ReaderState, load_state, stamps};
 pub(crate) use stored::stored;
 pub use stored::{HomeRecord, OutboxPost, StoredHome, StoredOutbox};
-pub(crate) use sweep::{keep_sweeping, sweep};
+pub(crate) use sweep::{dormant, keep_sweeping, sweep};
 pub(crate) use ties::{Ties, marks_of};
 pub(crate) use view::View;

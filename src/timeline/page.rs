@@ -23,9 +23,9 @@ pub enum Timeline {
         /// Whether its reposts show.
         reposts: bool,
     },
-    /// Posts that mention the reader, as far as it may see them: the newest `mentions_max`.
+    /// Posts that mention the reader, as far as it may see them: `mentions_max`, of each author the newest.
     Mentions,
-    /// Public posts with a hashtag, by anybody: the newest `tag_posts_max`.
+    /// Public posts with a hashtag, by anybody: `tag_posts_max`, of each author the newest.
     Tag(Tag),
     /// The replies to a post; [`NotFound`](crate::ErrorKind::NotFound), if the reader may not see that.
     Replies(PostId),

@@ -33,7 +33,7 @@ impl Reading<'_> {
 
     /// Public posts with a hashtag.
     pub(super) async fn tag(&mut self, tag: &Tag) -> Result<Page> {
-        let list = post_list(self.context, PostList::Tagged(tag.number()))?;
+        let list = post_list(self.context, PostList::Tagged(tag.number(self.context.tags())))?;
         self.list(list, "tag").await
     }
 
@@ -65,7 +65,7 @@ impl Reading<'_> {
         self.current = Some(reader);
         for _ in 0..ROUNDS_MAX {
             self.show(state).await?;
-            if self.is_done() {
+            if self.is_done() || self.is_dear() {
                 break;
             }
             self.sources.ask(self.context, self.missing()).await?;

@@ -11,6 +11,7 @@ use super::around;
 use super::cursor::Cursor;
 use super::filter::{
     HiddenBecause, PostFilter, Rules, passes, shown_at_home, shown_on_list, shown_on_profile,
+    unwanted_on_lists,
 };
 use super::load::{Loaded, named};
 use super::merge::Direction;
@@ -29,6 +30,8 @@ use crate::settings::PAGE_LEN_MAX;
 const TRIES_MAX: usize = 4;
 /// Rounds in which sources are asked for more; then the page ends early, with a cursor that has moved.
 pub(super) const ROUNDS_MAX: usize = 24;
+/// Posts that a page of a list looks at before it asks for no more: others put them there, and they may all be hidden.
+const LOOKED_AT_MAX: usize = 300;
 
 /// So long a page waits for its home to be filled; usually that takes a few milliseconds.
 const FILL_MAX: Duration = Duration::from_millis(200);
@@ -83,6 +86,7 @@ async fn read_or_explain(
     for tried in 1..=TRIES_MAX {
         let mut reading = Reading::new(context, filter, reader, query, limit);
         reading.judged = explains.then(Vec::new);
+        reading.sources.asks_muted = explains;
         (reading.may_fill, reading.is_filling) = (may_fill, is_filling);
         let tried = match query.timeline {
             Timeline::Home if tried == TRIES_MAX && rules::holds("last_try") => {
@@ -127,6 +131,8 @@ pub(super) struct Reading<'a> {
     pub(super) sources: Sources,
     pub(super) loaded: Loaded,
     shown: Vec<(PostId, AccountId)>,
+    /// Posts that were loaded to see whether they show.
+    looked_at: usize,
     /// Originals whose repost is on the page already, and that repost.
     reposted: IdMap<PostId, PostId>,
     /// Where the last post that was taken stands.
@@ -163,6 +169,7 @@ impl<'a> Reading<'a> {
             sources: Sources::new(direction, from, until),
             loaded: Loaded::default(),
             shown: Vec::with_capacity(limit),
+            looked_at: 0,
             reposted: IdMap::default(),
             last: None,
             current: None,
@@ -175,6 +182,16 @@ impl<'a> Reading<'a> {
     /// Whether the page is full, or there is no more to show on it.
     pub(super) fn is_done(&self) -> bool {
         self.missing() == 0 || self.sources.merge.is_exhausted()
+    }
+
+    /// Whether the page is of a list of posts by anybody.
+    fn is_list(&self) -> bool {
+        matches!(self.query.timeline, Timeline::Mentions | Timeline::Tag(_) | Timeline::Replies(_))
+    }
+
+    /// Whether the page has loaded so much that doesn't show that it ends here, with a cursor that has moved (H64).
+    pub(super) fn is_dear(&self) -> bool {
+        self.is_list() && self.looked_at >= LOOKED_AT_MAX
     }
 
     /// Posts that the page still has room for.
@@ -191,9 +208,14 @@ impl<'a> Reading<'a> {
             }
             self.last = taken.last().map(|entry| entry.id);
             let entries = named(&taken);
-            self.loaded.entries(self.context, self.reader, &entries).await?;
+            let (reader, is_list) = (self.reader, self.is_list());
+            let unwanted = |author| is_list.then(|| unwanted_on_lists(reader, state, author)).flatten();
+            let wanted: Vec<_> =
+                entries.iter().copied().filter(|(_, author)| unwanted(*author).is_none()).collect();
+            self.looked_at += wanted.len();
+            self.loaded.entries(self.context, reader, &wanted).await?;
             for (id, author) in entries {
-                let verdict = self.judge(state, id, author);
+                let verdict = unwanted(author).map_or_else(|| self.judge(state, id, author), Err);
                 if verdict.is_ok() {
                     self.shown.push((id, author));
                 }

@@ -39,6 +39,8 @@ pub(super) struct Sources {
     pulled: IdMap<AccountId, usize>,
     /// The list among them, if there is one.
     list: Option<SortedSet<Listed>>,
+    /// Whether those are asked too whom the reader mutes: for who explains a page. Nothing of them shows.
+    pub(super) asks_muted: bool,
 }
 
 impl Sources {
@@ -49,6 +51,7 @@ impl Sources {
             kinds: Vec::new(),
             pulled: IdMap::default(),
             list: None,
+            asks_muted: false,
         }
     }
 
@@ -120,9 +123,11 @@ impl Sources {
         self.pull_all(Some(floor), state, reader);
     }
 
-    /// Everybody's outbox.
+    /// The outboxes of all of whom something may show.
     pub(super) fn pull_all(&mut self, at: Option<u64>, state: &ReaderState, reader: AccountId) {
-        let followed = state.following.iter().filter_map(|id| AccountId::new(*id).ok());
+        let asks_muted = self.asks_muted;
+        let followed = state.following.iter().filter(|id| asks_muted || !state.mutes(**id));
+        let followed = followed.filter_map(|id| AccountId::new(*id).ok());
         for author in followed.chain([reader]) {
             self.add_outbox(author, at);
         }
@@ -182,5 +187,24 @@ impl Sources {
         self.kinds[number] = Source::List(depth);
         self.merge.feed(number, part.entries, part.bound);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deep_page_asks_nobody_whom_the_reader_mutes() {
+        let state = ReaderState::of(&[2, 3, 4], &[3], &[]);
+        let account = |id| AccountId::new(id).unwrap();
+        for (asks_muted, wanted) in [(false, vec![1, 2, 4]), (true, vec![1, 2, 3, 4])] {
+            let mut sources = Sources::new(Direction::Down, u64::MAX, 0);
+            sources.asks_muted = asks_muted;
+            sources.pull_all(None, &state, account(1));
+            let mut asked: Vec<u64> = sources.pulled.keys().map(|author| author.get()).collect();
+            asked.sort_unstable();
+            assert_eq!(asked, wanted);
+        }
     }
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::account::Account;
 use crate::cluster::{Answer, Command, Epoch, Request};
 use crate::context::{Context, no_account};
 use crate::error::{Error, Result};
 use crate::functions::{Mark, mark, maybe_mark};
+use crate::graph::is_new_mark;
 use crate::ids::AccountId;
 use crate::rules;
 
@@ -70,6 +72,8 @@ pub(crate) struct ReaderState {
     pub(crate) blocks: Arc<[u64]>,
     /// Those it follows with a pull mark.
     pub(crate) pulled: Arc<[u64]>,
+    /// Those of them that are still to be asked whether they are locked.
+    unasked: Arc<[u64]>,
 }
 
 impl ReaderState {
@@ -82,16 +86,18 @@ impl ReaderState {
     }
 
     /// What it is once the reader follows another account, with a mark.
-    pub(crate) fn followed(&self, author: AccountId, [graph, marks]: [Mark; 2]) -> Self {
+    pub(crate) fn followed(&self, author: AccountId, [graph, marks]: [Mark; 2], is_new: bool) -> Self {
         let following = with(&self.following, author.get());
         let pulled = with(&self.pulled, author.get());
-        Self { graph, marks, marks_known: Instant::now(), following, pulled, ..self.clone() }
+        let unasked = if is_new { with(&self.unasked, author.get()) } else { self.unasked.clone() };
+        Self { graph, marks, marks_known: Instant::now(), following, pulled, unasked, ..self.clone() }
     }
 
     /// What it is once a mark is gone.
     pub(crate) fn completed(&self, author: AccountId, marks: Mark) -> Self {
-        let pulled = self.pulled.iter().copied().filter(|pulled| *pulled != author.get()).collect();
-        Self { marks, marks_known: Instant::now(), pulled, ..self.clone() }
+        let left = |all: &[u64]| all.iter().copied().filter(|other| *other != author.get()).collect();
+        let (pulled, unasked) = (left(&self.pulled), left(&self.unasked));
+        Self { marks, marks_known: Instant::now(), pulled, unasked, ..self.clone() }
     }
 
     /// Whether its marks have been the same for so long that nobody is at them: what stands there stays.
@@ -101,6 +107,14 @@ impl ReaderState {
 
     pub(crate) fn follows(&self, account: u64) -> bool {
         self.following.binary_search(&account).is_ok()
+    }
+
+    /// Whether what an account says to its followers is for this reader too. A follow that a locked account has not been
+    /// asked about yet may become a request.
+    pub(crate) fn is_let_in(&self, by: &Account) -> bool {
+        let id = by.id.get();
+        let is_unasked = by.is_locked && self.unasked.binary_search(&id).is_ok();
+        self.follows(id) && (!is_unasked || !rules::holds("new_mark_shows_less"))
     }
 
     pub(crate) fn mutes(&self, account: u64) -> bool {
@@ -132,14 +146,7 @@ pub(crate) async fn load_state(
 ) -> Result<Arc<ReaderState>> {
     for _ in 0..TRIES_MAX {
         let before = stamps(context, reader).await?;
-        let command = Command::new("HKEYS").arg(&context.keys().marks(reader));
-        let pulled = context.router().call(Request::read(context.slot(reader), command)).await?;
-        let mut pulled = pulled
-            .into_array()?
-            .iter()
-            .map(|id| Ok(AccountId::from_bytes(id.bytes()?)?.get()))
-            .collect::<Result<Vec<_>>>()?;
-        pulled.sort_unstable();
+        let [mut pulled, mut unasked] = pull_marks(context, reader).await?;
         let [following, mutes, blocks] = match known {
             Some(known) if known.graph == before.graph => {
                 [known.following.clone(), known.mutes.clone(), known.blocks.clone()]
@@ -147,19 +154,40 @@ pub(crate) async fn load_state(
             _ => graph(context, reader).await?,
         };
         // Who unfollows takes the mark away; one that is left over says nothing.
-        pulled.retain(|author| following.binary_search(author).is_ok());
+        for of in [&mut pulled, &mut unasked] {
+            of.retain(|author| following.binary_search(author).is_ok());
+        }
         // Equal stamps before and after, from the same life of the same server: nothing changed between.
         let after = stamps(context, reader).await?;
         let is_same =
             before.epoch == after.epoch && (before.graph, before.marks) == (after.graph, after.marks);
         if is_same || !rules::holds("state_of_stamps") {
             let (graph, marks) = (before.graph, before.marks);
-            let (marks_known, pulled) = (Instant::now(), pulled.into());
-            let state = ReaderState { graph, marks, marks_known, following, mutes, blocks, pulled };
+            let (marks_known, pulled, unasked) = (Instant::now(), pulled.into(), unasked.into());
+            let state = ReaderState { graph, marks, marks_known, following, mutes, blocks, pulled, unasked };
             return Ok(Arc::new(state));
         }
     }
     Err(Error::unavailable(format!("account {reader} changes all the time; try again")))
+}
+
+/// Whom a reader has a mark of, and of whom a new one; sorted.
+async fn pull_marks(context: &Context, reader: AccountId) -> Result<[Vec<u64>; 2]> {
+    let command = Command::new("HGETALL").arg(&context.keys().marks(reader));
+    let marks = context.router().call(Request::read(context.slot(reader), command)).await?.into_array()?;
+    let (pairs, _) = marks.as_chunks::<2>();
+    let (mut pulled, mut unasked) = (Vec::with_capacity(pairs.len()), Vec::new());
+    for [author, of] in pairs {
+        let author = AccountId::from_bytes(author.bytes()?)?.get();
+        pulled.push(author);
+        // One that can't be read isn't new.
+        if mark(of).is_ok_and(|mark| is_new_mark(&mark)) {
+            unasked.push(author);
+        }
+    }
+    pulled.sort_unstable();
+    unasked.sort_unstable();
+    Ok([pulled, unasked])
 }
 
 /// A reader as it is now: with the state that is remembered, if the stamps say so.
@@ -199,6 +227,7 @@ impl ReaderState {
         let (graph, marks) = Default::default();
         let [following, mutes, blocks] = [following, mutes, blocks].map(Arc::from);
         let marks_known = Instant::now();
-        Self { graph, marks, marks_known, following, mutes, blocks, pulled: Arc::default() }
+        let (pulled, unasked) = Default::default();
+        Self { graph, marks, marks_known, following, mutes, blocks, pulled, unasked }
     }
 }

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::functions;
 use crate::ids::AccountId;
 use crate::meters;
+use crate::tenant::Decision;
 
 /// How often homes are looked at, and how many of a bucket at once.
 const PERIOD: Duration = Duration::from_secs(60 * 60);
@@ -24,19 +25,20 @@ pub(crate) async fn keep_sweeping(context: Weak<Context>) {
         if context.tasks.is_stopping() {
             return;
         }
-        let Some(days) = context.settings.dormant_after_days else { return };
-        if let Err(e) = sweep(&context, context.today().saturating_sub(days)).await {
+        let Decision { number, settings } = context.tenant.decision();
+        let Some(days) = settings.dormant_after_days else { continue };
+        if let Err(e) = sweep(&context, context.today().saturating_sub(days), Some(number)).await {
             tracing::warn!("dormant homes could not be dropped: {e}");
         }
     }
 }
 
-/// Drops the homes of all who have not read after `day`. Tells how many.
-pub(crate) async fn sweep(context: &Context, day: u32) -> Result<u64> {
+/// Drops the homes of all who have not read after `day`, where that decision is known; `None`: by hand. Tells how many.
+pub(crate) async fn sweep(context: &Context, day: u32, decision: Option<u32>) -> Result<u64> {
     let mut swept = 0;
     for bucket in context.keys().buckets().all() {
         loop {
-            let dropped = sweep_some(context, bucket, day).await?;
+            let dropped = sweep_some(context, bucket, day, decision).await?;
             swept += dropped;
             if dropped < u64::from(BATCH) {
                 break;
@@ -47,7 +49,20 @@ pub(crate) async fn sweep(context: &Context, day: u32) -> Result<u64> {
     Ok(swept)
 }
 
-async fn sweep_some(context: &Context, bucket: Bucket, day: u32) -> Result<u64> {
+/// How many have not read after `day`, and are known to have had a home.
+pub(crate) async fn dormant(context: &Context, day: u32) -> Result<u64> {
+    let count = |bucket| {
+        let command = Command::new("ZCOUNT").arg(&context.keys().days(bucket)).arg("-inf").arg(day);
+        Request::read(context.keys().buckets().slot(bucket), command)
+    };
+    let mut dormant = 0;
+    for answer in context.run_all(context.keys().buckets().all().map(count).collect()).await? {
+        dormant += answer.ok()?.count()?;
+    }
+    Ok(dormant)
+}
+
+async fn sweep_some(context: &Context, bucket: Bucket, day: u32, decision: Option<u32>) -> Result<u64> {
     let days = context.keys().days(bucket);
     let slot = context.keys().buckets().slot(bucket);
     let range = Command::new("ZRANGEBYSCORE").arg(&days).arg("-inf").arg(day);
@@ -57,7 +72,7 @@ async fn sweep_some(context: &Context, bucket: Bucket, day: u32) -> Result<u64> 
     for id in dormant {
         let account = AccountId::from_bytes(id.bytes()?)?;
         let home = context.keys().home(account);
-        let command = functions::home_sweep(days.clone(), home, &account.to_bytes(), day);
+        let command = functions::home_sweep(days.clone(), home, &account.to_bytes(), day, decision);
         batch.push(Request::write(slot, command));
     }
     let mut dropped = 0;

@@ -23,7 +23,7 @@ use super::harness::{Model, account, impatient, members, options, own, pairs, te
 
 /// What a user needs, nothing else: docs/testing.md lists it with the reasons.
 const RIGHTS: &str = "+info +time +config|get +cluster|nodes +asking +wait +function|load +function|list +fcall \
-                      +fcall_ro +get +set +expire +type +unlink +del +rename +setrange +setbit +getrange +bitfield +bitfield_ro +zadd +zrem \
+                      +fcall_ro +get +set +expire +type +unlink +del +setrange +setbit +getrange +bitfield +bitfield_ro +zadd +zrem \
                       +zcard +zrange +zscore +zcount +zrangebyscore +zrevrangebyscore +hsetnx +hmget";
 
 /// What an engine needs on top; docs/router.md has both lists.
@@ -32,7 +32,7 @@ const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hgetall +hincrby +hkeys +hlen 
 
 /// Uses a whole engine: import, publish, fan-out to local and spread followers, reads down to the end, fills, edges,
 /// requests, edits, deletions, inspection, sweep, shutdown.
-async fn use_engine(options: StoreOptions) -> Result<(), Error> {
+pub(super) async fn use_engine(options: StoreOptions) -> Result<(), Error> {
     let sets = SetSettings { piece_limit: Some(16), spread_at: Some(20), ..SetSettings::default() };
     let options = StoreOptions { sets, ..options };
     let builder = || Engine::builder().store(options.clone()).settings(small());
@@ -48,7 +48,7 @@ async fn use_engine(options: StoreOptions) -> Result<(), Error> {
     let drained = async || engine.drained(Duration::from_secs(5)).await;
     let mut people = vec![account(1), account(2)];
     for _ in 0..28 {
-        people.push(engine.create_account(NewAccount::default()).await?);
+        people.push(engine.create_account(NewAccount::default()).await?.value);
     }
     let [star, local, reader] = people[2..5] else { unreachable!() };
     for follower in people.iter().filter(|id| **id != star) {
@@ -125,7 +125,7 @@ async fn use_names(engine: &Engine) -> Result<(), Error> {
             .iter()
             .all(Option::is_some)
     );
-    engine.delete_account(ada).await
+    engine.delete_account(ada).await.map(drop)
 }
 
 async fn use_moderation(engine: &Engine, reporter: AccountId, post: PostRef) -> Result<(), Error> {
@@ -138,7 +138,7 @@ async fn use_moderation(engine: &Engine, reporter: AccountId, post: PostRef) -> 
         comment: String::new(),
         token: Some("form".into()),
     };
-    let report = engine.report(&report).await?;
+    let report = engine.report(&report).await?.value;
     engine.resolve_report(report, reporter).await?;
     assert_eq!(
         engine.reports(&ReportQuery { resolved: true, ..ReportQuery::default() }).await?.reports.len(),
@@ -224,7 +224,7 @@ async fn fsck_needs_few_rights_on_top_and_every_one_of_them() {
     let router = RouterSettings { deadline: Duration::from_secs(2), ..impatient() };
     let store = StoreOptions { router, ..options(urls_as(&cluster, "tideline:secret")) };
     let engine = Engine::builder().store(store).settings(small()).start().await.unwrap();
-    let author = engine.create_account(NewAccount::default()).await.unwrap();
+    let author = engine.create_account(NewAccount::default()).await.unwrap().value;
     engine.publish(author, &Draft::text("once").token("form")).await.unwrap();
     engine.warm(author).await.unwrap();
     let (keys, bucket) = (engine.store().keys(), engine.store().keys().buckets().of_account(author.get()));
@@ -310,6 +310,21 @@ async fn a_password_opens_and_a_wrong_one_or_none_is_named() {
     for wanted in ["NOAUTH", "wants a password", "redis://:PASSWORD@HOST:PORT"] {
         assert!(none.contains(wanted) && !none.contains("the user needs"), "{wanted}: {none}");
     }
+}
+
+#[tokio::test]
+async fn a_user_of_one_tenant_has_no_keys_of_one_whose_prefix_begins_alike() {
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    for node in cluster.nodes() {
+        let user = format!("ACL SETUSER tideline reset on >secret ~my{{* {RIGHTS}");
+        assert!(tell(&node.addr(), &user).await.starts_with("+OK"));
+    }
+    let open = async |prefix: &str| {
+        let options = options(urls_as(&cluster, "tideline:secret"));
+        Store::open(StoreOptions { prefix: prefix.into(), router: impatient(), ..options }).await
+    };
+    use_everything(&open("my").await.unwrap()).await.unwrap();
+    open("myapp").await.unwrap_err();
 }
 
 #[tokio::test]

@@ -2,13 +2,9 @@
 
 use std::collections::HashSet;
 
-use futures::future::join_all;
-use tideline::PostId;
-
 use super::harness::{options, shared, store};
+use futures::future::join_all;
 use tideline::Store;
-
-const HOUR_MS: u64 = 3_600_000;
 
 #[tokio::test]
 async fn ids_of_many_concurrent_callers_never_meet_and_each_sees_its_own_go_up() {
@@ -28,20 +24,6 @@ async fn ids_of_many_concurrent_callers_never_meet_and_each_sees_its_own_go_up()
     assert!(all.iter().all(|id| id.bucket(buckets) == bucket));
     let age = i128::from(store.router().now_ms()) - i128::from(all[0].unix_ms());
     assert!((-5_000..120_000).contains(&age), "an id's time is the time: {age} ms old");
-}
-
-#[tokio::test]
-async fn a_callers_clock_that_jumps_by_an_hour_neither_repeats_nor_lifts_ids() {
-    let store = store().await;
-    let bucket = store.keys().buckets().of_account(2);
-    let now = store.router().now_ms();
-    let mut last = PostId::from_u64(0).unwrap();
-    for ms in [now, now + HOUR_MS, now - HOUR_MS, now + 2 * HOUR_MS, now - 2 * HOUR_MS, now] {
-        let id = store.clock().post_ids_at(bucket, 1, ms).await.unwrap()[0];
-        assert!(id > last, "{id:?} after {last:?} by a clock at {ms}");
-        assert!(id.unix_ms() < now + HOUR_MS / 2, "a clock that runs ahead lifted {id:?}");
-        last = id;
-    }
 }
 
 #[tokio::test]

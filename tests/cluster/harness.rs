@@ -53,9 +53,14 @@ pub(crate) async fn store() -> Store {
     Store::open(options(shared())).await.unwrap()
 }
 
-/// A seed that is printed, so that a failed run can be repeated with `TIDELINE_SEED`.
+/// The same seed each time; `TIDELINE_SEED` takes another one, `TIDELINE_SEED=random` a new one. It is printed, so that a failed run can be
+/// repeated.
 pub(crate) fn seeded(test: &str) -> StdRng {
-    let seed = std::env::var("TIDELINE_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(rand::random);
+    let seed = match std::env::var("TIDELINE_SEED").as_deref() {
+        Ok("random") => rand::random(),
+        Ok(seed) => seed.parse().expect("TIDELINE_SEED is a number, or `random`"),
+        Err(_) => 1,
+    };
     println!("{test}: TIDELINE_SEED={seed}");
     StdRng::seed_from_u64(seed)
 }
@@ -91,9 +96,17 @@ pub(crate) async fn own(spec: ClusterSpec) -> Own {
 
 /// The same, for servers that may refuse the settings.
 pub(crate) async fn try_own(spec: ClusterSpec) -> tideline::Result<Own> {
+    own_with(async { Ok((LocalCluster::up(spec).await?, ())) }).await.map(|(own, ())| own)
+}
+
+/// The same, for one that comes with something.
+pub(crate) async fn own_with<T>(
+    up: impl Future<Output = tideline::Result<(LocalCluster, T)>>,
+) -> tideline::Result<(Own, T)> {
     static OWN: Semaphore = Semaphore::const_new(3);
     let permit = OWN.acquire().await.unwrap();
-    Ok(Own { cluster: LocalCluster::up(spec).await?, _permit: permit })
+    let (cluster, with) = up.await?;
+    Ok((Own { cluster, _permit: permit }, with))
 }
 
 /// Three primaries with a replica each, that notice a dead node sooner than by default.
@@ -144,6 +157,12 @@ pub(crate) async fn tell(addr: &NodeAddr, command: &str) -> String {
         Some(String::from_utf8_lossy(&answer[..length]).into_owned())
     };
     tokio::time::timeout(Duration::from_millis(500), answer).await.ok().flatten().unwrap_or_default()
+}
+
+/// Waits for what has to end, however fast the machine is: the bound is there so that "for ever" fails.
+pub(crate) async fn in_the_end<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let ended = tokio::time::timeout(PATIENCE, work).await;
+    ended.unwrap_or_else(|_| panic!("never ended: {what}"))
 }
 
 /// Waits until `is_so`.

@@ -5,14 +5,21 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "../support/bus.rs"]
+mod bus;
 mod harness;
 
 mod access;
 mod clock;
+mod clocks;
 mod engine;
 mod faults;
 mod fences;
 mod moves;
+mod partitions;
 mod router;
+mod secrets;
 mod sets;
+#[path = "../support/skew.rs"]
+mod skew;
 mod spreading;

@@ -1,8 +1,9 @@
 //! What the router promises when servers are missing, wrong, silent or new.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::process::{Child, Command as Process, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::join_all;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshot};
@@ -11,8 +12,8 @@ use tideline::local_cluster::ClusterSpec;
 use tideline::{Error, ErrorKind, Store, StoreOptions};
 
 use super::harness::{
-    PATIENCE, account, eventually, get_raw, impatient, incr_raw, members, options, own, pairs, raw_key,
-    set_raw, store_on, store_with, tell,
+    PATIENCE, account, eventually, get_raw, impatient, in_the_end, incr_raw, members, options, own, pairs,
+    raw_key, set_raw, store_on, store_with, tell,
 };
 
 /// Gives up soon.
@@ -25,9 +26,7 @@ async fn hasty_store(urls: Vec<String>) -> Store {
 }
 
 async fn refusal(options: StoreOptions) -> Error {
-    let since = Instant::now();
-    let refused = Store::open(options).await.unwrap_err();
-    assert!(since.elapsed() < PATIENCE / 3, "it took {:?} to say: {refused}", since.elapsed());
+    let refused = in_the_end("a refusal", Store::open(options)).await.unwrap_err();
     println!("{:?}: {refused}", refused.kind());
     refused
 }
@@ -47,9 +46,7 @@ async fn an_error_names_the_server_the_slot_and_what_was_tried() {
     let key = raw_key(&store, bucket, "k");
     dead.kill().unwrap();
     for (request, name) in [(get_raw(&key), "GET"), (set_raw(&key, 1), "SET")] {
-        let since = Instant::now();
-        let failed = store.router().call(request).await.unwrap_err();
-        assert!(since.elapsed() < Duration::from_secs(6), "{:?}", since.elapsed());
+        let failed = in_the_end("a call", store.router().call(request)).await.unwrap_err();
         assert!(matches!(failed.kind(), ErrorKind::Unavailable | ErrorKind::Unknown), "{failed:?}");
         let text = failed.to_string();
         for part in [name, &format!("slot {}", key.1), &dead.addr().to_string(), "tries", "connect"] {
@@ -68,15 +65,13 @@ async fn when_everything_is_dead_every_request_ends_by_the_deadline_and_goes_on_
     let cluster = own(ClusterSpec::ephemeral()).await;
     let store = hasty_store(cluster.urls()).await;
     cluster.nodes().iter().for_each(|node| node.kill().unwrap());
-    let since = Instant::now();
     let batch: Batch = (0..16)
         .flat_map(|b| [set_raw(&raw_key(&store, b, "k"), 1), get_raw(&raw_key(&store, b, "k"))])
         .collect();
-    for answer in store.router().run(batch).await {
+    for answer in in_the_end("a batch", store.router().run(batch)).await {
         let failed = answer.unwrap_err();
         assert!(matches!(failed.kind(), ErrorKind::Unavailable | ErrorKind::Unknown), "{failed:?}");
     }
-    assert!(since.elapsed() < Duration::from_secs(6), "{:?}", since.elapsed());
     for index in 0..3 {
         cluster.restart(index).await.unwrap();
     }
@@ -127,7 +122,7 @@ async fn a_server_that_joins_and_gets_slots_is_used_with_functions_and_all() {
 
 #[tokio::test]
 async fn settings_that_would_lose_data_are_refused_and_others_that_do_not_fit_are_named() {
-    let cluster = own(ClusterSpec::ephemeral()).await;
+    let cluster = own(ClusterSpec::ephemeral().replicas(1).config("appendonly", "yes")).await;
     let second = cluster.nodes()[1].addr();
     tell(&second, "CONFIG SET maxmemory-policy allkeys-lru").await;
     let refused = refusal(options(cluster.urls())).await;
@@ -138,25 +133,77 @@ async fn settings_that_would_lose_data_are_refused_and_others_that_do_not_fit_ar
     tell(&second, "CONFIG SET maxmemory-policy volatile-lru").await;
     tell(&second, "CONFIG SET cluster-require-full-coverage yes").await;
     tell(&second, "CONFIG SET zset-max-listpack-entries 20").await;
+    tell(&second, "CONFIG SET cluster-allow-reads-when-down yes").await;
+    // What decides who is promoted is the replica's own.
+    let replica = cluster.replica_of(&second).await.unwrap().addr();
+    tell(&replica, "CONFIG SET cluster-replica-validity-factor 0").await;
+    tell(&replica, "CONFIG SET appendonly no").await;
     let store = store_on(&cluster).await;
     let findings = store.router().findings();
-    for part in ["volatile-lru", "cluster-require-full-coverage", "zset-max-listpack-entries"] {
+    for (part, node) in [
+        ("volatile-lru", &second),
+        ("cluster-require-full-coverage", &second),
+        ("zset-max-listpack-entries", &second),
+        ("cluster-allow-reads-when-down", &second),
+        ("cluster-replica-validity-factor", &replica),
+        ("keeps nothing on disk", &replica),
+    ] {
         let finding =
             findings.iter().find(|f| f.text.contains(part)).unwrap_or_else(|| panic!("{part}: {findings:?}"));
-        assert_eq!((&finding.node, finding.severity), (&second, Severity::Warning));
+        assert_eq!((finding.node.as_ref(), finding.severity), (Some(node), Severity::Warning));
     }
     assert_eq!(store.router().limits().zset_entries, 20);
     tell(&second, "CONFIG SET maxmemory-policy noeviction").await;
     tell(&second, "CONFIG SET cluster-require-full-coverage no").await;
     tell(&second, "CONFIG SET zset-max-listpack-entries 128").await;
+    tell(&second, "CONFIG SET cluster-allow-reads-when-down no").await;
+    tell(&replica, "CONFIG SET cluster-replica-validity-factor 10").await;
+    tell(&replica, "CONFIG SET appendonly yes").await;
     assert_eq!(store_on(&cluster).await.router().findings(), []);
 }
 
+#[tokio::test]
+async fn a_primary_that_restarts_in_place_is_told_for_good_and_one_that_was_replaced_is_not() {
+    // Its replica copies what its disk had: fenced deliveries, marks, edges were lost, and the router, which saw the new
+    // process, said nothing.
+    let cluster = own(ClusterSpec::ephemeral().replicas(1).node_timeout(PATIENCE)).await;
+    let store = store_on(&cluster).await;
+    let losses = || {
+        let told = store.router().findings().into_iter().filter(|f| f.severity == Severity::Loss);
+        told.collect::<Vec<_>>()
+    };
+    let [restarts, replaced, another] = [0, 1, 2].map(|n| cluster.nodes()[n].addr());
+    // Replaced, restarted, and primary again: nothing is lost that a replica had.
+    let replica = cluster.replica_of(&replaced).await.unwrap().addr();
+    cluster.failover(&replica).await.unwrap();
+    eventually("the map shows who took over", async || store.router().primaries().contains(&replica)).await;
+    let node = cluster.node(&replaced).unwrap();
+    node.kill().unwrap();
+    cluster.restart(node.index).await.unwrap();
+    cluster.wait_healthy(PATIENCE).await.unwrap();
+    cluster.failover(&replaced).await.unwrap();
+    eventually("the map shows who is back", async || store.router().primaries().contains(&replaced)).await;
+    assert_eq!(losses(), []);
+    // Within the node timeout, so that nobody takes over.
+    let node = cluster.node(&restarts).unwrap();
+    node.kill().unwrap();
+    cluster.restart(node.index).await.unwrap();
+    eventually("it is told", async || !losses().is_empty()).await;
+    let told = losses();
+    assert_eq!((told.len(), told[0].node.as_ref()), (1, Some(&restarts)));
+    assert!(told[0].text.contains("tideline fsck"), "{}", told[0]);
+    // Also once settings are read again.
+    let replica = cluster.replica_of(&another).await.unwrap().addr();
+    cluster.failover(&replica).await.unwrap();
+    eventually("the map changes", async || store.router().primaries().contains(&replica)).await;
+    assert_eq!(losses(), told);
+}
+
 /// A server of ours that is in no cluster; ends with this.
-struct Single(Child, u16, #[expect(dead_code, reason = "holds its files")] tempfile::TempDir);
+pub(crate) struct Single(Child, u16, #[expect(dead_code, reason = "holds its files")] tempfile::TempDir);
 
 impl Single {
-    async fn start(arguments: &[&str]) -> Self {
+    pub(crate) async fn start(arguments: &[&str]) -> Self {
         let binary =
             std::env::var_os("TIDELINE_REDIS_SERVER").map_or_else(|| "redis-server".into(), PathBuf::from);
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -173,7 +220,7 @@ impl Single {
         single
     }
 
-    fn addr(&self) -> NodeAddr {
+    pub(crate) fn addr(&self) -> NodeAddr {
         NodeAddr::new("127.0.0.1", self.1)
     }
 
@@ -242,7 +289,7 @@ async fn callers_of_a_frozen_server_wait_within_their_bound_and_hold_up_nobody_e
     let stuck = buckets_at(&store, &frozen.addr());
     let others: Vec<u16> = (0..16).filter(|b| !stuck.contains(b)).collect();
     frozen.freeze().unwrap();
-    let started = Instant::now();
+    let is_over = Cell::new(false);
     let callers = (0..200).map(|i| {
         let key = raw_key(&store, stuck[i % stuck.len()], "stuck");
         let (store, is_read) = (&store, i % 2 == 0);
@@ -252,26 +299,25 @@ async fn callers_of_a_frozen_server_wait_within_their_bound_and_hold_up_nobody_e
             (is_read, failed)
         }
     });
+    let callers = async {
+        let failures = in_the_end("callers", join_all(callers)).await;
+        is_over.set(true);
+        failures
+    };
     let bystanders = async {
-        let mut longest = Duration::ZERO;
         let mut rounds = 0;
-        while started.elapsed() < Duration::from_millis(2_500) {
-            let since = Instant::now();
+        while !is_over.get() {
             let key = raw_key(&store, others[rounds % others.len()], "free");
             store.router().call(set_raw(&key, 1)).await.unwrap();
-            longest = longest.max(since.elapsed());
             rounds += 1;
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        (longest, rounds)
+        rounds
     };
-    let (failures, (longest, rounds)) = futures::join!(join_all(callers), bystanders);
-    println!(
-        "bystanders: {rounds} rounds, the longest took {longest:?}; callers ended after {:?}",
-        started.elapsed()
-    );
-    assert!(started.elapsed() < Duration::from_secs(8));
-    assert!(longest < Duration::from_secs(1), "held up for {longest:?}");
+    let (failures, rounds) = futures::join!(callers, bystanders);
+    println!("bystanders had {rounds} answers while callers waited");
+    // Whoever is held up has one when callers end, or two.
+    assert!(rounds > 10, "{rounds} answers");
     let mut kinds = std::collections::BTreeMap::new();
     for (is_read, failed) in &failures {
         *kinds.entry(format!("{:?}", failed.kind())).or_insert(0) += 1;

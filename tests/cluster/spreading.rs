@@ -2,14 +2,20 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use futures::future::join_all;
+use metrics_util::debugging::DebuggingRecorder;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use tideline::local_cluster::ClusterSpec;
 use tideline::sharded::{Layout, Order, SetSettings, SortedSet, Step};
 use tideline::{AccountId, Store, StoreOptions};
 
-use super::harness::{Model, account, members, options, pairs, seeded, shared, walk_all};
+use super::harness::{
+    Model, account, eventually, impatient, members, options, own, pairs, seeded, shared, walk_all,
+};
+use super::router::counted;
 
 /// Options under which a set of many pieces stays local until somebody spreads it.
 fn patient_options() -> StoreOptions {
@@ -207,6 +213,31 @@ async fn a_record_that_forgot_its_end_in_a_failover_does_not_bring_back_what_was
     model.insert(account(999), 1.0);
     holds_exactly(&again, &model).await;
     holds_exactly(&other, &model).await;
+}
+
+#[tokio::test]
+async fn a_replica_that_does_not_answer_delays_a_spread_and_does_not_end_it() {
+    // One fence that failed ended the spreading, and with it the change that waited for that: "fence: 0 of 1 replicas".
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let cluster = own(ClusterSpec::ephemeral().replicas(1).node_timeout(Duration::from_secs(300))).await;
+    let (sets, router) = (patient_options().sets, impatient());
+    let store = Store::open(StoreOptions { sets, router, ..options(cluster.urls()) }).await.unwrap();
+    let set: SortedSet<AccountId> = store.sets().named("delayed").unwrap();
+    let model = members(1..=300);
+    set.add(&pairs(&model)).await.unwrap();
+    let replica = cluster.replica_of(&cluster.nodes()[0].addr()).await.unwrap();
+    replica.freeze().unwrap();
+    let failed = || counted(snapshotter.snapshot(), "tideline_fence_rounds_total", [("outcome", "failed")]);
+    let thawed = async {
+        eventually("a fence fails", async || failed() > 0).await;
+        replica.thaw().unwrap();
+    };
+    let (spread, ()) = futures::join!(set.spread(), thawed);
+    spread.unwrap();
+    assert_eq!(set.layout().await.unwrap(), Layout::Spread);
+    holds_exactly(&set, &model).await;
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use tideline::cluster::Seed;
 
 use super::check_memory;
 use crate::scenario::Scenario;
@@ -26,7 +27,7 @@ pub(crate) struct CompareArgs {
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]
-    pub(crate) cluster: Vec<String>,
+    pub(crate) cluster: Vec<Seed>,
     /// Only these, separated by commas; what the ratios are to comes first [default: all]
     #[arg(long, value_name = "NAME", value_enum, value_delimiter = ',')]
     pub(crate) systems: Vec<Contestant>,

@@ -9,7 +9,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tideline::Way;
 
 use super::memory::check_memory;
-use super::rounds::{Contender, take_turns, warm_up};
+use super::rounds::{Bounds, Contender, Warm, take_turns, warm_up};
 use super::turns::Measured;
 use crate::bench::Bench;
 use crate::deadline::Deadline;
@@ -44,6 +44,14 @@ pub(crate) struct Field {
     warmed: usize,
     /// How long it took to ask for all keys, the last time.
     weighing: Duration,
+}
+
+/// All systems, ready for their rounds.
+pub(crate) struct WarmedUp {
+    contenders: Vec<Contender>,
+    /// How many are wanted, and what warming up has come to.
+    rounds: (usize, Warm),
+    seed: u64,
 }
 
 impl Field {
@@ -97,25 +105,31 @@ impl Field {
         Ok(())
     }
 
-    /// Warms up, then lets all take turns: forwards, backwards, and again. There is one round at least; one that would not end
-    /// in time, with the keys weighed after it, is left out, and all after it.
+    /// Has all of them warm up for these operations.
+    pub(crate) async fn warmed_up(&self, scenario: &Scenario, seed: u64) -> anyhow::Result<WarmedUp> {
+        let mut contenders = self.contenders(scenario, seed);
+        let warm = warm_up(&mut contenders).await?;
+        Ok(WarmedUp { contenders, rounds: (scenario.drive.rounds, warm), seed })
+    }
+
+    /// Lets all take turns: forwards, backwards, and again. There is one round at least; one that would not end in time, with the
+    /// keys weighed after it, is left out, and all after it. One that is still under way at the last moment is dropped; where it
+    /// is the first one, nothing was measured.
     pub(crate) async fn measure(
         &self,
         bench: &Bench,
-        scenario: &Scenario,
-        seed: u64,
+        warmed_up: WarmedUp,
         until: Option<Deadline>,
-    ) -> anyhow::Result<Vec<Measured>> {
-        let mut contenders = self.contenders(scenario, seed);
-        let warm = warm_up(&mut contenders).await?;
-        let has_time = |round| until.is_none_or(|until| until.allows(round + self.weighing));
+        dropped_at: Option<Deadline>,
+    ) -> anyhow::Result<Option<Vec<Measured>>> {
+        let WarmedUp { mut contenders, rounds, seed } = warmed_up;
+        let bounds = Bounds { begun_until: until, after: self.weighing, dropped_at };
         let benches = vec![bench; contenders.len()];
-        let rounds = (scenario.drive.rounds, warm);
-        let mut measured = take_turns(&mut contenders, &benches, rounds, seed, has_time).await?;
+        let mut measured = take_turns(&mut contenders, &benches, rounds, seed, bounds).await?;
         for (measured, entrant) in measured.iter_mut().zip(&self.entrants) {
             measured.pulled = entrant.ways.iter().filter(|way| **way == Way::Pull).count() as u64;
         }
-        Ok(measured)
+        Ok(Some(measured).filter(|all| all.iter().all(|one| !one.samples.is_empty())))
     }
 
     /// All of them, each about to do the same.

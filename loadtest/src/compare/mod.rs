@@ -16,6 +16,8 @@ mod verdict;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
+
 use crate::bench::{Bench, on_cluster};
 use crate::calibration::{self, Calibration};
 use crate::deadline::Deadline;
@@ -29,7 +31,7 @@ pub(crate) use memory::check_memory;
 use outcome::Outcome;
 pub(crate) use outcome::{Row, cut, rows};
 pub(crate) use reads::{caveat, told as reads_told};
-pub(crate) use rounds::{Contender, take_turns, warm_up};
+pub(crate) use rounds::{Bounds, Contender, take_turns, warm_up};
 pub(crate) use turns::{Measured, Sample};
 pub(crate) use verdict::{Verdict, cost_ratio, unmet, unsure, verdicts};
 
@@ -76,7 +78,7 @@ async fn compare(
     eprintln!("{}: {} accounts, {} follows; seed {seed}.", scenario.name, graph.accounts(), graph.follows());
     let contestants = args.contestants();
     let load = Field::load(bench, &scenario, &contestants, graph.clone(), &workload);
-    let mut field = until.phase(LOADING, load).await?;
+    let mut field = until.phase(LOADING, Box::pin(load)).await?;
     let measured = measure(&mut field, bench, &scenario, &workload, seed, until).await;
     field.stopped().await;
     let own = (seed, bench.target.is_own());
@@ -93,8 +95,9 @@ async fn measure(
 ) -> anyhow::Result<Vec<Measured>> {
     until.phase(FILLING, field.prepare(scenario, workload)).await?;
     let at_last = until.later(OVERTIME_MAX);
-    let measure = field.measure(bench, scenario, seed, Some(until));
-    let mut measured = at_last.phase(MEASURING, measure).await?;
+    let warmed_up = at_last.phase(MEASURING, field.warmed_up(scenario, seed)).await?;
+    let measured = field.measure(bench, warmed_up, Some(until), Some(at_last)).await?;
+    let mut measured = measured.with_context(|| format!("{MEASURING}: no round ended in time"))?;
     field.weigh(bench, &mut measured, Some(at_last)).await;
     Ok(measured)
 }

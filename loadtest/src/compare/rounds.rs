@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::turns::{Measured, Sample};
 use crate::arrivals::Arrivals;
 use crate::bench::Bench;
+use crate::deadline::Deadline;
 use crate::drive::{self, Punctuality};
 use crate::gauges::Turn;
 use crate::lookups::Lookups;
@@ -91,55 +92,113 @@ pub(crate) async fn warm_up(contenders: &mut [Contender]) -> anyhow::Result<Warm
     Ok(Warm { operations: FIRST + more, length })
 }
 
-/// Lets all take turns on their servers, which are given in the same order, in so many rounds: at least one, and another one as long
-/// as there is time for one that takes as long as the longest.
+/// When rounds have to be over; by default never.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Bounds {
+    /// No round is begun that would end later, if it takes as long as the longest so far: ...
+    pub(crate) begun_until: Option<Deadline>,
+    /// ... with what comes after it, which takes so long. The first one is begun in any case.
+    pub(crate) after: Duration,
+    /// A round that has not ended by then is dropped where it stands. Those before it count.
+    pub(crate) dropped_at: Option<Deadline>,
+}
+
+impl Bounds {
+    /// What comes of so many rounds, as far as there is time.
+    async fn rounds<T>(
+        &self,
+        many: usize,
+        mut round: impl AsyncFnMut(usize) -> anyhow::Result<T>,
+    ) -> anyhow::Result<Vec<T>> {
+        let (mut ended, mut longest) = (Vec::with_capacity(many), Duration::ZERO);
+        for number in 0..many {
+            let is_too_late =
+                self.begun_until.is_some_and(|until| !until.allows(longest + self.after)) && number > 0;
+            if is_too_late {
+                break;
+            }
+            let began = Instant::now();
+            let round = round(number);
+            let done = match self.dropped_at {
+                Some(at) => at.within(round).await,
+                None => Some(round.await),
+            };
+            let Some(done) = done else { break };
+            ended.push(done?);
+            longest = longest.max(began.elapsed());
+        }
+        Ok(ended)
+    }
+}
+
+/// What one turn has shown.
+struct Turned {
+    sample: Sample,
+    punctuality: Punctuality,
+    lookups: Lookups,
+    /// Of all its turns until now.
+    counted: Counted,
+}
+
+/// Lets all take turns on their servers, which are given in the same order, in so many rounds, as far as there is time: a round
+/// counts for all of them, or for none.
 pub(crate) async fn take_turns(
     contenders: &mut [Contender],
     benches: &[&Bench],
     (rounds, warm): (usize, Warm),
     seed: u64,
-    has_time: impl Fn(Duration) -> bool,
+    bounds: Bounds,
 ) -> anyhow::Result<Vec<Measured>> {
     let mut measured: Vec<Measured> = contenders.iter().map(|one| Measured::new(one.contestant)).collect();
     let sessions: Vec<Arc<Session>> =
         contenders.iter().map(|one| Session::new(one.network.clone(), one.contestant.name())).collect();
     let bar = progress::bar((rounds * contenders.len()) as u64, "rounds".to_owned());
-    let mut longest = Duration::ZERO;
-    for round in 0..rounds {
-        if round > 0 && !has_time(longest) {
-            break;
-        }
-        let round_began = Instant::now();
+    let round = async |round: usize| {
         let mut order: Vec<usize> = (0..contenders.len()).collect();
         if round % 2 == 1 {
             order.reverse();
         }
+        let mut turns = Vec::with_capacity(order.len());
         for number in order {
-            let contender = &mut contenders[number];
+            let (contender, session) = (&mut contenders[number], &sessions[number]);
             bar.set_message(contender.contestant.name());
-            let _turn = Turn::begin(contender.contestant.name());
-            let operations = contender.workload.take(warm.length);
-            let lookups = Lookups::so_far();
-            let (before, began) = (benches[number].used().await?, Instant::now());
             let seed = seed ^ round as u64;
-            let (done, punctuality) = run(&sessions[number], &contender.scenario, operations, seed).await?;
-            sessions[number].settle().await;
-            let (wall, used) = (began.elapsed(), benches[number].used().await?.since(&before));
-            measured[number].samples.push(Sample::new(done as u64, wall, &used));
-            measured[number].late += punctuality.late;
-            measured[number].overdue += punctuality.overdue;
-            measured[number].lookups += Lookups::so_far() - lookups;
+            turns.push((number, turn(contender, session, benches[number], warm.length, seed).await?));
             bar.inc(1);
         }
-        longest = longest.max(round_began.elapsed());
+        anyhow::Ok(turns)
+    };
+    for (number, turn) in bounds.rounds(rounds, round).await?.into_iter().flatten() {
+        measured[number].add(turn.sample, turn.counted);
+        measured[number].late += turn.punctuality.late;
+        measured[number].overdue += turn.punctuality.overdue;
+        measured[number].lookups += turn.lookups;
     }
     bar.finish_and_clear();
-    for ((measured, session), contender) in measured.iter_mut().zip(&sessions).zip(contenders) {
-        measured.counted = Some(session.counted());
+    for (measured, contender) in measured.iter_mut().zip(contenders) {
         measured.readers = contender.workload.active().len() as u64;
         measured.warm_up_operations = warm.operations as u64;
     }
     Ok(measured)
+}
+
+/// One turn: so many operations, until all that they began has come to its end.
+async fn turn(
+    contender: &mut Contender,
+    session: &Arc<Session>,
+    bench: &Bench,
+    length: usize,
+    seed: u64,
+) -> anyhow::Result<Turned> {
+    let _turn = Turn::begin(contender.contestant.name());
+    let operations = contender.workload.take(length);
+    let lookups = Lookups::so_far();
+    let (before, began) = (bench.used().await?, Instant::now());
+    let (done, punctuality) = run(session, &contender.scenario, operations, seed).await?;
+    session.settle().await;
+    let (wall, used) = (began.elapsed(), bench.used().await?.since(&before));
+    let sample = Sample::new(done as u64, wall, &used);
+    Ok(Turned { sample, punctuality, lookups: Lookups::so_far() - lookups, counted: session.counted() })
 }
 
 /// Does these operations; tells how many were done, and how well they left when they were due.
@@ -197,6 +256,33 @@ mod tests {
         assert_eq!(operations_within(&[1_000.0, 2_000.0, 30_000.0], 3), 6_000);
         assert_eq!(operations_within(&[1_000.0, 20_000.0, 30_000.0], 3), 12_000);
         assert_eq!(operations_within(&[0.0], 3), ROUND_LEAST);
+    }
+
+    /// The last moment dropped the rounds before the one that was under way, too: a sweep threw away all that it had measured at
+    /// its last share, because one round took a little longer than those before.
+    #[tokio::test]
+    async fn a_round_that_does_not_end_is_dropped_and_those_before_it_count() {
+        let bounds =
+            Bounds { dropped_at: Some(Deadline::after(Duration::from_millis(1))), ..Bounds::default() };
+        for ended in [2, 0] {
+            let round = async |number: usize| match number < ended {
+                true => anyhow::Ok(number),
+                false => std::future::pending().await,
+            };
+            assert_eq!(bounds.rounds(5, round).await.unwrap(), (0..ended).collect::<Vec<_>>());
+        }
+    }
+
+    #[tokio::test]
+    async fn no_round_is_begun_that_would_end_too_late_but_the_first() {
+        let round = async |number: usize| anyhow::Ok(number);
+        let begun_until = Some(Deadline::after(Duration::ZERO));
+        let bounds = Bounds { begun_until, ..Bounds::default() };
+        assert_eq!(bounds.rounds(5, round).await.unwrap(), [0]);
+        let begun_until = Some(Deadline::after(Duration::from_secs(3_600)));
+        assert_eq!(Bounds { begun_until, ..bounds }.rounds(2, round).await.unwrap(), [0, 1]);
+        let after = Duration::from_secs(7_200);
+        assert_eq!(Bounds { begun_until, after, ..bounds }.rounds(2, round).await.unwrap(), [0]);
     }
 
     /// Notes who has read, and takes its time for that.

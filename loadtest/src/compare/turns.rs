@@ -73,6 +73,12 @@ impl Measured {
         }
     }
 
+    /// Another round, with all that was counted until its end.
+    pub(crate) fn add(&mut self, sample: Sample, counted: Counted) {
+        self.samples.push(sample);
+        self.counted = Some(counted);
+    }
+
     /// A figure of each round; nothing, if some round could not measure it.
     pub(crate) fn rounds(&self, figure: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
         self.samples.iter().map(figure).collect::<Option<Vec<f64>>>().unwrap_or_default()

@@ -16,17 +16,28 @@ pub(crate) async fn closed<T: Copy + Send + Sync + 'static>(
     at_once: usize,
     longest: Duration,
 ) -> anyhow::Result<usize> {
+    let end = Instant::now() + longest;
+    closed_while(performer, operations, at_once, move |now| now < end).await
+}
+
+/// The same, and begins none once a user finds that it is to go on no more.
+async fn closed_while<T: Copy + Send + Sync + 'static>(
+    performer: &Arc<impl Perform<T>>,
+    operations: Vec<T>,
+    at_once: usize,
+    goes_on: impl Fn(Instant) -> bool + Clone + Send + Sync + 'static,
+) -> anyhow::Result<usize> {
     let all = operations.len();
     let (operations, next) = (Arc::new(operations), Arc::new(AtomicUsize::new(0)));
-    let end = Instant::now() + longest;
     // They go with this call, also where it is dropped.
     let mut users = JoinSet::new();
     for _ in 0..at_once.min(all) {
         let (performer, operations, next) = (performer.clone(), operations.clone(), next.clone());
+        let goes_on = goes_on.clone();
         users.spawn(async move {
             loop {
                 let now = Instant::now();
-                let number = if now < end { next.fetch_add(1, Ordering::Relaxed) } else { usize::MAX };
+                let number = if goes_on(now) { next.fetch_add(1, Ordering::Relaxed) } else { usize::MAX };
                 let Some(operation) = operations.get(number) else { return };
                 performer.perform(*operation, now).await;
             }
@@ -71,8 +82,15 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn at_the_end_nothing_more_is_begun_and_what_was_done_is_told() {
         let noting = Arc::new(Noting::default());
-        let done = closed(&noting, (0..10_000).collect(), 4, Duration::from_millis(500)).await.unwrap();
-        assert!(done > 0 && done < 10_000, "{done}");
+        assert_eq!(closed(&noting, (0..10).collect(), 4, Duration::ZERO).await.unwrap(), 0);
+        // The end comes when so many have been performed.
+        let goes_on = {
+            let noting = noting.clone();
+            move |_| noting.0.lock().unwrap().len() < 20
+        };
+        let done = closed_while(&noting, (0..10_000).collect(), 4, goes_on).await.unwrap();
+        // Those that were under way then are waited for.
+        assert!((20..24).contains(&done), "{done}");
         assert_eq!(noting.0.lock().unwrap().len(), done);
     }
 }

@@ -107,20 +107,22 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Stalls for a while, and notes how long operations took since they were due.
+    /// Stalls until two were dropped, and notes when operations were due.
     #[derive(Debug, Default)]
     struct Slow {
-        took: Mutex<Vec<Duration>>,
+        due: Mutex<Vec<Instant>>,
         dropped: Mutex<Vec<u32>>,
     }
 
-    const STALL: Duration = Duration::from_millis(60);
+    const HOUR: Duration = Duration::from_secs(3_600);
 
     impl Perform<u32> for Slow {
         async fn perform(&self, number: u32, due: Instant) {
-            tokio::time::sleep(STALL).await;
             assert!(number < 3);
-            self.took.lock().unwrap().push(due.elapsed());
+            self.due.lock().unwrap().push(due);
+            while self.dropped.lock().unwrap().len() < 2 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
         }
 
         fn dropped(&self, number: &u32) {
@@ -130,20 +132,29 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn nothing_is_under_way_any_more_after_it_was_dropped() {
-        struct Endless;
+        #[derive(Default)]
+        struct Endless(std::sync::atomic::AtomicU32);
         impl Perform<()> for Endless {
             async fn perform(&self, (): (), _: Instant) {
+                self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 std::future::pending().await
             }
 
             fn dropped(&self, (): &()) {}
         }
-        let endless = Arc::new(Endless);
+        let endless = Arc::new(Endless::default());
         // Of two minutes: longer than is waited below, and a test that fails ends.
         let planned = (0..120_000).map(|number| (Duration::from_millis(number), ()));
-        let hour = Duration::from_secs(3_600);
-        let run = open(&endless, planned, hour, 1_000_000, hour);
-        assert!(tokio::time::timeout(Duration::from_millis(30), run).await.is_err());
+        let run = open(&endless, planned, HOUR, 1_000_000, HOUR);
+        let some_are_under_way = async {
+            while endless.0.load(std::sync::atomic::Ordering::Relaxed) < 10 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            ended = run => panic!("it ended: {ended:?}"),
+            () = some_are_under_way => {}
+        }
         let all_are_gone = async {
             while Arc::strong_count(&endless) > 1 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -158,12 +169,14 @@ mod tests {
     async fn what_is_one_too_many_is_dropped_and_latency_counts_from_when_it_was_due() {
         let slow = Arc::new(Slow::default());
         let planned = (0..5).map(|number| (Duration::from_micros(number.into()), number));
-        let punctuality = open(&slow, planned, STALL, 3, STALL).await.unwrap();
+        let punctuality = open(&slow, planned, HOUR, 3, HOUR).await.unwrap();
         assert_eq!(punctuality.scheduled, 5);
         assert_eq!(*slow.dropped.lock().unwrap(), [3, 4]);
         assert_eq!(punctuality.overdue, 0);
-        let took = slow.took.lock().unwrap();
-        assert!(took.len() == 3 && took.iter().all(|took| *took >= STALL), "{took:?}");
+        // As planned, a microsecond after the other, whenever they left.
+        let mut due = slow.due.lock().unwrap().clone();
+        due.sort_unstable();
+        assert_eq!([due[1] - due[0], due[2] - due[1]], [Duration::from_micros(1); 2]);
     }
 
     /// It counted among those for which there was no room.

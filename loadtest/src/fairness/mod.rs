@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
 use tideline::Engine;
+use tideline::cluster::Seed;
 use tideline::post::Draft;
 
 use crate::arrivals::Arrivals;
@@ -46,7 +47,7 @@ pub(crate) struct FairnessArgs {
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]
-    cluster: Vec<String>,
+    cluster: Vec<Seed>,
     /// Followers of the large account
     #[arg(long, default_value_t = 1_000_000, value_parser = whole::<u64>(1_000..=5_000_000))]
     followers: u64,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use tideline::cluster::Seed;
 
 use super::system::Kind;
 use crate::typed::whole;
@@ -24,7 +25,7 @@ pub(crate) struct FanoutArgs {
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]
-    pub(crate) cluster: Vec<String>,
+    pub(crate) cluster: Vec<Seed>,
     /// Followers of each account that posts
     #[arg(long, default_value_t = 1_000_000, value_parser = whole::<u64>(1..=5_000_000))]
     pub(crate) followers: u64,

@@ -14,6 +14,8 @@ use super::deliveries::Deliveries;
 use super::system::{Look, System};
 use super::world::post_id;
 use super::{books, followers};
+use tideline::cluster::Seed;
+
 use crate::bench::Bench;
 
 /// Pipelines under way at a time, of all posts together. With 64 a delivery cost 17 % more; with 1,024 and 4,096 the
@@ -31,8 +33,9 @@ pub(crate) struct BooksClusterClient<'a> {
 
 impl<'a> BooksClusterClient<'a> {
     pub(crate) async fn open(bench: &'a Bench, args: &FanoutArgs) -> anyhow::Result<Self> {
-        let client =
-            ClusterClient::builder(bench.target.seeds()).response_timeout(RESPONSE_TIMEOUT).build()?;
+        let client = ClusterClient::builder(bench.target.seeds().iter().map(Seed::url))
+            .response_timeout(RESPONSE_TIMEOUT)
+            .build()?;
         Ok(Self {
             bench,
             connection: client.get_async_connection().await?,

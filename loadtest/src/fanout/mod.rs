@@ -24,6 +24,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 
+use ::tideline::cluster::Seed;
+
 use crate::bench::{Bench, on_cluster};
 use crate::calibration::{self, Calibrated, Calibration};
 use crate::target::PRIMARIES;
@@ -82,7 +84,7 @@ pub(crate) struct FollowersCost {
 
 /// Posts of accounts with so many followers, with the engine alone.
 pub(crate) async fn cost_of_ours(
-    cluster: &[String],
+    cluster: &[Seed],
     followers: u64,
     deliveries: u64,
     rounds: u32,

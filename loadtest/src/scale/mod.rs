@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use tideline::cluster::Seed;
 
 use crate::deadline::Deadline;
 use crate::strict::{End, Strict};
@@ -48,7 +49,7 @@ pub(crate) struct ScaleArgs {
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]
-    cluster: Vec<String>,
+    cluster: Vec<Seed>,
     /// Serve all metrics at this address while it runs: for Prometheus, or a browser at /metrics
     #[arg(long, value_name = "HOST:PORT")]
     #[serde(skip)]

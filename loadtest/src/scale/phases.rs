@@ -184,8 +184,9 @@ impl<'a> At<'a> {
 
     async fn measure(&mut self, mix: Mix) -> anyhow::Result<Measured> {
         let scenario = Scenario { mix, ..self.scenario.clone() };
-        let measured = self.field.measure(self.bench, &scenario, self.seed, Some(self.until)).await?;
-        let measured = measured.into_iter().next().context("nothing was measured")?;
+        let warmed_up = self.field.warmed_up(&scenario, self.seed).await?;
+        let measured = self.field.measure(self.bench, warmed_up, Some(self.until), None).await?;
+        let measured = measured.into_iter().flatten().next().context("nothing was measured")?;
         check(&measured, self.rounds())?;
         Ok(measured)
     }

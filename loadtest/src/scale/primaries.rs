@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::ScaleArgs;
 use super::phases::{At, Cost, Network, check, posts, reads};
 use crate::bench::{Bench, on_clusters};
-use crate::compare::{Contender, Measured, cost_ratio, take_turns, warm_up};
+use crate::compare::{Bounds, Contender, Measured, cost_ratio, take_turns, warm_up};
 use crate::deadline::Deadline;
 use crate::fanout;
 use crate::report::many;
@@ -140,8 +140,8 @@ async fn measure(all: &[At<'_>], mix: Mix, seed: u64, until: Deadline) -> anyhow
     let benches: Vec<&Bench> = all.iter().map(|at| at.bench).collect();
     let rounds = all.first().map_or(0, At::rounds);
     let warm = warm_up(&mut contenders).await?;
-    let has_time = |round| until.allows(round);
-    let measured = take_turns(&mut contenders, &benches, (rounds, warm), seed, has_time).await?;
+    let bounds = Bounds { begun_until: Some(until), ..Bounds::default() };
+    let measured = take_turns(&mut contenders, &benches, (rounds, warm), seed, bounds).await?;
     measured.iter().try_for_each(|one| check(one, rounds))?;
     Ok(measured)
 }

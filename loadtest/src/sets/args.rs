@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use tideline::cluster::Seed;
 
 use crate::power_law::PowerLaw;
 use crate::typed::whole;
@@ -21,7 +22,7 @@ pub(crate) struct SetsArgs {
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]
-    pub(crate) cluster: Vec<String>,
+    pub(crate) cluster: Vec<Seed>,
     /// How many accounts have a follower set
     #[arg(long, default_value_t = 200, value_parser = whole::<u32>(1..=100_000))]
     pub(crate) accounts: u32,

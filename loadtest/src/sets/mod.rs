@@ -55,7 +55,7 @@ async fn load(args: &SetsArgs, target: &Target) -> anyhow::Result<Outcome> {
         ..StoreOptions::new(target.seeds())
     };
     let store = Store::open(options).await?;
-    for finding in store.router().findings() {
+    for finding in store.router().findings().iter().filter(|_| !target.is_own()) {
         eprintln!("Note: {finding}");
     }
     if !target.is_own() {

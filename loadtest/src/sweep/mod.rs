@@ -113,7 +113,7 @@ async fn sweep(args: &SweepArgs, scenario: Scenario, bench: &Bench, seed: u64) -
     let contestants = args.compare.contestants();
     let workload = Workload::new(graph.clone(), &first.activity, &first.mix, seed);
     let load = Field::load(bench, &first, &contestants, graph.clone(), &workload);
-    let mut field = deadline.phase(LOADING, load).await?;
+    let mut field = deadline.phase(LOADING, Box::pin(load)).await?;
     let points = all(&mut field, bench, (&scenario, &args.shares), &graph, seed, deadline).await;
     field.stopped().await;
     let points = points?;
@@ -135,9 +135,9 @@ async fn all(
     for (number, share) in shares.iter().enumerate() {
         let (began, at) = (Instant::now(), at_share(scenario, *share));
         let part = deadline.of_one(shares.len() - number);
-        let measured = measure(field, bench, &at, graph, seed, part);
-        let Some(measured) = deadline.within(measured).await else { break };
-        let mut measured = measured?;
+        let Some(mut measured) = measure(field, bench, &at, graph, seed, (part, deadline)).await? else {
+            break;
+        };
         field.weigh(bench, &mut measured, Some(deadline)).await;
         points.push(Point::new(&at, &measured)?);
         eprintln!("{share} % of all accounts read: {:.0} s", began.elapsed().as_secs_f64());
@@ -145,18 +145,23 @@ async fn all(
     Ok(points)
 }
 
-/// The comparison at one share; rounds that would not end in time are left out.
+/// The comparison at one share; rounds that would not end in its part of the time are left out. Nothing, if the whole time is
+/// up before the first one ends; one that is under way then is dropped, and those before it count.
 async fn measure(
     field: &mut Field,
     bench: &Bench,
     at: &Scenario,
     graph: &Arc<Graph>,
     seed: u64,
-    until: Deadline,
-) -> anyhow::Result<Vec<Measured>> {
+    (part, whole): (Deadline, Deadline),
+) -> anyhow::Result<Option<Vec<Measured>>> {
     let workload = Workload::new(graph.clone(), &at.activity, &at.mix, seed);
-    field.prepare(at, &workload).await?;
-    field.measure(bench, at, seed, Some(until)).await
+    let ready = async {
+        field.prepare(at, &workload).await?;
+        field.warmed_up(at, seed).await
+    };
+    let Some(warmed_up) = whole.within(ready).await else { return Ok(None) };
+    field.measure(bench, warmed_up?, Some(part), Some(whole)).await
 }
 
 #[cfg(test)]

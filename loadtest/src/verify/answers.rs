@@ -4,7 +4,7 @@ use tideline::sharded::{Checkpoint, Order};
 use tideline::{AccountId, AccountList, ListCursor, ListQuery, PostId, PostList, Relationship};
 
 use super::call::{Call, List, People, Switch, Tie};
-use super::perform::{Performer, account, id_of, shown};
+use super::perform::{Performer, account, id_of, reach_of, shown};
 use super::told::{Counts, Page, Relation, Reply, Shown, Stored};
 
 /// Pages of a list: beyond it a walk doesn't end.
@@ -46,6 +46,7 @@ impl Performer {
                     let header = post.header();
                     Stored {
                         author: header.author.get(),
+                        reach: reach_of(header.visibility),
                         text: post.content().text.clone(),
                         likes: header.likes.into(),
                         replies: header.replies.into(),

@@ -4,21 +4,93 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+use tideline::cluster::Seed;
 
 use crate::typed::whole;
 
 /// What goes wrong on purpose during a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Chaos {
     /// Instances are killed (SIGKILL), others started.
     KillInstance,
     /// Instances are stopped and go on later (SIGSTOP, SIGCONT).
     FreezeInstance,
+    /// Instances sleep for many leases (SIGSTOP), given up by all who called them; then they wake.
+    SleepInstance,
     /// Primaries are killed or stopped until a replica takes over.
     Failover,
+    /// The same, three times in a row: back and forth between a primary and its replica.
+    FailoversInARow,
+    /// Primaries are cut off from the other servers, or don't hear them, or aren't heard, while clients reach all of them.
+    CutBus,
     /// Slots move, key by key.
     Reshard,
+    /// A slot is left half-way, with keys on both sides.
+    OpenSlots,
+    /// Servers cut all connections of clients, again and again.
+    CutClients,
+    /// Servers forget the functions.
+    FlushFunctions,
+    /// Servers stand still for a moment, or are busy and refuse whoever comes.
+    SlowServer,
+    /// Servers let their clients wait, while they talk with each other: nobody takes over.
+    SilentServer,
+    /// Servers are out of memory.
+    FullServer,
+    /// The wall clock of a server, or of an instance, is set by an hour, and right again.
+    SetClocks,
+}
+
+/// Who does what goes wrong: each one thing after another, all of them at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Actor {
+    /// Strikes instances.
+    Instances,
+    /// Sends instances to sleep.
+    Sleep,
+    /// Changes which server has what.
+    Roles,
+    /// Strikes servers that stay what they are.
+    Servers,
+}
+
+impl Chaos {
+    pub(crate) fn actor(self) -> Actor {
+        match self {
+            Self::KillInstance | Self::FreezeInstance => Actor::Instances,
+            Self::SleepInstance => Actor::Sleep,
+            Self::Failover | Self::FailoversInARow | Self::CutBus | Self::Reshard | Self::OpenSlots => {
+                Actor::Roles
+            }
+            Self::CutClients
+            | Self::FlushFunctions
+            | Self::SlowServer
+            | Self::SilentServer
+            | Self::FullServer
+            | Self::SetClocks => Actor::Servers,
+        }
+    }
+
+    /// How many portions of a round's work come with one such fault: some is there when somebody wakes.
+    pub(crate) fn portions(self) -> usize {
+        if self == Self::SleepInstance { 2 } else { 1 }
+    }
+
+    /// Whether it breaks servers.
+    fn needs_own_cluster(self) -> bool {
+        !matches!(self.actor(), Actor::Instances | Actor::Sleep)
+    }
+
+    /// Whether replicas take over.
+    fn needs_replicas(self) -> bool {
+        matches!(self, Self::Failover | Self::FailoversInARow | Self::CutBus)
+    }
+
+    /// As it is typed.
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
 }
 
 /// Who decides which accounts are pushed and which are pulled.
@@ -38,7 +110,7 @@ pub(crate) enum Policy {
 }
 
 /// What is broken behind the engine's back, so that this test must find it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Sabotage {
     /// An entry disappears from a home.
@@ -55,6 +127,28 @@ pub(crate) enum Sabotage {
     Name,
     /// All reports disappear.
     Reports,
+    /// Instances say of locked accounts that they are followed at once.
+    Lock,
+    /// Instances refuse one follow in twenty for nothing.
+    Refusal,
+    /// Instances list whom somebody follows the wrong way round.
+    Order,
+    /// Instances don't answer who follows whom.
+    Unanswered,
+    /// Instances publish what leaves that to the author's lock as unlisted.
+    Visibility,
+    /// Instances publish what is for some accounts for its author alone.
+    OnlyTo,
+}
+
+impl Sabotage {
+    /// Whether instances do or answer something wrong from the beginning; else something stored, or the model, is broken in the end.
+    pub(crate) fn is_in_answers(self) -> bool {
+        matches!(
+            self,
+            Self::Lock | Self::Refusal | Self::Order | Self::Unanswered | Self::Visibility | Self::OnlyTo
+        )
+    }
 }
 
 /// Random histories of everything that accounts do, by several clients on several instances; every page that anybody
@@ -66,7 +160,7 @@ pub(crate) struct VerifyArgs {
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]
-    pub(crate) cluster: Vec<String>,
+    pub(crate) cluster: Vec<Seed>,
     /// Operations in all: writes, pages, walks
     #[arg(long, default_value_t = 10_000, value_parser = whole::<u32>(1..=10_000_000))]
     pub(crate) operations: u32,
@@ -91,6 +185,13 @@ pub(crate) struct VerifyArgs {
     /// What goes wrong meanwhile; the instances are processes of their own then
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) chaos: Vec<Chaos>,
+    /// Instances sleep, and slots stay open, for minutes
+    #[arg(long)]
+    pub(crate) minutes: bool,
+    /// Every second instance is this program: `loadtest` of an older release. It comes first, so the data is of its format
+    #[arg(long, value_name = "PROGRAM")]
+    #[serde(skip)]
+    pub(crate) beside: Option<PathBuf>,
     /// The same seed plans the same operations [default: a new one each time, shown]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
     #[serde(skip)]
@@ -105,16 +206,29 @@ pub(crate) struct VerifyArgs {
 }
 
 impl VerifyArgs {
+    /// Whether instances are processes of their own.
+    pub(crate) fn has_processes(&self) -> bool {
+        !self.chaos.is_empty() || self.beside.is_some()
+    }
+
     pub(crate) fn has(&self, chaos: Chaos) -> bool {
         self.chaos.contains(&chaos)
     }
 
+    /// Whether replicas take over from their primaries.
+    pub(crate) fn has_failovers(&self) -> bool {
+        self.chaos.iter().any(|kind| kind.needs_replicas())
+    }
+
     /// Refuses what each value allows but all together do not.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        let breaks_servers = self.has(Chaos::Failover) || self.has(Chaos::Reshard);
+        let needs_own = self.chaos.iter().find(|kind| kind.needs_own_cluster());
+        if let Some(kind) = needs_own.filter(|_| !self.cluster.is_empty()) {
+            anyhow::bail!("{} needs a cluster of our own: leave --cluster out", kind.name());
+        }
         anyhow::ensure!(
-            self.cluster.is_empty() || !breaks_servers,
-            "failover and reshard need a cluster of our own: leave --cluster out"
+            !self.has(Chaos::SetClocks) || !self.has_failovers(),
+            "set-clocks goes with no failovers: Redis votes by wall clocks, and whoever voted in the future votes no more"
         );
         anyhow::ensure!(
             self.instances > 1 || !self.has(Chaos::KillInstance),

@@ -43,18 +43,29 @@ pub(crate) enum Way {
     Pull,
 }
 
+/// When a post is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Ack {
+    Replicated,
+    First,
+    Delivered,
+}
+
 /// A post to publish; references are ids with their authors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PostSpec {
     pub(crate) text: String,
-    pub(crate) reach: Reach,
+    /// `None`: what the author's lock says.
+    pub(crate) reach: Option<Reach>,
     pub(crate) only_to: Vec<u64>,
     pub(crate) not_to: Vec<u64>,
     pub(crate) original: Option<(u64, u64)>,
     pub(crate) parent: Option<(u64, u64)>,
     pub(crate) mentions: Vec<u64>,
     pub(crate) tags: Vec<u8>,
-    pub(crate) token: String,
+    pub(crate) token: Option<String>,
+    /// `None`: what the settings say.
+    pub(crate) ack: Option<Ack>,
 }
 
 /// Somebody who wants an account with names and a password.
@@ -399,6 +410,11 @@ impl Call {
             Self::Drained { .. } => "drained",
             _ => "look",
         }
+    }
+
+    /// Whether it changes what the model knows of.
+    pub(crate) fn changes(&self) -> bool {
+        !matches!(self, Self::Read(_) | Self::Delivered { .. } | Self::Warm { .. } | Self::Sweep)
     }
 
     /// Whether a conflict is its answer; of all others it is the word of somebody who was faster, and they are made again.

@@ -8,7 +8,7 @@ use futures::stream::{self, StreamExt as _};
 
 use super::call::{Call, List, Switch, Tie};
 use super::check::Wrong;
-use super::facts::{Tri, Window};
+use super::facts::{Time, Tri, Window};
 use super::looks::Look;
 use super::run::{Ended, Run};
 use super::told::{Counts, Reply, Stored};
@@ -16,6 +16,8 @@ use super::world::{Pair, PostFact, PostNo, World, range};
 
 /// Calls at the same time.
 const AT_ONCE: usize = 16;
+/// So far apart servers' clocks, and what stamps run ahead of them, may put follows, in microseconds.
+const CLOCKS_APART: Time = 500_000;
 
 /// Holds everything that can be asked besides timelines against the model.
 pub(crate) async fn compare(run: &Arc<Run>) {
@@ -105,8 +107,9 @@ async fn compare_account(run: &Arc<Run>, account: u64) {
     for what in [Tie::Like, Tie::Bookmark] {
         Look { run, reader: account }.list(List::Tied(what), 1 + number % 7).await;
     }
-    let Ended::Done(Reply::Ids(waiting)) = run.call(number, Call::Requests { account }).await else {
-        return;
+    let waiting = match run.call(number, Call::Requests { account }).await {
+        Ended::Done(Reply::Ids(waiting)) => waiting,
+        other => return run.skipped(&other),
     };
     let waiting: BTreeSet<u64> = waiting.into_iter().collect();
     let [certainly, never] = &wanted.waiting;
@@ -122,7 +125,15 @@ async fn compare_account(run: &Arc<Run>, account: u64) {
 
 async fn compare_list(run: &Arc<Run>, account: u64, call: Call, wanted: &BTreeSet<u64>) {
     let number = usize::try_from(account).unwrap_or(0);
-    let Ended::Done(Reply::Ids(listed)) = run.call(number, call.clone()).await else { return };
+    let listed = match run.call(number, call.clone()).await {
+        Ended::Done(Reply::Ids(listed)) => listed,
+        other => return run.skipped(&other),
+    };
+    let misplaced = misplaced(&run.world(), &call, &listed);
+    if let Some((one, other)) = misplaced {
+        let text = format!("{call:?} lists {one} before {other}: {listed:?}");
+        run.wrong(Wrong::Reordered, account, None, text);
+    }
     let set: BTreeSet<u64> = listed.iter().copied().collect();
     if set.len() != listed.len() {
         run.wrong(Wrong::Doubled, account, None, format!("{call:?} lists accounts twice: {listed:?}"));
@@ -133,6 +144,32 @@ async fn compare_list(run: &Arc<Run>, account: u64, call: Call, wanted: &BTreeSe
     for other in set.difference(wanted) {
         run.wrong_between(Wrong::Miscounted, (account, *other), format!("{call:?} has {other} besides"));
     }
+}
+
+/// When a follow that stands was made: between these times, if nobody else had a hand in it.
+fn made_between(world: &World, pair: Pair) -> Option<(Time, Time)> {
+    let fact = world.follows.get(&pair).filter(|fact| fact.influences.is_empty())?;
+    let from = fact.changes.iter().rposition(|change| !change.value).map_or(0, |at| at + 1);
+    let on = &fact.changes[from..];
+    Some((on.first()?.start, on.last()?.end))
+}
+
+/// Two neighbours on a list of follows that stand the wrong way round: they are in the order in which they were made. The
+/// times of several followers are from several servers' clocks.
+fn misplaced(world: &World, call: &Call, listed: &[u64]) -> Option<Pair> {
+    let (pair, descending, slack): (fn(u64, u64) -> Pair, _, _) = match call {
+        Call::Following { descending, .. } => (|account, other| (account, other), *descending, 0),
+        Call::Followers { descending, .. } => (|account, other| (other, account), *descending, CLOCKS_APART),
+        _ => return None,
+    };
+    let (Call::Following { account, .. } | Call::Followers { account, .. }) = call else { return None };
+    let made = |other: u64| made_between(world, pair(*account, other));
+    let mut neighbours = listed.windows(2).map(|two| (two[0], two[1]));
+    neighbours.find(|(one, other)| {
+        let (earlier, later) = if descending { (other, one) } else { (one, other) };
+        let times = made(*earlier).zip(made(*later));
+        times.is_some_and(|(earlier, later)| earlier.0 > later.1.saturating_add(slack))
+    })
 }
 
 /// What two accounts have in common.
@@ -148,9 +185,9 @@ async fn compare_pair(run: &Arc<Run>, (one, other): Pair) {
     };
     compare_list(run, one, Call::Common { one, other, followers: false }, &following).await;
     compare_list(run, one, Call::Common { one, other, followers: true }, &followers).await;
-    if let Ended::Done(Reply::Flag(flag)) = run.call(0, Call::IsMutual { one, other }).await
-        && flag != is_mutual
-    {
+    let ended = run.call(0, Call::IsMutual { one, other }).await;
+    let Ended::Done(Reply::Flag(flag)) = ended else { return run.skipped(&ended) };
+    if flag != is_mutual {
         run.wrong_between(
             Wrong::Miscounted,
             (one, other),
@@ -176,7 +213,10 @@ fn counted(world: &World, no: PostNo, now: Window) -> [RangeInclusive<u64>; 4] {
 
 async fn compare_post(run: &Arc<Run>, no: PostNo) {
     let Some((id, author)) = run.world().reference(no) else { return };
-    let Ended::Done(Reply::Post(found)) = run.call(no, Call::Post { post: id }).await else { return };
+    let found = match run.call(no, Call::Post { post: id }).await {
+        Ended::Done(Reply::Post(found)) => found,
+        other => return run.skipped(&other),
+    };
     let (wanted, counted) = {
         let world = run.world();
         let now = run.now();

@@ -9,22 +9,30 @@ use std::sync::Arc;
 use super::call::{Asked, Call, State, Switch, Which};
 use super::check::Wrong;
 use super::facts::{OPEN, Time, Tri, Window};
+use super::gate::Gate;
 use super::names::Name;
 use super::run::{Ended, Run};
 use super::steps::{Action, Place, Step, Walked};
+use super::suspects::Suspect;
 use super::told::Reply;
 use super::world::PostNo;
 
-/// Carries steps out, each client its own; returns when all are done.
-pub(crate) async fn drive(run: &Arc<Run>, steps: Vec<Step>, clients: usize) -> anyhow::Result<()> {
-    let mut parts: Vec<Vec<Step>> = vec![Vec::new(); clients];
-    for step in steps {
-        parts[step.client].push(step);
+/// Carries steps out, each client its own, as the gate lets them begin; returns when all are done.
+pub(crate) async fn drive(
+    run: &Arc<Run>,
+    steps: Vec<Step>,
+    clients: usize,
+    gate: &Arc<Gate>,
+) -> anyhow::Result<()> {
+    let mut parts: Vec<Vec<(usize, Step)>> = vec![Vec::new(); clients];
+    for (number, step) in steps.into_iter().enumerate() {
+        parts[step.client].push((number, step));
     }
     let clients = parts.into_iter().map(|part| {
-        let run = run.clone();
+        let (run, gate) = (run.clone(), gate.clone());
         tokio::spawn(async move {
-            for step in part {
+            for (number, step) in part {
+                let _under_way = gate.begin(number).await;
                 if run.has_given_up() {
                     return;
                 }
@@ -162,6 +170,11 @@ impl Client<'_> {
                 world.follow_fact(pair).influence(true, start, now);
                 world.requests.entry(pair).or_default().is_disturbed = true;
             }
+            Ended::Refused { kind, message, .. } => {
+                let window = Window { from: start, to: run.now() };
+                let why = format!("{kind}: {message}");
+                run.world().suspects.push(Suspect::Refused(pair, window, why));
+            }
             _ => {}
         }
     }
@@ -204,6 +217,11 @@ impl Client<'_> {
 
     async fn answer(&self, requester: u64, yes: bool) {
         let (run, account, start) = (self.run, self.actor, self.run.now());
+        let asked = {
+            let world = run.world();
+            let request = world.requests.get(&(requester, account));
+            request.filter(|request| !request.approved && !request.is_disturbed).and_then(|r| r.asked)
+        };
         let call =
             if yes { Call::Approve { account, requester } } else { Call::Reject { account, requester } };
         match run.call(self.instance, call).await {
@@ -211,6 +229,15 @@ impl Client<'_> {
                 let mut world = run.world();
                 let end = run.now();
                 world.answered(account, requester, yes, (start, end));
+            }
+            Ended::Refused { kind, message, .. } => {
+                let why = format!("{kind}: {message}");
+                let suspect = |asked| {
+                    let window = Window { from: asked, to: run.now() };
+                    Suspect::Unanswered((requester, account), window, why)
+                };
+                let suspect = asked.map(suspect);
+                run.world().suspects.extend(suspect);
             }
             _ => {}
         }

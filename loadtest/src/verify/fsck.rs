@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tideline::{FindingKind, FsckOptions, FsckReport};
 
+use super::call::Call;
 use super::check::Wrong;
 use super::names::Left;
 use super::run::Run;
@@ -25,7 +26,11 @@ pub(crate) async fn look(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
     let engine = setup.observer().await?;
     let mut looks = 1;
     let mut report = engine.fsck(&options(), |_| ()).await?;
-    while report.in_flight > 0 && looks < LOOKS_MAX {
+    while (report.in_flight > 0 || has_halted(&report)) && looks < LOOKS_MAX {
+        if has_halted(&report) {
+            run.event("looks at fills that had come to a halt");
+            read_all_homes(run).await;
+        }
         report = engine.fsck(&options(), |_| ()).await?;
         looks += 1;
     }
@@ -48,6 +53,18 @@ pub(crate) async fn look(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
         }
     }
     if has_left { mend(run, setup).await } else { Ok(()) }
+}
+
+/// A fill that failed, for want of a fence as likely as not, is left to whoever reads next; nobody reads any more.
+fn has_halted(report: &FsckReport) -> bool {
+    report.findings.iter().any(|(kind, found)| *kind == FindingKind::FillHalted && found.found > 0)
+}
+
+async fn read_all_homes(run: &Arc<Run>) {
+    let accounts = run.world().accounts.clone();
+    for (number, account) in accounts.into_iter().enumerate() {
+        run.call(number, Call::Warm { account }).await;
+    }
 }
 
 fn options() -> FsckOptions {

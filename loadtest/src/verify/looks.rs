@@ -40,7 +40,7 @@ impl Look<'_> {
                     (Some(posts.iter().map(|shown| shown.id).collect()), posts)
                 }
                 Ended::Refused { kind, .. } if kind == "NotFound" => (None, Vec::new()),
-                _ => return,
+                other => return run.skipped(&other),
             };
             let found = match listed {
                 Some(_) if has_list == Tri::No => {
@@ -81,7 +81,7 @@ impl Look<'_> {
         let posts = match self.ask(call).await {
             Ended::Done(Reply::Page(page)) => page.posts,
             Ended::Refused { kind, .. } if kind == "NotFound" => return self.refused(post, from),
-            _ => return,
+            other => return run.skipped(&other),
         };
         let shown: Vec<u64> = posts.iter().map(|shown| shown.id).collect();
         let mut found = Vec::new();
@@ -136,7 +136,10 @@ impl Look<'_> {
         let (run, reader) = (self.run, self.reader);
         let from = run.now();
         let call = Call::ByIds { reader, posts: posts.clone() };
-        let Ended::Done(Reply::Page(page)) = self.ask(call).await else { return };
+        let page = match self.ask(call).await {
+            Ended::Done(Reply::Page(page)) => page,
+            other => return run.skipped(&other),
+        };
         let (mut found, mut reordered) = (Vec::new(), None);
         {
             let world = run.world();
@@ -183,7 +186,10 @@ impl Look<'_> {
         let others: Vec<u64> = others.into_iter().filter(|other| *other != reader).collect();
         let from = run.now();
         let call = Call::Relations { account: reader, others: others.clone() };
-        let Ended::Done(Reply::Relations(said)) = self.ask(call).await else { return };
+        let said = match self.ask(call).await {
+            Ended::Done(Reply::Relations(said)) => said,
+            other => return run.skipped(&other),
+        };
         let mut found = Vec::new();
         {
             let world = run.world();

@@ -15,6 +15,7 @@
 
 mod answers;
 mod args;
+mod broken;
 mod call;
 mod chaos;
 mod check;
@@ -23,6 +24,8 @@ mod drive;
 mod explain;
 mod facts;
 mod fsck;
+mod gate;
+mod ground;
 mod looks;
 mod lookups;
 mod modes;
@@ -39,26 +42,26 @@ mod settle;
 mod setup;
 mod steps;
 mod stored;
+mod suspects;
 mod told;
 mod walks;
 mod worker;
 mod world;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::Context as _;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
+use tokio::sync::Mutex;
 
 use crate::leftover::{self, Leftover, new_prefix};
 use crate::report;
-use crate::target::Target;
 pub(crate) use args::VerifyArgs;
-use args::{Chaos, Policy, Sabotage};
+use args::{Policy, Sabotage};
 use chaos::Storm;
+use gate::Gate;
+use ground::Ground;
 use outcome::{Basis, Outcome};
 use perform::Performer;
 use plan::Planner;
@@ -73,85 +76,89 @@ use world::World;
 /// Violations that are explained at length.
 const EXPLAINED_MAX: usize = 6;
 const BUCKETS: u16 = 16;
+/// A call that is not carried out within this time is stuck; and in a run where slots stay open for minutes.
+const CALL_MAX: Duration = Duration::from_secs(60);
+const CALL_MAX_LONG: Duration = Duration::from_secs(300);
 
 /// Runs the test; true if nothing was wrong.
-pub(crate) async fn run(args: VerifyArgs) -> anyhow::Result<bool> {
+pub(crate) async fn run(mut args: VerifyArgs) -> anyhow::Result<bool> {
     args.check()?;
-    let target = open(&args).await?;
-    let outcome = Box::pin(verify(&args, &target)).await;
-    let closed = target.close().await;
+    let ground = Ground::open(&mut args).await?;
+    let outcome = Box::pin(verify(&args, &ground)).await;
+    let closed = ground.target.close().await;
     let outcome = outcome?;
     closed?;
     report::tell(&outcome, args.json.as_deref())?;
     Ok(outcome.is_right())
 }
 
-async fn open(args: &VerifyArgs) -> anyhow::Result<Target> {
-    if !args.cluster.is_empty() {
-        return Ok(Target::Foreign(args.cluster.clone()));
-    }
-    let spec = ClusterSpec::ephemeral().node_timeout(Duration::from_millis(1_500));
-    let spec = spec.replicas(u16::from(args.has(Chaos::Failover)));
-    let cluster = LocalCluster::up(spec).await.context("no local cluster could be started")?;
-    Ok(Target::Own(Box::new(cluster)))
-}
-
-fn setup_of(args: &VerifyArgs, target: &Target, seed: u64) -> Setup {
+fn setup_of(args: &VerifyArgs, ground: &Ground, seed: u64) -> Setup {
     Setup {
-        seeds: target.seeds(),
+        seeds: ground.target.seeds(),
         prefix: new_prefix(leftover::PREFIX_OF_VERIFY),
         buckets: BUCKETS,
         visible_within_ms: args.visible_within_ms.unwrap_or(if seed.is_multiple_of(2) { 0 } else { 200 }),
         home_posts: if seed.is_multiple_of(3) { 40 } else { 16 },
         spread_at: 30,
         policy: args.policy,
-        is_replicated: args.has(Chaos::Failover),
+        is_replicated: args.has_failovers(),
+        sabotage: args.sabotage,
+        clocks: ground.clocks.clone(),
+        beside: args.beside.clone(),
     }
 }
 
 async fn start(args: &VerifyArgs, setup: &Setup) -> anyhow::Result<Pool> {
     let mut instances = Vec::new();
-    for _ in 0..args.instances {
-        instances.push(if args.chaos.is_empty() {
-            Instance::Here(Arc::new(Performer::new(setup.engine().await?).await?))
+    for number in 0..usize::try_from(args.instances)? {
+        instances.push(if args.has_processes() {
+            Instance::There(Arc::new(Worker::start(setup, number).await?))
         } else {
-            Instance::There(Arc::new(Worker::start(setup).await?))
+            Instance::Here(Arc::new(Performer::new(setup).await?))
         });
     }
     Ok(Pool::new(instances))
 }
 
-async fn verify(args: &VerifyArgs, target: &Target) -> anyhow::Result<Outcome> {
+async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
     let seed = args.seed.unwrap_or_else(rand::random);
-    let setup = setup_of(args, target, seed);
+    let setup = setup_of(args, ground, seed);
     eprintln!("Verifying {} operations; seed {seed}, {} ms.", args.operations, setup.visible_within_ms);
-    if !target.is_own() {
-        Leftover::new(&target.seeds(), &setup.prefix).tell_that_they_stay();
+    if !ground.target.is_own() {
+        Leftover::new(&ground.target.seeds(), &setup.prefix).tell_that_they_stay();
     }
     let began = Instant::now();
     let world = World { visible_within: setup.visible_within_ms * 1_000, ..World::default() };
-    let run = Run::new(start(args, &setup).await?, world);
+    let began_ms = ground.target.is_own().then(SystemTime::now).map(|now| now.duration_since(UNIX_EPOCH));
+    let began_ms = began_ms.transpose()?.map(|since| u64::try_from(since.as_millis())).transpose()?;
+    let call_max = if args.minutes { CALL_MAX_LONG } else { CALL_MAX };
+    let run = Run::new(start(args, &setup).await?, world, (began_ms, call_max));
     let clients = usize::try_from(args.clients)?;
     let mut planner = Planner::new(seed, u64::from(args.accounts), clients, args.policy == Policy::Mixed);
-    drive::drive(&run, planner.creations(), clients).await?;
-    drive::drive(&run, planner.beginnings(), clients).await?;
+    drive::drive(&run, planner.creations(), clients, &Gate::open()).await?;
+    drive::drive(&run, planner.beginnings(), clients, &Gate::open()).await?;
     let (mut left, mut rounds) = (args.operations, 0);
     while left > 0 && run.findings().violations.is_empty() {
         let steps = left.min(args.round);
         left -= steps;
         rounds += 1;
-        let steps = planner.steps(usize::try_from(steps)?);
+        let mut steps = planner.steps(usize::try_from(steps)?);
+        if left == 0 && args.sabotage.is_some() {
+            steps.extend(planner.victims());
+        }
         run.world().posts.resize(planner.posts(), None);
-        let work = drive::drive(&run, steps, clients);
+        let gate = Gate::new(steps.len(), gate::portions(&args.chaos));
+        let work = drive::drive(&run, steps, clients, &gate);
         if args.chaos.is_empty() {
             work.await?;
         } else {
-            in_a_storm(&run, &setup, args, target, (seed, rounds), work).await?;
+            in_a_storm(&run, &setup, args, ground, (seed, rounds), &gate, work).await?;
         }
         let (depth, sabotage) = if left == 0 { (Depth::All, args.sabotage) } else { (Depth::Round, None) };
         compare(&run, &setup, (seed, depth, sabotage)).await?;
         eprintln!("{} operations after {:.0} s", args.operations - left, began.elapsed().as_secs_f64());
     }
+    run.judge_skipped();
     explain(&run, &setup, seed).await?;
     let (wall, posts) = (began.elapsed(), planner.posts());
     let basis = Basis { seed, visible_within_ms: setup.visible_within_ms, wall, rounds, posts };
@@ -164,12 +171,15 @@ async fn compare(
     setup: &Setup,
     (seed, depth, sabotage): (u64, Depth, Option<Sabotage>),
 ) -> anyhow::Result<()> {
+    let visible = Duration::from_millis(setup.visible_within_ms + 20);
     settle::settle(run).await;
     stored::note_summed(run, setup).await?;
-    if let Some(sabotage) = sabotage {
+    if let Some(sabotage) = sabotage.filter(|sabotage| !sabotage.is_in_answers()) {
+        // Until then nothing that others did is certain, so nothing could be missed.
+        tokio::time::sleep(visible).await;
         stored::sabotage(run, setup, sabotage).await?;
     }
-    tokio::time::sleep(Duration::from_millis(setup.visible_within_ms + 20)).await;
+    tokio::time::sleep(visible).await;
     run.check_pages();
     compare::compare(run).await;
     reports::compare(run).await;
@@ -185,25 +195,23 @@ async fn in_a_storm(
     run: &Arc<Run>,
     setup: &Setup,
     args: &VerifyArgs,
-    target: &Target,
+    ground: &Ground,
     (seed, round): (u64, usize),
+    gate: &Gate,
     work: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
-    let is_over = AtomicBool::new(false);
-    let cluster = match target {
-        Target::Own(cluster) => Some(&**cluster),
-        Target::Foreign(_) => None,
-    };
+    let (cluster, bus) = (ground.cluster(), ground.bus.as_ref());
     let buckets = setup.store().await?.keys().buckets();
-    let storm = Storm { run, setup, cluster, buckets, kinds: &args.chaos, round, is_over: &is_over };
+    let (kinds, minutes) = (&*args.chaos, args.minutes);
+    let (keys, open) = (Mutex::default(), Mutex::default());
+    let storm = Storm { run, setup, cluster, bus, buckets, kinds, round, gate, minutes, keys, open };
     let mut random = StdRng::seed_from_u64(seed.wrapping_add(u64::try_from(round)?));
-    let randoms = [StdRng::from_rng(&mut random), StdRng::from_rng(&mut random)];
     let work = async {
         let done = work.await;
-        is_over.store(true, Ordering::Relaxed);
+        gate.end();
         done
     };
-    let (done, raged) = futures::join!(work, storm.rage(randoms));
+    let (done, raged) = futures::join!(work, storm.rage(&mut random));
     done.and(raged)
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::args::VerifyArgs;
+use super::args::{Chaos, VerifyArgs};
 use super::check::Wrong;
-use super::run::{CallCounts, Findings};
+use super::run::{CallCounts, FaultCounts, Findings};
 use crate::report;
 
 /// Everything that a run tells; loadtest/README.md explains the fields.
@@ -34,6 +34,7 @@ pub(crate) struct Outcome {
     operations: BTreeMap<&'static str, CallCounts>,
     errors: BTreeMap<String, u64>,
     events: BTreeMap<&'static str, u64>,
+    faults: BTreeMap<Chaos, FaultCounts>,
 }
 
 /// What is known besides the findings.
@@ -52,6 +53,7 @@ impl Outcome {
             let found = findings.violations.iter().filter(|violation| violation.wrong == wrong).count();
             u64::try_from(found).unwrap_or(u64::MAX)
         };
+        let of = |kind: &Chaos| findings.faults.get(kind).copied().unwrap_or_default();
         Self {
             command: "verify",
             settings: settings.clone(),
@@ -73,13 +75,21 @@ impl Outcome {
             operations: findings.counts.clone(),
             errors: findings.errors.clone(),
             events: findings.events.clone(),
+            faults: settings.chaos.iter().map(|kind| (*kind, of(kind))).collect(),
         }
     }
 
-    /// Whether nothing was wrong.
+    /// Whether nothing was wrong, and all that was to go wrong did so while something was under way.
     pub(crate) fn is_right(&self) -> bool {
         let five = self.missing + self.doubled + self.leaked + self.reordered + self.lost;
-        five + self.stale + self.stuck + self.miscounted + self.out_of_step == 0
+        let nothing = five + self.stale + self.stuck + self.miscounted + self.out_of_step == 0;
+        nothing && self.without_work().is_empty()
+    }
+
+    /// Kinds of faults that met nothing under way in the whole run.
+    fn without_work(&self) -> String {
+        let unmet = self.faults.iter().filter(|(_, counts)| counts.met == 0);
+        unmet.map(|(kind, _)| kind.name()).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -90,6 +100,11 @@ impl fmt::Display for Outcome {
             let parts: Vec<String> = map.iter().map(|(what, count)| format!("{count} {what}")).collect();
             if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
         };
+        let faults: Vec<String> = self
+            .faults
+            .iter()
+            .map(|(kind, counts)| format!("{} {} of {}", kind.name(), counts.met, counts.struck))
+            .collect();
         let facts = report::facts([
             ("seed", self.seed.to_string()),
             ("visible within", format!("{} ms", self.visible_within_ms)),
@@ -100,11 +115,19 @@ impl fmt::Display for Outcome {
             ("pages checked", self.pages_checked.to_string()),
             ("seconds", format!("{:.1}", self.seconds)),
             ("went wrong on purpose", list(&self.events)),
+            ("faults that met work", if faults.is_empty() { "none".to_owned() } else { faults.join(", ") }),
             ("missing / doubled / leaked", format!("{} / {} / {}", self.missing, self.doubled, self.leaked)),
             ("reordered / lost", format!("{} / {}", self.reordered, self.lost)),
             ("stale / stuck / miscounted", format!("{} / {} / {}", self.stale, self.stuck, self.miscounted)),
             ("out of step", self.out_of_step.to_string()),
         ]);
-        writeln!(f, "{facts}")
+        writeln!(f, "{facts}")?;
+        match self.without_work() {
+            unmet if unmet.is_empty() => Ok(()),
+            unmet => writeln!(
+                f,
+                "Nothing was under way when these struck, so the run says nothing of them: {unmet}."
+            ),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Carries calls out on an engine.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,10 +9,12 @@ use tideline::post::{Draft, Edit, PostRef, Tag, Visibility};
 use tideline::registration::{Registration, RegistrationSettings};
 use tideline::{
     AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, Mode, Moderation, NewAccount,
-    PagePost, PostId, Query, Range, Social, Timeline,
+    PagePost, PostAck, PostId, Query, Range, Social, Timeline,
 };
 
-use super::call::{Asked, Call, PostSpec, Reach, State, Switch, Tie, WITH_EACH, Way, Which};
+use super::args::Sabotage;
+use super::call::{Ack, Asked, Call, PostSpec, Reach, State, Switch, Tie, WITH_EACH, Way, Which};
+use super::setup::Setup;
 use super::told::{Page, Reply, Shown, Ties};
 
 /// Deliveries that somebody may ask about; more are forgotten.
@@ -24,6 +27,11 @@ pub(crate) struct Performer {
     pub(super) social: Social,
     pub(super) registration: Registration,
     deliveries: Mutex<HashMap<u64, Delivery>>,
+    /// Whether failovers happen, and writes wait for replicas.
+    is_replicated: bool,
+    /// What is answered wrongly on purpose, and how often something was.
+    pub(super) sabotage: Option<Sabotage>,
+    pub(super) answered: AtomicU64,
 }
 
 pub(super) fn account(id: u64) -> tideline::Result<AccountId> {
@@ -38,15 +46,26 @@ fn reference((id, author): (u64, u64)) -> tideline::Result<PostRef> {
     Ok(PostRef { id: PostId::from_u64(id)?, author: AccountId::new(author)? })
 }
 
+pub(super) fn reach_of(visibility: Visibility) -> Reach {
+    match visibility {
+        Visibility::Public => Reach::Public,
+        Visibility::Unlisted => Reach::Unlisted,
+        Visibility::Followers => Reach::Followers,
+        Visibility::Direct => Reach::Direct,
+    }
+}
+
 fn draft_of(spec: PostSpec) -> tideline::Result<Draft> {
     let accounts = |ids: Vec<u64>| ids.into_iter().map(AccountId::new).collect::<tideline::Result<Vec<_>>>();
-    let visibility = match spec.reach {
+    let visibility = |reach| match reach {
         Reach::Public => Visibility::Public,
         Reach::Unlisted => Visibility::Unlisted,
         Reach::Followers => Visibility::Followers,
         Reach::Direct => Visibility::Direct,
     };
-    let mut draft = Draft::text(spec.text).visibility(visibility).token(spec.token);
+    let mut draft = Draft::text(spec.text);
+    draft.visibility = spec.reach.map(visibility);
+    draft.token = spec.token;
     draft.only_to = accounts(spec.only_to)?;
     draft.not_to = accounts(spec.not_to)?;
     draft.repost_of = spec.original.map(reference).transpose()?;
@@ -103,14 +122,23 @@ pub(super) fn shown(post: &PagePost) -> Shown {
 }
 
 impl Performer {
-    pub(crate) async fn new(engine: Engine) -> tideline::Result<Self> {
+    pub(crate) async fn new(setup: &Setup) -> tideline::Result<Self> {
+        let engine = setup.engine().await?;
         let settings = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
         let registration = Registration::new(&engine, settings).await?;
-        Ok(Self { social: Social::new(&engine), registration, engine, deliveries: Mutex::default() })
+        Ok(Self {
+            social: Social::new(&engine),
+            registration,
+            engine,
+            deliveries: Mutex::default(),
+            is_replicated: setup.is_replicated,
+            sabotage: setup.sabotage,
+            answered: AtomicU64::default(),
+        })
     }
 
     /// Carries a call out; a failure is an answer too.
-    pub(crate) async fn perform(&self, call: Call) -> Reply {
+    pub(super) async fn answer(&self, call: Call) -> Reply {
         match Box::pin(self.try_perform(call)).await {
             Ok(reply) => reply,
             Err(e) => Reply::Failed {
@@ -132,12 +160,14 @@ impl Performer {
                 });
                 drop(engine.set_way(account(id)?, way).await?);
             }
-            Call::DeleteAccount { account: id } => engine.delete_account(account(id)?).await?,
+            Call::DeleteAccount { account: id } => drop(engine.delete_account(account(id)?).await?),
             Call::Follow { reader, author } => {
                 let followed = engine.follow(account(reader)?, account(author)?).await?;
-                return Ok(Reply::Flag(followed == Followed::Following));
+                return Ok(Reply::Flag(followed.value == Followed::Following));
             }
-            Call::Unfollow { reader, author } => engine.unfollow(account(reader)?, account(author)?).await?,
+            Call::Unfollow { reader, author } => {
+                engine.unfollow(account(reader)?, account(author)?).await?;
+            }
             Call::Switch { account: by, other, what, on } => self.switch(by, other, what, on).await?,
             Call::Approve { account: by, requester } => {
                 engine.approve(account(by)?, account(requester)?).await?;
@@ -164,12 +194,12 @@ impl Performer {
             }
             Call::Tie { account: by, post, what, on } => {
                 let (by, post) = (account(by)?, id_of(post)?);
-                match (what, on) {
+                let _ = match (what, on) {
                     (Tie::Like, true) => self.social.like(by, post).await?,
                     (Tie::Like, false) => self.social.unlike(by, post).await?,
                     (Tie::Bookmark, true) => self.social.bookmark(by, post).await?,
                     (Tie::Bookmark, false) => self.social.unbookmark(by, post).await?,
-                }
+                };
             }
             Call::Read(asked) => return self.read(asked).await,
             Call::Sweep => drop(engine.sweep(0).await?),
@@ -210,29 +240,50 @@ impl Performer {
             }
             _ => return Ok(()),
         };
-        self.engine.update_account(account(id)?, &update).await
+        self.engine.update_account(account(id)?, &update).await.map(drop)
     }
 
     async fn switch(&self, by: u64, other: u64, what: Switch, on: bool) -> tideline::Result<()> {
         let (by, other, engine) = (account(by)?, account(other)?, &self.engine);
-        match (what, on) {
+        let done = match (what, on) {
             (Switch::Mute, true) => engine.mute(by, other).await,
             (Switch::Mute, false) => engine.unmute(by, other).await,
             (Switch::Block, true) => engine.block(by, other).await,
             (Switch::Block, false) => engine.unblock(by, other).await,
             (Switch::Hide, true) => engine.hide_from(by, other).await,
             (Switch::Hide, false) => engine.show_to(by, other).await,
-        }
+        };
+        done.map(drop)
     }
 
     async fn publish(&self, author: u64, post: PostSpec) -> tideline::Result<Reply> {
-        let published = self.engine.publish(account(author)?, &draft_of(post)?).await?;
+        let (author, ack) = (account(author)?, post.ack);
+        let published = match ack.map(|ack| self.moment(ack)) {
+            None => self.engine.publish(author, &draft_of(post)?).await?,
+            Some(ack) => {
+                let published = self.engine.publish_with(author, &draft_of(post)?, ack).await?;
+                if self.is_replicated && published.reached != ack {
+                    let text = format!("replicas are required, {ack:?} was asked for: {published:?}");
+                    return Err(tideline::Error::new(tideline::ErrorKind::Internal, text));
+                }
+                published
+            }
+        };
         let id = published.id.get();
         let mut deliveries = self.deliveries.lock().unwrap_or_else(PoisonError::into_inner);
         if !published.is_repeat && deliveries.len() < DELIVERIES_MAX {
             deliveries.insert(id, published.delivery);
         }
         Ok(Reply::Published { id, is_repeat: published.is_repeat })
+    }
+
+    /// What a failover may lose is asked for only where none happens.
+    fn moment(&self, ack: Ack) -> PostAck {
+        match ack {
+            Ack::Replicated => PostAck::Replicated,
+            Ack::First if !self.is_replicated => PostAck::First,
+            Ack::First | Ack::Delivered => PostAck::Delivered,
+        }
     }
 
     async fn delivered(&self, post: u64) -> tideline::Result<()> {

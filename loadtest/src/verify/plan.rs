@@ -11,7 +11,7 @@ use rand::seq::IteratorRandom;
 use rand::{RngExt, SeedableRng};
 
 use super::call::{Reach, State, Switch, Tie, Way, Which};
-use super::steps::{Action, Place, Step, Walked};
+use super::steps::{Action, Place, PostPlan, Step, Walked};
 use super::world::PostNo;
 
 /// Accounts that nearly everybody follows.
@@ -21,6 +21,10 @@ const RECENT: usize = 200;
 
 /// Hashtags that posts bear.
 pub(super) const TAGS: u8 = 5;
+
+/// After so many steps a few homes are read whole.
+const WHOLE_EVERY: usize = 100;
+const WHOLE_AT_ONCE: usize = 4;
 
 /// How often, per step, two accounts change their mind about each other in quick succession.
 const BURSTS: f64 = 0.03;
@@ -110,8 +114,12 @@ impl Planner {
 
     /// So many further steps.
     pub(crate) fn steps(&mut self, count: usize) -> Vec<Step> {
-        let mut steps = Vec::with_capacity(count);
+        let (mut steps, mut whole_at) = (Vec::with_capacity(count), WHOLE_EVERY);
         while steps.len() < count {
+            if steps.len() >= whole_at {
+                whole_at += WHOLE_EVERY;
+                steps.extend((0..WHOLE_AT_ONCE).map(|_| self.whole_home()));
+            }
             if self.random.random_bool(BURSTS) {
                 self.burst(&mut steps);
             } else {
@@ -120,6 +128,26 @@ impl Planner {
         }
         // A burst is not cut short: what it publishes would be awaited in vain.
         steps
+    }
+
+    /// Somebody whose post somebody else sees, both with names of their own, and a report: whatever is broken on purpose is there,
+    /// whatever the plan was.
+    pub(crate) fn victims(&mut self) -> Vec<Step> {
+        let (author, reader) = (self.accounts + 1, self.accounts + 2);
+        self.accounts = reader;
+        let no = self.imagined.next_post;
+        self.imagined.next_post += 1;
+        self.imagined.posts.push((no, author, Reach::Public, false));
+        let report = self.imagine_report(reader);
+        let create = |names| Action::Create { is_locked: false, is_pulled: false, names };
+        let steps = [
+            (author, create(names::own(author))),
+            (reader, create(names::own(reader))),
+            (reader, Action::Follow(author)),
+            (author, Action::Publish(PostPlan::new(no, Reach::Public))),
+            (reader, Action::Report(report, author, None)),
+        ];
+        steps.into_iter().map(|(actor, action)| self.step(actor, action)).collect()
     }
 
     /// How many posts there will be.
@@ -281,6 +309,13 @@ impl Planner {
         let up = self.random.random_bool(0.4);
         let pages = self.random.random_range(1..8);
         Action::Walk { which, limits: (0..pages).map(|_| self.limit()).collect(), up, around }
+    }
+
+    /// All of a home: what deliveries of the next minutes will cut away is missed while it is there.
+    fn whole_home(&mut self) -> Step {
+        let actor = self.somebody();
+        let (which, limits) = (Walked::Which(Which::Home), vec![100; 4]);
+        self.step(actor, Action::Walk { which, limits, up: false, around: None })
     }
 
     fn range(&mut self) -> Action {

@@ -1,11 +1,13 @@
 //! The instances under test.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use tokio::sync::oneshot;
 
 use super::call::Call;
 use super::perform::Performer;
 use super::told::Reply;
-use super::worker::Worker;
+use super::worker::{Blow, Worker};
 
 /// An instance: an engine in this process, or a process with one.
 #[derive(Debug, Clone)]
@@ -15,28 +17,75 @@ pub(crate) enum Instance {
 }
 
 impl Instance {
-    /// `None`: the instance is gone; the call may have been carried out or not.
+    /// `None`: it is gone; the call may have been carried out or not.
     pub(crate) async fn call(&self, call: Call) -> Option<Reply> {
         match self {
             Self::Here(performer) => Some(performer.perform(call).await),
-            Self::There(worker) => worker.call(call).await,
+            Self::There(worker) => worker.send(call)?.await.ok(),
         }
     }
 }
+
+/// Tells which instance was struck: its number, and itself.
+type Struck = oneshot::Sender<(usize, Arc<Worker>)>;
 
 /// The instances under test; one that is killed is replaced.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     instances: RwLock<Vec<Instance>>,
+    /// Blows that fall with the next call that they may fall on.
+    due: Mutex<Vec<(Blow, Struck)>>,
 }
 
 impl Pool {
     pub(crate) fn new(instances: Vec<Instance>) -> Self {
-        Self { instances: RwLock::new(instances) }
+        Self { instances: RwLock::new(instances), due: Mutex::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.instances.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Calls the instance with that number. `None`: it is gone; the call may have been carried out or not.
+    pub(crate) async fn call(&self, number: usize, call: Call) -> Option<Reply> {
+        match self.instance(number) {
+            Instance::Here(performer) => Some(performer.perform(call).await),
+            Instance::There(worker) => {
+                let answer = worker.send(call)?;
+                if let Some((blow, struck)) = self.fall(&worker) {
+                    worker.suffer(blow);
+                    let _ = struck.send((number, worker));
+                }
+                answer.await.ok()
+            }
+        }
+    }
+
+    /// Has a blow fall on the instance that gets the next call, as soon as that was sent: so there is one under way. Tells which
+    /// instance it was.
+    pub(crate) fn strike(&self, blow: Blow) -> oneshot::Receiver<(usize, Arc<Worker>)> {
+        let (struck, receiver) = oneshot::channel();
+        self.due().push((blow, struck));
+        receiver
+    }
+
+    /// Takes back a blow that has not fallen; whether there was one.
+    pub(crate) fn spare(&self, blow: Blow) -> bool {
+        let mut due = self.due();
+        let before = due.len();
+        due.retain(|(other, _)| *other != blow);
+        due.len() < before
+    }
+
+    /// The first blow that may fall on an instance now.
+    fn fall(&self, worker: &Worker) -> Option<(Blow, Struck)> {
+        let mut due = self.due();
+        let first = due.iter().position(|(blow, _)| worker.may_suffer(*blow))?;
+        Some(due.remove(first))
+    }
+
+    fn due(&self) -> MutexGuard<'_, Vec<(Blow, Struck)>> {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The instance with that number, around and around.

@@ -32,10 +32,10 @@ impl Performer {
             Call::Report(spec) => return self.report(spec).await,
             Call::Resolve { report, by } => {
                 let report = ReportId::from_u64(report)?;
-                match by {
+                let _ = match by {
                     Some(by) => self.engine.resolve_report(report, account(by)?).await?,
                     None => self.engine.reopen_report(report).await?,
-                }
+                };
             }
             other => return self.look_up(other).await,
         }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use super::args::Chaos;
 use super::call::{Asked, Call};
 use super::check::{Seen, Violation, Wrong, check};
 use super::facts::{Time, Window};
@@ -14,10 +15,18 @@ use super::pool::Pool;
 use super::told::{Page, Reply};
 use super::world::{Pair, PostNo, World};
 
-/// A call that is not carried out within this time is stuck.
-const CALL_MAX: Duration = Duration::from_secs(60);
 /// Between two tries of a call.
 const PAUSE: Duration = Duration::from_millis(15);
+
+/// What is counted where a comparison could not be made; one in so many makes a run fail.
+const SKIPPED: &str = "comparisons that could not be made";
+const SKIPPED_MAX: u64 = 100;
+/// By how much an id may be off the time at which its post was published, in milliseconds: less than any clock is set.
+const OFF_MAX_MS: u64 = 60_000;
+/// The milliseconds of an id are above this many bits.
+const ID_LOW_BITS: u32 = 16;
+/// The kind of error of an instance that is gone.
+pub(crate) const GONE: &str = "Gone";
 
 /// How a call ended.
 #[derive(Debug)]
@@ -42,6 +51,14 @@ pub(crate) struct CallCounts {
     pub(crate) skipped: u64,
 }
 
+/// How many faults of one kind there were.
+#[derive(Debug, Clone, Copy, Default, serde::Serialize)]
+pub(crate) struct FaultCounts {
+    pub(crate) struck: u64,
+    /// Those that met work under way: others show nothing.
+    pub(crate) met: u64,
+}
+
 /// What is counted, and what is wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
@@ -52,6 +69,8 @@ pub(crate) struct Findings {
     known: HashSet<(Wrong, u64, Option<PostNo>, String)>,
     pub(crate) pages: u64,
     pub(crate) events: BTreeMap<&'static str, u64>,
+    /// Faults of each kind.
+    pub(crate) faults: BTreeMap<Chaos, FaultCounts>,
     /// How accounts were delivered after the last round.
     modes: BTreeMap<u64, Vec<u8>>,
 }
@@ -61,6 +80,10 @@ pub(crate) struct Findings {
 pub(crate) struct Run {
     pub(crate) pool: Pool,
     began: Instant,
+    /// The same in milliseconds since 1970, if this machine's clock is as right as the servers'.
+    began_ms: Option<u64>,
+    /// A call that is not carried out within this time is stuck.
+    call_max: Duration,
     world: Mutex<World>,
     findings: Mutex<Findings>,
     /// Pages that are checked when everything that overlaps them is known.
@@ -72,10 +95,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn new(pool: Pool, world: World) -> Arc<Self> {
+    pub(crate) fn new(pool: Pool, world: World, (began_ms, call_max): (Option<u64>, Duration)) -> Arc<Self> {
         Arc::new(Self {
             pool,
             began: Instant::now(),
+            began_ms,
+            call_max,
             world: Mutex::new(world),
             findings: Mutex::default(),
             seen: Mutex::default(),
@@ -96,12 +121,28 @@ impl Run {
         Time::try_from(self.began.elapsed().as_micros()).unwrap_or(Time::MAX - 1)
     }
 
+    /// Whether an id says another time than that at which its post was published.
+    pub(crate) fn is_of_another_time(&self, id: u64, published: Window) -> bool {
+        let Some(began_ms) = self.began_ms else { return false };
+        let [from, to] = [published.from, published.to].map(|time| began_ms + time / 1_000);
+        let taken = id >> ID_LOW_BITS;
+        taken + OFF_MAX_MS < from || taken > to + OFF_MAX_MS
+    }
+
     pub(crate) fn event(&self, what: &'static str) {
         self.count_event(what, 1);
     }
 
     pub(crate) fn count_event(&self, what: &'static str, many: u64) {
         *self.findings().events.entry(what).or_default() += many;
+    }
+
+    /// Something went wrong on purpose.
+    pub(crate) fn fault(&self, kind: Chaos, has_met: bool) {
+        let mut findings = self.findings();
+        let counts = findings.faults.entry(kind).or_default();
+        counts.struck += 1;
+        counts.met += u64::from(has_met);
     }
 
     /// How accounts are delivered after a round.
@@ -119,6 +160,49 @@ impl Run {
     /// Whether a call was not carried out in time. What was done since then is not known, so nothing can be checked.
     pub(crate) fn has_given_up(&self) -> bool {
         self.has_given_up.load(Ordering::Relaxed)
+    }
+
+    /// Something should have been held against the model, and wasn't answered.
+    pub(crate) fn skipped(&self, what: &Ended) {
+        if !self.has_given_up() {
+            tracing::debug!("not compared: {what:?}");
+            self.event(SKIPPED);
+        }
+    }
+
+    /// Too many comparisons that could not be made are a failure: what they would have found nobody knows.
+    pub(crate) fn judge_skipped(&self) {
+        let (skipped, made) = {
+            let findings = self.findings();
+            let made = findings.counts.get("look").map_or(0, |counts| counts.acknowledged);
+            (findings.events.get(SKIPPED).copied().unwrap_or_default(), made)
+        };
+        if skipped * SKIPPED_MAX > made {
+            let text = format!("{skipped} comparisons could not be made, {made} answers were compared");
+            self.wrong(Wrong::Stuck, 0, None, text);
+        }
+    }
+
+    /// Calls once: what must not be sent again. Whatever may have been carried out is unsure.
+    pub(crate) async fn once(&self, instance: usize, call: Call) -> Ended {
+        let name = call.name();
+        let answer = tokio::time::timeout(self.call_max, self.pool.call(instance, call)).await;
+        match answer.ok().flatten() {
+            Some(Reply::Failed { kind, message, .. }) => {
+                self.count_error(&format!("{name}: {kind}"));
+                self.count(name, |counts| counts.refused += 1);
+                let is_unsure = matches!(kind.as_str(), "Unknown" | "Unavailable");
+                Ended::Refused { kind, message, is_unsure }
+            }
+            Some(reply) => {
+                self.count(name, |counts| counts.acknowledged += 1);
+                Ended::Done(reply)
+            }
+            None => {
+                self.count_error(&format!("{name}: instance gone"));
+                Ended::Refused { kind: GONE.to_owned(), message: String::new(), is_unsure: true }
+            }
+        }
     }
 
     /// The first call that is stuck ends the run.
@@ -155,12 +239,12 @@ impl Run {
         let since = Instant::now();
         let name = call.name();
         let mut tries = 0;
-        while since.elapsed() < CALL_MAX {
+        while since.elapsed() < self.call_max {
             if self.has_given_up() {
                 return (Ended::Stuck, tries);
             }
             let answer =
-                tokio::time::timeout(CALL_MAX, self.pool.instance(instance + tries).call(call.clone())).await;
+                tokio::time::timeout(self.call_max, self.pool.call(instance + tries, call.clone())).await;
             match answer.ok().flatten() {
                 // An earlier sending has created it.
                 Some(Reply::Failed { kind, .. }) if tries > 0 && name == "create" && kind == "Conflict" => {
@@ -185,7 +269,7 @@ impl Run {
             self.count(name, |counts| counts.repeated += 1);
             tokio::time::sleep(PAUSE).await;
         }
-        let seconds = CALL_MAX.as_secs();
+        let seconds = self.call_max.as_secs();
         self.give_up(0, format!("{call:?} was not carried out within {seconds} s"));
         (Ended::Stuck, tries)
     }
@@ -207,8 +291,7 @@ impl Run {
                 return None;
             }
             let from = self.now();
-            let answer =
-                tokio::time::timeout(CALL_MAX, self.pool.instance(number).call(Call::Read(asked))).await;
+            let answer = tokio::time::timeout(self.call_max, self.pool.call(number, Call::Read(asked))).await;
             let to = self.now();
             match answer.ok().flatten() {
                 Some(Reply::Page(page)) => {
@@ -235,8 +318,8 @@ impl Run {
                 }
                 _ => self.count_error("read: instance gone"),
             }
-            if since.elapsed() > CALL_MAX {
-                let text = format!("{asked:?} was not answered within {} s", CALL_MAX.as_secs());
+            if since.elapsed() > self.call_max {
+                let text = format!("{asked:?} was not answered within {} s", self.call_max.as_secs());
                 self.give_up(asked.reader, text);
                 return None;
             }
@@ -248,6 +331,14 @@ impl Run {
 
     fn note(&self, seen: Seen) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+    }
+
+    /// A post of that author that was on a page since they were checked last, and that nobody knows of.
+    pub(crate) fn unknown_post_of(&self, author: u64) -> Option<u64> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let world = self.world();
+        let shown = seen.iter().flat_map(|seen| &seen.page.posts).filter(|shown| shown.author == author);
+        shown.map(|shown| shown.id).find(|id| !world.by_id.contains_key(id))
     }
 
     /// Checks all pages that were read so far: nothing may be under way that overlaps them. Where a call got stuck
@@ -270,7 +361,7 @@ impl Run {
     pub(crate) async fn known(&self, account: u64) {
         let mut changes = self.published.subscribe();
         while !self.has_given_up() && !self.world().states.contains_key(&account) {
-            if tokio::time::timeout(CALL_MAX * 2, changes.changed()).await.is_err() {
+            if tokio::time::timeout(self.call_max * 2, changes.changed()).await.is_err() {
                 self.wrong(Wrong::Stuck, account, None, "it was awaited in vain".to_owned());
                 return;
             }
@@ -294,7 +385,7 @@ impl Run {
                     return None;
                 }
             }
-            if tokio::time::timeout(CALL_MAX * 2, changes.changed()).await.is_err() {
+            if tokio::time::timeout(self.call_max * 2, changes.changed()).await.is_err() {
                 let fact = self.world().post(no).map(|post| format!("{post:?}"));
                 self.wrong(Wrong::Stuck, 0, Some(no), format!("post {no} was awaited in vain: {fact:?}"));
                 return None;

@@ -26,6 +26,7 @@ pub(crate) async fn settle(run: &Arc<Run>) {
             run.wrong(Wrong::Stuck, 0, None, format!("what was accepted is not drained: {kind}: {message}"));
         }
     }
+    judge_suspects(run);
     let now = run.now();
     for post in run.world().posts.iter_mut().flatten() {
         post.delivered = post.delivered.min(now);
@@ -56,6 +57,18 @@ pub(crate) async fn settle(run: &Arc<Run>) {
     lookups::settle(run).await;
 }
 
+/// Nothing is under way any more: what was told of follows can be judged.
+fn judge_suspects(run: &Arc<Run>) {
+    let suspects = std::mem::take(&mut run.world().suspects);
+    let wrongs: Vec<_> = {
+        let world = run.world();
+        suspects.iter().filter_map(|suspect| suspect.judge(&world)).collect()
+    };
+    for (wrong, pair, text) in wrongs.into_iter().filter(|_| !run.has_given_up()) {
+        run.wrong_between(wrong, pair, text);
+    }
+}
+
 /// Posts that were refused in the end, after a try that may have been carried out.
 async fn adopt(run: &Arc<Run>) {
     let unsure: Vec<(PostNo, u64)> = {
@@ -70,7 +83,21 @@ async fn adopt(run: &Arc<Run>) {
         for _ in 0..20 {
             let which = Which::Profile { account: author, replies: true, reposts: true };
             let asked = Asked { which, cursor, hydrate: true, ..Asked::home(author, 100) };
-            let Ended::Done(Reply::Page(page)) = run.call(no, Call::Read(asked)).await else { break };
+            let page = match run.call(no, Call::Read(asked)).await {
+                Ended::Done(Reply::Page(page)) => page,
+                // Its author is gone: it was published if somebody has seen it before.
+                Ended::Refused { kind, .. } if kind == "NotFound" => {
+                    if let Some(id) = run.unknown_post_of(author) {
+                        let now = run.now();
+                        run.world().published(no, id, now);
+                    }
+                    break;
+                }
+                other => {
+                    run.skipped(&other);
+                    break;
+                }
+            };
             let mut world = run.world();
             let found = page.posts.iter().find(|shown| {
                 let post = world.post(no);
@@ -101,8 +128,9 @@ async fn adopt(run: &Arc<Run>) {
 /// Whether one follows another, where both had a hand in it.
 async fn look_up(run: &Arc<Run>, pair: Pair) {
     let (reader, author) = pair;
-    let Ended::Done(Reply::Flag(follows)) = run.call(0, Call::IsFollowing { reader, author }).await else {
-        return;
+    let follows = match run.call(0, Call::IsFollowing { reader, author }).await {
+        Ended::Done(Reply::Flag(follows)) => follows,
+        other => return run.skipped(&other),
     };
     let expected = {
         let mut world = run.world();
@@ -126,7 +154,7 @@ async fn look_up_request(run: &Arc<Run>, pair: Pair) {
             found.first().is_some_and(|f| f.is_some_and(|f| f.is_requested))
         }
         Ended::Refused { .. } => false,
-        _ => return,
+        other => return run.skipped(&other),
     };
     let (mut world, now) = (run.world(), run.now());
     world.requests.remove(&pair);

@@ -1,21 +1,25 @@
 //! How instances are set up: small homes, small pieces, few buckets, short leases, so that short histories meet every
 //! rule.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tideline::cluster::{Replicas, RouterSettings};
+use tideline::cluster::{Replicas, RouterSettings, Seed};
 use tideline::sharded::SetSettings;
 use tideline::{
     Acknowledge, Engine, EngineBuilder, EngineSettings, ModeSettings, PolicyName, Store, StoreOptions,
 };
 
-use super::args::Policy;
+use super::args::{Policy, Sabotage};
+use super::chaos::skew::Clocks;
 
 /// How all instances of a run are set up. Goes to other processes as JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
-    pub(crate) seeds: Vec<String>,
+    #[serde(with = "urls")]
+    pub(crate) seeds: Vec<Seed>,
     pub(crate) prefix: String,
     pub(crate) buckets: u16,
     pub(crate) visible_within_ms: u64,
@@ -24,6 +28,14 @@ pub(crate) struct Setup {
     pub(crate) policy: Policy,
     /// Whether writes wait for replicas.
     pub(crate) is_replicated: bool,
+    /// What instances answer wrongly.
+    pub(crate) sabotage: Option<Sabotage>,
+    /// Wall clocks that can be set, if they are to be.
+    #[serde(skip)]
+    pub(crate) clocks: Option<Arc<Clocks>>,
+    /// Another build of this program, which every second instance is.
+    #[serde(skip)]
+    pub(crate) beside: Option<PathBuf>,
 }
 
 impl Setup {
@@ -91,5 +103,19 @@ impl Setup {
             ..EngineSettings::default()
         };
         Engine::builder().store(self.options()).settings(settings)
+    }
+}
+
+/// Seeds with their passwords: only for the pipe to another process.
+mod urls {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use tideline::cluster::Seed;
+
+    pub(super) fn serialize<S: Serializer>(seeds: &[Seed], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(seeds.iter().map(Seed::url))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Seed>, D::Error> {
+        Ok(Vec::<String>::deserialize(deserializer)?.into_iter().map(Seed::from).collect())
     }
 }

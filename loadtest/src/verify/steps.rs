@@ -1,6 +1,6 @@
 //! Steps of a plan: who does what.
 
-use super::call::{Reach, State, Switch, Tie, Way, Which};
+use super::call::{Ack, Reach, State, Switch, Tie, Way, Which};
 use super::names::{Name, NewcomerNo};
 use super::reports::ReportNo;
 use super::world::PostNo;
@@ -27,6 +27,10 @@ pub(crate) struct PostPlan {
     pub(crate) parent: Option<PostNo>,
     pub(crate) mentions: Vec<u64>,
     pub(crate) tags: Vec<u8>,
+    /// Else the author's lock decides how far it goes.
+    pub(crate) says_reach: bool,
+    pub(crate) has_token: bool,
+    pub(crate) ack: Option<Ack>,
 }
 
 impl PostPlan {
@@ -34,7 +38,21 @@ impl PostPlan {
     pub(crate) fn new(no: PostNo, reach: Reach) -> Self {
         let (original, parent) = (None, None);
         let (only_to, not_to, mentions, tags) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { no, reach, only_to, not_to, original, has_text: true, parent, mentions, tags }
+        let (says_reach, has_token, ack) = (true, true, None);
+        Self {
+            no,
+            reach,
+            only_to,
+            not_to,
+            original,
+            has_text: true,
+            parent,
+            mentions,
+            tags,
+            says_reach,
+            has_token,
+            ack,
+        }
     }
 }
 

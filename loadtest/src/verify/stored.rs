@@ -232,8 +232,6 @@ pub(crate) async fn sabotage(run: &Arc<Run>, setup: &Setup, what: Sabotage) -> a
     eprintln!("Sabotage: {what:?}; reader {reader}, post {no} ({id}) by {author}.");
     let write = async |slot, command| store.router().call(Request::write(slot, command)).await;
     match what {
-        // Taken above.
-        Sabotage::HomeEntry | Sabotage::Name | Sabotage::Reports => {}
         Sabotage::Post => {
             let (post, slot) = key_of(&store, 'w', author, &id.to_be_bytes());
             write(slot, Command::new("DEL").arg(&post)).await?;
@@ -251,6 +249,8 @@ pub(crate) async fn sabotage(run: &Arc<Run>, setup: &Setup, what: Sabotage) -> a
             let followers = store.sets().of_account::<AccountId>(AccountId::new(author)?, "followers")?;
             followers.remove(&[AccountId::new(reader)?]).await?;
         }
+        // Taken above, or what instances do.
+        _ => {}
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::call::ReportSpec;
+use super::call::{Reach, ReportSpec};
 
 /// What a reader has done with a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +55,7 @@ pub(crate) struct Relation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stored {
     pub(crate) author: u64,
+    pub(crate) reach: Reach,
     pub(crate) text: String,
     pub(crate) likes: u64,
     pub(crate) replies: u64,

@@ -12,6 +12,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
 
 use super::call::Call;
+use super::chaos::clocks::{INSTANCE, name};
 use super::perform::Performer;
 use super::setup::Setup;
 use super::told::Reply;
@@ -26,7 +27,25 @@ struct Numbered<T> {
     what: T,
 }
 
-type Waiting = HashMap<u64, oneshot::Sender<Reply>>;
+/// What befalls an instance while a call is under way there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blow {
+    Kill,
+    Freeze,
+    /// Frozen for long: whoever waits is told that it is gone, and nobody hears of it any more.
+    Sleep,
+}
+
+impl Blow {
+    /// Whether it may fall on a call that changes something. A sleeper goes on with it minutes later, when its caller has asked
+    /// somebody else and gone on: nothing could be said of what is true then.
+    fn may_meet_writes(self) -> bool {
+        self != Self::Sleep
+    }
+}
+
+/// Who waits for an answer, and whether to a call that changes something.
+type Waiting = HashMap<u64, (bool, oneshot::Sender<Reply>)>;
 
 /// A process with an engine. It ends with this value, and when its standard input closes.
 #[derive(Debug)]
@@ -39,22 +58,30 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts one and waits until its engine has started.
-    pub(crate) async fn start(setup: &Setup) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("this program's own file is not known")?;
-        let mut child = Command::new(program)
+    /// Starts the one that has that number in turn, and waits until its engine has started.
+    pub(crate) async fn start(setup: &Setup, number: usize) -> anyhow::Result<Self> {
+        let clock = setup.clocks.as_ref().map(|clocks| clocks.variables(&name(INSTANCE, number)));
+        let program = match &setup.beside {
+            Some(program) if number.is_multiple_of(2) => program.clone(),
+            _ => std::env::current_exe().context("this program's own file is not known")?,
+        };
+        let mut child = Command::new(&program)
             .arg("verify-worker")
-            .arg(serde_json::to_string(setup)?)
             // Under faults every task in every instance warns again and again.
             .env("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "error".to_owned()))
+            .envs(clock.into_iter().flatten())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .context("an instance could not be started")?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            .with_context(|| format!("an instance could not be started: {}", program.display()))?;
+        let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             anyhow::bail!("an instance has no standard input or output");
         };
+        // Not as an argument, which everybody on the machine can read: it may hold a password.
+        let mut line = serde_json::to_vec(setup)?;
+        line.push(b'\n');
+        input.write_all(&line).await.context("an instance could not be told how it is set up")?;
         let mut output = BufReader::new(output);
         let mut ready = String::new();
         tokio::time::timeout(START_MAX, output.read_line(&mut ready))
@@ -69,20 +96,41 @@ impl Worker {
         Ok(Self { child: Mutex::new(child), pid, calls, waiting })
     }
 
-    /// `None`: it is gone.
-    pub(crate) async fn call(&self, call: Call) -> Option<Reply> {
+    /// Sends a call; `None`: it is gone. The answer comes with what is given back, unless it is gone then.
+    pub(crate) fn send(&self, call: Call) -> Option<oneshot::Receiver<Reply>> {
         let (sender, receiver) = oneshot::channel();
         let number = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.0 += 1;
             let number = waiting.0;
-            waiting.1.as_mut()?.insert(number, sender);
+            waiting.1.as_mut()?.insert(number, (call.changes(), sender));
             number
         };
         let mut line = serde_json::to_vec(&Numbered { number, what: call }).ok()?;
         line.push(b'\n');
         self.calls.send(line).ok()?;
-        receiver.await.ok()
+        Some(receiver)
+    }
+
+    pub(crate) fn suffer(&self, blow: Blow) {
+        match blow {
+            Blow::Kill => self.kill(),
+            Blow::Freeze => self.freeze(true),
+            Blow::Sleep => {
+                self.freeze(true);
+                self.waiting.lock().unwrap_or_else(PoisonError::into_inner).1 = None;
+            }
+        }
+    }
+
+    /// Whether that may befall it now.
+    pub(crate) fn may_suffer(&self, blow: Blow) -> bool {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = |waiting: &Waiting| waiting.values().any(|(changes, _)| *changes);
+        waiting
+            .1
+            .as_ref()
+            .is_some_and(|waiting| !waiting.is_empty() && (blow.may_meet_writes() || !changes(waiting)))
     }
 
     /// Ends it as a crash would. Whoever waits for an answer hears that it is gone.
@@ -117,7 +165,7 @@ async fn receive(output: BufReader<ChildStdout>, waiting: Arc<Mutex<(u64, Option
     while let Ok(Some(line)) = lines.next_line().await {
         let Ok(Numbered { number, what }) = serde_json::from_str::<Numbered<Reply>>(&line) else { break };
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sender) = waiting.1.as_mut().and_then(|waiting| waiting.remove(&number)) {
+        if let Some((_, sender)) = waiting.1.as_mut().and_then(|waiting| waiting.remove(&number)) {
             let _ = sender.send(what);
         }
     }
@@ -125,10 +173,12 @@ async fn receive(output: BufReader<ChildStdout>, waiting: Arc<Mutex<(u64, Option
     waiting.lock().unwrap_or_else(PoisonError::into_inner).1 = None;
 }
 
-/// What `verify-worker` does: answers calls until standard input ends.
-pub(crate) async fn serve(setup: &str) -> anyhow::Result<()> {
-    let setup: Setup = serde_json::from_str(setup)?;
-    let performer = Arc::new(Performer::new(setup.engine().await?).await?);
+/// What `verify-worker` does: reads how it is set up, and answers calls until standard input ends.
+pub(crate) async fn serve() -> anyhow::Result<()> {
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let setup = lines.next_line().await?.context("how it is set up, as a line of JSON on standard input")?;
+    let setup: Setup = serde_json::from_str(&setup)?;
+    let performer = Arc::new(Performer::new(&setup).await?);
     let (answers, mut receiver) = mpsc::unbounded_channel::<Vec<u8>>();
     let printer = tokio::spawn(async move {
         let mut output = tokio::io::stdout();
@@ -139,7 +189,6 @@ pub(crate) async fn serve(setup: &str) -> anyhow::Result<()> {
         }
     });
     let _ = answers.send(b"ready\n".to_vec());
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {
         let Numbered { number, what } = serde_json::from_str::<Numbered<Call>>(&line)?;
         let (performer, answers) = (performer.clone(), answers.clone());

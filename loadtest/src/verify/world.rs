@@ -7,6 +7,7 @@ use super::call::{Reach, State, Switch, Tie};
 use super::facts::{Change, Fact, OPEN, Time, Tri, Window};
 use super::names::Names;
 use super::reports::{ReportFact, ReportNo};
+use super::suspects::Suspect;
 
 /// A post by its place in the plan.
 pub(crate) type PostNo = usize;
@@ -39,6 +40,9 @@ pub(crate) struct PostFact {
     pub(crate) hidden: Fact<bool>,
     pub(crate) edits: Vec<Change<Said>>,
     pub(crate) said: Said,
+    /// Else its author's lock has decided how far it goes.
+    pub(crate) says_reach: bool,
+    pub(crate) has_token: bool,
     /// It was refused in the end, but an earlier sending may have been carried out.
     pub(crate) is_unsure: bool,
 }
@@ -134,6 +138,8 @@ pub(crate) struct World {
     pub(crate) by_id: BTreeMap<u64, PostNo>,
     pub(crate) names: Names,
     pub(crate) reports: BTreeMap<ReportNo, ReportFact>,
+    /// Answers that are looked at once everything that overlaps them is known.
+    pub(crate) suspects: Vec<Suspect>,
 }
 
 impl World {
@@ -210,6 +216,7 @@ impl World {
     /// `reader` called follow, and was told whether it follows now (or has only asked).
     pub(crate) fn followed(&mut self, pair: Pair, start: Time, end: Time, follows: bool) {
         if follows {
+            self.suspects.push(Suspect::Follows(pair, Window { from: start, to: end }));
             let is_gone = self.is_deleted(pair.1);
             let fact = self.follow_fact(pair);
             fact.change(start, end, true);

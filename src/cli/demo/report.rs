@@ -3,7 +3,7 @@
 use comfy_table::Table;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use tideline::Engine;
-use tideline::cluster::Command;
+use tideline::cluster::{Command, Seed};
 use tideline::sharded::Layout;
 
 use super::check::Checked;
@@ -164,7 +164,7 @@ async fn used_memory(engine: &Engine) -> anyhow::Result<u64> {
 }
 
 /// What to do with all that.
-pub(super) fn next(is_ours: bool, seeds: &[String], prefix: &str) {
+pub(super) fn next(is_ours: bool, seeds: &[Seed], prefix: &str) {
     println!("\nWhat to try next:");
     if is_ours {
         println!(
@@ -180,7 +180,8 @@ pub(super) fn next(is_ours: bool, seeds: &[String], prefix: &str) {
             "  cargo run --release -- mode 1 pull --cluster URL --prefix P  its followers pull it from now on"
         );
     } else {
-        println!("  cargo run --release -- inspect 2 --cluster {} --prefix {prefix}", seeds.join(","));
+        let shown: Vec<String> = seeds.iter().map(ToString::to_string).collect();
+        println!("  cargo run --release -- inspect 2 --cluster {} --prefix {prefix}", shown.join(","));
         println!("      what is stored of an account, and why its page looks so; the keys of {prefix} stay");
     }
     println!("  cargo run --release -p loadtest -- verify    random histories with faults, against a model");

@@ -3,10 +3,14 @@
 //! A task writes what callers send, as much as is there in one system call; another one reads. Replies come in the
 //! order of the commands, so a queue says whose they are. The reading task also looks now and then whether somebody has
 //! waited for too long: a timer for each pipeline costs more than the rest of sending it.
+//!
+//! How long somebody has waited is counted in such looks, not by a clock: between two of them this task reads. A process that
+//! was not scheduled for a while has replies that it hasn't come to yet; by the clock all of its servers would be silent.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, oneshot};
@@ -19,7 +23,8 @@ use super::{Command, Pipeline, Reply, WireError};
 const WRITE_AT_ONCE: usize = 64 * 1024;
 /// Bytes that the buffer for replies grows by.
 const READ_AT_ONCE: usize = 64 * 1024;
-/// So often within the longest wait is looked for those that have waited for too long.
+/// So often within the longest wait is looked for those that have waited for too long. One look more ends a wait, for the first
+/// one may come right after it has begun.
 const LOOKS_PER_TIMEOUT: u32 = 4;
 
 /// One open connection; clones share it.
@@ -46,7 +51,8 @@ type Outcome = Result<Vec<Reply>, WireError>;
 struct Message {
     encoded: Vec<u8>,
     commands: usize,
-    since: Instant,
+    /// How many looks there had been by then.
+    since: u64,
     caller: oneshot::Sender<Outcome>,
 }
 
@@ -55,7 +61,8 @@ struct Message {
 struct Waiting {
     replies: Vec<Reply>,
     commands: usize,
-    since: Instant,
+    /// How many looks there had been by then.
+    since: u64,
     /// `None`: it was told that it took too long.
     caller: Option<oneshot::Sender<Outcome>>,
 }
@@ -69,6 +76,8 @@ struct Queues {
     filled: Notify,
     /// What was written, oldest first; `None` once the connection is broken.
     sent: Mutex<Option<VecDeque<Waiting>>>,
+    /// Looks so far for those that have waited for too long.
+    looks: AtomicU64,
 }
 
 impl Wire {
@@ -82,6 +91,7 @@ impl Wire {
             unsent: Mutex::new(Some(VecDeque::new())),
             filled: Notify::new(),
             sent: Mutex::new(Some(VecDeque::new())),
+            looks: AtomicU64::new(0),
         });
         let writing = tokio::spawn(write(writer, queues.clone()));
         let reading = tokio::spawn(read(reader, queues.clone(), response_timeout));
@@ -91,7 +101,8 @@ impl Wire {
     /// Sends all commands as one pipeline and waits for all replies, errors of single commands among them.
     pub(crate) async fn send(&self, pipeline: &Pipeline) -> Outcome {
         let (caller, answer) = oneshot::channel();
-        let (encoded, commands, since) = (pipeline.encoded.clone(), pipeline.len(), Instant::now());
+        let (encoded, commands) = (pipeline.encoded.clone(), pipeline.len());
+        let since = self.queues.looks.load(Ordering::Relaxed);
         self.queues.add(Message { encoded, commands, since, caller })?;
         answer.await.unwrap_or_else(|_| Err(WireError::Dropped("the connection was closed".into())))
     }
@@ -162,9 +173,10 @@ impl Queues {
         Ok(())
     }
 
-    /// Tells those who have waited for longer than that. What was not written yet never will be.
-    fn expire(&self, longest: Duration) {
-        let is_over = |since: &Instant| since.elapsed() >= longest;
+    /// One look more: tells those who have waited for too long. What was not written yet never will be.
+    fn look(&self) {
+        let looks = self.looks.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_over = |since: &u64| looks - since > u64::from(LOOKS_PER_TIMEOUT);
         let tell = |caller: oneshot::Sender<Outcome>| drop(caller.send(Err(WireError::Timeout)));
         if let Some(unsent) = lock(&self.unsent).as_mut() {
             // In the order in which they came.
@@ -220,7 +232,7 @@ async fn read<S: AsyncRead>(mut reader: ReadHalf<S>, queues: Arc<Queues>, respon
         let read = tokio::select! {
             biased;
             _ = look.tick() => {
-                queues.expire(response_timeout);
+                queues.look();
                 continue;
             }
             read = reader.read_buf(&mut buffer) => read,
@@ -245,7 +257,10 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::io::duplex;
+    use tokio::io::{DuplexStream, duplex};
+
+    /// Nothing here times out by itself.
+    const NEVER: Duration = Duration::from_secs(3_600);
 
     fn pipeline(commands: &[&str]) -> Pipeline {
         let mut pipeline = Pipeline::default();
@@ -253,30 +268,44 @@ mod tests {
         pipeline
     }
 
+    /// Sends these commands beside the test.
+    fn send(wire: &Wire, commands: &[&str]) -> JoinHandle<Outcome> {
+        let (wire, pipeline) = (wire.clone(), pipeline(commands));
+        tokio::spawn(async move { wire.send(&pipeline).await })
+    }
+
+    /// Whoever waits now has waited for too long.
+    fn time_out(wire: &Wire) {
+        (0..=LOOKS_PER_TIMEOUT).for_each(|_| wire.queues.look());
+    }
+
+    /// Waits until so many commands of one letter have come: from then on their replies are waited for.
+    async fn arrived(server: &mut DuplexStream, commands: usize) {
+        server.read_exact(&mut vec![0; commands * b"*1\r\n$1\r\nA\r\n".len()]).await.unwrap();
+    }
+
     #[tokio::test]
     async fn each_caller_gets_his_own_replies_however_they_are_cut() {
-        let (ours, mut theirs) = duplex(1_000);
-        let wire = Wire::new(ours, Duration::from_secs(5));
-        let (one, two) = (wire.clone(), wire.clone());
-        let one = tokio::spawn(async move { one.send(&pipeline(&["A", "B"])).await });
-        tokio::task::yield_now().await;
-        let two = tokio::spawn(async move { two.send(&pipeline(&["C"])).await });
-        for piece in [":1\r", "\n:2\r\n$", "1\r\nx\r\n"] {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            theirs.write_all(piece.as_bytes()).await.unwrap();
+        for bytes_at_once in 1..20 {
+            let (ours, mut theirs) = duplex(bytes_at_once);
+            let wire = Wire::new(ours, NEVER);
+            let one = send(&wire, &["A", "B"]);
+            arrived(&mut theirs, 2).await;
+            let two = send(&wire, &["C"]);
+            arrived(&mut theirs, 1).await;
+            theirs.write_all(b":1\r\n:2\r\n$1\r\nx\r\n").await.unwrap();
+            let first: Vec<i64> = one.await.unwrap().unwrap().iter().map(|r| r.int().unwrap()).collect();
+            assert_eq!(first, [1, 2]);
+            assert_eq!(two.await.unwrap().unwrap()[0].bytes().unwrap(), b"x");
         }
-        let first: Vec<i64> = one.await.unwrap().unwrap().iter().map(|r| r.int().unwrap()).collect();
-        assert_eq!(first, [1, 2]);
-        assert_eq!(two.await.unwrap().unwrap()[0].bytes().unwrap(), b"x");
     }
 
     #[tokio::test]
     async fn a_broken_connection_tells_who_waits_that_his_commands_may_have_run() {
-        let (ours, theirs) = duplex(1_000);
-        let wire = Wire::new(ours, Duration::from_secs(5));
-        let waiting = wire.clone();
-        let waiting = tokio::spawn(async move { waiting.send(&pipeline(&["A"])).await });
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        let (ours, mut theirs) = duplex(1_000);
+        let wire = Wire::new(ours, NEVER);
+        let waiting = send(&wire, &["A"]);
+        arrived(&mut theirs, 1).await;
         drop(theirs);
         assert!(matches!(waiting.await.unwrap(), Err(WireError::Dropped(_))));
         // What comes later was not sent at all.
@@ -287,12 +316,13 @@ mod tests {
     #[tokio::test]
     async fn a_reply_that_comes_too_late_is_nobodys() {
         let (ours, mut theirs) = duplex(1_000);
-        let wire = Wire::new(ours, Duration::from_millis(20));
-        assert!(matches!(wire.send(&pipeline(&["A"])).await, Err(WireError::Timeout)));
-        let next = wire.clone();
-        let next = tokio::spawn(async move { next.send(&pipeline(&["B"])).await });
-        let mut sent = [0; 2 * b"*1\r\n$1\r\nA\r\n".len()];
-        theirs.read_exact(&mut sent).await.unwrap();
+        let wire = Wire::new(ours, NEVER);
+        let late = send(&wire, &["A"]);
+        arrived(&mut theirs, 1).await;
+        time_out(&wire);
+        assert!(matches!(late.await.unwrap(), Err(WireError::Timeout)));
+        let next = send(&wire, &["B"]);
+        arrived(&mut theirs, 1).await;
         theirs.write_all(b":1\r\n:2\r\n").await.unwrap();
         assert_eq!(next.await.unwrap().unwrap()[0].int().unwrap(), 2);
     }
@@ -301,16 +331,19 @@ mod tests {
     async fn what_waits_behind_a_full_connection_times_out_and_is_never_written() {
         let long = "L".repeat(100);
         let (ours, mut theirs) = duplex(50);
-        let wire = Wire::new(ours, Duration::from_millis(20));
-        let first = wire.clone();
-        let stuck = pipeline(&[&long]);
-        let stuck = tokio::spawn(async move { first.send(&stuck).await });
-        tokio::task::yield_now().await;
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        assert!(matches!(wire.send(&pipeline(&["BEHIND"])).await, Err(WireError::Timeout)));
+        let wire = Wire::new(ours, NEVER);
+        let stuck = send(&wire, &[&long]);
+        // It is being written: what comes now stays behind it.
+        theirs.read_exact(&mut [0]).await.unwrap();
+        let behind = send(&wire, &["BEHIND"]);
+        let is_queued = || lock(&wire.queues.unsent).as_ref().is_some_and(|unsent| unsent.len() == 1);
+        while !is_queued() {
+            tokio::task::yield_now().await;
+        }
+        time_out(&wire);
+        assert!(matches!(behind.await.unwrap(), Err(WireError::Timeout)));
         assert!(matches!(stuck.await.unwrap(), Err(WireError::Timeout)));
-        let last = wire.clone();
-        let last = tokio::spawn(async move { last.send(&pipeline(&["LAST"])).await });
+        let last = send(&wire, &["LAST"]);
         let mut sent = Vec::new();
         while !sent.ends_with(b"LAST\r\n") {
             theirs.read_buf(&mut sent).await.unwrap();
@@ -325,12 +358,28 @@ mod tests {
         let wire = Wire::new(ours, Duration::from_millis(20));
         assert!(matches!(wire.send(&pipeline(&["A"])).await, Err(WireError::Timeout)));
         let (ours, mut other) = duplex(1_000);
-        let garbled = Wire::new(ours, Duration::from_secs(5));
+        let garbled = Wire::new(ours, NEVER);
         other.write_all(b"HTTP/1.1 400 Bad Request\r\n").await.unwrap();
         assert!(matches!(
             garbled.send(&pipeline(&["A"])).await,
             Err(WireError::Dropped(_) | WireError::NotSent(_))
         ));
         theirs.write_all(b":1\r\n").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_was_not_scheduled_for_long_has_its_replies_and_calls_nobody_silent() {
+        // Thirty-six clients of one thread, on a machine with much else to do: their servers had answered in time, and each
+        // client that came to read that later than its timeout said that no server answered.
+        let (ours, mut theirs) = duplex(1_000);
+        let timeout = Duration::from_millis(20);
+        let wire = Wire::new(ours, timeout);
+        let waiting = send(&wire, &["A"]);
+        arrived(&mut theirs, 1).await;
+        std::thread::sleep(timeout * 3);
+        // The timer is noticed first, and then what has come.
+        tokio::task::yield_now().await;
+        theirs.write_all(b":1\r\n").await.unwrap();
+        assert_eq!(waiting.await.unwrap().unwrap()[0].int().unwrap(), 1);
     }
 }

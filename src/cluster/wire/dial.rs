@@ -12,6 +12,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::super::Seed;
 use super::{Command, NodeAddr, Wire, WireError, denied};
 use crate::error::{Error, Result};
 
@@ -57,7 +58,7 @@ impl Dialer {
     ///
     /// All seeds must agree on scheme and credentials: they are one cluster.
     pub(crate) fn from_urls(
-        urls: &[String],
+        urls: &[Seed],
         files: &TlsFiles,
         connect_timeout: Duration,
         response_timeout: Duration,
@@ -65,7 +66,7 @@ impl Dialer {
         let mut seeds = Vec::with_capacity(urls.len());
         let mut common: Option<(bool, Credentials)> = None;
         for url in urls {
-            let (addr, is_tls, credentials) = parse_seed(url)?;
+            let (addr, is_tls, credentials) = parse_seed(url.url())?;
             let this = (is_tls, credentials);
             if common.get_or_insert_with(|| this.clone()) != &this {
                 return Err(Error::invalid(format!(
@@ -146,6 +147,12 @@ fn parse_seed(url: &str) -> Result<(NodeAddr, bool, Credentials)> {
         Some(_) => (false, url.to_owned()),
         None => (false, format!("redis://{url}")),
     };
+    // What the crate takes for the host ends at the first of these: a part of the password would be told as an address.
+    let authority =
+        url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?', '#']).next().unwrap_or_default();
+    if url.contains('@') && !authority.contains('@') {
+        return Err(wrong(&"write `/` as %2F, `?` as %3F and `#` as %23 in user and password"));
+    }
     if let Some(port) = port_too_large(shown) {
         return Err(wrong(&format!("port {port} is above {}", u16::MAX)));
     }
@@ -219,7 +226,7 @@ mod tests {
     use super::*;
 
     fn from_urls(urls: &[&str]) -> Result<(Dialer, Vec<NodeAddr>)> {
-        let urls: Vec<String> = urls.iter().map(ToString::to_string).collect();
+        let urls: Vec<Seed> = urls.iter().map(|url| Seed::from(*url)).collect();
         Dialer::from_urls(&urls, &TlsFiles::default(), Duration::from_secs(1), Duration::from_secs(1))
     }
 
@@ -238,6 +245,10 @@ mod tests {
             &[][..],
             &["http://:secret@x"],
             &["redis://:secret@h:99999"],
+            &["redis://me:123/secret@h:1"],
+            &["redis://secret/secret@h:1"],
+            &["redis://:secret#secret@h:1"],
+            &["redis://me:secret?secret@h:1"],
             &["redis://:secret@a:1", "redis://b:1"],
         ] {
             let refused = from_urls(urls).unwrap_err();

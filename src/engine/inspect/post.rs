@@ -7,9 +7,10 @@ use super::{Engine, OpenTask, journal};
 use crate::context::{Context, no_post};
 use crate::error::Result;
 use crate::fanout::{Reference, Task};
-use crate::graph::{self, Listed};
+use crate::graph;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Audience, Post, PostList, PostRef, Tag, Visibility};
+use crate::post::{Audience, Post, PostList, PostRef, Tag, TagKey, Visibility};
+use crate::stored_post::readable_post;
 
 /// What is stored of a post, but for what it says.
 ///
@@ -100,12 +101,10 @@ impl Engine {
         let context = &self.context;
         let buckets = context.keys().buckets();
         let bucket = id.bucket(buckets);
-        let stored = context.router().call(context.post_request(id)).await?;
-        if stored.is_nil() {
-            return Err(no_post(id));
-        }
-        let bytes = stored.bytes()?;
-        let post = Post::parse(bytes)?;
+        let answer = context.router().ask(context.post_request(id)).await?;
+        let bytes = answer.reply.bytes().unwrap_or_default().to_vec();
+        let bytes = bytes.as_slice();
+        let post = readable_post(answer)?.ok_or_else(|| no_post(id))?;
         let header = *post.header();
         let (only_to, not_to) = match post.audience() {
             Audience::Unnamed => (0, 0),
@@ -167,28 +166,30 @@ async fn listings(context: &Context, id: PostId, post: &Post) -> Result<Vec<List
         let of = graph::LISTS.iter().find(|(kind, ..)| *kind == to.kind).map_or("?", |(_, name, _)| name);
         listings.push(on(format!("{of} of post {} of {}", to.post, to.author), is_on));
     }
-    let named = post.lists();
-    for list in post.lists_ever() {
-        let listed = [Listed::Post(id, author), Listed::Floor];
-        let scores = graph::post_list(context, list)?.scores(&listed).await?;
-        let place = match scores.as_slice() {
-            // What stands below the floor doesn't count.
-            [_, Some(floor)] if graph::list_score(id) <= *floor => ListPlace::TooOld,
-            [Some(_), _] => ListPlace::On,
-            _ => ListPlace::Off,
+    let named = post.lists(context.tags());
+    for list in post.lists_ever(context.tags()) {
+        let standing = graph::standing(context, list, id, author).await?;
+        let place = match (standing.score, standing.has_left) {
+            (Some(_), _) => ListPlace::On,
+            (None, true) => ListPlace::TooOld,
+            (None, false) => ListPlace::Off,
         };
-        listings.push(Listing { list: in_words(list, post), is_named: named.contains(&list), place });
+        listings.push(Listing {
+            list: in_words(list, post, context.tags()),
+            is_named: named.contains(&list),
+            place,
+        });
     }
     Ok(listings)
 }
 
 /// A hashtag's name is known only while the post bears it: lists have numbers.
-fn in_words(list: PostList, post: &Post) -> String {
+fn in_words(list: PostList, post: &Post, key: TagKey) -> String {
     match list {
         PostList::Mentions(account) => format!("mentions of {account}"),
         PostList::Tagged(number) => {
             let mut tags = post.content().hashtags.iter().filter_map(|tag| Tag::new(tag).ok());
-            let tag = tags.find(|tag| tag.number() == number);
+            let tag = tags.find(|tag| tag.number(key) == number);
             tag.map_or_else(|| format!("hashtag number {number:016x}"), |tag| format!("hashtag {tag}"))
         }
     }

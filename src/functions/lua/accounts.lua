@@ -2,6 +2,9 @@
 -- before pushing began, p posts, g graph stamp, t marks stamp, d day of the last read, n.. sizes of its sets.
 -- What it follows, mutes, blocks are local sets; its pull marks a hash, author -> 8 random bytes.
 
+-- A mark that begins so is new: its author's side has not been asked yet whether it is locked (graph/new_mark.rs).
+local NEW_MARK = 'new\0'
+
 -- account_create: a new account.
 -- KEYS  record
 -- ARGV  field, value, ...
@@ -56,13 +59,13 @@ end
 -- KEYS  record, marks, requests, journal, clock, home, then for each set: the set, its piece (the set while it is small)
 -- ARGV  graph stamp that the caller saw, new graph stamp, new marks stamp,
 --       most entries of the journal, how many are new, entry, value, ...,
---       how many marks change, author, mark (or '' to take it away), ...,
+--       how many marks change, author, mark (or '' to take it away), what it must be now ('' anything), ...,
 --       '' or the account whose request changes, what its request must be now ('' anything), what it becomes ('' none),
 --       most requests,
 --       then for each set: '+' or '-', piece (-1: small), depth, most of a piece, most of the set, the record's field
---       for its size, member
+--       for its size, member; last the caller's milliseconds
 -- Reply {'ok', stamp, marks stamp until now, the home's floor or ''}; {'stamp', graph stamp}: something has changed;
---       {'gone'}: no such account; {'state', state}: it may not; {'busy'}: the journal is full; {'request'}: the request is another one; {'requests'}: there are too
+--       {'gone'}: no such account; {'state', state}: it may not; {'busy'}: the journal is full; {'request'}: the request, or a mark, is another one; {'requests'}: there are too
 --       many; and of set number n: {'tree', n, tree}, {'full', n}, {'limit', n}
 local function change(keys, args)
   local record = redis.call('HMGET', keys[1], 'g', 's', 't')
@@ -76,7 +79,11 @@ local function change(keys, args)
   if entries > 0 and journal_full(keys[4], tonumber(args[4]), entries) then return { 'busy' } end
   local marks = tonumber(args[at])
   local first_mark = at + 1
-  at = first_mark + 2 * marks
+  local last_mark = first_mark + 3 * marks - 1
+  at = last_mark + 1
+  for i = first_mark, last_mark, 3 do
+    if args[i + 2] ~= '' and redis.call('HGET', keys[2], args[i]) ~= args[i + 2] then return { 'request' } end
+  end
   local asked, wanted, becomes = args[at], args[at + 1], args[at + 2]
   if wanted ~= '' and redis.call('HGET', keys[3], asked) ~= wanted then return { 'request' } end
   if becomes ~= '' and redis.call('HLEN', keys[3]) >= tonumber(args[at + 3]) then return { 'requests' } end
@@ -97,11 +104,11 @@ local function change(keys, args)
     end
   end
   if is_more and state ~= 'a' and state ~= 'l' then return { 'state', state } end
-  local score = take_stamps(keys[5], 1)
+  local score = take_stamps(keys[5], 1, tonumber(args[#args]))
   redis.call('HSET', keys[1], 'g', args[2], 't', args[3])
   if entries > 0 then redis.call('HSET', keys[4], unpack(args, first_entry, first_entry + 2 * entries - 1)) end
   if asked ~= '' and becomes ~= '' then redis.call('HSET', keys[3], asked, becomes) end
-  for i = first_mark, first_mark + 2 * marks - 1, 2 do
+  for i = first_mark, last_mark, 3 do
     if args[i + 1] ~= '' then redis.call('HSET', keys[2], args[i], args[i + 1]) end
   end
   for n = 0, (#keys - 6) / 2 - 1 do
@@ -116,22 +123,37 @@ local function change(keys, args)
     if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
     if args[a + 5] ~= '' then redis.call('HSET', keys[1], args[a + 5], totals[n] + by) end
   end
-  for i = first_mark, first_mark + 2 * marks - 1, 2 do
+  for i = first_mark, last_mark, 3 do
     if args[i + 1] == '' then redis.call('HDEL', keys[2], args[i]) end
   end
   if asked ~= '' and becomes == '' then redis.call('HDEL', keys[3], asked) end
   return { 'ok', score, record[3] or '', floor_of(keys[6]) }
 end
 
+-- mark_renew: another mark in the place of one that is there, or must be there, for an account that follows. Of a new
+-- mark that nobody has named the next one is new too: whoever renews it knows nothing of its author's lock.
+-- KEYS  marks; with a stamp: record
+-- ARGV  author, mark, what it must be now ('' anything), new marks stamp ('' to keep it)
+-- Reply 1, or 0: it is another one
+local function mark_renew(keys, args)
+  local now, mark = redis.call('HGET', keys[1], args[1]) or '', args[2]
+  if args[3] ~= '' and now ~= args[3] then return 0 end
+  if args[3] == '' and string.sub(now, 1, 4) == NEW_MARK then mark = NEW_MARK .. string.sub(mark, 5) end
+  redis.call('HSET', keys[1], args[1], mark)
+  -- The mark first, as with all marks: who knows the new stamp knows the mark.
+  if args[4] ~= '' then redis.call('HSET', keys[2], 't', args[4]) end
+  return 1
+end
+
 -- pair_look: whether an account follows another; if not, with a stamp that is above all its follows of the past.
 -- KEYS  marks, home, clock, following, its piece (following while it is small)
--- ARGV  piece (-1: small), depth, the other account
+-- ARGV  piece (-1: small), depth, the other account, the caller's milliseconds, what else the stamp is to be above
 -- Reply {'following', since, mark or '', the home's floor or ''}, {'not', stamp} or {'tree', tree}
 local function pair_look(keys, args)
   local ok, answer = check_place(keys[4], tonumber(args[1]), tonumber(args[2]))
   if not ok then return answer end
   local since = redis.call('ZSCORE', keys[5], args[3])
-  if not since then return { 'not', take_stamps(keys[3], 1) } end
+  if not since then return { 'not', take_stamps(keys[3], 1, tonumber(args[4]), tonumber(args[5])) } end
   return { 'following', since, redis.call('HGET', keys[1], args[3]) or '', floor_of(keys[2]) }
 end
 
@@ -171,16 +193,19 @@ end
 
 -- join: the author's side of a follow, all at once, as long as all of it is simple: the edge is written, and then is seen
 -- what `author_look` tells.
--- KEYS  record, outbox, followers, their piece (followers while it is small), blocks, who waits, who was approved
+-- KEYS  record, outbox, followers, their piece (followers while it is small), blocks, who waits, who was approved,
+--       the bucket's notes
 -- ARGV  floor ('' for none), most ids, piece (-1: small), depth, most of a piece, fewer followers than this, since,
---       account
+--       account, author, the caller's milliseconds
 -- Reply as author_look; {'tree', tree}: the caller's copy is old; {'full'}: the piece must be split; or {'apart'}: one
 --       thing after another, then
 local function join(keys, args)
   local apart, account, piece, depth = { 'apart' }, args[8], tonumber(args[3]), tonumber(args[4])
-  local record = redis.call('HMGET', keys[1], 's', 'm', 'nd')
+  local record = redis.call('HMGET', keys[1], 's', 'm', 'nd', 'l')
   local state = record[1]
   if not state or state == 'd' or state == 'u' then return apart end
+  -- It was locked after the follow was decided.
+  if record[4] == '1' then return apart end
   -- A set of many pieces is a string: an error then, which isn't nothing.
   if redis.pcall('ZSCORE', keys[5], account) then return apart end
   if redis.call('HGET', keys[6], account) or redis.call('HGET', keys[7], account) then return apart end
@@ -189,6 +214,7 @@ local function join(keys, args)
   if total + 1 >= tonumber(args[6]) then return apart end
   local card = piece < 0 and total or redis.call('ZCARD', keys[4])
   if card >= tonumber(args[5]) and depth < DEPTH_MAX then return { 'full' } end
+  note_edge(keys[8], account, args[9], args[10])
   local new = redis.call('ZADD', keys[4], 'GT', args[7], account)
   if new > 0 and piece >= 0 then redis.call('BITFIELD', keys[3], 'INCRBY', 'u56', 8, new) end
   redis.call('HSET', keys[1], 'nr', total + new)
@@ -246,7 +272,7 @@ local function settle(keys, args)
     local nonce = string.sub(first, 9)
     if nonce ~= WHOLE then return { 'busy', nonce } end
     local floor = order_of(first)
-    for i = #args, 14, -1 do
+    for i = #args, 15, -1 do
       if order_of(args[i]) > floor then append[#append + 1] = args[i] .. author end
     end
     if #append > 0 then append = missing_of(home, append) end
@@ -331,6 +357,7 @@ register('account_create', account_create, {})
 register('account_set', account_set, {})
 register('account_read', account_read, {})
 register('change', change, {})
+register('mark_renew', mark_renew, {})
 register('pair_look', pair_look, {})
 register('author_look', author_look, { 'no-writes' })
 register('join', join, {})

@@ -15,11 +15,13 @@ local function node_ms()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- The next id of a bucket, not taken yet. The lower of two clocks: one that runs ahead can't lift posts above
--- everybody's.
+-- Ids and stamps follow the caller's time: the median of the primaries' clocks. This server's own may be ahead (H44) or
+-- behind (H80), and of two clocks nobody can tell which one is wrong. They rise above the last ones all the same.
+
+-- The next id of a bucket, not taken yet.
 local function next_id(key, caller_ms, per_ms)
   local last_ms, last_sequence, stamp = read_clock(key)
-  local ms, sequence = math.min(node_ms(), caller_ms), 0
+  local ms, sequence = caller_ms, 0
   if ms <= last_ms then
     ms, sequence = last_ms, last_sequence + 1
     if sequence >= per_ms then ms, sequence = ms + 1, 0 end
@@ -39,19 +41,19 @@ local function clock_ids(keys, args)
   return { ms, sequence }
 end
 
--- Takes stamps of a bucket; gives the first.
-local function take_stamps(key, count)
+-- Takes stamps of a bucket, all above the one given; gives the first.
+local function take_stamps(key, count, caller_ms, above)
   local ms, sequence, stamp = read_clock(key)
-  stamp = math.max(stamp + 1, node_ms())
+  stamp = math.max(stamp + 1, caller_ms, (above or 0) + 1)
   write_clock(key, ms, sequence, stamp + count - 1)
   return stamp
 end
 
 -- clock_stamps: takes stamps of a bucket: milliseconds, strictly increasing.
 -- KEYS  clock
--- ARGV  how many
+-- ARGV  how many, the caller's milliseconds
 -- Reply the first; the others follow it
-local function clock_stamps(keys, args) return take_stamps(keys[1], tonumber(args[1])) end
+local function clock_stamps(keys, args) return take_stamps(keys[1], tonumber(args[1]), tonumber(args[2])) end
 
 register('clock_ids', clock_ids, {})
 register('clock_stamps', clock_stamps, {})

@@ -4,8 +4,9 @@
 
 -- followers_note: somebody may have come or gone.
 -- KEYS  record, followers
+-- ARGV  the caller's milliseconds
 -- Reply 1: they are to be summed up; 0: their number stands there, or there is no such account
-local function followers_note(keys)
+local function followers_note(keys, args)
   local is_tree = redis.call('TYPE', keys[2]).ok == 'string'
   if not is_tree or string.byte(redis.call('GETRANGE', keys[2], 0, 0)) == LOCAL then
     tell_followers(keys[1], set_total(keys[2], is_tree and 0 or -1))
@@ -13,13 +14,13 @@ local function followers_note(keys)
   end
   if not is_there(keys[1]) then return 0 end
   local since, changes = string.match(redis.call('HGET', keys[1], 'nd') or '', '^(%d+) (%d+)$')
-  redis.call('HSET', keys[1], 'nd', string.format('%.0f %.0f', since or node_ms(), (changes or 0) + 1))
+  redis.call('HSET', keys[1], 'nd', string.format('%s %.0f', since or args[1], (changes or 0) + 1))
   return 1
 end
 
 -- followers_counted: they have been summed up.
 -- KEYS  record
--- ARGV  nd as it was before, their sum
+-- ARGV  nd as it was before, their sum, the caller's milliseconds
 -- Reply 1; 0: somebody else has done that meanwhile
 local function followers_counted(keys, args)
   local now = redis.call('HGET', keys[1], 'nd')
@@ -29,7 +30,7 @@ local function followers_counted(keys, args)
     redis.call('HDEL', keys[1], 'nd')
   else
     -- Some have come or gone since: in the sum, or not.
-    redis.call('HSET', keys[1], 'nd', string.format('%.0f', node_ms()) .. string.match(now, ' %d+$'))
+    redis.call('HSET', keys[1], 'nd', args[3] .. string.match(now, ' %d+$'))
   end
   return 1
 end

@@ -2,7 +2,8 @@
 -- set is a *watermark*: every record before it has an id <= its own. The first record always is one, the floor:
 -- whatever belongs here and is above it, is here. All ones in its author: it counts. Else the author is the nonce of
 -- the fill that is under way, and nothing is claimed.
--- Arguments `fit` of a home are three: cut_at, kept, node_max (`HomeFit` in Rust says what they mean).
+-- Arguments `fit` of a home are four: cut_at, kept, node_max, the decision that they follow from (`HomeFit` in Rust says
+-- what they mean).
 
 local GROUP = 16
 local WHOLE = '\255\255\255\255\255\255\255\255'
@@ -19,14 +20,38 @@ end
 local function is_watermark(record) return string.byte(record, 9) >= 128 end
 
 -- Their places in a table: a table with names would be built by hashing, once for each call.
-local CUT_AT, KEPT, NODE_MAX = 1, 2, 3
+local CUT_AT, KEPT, NODE_MAX, DECISION, IS_DECIDED = 1, 2, 3, 4, 5
 
 local function fit_of(args, first)
-  return { args[first] + 0, args[first + 1] + 0, args[first + 2] + 0 }
+  return { args[first] + 0, args[first + 1] + 0, args[first + 2] + 0, args[first + 3] }
+end
+
+-- Whether homes may be cut so. All of a call's lie in one bucket: it is asked once.
+local function may_cut(key, fit)
+  if fit[IS_DECIDED] == nil then fit[IS_DECIDED] = is_decided(key, fit[DECISION]) end
+  return fit[IS_DECIDED]
 end
 
 local function push_all(key, records)
   for i = 1, #records, 500 do redis.call('RPUSH', key, unpack(records, i, math.min(i + 499, #records))) end
+end
+
+-- Writes a home anew, from its end on, in parts that begin with a watermark: whichever command fails, what is there is true,
+-- a shorter home or none (H98). And then what the caller is about does not fail (H89): a publish that is sent again would be
+-- a second post. Gives whether all is written.
+local PART = 4000 -- about half of what one command takes from Lua
+local function write_anew(key, records)
+  redis.call('DEL', key)
+  local last = #records
+  while last > 0 do
+    local first = math.max(last - PART + 1, 1)
+    while first > 1 and not is_watermark(records[first]) do first = first - 1 end
+    local part = {}
+    for i = last, first, -1 do part[#part + 1] = records[i] end
+    if type(redis.pcall('LPUSH', key, unpack(part))) == 'table' then return end
+    last = first - 1
+  end
+  return true
 end
 
 -- The watermark that holds for all of a home up to the last of these records; nothing if none is among them.
@@ -42,7 +67,7 @@ end
 
 -- Cuts the front off. What then comes first, a watermark that holds for all before it, is the floor, true by itself.
 local function cut(key, length, fit)
-  if length < fit[CUT_AT] then return end
+  if length < fit[CUT_AT] or not may_cut(key, fit) then return end
   local last = length - fit[KEPT]
   -- Watermarks stand GROUP apart: as a rule one stands there.
   local place = last - last % GROUP
@@ -58,9 +83,7 @@ local function cut(key, length, fit)
   redis.call('LTRIM', key, place, -1)
   if length > fit[NODE_MAX] then
     -- It took a second list node, which would stay for many cuts: written anew it fits into one.
-    local all = redis.call('LRANGE', key, 0, -1)
-    redis.call('DEL', key)
-    push_all(key, all)
+    write_anew(key, redis.call('LRANGE', key, 0, -1))
   end
 end
 
@@ -109,6 +132,27 @@ local function home_deliver(keys, args)
   return { 'ok', delivered, #members }
 end
 
+-- home_deliver_to: delivers a record to the homes of accounts of one bucket that the caller names, as far as they follow its
+-- author: nobody else would ever be shown it, and it would take the place of what is for them.
+-- KEYS  home of the first of them; the others, and whom they follow, lie in the same slot, undeclared
+-- ARGV  what keys of the bucket begin with, author, record, fit, account, ...
+-- Reply {'ok', delivered, accounts}
+local function home_deliver_to(_, args)
+  local head, author, record, fit = args[1], args[2], args[3], fit_of(args, 4)
+  local delivered = 0
+  for i = 8, #args do
+    if holds(head, '@following:' .. args[i], author) then
+      local home = head .. 'h' .. args[i]
+      local length = redis.call('RPUSHX', home, record)
+      if length > 0 then
+        delivered = delivered + 1
+        if length % GROUP == 0 then tidy(home, fit) end
+      end
+    end
+  end
+  return { 'ok', delivered, #args - 7 }
+end
+
 -- home_begin: a home that is to be filled, by us or by who has begun already.
 -- KEYS  account's record, home, bucket's days
 -- ARGV  nonce (top bit set, not all ones), account, day
@@ -135,7 +179,7 @@ local function home_finish(keys, args)
   local home = keys[1]
   local arrived = redis.call('LRANGE', home, 0, -1)
   if #arrived == 0 or string.sub(arrived[1], 9) ~= args[1] then return 0 end
-  local fit, floor, pulled = fit_of(args, 3), args[2], 6
+  local fit, floor, pulled = fit_of(args, 3), args[2], 7
   if order_of(arrived[1]) > order_of(floor) then
     -- It was cut while it was filled: what lies below is no longer complete. A floor within what was pulled.
     floor = string.sub(arrived[1], 1, 8)
@@ -144,24 +188,21 @@ local function home_finish(keys, args)
       pulled = pulled + 1
     end
   end
-  redis.call('DEL', home)
-  local length = redis.call('RPUSH', home, floor .. WHOLE)
-  for i = pulled, #args, 500 do
-    length = redis.call('RPUSH', home, unpack(args, i, math.min(i + 499, #args)))
-  end
+  local all = { floor .. WHOLE }
+  for i = pulled, #args do all[#all + 1] = args[i] end
   local highest = pulled <= #args and string.sub(args[#args], 1, 8) or floor
-  local best, late = order_of(highest), {}
+  local best = order_of(highest)
   for i = 2, #arrived do
     local record = arrived[i]
     if not is_watermark(record) then
-      late[#late + 1] = record
+      all[#all + 1] = record
       local order = order_of(record)
       if order > best then highest, best = string.sub(record, 1, 8), order end
-      if (length + #late) % GROUP == 0 then late[#late + 1] = highest .. WHOLE end
+      if #all % GROUP == 0 then all[#all + 1] = highest .. WHOLE end
     end
   end
-  push_all(home, late)
-  cut(home, length + #late, fit)
+  if not write_anew(home, all) then return 1 end
+  cut(home, #all, fit)
   return 1
 end
 
@@ -177,9 +218,10 @@ end
 
 -- home_sweep: drops the home of an account that hasn't read since `day`.
 -- KEYS  bucket's days, home
--- ARGV  account, day
--- Reply 1, or 0: it has read
+-- ARGV  account, day, the decision that it follows from ('': somebody says so by hand)
+-- Reply 1, or 0: it has read, or the bucket knows another decision
 local function home_sweep(keys, args)
+  if args[3] ~= '' and not is_decided(keys[1], args[3]) then return 0 end
   local last = redis.call('ZSCORE', keys[1], args[1])
   if last and tonumber(last) > tonumber(args[2]) then return 0 end
   redis.call('DEL', keys[2])
@@ -189,6 +231,7 @@ end
 
 register('home_tidy', home_tidy, {})
 register('home_deliver', home_deliver, {})
+register('home_deliver_to', home_deliver_to, {})
 register('home_begin', home_begin, {})
 register('home_finish', home_finish, {})
 register('home_drop', home_drop, { 'allow-oom' })

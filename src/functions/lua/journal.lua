@@ -51,29 +51,37 @@ local function journal_strike(keys, args)
   return { struck }
 end
 
--- lease_renew: says that an instance lives, and tells who else does.
--- KEYS  the living
--- ARGV  name ('' to ask only), for how many ms, or 0: it has ended
--- Reply names of the living
-local function lease_renew(keys, args)
-  local now = node_ms()
-  if args[1] ~= '' then
-    if args[2] == '0' then
-      redis.call('HDEL', keys[1], args[1])
-    else
-      redis.call('HSET', keys[1], args[1], string.format('%.0f', now + tonumber(args[2])))
-    end
-  end
-  local all, living = redis.call('HGETALL', keys[1]), {}
+-- The lease of an import; and whether what has that name has to wait: an import and instances never stand beside each other.
+local IMPORT = '(import)'
+local function is_kept_out(all, name)
   for i = 1, #all, 2 do
-    -- What is no time is over.
-    if (tonumber(all[i + 1]) or 0) > now then
-      living[#living + 1] = all[i]
-    elseif args[1] ~= '' then
-      redis.call('HDEL', keys[1], all[i])
-    end
+    local other = all[i]
+    if #other == 8 and other ~= name and (name == IMPORT or other == IMPORT) then return true end
   end
-  return living
+  return false
+end
+
+-- lease_renew: says that an instance lives, or an import, and tells what all leases say: "until ttl" with a point between,
+-- until when (ms of this server's clock, for instances of releases that go by that) and for how long they were taken. Who
+-- lives is told by its lease being another one after each renewal.
+-- KEYS  the living
+-- ARGV  name ('' to ask only), for how many ms, or 0: it has ended; then name, value of leases that are over
+-- Reply name, value, ... of all leases
+local function lease_renew(keys, args)
+  local name, ttl = args[1], args[2]
+  for i = 3, #args, 2 do
+    if redis.call('HGET', keys[1], args[i]) == args[i + 1] then redis.call('HDEL', keys[1], args[i]) end
+  end
+  if name ~= '' and ttl == '0' then
+    redis.call('HDEL', keys[1], name)
+  elseif name ~= '' and not is_kept_out(redis.call('HGETALL', keys[1]), name) then
+    local till = node_ms() + tonumber(ttl)
+    local value = string.format('%.0f.%s', till, ttl)
+    -- A clock that was set back may come by the same time again.
+    if redis.call('HGET', keys[1], name) == value then value = string.format('%.0f.%s', till + 1, ttl) end
+    redis.call('HSET', keys[1], name, value)
+  end
+  return redis.call('HGETALL', keys[1])
 end
 
 register('journal_add', journal_add, {})

@@ -37,27 +37,13 @@ local function pulls_add(keys, args)
   return note_rates(keys[1], tonumber(args[2]), tonumber(args[3]), tonumber(args[1]))
 end
 
--- Whether a local set of an account holds a member. `head`: what all keys of the bucket begin with.
-local function holds(head, name, member)
-  local key = head .. 's' .. name
-  local score = redis.pcall('ZSCORE', key, member)
-  if type(score) ~= 'table' then return score end
-  if string.sub(score.err, 1, 9) ~= 'WRONGTYPE' then error(score) end
-  local of, piece, depth = hash(member), 0, 0
-  while redis.call('BITFIELD_RO', key, 'GET', 'u1', HEADER_BITS + 2 ^ depth + piece)[1] == 1 do
-    depth = depth + 1
-    piece = of % 2 ^ depth
-  end
-  return redis.call('ZSCORE', head .. 'p' .. string.format('%x', piece) .. ':' .. name, member)
-end
-
 -- Has those accounts pull an author that follow it, and counts them. The mark first: with a new stamp and without the mark
 -- a reader would believe that it need not pull.
 local function mark_all(members, head, author, mark, stamp)
   local marked = 0
   for i = 1, #members do
     if holds(head, '@following:' .. members[i], author) then
-      redis.call('HSET', head .. 'm' .. members[i], author, mark)
+      mark_renew({ head .. 'm' .. members[i] }, { author, mark, '', '' })
       redis.call('HSET', head .. 'a' .. members[i], 't', stamp)
       marked = marked + 1
     end

@@ -26,6 +26,15 @@ local function outbox_place(key, id, length)
   return math.max(high, math.min(length, 1))
 end
 
+-- Notes in an outbox that a post is gone; whether it said something else.
+local function bury_in_outbox(key, id)
+  local length = redis.call('LLEN', key)
+  local place = outbox_place(key, id, length)
+  if place >= length or redis.call('LINDEX', key, place) ~= id then return false end
+  redis.call('LSET', key, place, string.char(string.byte(id) + 128) .. string.sub(id, 2))
+  return true
+end
+
 -- What an account has reposted without a comment is a local set of its own: originals with their authors, and as score
 -- the repost, by its place among all ids of the bucket, counted from a time in the middle of those that a double can
 -- tell apart (`ids.rs` counts the same way).
@@ -54,6 +63,12 @@ local function take_post_id(clock, head, caller_ms, per_ms, low)
   error('no free post id in this bucket: ' .. head)
 end
 
+-- Cuts the front of an outbox off, down to its newest `most` ids. What then comes first is the floor.
+local function outbox_trim(key, length, most)
+  redis.call('LTRIM', key, length - 1 - most, -1)
+  redis.call('LSET', key, 0, 'F' .. live_id(redis.call('LINDEX', key, 0)))
+end
+
 -- post_publish: a new post: its id, its string, its author's outbox and home, the journal.
 -- KEYS  clock, author's record, outbox, author's home, journal, author's followers; of a plain repost what its author
 --       has reposted, and the piece of that (the set while it is small); the token, if there is one
@@ -68,14 +83,14 @@ end
 local function post_publish(keys, args)
   local record = redis.call('HMGET', keys[2], 's', 'm', 'l', 'i')
   if not record[1] then return { 'gone' } end
-  local token = args[14] ~= '0' and keys[#keys]
+  local token = args[15] ~= '0' and keys[#keys]
   if token then
     local before = redis.call('GET', token)
     if before then return { 'again', before } end
   end
-  local original, piece, depth = args[15], tonumber(args[16]), tonumber(args[17])
+  local original, piece, depth = args[16], tonumber(args[17]), tonumber(args[18])
   if original ~= '' then
-    if (record[4] or '') ~= args[18] then return { 'stamp' } end
+    if (record[4] or '') ~= args[19] then return { 'stamp' } end
     local ok, answer = check_place(keys[7], piece, depth)
     if not ok then return answer end
     local before = redis.call('ZSCORE', keys[8], original)
@@ -83,17 +98,17 @@ local function post_publish(keys, args)
     -- Touching a post's key that isn't declared fails in a moving slot: before anything is written.
     if id and redis.call('EXISTS', args[1] .. id) == 1 then
       -- A copy of what takes it back, lying somewhere, must not run after this.
-      redis.call('HSET', keys[2], 'i', args[19])
+      redis.call('HSET', keys[2], 'i', args[20])
       return { 'again', id }
     end
     if not before then
-      if set_total(keys[7], piece) >= tonumber(args[21]) then return { 'limit' } end
-      if redis.call('ZCARD', keys[8]) >= tonumber(args[20]) and depth < DEPTH_MAX then return { 'full' } end
+      if set_total(keys[7], piece) >= tonumber(args[22]) then return { 'limit' } end
+      if redis.call('ZCARD', keys[8]) >= tonumber(args[21]) and depth < DEPTH_MAX then return { 'full' } end
     end
   end
   -- Active, or limited: who may see its posts is the readers' affair.
   if record[1] ~= 'a' and record[1] ~= 'l' then return { 'state', record[1] } end
-  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 21) / 3) then return { 'busy' } end
+  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 22) / 3) then return { 'busy' } end
   local mode = string.sub(record[2] or 'P', 1, 1)
   local layout = LOCAL
   if redis.call('TYPE', keys[6]).ok == 'string' then
@@ -105,30 +120,31 @@ local function post_publish(keys, args)
   if string.byte(post, 2) == UNSAID then
     post = string.sub(post, 1, 1) .. string.char(record[3] == '1' and 2 or 0) .. string.sub(post, 3)
   end
-  redis.call('SET', args[1] .. id, post)
-  local length = redis.call('RPUSH', keys[3], id)
-  if length == 1 then
-    redis.call('LPUSH', keys[3], 'F\0\0\0\0\0\0\0\0')
-  elseif length > most + OUTBOX_SLACK then
-    redis.call('LTRIM', keys[3], length - 1 - most, -1)
-    redis.call('LSET', keys[3], 0, 'F' .. live_id(redis.call('LINDEX', keys[3], 0)))
-  end
-  redis.call('HINCRBY', keys[2], 'p', 1)
-  length = redis.call('RPUSHX', keys[4], id .. author)
-  if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
+  -- H89: first what has it brought to others. Who finds an entry without its post is done with that.
   local entries = {}
   if mode ~= PULL then entries = { args[10], args[9] .. 'D' .. id .. author } end
-  for i = 22, #args, 3 do
+  for i = 23, #args, 3 do
     entries[#entries + 1] = args[i]
     entries[#entries + 1] = args[9] .. args[i + 1] .. id .. author .. args[i + 2]
   end
   if #entries > 0 then redis.call('HSET', keys[5], unpack(entries)) end
+  redis.call('SET', args[1] .. id, post)
+  local length = redis.call('RPUSH', keys[3], id)
+  if length == 1 then
+    redis.call('LPUSH', keys[3], 'F\0\0\0\0\0\0\0\0')
+  elseif length > most + OUTBOX_SLACK and is_decided(keys[3], args[14]) then
+    outbox_trim(keys[3], length, most)
+  end
+  redis.call('HINCRBY', keys[2], 'p', 1)
   if original ~= '' then
     local new = redis.call('ZADD', keys[8], string.format('%.0f', score), original)
     if piece >= 0 then redis.call('BITFIELD', keys[7], 'INCRBY', 'u56', 8, new) end
-    redis.call('HSET', keys[2], 'i', args[19])
+    redis.call('HSET', keys[2], 'i', args[20])
   end
-  if token then redis.call('SET', token, id, 'PX', args[14]) end
+  if token then redis.call('SET', token, id, 'PX', args[15]) end
+  -- Last: a home that is tidied may be written anew.
+  length = redis.call('RPUSHX', keys[4], id .. author)
+  if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
   return { 'ok', id, mode, layout }
 end
 
@@ -175,7 +191,11 @@ end
 --       of a repost {'stamp'}: something has changed, {'tree', tree}
 local function post_delete(keys, args)
   local header = redis.call('GETRANGE', keys[1], 4, 15)
-  if #header < 12 then return { 'gone' } end
+  if #header < 12 then
+    -- H99: what an earlier sending has not come to.
+    if bury_in_outbox(keys[2], args[2]) and is_there(keys[3]) then redis.call('HINCRBY', keys[3], 'p', -1) end
+    return { 'gone' }
+  end
   if string.sub(header, 5, 12) ~= args[1] then return { 'foreign' } end
   if string.sub(header, 1, 4) ~= args[3] then return { 'revision' } end
   local entries = (#args - 10) / 2
@@ -187,6 +207,9 @@ local function post_delete(keys, args)
     if not ok then return answer end
   end
   if entries > 0 then redis.call('HSET', keys[4], unpack(args, 11)) end
+  local counts = is_there(keys[3])
+  -- H99: before what it is of changes, or what is remembered under the old one stays.
+  if original ~= '' and counts then redis.call('HSET', keys[3], 'i', args[8]) end
   -- Only as long as it is this repost that is noted there.
   local noted = original ~= '' and redis.call('ZSCORE', keys[6], original)
   local is_noted = noted and tonumber(noted) == tonumber(args[9])
@@ -195,15 +218,8 @@ local function post_delete(keys, args)
     if piece >= 0 then redis.call('BITFIELD', keys[5], 'INCRBY', 'u56', 8, -1) end
   end
   redis.call('DEL', keys[1])
-  local length = redis.call('LLEN', keys[2])
-  local place = outbox_place(keys[2], args[2], length)
-  if place < length and redis.call('LINDEX', keys[2], place) == args[2] then
-    redis.call('LSET', keys[2], place, string.char(string.byte(args[2]) + 128) .. string.sub(args[2], 2))
-  end
-  if is_there(keys[3]) then
-    redis.call('HINCRBY', keys[3], 'p', -1)
-    if original ~= '' then redis.call('HSET', keys[3], 'i', args[8]) end
-  end
+  bury_in_outbox(keys[2], args[2])
+  if counts then redis.call('HINCRBY', keys[3], 'p', -1) end
   return { 'ok' }
 end
 
@@ -230,6 +246,17 @@ local function outbox_page(keys, args)
   return reply
 end
 
+-- outbox_cut: cuts an outbox down to as many ids as was decided.
+-- KEYS  outbox
+-- ARGV  most ids, the decision
+-- Reply how many went; none if the bucket knows another decision
+local function outbox_cut(keys, args)
+  local length, most = redis.call('LLEN', keys[1]), tonumber(args[1])
+  if length <= most + 1 or not is_decided(keys[1], args[2]) then return 0 end
+  outbox_trim(keys[1], length, most)
+  return length - most - 1
+end
+
 -- outbox_import: appends ids to an outbox, all above what it holds.
 -- KEYS  record, outbox
 -- ARGV  id, ... ascending
@@ -248,6 +275,7 @@ local function outbox_import(keys, args)
 end
 
 register('outbox_import', outbox_import, {})
+register('outbox_cut', outbox_cut, { 'allow-oom' })
 register('post_publish', post_publish, {})
 register('post_edit', post_edit, {})
 register('post_moderate', post_moderate, {})

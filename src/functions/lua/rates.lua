@@ -22,6 +22,9 @@ local function note_rates(record, now, every, pulls)
     by_pull = by_pull * kept + math.max(pulled - pulled_then, 0) / days * (1 - kept)
     known = 1 - (1 - known) * kept
     is_new = true
+  elseif at - now >= every then
+    -- Brought up to date at a time to come, by a clock that was ahead: from here on anew.
+    is_new = true
   end
   if is_new then
     fields[#fields + 1] = 'ra'

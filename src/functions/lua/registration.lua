@@ -13,36 +13,41 @@ local function names_claim(claims, claim)
   return false
 end
 
+-- How old an attempt is, in ms. Times are the callers', which are the median of the primaries' clocks: this server's may have
+-- been set forward or back since (H83). One that begins at a time to come began nobody knows when.
+local function age_of(began, now) return math.abs(tonumber(now) - (tonumber(began or '') or 0)) end
+
 -- Whether an attempt is so old that it may be ended; one that nobody knows anything about is.
-local function is_over(began, patience) return node_ms() - (tonumber(began or '') or 0) >= tonumber(patience) end
+local function is_over(began, now, patience) return age_of(began, now) >= tonumber(patience) end
 
 -- signup_begin: a new account, unconfirmed, with the claims that it is to have.
 -- KEYS  record, credentials, profile
--- ARGV  attempt, claims, profile, how many fields of the record, field, value, ..., then credentials' field, value, ...
+-- ARGV  attempt, the caller's milliseconds, claims, profile, how many fields of the record, field, value, ..., then
+--       credentials' field, value, ...
 -- Reply {'ok'}, or {'there', state}: there is one already
 local function signup_begin(keys, args)
   local state = redis.call('HGET', keys[1], 's')
   if state then return { 'there', state } end
-  local fields = 2 * tonumber(args[4])
-  redis.call('HSET', keys[1], 's', 'u', unpack(args, 5, 4 + fields))
-  redis.call('DEL', keys[2], keys[3])
-  redis.call('HSET', keys[2], 'n', args[1], 't', string.format('%.0f', node_ms()), 'w', args[2],
-    unpack(args, 5 + fields))
-  redis.call('SET', keys[3], args[3])
+  local fields = 2 * tonumber(args[5])
+  redis.call('DEL', keys[2])
+  redis.call('HSET', keys[1], 's', 'u', unpack(args, 6, 5 + fields))
+  redis.call('SET', keys[3], args[4])
+  -- H97: last, for whoever finds its own attempt there goes on with it. Without an attempt anybody may begin anew at once.
+  redis.call('HSET', keys[2], 'n', args[1], 't', args[2], 'w', args[3], unpack(args, 6 + fields))
   return { 'ok' }
 end
 
 -- claims_begin: an account is to have other claims.
 -- KEYS  record, credentials
--- ARGV  attempt, patience in ms, the last attempt that the caller saw ('' none), claims
+-- ARGV  attempt, the caller's milliseconds, patience in ms, the last attempt that the caller saw ('' none), claims
 -- Reply {'ok'}; {'gone'}; {'stamp'}: they have changed since; {'busy'}: another attempt is under way
 local function claims_begin(keys, args)
   local state = redis.call('HGET', keys[1], 's')
   if not state or state == 'd' or state == 'u' then return { 'gone' } end
   local seen = redis.call('HMGET', keys[2], 'v', 'n', 't')
-  if (seen[1] or '') ~= args[3] then return { 'stamp' } end
-  if seen[2] and not is_over(seen[3], args[2]) then return { 'busy' } end
-  redis.call('HSET', keys[2], 'n', args[1], 't', string.format('%.0f', node_ms()), 'w', args[4])
+  if (seen[1] or '') ~= args[4] then return { 'stamp' } end
+  if seen[2] and not is_over(seen[3], args[2], args[3]) then return { 'busy' } end
+  redis.call('HSET', keys[2], 'n', args[1], 't', args[2], 'w', args[5])
   return { 'ok' }
 end
 
@@ -54,24 +59,28 @@ local function claims_settle(keys, args)
   local state = redis.call('HGET', keys[1], 's')
   if not state or state == 'd' then return { 'gone' } end
   local seen = redis.call('HMGET', keys[2], 'v', 'n', 'w')
-  if seen[1] == args[1] then return { 'ok' } end
-  if seen[2] ~= args[1] then return { 'gone' } end
+  if seen[2] ~= args[1] then
+    if seen[1] == args[1] then return { 'ok' } end
+    return { 'gone' }
+  end
+  -- H115: a call before this one may have come to any of these lines. Until the last one nobody else changes names.
   local fields = 2 * tonumber(args[3])
-  redis.call('HSET', keys[2], 'v', args[1], 'c', seen[3], unpack(args, 4 + fields))
-  redis.call('HSET', keys[1], 'g', args[2], unpack(args, 4, 3 + fields))
-  if state == 'u' then redis.call('HSET', keys[1], 's', 'a') end
+  if seen[1] ~= args[1] or state == 'u' then
+    redis.call('HSET', keys[2], 'v', args[1], 'c', seen[3], unpack(args, 4 + fields))
+  end
+  redis.call('HSET', keys[1], 's', state == 'u' and 'a' or state, 'g', args[2], unpack(args, 4, 3 + fields))
   redis.call('HDEL', keys[2], 'n', 't', 'w')
   return { 'ok' }
 end
 
 -- claims_void: ends an attempt, and with it an account that was to be registered.
 -- KEYS  record, credentials, profile
--- ARGV  attempt ('' if none is known of an unconfirmed account), patience in ms
+-- ARGV  attempt ('' if none is known of an unconfirmed account), the caller's milliseconds, patience in ms
 -- Reply 1, or 0: it has been settled or ended, or isn't old enough
 local function claims_void(keys, args)
   local seen = redis.call('HMGET', keys[2], 'n', 't')
   local state = redis.call('HGET', keys[1], 's')
-  if (seen[1] or '') ~= args[1] or not is_over(seen[2], args[2]) then return 0 end
+  if (seen[1] or '') ~= args[1] or not is_over(seen[2], args[2], args[3]) then return 0 end
   if state == 'u' then
     redis.call('UNLINK', unpack(keys))
     return 1
@@ -83,7 +92,7 @@ end
 
 -- claim_holder: whether an account has a claim, or is to have it.
 -- KEYS  record, credentials
--- ARGV  claim
+-- ARGV  claim, the caller's milliseconds
 -- Reply {'held'}; {'wanted', attempt, for how many ms it has been under way}; {'free'}
 local function claim_holder(keys, args)
   local state = redis.call('HGET', keys[1], 's')
@@ -91,7 +100,7 @@ local function claim_holder(keys, args)
   local seen = redis.call('HMGET', keys[2], 'c', 'w', 'n', 't')
   if state ~= 'u' and names_claim(seen[1], args[1]) then return { 'held' } end
   if not names_claim(seen[2], args[1]) then return { 'free' } end
-  return { 'wanted', seen[3] or '', math.max(node_ms() - (tonumber(seen[4] or '') or 0), 0) }
+  return { 'wanted', seen[3] or '', age_of(seen[4], args[2]) }
 end
 
 -- claim_take: takes a claim, if it is what the caller has seen.

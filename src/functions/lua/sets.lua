@@ -67,9 +67,19 @@ end
 
 -- Makes a tree of a set that was one sorted set: the members go to piece 0.
 local function plant(key, piece0, state, nonce)
-  local count = redis.call('ZCARD', key)
-  if count > 0 then redis.call('RENAME', key, piece0) end
-  redis.call('SET', key, state .. struct.pack('>I7', count) .. nonce)
+  local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  -- H96: a copy, and then one SET that takes the set's place. Until then it is the whole set, whichever command fails, and
+  -- what lies in the piece is nobody's; so it is deleted first: members of an earlier copy may be gone.
+  redis.call('DEL', piece0)
+  for i = 1, #all, 500 do
+    local scored = {}
+    for at = i, math.min(i + 499, #all), 2 do
+      scored[#scored + 1] = all[at + 1]
+      scored[#scored + 1] = all[at]
+    end
+    redis.call('ZADD', piece0, unpack(scored))
+  end
+  redis.call('SET', key, state .. struct.pack('>I7', #all / 2) .. nonce)
 end
 
 -- Says in an account's record how many follow it, who all lie in one place.
@@ -79,11 +89,22 @@ local function tell_followers(record, total)
   redis.call('HDEL', record, 'nd')
 end
 
+-- Notes that an edge has been written: once it has rested for a while somebody looks whether its follow is there. It is the
+-- same write as the edge, so a copy that comes late, or outlives what it was for, is looked at too.
+local function note_edge(notes, account, author, caller_ms)
+  local member = account .. author
+  if redis.call('ZADD', notes, 'NX', caller_ms, member) == 1 then return end
+  -- Another one: whoever looks at it now looks once more.
+  redis.call('ZADD', notes, redis.call('ZSCORE', notes, member) + 1, member)
+end
+
 -- set_add: adds members that belong to one piece of a local set.
 -- KEYS  set; unless it is small: the piece; if a split is allowed: the piece (0 of a small set) and its partner;
---       if a guard is asked for: the guard, last; or if the members are an account's followers: its record, last
+--       if a guard is asked for: the guard, last; or if the members are an account's followers: the bucket's notes, and
+--       its record, last
 -- ARGV  piece (-1: small), depth, most members of a piece, option of ZADD ('' for none), guard's value ('' for
---       none), '1' if a split is allowed, '1' if a record is to tell their number, then score, member, ...
+--       none), '1' if a split is allowed, '1' if a record is to tell their number, '' or whose followers they are: what
+--       is written is noted; the caller's milliseconds; then score, member, ...
 -- Reply {'ok', pairs done, members new, members in all}
 --       {'full', ...} the same: the piece is full, call again with a split allowed
 --       {'split', ..., tree}: it was full and has been split, call again by the new tree
@@ -95,10 +116,13 @@ local function set_add(keys, args)
   local key, place = keys[1], keys[piece < 0 and 1 or 2]
   local ok, answer = check_place(key, piece, depth)
   if not ok then return answer end
-  local first, last = 8, #args
+  local first, last = 10, #args
   local card = redis.call('ZCARD', place)
   local new, outcome = 0, 'ok'
   local function zadd(from, to)
+    if args[8] ~= '' then
+      for i = from + 1, to, 2 do note_edge(keys[#keys - (counts and 1 or 0)], args[i], args[8], args[9]) end
+    end
     if option == '' then return redis.call('ZADD', place, unpack(args, from, to)) end
     return redis.call('ZADD', place, option, unpack(args, from, to))
   end
@@ -122,7 +146,7 @@ local function set_add(keys, args)
     total = redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, new)[1]
   end
   if counts then tell_followers(keys[#keys], total) end
-  local done = (first - 8) / 2
+  local done = (first - 10) / 2
   if outcome ~= 'split' then return { outcome, done, new, total } end
   if piece < 0 then
     plant(key, keys[2], 'L', string.rep('\0', 8))
@@ -136,6 +160,20 @@ end
 local function set_total(key, piece)
   if piece < 0 then return redis.call('ZCARD', key) end
   return redis.call('BITFIELD_RO', key, 'GET', 'u56', 8)[1]
+end
+
+-- Whether a local set of an account holds a member. `head`: what all keys of the bucket begin with.
+local function holds(head, name, member)
+  local key = head .. 's' .. name
+  local score = redis.pcall('ZSCORE', key, member)
+  if type(score) ~= 'table' then return score end
+  if string.sub(score.err, 1, 9) ~= 'WRONGTYPE' then error(score) end
+  local of, piece, depth = hash(member), 0, 0
+  while redis.call('BITFIELD_RO', key, 'GET', 'u1', HEADER_BITS + 2 ^ depth + piece)[1] == 1 do
+    depth = depth + 1
+    piece = of % 2 ^ depth
+  end
+  return redis.call('ZSCORE', head .. 'p' .. string.format('%x', piece) .. ':' .. name, member)
 end
 
 -- set_split: makes room in a full piece without adding anything.
@@ -156,28 +194,50 @@ end
 
 -- set_remove: removes members of one piece of a local set.
 -- KEYS  set; unless it is small: the piece; if the members are an account's followers: its record, last
--- ARGV  piece (-1: small), depth, '1' if a record is to tell their number, then for each member: remove only if its score
---       is below this ('' always), member
--- Reply {'ok', members removed, members in all} or {'tree', tree}
+-- ARGV  piece (-1: small), depth, '1' if a record is to tell their number, the decision that this follows from ('' none:
+--       nothing goes if the bucket knows another), then for each member: remove only if its score is below this ('' always),
+--       member
+-- Reply {'ok', members removed, members in all, '' or the highest score of those that stay since theirs is not below} or
+--       {'tree', tree}
 local function set_remove(keys, args)
   local piece, depth = tonumber(args[1]), tonumber(args[2])
   local key, place = keys[1], keys[piece < 0 and 1 or 2]
   local ok, answer = check_place(key, piece, depth)
   if not ok then return answer end
   -- Before anything goes: what is gone cannot be asked for in a slot that moves.
-  local card, removed = redis.call('ZCARD', place), 0
-  for i = 4, #args, 2 do
+  local card, removed, kept = redis.call('ZCARD', place), 0, ''
+  local last = (args[4] == '' or is_decided(key, args[4])) and #args or 4
+  for i = 5, last, 2 do
     if removed == card then break end
     local below = args[i]
     local score = below == '' or redis.call('ZSCORE', place, args[i + 1])
     if below == '' or (score and tonumber(score) < tonumber(below)) then
       removed = removed + redis.call('ZREM', place, args[i + 1])
+    elseif score and (kept == '' or tonumber(score) > tonumber(kept)) then
+      kept = score
     end
   end
   local total = card - removed
   if piece >= 0 then total = redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, 0 - removed)[1] end
   if args[3] == '1' then tell_followers(keys[#keys], total) end
-  return { 'ok', removed, total }
+  return { 'ok', removed, total, kept }
+end
+
+-- notes_drop: edges that were noted have been looked at.
+-- KEYS  the bucket's notes
+-- ARGV  when it was noted, follower and author, ...
+-- Reply how many notes have gone: one that has been written again meanwhile stays
+local function notes_drop(keys, args)
+  -- Before anything goes: what is gone cannot be asked for in a slot that moves.
+  local card, dropped = redis.call('ZCARD', keys[1]), 0
+  for i = 1, #args, 2 do
+    if dropped == card then break end
+    local noted = redis.call('ZSCORE', keys[1], args[i + 1])
+    if noted and tonumber(noted) == tonumber(args[i]) then
+      dropped = dropped + redis.call('ZREM', keys[1], args[i + 1])
+    end
+  end
+  return dropped
 end
 
 -- set_count: how many members a local set has.
@@ -279,6 +339,7 @@ end
 register('set_add', set_add, {})
 register('set_split', set_split, {})
 register('set_remove', set_remove, { 'allow-oom' })
+register('notes_drop', notes_drop, { 'allow-oom' })
 register('set_count', set_count, { 'no-writes' })
 register('spread_begin', spread_begin, {})
 -- They overwrite what is there, so a server that is out of memory takes them.

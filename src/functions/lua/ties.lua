@@ -5,7 +5,8 @@
 -- tie_set: likes or bookmarks a post, or takes that back, if nothing has changed since the caller looked.
 -- KEYS  record, clock, journal, set, its piece (the set while it is small)
 -- ARGV  ties stamp that the caller saw ('' for none), new ties stamp, '+' or '-', piece (-1: small), depth, most
---       members of a piece, most of the set, post and author, most entries of the journal, then entry, value (or none)
+--       members of a piece, most of the set, post and author, most entries of the journal, the caller's milliseconds, then entry,
+--       value (or none)
 -- Reply {'ok'}; {'stamp'}: something has changed; {'gone'}: there is no such account; {'state', state}: it may not;
 --       {'busy'}: the journal is full; {'limit'}; {'tree', tree}; {'full'}
 local function tie_set(keys, args)
@@ -22,15 +23,15 @@ local function tie_set(keys, args)
     if set_total(key, piece) >= tonumber(args[7]) then return { 'limit' } end
     if redis.call('ZCARD', place) >= tonumber(args[6]) and depth < DEPTH_MAX then return { 'full' } end
   end
-  local entries = (#args - 9) / 2
+  local entries = (#args - 10) / 2
   if changes and entries > 0 and journal_full(keys[3], tonumber(args[9]), entries) then return { 'busy' } end
   -- Also where nothing changes: a copy of the opposite that lies somewhere must not run after this.
   redis.call('HSET', keys[1], 'i', args[2])
   if not changes then return { 'ok', 0 } end
-  if entries > 0 then redis.call('HSET', keys[3], unpack(args, 10)) end
+  if entries > 0 then redis.call('HSET', keys[3], unpack(args, 11)) end
   local by
   if is_on then
-    by = redis.call('ZADD', place, string.format('%.0f', take_stamps(keys[2], 1)), member)
+    by = redis.call('ZADD', place, string.format('%.0f', take_stamps(keys[2], 1, tonumber(args[10]))), member)
   else
     by = 0 - redis.call('ZREM', place, member)
   end
@@ -40,14 +41,14 @@ end
 
 -- tie_look: whether an account likes a post; if not, with a stamp that is above all its likes of the past.
 -- KEYS  record, clock, set, its piece (the set while it is small)
--- ARGV  piece (-1: small), depth, post and author
+-- ARGV  piece (-1: small), depth, post and author, the caller's milliseconds
 -- Reply {'tied', since}, {'not', stamp} or {'tree', tree}
 local function tie_look(keys, args)
   local ok, answer = check_place(keys[3], tonumber(args[1]), tonumber(args[2]))
   if not ok then return answer end
   local since = is_there(keys[1]) and redis.call('ZSCORE', keys[4], args[3])
   if since then return { 'tied', since } end
-  return { 'not', take_stamps(keys[2], 1) }
+  return { 'not', take_stamps(keys[2], 1, tonumber(args[4])) }
 end
 
 register('tie_set', tie_set, {})

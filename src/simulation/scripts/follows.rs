@@ -11,7 +11,7 @@ use crate::simulation::ends;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::operations::toggle;
 use crate::simulation::truth::State;
-use crate::simulation::world::{Toggle, world};
+use crate::simulation::world::{HOUR_MS, Toggle, world};
 use crate::{Mode, rules};
 
 /// H55: a follow lies in a frozen server's socket, and who sent it is dead. An unfollow finds nothing to do.
@@ -111,19 +111,20 @@ pub(in crate::simulation) fn removal_stalls() -> LocalBoxFuture<'static, ()> {
     .boxed_local()
 }
 
-/// As before, and R's server fails over to one whose clock is behind.
+/// As before, and R's server fails over, and all clocks are set back.
 pub(in crate::simulation) fn removal_stalls_and_clocks_turn_back() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([1, 3]).await;
         stage.home_of(reader).await;
         stage.follow(0, reader, author).await;
         stage.settled().await;
-        world(|w| w.nodes[1].clock_ahead_ms = 10_000);
+        world(|w| w.set_clocks(w.now_ms() + 10_000));
         let removal = close(0, At::Before, "set_remove");
         stage.unfollow(0, reader, author).await;
         removal.reached().await;
         stage.sync(reader);
         stage.fail_over(reader);
+        world(|w| w.set_clocks(w.now_ms() - 10_000));
         stage.follow(1, reader, author).await;
         super::pause(30).await;
         removal.open();
@@ -289,6 +290,27 @@ pub(in crate::simulation) fn edge_outlives_its_follow() -> LocalBoxFuture<'stati
         world(|w| w.kill(0));
         stage.turns().await;
         ends::check_followers(&stage.engines[1], "in the end").await;
+    }
+    .boxed_local()
+}
+
+/// H84: R's server is an hour ahead when R follows X, and fails over without that: the edge stays. R follows again, and unfollows.
+pub(in crate::simulation) fn follow_is_lost_with_a_clock_ahead() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        world(|w| w.nodes[1].clock_ahead_ms = HOUR_MS);
+        let edge = close(0, At::After, "set_add");
+        stage.follow(0, reader, author).await;
+        edge.reached().await;
+        stage.fail_over(reader);
+        world(|w| w.kill(0));
+        super::pause(5).await;
+        stage.follow(1, reader, author).await;
+        stage.settled().await;
+        stage.unfollow(1, reader, author).await;
+        stage.settled().await;
+        stage.has_no_strays(author).await;
     }
     .boxed_local()
 }

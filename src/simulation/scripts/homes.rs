@@ -221,3 +221,21 @@ pub(in crate::simulation) fn follow_during_a_fill() -> LocalBoxFuture<'static, (
     }
     .boxed_local()
 }
+
+/// X's primary was replaced, and answers on. Who hasn't heard of that fills R's home, after X has posted at the new one.
+pub(in crate::simulation) fn filled_from_a_deposed_primary() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        stage.fail_over(author);
+        world(|w| w.answers_on(3, &[1]));
+        stage.publish(0, author).await;
+        stage.settled().await;
+        stage.drop_home(reader);
+        stage.warm_beside(1, reader).await.expect("no panic");
+        world(|w| w.answers_no_more(3));
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}

@@ -4,7 +4,9 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::{Stage, close};
-use crate::post::{Draft, Edit, PostRef, Tag, Visibility};
+use crate::graph;
+use crate::ids::{AccountId, PostId};
+use crate::post::{Draft, Edit, PostList, PostRef, Tag, Visibility};
 use crate::simulation::checks::Before;
 use crate::simulation::ends;
 use crate::simulation::gates::{At, Gate};
@@ -74,7 +76,7 @@ pub(in crate::simulation) fn buried_before_it_is_mentioned() -> LocalBoxFuture<'
         super::pause(2_000).await;
         adding.open();
         stage.settled().await;
-        let mentions = stage.engines[2].store().sets().of_account::<crate::AccountId>(named, "mentions");
+        let mentions = stage.engines[2].store().sets().of_account::<AccountId>(named, "mentions");
         match mentions.expect("a set").len().await {
             Ok(0) => {}
             other => world(|w| w.violated(format!("mentions of nobody: {other:?}"))),
@@ -129,6 +131,118 @@ pub(in crate::simulation) fn mention_is_taken_away() -> LocalBoxFuture<'static, 
             }
         }
         stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H61: somebody mentions an account in posts for others.
+pub(in crate::simulation) fn mentioned_in_what_it_may_not_see() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, named, other]) = Stage::with([1, 3, 2]).await;
+        let draft = Draft::text("x").visibility(Visibility::Direct).only_to([other]).mentions([named, other]);
+        stage.engines[0].publish(author, &draft).await.expect("a post");
+        stage.settled().await;
+        for (account, wanted) in [(named, 0), (other, 1)] {
+            let mentions = stage.engines[2].store().sets().of_account::<AccountId>(account, "mentions");
+            match mentions.expect("a set").len().await {
+                Ok(found) if found == wanted => {}
+                found => world(|w| w.violated(format!("{wanted} mentions of {account}: {found:?}"))),
+            }
+        }
+        lists_are_right(&stage).await;
+    }
+    .boxed_local()
+}
+
+/// H62: somebody mentions an account, and uses a hashtag, more often than their lists are long.
+pub(in crate::simulation) fn flooded() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [friend, flooder, named]) = Stage::with([1, 3, 2]).await;
+        let draft = Draft::text("x").mentions([named]).hashtags([TAGS[0]]);
+        let post = stage.engines[0].publish(friend, &draft).await.expect("a post").id;
+        stage.settled().await;
+        let mut flood = Vec::new();
+        for _ in 0..12 {
+            flood.push(stage.engines[0].publish(flooder, &draft).await.expect("a post").id);
+            stage.settled().await;
+        }
+        let tag = Tag::new(TAGS[0]).expect("a hashtag");
+        let shown = async |query: Query, first: PostId, whose: &str| {
+            let page = stage.engines[2].read(named, &query.limit(20)).await.expect("a page");
+            if !page.ids().contains(&first) {
+                world(|w| w.violated(format!("{query:?} lacks {whose}: {page:?}")));
+            }
+        };
+        for query in [Query::mentions(), Query::tag(tag)] {
+            shown(query, post, "a friend's post").await;
+            shown(query, flood[11], "the last post of the flood").await;
+        }
+        lists_are_right(&stage).await;
+        // What is gone again has taken nobody's place.
+        for post in flood {
+            stage.engines[1].delete(flooder, post).await.expect("deleted");
+        }
+        stage.settled().await;
+        for query in [Query::mentions(), Query::tag(tag)] {
+            shown(query, post, "a friend's post").await;
+        }
+        lists_are_right(&stage).await;
+    }
+    .boxed_local()
+}
+
+/// Somebody mentions an account so often that its list is about to be cut, settled but for the last post.
+async fn fills_mentions(stage: &Stage, author: AccountId, named: AccountId) -> [PostId; 4] {
+    let draft = Draft::text("x").mentions([named]);
+    let mut posts = Vec::new();
+    for _ in 0..3 {
+        posts.push(stage.engines[0].publish(author, &draft).await.expect("a post").id);
+        stage.settled().await;
+    }
+    posts.push(stage.engines[0].publish(author, &draft).await.expect("a post").id);
+    posts.try_into().expect("four")
+}
+
+/// H101: floors have risen; the list's server fails over without them, then the posts go.
+pub(in crate::simulation) fn floors_are_lost() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [friend, flooder, named]) = Stage::with([1, 3, 2]).await;
+        stage.engines[0].publish(friend, &Draft::text("x").mentions([named])).await.expect("a post");
+        stage.settled().await;
+        let leaving = close(0, At::Before, "set_remove");
+        fills_mentions(&stage, flooder, named).await;
+        leaving.reached().await;
+        stage.fail_over(named);
+        leaving.open();
+        lists_are_right(&stage).await;
+    }
+    .boxed_local()
+}
+
+/// H101: the same with the list's own floor, which takes the place of those of many authors.
+pub(in crate::simulation) fn floor_of_many_is_lost() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [named, friend, flooders @ ..]) = Stage::with([2, 1, 3, 3, 3, 3, 3]).await;
+        stage.engines[0].publish(friend, &Draft::text("x").mentions([named])).await.expect("a post");
+        stage.settled().await;
+        let list = PostList::Mentions(named);
+        let floors = graph::floors(stage.engines[2].context(), list).expect("a name").root_key();
+        let leaving = Gate::close(0, At::Before, "set_remove", &floors);
+        for (nth, flooder) in flooders.into_iter().enumerate() {
+            let [.., stays, last] = fills_mentions(&stage, flooder, named).await;
+            if nth + 1 < flooders.len() {
+                stage.settled().await;
+                // What has left is still there, and the next one finds a list that is not full.
+                for post in [stays, last] {
+                    stage.engines[0].delete(flooder, post).await.expect("deleted");
+                }
+                stage.settled().await;
+            }
+        }
+        leaving.reached().await;
+        stage.fail_over(named);
+        leaving.open();
+        lists_are_right(&stage).await;
     }
     .boxed_local()
 }

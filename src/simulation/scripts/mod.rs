@@ -2,13 +2,18 @@
 
 pub(super) mod follows;
 pub(super) mod homes;
+pub(super) mod leases;
 pub(super) mod lists;
+pub(super) mod locks;
 pub(super) mod modes;
 pub(super) mod names;
 pub(super) mod posts;
+pub(super) mod rates;
 pub(super) mod reading;
 pub(super) mod social;
 pub(super) mod spreading;
+pub(super) mod strays;
+pub(super) mod tenants;
 pub(super) mod trips;
 
 use std::collections::BTreeMap;
@@ -107,6 +112,24 @@ impl Stage {
         });
     }
 
+    /// Whether an account's server answers nobody from now on.
+    fn silence(&self, of: AccountId, is_silent: bool) {
+        world(|w| {
+            let number = usize::from(w.keys.bucket_of(of).index());
+            w.nodes[number].is_silent = is_silent;
+            w.note(|| format!("{number} is {}", if is_silent { "SILENT" } else { "back" }));
+        });
+    }
+
+    /// Whether the replica of an account's server answers nobody from now on, so that fences fail.
+    fn vouches(&self, of: AccountId, vouches: bool) {
+        world(|w| {
+            let number = usize::from(w.keys.bucket_of(of).index());
+            w.nodes[number].cannot_vouch = !vouches;
+            w.note(|| format!("{number} can{} be fenced", if vouches { "" } else { "not" }));
+        });
+    }
+
     fn sync(&self, of: AccountId) {
         world(|w| w.sync(usize::from(w.keys.bucket_of(of).index())));
     }
@@ -202,6 +225,10 @@ impl Stage {
                 ends::compare(&self.engines[1], *account, 3, when).await;
             }
             ends::check_follows(&self.accounts, &self.accounts, when);
+            ends::check_locks(when);
+            for account in &self.accounts {
+                ends::check_strays(&self.engines[1], *account, when).await;
+            }
             ends::check_slots();
             ends::check_modes(when);
             ends::check_tokens();
@@ -214,10 +241,7 @@ impl Stage {
 
     /// Nobody is among the followers of `author` who doesn't follow it.
     async fn has_no_strays(&self, author: AccountId) {
-        let strays = ends::strays(&self.engines[2], author).await;
-        if !strays.is_empty() {
-            world(|w| w.violated(format!("{strays:?} don't follow {author}, and are among its followers")));
-        }
+        ends::check_strays(&self.engines[2], author, "in the end").await;
     }
 }
 

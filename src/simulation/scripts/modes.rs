@@ -64,6 +64,32 @@ pub(in crate::simulation) fn promotion_is_overtaken() -> LocalBoxFuture<'static,
     .boxed_local()
 }
 
+/// H110: R's mark is written where nobody can fence it; that waits in the journal. The promotion goes on, the fence fails once
+/// more, and X's server falls silent: R's mark is still not fenced, and is lost.
+pub(in crate::simulation) fn promotion_fails_before_its_fence() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, reader, author) = followed().await;
+        stage.vouches(reader, false);
+        let waits = close(0, At::After, "journal_mark");
+        stage.set_way(0, author, Way::Pull).await;
+        waits.reached().await;
+        let fence = close(0, At::Fence, "");
+        waits.open();
+        stage.vouches(reader, true);
+        fence.reached().await;
+        fence.stop_no_more();
+        stage.vouches(reader, false);
+        stage.silence(author, true);
+        fence.open();
+        pause(500).await;
+        stage.fail_over(reader);
+        stage.vouches(reader, true);
+        stage.silence(author, false);
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
 /// H27: a demotion stalls before it takes R's mark away; a promotion marks everybody, and stops pushing.
 pub(in crate::simulation) fn demotion_stalls() -> LocalBoxFuture<'static, ()> {
     async {
@@ -107,7 +133,7 @@ pub(in crate::simulation) fn marked_in_a_moving_slot() -> LocalBoxFuture<'static
         stage.read(1, reader, 3).await;
         world(|w| w.nodes[1].moving = Some(Moving { salt: 1, share: 0 }));
         let marks = world(|w| w.keys.marks(reader));
-        let mark = Gate::close(0, At::Before, "HSET", &marks);
+        let mark = Gate::close(0, At::Before, "mark_renew", &marks);
         stage.set_way(0, author, Way::Pull).await;
         mark.reached().await;
         stage.read(1, reader, 3).await;

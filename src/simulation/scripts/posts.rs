@@ -4,10 +4,28 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::{Stage, close, pause};
+use crate::AccountId;
+use crate::cluster::{Command, Request};
 use crate::post::{Draft, Visibility};
 use crate::simulation::gates::At;
 use crate::simulation::moving::Moving;
 use crate::simulation::world::world;
+
+/// Two who follow the third, and have homes.
+async fn followed_by_two(buckets: [u16; 3]) -> (Stage, [AccountId; 3]) {
+    let (stage, [reader, other, author]) = Stage::with(buckets).await;
+    for follower in [reader, other] {
+        stage.follow(0, follower, author).await;
+        stage.home_of(follower).await;
+    }
+    (stage, [reader, other, author])
+}
+
+async fn read_both(stage: &Stage, readers: [AccountId; 2]) {
+    for reader in readers {
+        stage.read(1, reader, 3).await;
+    }
+}
 
 /// H42: a post is published again with its token.
 pub(in crate::simulation) fn sent_twice() -> LocalBoxFuture<'static, ()> {
@@ -40,11 +58,7 @@ pub(in crate::simulation) fn delivery_is_lost() -> LocalBoxFuture<'static, ()> {
 /// H32: the checkpoint has passed bucket 0, the instance dies, bucket 0 forgets.
 pub(in crate::simulation) fn delivery_behind_the_checkpoint_is_lost() -> LocalBoxFuture<'static, ()> {
     async {
-        let (stage, [reader, other, author]) = Stage::with([0, 1, 3]).await;
-        for follower in [reader, other] {
-            stage.follow(0, follower, author).await;
-            stage.home_of(follower).await;
-        }
+        let (stage, [reader, _, author]) = followed_by_two([0, 1, 3]).await;
         stage.spread_beside(0, author).await.expect("a spread set");
         stage.settled().await;
         let next = close(0, At::After, "journal_mark");
@@ -56,6 +70,86 @@ pub(in crate::simulation) fn delivery_behind_the_checkpoint_is_lost() -> LocalBo
         pause(1_000).await;
         stage.settled().await;
         stage.read(1, reader, 3).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H75: S's server is silent, so that P is left for it; R's server forgets the delivery that nobody looks at again.
+pub(in crate::simulation) fn delivery_beside_what_is_left_is_lost() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, other, author]) = followed_by_two([1, 2, 3]).await;
+        stage.settled().await;
+        stage.silence(other, true);
+        let left = close(0, At::After, "journal_mark");
+        stage.publish(0, author).await;
+        left.reached().await;
+        left.open();
+        stage.fail_over(reader);
+        stage.silence(other, false);
+        stage.settled().await;
+        read_both(&stage, [reader, other]).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H76: R's server forgets the delivery before the fence, S's keeps it: what is left is R's.
+pub(in crate::simulation) fn delivery_is_lost_before_its_fence() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, other, author]) = followed_by_two([1, 2, 3]).await;
+        stage.settled().await;
+        let fence = close(0, At::Fence, "");
+        stage.publish(0, author).await;
+        fence.reached().await;
+        stage.fail_over(reader);
+        fence.open();
+        stage.settled().await;
+        read_both(&stage, [reader, other]).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H114: R's server can't be fenced when it gets P, and S's is silent. What is to be fenced waits in the journal, and R's server fails over
+/// before it is.
+pub(in crate::simulation) fn delivery_nobody_vouches_for_is_lost() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, other, author]) = followed_by_two([1, 2, 3]).await;
+        stage.settled().await;
+        stage.vouches(reader, false);
+        stage.silence(other, true);
+        let waits = close(0, At::After, "journal_mark");
+        stage.publish(0, author).await;
+        waits.reached().await;
+        waits.open();
+        stage.fail_over(reader);
+        stage.vouches(reader, true);
+        stage.silence(other, false);
+        stage.settled().await;
+        read_both(&stage, [reader, other]).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H114: nothing is lost, so R gets P once: the server that could not be fenced has it.
+pub(in crate::simulation) fn delivery_is_vouched_for_later() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.follow(0, reader, author).await;
+        stage.home_of(reader).await;
+        stage.vouches(reader, false);
+        let waits = close(0, At::After, "journal_mark");
+        stage.publish(0, author).await;
+        waits.reached().await;
+        waits.open();
+        stage.vouches(reader, true);
+        stage.settled().await;
+        let home = stage.engines[1].stored_home(reader).await.expect("a home");
+        if home.len() != 1 {
+            world(|w| w.violated("R gets P twice, though nothing was lost"));
+        }
         stage.ends_well().await;
     }
     .boxed_local()
@@ -128,6 +222,31 @@ pub(in crate::simulation) fn published_in_a_moving_slot() -> LocalBoxFuture<'sta
         world(|w| w.nodes[1].moving = None);
         publishing.await.expect("a post");
         fence.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H60: a post is for somebody who doesn't follow its author, and for somebody who does.
+pub(in crate::simulation) fn sent_to_a_stranger() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, stranger, follower]) = Stage::with([1, 3, 2]).await;
+        stage.follow(0, follower, author).await;
+        stage.home_of(stranger).await;
+        stage.home_of(follower).await;
+        let draft = Draft::text("x").visibility(Visibility::Direct).only_to([stranger, follower]);
+        stage.engines[0].publish(author, &draft).await.expect("a post");
+        stage.settled().await;
+        for (reader, wanted) in [(stranger, 1), (follower, 2)] {
+            let length = world(|w| {
+                let command = Command::new("LLEN").arg(&w.keys.home(reader));
+                let request = Request::read(w.keys.slot_of(reader), command);
+                w.execute(9, &request).expect("an answer").reply.count()
+            });
+            if length.as_ref().ok() != Some(&wanted) {
+                world(|w| w.violated(format!("{length:?} records in the home of {reader}, not {wanted}")));
+            }
+        }
         stage.ends_well().await;
     }
     .boxed_local()

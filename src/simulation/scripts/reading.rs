@@ -68,7 +68,7 @@ pub(in crate::simulation) fn changed_all_the_time() -> LocalBoxFuture<'static, (
                 _ => stage.unfollow(0, reader, other).await,
             }
             // It loads what has changed, and there everything rests.
-            let loads = close(1, At::Before, "HKEYS");
+            let loads = close(1, At::Before, "HGETALL");
             looks.open();
             loads.reached().await;
             let ends = stamps();
@@ -89,7 +89,7 @@ pub(in crate::simulation) fn state_of_two_times() -> LocalBoxFuture<'static, ()>
     async {
         let (stage, reader, _, settle) = before_a_completion().await;
         let fence = close(0, At::Fence, "");
-        let marks = close(1, At::Before, "HKEYS");
+        let marks = close(1, At::Before, "HGETALL");
         let reading = stage.read_beside(1, reader, 3);
         marks.reached().await;
         settle.open();
@@ -187,7 +187,8 @@ pub(in crate::simulation) fn pieces_were_split() -> LocalBoxFuture<'static, ()> 
         for author in [a, b, c, d, e] {
             stage.publish(0, author).await;
         }
-        stage.settled().await;
+        // Before anybody looks at these edges again, and meets the tree.
+        super::pause(60).await;
         stage.read(1, reader, 20).await;
         stage.ends_well().await;
     }

@@ -136,7 +136,7 @@ pub(in crate::simulation) fn lost_repost_in_a_socket() -> LocalBoxFuture<'static
             lost_in_a_socket("post_publish", async move { Social::new(&engine).repost(reader, of.id).await })
                 .await;
         let undone = Social::new(&stage.engines[1]).undo_repost(reader, of.id).await.expect("no repost");
-        assert_eq!(undone, None);
+        assert_eq!(undone.value, None);
         lost.deliver();
         if is_reposted(&stage.engines[1], reader, of).await {
             world(|w| w.violated("what was taken back is reposted"));

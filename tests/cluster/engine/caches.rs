@@ -47,3 +47,37 @@ async fn a_cache_of_ones_own_serves_others_posts_and_never_those_of_the_reader()
     assert_eq!(walk_home(&engine, people[0], 5).await, []);
     assert_eq!(walk_home(&engine, people[1], 5).await, [post]);
 }
+
+#[tokio::test]
+async fn a_page_of_mentions_loads_few_posts_that_do_not_show_and_none_of_whom_the_reader_blocks() {
+    let kept = Arc::new(Kept::default());
+    let settings = EngineSettings { visible_within: Duration::from_secs(600), ..small() };
+    let builder = Engine::builder().store(tenant(40)).settings(settings).post_cache(kept.clone());
+    let engine = builder.start().await.unwrap();
+    let [victim, friend, attacker] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    let draft = Draft::text("x").mentions([victim]);
+    let wanted = engine.publish(friend, &draft).await.unwrap().id;
+    // The attacker hides them itself.
+    engine.hide_from(attacker, victim).await.unwrap();
+    for _ in 0..900 {
+        engine.publish(attacker, &draft).await.unwrap();
+    }
+    drained(&engine).await;
+    let loaded = || std::mem::take(&mut *kept.posts.lock().unwrap()).len();
+    loaded();
+    let (mut query, mut ids) = (Query::mentions().limit(20), Vec::new());
+    loop {
+        let page = engine.read(victim, &query).await.unwrap();
+        let loaded = loaded();
+        assert!(loaded <= 600, "{loaded} posts for one page");
+        ids.extend(page.ids());
+        match page.next {
+            Some(next) => query = query.after(next),
+            None => break,
+        }
+    }
+    assert_eq!(ids, [wanted]);
+    engine.block(victim, attacker).await.unwrap();
+    assert_eq!(engine.read(victim, &Query::mentions().limit(20)).await.unwrap().ids(), [wanted]);
+    assert_eq!(loaded(), 1);
+}

@@ -74,7 +74,7 @@ async fn a_locked_account_decides_who_follows_it() {
     let post = Draft::text("for my followers").visibility(Visibility::Followers);
     let post = engine.publish(locked, &post).await.unwrap().id;
     for reader in &people[1..] {
-        assert_eq!(engine.follow(*reader, locked).await.unwrap(), Followed::Requested);
+        assert_eq!(engine.follow(*reader, locked).await.unwrap().value, Followed::Requested);
     }
     drained(&engine).await;
     let waiting: BTreeSet<_> = engine.follow_requests(locked).await.unwrap().into_iter().collect();
@@ -153,7 +153,7 @@ async fn a_follow_ends_only_for_a_block_that_lasts() {
     engine.follow(reader, author).await.unwrap();
     let locked = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
     engine.update_account(author, &locked).await.unwrap();
-    assert_eq!(engine.follow(asking, author).await.unwrap(), Followed::Requested);
+    assert_eq!(engine.follow(asking, author).await.unwrap().value, Followed::Requested);
     drained(&engine).await;
     let buckets = engine.store().keys().buckets();
     let primary = engine.store().router().owner(buckets.slot(buckets.of_account(author.get()))).unwrap();
@@ -189,7 +189,7 @@ async fn requests_have_a_bound_on_both_sides() {
     }
     let asking = people[5];
     for author in &people[..3] {
-        assert_eq!(engine.follow(asking, *author).await.unwrap(), Followed::Requested);
+        assert_eq!(engine.follow(asking, *author).await.unwrap().value, Followed::Requested);
     }
     let refused = engine.follow(asking, people[3]).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
@@ -206,5 +206,5 @@ async fn requests_have_a_bound_on_both_sides() {
     assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
     engine.reject(popular, people[0]).await.unwrap();
     drained(&engine).await;
-    assert_eq!(engine.follow(people[7], popular).await.unwrap(), Followed::Requested);
+    assert_eq!(engine.follow(people[7], popular).await.unwrap().value, Followed::Requested);
 }

@@ -65,8 +65,8 @@ async fn homes_of_every_size_hold_what_they_guarantee_and_those_of_400_are_one_l
 #[tokio::test]
 async fn homes_that_nobody_reads_are_dropped_and_filled_again() {
     let engine = super::engine().await;
-    let author = engine.create_account(NewAccount::default()).await.unwrap();
-    let reader = engine.create_account(NewAccount::default()).await.unwrap();
+    let author = engine.create_account(NewAccount::default()).await.unwrap().value;
+    let reader = engine.create_account(NewAccount::default()).await.unwrap().value;
     engine.follow(reader, author).await.unwrap();
     engine.warm(reader).await.unwrap();
     drained(&engine).await;

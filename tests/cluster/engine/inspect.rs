@@ -83,7 +83,7 @@ async fn an_observer_changes_nothing_and_finds_only_what_exists() {
     engine.follow(people[0], people[1]).await.unwrap();
     let id = publish(&engine, people[1], "hello").await;
     let star = NewAccount { mode: Mode::Pull, ..NewAccount::default() };
-    let star = engine.create_account(star).await.unwrap();
+    let star = engine.create_account(star).await.unwrap().value;
     engine.follow(people[0], star).await.unwrap();
     let pulled = publish(&engine, star, "to all").await;
     drained(&engine).await;
@@ -229,7 +229,7 @@ fn inspect(options: &StoreOptions, arguments: &[&str]) -> (bool, String, String)
 async fn the_program_prints_tables_or_json() {
     let options = tenant(40);
     let engine = engine_with(options.clone(), small()).await;
-    let reader = engine.create_account(NewAccount::default()).await.unwrap();
+    let reader = engine.create_account(NewAccount::default()).await.unwrap().value;
     let id = publish(&engine, reader, "my own").await;
     drained(&engine).await;
     let (is_good, text, errors) = inspect(&options, &[&reader.to_string()]);

@@ -176,8 +176,10 @@ async fn act(engine: &Engine, model: &mut Model, people: &[AccountId], random: &
                 model.follows.remove(&(one, other));
             }
         }
-        16 if one != other && model.mutes.insert((one, other)) => engine.mute(one, other).await.unwrap(),
-        17 if model.mutes.remove(&(one, other)) => engine.unmute(one, other).await.unwrap(),
+        16 if one != other && model.mutes.insert((one, other)) => {
+            engine.mute(one, other).await.unwrap();
+        }
+        17 if model.mutes.remove(&(one, other)) => drop(engine.unmute(one, other).await.unwrap()),
         18 if one != other && model.blocks.insert((one, other)) => {
             engine.block(one, other).await.unwrap();
             // Unblocked before that was carried out, the other's follow would stay.
@@ -185,7 +187,7 @@ async fn act(engine: &Engine, model: &mut Model, people: &[AccountId], random: &
             model.follows.remove(&(one, other));
             model.follows.remove(&(other, one));
         }
-        19 if model.blocks.remove(&(one, other)) => engine.unblock(one, other).await.unwrap(),
+        19 if model.blocks.remove(&(one, other)) => drop(engine.unblock(one, other).await.unwrap()),
         _ => {}
     }
 }

@@ -1,8 +1,12 @@
 //! The engine on a real cluster.
 
+mod abuse;
+mod acknowledged;
+mod away;
 mod basics;
 mod caches;
 mod counts;
+mod decisions;
 mod deletion;
 mod edges;
 mod fsck;
@@ -19,6 +23,7 @@ mod registration;
 mod shown;
 mod social;
 mod tasks;
+mod unreadable;
 
 use std::time::Duration;
 
@@ -58,7 +63,7 @@ pub(crate) async fn engine() -> Engine {
 pub(crate) async fn accounts(engine: &Engine, count: usize) -> Vec<AccountId> {
     let mut ids = Vec::new();
     for _ in 0..count {
-        ids.push(engine.create_account(NewAccount::default()).await.unwrap());
+        ids.push(engine.create_account(NewAccount::default()).await.unwrap().value);
     }
     ids
 }

@@ -43,9 +43,10 @@ async fn whoever_waits_follows_once_the_account_opens_up_also_when_the_instance_
     let options = tenant(1_000);
     let engine = engine_with(options.clone(), small()).await;
     let people = accounts(&engine, 40).await;
-    let shy = engine.create_account(NewAccount { is_locked: true, ..NewAccount::default() }).await.unwrap();
+    let shy =
+        engine.create_account(NewAccount { is_locked: true, ..NewAccount::default() }).await.unwrap().value;
     for reader in &people {
-        assert_eq!(engine.follow(*reader, shy).await.unwrap(), Followed::Requested);
+        assert_eq!(engine.follow(*reader, shy).await.unwrap().value, Followed::Requested);
     }
     drained(&engine).await;
     assert_eq!(engine.follow_requests(shy).await.unwrap().len(), people.len());
@@ -69,7 +70,7 @@ async fn whoever_waits_follows_once_the_account_opens_up_also_when_the_instance_
         assert_eq!(engine.is_following(*reader, shy).await.unwrap(), n > 1, "{n}");
     }
     assert_eq!(engine.account(shy).await.unwrap().followers, people.len() as u64 - 2);
-    assert_eq!(engine.follow(people[0], shy).await.unwrap(), Followed::Following);
+    assert_eq!(engine.follow(people[0], shy).await.unwrap().value, Followed::Following);
 }
 
 #[tokio::test]
@@ -129,7 +130,7 @@ async fn reports_are_listed_newest_first_and_resolved() {
     };
     let mut ids = Vec::new();
     for n in 2..12 {
-        ids.insert(0, engine.report(&report(n, 1 + n % 2)).await.unwrap());
+        ids.insert(0, engine.report(&report(n, 1 + n % 2)).await.unwrap().value);
         // Ids of several buckets are ordered by their milliseconds.
         tokio::time::sleep(Duration::from_millis(3)).await;
     }
@@ -191,21 +192,21 @@ async fn a_report_that_is_made_again_with_its_token_is_one_report() {
         token: token.map(str::to_owned),
     };
     let with_post = NewReport { posts: vec![post], ..of(0, 1, Some("form")) };
-    let id = engine.report(&with_post).await.unwrap();
-    assert_eq!(engine.report(&with_post).await.unwrap(), id);
+    let id = engine.report(&with_post).await.unwrap().value;
+    assert_eq!(engine.report(&with_post).await.unwrap().value, id);
     // At the same time, here and there.
     let again = futures::future::join_all((0..8).map(|_| engine.report(&with_post))).await;
-    assert!(again.into_iter().all(|again| again.unwrap() == id));
+    assert!(again.into_iter().all(|again| again.unwrap().value == id));
     let raced = of(2, 1, Some("race"));
     let at_once = futures::future::join_all((0..8).map(|_| engine.report(&raced))).await;
-    let ids: std::collections::BTreeSet<_> = at_once.into_iter().map(Result::unwrap).collect();
+    let ids: std::collections::BTreeSet<_> = at_once.into_iter().map(|one| one.unwrap().value).collect();
     assert_eq!(ids.len(), 1);
     // Another token, another reporter, another target, no token: another report.
     let mut all: std::collections::BTreeSet<_> = ids.into_iter().chain([id]).collect();
     for other in [of(0, 1, Some("other")), of(2, 1, Some("form")), of(0, 2, Some("form")), of(0, 1, None)] {
-        assert!(all.insert(engine.report(&other).await.unwrap()), "{other:?}");
+        assert!(all.insert(engine.report(&other).await.unwrap().value), "{other:?}");
     }
-    assert!(all.insert(engine.report(&of(0, 1, None)).await.unwrap()));
+    assert!(all.insert(engine.report(&of(0, 1, None)).await.unwrap().value));
     let listed = engine.reports(&ReportQuery::default()).await.unwrap();
     assert_eq!((listed.reports.len(), listed.older), (all.len(), None));
 
@@ -216,7 +217,7 @@ async fn a_report_that_is_made_again_with_its_token_is_one_report() {
     engine.update_account(people[0], &suspended).await.unwrap();
     engine.delete_account(people[1]).await.unwrap();
     drained(&engine).await;
-    assert_eq!(engine.report(&with_post).await.unwrap(), id);
+    assert_eq!(engine.report(&with_post).await.unwrap().value, id);
     assert_eq!(engine.report(&of(0, 1, Some("new"))).await.unwrap_err().kind(), ErrorKind::Invalid);
     let left = engine.reports(&ReportQuery::default()).await.unwrap().reports;
     assert!(left.len() == all.len() - 1 && left.iter().all(|report| report.id != id), "{left:?}");
@@ -252,9 +253,9 @@ async fn a_page_of_reports_is_full_or_says_where_older_ones_are() {
     };
     let mut wanted = Vec::new();
     for _ in 0..3 {
-        wanted.insert(0, engine.report(&of(quiet)).await.unwrap());
+        wanted.insert(0, engine.report(&of(quiet)).await.unwrap().value);
     }
-    let first = engine.report(&of(loud)).await.unwrap();
+    let first = engine.report(&of(loud)).await.unwrap().value;
     let key = format!("{}{{{}}}b", keys.prefix(), buckets.tag(bucket));
     let slot = buckets.slot(bucket);
     let get = Command::new("HGET").arg(&key).arg(&first.get().to_be_bytes());
@@ -307,24 +308,24 @@ async fn open_reports_are_bounded_and_so_are_those_of_one_reporter() {
         token: None,
     };
     for _ in 0..REPORTS_OPEN_OF_ONE_MAX {
-        open.push(engine.report(&of(people[0])).await.unwrap());
+        open.push(engine.report(&of(people[0])).await.unwrap().value);
     }
     for _ in 0..2 {
         let one = open[0];
         assert_eq!(engine.report(&of(people[0])).await.unwrap_err().kind(), ErrorKind::Conflict);
         engine.resolve_report(one, moderator).await.unwrap();
-        open.push(engine.report(&of(people[0])).await.unwrap());
+        open.push(engine.report(&of(people[0])).await.unwrap().value);
         assert_eq!(engine.report(&of(people[0])).await.unwrap_err().kind(), ErrorKind::Conflict);
         engine.reopen_report(one).await.unwrap();
         // One too many, for a moderator has said so; two that are resolved make room for one.
         for id in open.drain(1..3) {
             engine.resolve_report(id, moderator).await.unwrap();
         }
-        open.push(engine.report(&of(people[0])).await.unwrap());
+        open.push(engine.report(&of(people[0])).await.unwrap().value);
     }
     let refused = loop {
         match engine.report(&of(reporters[0])).await {
-            Ok(id) => open.push(id),
+            Ok(made) => open.push(made.value),
             Err(e) if e.kind() == ErrorKind::Overloaded => break e,
             Err(_) if reporters.len() > 1 => drop(reporters.remove(0)),
             Err(_) => reporters = accounts(&engine, 10).await,
@@ -336,7 +337,7 @@ async fn open_reports_are_bounded_and_so_are_those_of_one_reporter() {
     // As many newer ones are resolved as there may be: the one that is resolved now stays, though it is the oldest.
     let oldest = open.remove(0);
     for n in 0..REPORTS_OPEN_MAX as usize {
-        let id = if n < open.len() { open[n] } else { engine.report(&of(last)).await.unwrap() };
+        let id = if n < open.len() { open[n] } else { engine.report(&of(last)).await.unwrap().value };
         engine.resolve_report(id, moderator).await.unwrap();
     }
     engine.resolve_report(oldest, moderator).await.unwrap();
@@ -358,7 +359,7 @@ async fn what_is_so_already_is_written_again() {
         comment: String::new(),
         token: None,
     };
-    let report = engine.report(&report).await.unwrap();
+    let report = engine.report(&report).await.unwrap().value;
     let keys = engine.store().keys();
     let bucket = keys.buckets().of_account(people[1].get());
     let tag = format!("{}{{{}}}", keys.prefix(), keys.buckets().tag(bucket));
@@ -398,7 +399,7 @@ async fn whoever_may_not_post_may_not_edit() {
     let post = engine.publish(author, &Draft::text("one")).await.unwrap().id;
     let edit = async || {
         let edit = Edit { hashtags: Some(vec!["new".into()]), ..Edit::default() };
-        engine.edit(author, post, &edit).await.map_err(|e| e.kind())
+        engine.edit(author, post, &edit).await.map(drop).map_err(|e| e.kind())
     };
     let is = async |state| {
         let update = AccountUpdate { state: Some(state), ..AccountUpdate::default() };

@@ -12,6 +12,7 @@ use tideline::{
     PolicyName, PostId, Query, Way,
 };
 
+use crate::harness::eventually;
 use crate::router::counted;
 
 use super::{accounts, drained, engine, engine_with, small, tenant, walk_home};
@@ -104,14 +105,11 @@ async fn a_mark_that_a_demotion_left_goes_once_the_home_has_moved_on() {
         posts.push(post(&engine, author).await);
     }
     drained(&engine).await;
-    for _ in 0..200 {
+    eventually("a read has the mark taken", async || {
         engine.read(reader, &Query::home()).await.unwrap();
-        if engine.inspect(reader).await.unwrap().pulls.is_empty() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert!(engine.inspect(reader).await.unwrap().pulls.is_empty());
+        engine.inspect(reader).await.unwrap().pulls.is_empty()
+    })
+    .await;
     posts.reverse();
     assert_eq!(walk_home(&engine, reader, 20).await, posts);
 }
@@ -203,13 +201,9 @@ async fn a_policy_crosses_over_and_what_was_told_by_hand_stays() {
 }
 
 async fn wait_for(engine: &Engine, author: AccountId, mode: Mode) {
-    for _ in 0..500 {
-        if engine.mode(author).await.unwrap().mode == mode {
-            return drained(engine).await;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{author} is {:?} still", engine.mode(author).await.unwrap());
+    eventually(&format!("{author} is {mode:?}"), async || engine.mode(author).await.unwrap().mode == mode)
+        .await;
+    drained(engine).await;
 }
 
 /// One of a service's own: announcements are pulled, whoever follows.
@@ -271,6 +265,6 @@ async fn an_account_that_is_not_there_has_no_mode() {
     assert_eq!(engine.set_way(nobody, Some(Way::Pull)).await.unwrap_err().kind(), ErrorKind::NotFound);
     // One that is pulled from the beginning needs no change.
     let pulled = NewAccount { mode: Mode::Pull, ..NewAccount::default() };
-    let pulled = engine.create_account(pulled).await.unwrap();
+    let pulled = engine.create_account(pulled).await.unwrap().value;
     assert_eq!(set_way(&engine, pulled, Some(Way::Pull)).await, 0);
 }

@@ -57,7 +57,7 @@ async fn how_an_account_stands_to_others_is_told_at_once_for_all_of_them() {
     engine.mute(follower, me).await.unwrap();
     engine.follow(me, locked).await.unwrap();
     lock(&engine, me).await;
-    assert_eq!(engine.follow(asking, me).await.unwrap(), Followed::Requested);
+    assert_eq!(engine.follow(asking, me).await.unwrap().value, Followed::Requested);
     drained(&engine).await;
     let (gone, never) = (accounts(&engine, 1).await[0], AccountId::new(1 << 60).unwrap());
     engine.delete_account(gone).await.unwrap();
@@ -105,7 +105,7 @@ async fn what_one_did_oneself_about_others_shows_before_anything_has_followed_fr
     engine.follow(unloved, me).await.unwrap();
     lock(&engine, me).await;
     for asking in [welcome, unwelcome] {
-        assert_eq!(engine.follow(asking, me).await.unwrap(), Followed::Requested);
+        assert_eq!(engine.follow(asking, me).await.unwrap().value, Followed::Requested);
     }
     drained(&engine).await;
     let waiting = async || ids(&social.follow_requests(me, &ListQuery::default()).await.unwrap().accounts);
@@ -223,7 +223,7 @@ async fn requests_are_listed_page_by_page_on_both_sides() {
     let social = Social::new(&engine);
     let shy = NewAccount { is_locked: true, ..NewAccount::default() };
     let shy = join_all((0..7).map(|_| engine.create_account(shy.clone()))).await;
-    let shy: Vec<AccountId> = shy.into_iter().collect::<tideline::Result<_>>().unwrap();
+    let shy: Vec<AccountId> = shy.into_iter().map(|made| made.unwrap().value).collect();
     let people = accounts(&engine, 9).await;
     for reader in &people {
         engine.follow(*reader, shy[0]).await.unwrap();

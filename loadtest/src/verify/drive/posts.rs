@@ -1,69 +1,52 @@
 //! Posts: published, again with the same token, edited, deleted, hidden, liked and bookmarked.
 
 use super::Client;
-use crate::verify::call::{Call, PostSpec, Reach, Tie};
+use crate::verify::call::{Ack, Call, PostSpec, Reach, Tie};
 use crate::verify::check::Wrong;
 use crate::verify::facts::{Change, Fact, OPEN, Time, Tri, Window};
 use crate::verify::rules::View;
-use crate::verify::run::Ended;
+use crate::verify::run::{Ended, GONE};
 use crate::verify::steps::PostPlan;
 use crate::verify::told::Reply;
 use crate::verify::world::{PostFact, PostNo, Said, World};
 
 impl Client<'_> {
     pub(super) async fn publish(&self, plan: PostPlan) {
-        let run = self.run;
-        let (named, mut references) = ([plan.original, plan.parent], [None, None]);
-        for (reference, no) in references.iter_mut().zip(named) {
-            if let Some(no) = no {
-                *reference = run.reference(no, |world| world.post(no).is_some_and(|p| p.is_unsure)).await;
-                if reference.is_none() {
-                    run.count("publish", |counts| counts.skipped += 1);
-                    self.never(plan.no);
-                    return;
-                }
-            }
-        }
+        let (run, no, ack, has_token) = (self.run, plan.no, plan.ack, plan.has_token);
+        let named = [plan.original, plan.parent];
+        let Some(references) = self.references(named).await else {
+            run.count("publish", |counts| counts.skipped += 1);
+            return self.never(no);
+        };
         // Others may still be creating them: who isn't there is on no list.
         for mentioned in &plan.mentions {
             run.known(*mentioned).await;
         }
-        let (no, start) = (plan.no, run.now());
+        let start = run.now();
         let post = {
             let mut world = run.world();
             let meant = |no: Option<PostNo>| no.map(|no| world.subject(no));
             let (original, parent) = (meant(plan.original), meant(plan.parent));
-            let fact = PostFact { original, parent, ..fact_of(self.actor, plan, start) };
-            let post = spec_of(no, &fact, references);
+            let mut fact = PostFact { original, parent, ..fact_of(self.actor, plan, start) };
+            if !fact.says_reach {
+                fact.reach = reach_by_lock(&world, self.actor, start);
+            }
+            let post = PostSpec { ack, ..spec_of(no, &fact, references) };
             world.posts[no] = Some(fact);
             post
         };
-        let ended = run.call(self.instance, Call::Publish { author: self.actor, post }).await;
+        let call = Call::Publish { author: self.actor, post };
+        // Without a token a second sending would be a second post.
+        let ended = match has_token {
+            true => run.call(self.instance, call).await,
+            false => run.once(self.instance, call).await,
+        };
         let window = Window { from: start, to: run.now() };
         match ended {
-            Ended::Done(Reply::Published { id, .. }) => {
-                let (is_new, wrong) = {
-                    let mut world = run.world();
-                    let known = world.by_id.get(&id).copied();
-                    let wrong = wrongly_answered(&world, (no, known), window);
-                    if known.is_none() {
-                        world.published(no, id, window.to);
-                    }
-                    (known.is_none(), wrong)
-                };
-                if let Some(why) = wrong {
-                    run.wrong(
-                        Wrong::Doubled,
-                        self.actor,
-                        Some(no),
-                        format!("it was answered as {id}: {why}"),
-                    );
-                }
-                // It has reposted that already: once is enough.
-                if is_new { self.await_delivery(no, id) } else { self.never(no) }
-            }
+            Ended::Done(Reply::Published { id, .. }) => self.published(no, id, ack, window).await,
             Ended::Refused { kind, message, is_unsure } => {
-                if !self.may_not_publish(named, &kind, window) {
+                let is_once = !has_token && is_passing(&kind);
+                if !is_once && !self.may_not_publish(named, &kind, window) {
                     let text = format!("it was refused: {kind}: {message}");
                     run.wrong(Wrong::Stuck, self.actor, Some(no), text);
                 }
@@ -72,6 +55,75 @@ impl Client<'_> {
             _ => self.unsure(no),
         }
         run.tell_published();
+    }
+
+    /// What a post passes on and answers, once others have published that; `None`: one of these never came to be.
+    async fn references(&self, named: [Option<PostNo>; 2]) -> Option<[Option<(u64, u64)>; 2]> {
+        let mut references = [None, None];
+        for (reference, no) in references.iter_mut().zip(named) {
+            if let Some(no) = no {
+                let is_unsure = |world: &World| world.post(no).is_some_and(|post| post.is_unsure);
+                *reference = Some(self.run.reference(no, is_unsure).await?);
+            }
+        }
+        Some(references)
+    }
+
+    async fn published(&self, no: PostNo, id: u64, ack: Option<Ack>, window: Window) {
+        let (is_new, says_reach, wrong) = {
+            let mut world = self.run.world();
+            let known = world.by_id.get(&id).copied();
+            let wrong = wrongly_answered(&world, (no, known), window);
+            if known.is_none() {
+                world.published(no, id, window.to);
+            }
+            let says_reach = world.post(no).is_none_or(|post| post.says_reach);
+            (known.is_none(), says_reach, wrong)
+        };
+        if let Some(why) = wrong {
+            let text = format!("it was answered as {id}: {why}");
+            self.run.wrong(Wrong::Doubled, self.actor, Some(no), text);
+        }
+        if !is_new {
+            // It has reposted that already: once is enough.
+            return self.never(no);
+        }
+        let is_repost = self.run.world().post(no).is_some_and(|post| post.original.is_some());
+        // One that is reposted already has the id of that repost.
+        if !is_repost && self.run.is_of_another_time(id, window) {
+            let text = format!("its id {id} is of another time than that at which it was published");
+            self.run.wrong(Wrong::Reordered, self.actor, Some(no), text);
+        }
+        self.acknowledged(no, id, (ack, window.to));
+        if !says_reach {
+            self.look_at_reach(no, id).await;
+        }
+    }
+
+    /// It was acknowledged: from now on it must show, or once its delivery is done.
+    fn acknowledged(&self, no: PostNo, id: u64, (ack, now): (Option<Ack>, Time)) {
+        match ack {
+            // Fewer follow anybody here than are meant by "first".
+            Some(Ack::First | Ack::Delivered) => {
+                if let Some(post) = self.run.world().post_mut(no) {
+                    post.delivered = post.delivered.min(now);
+                }
+            }
+            Some(Ack::Replicated) | None => self.await_delivery(no, id),
+        }
+    }
+
+    /// How far a post goes that left that to its author's lock.
+    async fn look_at_reach(&self, no: PostNo, id: u64) {
+        let found = match self.run.call(self.instance, Call::Post { post: id }).await {
+            Ended::Done(Reply::Post(found)) => found.map(|found| found.reach),
+            other => return self.run.skipped(&other),
+        };
+        let wanted = self.run.world().post(no).map(|post| post.reach);
+        if found.is_some() && found != wanted {
+            let text = format!("post {id} goes to {found:?}, by its author's lock it must go to {wanted:?}");
+            self.run.wrong(Wrong::Leaked, self.actor, Some(no), text);
+        }
     }
 
     /// What a post passes on or answers isn't there for its author, or must not be passed on; or its author is suspended.
@@ -124,7 +176,7 @@ impl Client<'_> {
         let Some((id, _)) = self.own(no).await else { return };
         let post = {
             let world = self.run.world();
-            let Some(post) = world.post(no) else { return };
+            let Some(post) = world.post(no).filter(|post| post.has_token) else { return };
             spec_of(no, post, [post.original, post.parent].map(|named| world.reference(named?)))
         };
         let call = Call::Publish { author: self.actor, post };
@@ -245,6 +297,17 @@ fn text_of(no: PostNo, edits: usize) -> String {
     format!("post {no}, edit {edits}")
 }
 
+/// Whether an error of that kind goes by itself, so that others would send the call again.
+fn is_passing(kind: &str) -> bool {
+    matches!(kind, "Conflict" | "Overloaded" | "Unavailable" | "Unknown") || kind == GONE
+}
+
+/// How far a post goes that says nothing of it. Only its author locks its account, and does one thing after another.
+fn reach_by_lock(world: &World, author: u64, now: Time) -> Reach {
+    let is_locked = world.locks.get(&author).map(|fact| fact.is(Window { from: now, to: now }, |is| is));
+    if is_locked == Some(Tri::Yes) { Reach::Followers } else { Reach::Public }
+}
+
 /// A post that is about to be published.
 fn fact_of(author: u64, plan: PostPlan, start: Time) -> PostFact {
     let text = if plan.has_text { text_of(plan.no, 0) } else { String::new() };
@@ -266,6 +329,8 @@ fn fact_of(author: u64, plan: PostPlan, start: Time) -> PostFact {
         hidden: Fact::new(false),
         edits: Vec::new(),
         said: (text, plan.tags),
+        says_reach: plan.says_reach,
+        has_token: plan.has_token,
         is_unsure: false,
     }
 }
@@ -274,14 +339,15 @@ fn fact_of(author: u64, plan: PostPlan, start: Time) -> PostFact {
 fn spec_of(no: PostNo, post: &PostFact, [original, parent]: [Option<(u64, u64)>; 2]) -> PostSpec {
     PostSpec {
         text: post.said.0.clone(),
-        reach: post.reach,
+        reach: post.says_reach.then_some(post.reach),
         only_to: post.only_to.clone(),
         not_to: post.not_to.clone(),
         original,
         parent,
         mentions: post.mentions.clone(),
         tags: post.said.1.clone(),
-        token: format!("token-{no}"),
+        token: post.has_token.then(|| format!("token-{no}")),
+        ack: None,
     }
 }
 

@@ -5,6 +5,7 @@ use rand::seq::{IndexedRandom, IteratorRandom};
 
 use super::Planner;
 use crate::verify::names::{Name, NameNo, NewcomerNo};
+use crate::verify::reports::ReportNo;
 use crate::verify::steps::{Action, Naming, Step};
 
 /// Logins that many want, and as many addresses.
@@ -36,11 +37,16 @@ fn own_email(account: u64) -> Name {
     Name::Email(NameNo::try_from(OWN + account).unwrap_or(NameNo::MAX))
 }
 
+/// Both.
+pub(super) fn own(account: u64) -> Vec<Name> {
+    vec![own_login(account), own_email(account)]
+}
+
 impl Planner {
     /// What a new account signs up with; nothing: it is created without names.
     pub(super) fn names_of(&mut self, account: u64) -> Vec<Name> {
         match self.random.random_range(0..4) {
-            0 | 1 => vec![own_login(account), own_email(account)],
+            0 | 1 => own(account),
             2 => vec![own_login(account)],
             _ => Vec::new(),
         }
@@ -128,6 +134,12 @@ impl Planner {
         self.imagined.names.races.retain(|(_, actor)| *actor != account);
     }
 
+    /// Another report, and its number.
+    pub(super) fn imagine_report(&mut self, reporter: u64) -> ReportNo {
+        self.imagined.names.reports.push(reporter);
+        self.imagined.names.reports.len() - 1
+    }
+
     /// Somebody reports somebody, perhaps with a post, or a report of its own is resolved or opened again.
     pub(super) fn report(&mut self, actor: u64) -> Step {
         let reports = &self.imagined.names.reports;
@@ -138,8 +150,7 @@ impl Planner {
             let on = self.random.random_bool(0.7);
             return self.step(reporter, Action::Resolve(no, on));
         }
-        let no = reports.len();
-        self.imagined.names.reports.push(actor);
+        let no = self.imagine_report(actor);
         let post = self.imagined.posts.iter().rev().take(super::RECENT).filter(|post| post.1 != actor);
         let post = post.choose(&mut self.random).map(|post| (post.0, post.1));
         let (target, post) = match post.filter(|_| self.random.random_bool(0.6)) {

@@ -6,7 +6,7 @@ use rand::RngExt;
 use rand::seq::IteratorRandom;
 
 use super::{Planner, RECENT, TAGS};
-use crate::verify::call::{Reach, Tie};
+use crate::verify::call::{Ack, Reach, Tie};
 use crate::verify::steps::{Action, PostPlan};
 use crate::verify::world::PostNo;
 
@@ -110,6 +110,23 @@ impl Planner {
                 post.mentions.retain(|other| reach != Reach::Direct || post.only_to.contains(other));
             }
         }
+        post.ack = match self.random.random_range(0..12) {
+            0 => Some(Ack::Replicated),
+            1 => Some(Ack::First),
+            2 => Some(Ack::Delivered),
+            _ => None,
+        };
+        post.has_token = post.original.is_some() || self.random.random_bool(0.9);
+        let is_narrowed = !post.only_to.is_empty() || !post.not_to.is_empty();
+        if matches!(reach, Reach::Public | Reach::Followers) && !is_narrowed && post.original.is_none() {
+            post.says_reach = self.random.random_bool(0.9);
+        }
+        let is_locked = self.imagined.locked.contains(&actor);
+        let reach = match (post.says_reach, is_locked) {
+            (true, _) => reach,
+            (false, true) => Reach::Followers,
+            (false, false) => Reach::Public,
+        };
         let has_audience = !post.only_to.is_empty() || !post.not_to.is_empty();
         self.imagined.next_post += 1;
         self.imagined.posts.push((no, actor, reach, has_audience));

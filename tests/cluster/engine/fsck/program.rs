@@ -10,7 +10,7 @@ use crate::harness::shared;
 async fn its_exit_code_says_clean_or_not_or_that_it_could_not_look() {
     let store = tenant(40);
     let engine = engine_with(store.clone(), small()).await;
-    let author = engine.create_account(NewAccount::default()).await.unwrap();
+    let author = engine.create_account(NewAccount::default()).await.unwrap().value;
     let program = |prefix: &str, more: &[&str]| {
         let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_tideline"));
         program.args(["fsck", "--prefix", prefix, "--pause", "50"]).args(more);

@@ -1,0 +1,48 @@
+//! Instances that answer wrongly on purpose: what an engine could do and this test must find.
+
+use std::sync::atomic::Ordering;
+
+use super::args::Sabotage;
+use super::call::{Call, Reach};
+use super::perform::Performer;
+use super::told::Reply;
+
+/// One follow in so many is refused.
+const REFUSED: u64 = 20;
+
+impl Performer {
+    /// Whether this follow is one of those.
+    fn is_turn(&self) -> bool {
+        self.answered.fetch_add(1, Ordering::Relaxed) % REFUSED == REFUSED - 1
+    }
+
+    /// Carries a call out, as well as this run wants it.
+    pub(crate) async fn perform(&self, mut call: Call) -> Reply {
+        let Some(sabotage) = self.sabotage else { return self.answer(call).await };
+        let is_follow = matches!(call, Call::Follow { .. });
+        let refused = |kind: &str| Reply::Failed {
+            kind: kind.to_owned(),
+            message: "sabotage".to_owned(),
+            may_retry: false,
+        };
+        match (sabotage, &mut call) {
+            (Sabotage::Refusal, Call::Follow { .. }) if self.is_turn() => return refused("Invalid"),
+            (Sabotage::Unanswered, Call::Following { .. } | Call::Followers { .. }) => {
+                return refused("Internal");
+            }
+            (Sabotage::Visibility, Call::Publish { post, .. }) => {
+                post.reach.get_or_insert(Reach::Unlisted);
+            }
+            (Sabotage::OnlyTo, Call::Publish { author, post }) if !post.only_to.is_empty() => {
+                post.only_to = vec![*author];
+            }
+            _ => {}
+        }
+        let is_order = sabotage == Sabotage::Order && matches!(call, Call::Following { .. });
+        match self.answer(call).await {
+            Reply::Flag(_) if sabotage == Sabotage::Lock && is_follow => Reply::Flag(true),
+            Reply::Ids(ids) if is_order => Reply::Ids(ids.into_iter().rev().collect()),
+            reply => reply,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Wall clocks that are set, of one server or one instance at a time: by an hour, then right again.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use tideline::local_cluster::LocalCluster;
+use tokio::time::sleep;
+
+use super::super::args::Chaos;
+use super::skew::{Clocks, HOUR_S};
+use super::{Admit, PATIENCE, Storm};
+
+/// How long a clock is off, in milliseconds.
+const OFF_MS: (u64, u64) = (500, 3_000);
+
+/// What a server's clock is called, or that of the instances that have a number in turn.
+pub(crate) fn name(whose: &str, number: usize) -> String {
+    format!("{whose}-{number}")
+}
+
+pub(crate) const SERVER: &str = "server";
+pub(crate) const INSTANCE: &str = "instance";
+
+impl Storm<'_> {
+    /// An instance's clock is an hour ahead, or behind, for a while; then a server's.
+    pub(super) async fn set_clocks(
+        &self,
+        (cluster, clocks): (&LocalCluster, &Clocks),
+        admit: Admit,
+        random: &mut StdRng,
+    ) -> anyhow::Result<()> {
+        let [first, second] = [(); 2].map(|()| if random.random_bool(0.5) { HOUR_S } else { -HOUR_S });
+        let struck = self.gate.now();
+        let clock = name(INSTANCE, random.random_range(0..self.run.pool.len()));
+        self.run.event("clocks of instances set");
+        clocks.set(&clock, first)?;
+        self.admit(admit);
+        self.stay(random).await;
+        clocks.set(&clock, 0)?;
+
+        let node = cluster.nodes().choose(random).context("a cluster without nodes")?;
+        let clock = name(SERVER, node.index);
+        self.run.event("clocks of servers set");
+        clocks.set_server(&clock, cluster, &node.addr(), second).await?;
+        // It takes the others for dead, by its clock, until they have answered again. If it was set back before that, it would wait
+        // for an hour.
+        cluster.wait_healthy(PATIENCE).await?;
+        self.stay(random).await;
+        clocks.set_server(&clock, cluster, &node.addr(), 0).await?;
+        cluster.wait_healthy(PATIENCE).await?;
+        self.run.fault(Chaos::SetClocks, self.gate.was_at_work(struck));
+        Ok(())
+    }
+
+    async fn stay(&self, random: &mut StdRng) {
+        sleep(Duration::from_millis(random.random_range(OFF_MS.0..OFF_MS.1))).await;
+    }
+}

@@ -1,0 +1,161 @@
+//! Primaries whose replicas take over: once, or again and again, back and forth.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tideline::cluster::{Command, NodeAddr};
+use tideline::local_cluster::{LocalCluster, LocalNode};
+use tokio::time::sleep;
+
+use super::super::args::Chaos;
+use super::{Admit, PATIENCE, Storm, patiently};
+
+/// Failovers in a row, of one primary and its replica.
+const IN_A_ROW: usize = 3;
+/// How long a primary that was replaced is left away, in milliseconds.
+const AWAY_MS: (u64, u64) = (0, 800);
+
+/// How a primary comes to be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    Asked,
+    Frozen,
+    Killed,
+}
+
+impl How {
+    fn drawn(random: &mut StdRng) -> Self {
+        let is_frozen = random.random_bool(0.4);
+        match random.random_bool(0.15) {
+            true => Self::Asked,
+            false if is_frozen => Self::Frozen,
+            false => Self::Killed,
+        }
+    }
+}
+
+impl Storm<'_> {
+    /// One of the primaries, once the cluster is well.
+    pub(super) async fn some_primary(
+        &self,
+        cluster: &LocalCluster,
+        random: &mut StdRng,
+    ) -> anyhow::Result<NodeAddr> {
+        cluster.wait_healthy(PATIENCE).await?;
+        let slot = self.some_slot(random)?;
+        Ok(patiently(async || cluster.owner_of(slot).await).await?)
+    }
+
+    /// Failovers and moves come one after another: a slot whose server dies while it moves needs an operator.
+    pub(super) async fn fail_over(
+        &self,
+        cluster: &LocalCluster,
+        admit: Admit,
+        random: &mut StdRng,
+    ) -> anyhow::Result<()> {
+        let old = self.some_primary(cluster, random).await?;
+        let struck = self.gate.now();
+        self.replace(cluster, &old, How::drawn(random), admit, random).await?;
+        self.run.fault(Chaos::Failover, self.gate.was_at_work(struck));
+        Ok(cluster.wait_healthy(PATIENCE).await?)
+    }
+
+    /// One primary and its replica, which take over from each other as soon as the one has what the other had. Nobody waits for the
+    /// rest of the cluster to have heard of it.
+    pub(super) async fn fail_over_again_and_again(
+        &self,
+        cluster: &LocalCluster,
+        admit: Admit,
+        random: &mut StdRng,
+    ) -> anyhow::Result<()> {
+        let mut primary = self.some_primary(cluster, random).await?;
+        let struck = self.gate.now();
+        for turn in 0..IN_A_ROW {
+            let admit = if turn == 0 { admit } else { Admit::Nothing };
+            let next = self.replace(cluster, &primary, How::drawn(random), admit, random).await?;
+            in_sync(cluster, &primary).await?;
+            primary = next;
+        }
+        self.run.fault(Chaos::FailoversInARow, self.gate.was_at_work(struck));
+        Ok(cluster.wait_healthy(PATIENCE).await?)
+    }
+
+    /// Has a primary replaced by its replica, and brings it back; gives the new one.
+    async fn replace(
+        &self,
+        cluster: &LocalCluster,
+        old: &NodeAddr,
+        how: How,
+        admit: Admit,
+        random: &mut StdRng,
+    ) -> anyhow::Result<NodeAddr> {
+        let replica = replica_of(cluster, old).await?.addr();
+        let victim = cluster.node(old).context("a primary is no node")?;
+        match how {
+            How::Asked => {
+                self.run.event("failovers asked for");
+                self.admit(admit);
+                patiently(async || cluster.failover(&replica).await).await?;
+            }
+            How::Frozen => {
+                self.run.event("primaries frozen");
+                victim.freeze()?;
+                self.admit(admit);
+            }
+            How::Killed => {
+                self.run.event("primaries killed");
+                victim.kill()?;
+                self.admit(admit);
+            }
+        }
+        let promoted = promoted(cluster, &replica).await;
+        sleep(Duration::from_millis(random.random_range(AWAY_MS.0..AWAY_MS.1))).await;
+        // Mended in any case: nothing may stay frozen.
+        if victim.is_running() {
+            victim.thaw()?;
+        } else {
+            cluster.restart(victim.index).await?;
+        }
+        promoted?;
+        Ok(replica)
+    }
+}
+
+/// A primary's replica, which may be held up for a moment.
+pub(super) async fn replica_of<'a>(
+    cluster: &'a LocalCluster,
+    primary: &NodeAddr,
+) -> anyhow::Result<&'a LocalNode> {
+    let since = Instant::now();
+    loop {
+        match cluster.replica_of(primary).await {
+            Some(replica) => return Ok(replica),
+            None => anyhow::ensure!(since.elapsed() < PATIENCE, "{primary} has no replica that answers"),
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+pub(super) async fn promoted(cluster: &LocalCluster, replica: &NodeAddr) -> anyhow::Result<()> {
+    let since = Instant::now();
+    while !cluster.primaries().await.iter().any(|node| node.addr() == *replica) {
+        anyhow::ensure!(since.elapsed() < PATIENCE, "{replica} was never promoted");
+        sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+/// Waits until a server that was a primary follows the new one, and has what that has: else nobody could take over from it.
+async fn in_sync(cluster: &LocalCluster, node: &NodeAddr) -> anyhow::Result<()> {
+    let since = Instant::now();
+    loop {
+        let info = cluster.ask(node, Command::new("INFO").arg("replication")).await;
+        if info.is_ok_and(|info| info.text().is_ok_and(|info| info.contains("master_link_status:up"))) {
+            return Ok(());
+        }
+        anyhow::ensure!(since.elapsed() < PATIENCE, "{node} never caught up");
+        sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,88 @@
+//! Instances that are killed, or stopped in their tracks.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tokio::time::sleep;
+
+use super::super::args::Chaos;
+use super::super::pool::Instance;
+use super::super::worker::{Blow, Worker};
+use super::{Admit, PATIENCE, Storm};
+
+/// How long an instance is frozen; its lease ends after 1.5 s, and others take its work over.
+const FROZEN_MS: (u64, u64) = (100, 4_500);
+/// How long one sleeps, in milliseconds; and in a run that takes minutes.
+const ASLEEP_MS: (u64, u64) = (5_000, 8_000);
+const ASLEEP_LONG_MS: (u64, u64) = (60_000, 120_000);
+/// How long it is awake then.
+const AWAKE: Duration = Duration::from_secs(3);
+
+impl Storm<'_> {
+    /// Kills an instance, or freezes it for a moment.
+    pub(super) async fn strike_instance(
+        &self,
+        kind: Chaos,
+        admit: Admit,
+        random: &mut StdRng,
+    ) -> anyhow::Result<()> {
+        let blow = if kind == Chaos::KillInstance { Blow::Kill } else { Blow::Freeze };
+        let Some((number, worker)) = self.struck(blow, admit).await? else { return Ok(()) };
+        self.run.fault(kind, true);
+        let mut is_killed = blow == Blow::Kill;
+        if !is_killed {
+            self.run.event("instances frozen");
+            sleep(Duration::from_millis(random.random_range(FROZEN_MS.0..FROZEN_MS.1))).await;
+            is_killed = self.kinds.contains(&Chaos::KillInstance) && random.random_bool(0.3);
+            if is_killed { worker.kill() } else { worker.freeze(false) }
+        }
+        if is_killed {
+            self.run.event("instances killed");
+            self.run.pool.replace(number, self.another(number).await?);
+        }
+        Ok(())
+    }
+
+    /// Sends an instance to sleep for many leases. Others do its work, another one comes in its place; then it wakes, goes on with what
+    /// it was at, and finds out.
+    pub(super) async fn send_to_sleep(&self, admit: Admit, random: &mut StdRng) -> anyhow::Result<()> {
+        let Some((number, worker)) = self.struck(Blow::Sleep, admit).await? else { return Ok(()) };
+        self.run.event("instances sent to sleep");
+        self.run.pool.replace(number, self.another(number).await?);
+        let (least, most) = if self.minutes { ASLEEP_LONG_MS } else { ASLEEP_MS };
+        sleep(Duration::from_millis(random.random_range(least..most))).await;
+        worker.freeze(false);
+        self.admit(admit);
+        self.run.fault(Chaos::SleepInstance, true);
+        // Then it is killed, as it goes out of scope.
+        sleep(AWAKE).await;
+        Ok(())
+    }
+
+    /// Strikes an instance that has a call under way. `None`: the round was over before.
+    async fn struck(&self, blow: Blow, admit: Admit) -> anyhow::Result<Option<(usize, Arc<Worker>)>> {
+        let mut struck = self.run.pool.strike(blow);
+        self.admit(admit);
+        tokio::select! {
+            struck = &mut struck => Ok(Some(struck?)),
+            () = self.gate.over() => match self.run.pool.spare(blow) {
+                true => Ok(None),
+                false => Ok(Some(struck.await?)),
+            },
+        }
+    }
+
+    /// A new instance. Servers may be failing meanwhile: then again.
+    async fn another(&self, number: usize) -> anyhow::Result<Instance> {
+        let since = Instant::now();
+        loop {
+            match Worker::start(self.setup, number % self.run.pool.len()).await {
+                Ok(worker) => return Ok(Instance::There(Arc::new(worker))),
+                Err(e) if since.elapsed() > PATIENCE => return Err(e),
+                Err(_) => sleep(Duration::from_millis(200)).await,
+            }
+        }
+    }
+}

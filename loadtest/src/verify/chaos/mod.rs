@@ -1,0 +1,162 @@
+//! What goes wrong on purpose while clients work.
+//!
+//! Four actors are at it at the same time, each with one fault after another: `instances` that die, and that sleep; `failovers` and
+//! `slots`, after which others have the data; and what befalls `servers` that stay what they are. A fault ends mended.
+
+#[path = "../../../../tests/support/bus.rs"]
+pub(crate) mod bus;
+pub(crate) mod clocks;
+mod failovers;
+mod instances;
+mod partitions;
+mod servers;
+#[path = "../../../../tests/support/skew.rs"]
+pub(crate) mod skew;
+mod slots;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng as _};
+use tideline::bucket::Buckets;
+use tideline::local_cluster::LocalCluster;
+use tokio::sync::Mutex;
+use tokio::time::sleep;
+
+use super::args::{Actor, Chaos};
+use super::gate::Gate;
+use super::run::Run;
+use super::setup::Setup;
+
+/// How long anything may take that must happen in the end.
+const PATIENCE: Duration = Duration::from_secs(45);
+/// Between two events, in milliseconds.
+const PAUSE_MS: (u64, u64) = (200, 1_500);
+/// Between two tries of what is bound to happen.
+const RETRY: Duration = Duration::from_millis(50);
+
+/// What a fault lets begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Admit {
+    /// The round has to have it: a portion of the work comes with it.
+    Portion,
+    Nothing,
+}
+
+/// Everything that can go wrong, and to whom.
+#[derive(Debug)]
+pub(crate) struct Storm<'a> {
+    pub(crate) run: &'a Arc<Run>,
+    pub(crate) setup: &'a Setup,
+    pub(crate) cluster: Option<&'a LocalCluster>,
+    /// If it can be cut.
+    pub(crate) bus: Option<&'a bus::Bus>,
+    pub(crate) buckets: Buckets,
+    pub(crate) kinds: &'a [Chaos],
+    /// Decides what goes wrong first: also a run of a few short rounds has everything.
+    pub(crate) round: usize,
+    pub(crate) gate: &'a Gate,
+    /// Whether what can take minutes does.
+    pub(crate) minutes: bool,
+    /// Held while keys move, and while a server is held up or cut off. In the middle of MIGRATE that would leave the key on both sides,
+    /// and only an operator knows which one counts.
+    pub(crate) keys: Mutex<()>,
+    /// Held while a slot is open, and while a server stands still: on a busy machine the others may take that for dead, and who takes
+    /// over knows nothing of an open slot.
+    pub(crate) open: Mutex<()>,
+}
+
+impl Storm<'_> {
+    /// One fault of each kind, each with a portion of the round's work, then others until that is done; mends what it broke.
+    pub(crate) async fn rage(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let actors = [Actor::Instances, Actor::Sleep, Actor::Roles, Actor::Servers].map(|actor| {
+            let random = StdRng::from_rng(random);
+            async move { self.of(actor, random).await }
+        });
+        futures::future::join_all(actors).await.into_iter().collect()
+    }
+
+    /// Faults of one actor, one after another: first those that the round has to have, in its turn.
+    async fn of(&self, actor: Actor, mut random: StdRng) -> anyhow::Result<()> {
+        let mut kinds: Vec<Chaos> = self.kinds.iter().copied().filter(|kind| kind.actor() == actor).collect();
+        if kinds.is_empty() {
+            return Ok(());
+        }
+        let turn = self.round % kinds.len();
+        kinds.rotate_left(turn);
+        let raged = async {
+            for kind in &kinds {
+                self.strike(*kind, Admit::Portion, &mut random).await?;
+            }
+            while self.pause(&mut random).await {
+                if let Some(kind) = kinds.choose(&mut random) {
+                    self.strike(*kind, Admit::Nothing, &mut random).await?;
+                }
+            }
+            Ok(())
+        };
+        let raged = raged.await;
+        // Nobody may wait for faults that don't come any more.
+        self.gate.admit_all();
+        raged
+    }
+
+    /// One fault, from its beginning until it is mended.
+    async fn strike(&self, kind: Chaos, admit: Admit, random: &mut StdRng) -> anyhow::Result<()> {
+        match kind.actor() {
+            Actor::Instances => return self.strike_instance(kind, admit, random).await,
+            Actor::Sleep => return self.send_to_sleep(admit, random).await,
+            Actor::Roles | Actor::Servers => {}
+        }
+        let Some(cluster) = self.cluster else { return Ok(()) };
+        let struck = match kind {
+            Chaos::Failover => self.fail_over(cluster, admit, random).await,
+            Chaos::FailoversInARow => self.fail_over_again_and_again(cluster, admit, random).await,
+            Chaos::CutBus => {
+                let bus = self.bus.context("a bus that can't be cut")?;
+                self.cut_bus((cluster, bus), admit, random).await
+            }
+            Chaos::SetClocks => {
+                let clocks = self.setup.clocks.as_deref().context("clocks that can't be set")?;
+                self.set_clocks((cluster, clocks), admit, random).await
+            }
+            Chaos::Reshard => self.move_slots(cluster, admit, random).await,
+            Chaos::OpenSlots => self.leave_slots_open(cluster, admit, random).await,
+            _ => self.strike_server(cluster, kind, admit, random).await,
+        };
+        struck.with_context(|| kind.name())
+    }
+
+    /// Lets the work begin that a fault is to meet.
+    fn admit(&self, admit: Admit) {
+        if admit == Admit::Portion {
+            self.gate.admit();
+        }
+    }
+
+    async fn pause(&self, random: &mut StdRng) -> bool {
+        let pause = Duration::from_millis(random.random_range(PAUSE_MS.0..PAUSE_MS.1));
+        tokio::time::timeout(pause, self.gate.over()).await.is_err()
+    }
+
+    /// A slot with data in it.
+    fn some_slot(&self, random: &mut StdRng) -> anyhow::Result<u16> {
+        let bucket = self.buckets.get(random.random_range(0..self.buckets.count()));
+        Ok(self.buckets.slot(bucket.context("a bucket is missing")?))
+    }
+}
+
+/// Tries a step until it is done: other faults may be in its way, each of which ends.
+async fn patiently<T>(mut step: impl AsyncFnMut() -> tideline::Result<T>) -> tideline::Result<T> {
+    let since = Instant::now();
+    loop {
+        match step().await {
+            Err(e) if since.elapsed() < PATIENCE => tracing::debug!("again, beside a fault: {e}"),
+            ended => return ended,
+        }
+        sleep(RETRY).await;
+    }
+}

@@ -1,0 +1,52 @@
+//! Servers whose bus is cut: from all others, or one way only. Clients reach all of them, and each other's data.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tideline::local_cluster::LocalCluster;
+use tokio::time::sleep;
+
+use super::super::args::Chaos;
+use super::bus::{Bus, Cut};
+use super::failovers::{promoted, replica_of};
+use super::{Admit, PATIENCE, Storm};
+
+/// How long a server is cut off from which nobody takes over, in milliseconds: longer than the node timeout.
+const DEAF_MS: (u64, u64) = (2_000, 4_000);
+/// How long one is cut off from which somebody has taken over, in milliseconds.
+const DEPOSED_MS: (u64, u64) = (0, 1_500);
+
+impl Storm<'_> {
+    /// Cuts a primary off from the bus, until somebody has taken over if anybody does.
+    pub(super) async fn cut_bus(
+        &self,
+        (cluster, bus): (&LocalCluster, &Bus),
+        admit: Admit,
+        random: &mut StdRng,
+    ) -> anyhow::Result<()> {
+        let primary = self.some_primary(cluster, random).await?;
+        let replica = replica_of(cluster, &primary).await?.addr();
+        let index = cluster.node(&primary).context("a primary is no node")?.index;
+        let (cut, event) = match random.random_range(0..3) {
+            0 => (Cut::Off(index), "primaries cut off"),
+            1 => (Cut::Mute(index), "primaries that nobody heard"),
+            _ => (Cut::Deaf(index), "primaries that heard nobody"),
+        };
+        let struck = self.gate.now();
+        self.run.event(event);
+        bus.cut(cut);
+        self.admit(admit);
+        let (is_replaced, (least, most)) = match cut {
+            Cut::Deaf(_) => (Ok(()), DEAF_MS),
+            _ => (promoted(cluster, &replica).await, DEPOSED_MS),
+        };
+        sleep(Duration::from_millis(random.random_range(least..most))).await;
+        // Mended in any case.
+        bus.cut(Cut::Nobody);
+        is_replaced?;
+        self.run.fault(Chaos::CutBus, self.gate.was_at_work(struck));
+        Ok(cluster.wait_healthy(PATIENCE).await?)
+    }
+}

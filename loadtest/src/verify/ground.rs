@@ -1,0 +1,58 @@
+//! What a run stands on: the cluster, and what can be done to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tideline::local_cluster::{ClusterSpec, LocalCluster};
+
+use super::args::{Chaos, VerifyArgs};
+use super::chaos::bus::Bus;
+use super::chaos::clocks::{SERVER, name};
+use super::chaos::skew::Clocks;
+use crate::target::{PRIMARIES, Target};
+
+/// A cluster.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    pub(crate) target: Target,
+    /// If it can be cut.
+    pub(crate) bus: Option<Bus>,
+    /// If they can be set.
+    pub(crate) clocks: Option<Arc<Clocks>>,
+}
+
+impl Ground {
+    /// Starts a cluster, if none is given. Faults that this machine can't make are left out, and that is said.
+    pub(crate) async fn open(args: &mut VerifyArgs) -> anyhow::Result<Self> {
+        if !args.cluster.is_empty() {
+            return Ok(Self { target: Target::Foreign(args.cluster.clone()), bus: None, clocks: None });
+        }
+        let replicas = u16::from(args.has_failovers());
+        let mut spec = ClusterSpec::ephemeral().node_timeout(Duration::from_millis(1_500)).replicas(replicas);
+        let clocks = args.has(Chaos::SetClocks).then(Clocks::new).flatten();
+        if let Some(clocks) = &clocks {
+            let names: Vec<_> = (0..usize::from(PRIMARIES)).map(|node| (node, name(SERVER, node))).collect();
+            let names: Vec<_> = names.iter().map(|(node, name)| (*node, name.as_str())).collect();
+            spec = clocks.of_servers(spec, &names);
+        } else {
+            args.chaos.retain(|kind| *kind != Chaos::SetClocks);
+        }
+        let up = async {
+            if args.has(Chaos::CutBus) {
+                return Bus::up(spec).await.map(|(cluster, bus)| (cluster, Some(bus)));
+            }
+            LocalCluster::up(spec).await.map(|cluster| (cluster, None))
+        };
+        let (cluster, bus) = up.await.context("no local cluster could be started")?;
+        Ok(Self { target: Target::Own(Box::new(cluster)), bus, clocks: clocks.map(Arc::new) })
+    }
+
+    /// Nothing if it isn't ours to break.
+    pub(crate) fn cluster(&self) -> Option<&LocalCluster> {
+        match &self.target {
+            Target::Own(cluster) => Some(cluster),
+            Target::Foreign(_) => None,
+        }
+    }
+}

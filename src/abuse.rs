@@ -1,0 +1,62 @@
+//! What accounts can do to others is written down for each function and each kind of task: docs/abuse.md.
+
+use std::path::Path;
+
+use crate::fanout::Task;
+use crate::functions;
+
+const TABLE: &str = include_str!("../docs/abuse.md");
+
+/// What stands in backquotes in a text.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The rows of both tables, by their cells.
+fn rows() -> Vec<Vec<&'static str>> {
+    let rows = TABLE.lines().filter(|line| line.starts_with("| ") && !line.starts_with("|---"));
+    rows.map(|row| row.trim_matches('|').split(" | ").collect()).collect()
+}
+
+#[test]
+fn every_function_and_every_task_has_a_row() {
+    let told: Vec<&str> = rows().iter().filter_map(|row| row.first()).flat_map(|cell| names(cell)).collect();
+    let code = functions::code();
+    let registered = code
+        .match_indices("\nregister('")
+        .map(|(at, begin)| code[at + begin.len()..].split('\'').next().unwrap_or_default());
+    let functions: Vec<&str> = registered.collect();
+    assert!(functions.len() > 60, "{functions:?}");
+    let tasks: Vec<&str> = Task::one_of_each().map(Task::label).collect();
+    assert!(tasks.len() > 8, "{tasks:?}");
+    let missing: Vec<_> = functions.iter().chain(&tasks).filter(|name| !told.contains(*name)).collect();
+    assert!(missing.is_empty(), "docs/abuse.md says nothing of {missing:?}");
+    let unknown = told.iter().filter(|name| !functions.contains(*name) && !tasks.contains(*name));
+    assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&&str>::new(), "nothing is called so");
+}
+
+#[test]
+fn what_the_table_says_is_shown_is_shown() {
+    let mut sources = String::new();
+    for folder in ["src", "tests"] {
+        read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut sources);
+    }
+    let shown: Vec<&str> =
+        rows().iter().skip(1).filter_map(|row| row.last()).flat_map(|cell| names(cell)).collect();
+    let is_there = |name: &&&str| {
+        sources.contains(&format!("fn {name}(")) || sources.contains(&format!("    (\"{name}\", "))
+    };
+    let missing: Vec<_> = shown.iter().filter(|name| !is_there(name)).collect();
+    assert!(missing.is_empty(), "docs/abuse.md names tests and rules that aren't there: {missing:?}");
+}
+
+fn read(folder: &Path, sources: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read(&path, sources);
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            sources.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+}

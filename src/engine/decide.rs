@@ -1,0 +1,210 @@
+//! Changing what a tenant has decided: what that would remove, and doing it.
+
+use std::collections::HashSet;
+
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use super::Engine;
+use crate::bucket::fnv;
+use crate::cluster::{Batch, Command, Request};
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::fsck::{Form, Walk, form_of, list_named};
+use crate::functions::{home_tidy, outbox_cut};
+use crate::graph::{Listed, cut, most_on, post_list};
+use crate::keys::slot_of_key;
+use crate::post::PostList;
+use crate::tenant::{self, Decision, TenantChange};
+use crate::timeline;
+
+/// Lists looked at, or cut, at once.
+const LISTS_AT_ONCE: usize = 32;
+
+/// How much goes of one kind of list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Removal {
+    /// Lists that get shorter.
+    pub lists: u64,
+    /// What goes of them all, together.
+    pub entries: u64,
+}
+
+impl Removal {
+    fn add(&mut self, entries: u64) {
+        self.lists += u64::from(entries > 0);
+        self.entries += entries;
+    }
+}
+
+/// What a change of a tenant's settings removes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Excess {
+    /// Accounts with more posts than may be listed, and posts that are no longer.
+    pub outboxes: Removal,
+    /// Accounts with too many mentions, and posts that leave these.
+    pub mentions: Removal,
+    /// Hashtags with too many posts, and posts that leave their lists.
+    pub hashtags: Removal,
+    /// Homes that are cut. Nothing is missing then: pages go on in the outboxes.
+    pub homes: u64,
+    /// Homes that are dropped, of accounts that have not read for long. Their next read fills them.
+    pub dormant_homes: u64,
+}
+
+impl Excess {
+    /// Whether anything goes.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Engine {
+    /// Counts what a change of the tenant's settings would remove: exactly that, if nothing is written meanwhile. Changes
+    /// nothing; goes through all keys, as [`fsck`](Self::fsck) does.
+    pub async fn excess(&self, change: &TenantChange) -> Result<Excess> {
+        Box::pin(walk(&self.context, change, None)).await
+    }
+
+    /// Changes the tenant's settings, for all its instances, and removes what is beyond the new bounds. Tells what that was.
+    ///
+    /// First the record says so, then every bucket knows it, then what exceeds goes. Whoever is interrupted calls again with
+    /// the same settings named. Other instances hear of it within seconds, and remove nothing until then.
+    ///
+    /// [`ErrorKind::Conflict`]: somebody else has changed them since; look at [`decision`](Self::decision) again.
+    pub async fn decide(&self, change: &TenantChange) -> Result<Excess> {
+        let (context, decision) = (&self.context, change.decision());
+        // H66: the record first. A bucket that knows what no record says could not be told anything else later.
+        let fields = tenant::write(&context.store, &decision).await?;
+        let stands = Decision::parse(&fields, decision.settings)?;
+        if stands != Some(decision) {
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                format!(
+                    "the tenant has decided something else meanwhile: {stands:?}; asked for {decision:?}"
+                ),
+            ));
+        }
+        tenant::tell_buckets(&context.store, &decision).await.map_err(|e| {
+            e.context("it is decided, but not all buckets know it yet, and nothing was removed; do it again")
+        })?;
+        context.tenant.learn(decision);
+        context.router().learn_replicas(decision.settings.replicas);
+        Box::pin(walk(context, change, Some(decision))).await
+    }
+}
+
+/// Goes through all keys, and counts what exceeds; removes it, if that was decided.
+async fn walk(context: &Context, change: &TenantChange, decided: Option<Decision>) -> Result<Excess> {
+    let (mut excess, mut seen) = (Excess::default(), HashSet::new());
+    if ["outbox_posts", "mentions_max", "tag_posts_max", "home_posts"]
+        .into_iter()
+        .any(|name| change.cuts(name))
+    {
+        let mut walk = Walk::new(context.keys().buckets().all());
+        while let Some(keys) = walk.step(context).await? {
+            // A walk may meet a key twice, and does so rarely.
+            let keys: Vec<_> = keys.into_iter().filter(|key| seen.insert(fnv(key))).collect();
+            step(context, change, decided, &keys, &mut excess).await?;
+        }
+    }
+    if let Some(days) = change.to().dormant_after_days.filter(|_| change.cuts("dormant_after_days")) {
+        let day = context.today().saturating_sub(days);
+        excess.dormant_homes = match decided {
+            Some(decision) => timeline::sweep(context, day, Some(decision.number)).await?,
+            None => timeline::dormant(context, day).await?,
+        };
+    }
+    Ok(excess)
+}
+
+/// The keys of one step.
+async fn step(
+    context: &Context,
+    change: &TenantChange,
+    decided: Option<Decision>,
+    keys: &[Vec<u8>],
+    excess: &mut Excess,
+) -> Result<()> {
+    let (mut outboxes, mut homes, mut lists) = (Vec::new(), Vec::new(), Vec::new());
+    for key in keys {
+        match form_of(context.keys(), key) {
+            Form::Outbox(_) if change.cuts("outbox_posts") => outboxes.push(key.clone()),
+            Form::Home(_) if change.cuts("home_posts") => homes.push(key.clone()),
+            Form::Set(set) => lists.extend(list_named(&set.name).filter(|list| change.cuts(bound_of(*list)))),
+            _ => {}
+        }
+    }
+    let most = u64::from(change.to().outbox_posts);
+    // Its first element is the floor.
+    for (outbox, beyond) in beyond(context, outboxes, most + 1).await? {
+        let went = match decided {
+            None => beyond,
+            Some(decision) => {
+                let command = outbox_cut(outbox.clone(), decision.settings.outbox_posts, decision.number);
+                context.router().call(Request::write(slot_of_key(&outbox), command)).await?.count()?
+            }
+        };
+        excess.outboxes.add(went);
+    }
+    let fit = context.fit_of(change.decision());
+    for (home, _) in beyond(context, homes, fit.uncut()).await? {
+        if decided.is_some() {
+            context.router().call(Request::write(slot_of_key(&home), home_tidy(home.clone(), fit))).await?;
+        }
+        excess.homes += 1;
+    }
+    let went: Vec<(PostList, u64)> = stream::iter(lists)
+        .map(|list| async move { Ok::<_, Error>((list, of_list(context, change, decided, list).await?)) })
+        .buffer_unordered(LISTS_AT_ONCE)
+        .try_collect()
+        .await?;
+    for (list, went) in went {
+        match list {
+            PostList::Mentions(_) => excess.mentions.add(went),
+            PostList::Tagged(_) => excess.hashtags.add(went),
+        }
+    }
+    Ok(())
+}
+
+fn bound_of(list: PostList) -> &'static str {
+    match list {
+        PostList::Mentions(_) => "mentions_max",
+        PostList::Tagged(_) => "tag_posts_max",
+    }
+}
+
+/// Those of these Redis lists that are longer than that, and by how much.
+async fn beyond(context: &Context, keys: Vec<Vec<u8>>, most: u64) -> Result<Vec<(Vec<u8>, u64)>> {
+    let length = |key: &Vec<u8>| Request::read(slot_of_key(key), Command::new("LLEN").arg(key));
+    let lengths = context.run_all(keys.iter().map(length).collect::<Batch>()).await?;
+    let mut longer = Vec::new();
+    for (key, length) in keys.into_iter().zip(lengths) {
+        let beyond = length.ok()?.count()?.saturating_sub(most);
+        if beyond > 0 {
+            longer.push((key, beyond));
+        }
+    }
+    Ok(longer)
+}
+
+/// How many posts leave a list.
+async fn of_list(
+    context: &Context,
+    change: &TenantChange,
+    decided: Option<Decision>,
+    list: PostList,
+) -> Result<u64> {
+    let set = post_list(context, list)?;
+    let most = u64::from(most_on(change.to(), list));
+    let members = set.len().await?;
+    if members <= most {
+        return Ok(0);
+    }
+    let floor = u64::from(set.score(&Listed::Floor).await?.is_some());
+    let beyond = members.saturating_sub(most + floor);
+    match decided {
+        Some(decision) if beyond > 0 => cut(context, list, decision).await,
+        _ => Ok(beyond),
+    }
+}

@@ -1,0 +1,187 @@
+//! What a round has done and what it has left, bucket by bucket. A server that is away costs the round the buckets that lie
+//! there, and none of those that it has visited elsewhere.
+
+use super::entry::Entry;
+use super::left::{BucketSet, Part, VisitedIn, left_by};
+use crate::bucket::Bucket;
+use crate::cluster::{Epoch, FenceOutcome, Touched};
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::rules;
+
+/// Buckets that one server has acknowledged, in one life of it.
+pub(crate) type Acknowledged = (Epoch, BucketSet);
+
+/// What a round has done and what it has left.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    /// Visited, and not known to be on replicas yet.
+    visited: Vec<Acknowledged>,
+    /// To be visited again.
+    left: BucketSet,
+    /// Nothing was visited since it was last seen what lasts.
+    is_fenced: bool,
+    /// Some server that had part in it had no replica to fence.
+    lacks_replicas: bool,
+    /// Why something is left, or not on replicas. What doesn't go by itself comes before what does.
+    why: Option<Error>,
+}
+
+impl Ledger {
+    /// Goes on with what an earlier run could not bring onto replicas. What was lost meanwhile is left again: the entry's
+    /// checkpoint says so.
+    pub(crate) async fn open(context: &Context, entry: &mut Entry) -> Self {
+        let Some((mut left, written)) = left_by(&entry.checkpoint) else { return Self::default() };
+        let mut visited = std::mem::take(&mut entry.unfenced);
+        if visited.is_empty() {
+            let named = |(name, buckets): VisitedIn| (context.router().epoch_named(&name), buckets);
+            visited = written.into_iter().map(named).collect();
+        }
+        let mut ledger = Self { visited, ..Self::default() };
+        if !ledger.visited.is_empty() {
+            ledger.fence(context).await;
+            left.extend(&std::mem::take(&mut ledger.left));
+        }
+        entry.checkpoint = Part::Left(left).to_string();
+        ledger
+    }
+
+    /// A follower in this bucket was visited, says the server of that epoch.
+    pub(crate) fn visited(&mut self, bucket: Bucket, epoch: &Epoch) {
+        self.is_fenced = false;
+        match self.visited.iter_mut().find(|(known, _)| known == epoch) {
+            Some((_, buckets)) => buckets.insert(bucket),
+            None => {
+                let mut buckets = BucketSet::default();
+                buckets.insert(bucket);
+                self.visited.push((epoch.clone(), buckets));
+            }
+        }
+    }
+
+    /// A follower in this bucket could not be visited.
+    pub(crate) fn left(&mut self, bucket: Bucket, why: Error) {
+        self.left.insert(bucket);
+        self.failed(why);
+    }
+
+    fn failed(&mut self, why: Error) {
+        if self.why.as_ref().is_none_or(|known| known.kind().is_retryable() && !why.kind().is_retryable()) {
+            self.why = Some(why);
+        }
+    }
+
+    /// Adds what was done beside.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.is_fenced &= other.visited.is_empty();
+        for (epoch, buckets) in other.visited {
+            match self.visited.iter_mut().find(|(known, _)| *known == epoch) {
+                Some((_, ours)) => ours.extend(&buckets),
+                None => self.visited.push((epoch, buckets)),
+            }
+        }
+        self.left.extend(&other.left);
+        other.why.into_iter().for_each(|why| self.failed(why));
+    }
+
+    pub(crate) fn has_left(&self) -> bool {
+        !self.left.is_empty()
+    }
+
+    /// Whether nothing is left, and all that was visited is on replicas.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.left.is_empty() && self.visited.is_empty()
+    }
+
+    /// What was visited counts, though nobody knows whether it will last.
+    pub(crate) fn trust(&mut self) {
+        self.visited.clear();
+    }
+
+    /// Makes sure that what was visited lasts, server by server. Whose server has forgotten it is left; whose server can't say
+    /// stays as it is.
+    pub(crate) async fn fence(&mut self, context: &Context) {
+        if std::mem::replace(&mut self.is_fenced, true) {
+            return;
+        }
+        let mut all = Touched::new();
+        self.visited.iter().for_each(|(epoch, _)| all.add_epoch(epoch));
+        let e = match context.router().fence(&all).await {
+            Ok(outcome) => {
+                self.lacks_replicas |= outcome == FenceOutcome::WithoutReplicas;
+                return self.visited.clear();
+            }
+            Err(e) => e,
+        };
+        let only = (self.visited.len() == 1).then_some(e);
+        for (epoch, buckets) in std::mem::take(&mut self.visited) {
+            let mut one = Touched::new();
+            one.add_epoch(&epoch);
+            let fenced = match &only {
+                Some(e) => Err(e.clone()),
+                None => context.router().fence(&one).await,
+            };
+            match fenced {
+                Ok(outcome) => self.lacks_replicas |= outcome == FenceOutcome::WithoutReplicas,
+                Err(e) => {
+                    match e.kind() {
+                        // H76
+                        ErrorKind::Conflict if rules::holds("lost_is_left") => self.left.extend(&buckets),
+                        ErrorKind::Conflict => {}
+                        _ => self.visited.push((epoch, buckets)),
+                    }
+                    self.failed(e);
+                }
+            }
+        }
+    }
+
+    /// Ends a run that could not go on: what an earlier one has done is kept. Of what this one has done nobody can say which
+    /// followers that were, so it is done again.
+    pub(crate) fn keep(self, entry: &mut Entry) {
+        entry.lacks_replicas |= self.lacks_replicas;
+        if matches!(Part::of(&entry.checkpoint), Part::Left(_)) {
+            entry.unfenced = self.visited;
+        }
+    }
+
+    /// Ends a run: the entry knows what is left, and the error says why. In memory at first: whoever puts it aside writes it
+    /// into the journal.
+    pub(crate) fn close(self, entry: &mut Entry) -> Result<()> {
+        entry.lacks_replicas |= self.lacks_replicas;
+        if self.is_settled() {
+            return Ok(());
+        }
+        entry.checkpoint = Part::Left(self.left).to_string();
+        entry.unfenced = self.visited;
+        Err(self.why.unwrap_or_else(|| Error::unavailable("a round has left something")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::NodeAddr;
+    use crate::fanout::Task;
+    use crate::ids::{AccountId, PostId};
+
+    #[test]
+    fn what_is_left_stands_in_the_entry_and_the_worst_reason_is_told() {
+        let task = Task::Deliver { post: PostId::from_u64(7).unwrap(), author: AccountId::new(1).unwrap() };
+        let mut entry = Entry::new(Bucket(0), [1; 8], task);
+        let epoch = Epoch::simulated(NodeAddr::new("node", 1), 0);
+        let (mut ledger, mut beside) = (Ledger::default(), Ledger::default());
+        ledger.visited(Bucket(3), &epoch);
+        ledger.left(Bucket(9), Error::unavailable("silent"));
+        beside.visited(Bucket(4), &epoch);
+        beside.left(Bucket(8), Error::internal("another type"));
+        beside.left(Bucket(10), Error::unavailable("silent"));
+        ledger.absorb(beside);
+        assert!(ledger.has_left() && !ledger.is_settled());
+        assert_eq!(ledger.close(&mut entry).unwrap_err().to_string(), "another type");
+        assert_eq!(entry.checkpoint, "left.8-10");
+        let [(of, buckets)] = &entry.unfenced[..] else { panic!("{:?}", entry.unfenced) };
+        assert_eq!((of, buckets.to_string().as_str()), (&epoch, "3-4"));
+        assert!(Ledger::default().close(&mut entry).is_ok());
+    }
+}

@@ -1,0 +1,87 @@
+//! Delivery by name: a post that only some accounts may read goes to the homes of those among them that follow its author.
+//!
+//! To nobody else: a home shows nothing of whom its reader doesn't follow, and what nobody sees there takes the place of
+//! what its reader wants (H60). Whoever follows later needs no delivery: the post was in the outbox before that, and a
+//! completion, or the next fill, reads it there.
+
+use std::collections::BTreeMap;
+
+use futures::future::try_join_all;
+
+use super::deliver::Parcel;
+use super::ledger::Ledger;
+use crate::bucket::Bucket;
+use crate::cluster::{Answer, Batch, Request};
+use crate::error::{Error, Result};
+use crate::functions::{self, Visited};
+use crate::ids::AccountId;
+
+/// Accounts in one call, as a piece has: a server looks at an edge and a home for each.
+const ACCOUNTS_AT_ONCE: usize = 128;
+
+impl Parcel<'_> {
+    /// Delivers to those of these accounts that follow the author; its own home has the post from its publishing.
+    pub(super) async fn to_named(&self, author: AccountId, named: &[AccountId], ledger: &mut Ledger) {
+        let context = self.context;
+        let mut buckets: BTreeMap<Bucket, Vec<AccountId>> = BTreeMap::new();
+        for reader in named.iter().filter(|reader| **reader != author) {
+            buckets.entry(context.bucket(*reader)).or_default().push(*reader);
+        }
+        let calls: Vec<(Bucket, &[AccountId])> = buckets
+            .iter()
+            .flat_map(|(bucket, readers)| readers.chunks(ACCOUNTS_AT_ONCE).map(|readers| (*bucket, readers)))
+            .collect();
+        let requests = calls.iter().map(|(bucket, readers)| self.call(author, *bucket, readers));
+        let answers = context.router().run(requests.collect::<Batch>()).await;
+        for ((bucket, readers), answer) in calls.into_iter().zip(answers) {
+            let done = match answer {
+                // Also of who doesn't follow: a server says so that must not be one of the past.
+                Ok(answer) => {
+                    ledger.visited(bucket, &answer.epoch);
+                    self.read_named(author, readers, answer, ledger).await
+                }
+                Err(e) => Err(e),
+            };
+            if let Err(e) = done {
+                ledger.left(bucket, e);
+            }
+        }
+    }
+
+    fn call(&self, author: AccountId, bucket: Bucket, readers: &[AccountId]) -> Request {
+        let (context, keys) = (self.context, self.context.keys());
+        let home = readers.first().map(|reader| keys.home(*reader)).unwrap_or_default();
+        let head = keys.bucket_head(bucket);
+        let command = functions::home_deliver_to(home, head, author, &self.record, context.fit(), readers);
+        Request::write(keys.buckets().slot(bucket), command).unless_moving()
+    }
+
+    async fn read_named(
+        &self,
+        author: AccountId,
+        readers: &[AccountId],
+        answer: Answer,
+        ledger: &mut Ledger,
+    ) -> Result<()> {
+        if answer.is_moving() {
+            return self.key_by_key(author, readers, ledger).await;
+        }
+        if let Visited::Done { reached, members } = Visited::parse(answer.ok()?)? {
+            self.report(reached, members - reached);
+        }
+        Ok(())
+    }
+
+    /// Where a slot moves: who follows is read, and then delivered to like anybody. A follow that ends between makes a
+    /// stray entry, one that begins has its own completion.
+    async fn key_by_key(&self, author: AccountId, readers: &[AccountId], ledger: &mut Ledger) -> Result<()> {
+        let follows = try_join_all(readers.iter().map(async |reader| {
+            let since = self.context.following(*reader)?.score(&author).await?;
+            Ok::<_, Error>(since.map(|_| *reader))
+        }));
+        let followers: Vec<AccountId> = follows.await?.into_iter().flatten().collect();
+        self.to_homes(&followers, ledger).await;
+        self.report(0, (readers.len() - followers.len()) as u64);
+        Ok(())
+    }
+}

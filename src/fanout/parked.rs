@@ -1,0 +1,300 @@
+//! Entries that wait for servers that are away. Such an entry is what stands in its journal, with what is done, and nothing
+//! here: neither a place among the tasks nor memory. Of all of them together is remembered in which journals they stand, and
+//! for which buckets they wait; when one of these can be reached again, they are found and run, a few at a time.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::entry::{Entry, Task};
+use super::executor::resume;
+use super::ledger::Acknowledged;
+use super::left::{BucketSet, checkpoint_of, left_by};
+use super::round::mark;
+use super::scan::entries;
+use super::tasks::{Reserved, reserve};
+use crate::bucket::Bucket;
+use crate::cluster::impatiently;
+use crate::context::Context;
+use crate::error::{Error, ErrorKind};
+use crate::{meters, rules};
+
+/// How often within a scan's period is looked whether somebody is back.
+const LOOKS_PER_SCAN: u32 = 8;
+/// How often is looked whether there is room again for what comes back.
+const ROOM_PAUSE: Duration = Duration::from_millis(100);
+/// How often a task that is held up looks whether it may go on.
+const HELD_UP_PAUSE: Duration = Duration::from_secs(1);
+
+/// What is remembered of all entries that wait.
+#[derive(Debug, Default)]
+pub(super) struct Parked(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// About how many stand in which journal.
+    journals: HashMap<Bucket, usize>,
+    /// Buckets that some of them wait for.
+    awaited: BucketSet,
+}
+
+impl Parked {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more in this journal, which waits for these buckets.
+    pub(super) fn add(&self, journal: Bucket, awaited: &BucketSet) {
+        self.put(journal, 1, awaited);
+    }
+
+    /// So many were found in this journal.
+    pub(super) fn count_is(&self, journal: Bucket, count: usize) {
+        let mut waiting = self.waiting();
+        match count {
+            0 => drop(waiting.journals.remove(&journal)),
+            _ => drop(waiting.journals.insert(journal, count)),
+        }
+    }
+
+    /// Whether a journal of so many entries holds nothing else.
+    pub(super) fn is_all(&self, journal: Bucket, entries: u64) -> bool {
+        self.waiting().journals.get(&journal).is_some_and(|count| *count as u64 >= entries)
+    }
+
+    /// About how many there are.
+    pub(super) fn count(&self) -> usize {
+        self.waiting().journals.values().sum()
+    }
+
+    /// Takes the number of those out that stand in a journal: it is counted anew.
+    fn take(&self, journal: Bucket) -> usize {
+        self.waiting().journals.remove(&journal).unwrap_or_default()
+    }
+
+    /// So many of them stand there still, and wait for these buckets.
+    fn put(&self, journal: Bucket, count: usize, awaited: &BucketSet) {
+        if count > 0 {
+            let mut waiting = self.waiting();
+            *waiting.journals.entry(journal).or_default() += count;
+            waiting.awaited.extend(awaited);
+        }
+    }
+
+    /// What is to be done now that some buckets can be reached again. These are awaited no more: who still waits for them
+    /// says so again.
+    fn take_due(&self, is_away: impl Fn(Bucket) -> bool) -> Due {
+        let mut waiting = self.waiting();
+        let (away, back): (Vec<Bucket>, Vec<Bucket>) =
+            waiting.awaited.iter().partition(|bucket| is_away(*bucket));
+        let mut journals = Vec::new();
+        if !back.is_empty() {
+            waiting.awaited = away.into_iter().collect();
+            journals.extend(waiting.journals.keys().copied());
+            journals.sort_unstable();
+        }
+        Due { journals, back: back.into_iter().collect() }
+    }
+}
+
+/// Journals that are to be looked through, because some of what is awaited is back.
+struct Due {
+    journals: Vec<Bucket>,
+    back: BucketSet,
+}
+
+fn is_away(context: &Context, bucket: Bucket) -> bool {
+    context.router().is_away(context.keys().buckets().slot(bucket))
+}
+
+fn is_held_up(context: &Context, bucket: Bucket) -> bool {
+    context.router().is_held_up(context.keys().buckets().slot(bucket))
+}
+
+/// The buckets without which an entry can't go on now, as far as it says. Where some of what a round has left can be
+/// reached, or fenced, it can.
+fn missing(context: &Context, entry: &Entry) -> BucketSet {
+    let Some((mut left, unfenced)) = left_by(&entry.checkpoint) else {
+        // A delivery changes nothing at its author's.
+        let is_missing = match entry.task {
+            Task::Deliver { .. } => is_away,
+            _ => is_held_up,
+        };
+        let needed = entry.task.needs(context.keys().buckets()).into_iter();
+        return needed.filter(|bucket| is_missing(context, *bucket)).collect();
+    };
+    unfenced.iter().for_each(|(_, buckets)| left.extend(buckets));
+    entry.unfenced.iter().for_each(|(_, buckets)| left.extend(buckets));
+    if left.iter().all(|bucket| is_held_up(context, bucket)) { left } else { BucketSet::default() }
+}
+
+/// Whether an entry that stands in a journal waits for a server that is away.
+pub(super) fn waits(context: &Context, entry: &Entry) -> bool {
+    !missing(context, entry).is_empty()
+}
+
+/// Puts an entry aside whose run has failed, if a server is away: what is done stands in its journal.
+pub(super) async fn park(context: &Arc<Context>, entry: &mut Entry, why: &Error) -> bool {
+    if context.tasks.is_stopping() {
+        return false;
+    }
+    let mut awaited = missing(context, entry);
+    // That somebody was faster has nothing to do with who is away.
+    let may_wait = !matches!(entry.task, Task::Deliver { .. }) && why.kind() != ErrorKind::Conflict;
+    if awaited.is_empty() && may_wait {
+        // It doesn't say all that it needs.
+        awaited = context.keys().buckets().all().filter(|bucket| is_held_up(context, *bucket)).collect();
+    }
+    if awaited.is_empty() {
+        return false;
+    }
+    if let Some((left, _)) = left_by(&entry.checkpoint) {
+        let named = |(epoch, buckets): &Acknowledged| (epoch.name(), buckets.clone());
+        let mut unfenced: Vec<_> = entry.unfenced.iter().map(named).collect();
+        // H114
+        if !rules::holds("unfenced_noted") {
+            unfenced.clear();
+        }
+        if let Err(e) = mark(context, entry, &checkpoint_of(&left, &unfenced)).await {
+            tracing::debug!("what {:?} has left could not be written: {e}", entry.task);
+            return false;
+        }
+    }
+    context.tasks.park(entry, &awaited);
+    true
+}
+
+/// An entry that could not be put aside, because its own journal's server is away: it takes no place, and waits for that
+/// server.
+pub(super) async fn wait_if_held_up(context: &Arc<Context>, entry: &Entry) {
+    while !context.tasks.is_stopping() && is_away(context, entry.bucket) {
+        context.tasks.shelve((entry.bucket, entry.id));
+        context.tasks.pause(HELD_UP_PAUSE).await;
+    }
+}
+
+/// Runs what was put aside, as soon as it can be, until the engine is gone or stopped.
+pub(crate) async fn keep_resuming(context: Weak<Context>) {
+    let mut before = 0;
+    loop {
+        let Some(period) = context.upgrade().map(|c| c.settings.scan_period) else { return };
+        tokio::time::sleep(period / LOOKS_PER_SCAN).await;
+        let Some(context) = context.upgrade() else { return };
+        if context.tasks.is_stopping() {
+            return;
+        }
+        // Also while nothing waits: until one of them succeeds nobody else tries.
+        context.router().fence_again_who_could_not();
+        let count = context.tasks.parked.count();
+        tell(before, count);
+        before = count;
+        if count == 0 {
+            continue;
+        }
+        context.tasks.forget_unwatched();
+        context.router().probe_silent();
+        let due = context.tasks.parked.take_due(|bucket| is_held_up(&context, bucket));
+        impatiently(look_through(&context, &due)).await;
+    }
+}
+
+fn tell(before: usize, count: usize) {
+    if before != count {
+        meters::tasks_parked(count);
+    }
+    if before == 0 && count > 0 {
+        tracing::warn!(
+            "servers are away (silent, out of memory, or without the replicas that they should have): {count} tasks that \
+             need them wait in their journals; all else goes on"
+        );
+    } else if before > 0 && count == 0 {
+        tracing::info!("no task waits any more for a server that is away");
+    }
+}
+
+/// Runs the entries that stand in journals and wait for nothing any more. It ends where a server is away again that was back:
+/// one out of memory is asked with a few of them, not with all.
+async fn look_through(context: &Arc<Context>, due: &Due) {
+    let parked = &context.tasks.parked;
+    for journal in &due.journals {
+        let before = parked.take(*journal);
+        let watched = context.tasks.watched();
+        let found = match is_away(context, *journal) {
+            true => None,
+            false => entries(context, *journal).await.ok(),
+        };
+        let Some(found) = found else {
+            parked.put(*journal, before.max(1), &[*journal].into_iter().collect());
+            continue;
+        };
+        let of_it = watched.iter().filter(|(bucket, _)| bucket == journal);
+        context.tasks.forget_lost(of_it, &found, context.instance);
+        let (mut left, mut awaited) = (0, BucketSet::default());
+        for entry in found {
+            if entry.owner != context.instance || context.tasks.knows(*journal, entry.id) {
+                continue;
+            }
+            let missing = missing(context, &entry);
+            if missing.is_empty() {
+                let Some((permit, _place)) = room(context).await else { return };
+                meters::task_recovered("parked");
+                resume(context, &entry, Some(permit));
+                continue;
+            }
+            if missing.iter().any(|bucket| due.back.contains(bucket)) {
+                return parked.put(*journal, before.max(1), &due.back);
+            }
+            left += 1;
+            awaited.extend(&missing);
+        }
+        parked.put(*journal, left, &awaited);
+    }
+}
+
+/// Waits until there is room for one more that comes back; `None`: this instance is stopping.
+async fn room(context: &Context) -> Option<(OwnedSemaphorePermit, Reserved<'_>)> {
+    let permit = context.tasks.resuming.clone().acquire_owned().await.ok()?;
+    loop {
+        if let Ok(place) = reserve(context, 1) {
+            return Some((permit, place));
+        }
+        if context.tasks.is_stopping() {
+            return None;
+        }
+        context.tasks.pause(ROOM_PAUSE).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(buckets: &[u16]) -> BucketSet {
+        buckets.iter().map(|bucket| Bucket(*bucket)).collect()
+    }
+
+    #[test]
+    fn journals_are_looked_through_once_somebody_is_back() {
+        let parked = Parked::default();
+        assert!(parked.take_due(|_| false).journals.is_empty());
+        parked.add(Bucket(1), &set(&[8, 9]));
+        parked.add(Bucket(1), &set(&[9]));
+        parked.add(Bucket(2), &set(&[4]));
+        assert_eq!(parked.count(), 3);
+        assert!(parked.is_all(Bucket(1), 2) && !parked.is_all(Bucket(1), 3) && !parked.is_all(Bucket(3), 0));
+        assert!(parked.take_due(|_| true).journals.is_empty());
+        let due = parked.take_due(|bucket| bucket.index() > 5);
+        assert_eq!(due.journals, [Bucket(1), Bucket(2)]);
+        assert_eq!(due.back, set(&[4]));
+        // Once.
+        assert!(parked.take_due(|bucket| bucket.index() > 5).journals.is_empty());
+        assert_eq!(parked.take(Bucket(1)), 2);
+        // Put aside again meanwhile: that counts, too.
+        parked.add(Bucket(1), &set(&[4]));
+        parked.put(Bucket(1), 1, &set(&[8]));
+        assert_eq!(parked.count(), 3);
+        assert_eq!(parked.take_due(|_| false).back, set(&[4, 8, 9]));
+    }
+}

@@ -1,0 +1,276 @@
+//! What an instance has to do: a bound on it, and what waits apart from it.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore, watch};
+
+use super::entry::{Entry, Task};
+use super::lease::Lease;
+use super::left::BucketSet;
+use super::parked::Parked;
+use super::progress::{Delivery, Reporter};
+use super::riders::{self, Riders};
+use crate::bucket::Bucket;
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::functions::Mark;
+use crate::ids::PostId;
+
+/// Fan-outs over all buckets at once; each of them keeps every node busy.
+const LARGE_AT_ONCE: usize = 4;
+/// Changes of mode and burials at once: nobody waits for one, and posts don't wait behind them.
+const SLOW_AT_ONCE: usize = 4;
+/// How often a task that makes others looks whether there is room again.
+const ROOM_PAUSE: Duration = Duration::from_millis(20);
+
+/// What this instance has to do.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    known: Mutex<Known>,
+    most: usize,
+    pub(super) small: Semaphore,
+    pub(super) large: Semaphore,
+    pub(super) slow: Semaphore,
+    /// Entries that were put aside come back a few at a time, so that they leave room for fresh ones.
+    pub(super) resuming: Arc<Semaphore>,
+    pub(super) lease: Lease,
+    /// Entries of ours that wait for servers that are away.
+    pub(super) parked: Parked,
+    /// What goes along with deliveries.
+    pub(super) riders: Riders,
+    /// Nothing new is begun any more.
+    is_stopping: watch::Sender<bool>,
+    has_ended: Notify,
+}
+
+/// Entries that wait or are under way here, and places for those that are about to be accepted.
+///
+/// What an entry that is under way leaves to do itself (a pair that turns a request into a follow) needs no place: it
+/// ends right after.
+#[derive(Debug, Default)]
+struct Known {
+    entries: HashMap<Key, Held>,
+    reserved: usize,
+    /// Entries that take no place: their journals' server is away, so what they have done can't be written there. No more of
+    /// these come once it is, for nothing can be accepted there.
+    shelved: usize,
+    /// Whom to tell how far entries are that were put aside, as long as somebody wants to know; and whether what is done of
+    /// them lacks replicas.
+    watched: HashMap<Key, (Reporter, bool)>,
+}
+
+/// A journal's bucket, and an entry in it.
+type Key = (Bucket, Mark);
+
+#[derive(Debug)]
+struct Held {
+    task: Task,
+    reporter: Reporter,
+    is_shelved: bool,
+}
+
+impl Known {
+    fn taken(&self) -> usize {
+        self.entries.len() - self.shelved
+    }
+
+    fn remove(&mut self, key: Key) -> Option<Held> {
+        let held = self.entries.remove(&key)?;
+        self.shelved -= usize::from(held.is_shelved);
+        Some(held)
+    }
+}
+
+/// Places among the tasks, taken before a write is accepted; given back when it is dropped, by when the tasks that they
+/// were for are known.
+#[derive(Debug)]
+pub(crate) struct Reserved<'a> {
+    tasks: &'a Tasks,
+    places: usize,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.tasks.known().reserved -= self.places;
+    }
+}
+
+impl Tasks {
+    pub(crate) fn new(settings: &crate::settings::EngineSettings) -> Self {
+        Self {
+            known: Mutex::default(),
+            most: settings.tasks_max,
+            small: Semaphore::new(settings.tasks_at_once),
+            large: Semaphore::new(LARGE_AT_ONCE),
+            slow: Semaphore::new(SLOW_AT_ONCE),
+            resuming: Arc::new(Semaphore::new(settings.tasks_at_once.div_ceil(2))),
+            parked: Parked::default(),
+            lease: Lease::default(),
+            riders: Riders::default(),
+            is_stopping: watch::Sender::new(false),
+            has_ended: Notify::new(),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reserve(&self, places: usize) -> Result<Reserved<'_>> {
+        if self.is_stopping() {
+            return Err(Error::unavailable("this instance is shutting down, or has given way to an import"));
+        }
+        let mut known = self.known();
+        let taken = known.taken() + known.reserved;
+        if taken + places > self.most {
+            return Err(Error::new(
+                ErrorKind::Overloaded,
+                format!(
+                    "{taken} of {} places for fan-outs and other tasks are taken in this instance (tasks_max); slow \
+                     down",
+                    self.most
+                ),
+            ));
+        }
+        known.reserved += places;
+        Ok(Reserved { tasks: self, places })
+    }
+
+    /// An entry is being run from now on; an error: it is already, and that tells how far it is. Of one that was put aside
+    /// here, and is watched, also tells whether what is done of it lacks replicas.
+    pub(super) fn begin(&self, key: Key, task: Task) -> Result<(Reporter, Option<bool>), Delivery> {
+        let mut known = self.known();
+        let watched = known.watched.remove(&key);
+        match known.entries.entry(key) {
+            Occupied(held) => Err(held.get().reporter.follow()),
+            Vacant(place) => {
+                let (reporter, lacks_replicas) = watched
+                    .map_or_else(|| (Reporter::new(), None), |(reporter, lacks)| (reporter, Some(lacks)));
+                reporter.held_up(false);
+                place.insert(Held { task, reporter: reporter.clone(), is_shelved: false });
+                Ok((reporter, lacks_replicas))
+            }
+        }
+    }
+
+    /// An entry needs no more attention here.
+    pub(super) fn end(&self, key: Key) {
+        self.known().remove(key);
+        self.has_ended.notify_waiters();
+    }
+
+    /// An entry waits in its journal for these buckets.
+    pub(super) fn park(&self, entry: &Entry, awaited: &BucketSet) {
+        let key = (entry.bucket, entry.id);
+        let mut known = self.known();
+        if let Some(held) = known.remove(key)
+            && held.reporter.is_watched()
+        {
+            held.reporter.held_up(true);
+            known.watched.insert(key, (held.reporter, entry.lacks_replicas));
+        }
+        drop(known);
+        // Only now: who looks for what is parked would pass by an entry that is known.
+        self.parked.add(entry.bucket, awaited);
+        self.has_ended.notify_waiters();
+    }
+
+    /// An entry can't be put aside though a server is away: it takes no place any more.
+    pub(super) fn shelve(&self, key: Key) {
+        let mut known = self.known();
+        let Some(held) = known.entries.get_mut(&key) else { return };
+        let is_new = !std::mem::replace(&mut held.is_shelved, true);
+        known.shelved += usize::from(is_new);
+    }
+
+    /// Forgets whom nobody asks about any more.
+    pub(super) fn forget_unwatched(&self) {
+        self.known().watched.retain(|_, (reporter, _)| reporter.is_watched());
+    }
+
+    /// Entries that were put aside here, and are watched.
+    pub(super) fn watched(&self) -> Vec<Key> {
+        self.known().watched.keys().copied().collect()
+    }
+
+    /// Tells those who wait for one of these entries that it is ours no more: it does not stand among those that were found
+    /// in its journal since, or another instance has claimed it (H111).
+    pub(super) fn forget_lost<'k>(
+        &self,
+        watched: impl Iterator<Item = &'k Key>,
+        found: &[Entry],
+        instance: Mark,
+    ) {
+        let is_ours = |key: &Key| found.iter().any(|entry| entry.id == key.1 && entry.owner == instance);
+        let mut known = self.known();
+        for lost in watched.filter(|key| !is_ours(key)) {
+            known.watched.remove(lost);
+        }
+    }
+
+    /// How many are left if this instance ends now.
+    pub(crate) fn left(&self) -> usize {
+        self.len() + self.parked.count()
+    }
+
+    /// How many wait or are under way.
+    pub(crate) fn len(&self) -> usize {
+        self.known().entries.len()
+    }
+
+    pub(crate) fn knows(&self, bucket: Bucket, id: Mark) -> bool {
+        self.known().entries.contains_key(&(bucket, id))
+    }
+
+    /// The fan-out of a post, if it is being run here.
+    pub(super) fn delivery_of(&self, post: PostId) -> Option<Delivery> {
+        let is_it = |held: &&Held| matches!(held.task, Task::Deliver { post: id, .. } if id == post);
+        self.known().entries.values().find(is_it).map(|held| held.reporter.follow())
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.is_stopping.borrow()
+    }
+
+    /// From now on nothing new is begun, and what fails is left to others.
+    pub(crate) fn stop(&self) {
+        self.is_stopping.send_replace(true);
+        // What waits in a journal now is run by others.
+        self.known().watched.clear();
+        self.has_ended.notify_waiters();
+    }
+
+    /// Sleeps for so long, or until nothing new is to be begun.
+    pub(super) async fn pause(&self, time: Duration) {
+        let mut stopping = self.is_stopping.subscribe();
+        let _ = tokio::time::timeout(time, stopping.wait_for(|is_stopping| *is_stopping)).await;
+    }
+
+    /// Waits while so much is under way that whoever makes more should pause.
+    pub(crate) async fn room(&self) {
+        while self.known().taken() * 2 > self.most && !self.is_stopping() {
+            self.pause(ROOM_PAUSE).await;
+        }
+    }
+
+    /// Waits until nothing is under way.
+    pub(crate) async fn ended(&self, context: &Arc<Context>) {
+        loop {
+            let ended = self.has_ended.notified();
+            if self.len() == 0 {
+                return;
+            }
+            riders::send_all(context);
+            // Another look now and then: a task that ended between the look and the wait has notified nobody.
+            let _ = tokio::time::timeout(Duration::from_millis(50), ended).await;
+        }
+    }
+}
+
+/// Makes sure that there is room for so many tasks before a write that leaves them is accepted.
+pub(crate) fn reserve(context: &Context, places: usize) -> Result<Reserved<'_>> {
+    context.tasks.reserve(places)
+}

@@ -1,0 +1,142 @@
+//! Lists of mentions and hashtags have a bound: what leaves one that is full, and how that is told.
+//!
+//! Posts of the authors who have most on the list leave ([`fair`](super::fair)). Two kinds of *floors* say so: one of the
+//! list, a member whose score is a millisecond, and one of an author, in a set beside the list, whose score is the author's
+//! newest post that has left. What is missing at or below one of them has left; what is missing above both is a fault.
+//! What stands below a floor is shown like anything else. Floors rise before posts go, and are on replicas by then (H101).
+
+use super::fair::{Leaving, leaving};
+use super::named::{Listed, list_score, most_on, post_list};
+use crate::cluster::Touched;
+use crate::context::Context;
+use crate::error::Result;
+use crate::ids::{AccountId, PostId};
+use crate::post::PostList;
+use crate::rules;
+use crate::sharded::{Order, PAGE_MAX, SortedSet};
+use crate::tenant::Decision;
+
+/// A list is cut once it is longer than it should be by this part of it, and by so many: a cut costs a few trips.
+const SLACK: (u64, u64) = (8, 8);
+
+/// Where a post stands on a list.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Standing {
+    /// Its score, if it is on it.
+    pub(crate) score: Option<f64>,
+    /// Whether it is one of those of which the list says that they have left, or may have.
+    pub(crate) has_left: bool,
+}
+
+/// Looks where a post stands on a list.
+pub(crate) async fn standing(
+    context: &Context,
+    list: PostList,
+    post: PostId,
+    author: AccountId,
+) -> Result<Standing> {
+    let scores = post_list(context, list)?.scores(&[Listed::Post(post, author), Listed::Floor]).await?;
+    let (score, floor) = (scores.first().copied().flatten(), scores.get(1).copied().flatten());
+    // After that: an author's floor rises before its posts go.
+    let of_author = floors(context, list)?.score(&author).await?;
+    let place = post.place(context.keys().buckets());
+    let has_left =
+        floor.is_some_and(|floor| list_score(post) <= floor) || of_author.is_some_and(|floor| place <= floor);
+    Ok(Standing { score, has_left })
+}
+
+/// The floors of authors on a list: each the place of a post among the ids of its author's bucket.
+pub(crate) fn floors(context: &Context, list: PostList) -> Result<SortedSet<AccountId>> {
+    Ok(match list {
+        PostList::Mentions(account) => context.sets().of_account(account, "mentions-left")?.pinned(),
+        PostList::Tagged(number) => context.sets().left_of_tag(number).pinned(),
+    })
+}
+
+/// Whether a list of so many members is to be cut to `most`.
+pub(super) fn is_due(members: u64, most: u64) -> bool {
+    members > most + slack(most)
+}
+
+fn slack(most: u64) -> u64 {
+    (most / SLACK.0).max(rules::size(SLACK.1, 1))
+}
+
+/// Cuts a list down to as many posts as was decided, if its bucket knows that decision. Several that cut at once let nothing go that should stay: what goes was read before,
+/// and what the others have let go meanwhile would go anyway. Tells how many posts went.
+pub(crate) async fn cut(context: &Context, list: PostList, decision: Decision) -> Result<u64> {
+    let most = u64::from(most_on(decision.settings, list));
+    let set = post_list(context, list)?;
+    let posts = newest_first(&set).await?;
+    let Leaving { posts, until_ms, authors } = leaving(&posts, usize::try_from(most).unwrap_or(usize::MAX));
+    let mut risen = Touched::new();
+    if let Some(until) = until_ms {
+        risen.extend(&set.add_greater(&[(Listed::Floor, score_of(until))]).await?.touched);
+    }
+    let mut told = 0;
+    if !authors.is_empty() && rules::holds("author_floors") {
+        let buckets = context.keys().buckets();
+        let places: Vec<_> =
+            authors.into_iter().map(|(author, post)| (author, post.place(buckets))).collect();
+        let added = floors(context, list)?.add_greater(&places).await?;
+        told = added.len;
+        risen.extend(&added.touched);
+    }
+    lasts(context, &risen).await?;
+    let leave: Vec<Listed> = posts.into_iter().map(|(post, author)| Listed::Post(post, author)).collect();
+    // H65: floors that have risen say less than they could; posts that are gone don't come back.
+    let removed = set.remove_decided(&leave, decision.number).await?;
+    if told > most + slack(most) {
+        forget_oldest(context, list, &set, told - most).await?;
+    }
+    Ok(removed.members)
+}
+
+/// All posts of a list. It is hardly longer than its bound.
+async fn newest_first(set: &SortedSet<Listed>) -> Result<Vec<(PostId, AccountId)>> {
+    let at_once = rules::size(PAGE_MAX, 8);
+    let (mut posts, mut after) = (Vec::new(), None);
+    loop {
+        let page = set.page(.., after.as_ref(), at_once, Order::Descending).await?;
+        posts.extend(page.entries.into_iter().filter_map(|(listed, _)| match listed {
+            Listed::Post(post, author) => Some((post, author)),
+            Listed::Floor | Listed::Id(_) => None,
+        }));
+        after = page.next;
+        if after.is_none() {
+            return Ok(posts);
+        }
+    }
+}
+
+/// As many authors as a list may have posts have a floor there. Beyond that the lowest become the list's own floor, which
+/// takes nothing off it: what it says is only less.
+async fn forget_oldest(context: &Context, list: PostList, set: &SortedSet<Listed>, many: u64) -> Result<()> {
+    let floors = floors(context, list)?;
+    let many = usize::try_from(many).unwrap_or(PAGE_MAX).min(PAGE_MAX);
+    let lowest = floors.page(.., None, many, Order::Ascending).await?.entries;
+    let keys = context.keys();
+    let mut until_ms = 0;
+    for (author, place) in &lowest {
+        let post = PostId::at_place(keys.buckets(), keys.bucket_of(*author), *place)?;
+        until_ms = until_ms.max(post.unix_ms());
+    }
+    lasts(context, &set.add_greater(&[(Listed::Floor, score_of(until_ms))]).await?.touched).await?;
+    // One that has risen meanwhile stays.
+    let lowest: Vec<_> = lowest.into_iter().map(|(author, place)| (author, place + 1.0)).collect();
+    floors.remove_below(&lowest).await.map(drop)
+}
+
+/// What floors say must last before anything goes by them: the server may fail over without them, and take the removal
+/// as if they had risen (H101).
+async fn lasts(context: &Context, risen: &Touched) -> Result<()> {
+    if rules::holds("fence_floors") {
+        context.router().fence(risen).await?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
+fn score_of(ms: u64) -> f64 {
+    ms as f64
+}

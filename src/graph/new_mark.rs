@@ -1,0 +1,119 @@
+//! New marks: pull marks of follows that were decided while their author was open, and whose author has not been asked
+//! since. Between that decision and the follow the author may have been locked: an instance may sleep there.
+//!
+//! So a follow begins with a mark that says so, and `pair`, which is going to look at the author anyway, asks whether it
+//! is locked. If not, the follow was there while its author was open: the mark goes as every mark does, or another one
+//! takes its place. If it is, the follow becomes a request. Until then the reader sees nothing of a locked author that
+//! is for followers only.
+
+use std::sync::Arc;
+
+use super::change::{Intent, apply};
+use super::pair::wanted;
+use super::request::approved;
+use super::toggles::{following_edge, unfollow_intent};
+use crate::cluster::{Request, Touched};
+use crate::context::{Context, draw};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fanout::{Ended, Task};
+use crate::functions::{EdgeOp, Mark, mark_renew};
+use crate::ids::AccountId;
+use crate::rules;
+
+/// What a new mark begins with, as the functions know it too. Of others it is one in four thousand million.
+const HEAD: [u8; 4] = *b"new\0";
+
+/// A new mark, drawn anew for each sending as all marks are.
+pub(super) fn draw_new() -> Mark {
+    let mut mark = draw();
+    if rules::holds("mark_is_new") {
+        mark[..HEAD.len()].copy_from_slice(&HEAD);
+    }
+    mark
+}
+
+/// Whether the author of a follow with this mark is still to be asked whether it is locked.
+pub(crate) fn is_new(mark: &Mark) -> bool {
+    mark.starts_with(&HEAD)
+}
+
+/// The author has been asked, and the mark stays all the same: it is new no more. False: it is another one.
+pub(super) async fn confirm(
+    context: &Context,
+    reader: AccountId,
+    author: AccountId,
+    mark: &Mark,
+    touched: &mut Touched,
+) -> Result<bool> {
+    if !is_new(mark) || !rules::holds("mark_confirmed") {
+        return Ok(true);
+    }
+    let keys = [context.keys().marks(reader), context.keys().account(reader)];
+    let command = mark_renew(&keys, author, &draw(), Some(mark), Some(&draw()));
+    let answer = context.router().ask(Request::write(context.slot(reader), command).once()).await?;
+    touched.add(&answer);
+    Ok(answer.ok()?.count()? == 1)
+}
+
+/// Makes a request of a follow whose author was locked before it could be asked, if both are so still.
+pub(super) async fn end_unapproved(
+    context: &Arc<Context>,
+    reader: AccountId,
+    author: AccountId,
+    (since, mark): (f64, Mark),
+) -> Result<Ended> {
+    let following = context.following(reader)?;
+    let end = async |asks: bool| {
+        apply(context, reader, || {
+            Box::pin(async {
+                let now = following.score(&author).await?;
+                let is_same = now.is_some_and(|now| now.to_bits() == since.to_bits());
+                let mut said = Touched::new();
+                if !is_same || is_let_in(context, reader, author, &mut said).await? {
+                    return Ok(None);
+                }
+                // As for a block: that it is locked must last.
+                context.router().fence(&said).await?;
+                let seen = rules::holds("new_mark_compared").then_some(mark);
+                if !asks {
+                    let unmarked = vec![(author, seen)];
+                    return Ok(Some(Intent { unmarked, ..unfollow_intent(context, reader, author)? }));
+                }
+                Ok(Some(Intent {
+                    edges: vec![following_edge(context, reader, author, EdgeOp::Remove)?],
+                    unmarked: vec![(author, seen)],
+                    request: Some((author, None, Some(draw()))),
+                    tasks: vec![Task::Pair { reader, author, may_drop: true }],
+                    ..Intent::default()
+                }))
+            })
+        })
+        .await
+    };
+    match end(true).await {
+        // It asks as many as it may already, or may not ask.
+        Err(e) if matches!(e.kind(), ErrorKind::Invalid) => end(false).await.map(drop)?,
+        ended => ended.map(drop)?,
+    }
+    // Whatever came of it: the next look tells.
+    Ok(Ended::Later)
+}
+
+/// Whether an author lets that reader follow without asking: it isn't locked, or has said yes. One that is gone, or blocks
+/// the reader, is somebody else's affair. `said`: whose word that is.
+async fn is_let_in(
+    context: &Context,
+    reader: AccountId,
+    author: AccountId,
+    said: &mut Touched,
+) -> Result<bool> {
+    match wanted(context, reader, author, said).await? {
+        Some(card) if card.is_locked => Ok(approved(context, author, reader).await?.is_some()),
+        _ => Ok(true),
+    }
+}
+
+/// The error for a look that told of a tree.
+pub(super) fn no_tree() -> Error {
+    Error::internal("the look at a pair went on with a tree")
+}

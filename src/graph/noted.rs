@@ -1,0 +1,112 @@
+//! Edges that were written not long ago, and whether their follows are there.
+//!
+//! An edge lies with its author, the follow that it stands for in another bucket. So a failover may lose the follow and
+//! the entry that would have had it looked at, and a copy of what has written the edge may come when nobody looks any
+//! more. Therefore the function that writes an edge notes it, in the same slot; once it has rested, whoever searches that
+//! bucket's journal asks the follower. A follow that is not there leaves a `pair`, which takes the edge off.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt as _};
+
+use crate::bucket::Bucket;
+use crate::cluster::{Answer, Command, Reply, Request, Touched};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::fanout::{self, Task};
+use crate::functions::notes_drop;
+use crate::ids::AccountId;
+use crate::{meters, rules};
+
+/// How long an edge rests before it is looked at: by then its pair is settled, as a rule.
+const REST: Duration = Duration::from_secs(60);
+/// How often this instance looks for edges that have rested.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
+/// Edges of a bucket that are looked at in one go; the rest the next time.
+const EDGES_AT_ONCE: usize = 256;
+/// Buckets whose edges are looked at side by side.
+const BUCKETS_AT_ONCE: usize = 16;
+
+/// A note, as it stands in its bucket.
+struct Note {
+    reader: AccountId,
+    author: AccountId,
+    member: Vec<u8>,
+    noted_ms: f64,
+}
+
+impl Note {
+    fn parse([member, noted]: &[Reply; 2]) -> Result<Self> {
+        let member = member.bytes()?;
+        let (reader, author) =
+            member.split_at_checked(8).ok_or_else(|| Error::internal("a note is short"))?;
+        let (reader, author) = (AccountId::from_bytes(reader)?, AccountId::from_bytes(author)?);
+        Ok(Self { reader, author, member: member.to_vec(), noted_ms: noted.double()? })
+    }
+}
+
+/// Looks at edges that have rested, again and again.
+pub(crate) async fn keep_looking(context: Weak<Context>) {
+    loop {
+        tokio::time::sleep(rules::size(LOOK_EVERY, Duration::from_millis(90))).await;
+        let Some(context) = context.upgrade().filter(|context| !context.tasks.is_stopping()) else { return };
+        let context = &context;
+        let buckets = fanout::own_buckets(context).await;
+        stream::iter(rested(context, &buckets).await)
+            .for_each_concurrent(BUCKETS_AT_ONCE, |(bucket, notes)| async move {
+                // What lies with a dead node waits for it.
+                if let Err(e) = look_at_all(context, bucket, &notes).await {
+                    tracing::debug!("edges noted in bucket {bucket} wait: {e}");
+                }
+            })
+            .await;
+    }
+}
+
+/// Notes that have rested, of the buckets that have some and whose node answers.
+async fn rested(context: &Context, buckets: &[Bucket]) -> Vec<(Bucket, Vec<Note>)> {
+    let rest = u64::try_from(rules::size(REST, Duration::from_millis(150)).as_millis()).unwrap_or(u64::MAX);
+    let now = context.router().now_ms();
+    // What is of the future was noted by a clock that was wrong.
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
+    let has_rested =
+        |note: &Note| note.noted_ms <= now.saturating_sub(rest) as f64 || note.noted_ms > (now + rest) as f64;
+    let request = |bucket: &Bucket| {
+        let command = Command::new("ZRANGE").arg(&context.keys().notes(*bucket)).arg("0").arg(EDGES_AT_ONCE);
+        Request::read(context.keys().buckets().slot(*bucket), command.arg("WITHSCORES"))
+    };
+    let answers = context.router().run(buckets.iter().map(request).collect()).await;
+    let notes = |answer: Result<Answer>| {
+        let notes = answer?.ok()?.into_array()?;
+        let notes = notes.as_chunks::<2>().0.iter().map(Note::parse).collect::<Result<Vec<_>>>()?;
+        Ok::<_, Error>(notes.into_iter().filter(has_rested).collect::<Vec<_>>())
+    };
+    let read =
+        buckets.iter().zip(answers).map(|(bucket, answer)| (*bucket, notes(answer).unwrap_or_default()));
+    read.filter(|(_, notes)| !notes.is_empty()).collect()
+}
+
+/// Looks at edges of a bucket.
+async fn look_at_all(context: &Arc<Context>, bucket: Bucket, notes: &[Note]) -> Result<()> {
+    let asked = notes.iter().map(|note| Ok((context.following(note.reader)?, note.author)));
+    let mut said = Touched::new();
+    let since = context.sets().scores_said(&asked.collect::<Result<Vec<_>>>()?, &mut said).await?;
+    // That a follow is there must last, or its edge has to be looked at once more.
+    if rules::holds("note_fenced") {
+        context.router().fence(&said).await?;
+    }
+    for (note, _) in notes.iter().zip(since).filter(|(_, since)| since.is_none()) {
+        let &Note { reader, author, .. } = note;
+        // Who has unfollowed in the meantime has no edge any more, as a rule.
+        if context.followers(author)?.score(&reader).await?.is_some() {
+            meters::stray_edge();
+            let task = Task::Pair { reader, author, may_drop: false };
+            fanout::add(context, context.bucket(reader), task).await?;
+        }
+    }
+    let looked_at = notes.iter().map(|note| (note.noted_ms, note.member.as_slice()));
+    let command = notes_drop(context.keys().notes(bucket), looked_at);
+    let slot = context.keys().buckets().slot(bucket);
+    context.router().call(Request::write(slot, command)).await.map(drop)
+}

@@ -1,0 +1,123 @@
+//! Single functions on data that is made for them, where each of their commands fails in turn.
+
+use super::data::{Bytes, Data, Done, Out, Value};
+use super::lua;
+use crate::bucket::Buckets;
+use crate::cluster::Command;
+use crate::functions::{HomeFit, Publish, home_finish};
+use crate::ids::AccountId;
+use crate::keys::slot_of_key;
+use crate::rules;
+
+/// What a call answers and leaves, for each of its commands that fails: of all, or only of those by `pcall`.
+fn halves(command: &Command, data: &Data, is_whole: bool) -> Vec<(Done, Data)> {
+    let arguments: Vec<&[u8]> = command.arguments().collect();
+    let [_, name, many, rest @ ..] = arguments.as_slice() else { panic!("{command:?} calls nothing") };
+    let (keys, args) = rest.split_at(super::data::number(many).expect("a number"));
+    let name = std::str::from_utf8(name).expect("a name");
+    lua::load(&[]);
+    let failing = (1..).map(|at| {
+        let (data, slot) = (data.clone(), slot_of_key(keys[0]));
+        let call = lua::Call { data, slot, is_whole, fails_at: Some(at), ..lua::Call::default() };
+        lua::run(call, name, keys, args)
+    });
+    failing.take_while(|(.., has_failed)| *has_failed).map(|(done, data, _)| (done, data)).collect()
+}
+
+fn record(id: u64, author: [u8; 8]) -> [u8; 16] {
+    [id.to_be_bytes(), author].concat().try_into().expect("16 bytes")
+}
+
+/// With groups as small as the simulation's functions have them, by the decision that [`decided`] has.
+fn small_fit(posts: u32, list_size: i64) -> HomeFit {
+    rules::within(|| HomeFit::new(posts, list_size, 1))
+}
+
+/// A bucket that knows a decision.
+fn decided() -> Data {
+    let mut data = Data::default();
+    data.set(b"{06S}z", Value::Hash([(b"decision".to_vec(), b"1".to_vec())].into()));
+    data
+}
+
+const WHOLE: [u8; 8] = [0xff; 8];
+const KEY: &[u8] = b"{06S}h";
+
+fn home_of(data: &Data) -> Vec<Bytes> {
+    data.list(KEY).expect("a list").cloned().unwrap_or_default()
+}
+
+/// Whatever a home's watermarks say is there of these posts is there.
+fn assert_true(home: &[Bytes], posts: &[u64]) {
+    let id = |record: &Bytes| u64::from_be_bytes(record[..8].try_into().expect("8 bytes"));
+    let is_watermark = |record: &&Bytes| record[8..] == WHOLE;
+    assert!(home.first().is_none_or(|first| is_watermark(&first)), "a home without a floor: {home:?}");
+    let there: Vec<u64> = home.iter().filter(|r| !is_watermark(r)).map(id).collect();
+    for claimed in home.iter().filter(is_watermark).map(id) {
+        let lacks: Vec<_> = posts.iter().filter(|post| **post > claimed && !there.contains(post)).collect();
+        assert!(lacks.is_empty(), "above {claimed} it lacks {lacks:?}");
+    }
+}
+
+/// H98: the floor was written first, and then what it claims.
+#[test]
+fn what_is_left_of_a_home_that_is_written_anew_is_true() {
+    let posts: Vec<u64> = (1..=30).collect();
+    let of = |from: u64, to: u64| (from..=to).map(|id| record(id, [7; 8]));
+    let nonce = [0x81; 8];
+    let mut data = decided();
+    let arrived = std::iter::once(record(0, nonce)).chain(of(20, 30));
+    data.set(KEY, Value::List(arrived.map(Vec::from).collect()));
+    for fit in [small_fit(100, -2), small_fit(5, 14)] {
+        let finish = rules::within(|| home_finish(KEY.to_vec(), &nonce, 0, fit, of(1, 19)));
+        let halves = halves(&finish, &data, false);
+        let is_begun = |home: &[Bytes]| (2..20).contains(&home.len());
+        let mut begun = 0;
+        for (_, left) in &halves {
+            let home = home_of(left);
+            if home != home_of(&data) {
+                begun += u32::from(is_begun(&home));
+                assert_true(&home, &posts);
+            }
+        }
+        assert!(begun > 1, "no home was left half-written: {halves:?}");
+    }
+}
+
+/// H89: its author's home is written anew, and that fails; the publish failed with it, and was sent again.
+#[test]
+fn a_post_is_published_whatever_becomes_of_its_authors_home() {
+    let author = AccountId::new(7).expect("an id");
+    let key = |rest: &str| format!("{{06S}}{rest}").into_bytes();
+    let mut data = decided();
+    let fields = [("s", "a"), ("g", "12345678"), ("k", "p")];
+    let fields = fields.map(|(field, value)| (field.into(), value.into()));
+    data.set(&key("a"), Value::Hash(fields.into()));
+    let home = std::iter::once(record(0, WHOLE)).chain((1..14).map(|id| record(id, [8; 8])));
+    data.set(KEY, Value::List(home.map(Vec::from).collect()));
+    let buckets = Buckets::few(2);
+    let command = Publish {
+        keys: ["c", "a", "o", "h", "j", "s@followers"].map(key),
+        repost: None,
+        token: None,
+        post_head: key("w"),
+        now_ms: 1_700_000_000_000,
+        post: &[1; 100],
+        author,
+        journal_most: 100,
+        outbox_most: 100,
+        reposts_most: 100,
+        owner: [1; 8],
+        entry: [2; 8],
+        fit: small_fit(5, 14),
+        tasks: Vec::new(),
+    };
+    let command = command.command(buckets, buckets.of_account(author.get()), 16);
+    let halves = halves(&command, &data, true);
+    let mut failed_anew = 0;
+    for (done, left) in &halves {
+        assert!(matches!(done, Ok(Out::Items(said)) if said[0] == Out::Bulk(b"ok".into())), "{done:?}");
+        failed_anew += u32::from(home_of(left).len() < 8);
+    }
+    assert!(failed_anew > 0, "no home was written anew: {halves:?}");
+}

@@ -1,0 +1,179 @@
+//! Follows of accounts that are locked meanwhile.
+
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+use tokio::task::JoinHandle;
+
+use super::{Stage, close, pause};
+use crate::error::Result;
+use crate::fanout::{self, Task};
+use crate::ids::AccountId;
+use crate::modes::Way;
+use crate::simulation::gates::{At, Gate};
+use crate::simulation::operations::toggle;
+use crate::simulation::world::{Toggle, world};
+use crate::{AccountUpdate, Mode, rules};
+
+impl Stage {
+    async fn lock(&self, at: usize, author: AccountId, is_locked: bool) {
+        let update = AccountUpdate { is_locked: Some(is_locked), ..AccountUpdate::default() };
+        self.engines[at].update_account(author, &update).await.expect("an update");
+    }
+
+    /// Instance 0 decides that the reader follows, and sleeps; meanwhile the author is locked, and posts. Then it wakes up.
+    async fn follow_while_it_is_locked(&self, reader: AccountId, author: AccountId) {
+        let change = close(0, At::Before, "change");
+        let following = self.follow_beside(0, reader, author);
+        change.reached().await;
+        self.lock(1, author, true).await;
+        pause(1_000).await;
+        self.publish(1, author).await;
+        change.open();
+        following.await.expect("no panic").expect("a follow");
+    }
+
+    fn follow_beside(&self, at: usize, reader: AccountId, author: AccountId) -> JoinHandle<Result<()>> {
+        tokio::spawn(toggle(Toggle::Follow, self.engines[at].clone(), reader, author))
+    }
+
+    /// The reader waits for the author's answer.
+    async fn waits(&self, reader: AccountId, author: AccountId) {
+        let waiting = self.engines[2].follow_requests(author).await.expect("requests");
+        if waiting != [reader] {
+            world(|w| w.violated(format!("{reader} doesn't wait for {author}: {waiting:?} do")));
+        }
+    }
+}
+
+/// H85: R's follow was decided while X was open; X is locked; the follow is written.
+pub(in crate::simulation) fn locked_while_it_follows() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        stage.follow_while_it_is_locked(reader, author).await;
+        stage.settled().await;
+        stage.waits(reader, author).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// The same with the lock found by `join`.
+pub(in crate::simulation) fn locked_before_it_joins() -> LocalBoxFuture<'static, ()> {
+    rules::short_cuts(true);
+    locked_while_it_follows()
+}
+
+/// H85: before anybody has asked X again, R reads.
+pub(in crate::simulation) fn read_before_it_is_asked() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        let asked = close(0, At::Before, "pair_look");
+        stage.follow_while_it_is_locked(reader, author).await;
+        asked.reached().await;
+        stage.read(1, reader, 20).await;
+        asked.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H85: R waits for X's answer; somebody has seen X open, and sleeps; X is locked again.
+pub(in crate::simulation) fn open_for_a_moment() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::locked().await;
+        stage.follow(2, reader, author).await;
+        stage.settled().await;
+        let change = Gate::close(0, At::Before, "change", &world(|w| w.keys.account(reader)));
+        stage.lock(0, author, false).await;
+        change.reached().await;
+        stage.lock(1, author, true).await;
+        pause(1_000).await;
+        stage.publish(1, author).await;
+        change.open();
+        stage.settled().await;
+        stage.waits(reader, author).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// X is pulled, and open when R follows; the mark stays. Then X is locked: R has not to ask.
+pub(in crate::simulation) fn locked_after_a_follow() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::of([1, 3], Mode::Pull).await;
+        stage.home_of(reader).await;
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        stage.lock(0, author, true).await;
+        stage.publish(1, author).await;
+        stage.read(1, reader, 20).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// X is asked twice: by one who finds it open, and by one who finds it locked. The first is done when the second acts.
+pub(in crate::simulation) fn asked_by_two() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        let (settle, change) = (close(0, At::Before, "settle"), close(1, At::Before, "change"));
+        stage.follow(0, reader, author).await;
+        settle.reached().await;
+        stage.lock(2, author, true).await;
+        let context = stage.engines[1].context();
+        let task = Task::Pair { reader, author, may_drop: true };
+        drop(fanout::add(context, context.bucket(reader), task).await.expect("an entry"));
+        change.reached().await;
+        settle.open();
+        pause(5).await;
+        change.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// R's edge is still there from an earlier follow, so that it is marked anew when X becomes pulled; its follow is new.
+pub(in crate::simulation) fn promoted_before_it_is_asked() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        stage.follow(2, reader, author).await;
+        stage.settled().await;
+        let removal = close(2, At::Before, "set_remove");
+        stage.unfollow(2, reader, author).await;
+        removal.reached().await;
+        let asked = close(0, At::Before, "pair_look");
+        stage.follow_while_it_is_locked(reader, author).await;
+        asked.reached().await;
+        stage.set_way(1, author, Way::Pull).await;
+        pause(50).await;
+        stage.read(1, reader, 20).await;
+        removal.open();
+        asked.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H94: R asks X; before that is listed, R's primary is replaced, and answers on. R takes it back at the new one.
+pub(in crate::simulation) fn taken_back_at_the_new_primary() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::locked().await;
+        let listing = close(1, At::Before, "HSET");
+        stage.follow(1, reader, author).await;
+        listing.reached().await;
+        stage.sync(reader);
+        stage.fail_over(reader);
+        world(|w| w.answers_on(1, &[1]));
+        stage.unfollow(0, reader, author).await;
+        pause(100).await;
+        listing.open();
+        pause(200).await;
+        world(|w| w.answers_no_more(1));
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}

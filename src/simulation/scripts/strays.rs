@@ -1,0 +1,113 @@
+//! Edges that outlive their follows.
+
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+
+use super::{Stage, close, pause};
+use crate::rules;
+use crate::simulation::gates::At;
+use crate::simulation::world::world;
+
+/// H86: the edge is written by that function; then R's server fails over without the follow and its entry, and who was at
+/// it dies.
+async fn follow_is_lost(what: &'static str) {
+    let (stage, [reader, author]) = Stage::with([1, 3]).await;
+    stage.home_of(reader).await;
+    stage.sync(reader);
+    let edge = close(0, At::After, what);
+    stage.follow(0, reader, author).await;
+    edge.reached().await;
+    stage.fail_over(reader);
+    world(|w| w.kill(0));
+    stage.ends_well().await;
+}
+
+pub(in crate::simulation) fn follow_is_lost_after_its_edge() -> LocalBoxFuture<'static, ()> {
+    follow_is_lost("set_add").boxed_local()
+}
+
+pub(in crate::simulation) fn follow_is_lost_after_it_joined() -> LocalBoxFuture<'static, ()> {
+    rules::short_cuts(true);
+    follow_is_lost("join").boxed_local()
+}
+
+/// H87: a copy of what has written the edge comes when R has unfollowed, and nobody looks at the pair any more. What was
+/// noted before has been looked at.
+pub(in crate::simulation) fn edge_comes_after_all() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        let edge = close(0, At::Copied, "set_add");
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        edge.open();
+        stage.unfollow(0, reader, author).await;
+        stage.settled().await;
+        edge.deliver();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// The copy comes while somebody looks at what was noted before.
+pub(in crate::simulation) fn edge_comes_while_it_is_looked_at() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        let edge = close(0, At::Copied, "set_add");
+        stage.follow(0, reader, author).await;
+        pause(20).await;
+        edge.open();
+        stage.unfollow(0, reader, author).await;
+        pause(20).await;
+        let drops = [0, 1, 2].map(|at| close(at, At::Before, "notes_drop"));
+        tokio::select! {
+            () = drops[0].reached() => {}
+            () = drops[1].reached() => {}
+            () = drops[2].reached() => {}
+        }
+        edge.deliver();
+        drops.iter().for_each(crate::simulation::gates::Gate::open);
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// A follow is seen there, and lost before that was on replicas. Its entry is lost too, and who was at it dies.
+pub(in crate::simulation) fn follow_is_lost_after_the_look() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        stage.sync(reader);
+        let edge = close(0, At::After, "set_add");
+        let drops = [1, 2].map(|at| close(at, At::Before, "notes_drop"));
+        stage.follow(0, reader, author).await;
+        edge.reached().await;
+        tokio::select! {
+            () = drops[0].reached() => {}
+            () = drops[1].reached() => {}
+        }
+        world(|w| w.kill(0));
+        stage.fail_over(reader);
+        drops.iter().for_each(crate::simulation::gates::Gate::open);
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H88: a follow is stamped by a time that is ahead; R's server loses it, and time is right again: stamps are below the edge.
+pub(in crate::simulation) fn clock_is_behind() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        stage.sync(reader);
+        let now = world(|w| w.now_ms());
+        world(|w| w.set_clocks(now + 3_600_000));
+        let edge = close(0, At::After, "set_add");
+        stage.follow(0, reader, author).await;
+        edge.reached().await;
+        stage.fail_over(reader);
+        world(|w| w.set_clocks(now));
+        edge.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}

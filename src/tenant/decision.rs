@@ -1,0 +1,235 @@
+//! The settings that are a tenant's, and how they are written down. Pure.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::cluster::Replicas;
+use crate::error::{Error, Result};
+use crate::settings::EngineSettings;
+
+/// A record's fields, as they are stored. Those that this release doesn't know are kept and handed on.
+pub(crate) type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The field of a decision's number.
+pub(super) const NUMBER: &str = "decision";
+/// What stands for no bound on days.
+const NEVER: &str = "never";
+
+/// The settings that belong to a tenant, because what they take away is gone for all its instances.
+///
+/// A new tenant takes those of the first instance that opens it. From then on they change by `tideline tenant set`, or
+/// [`Engine::decide`](crate::Engine::decide), alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TenantSettings {
+    /// [`EngineSettings::outbox_posts`].
+    pub outbox_posts: u32,
+    /// [`EngineSettings::mentions_max`].
+    pub mentions_max: u32,
+    /// [`EngineSettings::tag_posts_max`].
+    pub tag_posts_max: u32,
+    /// [`EngineSettings::home_posts`].
+    pub home_posts: u32,
+    /// [`EngineSettings::dormant_after_days`].
+    pub dormant_after_days: Option<u32>,
+    /// [`RouterSettings::replicas`](crate::cluster::RouterSettings::replicas).
+    pub replicas: Replicas,
+}
+
+/// What a tenant has decided, and the how manieth time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    /// Each decision's is one higher than the last one's. 0: nothing has been decided yet, so nothing is removed.
+    pub number: u32,
+    /// What was decided.
+    pub settings: TenantSettings,
+}
+
+impl TenantSettings {
+    /// The names of all settings, as they are written down and typed.
+    pub const NAMES: [&str; 6] =
+        ["outbox_posts", "mentions_max", "tag_posts_max", "home_posts", "dormant_after_days", "replicas"];
+
+    /// What an instance's own settings say.
+    pub(crate) fn of(engine: &EngineSettings, replicas: Replicas) -> Self {
+        let EngineSettings {
+            outbox_posts, mentions_max, tag_posts_max, home_posts, dormant_after_days, ..
+        } = *engine;
+        Self { outbox_posts, mentions_max, tag_posts_max, home_posts, dormant_after_days, replicas }
+    }
+
+    fn number(&mut self, name: &str) -> Option<&mut u32> {
+        match name {
+            "outbox_posts" => Some(&mut self.outbox_posts),
+            "mentions_max" => Some(&mut self.mentions_max),
+            "tag_posts_max" => Some(&mut self.tag_posts_max),
+            "home_posts" => Some(&mut self.home_posts),
+            _ => None,
+        }
+    }
+
+    /// Changes one setting. [`Invalid`](crate::ErrorKind::Invalid): there is none of that name, or it doesn't take that
+    /// value.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let takes = |what: &str| Error::invalid(format!("{name} is `{value}`; it takes {what}"));
+        if let Some(number) = self.number(name) {
+            *number = value.parse().map_err(|_| takes("a whole number"))?;
+        } else if name == "dormant_after_days" {
+            let days = (value != NEVER).then(|| value.parse()).transpose();
+            self.dormant_after_days = days.map_err(|_| takes("a whole number, or `never`"))?;
+        } else if name == "replicas" {
+            let named = Replicas::NAMED.into_iter().find(|(known, _)| *known == value);
+            (_, self.replicas) = named.ok_or_else(|| takes("`absent`, `preferred` or `required`"))?;
+        } else {
+            let names = Self::NAMES.join(", ");
+            return Err(Error::invalid(format!("`{name}` is no setting of a tenant; these are: {names}")));
+        }
+        Ok(())
+    }
+
+    /// The value of each setting, as it is written down and typed.
+    pub fn values(&self) -> [(&'static str, String); 6] {
+        let mut own = *self;
+        Self::NAMES.map(|name| {
+            let number = own.number(name).map(|number| number.to_string());
+            let value = number.unwrap_or_else(|| match (name, self.dormant_after_days) {
+                ("dormant_after_days", Some(days)) => days.to_string(),
+                ("dormant_after_days", None) => NEVER.into(),
+                _ => Replicas::NAMED
+                    .iter()
+                    .filter(|(_, rule)| *rule == self.replicas)
+                    .map(|(known, _)| *known)
+                    .collect(),
+            });
+            (name, value)
+        })
+    }
+
+    /// What a setting bounds its kind of data by; `None`: by nothing.
+    pub(super) fn bound(&self, name: &str) -> Option<u32> {
+        let mut own = *self;
+        let days = own.dormant_after_days.filter(|_| name == "dormant_after_days");
+        own.number(name).map(|number| *number).or(days)
+    }
+
+    /// Refuses bounds that no instance could have.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Self { outbox_posts, mentions_max, tag_posts_max, home_posts, dormant_after_days, .. } = *self;
+        let bounds = EngineSettings {
+            outbox_posts,
+            mentions_max,
+            tag_posts_max,
+            home_posts,
+            dormant_after_days,
+            ..EngineSettings::default()
+        };
+        bounds.broken_rule().map_or(Ok(()), |rule| Err(Error::invalid(format!("{rule}; asked for {self}"))))
+    }
+
+    /// Where `other` differs: the name, our value, the other one.
+    pub fn differences(&self, other: &Self) -> Vec<(&'static str, String, String)> {
+        let both = self.values().into_iter().zip(other.values());
+        both.filter(|(own, other)| own != other).map(|((name, own), (_, other))| (name, own, other)).collect()
+    }
+
+    /// Whether going over to `next` takes anything away.
+    pub fn loses_by(&self, next: &Self) -> bool {
+        Self::NAMES.into_iter().any(|name| {
+            next.bound(name).is_some_and(|next| self.bound(name).is_none_or(|bound| next < bound))
+        })
+    }
+}
+
+impl fmt::Display for TenantSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> = self.values().iter().map(|(name, value)| format!("{name}={value}")).collect();
+        f.write_str(&all.join(" "))
+    }
+}
+
+impl Decision {
+    /// Nothing has been decided; these settings are somebody's own.
+    pub(crate) fn none(own: TenantSettings) -> Self {
+        Self { number: 0, settings: own }
+    }
+
+    /// What a record says; `None`: nothing was ever decided. Where it lacks a setting, since an earlier release decided,
+    /// `own` counts.
+    pub(crate) fn parse(fields: &Fields, own: TenantSettings) -> Result<Option<Self>> {
+        let text = |name: &str| {
+            let value = fields.get(name.as_bytes());
+            value.map(|value| String::from_utf8_lossy(value).into_owned())
+        };
+        let Some(number) = text(NUMBER) else { return Ok(None) };
+        let wrong = |why: &dyn fmt::Display| {
+            Error::misconfigured(format!(
+                "the tenant's record says what this release can't read: {why}; `tideline tenant set` of the release that \
+                 wrote it puts that right"
+            ))
+        };
+        let mut settings = own;
+        for name in TenantSettings::NAMES {
+            if let Some(value) = text(name) {
+                settings.set(name, &value).map_err(|e| wrong(&e))?;
+            }
+        }
+        let number = number.parse().map_err(|_| wrong(&format!("{NUMBER} is `{number}`")))?;
+        Ok(Some(Self { number, settings }))
+    }
+
+    /// As fields of a record.
+    pub(super) fn fields(&self) -> Fields {
+        let values = self.settings.values().into_iter();
+        let all = values.chain([(NUMBER, self.number.to_string())]);
+        all.map(|(name, value)| (name.as_bytes().to_vec(), value.into_bytes())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn defaults() -> TenantSettings {
+        TenantSettings::of(&EngineSettings::default(), Replicas::Required)
+    }
+
+    #[test]
+    fn a_decision_survives_its_record_and_fields_of_other_releases_do_no_harm() {
+        let own = TenantSettings { outbox_posts: 7_000, dormant_after_days: None, ..defaults() };
+        let decision = Decision { number: 9, settings: own };
+        let mut fields = decision.fields();
+        fields.insert(b"format".to_vec(), b"2".to_vec());
+        fields.insert(b"of_another_release".to_vec(), vec![0xff]);
+        assert_eq!(Decision::parse(&fields, defaults()).unwrap(), Some(decision));
+        fields.remove(b"outbox_posts".as_slice());
+        let parsed = Decision::parse(&fields, defaults()).unwrap().unwrap();
+        assert_eq!(parsed.settings, TenantSettings { outbox_posts: defaults().outbox_posts, ..own });
+        fields.insert(b"replicas".to_vec(), b"some".to_vec());
+        let text = Decision::parse(&fields, defaults()).unwrap_err().to_string();
+        assert!(text.contains("replicas is `some`"), "{text}");
+        fields.remove(NUMBER.as_bytes());
+        assert_eq!(Decision::parse(&fields, defaults()).unwrap(), None);
+    }
+
+    #[test]
+    fn every_setting_is_set_by_its_name_and_told_as_it_was_typed() {
+        for (name, value) in [
+            ("outbox_posts", "100"),
+            ("mentions_max", "21"),
+            ("tag_posts_max", "22"),
+            ("home_posts", "23"),
+            ("dormant_after_days", "24"),
+            ("replicas", "absent"),
+        ] {
+            let mut settings = defaults();
+            settings.set(name, value).unwrap();
+            settings.check().unwrap();
+            assert_eq!(defaults().differences(&settings).len(), 1, "{name}");
+            assert!(settings.values().contains(&(name, value.to_owned())));
+            assert_eq!(defaults().loses_by(&settings), name != "replicas", "{name}");
+            assert!(!settings.loses_by(&defaults()));
+            assert!(settings.set(name, "-1").is_err());
+        }
+        assert!(defaults().set("journal_max", "100").unwrap_err().to_string().contains("outbox_posts, "));
+        assert!(TenantSettings { home_posts: 1, ..defaults() }.check().is_err());
+    }
+}

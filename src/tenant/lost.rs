@@ -1,0 +1,85 @@
+//! A record that is gone while its buckets hold data: told, and brought back from what the buckets know (H67).
+
+use super::decision::{Decision, Fields, NUMBER, TenantSettings};
+use super::record::{fields_of, write_fields};
+use crate::bucket::{BUCKETS_MIN, Buckets};
+use crate::cluster::{Batch, Command, Request, Router};
+use crate::error::{Error, ErrorKind, Result};
+use crate::keys::Keyspace;
+use crate::settings::EngineSettings;
+use crate::store::FORMAT;
+
+/// The field of the number of buckets.
+const BUCKETS: &str = "buckets";
+/// The field of the key of hashtags' numbers.
+const TAGS: &[u8] = b"tags";
+
+/// Fails if buckets know of a tenant under this prefix. For who finds no record of it, and would begin anew.
+pub(crate) async fn refuse_if_lost(router: &Router, prefix: &str) -> Result<()> {
+    let few = fewest(prefix)?;
+    let of = |bucket| Command::new("HMGET").arg(&few.decision(bucket)).arg(NUMBER);
+    let known: Vec<Request> =
+        few.buckets().all().map(|bucket| Request::read(few.buckets().slot(bucket), of(bucket))).collect();
+    for answer in router.run(known.into_iter().collect()).await {
+        let number = answer?.ok()?.into_array()?;
+        if number.iter().any(|number| !number.is_nil()) {
+            return Err(Error::misconfigured(format!(
+                "the record of the tenant under prefix `{prefix}` is gone, and its buckets say that there was one: slot 0 has \
+                 lost data. Nothing is begun anew. Bring it back with `tideline tenant restore`, then look for what else is \
+                 missing with `tideline fsck`"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Every tenant has a bucket in the slots of these, however many it has.
+fn fewest(prefix: &str) -> Result<Keyspace> {
+    Keyspace::new(prefix, Buckets::new(BUCKETS_MIN)?)
+}
+
+/// What the buckets know.
+async fn known_to(router: &Router, keys: &Keyspace) -> Result<Vec<Fields>> {
+    let get = |bucket| {
+        let command = Command::new("HGETALL").arg(&keys.decision(bucket));
+        Request::read(keys.buckets().slot(bucket), command)
+    };
+    let answers = router.run(keys.buckets().all().map(get).collect::<Batch>()).await;
+    answers.into_iter().map(|answer| fields_of(answer?.ok()?)).collect()
+}
+
+fn number(fields: &Fields, name: &str) -> u32 {
+    let text = fields.get(name.as_bytes()).map(|value| String::from_utf8_lossy(value));
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Writes the record as the buckets know it: where it is gone, or was begun anew by who did not know better. What stands
+/// there and is as new stays as it is, but for what it lacks.
+pub(crate) async fn restore(router: &Router, prefix: &str) -> Result<Decision> {
+    let few = known_to(router, &fewest(prefix)?).await?;
+    let Some(one) =
+        few.iter().max_by_key(|fields| number(fields, NUMBER)).filter(|one| number(one, NUMBER) > 0)
+    else {
+        let text =
+            format!("no bucket under prefix `{prefix}` knows of a tenant: there is nothing to restore");
+        return Err(Error::new(ErrorKind::NotFound, text));
+    };
+    let buckets = Buckets::new(u16::try_from(number(one, BUCKETS)).unwrap_or_default())?;
+    let keys = Keyspace::new(prefix, buckets)?;
+    let all = known_to(router, &keys).await?;
+    let newest = all.iter().max_by_key(|fields| number(fields, NUMBER)).unwrap_or(one);
+    let mut fields = newest.clone();
+    // They were told before data of an earlier format was raised, perhaps, or by some of those that did it.
+    for other in all.iter().filter(|other| number(other, NUMBER) == number(newest, NUMBER)) {
+        for (field, value) in other {
+            fields.entry(field.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    if fields.contains_key(TAGS) && number(&fields, "format") < FORMAT {
+        // Raised since the buckets were told: there are no hashtags' numbers with a key but in this format.
+        fields.insert(b"format".to_vec(), FORMAT.to_string().into_bytes());
+    }
+    let stands = write_fields(router, &keys, number(&fields, NUMBER), &fields).await?;
+    let own = TenantSettings::of(&EngineSettings::default(), router.settings().replicas);
+    Decision::parse(&stands, own)?.ok_or_else(|| Error::internal("a record was written, and is not there"))
+}

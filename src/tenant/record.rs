@@ -1,0 +1,111 @@
+//! Where a decision stands: in the tenant's record, and in each bucket.
+
+use super::decision::{Decision, Fields, TenantSettings};
+use super::lost::refuse_if_lost;
+use crate::bucket::Bucket;
+use crate::cluster::{Batch, Command, Reply, Request, Router, Touched};
+use crate::error::{Error, Result};
+use crate::functions::decision_set;
+use crate::keys::Keyspace;
+use crate::store::Store;
+
+/// Reads the tenant's record.
+pub(crate) async fn told(store: &Store) -> Result<Fields> {
+    let get = Command::new("HGETALL").arg(&store.keys().charter());
+    fields_of(store.router().call(Request::read(slot(store), get)).await?)
+}
+
+fn slot(store: &Store) -> u16 {
+    store.keys().buckets().slot(Bucket(0))
+}
+
+pub(super) fn fields_of(reply: Reply) -> Result<Fields> {
+    let flat = reply.into_array()?;
+    let (pairs, []) = flat.as_chunks::<2>() else {
+        return Err(Error::internal("a record has a field without a value"));
+    };
+    pairs.iter().map(|[field, value]| Ok((field.bytes()?.to_vec(), value.bytes()?.to_vec()))).collect()
+}
+
+/// Reads what the tenant has decided. If it has decided nothing yet, `own` is its decision from now on, and all buckets
+/// know it. Also tells whether that was so.
+pub(crate) async fn found(store: &Store, own: TenantSettings) -> Result<(Decision, bool)> {
+    if let Some(decision) = Decision::parse(&told(store).await?, own)? {
+        return Ok((decision, false));
+    }
+    // H67: a record may be there that somebody began anew, who did not look.
+    refuse_if_lost(store.router(), store.keys().prefix()).await?;
+    // Somebody else may be faster: then it is that one's.
+    let fields = write(store, &Decision { number: 1, settings: own }).await?;
+    let decision = Decision::parse(&fields, own)?;
+    let decision = decision.ok_or_else(|| Error::internal("a decision was written, and is not there"))?;
+    if let Err(e) = tell_buckets(store, &decision).await {
+        tracing::warn!(
+            "not all buckets know yet what their tenant has decided; until they do, nothing is removed: {e}"
+        );
+    }
+    Ok((decision, true))
+}
+
+/// Writes a decision into the tenant's record, unless one stands there that is as new; it is on replicas then. Gives what
+/// stands there.
+pub(crate) async fn write(store: &Store, decision: &Decision) -> Result<Fields> {
+    write_fields(store.router(), store.keys(), decision.number, &decision.fields()).await
+}
+
+pub(super) async fn write_fields(
+    router: &Router,
+    keys: &Keyspace,
+    number: u32,
+    fields: &Fields,
+) -> Result<Fields> {
+    let command = decision_set(keys.charter(), number, fields);
+    let mut tries = router.fence_tries();
+    loop {
+        let answer = router.ask(Request::write(keys.buckets().slot(Bucket(0)), command.clone())).await?;
+        let mut touched = Touched::new();
+        touched.add(&answer);
+        match router.fence(&touched).await {
+            Err(e) => tries.after(e).await?,
+            Ok(_) => return fields_of(answer.ok()?),
+        }
+    }
+}
+
+/// Brings the record to all buckets, if it still says this; they have it on replicas then. May be repeated.
+pub(crate) async fn tell_buckets(store: &Store, decision: &Decision) -> Result<()> {
+    let mut tries = store.router().fence_tries();
+    loop {
+        let (touched, told) = remind_buckets(store, decision).await?;
+        // Those that can be reached know it for good, whoever else doesn't.
+        match store.router().fence(&touched).await {
+            Err(e) => tries.after(e).await?,
+            Ok(_) => return told,
+        }
+    }
+}
+
+/// The same, and who forgets it in a failover forgets it: then nothing is removed there. Gives who knows it, and whether
+/// all do.
+pub(super) async fn remind_buckets(store: &Store, decision: &Decision) -> Result<(Touched, Result<()>)> {
+    // With all that the record says: the buckets give it back when it is lost.
+    let mut fields = told(store).await?;
+    fields.extend(decision.fields());
+    let keys = store.keys();
+    let mut batch = Batch::with_capacity(usize::from(keys.buckets().count()));
+    for bucket in keys.buckets().all() {
+        let command = decision_set(keys.decision(bucket), decision.number, &fields);
+        batch.push(Request::write(keys.buckets().slot(bucket), command));
+    }
+    let (mut touched, mut failure) = (Touched::new(), None);
+    for answer in store.router().run(batch).await {
+        match answer {
+            Ok(answer) => {
+                touched.add(&answer);
+                failure = failure.or(answer.ok().err());
+            }
+            Err(e) => failure = failure.or(Some(e)),
+        }
+    }
+    Ok((touched, failure.map_or(Ok(()), Err)))
+}

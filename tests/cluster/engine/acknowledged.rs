@@ -1,0 +1,169 @@
+//! What an acknowledgement says is true: of a post's delivery the post itself too, and nothing is called replicated that
+//! no replica has.
+
+use tideline::cluster::{NodeAddr, Replicas, RouterSettings};
+use tideline::local_cluster::{ClusterSpec, LocalCluster};
+use tideline::post::{Draft, Edit};
+use tideline::registration::{Registration, RegistrationSettings, SignUp};
+use tideline::{
+    AccountId, AccountUpdate, Acknowledge, Engine, EngineSettings, ErrorKind, Followed, NewAccount, PostAck,
+    Social, StoreOptions, Way,
+};
+
+use super::super::harness::{PATIENCE, eventually, impatient, options, own, replicated};
+use super::{accounts, drained, engine_with, small};
+
+async fn engine_on(cluster: &LocalCluster, replicas: Replicas, acknowledge: Acknowledge) -> Engine {
+    let router = RouterSettings { replicas, ..impatient() };
+    let settings = EngineSettings { acknowledge, ..small() };
+    engine_with(StoreOptions { router, ..options(cluster.urls()) }, settings).await
+}
+
+fn server_of(engine: &Engine, account: AccountId) -> NodeAddr {
+    let keys = engine.store().keys();
+    engine.store().router().owner(keys.buckets().slot(keys.buckets().of_account(account.get()))).unwrap()
+}
+
+/// Accounts that live on this server, and some that don't.
+async fn here_and_elsewhere(engine: &Engine, server: &NodeAddr) -> (Vec<AccountId>, Vec<AccountId>) {
+    accounts(engine, 40).await.into_iter().partition(|id| server_of(engine, *id) == *server)
+}
+
+/// An author of each kind on that server: whose homes all lie elsewhere, local and spread; whom nobody follows; who is
+/// pulled.
+async fn authors_of_all_kinds(
+    engine: &Engine,
+    here: &[AccountId],
+    elsewhere: &[AccountId],
+) -> Vec<AccountId> {
+    let authors = here[..4].to_vec();
+    for author in [authors[0], authors[1], authors[3]] {
+        for reader in &elsewhere[..5] {
+            engine.follow(*reader, author).await.unwrap();
+            engine.warm(*reader).await.unwrap();
+        }
+    }
+    let of_second = engine.store().sets().of_account::<AccountId>(authors[1], "followers").unwrap();
+    of_second.spread().await.unwrap();
+    engine.set_way(authors[3], Some(Way::Pull)).await.unwrap();
+    drained(engine).await;
+    authors
+}
+
+#[tokio::test]
+async fn a_post_is_delivered_only_once_the_post_itself_is_on_replicas() {
+    // H70. Homes' servers were fenced by the fan-out, the author's by nobody: with the default settings `Delivered` was
+    // said, the author's server failed over, and a thousand homes named a post that was gone. Of whoever has no
+    // followers, or is pulled, no server at all was fenced.
+    let cluster = own(ClusterSpec::ephemeral().replicas(1).node_timeout(PATIENCE)).await;
+    for replicas in [Replicas::Preferred, Replicas::Required] {
+        let engine = engine_on(&cluster, replicas, Acknowledge::Accepted).await;
+        let server = cluster.nodes()[0].addr();
+        let (here, elsewhere) = here_and_elsewhere(&engine, &server).await;
+        let authors = authors_of_all_kinds(&engine, &here, &elsewhere).await;
+        let replica = cluster.replica_of(&server).await.unwrap();
+        replica.freeze().unwrap();
+        for (n, author) in authors.iter().enumerate() {
+            let draft = Draft::text("promised").token("t");
+            for ack in [PostAck::Replicated, PostAck::Delivered] {
+                let refused = engine.publish_with(*author, &draft, ack).await.unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::Unknown, "author {n}: {refused}");
+            }
+            // It is there, and its fan-out needs nothing of the author's server.
+            assert_eq!(engine.publish(*author, &draft).await.unwrap().reached, PostAck::Accepted);
+        }
+        replica.thaw().unwrap();
+        for author in &authors {
+            eventually("replicas have it", async || {
+                let draft = Draft::text("delivered");
+                let published = engine.publish_with(*author, &draft, PostAck::Delivered).await;
+                published.is_ok_and(|published| published.reached == PostAck::Delivered)
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_replica_an_answer_names_the_moment_that_was_reached() {
+    // H71. With the default setting `Preferred` a fence goes on without replicas, and what was asked for was said.
+    let cluster = own(replicated()).await;
+    let engine = engine_on(&cluster, Replicas::Preferred, Acknowledge::Replicated).await;
+    let required = engine_on(&cluster, Replicas::Required, Acknowledge::Accepted).await;
+    let server = cluster.nodes()[0].addr();
+    let (here, elsewhere) = here_and_elsewhere(&engine, &server).await;
+    let (author, away) = (here[0], elsewhere[0]);
+    engine.follow(here[1], away).await.unwrap();
+    engine.warm(here[1]).await.unwrap();
+    let (strict, _) = here_and_elsewhere(&required, &server).await;
+    drained(&engine).await;
+    let text = || Draft::text("promised");
+    for (ack, by) in [(PostAck::Replicated, author), (PostAck::Delivered, author), (PostAck::Delivered, away)]
+    {
+        assert_eq!(engine.publish_with(by, &text(), ack).await.unwrap().reached, ack);
+    }
+    let replica = cluster.replica_of(&server).await.unwrap();
+    replica.kill().unwrap();
+    // Silent, but not known to be dead: refused. Then known to be dead.
+    eventually("the cluster calls it dead", async || {
+        let told = engine.publish_with(author, &text(), PostAck::Replicated).await;
+        told.is_ok_and(|told| told.reached == PostAck::Accepted)
+    })
+    .await;
+    let of_post = engine.publish_with(author, &text(), PostAck::Delivered).await.unwrap();
+    assert_eq!(of_post.reached, PostAck::First);
+    // The post is on replicas, a home that has it isn't.
+    let of_home = engine.publish_with(away, &text(), PostAck::Delivered).await.unwrap();
+    assert_eq!((of_home.reached, of_home.delivery.progress().is_replicated), (PostAck::First, false));
+    assert_eq!(engine.publish(away, &text()).await.unwrap().reached, PostAck::Replicated);
+    all_calls_say_accepted(&engine, &here, of_post.id).await;
+    // Of what needs a replica it is said that nobody knows.
+    let refused = required.publish_with(strict[0], &text(), PostAck::Replicated).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unknown, "{refused}");
+    let refused = required.publish_with(strict[0], &text(), PostAck::Delivered).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unknown, "{refused}");
+    cluster.restart(replica.index).await.unwrap();
+    eventually("a replica again", async || {
+        let told = engine.publish_with(author, &text(), PostAck::Delivered).await;
+        told.is_ok_and(|told| told.reached == PostAck::Delivered)
+    })
+    .await;
+}
+
+/// Each kind of write of accounts whose server has no replica.
+async fn all_calls_say_accepted(engine: &Engine, here: &[AccountId], post: tideline::PostId) {
+    let (one, other) = (here[0], here[1]);
+    let social = Social::new(engine);
+    let registration = Registration::new(engine, RegistrationSettings::default()).await.unwrap();
+    let update = AccountUpdate { is_locked: Some(false), ..AccountUpdate::default() };
+    let edit = Edit { text: Some("edited".into()), ..Edit::default() };
+    let followed = engine.follow(one, other).await.unwrap();
+    assert_eq!((followed.value, followed.reached), (Followed::Following, Acknowledge::Accepted));
+    let made = free_id(engine, one, 1_000);
+    let new = NewAccount { id: Some(made), ..NewAccount::default() };
+    let told = [
+        engine.create_account(new).await.unwrap().reached,
+        engine.update_account(one, &update).await.unwrap().reached,
+        engine.block(one, here[2]).await.unwrap().reached,
+        engine.unfollow(one, other).await.unwrap().reached,
+        engine.edit(one, post, &edit).await.unwrap().reached,
+        social.like(one, post).await.unwrap().reached,
+        social.undo_repost(one, post).await.unwrap().reached,
+        engine.delete(one, post).await.unwrap().reached,
+        engine.set_way(one, Some(Way::Pull)).await.unwrap().reached,
+        registration.set_login(one, "ada").await.unwrap().reached,
+        registration.set_password(one, "correct horse").await.unwrap().reached,
+        engine.delete_account(here[3]).await.unwrap().reached,
+    ];
+    assert_eq!(told, [Acknowledge::Accepted; 12]);
+    let mut sign_up = SignUp::new("bea", "correct horse");
+    sign_up.account.id = Some(free_id(engine, one, made.get()));
+    assert_eq!(registration.sign_up(&sign_up).await.unwrap().reached, Acknowledge::Accepted);
+}
+
+/// An id above that one in the bucket of that account, that nobody has yet.
+fn free_id(engine: &Engine, beside: AccountId, above: u64) -> AccountId {
+    let buckets = engine.store().keys().buckets();
+    let bucket = buckets.of_account(beside.get());
+    AccountId::new((above + 1..).find(|id| buckets.of_account(*id) == bucket).unwrap()).unwrap()
+}
