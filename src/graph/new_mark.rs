@@ -108,7 +108,7 @@ async fn is_let_in(
     said: &mut Touched,
 ) -> Result<bool> {
     match wanted(context, reader, author, said).await? {
-        Some(card) if card.is_locked => Ok(approved(context, author, reader).await?.is_some()),
+        Some(card) if card.is_locked => Ok(approved(context, author, reader, said).await?.is_some()),
         _ => Ok(true),
     }
 }

@@ -90,7 +90,7 @@ async fn settle_edge(
             };
             // H85: it may have been locked between the decision to follow and the follow.
             let is_locked = card.is_some_and(|card| card.is_locked) && rules::holds("lock_read_again");
-            if is_locked && is_new(&mark) && approved(context, author, reader).await?.is_none() {
+            if is_locked && is_new(&mark) && approved(context, author, reader, touched).await?.is_none() {
                 return end_unapproved(context, reader, author, (since, mark)).await;
             }
             let follow = Follow { reader, since, mark, floor };
@@ -252,8 +252,13 @@ async fn settle_request(
         context.router().fence(&said).await?;
         return withdraw(context, reader, author, request).await;
     }
-    let approval = approved(context, author, reader).await?;
+    let mut said = Touched::new();
+    let approval = approved(context, author, reader, &mut said).await?;
     let is_approved = approval == Some(request) || approval.is_some() && !rules::holds("same_request");
+    if is_approved {
+        // As for a follow that ends: what it begins by must last.
+        context.router().fence(&said).await?;
+    }
     if is_approved || needs_no_answer(context, author).await? {
         let made = super::change::apply(context, reader, || {
             Box::pin(async {

@@ -90,7 +90,8 @@ pub(crate) async fn approve(
             let follows = context.following(requester)?.score(&account).await?.is_some();
             return if follows { Ok(epoch) } else { Err(no_request(account, requester)) };
         };
-        let before = approved(context, account, requester).await?;
+        // Whoever says so: it is compared.
+        let before = approved(context, account, requester, &mut Touched::new()).await?;
         let entry = Entry::new(context.bucket(account), context.instance, task);
         let of = [keys.approved(account), keys.journal(entry.bucket), keys.account(account)];
         let most = context.settings.journal_max;
@@ -179,12 +180,15 @@ fn no_request(account: AccountId, requester: AccountId) -> Error {
     Error::new(ErrorKind::NotFound, text)
 }
 
-/// What `account` has approved of `requester`.
+/// What `account` has approved of `requester`. `said`: whose word that is.
 pub(super) async fn approved(
     context: &Context,
     account: AccountId,
     requester: AccountId,
+    said: &mut Touched,
 ) -> Result<Option<Mark>> {
     let command = Command::new("HGET").arg(&context.keys().approved(account)).arg(&requester.to_bytes());
-    maybe_mark(&context.router().call(Request::read(context.slot(account), command)).await?)
+    let answer = context.router().ask(Request::read(context.slot(account), command)).await?;
+    said.add(&answer);
+    maybe_mark(&answer.ok()?)
 }

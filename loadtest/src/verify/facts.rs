@@ -5,6 +5,8 @@
 pub(crate) type Time = u64;
 /// Not yet.
 pub(crate) const OPEN: Time = Time::MAX;
+/// Not before the work is drained, whatever the owner says meanwhile.
+pub(crate) const UNTIL_DRAINED: Time = OPEN - 1;
 
 /// From when until when something is looked at; both included.
 #[derive(Debug, Clone, Copy)]
@@ -102,6 +104,13 @@ impl<T: Copy + PartialEq> Fact<T> {
         }
     }
 
+    /// Everything has drained: what may have come of work that was under way has come by now.
+    pub(crate) fn drained(&mut self, now: Time) {
+        for influence in self.influences.iter_mut().filter(|i| i.over == UNTIL_DRAINED) {
+            influence.until = influence.until.min(now);
+        }
+    }
+
     /// After everything has drained and the truth was looked up.
     pub(crate) fn settle(&mut self, now: Time, value: T) {
         self.influences.iter_mut().for_each(|influence| influence.until = influence.until.min(now));
@@ -157,5 +166,13 @@ mod tests {
         fact.change(31, 33, true);
         assert_eq!(fact.is(at(32, 32), |v| v), Tri::Maybe);
         assert_eq!(fact.is(at(33, 40), |v| v), Tri::Yes);
+        // What comes of work that is under way, no word of the owner's ends.
+        fact.influence(false, 50, UNTIL_DRAINED);
+        fact.over(false, 60);
+        fact.change(61, 62, true);
+        assert_eq!(fact.is(at(70, 70), |v| v), Tri::Maybe);
+        fact.drained(80);
+        assert_eq!(fact.is(at(70, 70), |v| v), Tri::Maybe);
+        assert_eq!(fact.is(at(80, 80), |v| v), Tri::Yes);
     }
 }

@@ -6,7 +6,7 @@ use futures::stream::{self, StreamExt as _};
 
 use super::call::{Asked, Call, State, Switch, Which};
 use super::check::Wrong;
-use super::facts::{Tri, Window};
+use super::facts::{Time, Tri, Window};
 use super::lookups;
 use super::run::{Ended, Run};
 use super::told::Reply;
@@ -28,26 +28,9 @@ pub(crate) async fn settle(run: &Arc<Run>) {
     }
     judge_suspects(run);
     let now = run.now();
-    for post in run.world().posts.iter_mut().flatten() {
-        post.delivered = post.delivered.min(now);
-        post.listed = post.listed.min(now);
-        if let Some(deleted) = &mut post.deleted {
-            deleted.end = deleted.end.min(now);
-        }
-    }
+    run.world().drained(now);
     adopt(run).await;
-    let unsure: Vec<Pair> = {
-        let world = run.world();
-        let at = Window { from: now, to: now };
-        let mut unsure: Vec<Pair> = world
-            .follows
-            .iter()
-            .filter(|(_, fact)| fact.is(at, |is| is) == Tri::Maybe)
-            .map(|f| *f.0)
-            .collect();
-        unsure.sort_unstable();
-        unsure
-    };
+    let unsure = unsure_follows(&mut run.world(), now);
     stream::iter(unsure).for_each_concurrent(AT_ONCE, |pair| look_up(run, pair)).await;
     let unsure: Vec<Pair> = {
         let world = run.world();
@@ -55,6 +38,20 @@ pub(crate) async fn settle(run: &Arc<Run>) {
     };
     stream::iter(unsure).for_each_concurrent(AT_ONCE, |pair| look_up_request(run, pair)).await;
     lookups::settle(run).await;
+}
+
+/// Where it can't be known who follows whom.
+fn unsure_follows(world: &mut World, now: Time) -> Vec<Pair> {
+    let at = Window { from: now, to: now };
+    let mut unsure = Vec::new();
+    for (pair, fact) in &mut world.follows {
+        match fact.is(at, |is| is) {
+            Tri::Maybe => unsure.push(*pair),
+            _ => fact.drained(now),
+        }
+    }
+    unsure.sort_unstable();
+    unsure
 }
 
 /// Nothing is under way any more: what was told of follows can be judged.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
 use super::call::{Reach, State, Switch, Tie};
-use super::facts::{Change, Fact, OPEN, Time, Tri, Window};
+use super::facts::{Change, Fact, OPEN, Time, Tri, UNTIL_DRAINED, Window};
 use super::names::Names;
 use super::reports::{ReportFact, ReportNo};
 use super::suspects::Suspect;
@@ -121,6 +121,8 @@ pub(crate) type Pair = (u64, u64);
 pub(crate) struct World {
     /// What others do shows after so many microseconds.
     pub(crate) visible_within: Time,
+    /// When the work was last seen to be drained.
+    pub(crate) drained: Time,
     /// Those that are not deleted.
     pub(crate) accounts: Vec<u64>,
     pub(crate) states: HashMap<u64, Fact<State>>,
@@ -204,6 +206,18 @@ impl World {
         if is_untouched && is_same(&pair.0) && is_same(&pair.1) { Tri::Yes } else { Tri::Maybe }
     }
 
+    /// Nothing is under way any more: posts are wherever they go, and what is deleted has gone.
+    pub(crate) fn drained(&mut self, now: Time) {
+        self.drained = now;
+        for post in self.posts.iter_mut().flatten() {
+            post.delivered = post.delivered.min(now);
+            post.listed = post.listed.min(now);
+            if let Some(deleted) = &mut post.deleted {
+                deleted.end = deleted.end.min(now);
+            }
+        }
+    }
+
     /// A post was acknowledged.
     pub(crate) fn published(&mut self, no: PostNo, id: u64, end: Time) {
         if let Some(post) = self.post_mut(no) {
@@ -218,16 +232,20 @@ impl World {
         if follows {
             self.suspects.push(Suspect::Follows(pair, Window { from: start, to: end }));
             let is_gone = self.is_deleted(pair.1);
+            let is_locked = self.lock(pair.1, start, end) != Tri::No;
+            let was_heard = self.is_heard(pair);
             let fact = self.follow_fact(pair);
             fact.change(start, end, true);
             if is_gone {
                 fact.influence(false, start, OPEN);
             }
             self.requests.remove(&pair);
+            if is_locked && !was_heard {
+                self.may_become_request(pair, start);
+            }
             return;
         }
-        let is_locked =
-            self.locks.get(&pair.1).map_or(Tri::No, |fact| fact.is(Window { from: start, to: end }, |is| is));
+        let is_locked = self.lock(pair.1, start, end);
         // An answer, or a block, may have met the request before we were told of that.
         let was_answered = self.answers.get(&pair).is_some_and(|answered| *answered >= start);
         let is_disturbed =
@@ -265,10 +283,31 @@ impl World {
         }
     }
 
-    /// An account was locked, or isn't any more: then whoever waits for its answer follows it.
+    fn lock(&self, account: u64, from: Time, to: Time) -> Tri {
+        self.locks.get(&account).map_or(Tri::No, |fact| fact.is(Window { from, to }, |is| is))
+    }
+
+    /// Whether an author's side has surely heard of a follow: it was told before the work was last drained.
+    fn is_heard(&self, pair: Pair) -> bool {
+        let last = self.follows.get(&pair).and_then(|fact| fact.changes.last());
+        last.is_some_and(|change| change.value && change.end <= self.drained)
+    }
+
+    /// A follow that its author's side may not have heard of when that was locked becomes a request, whenever it hears.
+    fn may_become_request(&mut self, pair: Pair, start: Time) {
+        self.follow_fact(pair).influence(false, start, UNTIL_DRAINED);
+        self.requests.entry(pair).or_default().is_disturbed = true;
+    }
+
+    /// An account was locked: who follows it by now does so for good, if it has heard of that. Or it isn't locked any
+    /// more: then whoever waits for its answer follows it.
     pub(crate) fn locked(&mut self, account: u64, is_locked: bool, (start, end): (Time, Time)) {
         self.locks.entry(account).or_insert_with(|| Fact::new(false)).change(start, end, is_locked);
         if is_locked {
+            let follows = |fact: &Fact<bool>| fact.changes.last().is_some_and(|change| change.value);
+            let told = self.follows.iter().filter(|(pair, fact)| pair.1 == account && follows(fact));
+            let unheard: Vec<Pair> = told.map(|f| *f.0).filter(|pair| !self.is_heard(*pair)).collect();
+            unheard.into_iter().for_each(|pair| self.may_become_request(pair, start));
             return;
         }
         let waiting: Vec<Pair> = self.requests.keys().filter(|pair| pair.1 == account).copied().collect();
@@ -330,5 +369,32 @@ impl World {
         } else {
             request.is_disturbed = true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_follow_becomes_a_request_if_its_author_is_locked_before_it_has_heard_of_it() {
+        let mut world = World::default();
+        (1..=3).for_each(|account| world.created(account, false));
+        let at = |time| Window { from: time, to: time };
+        world.followed((1, 3), 10, 11, true);
+        world.drained(20);
+        world.followed((2, 3), 30, 31, true);
+        world.locked(3, true, (40, 41));
+        // The one was heard of, of the other nobody knows, whatever it is told.
+        world.followed((2, 3), 50, 51, true);
+        assert_eq!([1, 2].map(|reader| world.is_following(reader, 3, at(60))), [Tri::Yes, Tri::Maybe]);
+        assert_eq!([1, 2].map(|reader| world.waits((reader, 3))), [Tri::No, Tri::Maybe]);
+        // Locked while it follows.
+        world.locked(3, false, (70, 71));
+        world.drained(80);
+        world.follow_fact((2, 3)).settle(80, false);
+        world.locked(3, true, (90, 92));
+        world.followed((2, 3), 89, 93, true);
+        assert_eq!(world.is_following(2, 3, at(94)), Tri::Maybe);
     }
 }
