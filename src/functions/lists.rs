@@ -42,6 +42,8 @@ pub(crate) enum ListAnswer {
     /// The caller's copy of the tree is old; empty: the list is small.
     Tree(Vec<u8>),
     Full,
+    /// Something stands where the post should that this release can't read.
+    Unreadable,
 }
 
 impl ListSet<'_> {
@@ -67,6 +69,7 @@ impl ListAnswer {
         Ok(match reply.as_slice() {
             [word] if word.bytes()? == b"gone" => Self::NoPost,
             [word] if word.bytes()? == b"full" => Self::Full,
+            [word] if word.bytes()? == b"unreadable" => Self::Unreadable,
             [word, members] if word.bytes()? == b"ok" => Self::Done(members.count()?),
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
             _ => return Err(unexpected("list_set", &reply)),

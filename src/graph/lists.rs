@@ -77,9 +77,18 @@ pub(super) async fn set_member<M: Member>(
             ListAnswer::Done(_) | ListAnswer::NoPost => return Ok(()),
             ListAnswer::Tree(tree) => drop(sets.piece_heirs(&piece, &tree)?),
             ListAnswer::Full => sets.split_piece(&piece).await?,
+            // Neither there nor gone: whoever can read it decides (H93).
+            ListAnswer::Unreadable => return Err(no_decision(post.id)),
         }
     }
     Err(Error::new(ErrorKind::Conflict, format!("the {name} of post {} change all the time", post.id)))
+}
+
+/// The error for who would have to know what a post says that can't be read.
+pub(super) fn no_decision(post: PostId) -> Error {
+    Error::internal(format!(
+        "post {post} can't be read by this release, so nothing about it is decided; a later one that can goes on"
+    ))
 }
 
 /// Drops the lists of posts that are gone; those of posts that are there stay. The post goes first, in the same slot:

@@ -177,7 +177,11 @@ async fn came_of(
             _ => return Ok(Ended::Later),
         },
         Completed::Settled(settled) => match settled.first() {
-            Some((_, Settled::Busy(nonce))) => return wait_for_fill(context, reader, *nonce).await,
+            Some((_, Settled::Busy(nonce))) => {
+                // However long the fill takes, its author has let it follow.
+                confirm(context, reader, author, &follow.mark, touched).await?;
+                return wait_for_fill(context, reader, *nonce).await;
+            }
             Some((_, Settled::Changed | Settled::NoEdge)) => return Ok(Ended::Later),
             Some((_, Settled::Left)) => true,
             _ => false,

@@ -1,6 +1,6 @@
 //! `refer`: bringing a reply onto the list of its parent, a repost or quote onto that of its original; or off again.
 
-use super::lists::set_member;
+use super::lists::{no_decision, set_member};
 use super::named::settle_lists;
 use super::tie::renew_ties;
 use crate::cluster::{Command, Request, Touched};
@@ -9,8 +9,10 @@ use crate::error::Result;
 use crate::fanout::{Ended, Reference};
 use crate::functions::ListChange;
 use crate::ids::{AccountId, PostId};
+use crate::post::layout::{AUTHOR_OFFSET, VERSION, VERSION_OFFSET};
 use crate::post::{Draft, PostRef};
 use crate::rules;
+use crate::stored_post::is_of_another_type;
 
 /// Looks at whether the post is there, and brings the list in line with that.
 pub(crate) async fn settle_reference(
@@ -43,13 +45,23 @@ pub(crate) async fn unlist(context: &Context, to: Reference, post: PostRef) -> R
     set_member(context, (to.target(), to.kind), &post, ListChange::Off, &mut Touched::new()).await
 }
 
-/// After an unsynced failover an id may come twice: only its author's post counts.
+/// After an unsynced failover an id may come twice: only its author's post counts. One that can't be read is neither there
+/// nor gone (H93).
 async fn is_post_of(context: &Context, post: PostRef, touched: &mut Touched) -> Result<bool> {
     let buckets = context.keys().buckets();
-    let range = Command::new("GETRANGE").arg(&context.keys().post(post.id)).arg("8").arg("15");
+    let range =
+        Command::new("GETRANGE").arg(&context.keys().post(post.id)).arg("0").arg(AUTHOR_OFFSET + 8 - 1);
     let answer = context.router().ask(Request::read(buckets.slot(post.id.bucket(buckets)), range)).await?;
     touched.add(&answer);
-    Ok(answer.ok()?.bytes()? == post.author.to_bytes())
+    if is_of_another_type(&answer) {
+        return Err(no_decision(post.id));
+    }
+    let start = answer.ok()?;
+    match (start.bytes()?.get(VERSION_OFFSET), start.bytes()?.get(AUTHOR_OFFSET..)) {
+        (None, _) => Ok(false),
+        (Some(&VERSION), Some(author)) => Ok(author == post.author.to_bytes()),
+        _ => Err(no_decision(post.id)),
+    }
 }
 
 /// Brings an imported post onto the lists of what it refers to, and notes it with its author if it is a plain repost.

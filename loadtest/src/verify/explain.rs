@@ -116,6 +116,8 @@ fn pair(text: &mut String, world: &World, reader: u64, author: u64) {
     for account in [reader, author] {
         let states = world.states.get(&account).filter(|states| !states.changes.is_empty());
         fact(text, &format!("state of {account}"), states);
+        let locks = world.locks.get(&account).filter(|locks| locks.first || !locks.changes.is_empty());
+        fact(text, &format!("{account} is locked"), locks);
     }
 }
 

@@ -111,6 +111,17 @@ impl<T: Copy + PartialEq> Fact<T> {
         }
     }
 
+    /// It has this value all the same, and nobody has brought it back: nothing has come of work that was under way.
+    pub(crate) fn unmoved(&mut self, value: T) {
+        let is_doubt = |i: &Influence<T>| i.over == UNTIL_DRAINED && i.value != value;
+        let Some(since) = self.influences.iter().filter(|i| is_doubt(i)).map(|i| i.start).min() else { return };
+        let is_changed = self.changes.iter().any(|change| change.end >= since);
+        let is_moved = self.influences.iter().any(|i| !is_doubt(i) && i.until > since);
+        if !is_changed && !is_moved {
+            self.influences.retain(|i| !is_doubt(i));
+        }
+    }
+
     /// After everything has drained and the truth was looked up.
     pub(crate) fn settle(&mut self, now: Time, value: T) {
         self.influences.iter_mut().for_each(|influence| influence.until = influence.until.min(now));
@@ -171,8 +182,17 @@ mod tests {
         fact.over(false, 60);
         fact.change(61, 62, true);
         assert_eq!(fact.is(at(70, 70), |v| v), Tri::Maybe);
+        let mut unmoved = fact.clone();
         fact.drained(80);
         assert_eq!(fact.is(at(70, 70), |v| v), Tri::Maybe);
         assert_eq!(fact.is(at(80, 80), |v| v), Tri::Yes);
+        // Its owner has said something since: it may have gone and come back.
+        unmoved.unmoved(true);
+        assert_eq!(unmoved.is(at(70, 70), |v| v), Tri::Maybe);
+        let mut quiet = Fact::new(true);
+        quiet.influence(false, 50, UNTIL_DRAINED);
+        assert_eq!(quiet.is(at(70, 70), |v| v), Tri::Maybe);
+        quiet.unmoved(true);
+        assert_eq!(quiet.is(at(70, 70), |v| v), Tri::Yes);
     }
 }

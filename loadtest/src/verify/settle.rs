@@ -133,7 +133,9 @@ async fn look_up(run: &Arc<Run>, pair: Pair) {
         let mut world = run.world();
         let now = run.now();
         let expected = expected(&world, pair, Window { from: now, to: now });
-        world.follow_fact(pair).settle(now, follows);
+        let fact = world.follow_fact(pair);
+        fact.unmoved(follows);
+        fact.settle(now, follows);
         expected
     };
     if expected.is_some_and(|expected| expected != follows) {

@@ -51,7 +51,7 @@ end
 -- outbox_mend: brings a post and its author's outbox in line.
 -- KEYS  post, outbox, author's record
 -- ARGV  author, id
--- Reply 0: they are; 1: it is listed now; 2: it is gone, and the outbox knows now; 3: it was deleted, and is gone now;
+-- Reply 0: they are, or it can't be read; 1: it is listed now; 2: it is gone, and the outbox knows now; 3: it was deleted, and is gone now;
 --       -1: it would stand too far back
 local function outbox_mend(keys, args)
   local outbox, id = keys[2], args[2]
@@ -59,7 +59,9 @@ local function outbox_mend(keys, args)
   local place = outbox_place(outbox, id, length)
   local found = place < length and redis.call('LINDEX', outbox, place)
   local is_listed = found and #found == 8 and live_id(found) == id
-  if redis.call('GETRANGE', keys[1], 8, 15) ~= args[1] then
+  local header = post_header(keys[1])
+  if not header then return 0 end
+  if string.sub(header, 9, 16) ~= args[1] then
     if not is_listed or found ~= id then return 0 end
     redis.call('LSET', outbox, place, string.char(string.byte(id) + 128) .. string.sub(id, 2))
     if is_there(keys[3]) then redis.call('HINCRBY', keys[3], 'p', -1) end

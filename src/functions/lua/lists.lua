@@ -1,10 +1,6 @@
 -- The lists of a post, who likes it and what answers, reposts or quotes it, are local sets beside it, and how many
 -- members each has stands in the post itself. So both change in one function, and no list outlives its post by that.
 
-local AUTHOR_FROM, AUTHOR_TO = 8, 15
-
-local function is_post_of(post, author) return redis.call('GETRANGE', post, AUTHOR_FROM, AUTHOR_TO) == author end
-
 -- Writes how many members a list has into its post.
 local function write_count(post, offset, members)
   redis.call('SETRANGE', post, offset, struct.pack('>I4', math.min(members, 4294967295)))
@@ -15,11 +11,13 @@ end
 -- ARGV  the post's author, where the number stands in the post, '+' or '-', piece (-1: small), depth, most members of
 --       a piece, score ('+': a member never gets a lower one; '-': only if the member's is below, '' always), member
 -- Reply {'ok', members in all}; {'gone'}: there is no such post of that author, nothing was added; {'tree', tree};
---       {'full'}
+--       {'full'}; {'unreadable'}: something stands there that this release can't read
 local function list_set(keys, args)
   local post, key, place = keys[1], keys[2], keys[3]
   local piece, depth, score, member = tonumber(args[4]), tonumber(args[5]), args[7], args[8]
-  local is_there = is_post_of(post, args[1])
+  local header = post_header(post)
+  if not header then return { 'unreadable' } end
+  local is_there = string.sub(header, 9, 16) == args[1]
   local ok, answer = check_place(key, piece, depth)
   if not ok then return answer end
   -- Before anything goes: what is gone cannot be asked for in a slot that moves.
@@ -51,9 +49,9 @@ end
 -- list_recount: writes how many members a list has into its post.
 -- KEYS  post, list
 -- ARGV  the post's author, where the number stands in the post
--- Reply 1, or 0: there is no such post of that author
+-- Reply 1, or 0: there is no such post of that author, or it can't be read
 local function list_recount(keys, args)
-  if not is_post_of(keys[1], args[1]) then return 0 end
+  if string.sub(post_header(keys[1]) or '', 9, 16) ~= args[1] then return 0 end
   local is_small = redis.call('TYPE', keys[2]).ok ~= 'string'
   write_count(keys[1], args[2], set_total(keys[2], is_small and -1 or 0))
   return 1

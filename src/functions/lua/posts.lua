@@ -154,8 +154,10 @@ end
 -- Reply {'ok'}, {'gone'}, {'foreign'}, {'revision'}: somebody else has edited it, {'state', state}: its author may not
 --       post, {'busy'}
 local function post_edit(keys, args)
-  local header = redis.call('GETRANGE', keys[1], 0, 83)
-  if #header < 84 then return { 'gone' } end
+  local header = post_header(keys[1])
+  -- Written by a later release since it was read: read again it says so.
+  if not header then return { 'revision' } end
+  if header == '' then return { 'gone' } end
   if string.sub(header, 9, 16) ~= args[1] then return { 'foreign' } end
   if string.sub(header, 5, 8) ~= args[2] then return { 'revision' } end
   -- Whoever is being deleted has its posts taken off the lists that they were on when that was read.
@@ -190,14 +192,15 @@ end
 -- Reply {'ok'}; {'gone'}: there is no such post (any more), {'foreign'}, {'revision'}: it was edited since, {'busy'};
 --       of a repost {'stamp'}: something has changed, {'tree', tree}
 local function post_delete(keys, args)
-  local header = redis.call('GETRANGE', keys[1], 4, 15)
-  if #header < 12 then
+  local header = post_header(keys[1])
+  if not header then return { 'revision' } end
+  if header == '' then
     -- H99: what an earlier sending has not come to.
     if bury_in_outbox(keys[2], args[2]) and is_there(keys[3]) then redis.call('HINCRBY', keys[3], 'p', -1) end
     return { 'gone' }
   end
-  if string.sub(header, 5, 12) ~= args[1] then return { 'foreign' } end
-  if string.sub(header, 1, 4) ~= args[3] then return { 'revision' } end
+  if string.sub(header, 9, 16) ~= args[1] then return { 'foreign' } end
+  if string.sub(header, 5, 8) ~= args[3] then return { 'revision' } end
   local entries = (#args - 10) / 2
   if entries > 0 and journal_full(keys[4], tonumber(args[10]), entries) then return { 'busy' } end
   local original, piece = args[4], tonumber(args[5])

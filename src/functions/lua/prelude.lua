@@ -9,6 +9,16 @@ local function is_there(record)
   return state and state ~= 'd' and state ~= 'u'
 end
 
+-- What a post of this release begins with, and how many bytes of it stand at fixed places.
+local POST_FORMAT, POST_HEADER = 1, 84
+
+-- The fixed part of what stands under a post's key: '' if nothing does, nil if this release can't read it. Nothing is decided, nor
+-- written, by such a one (H93).
+local function post_header(post)
+  local header = redis.call('GETRANGE', post, 0, POST_HEADER - 1)
+  if #header == 0 or #header == POST_HEADER and string.byte(header) == POST_FORMAT then return header end
+end
+
 local function register(name, callback, flags)
   redis.register_function { function_name = '@LIBRARY@_' .. name, callback = callback, flags = flags }
 end

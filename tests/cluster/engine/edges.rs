@@ -8,7 +8,7 @@ use tideline::post::{Draft, PostRef, Visibility};
 use tideline::sharded::{Checkpoint, Order};
 use tideline::{AccountId, AccountUpdate, Engine, EngineSettings, ErrorKind, Followed, Query, StoreOptions};
 
-use super::{accounts, drained, engine, engine_with, small, tenant, walk_home};
+use super::{accounts, at_key, drained, engine, engine_with, small, tenant, walk_home};
 use crate::harness::{eventually, impatient, options, own};
 
 async fn pages(engine: &Engine, of: AccountId, order: Order) -> Vec<AccountId> {
@@ -91,6 +91,27 @@ async fn a_locked_account_decides_who_follows_it() {
         assert!(!engine.is_following(*reader, locked).await.unwrap());
         assert_eq!(walk_home(&engine, *reader, 5).await, []);
     }
+}
+
+/// Asked once: what is left to do for it afterwards is nobody's business.
+#[tokio::test]
+async fn a_follow_that_its_author_has_let_in_stays_however_long_a_home_is_being_filled() {
+    let engine = engine().await;
+    let [reader, author] = accounts(&engine, 2).await[..] else { panic!("two were made") };
+    // A fill that nobody goes on with: a watermark with a nonce.
+    at_key(&engine, 'h', reader, "RPUSH", &["\0\0\0\0\0\0\0\0\u{80}nobody"]).await;
+    assert_eq!(engine.follow(reader, author).await.unwrap().value, Followed::Following);
+    eventually("its mark is kept, and new no more", async || {
+        let marks = at_key(&engine, 'm', reader, "HVALS", &[]).await.into_array().unwrap();
+        marks.len() == 1 && !marks[0].bytes().unwrap().starts_with(b"new\0")
+    })
+    .await;
+    let lock = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+    engine.update_account(author, &lock).await.unwrap();
+    at_key(&engine, 'h', reader, "DEL", &[]).await;
+    drained(&engine).await;
+    assert!(engine.is_following(reader, author).await.unwrap());
+    assert_eq!(engine.follow_requests(author).await.unwrap(), []);
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 //! One such post made the home of everybody who follows its author `Internal`, and the author's own page; its author could
 //! not delete it, and fsck left it alone. A page of likes would have taken back the like of what it could not read.
 
+use std::time::Duration;
+
 use tideline::FindingKind::{self, *};
 use tideline::cluster::{Command, Reply, Request};
 use tideline::post::{Draft, PostRef, Tag};
@@ -11,6 +13,7 @@ use tideline::{
 };
 
 use super::{accounts, all_keys, drained, engine, letter_and_name};
+use crate::harness::eventually;
 
 /// What somebody has done to a post.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -205,6 +208,47 @@ async fn its_author_deletes_what_can_t_be_read_and_so_does_fsck_if_it_is_told_to
             assert!(report.findings.keys().all(|kind| kind.is_harmless()), "{wanted:?}: {report:#?}");
         }
     }
+}
+
+/// Of a later release, whose posts have their authors elsewhere.
+#[tokio::test]
+async fn what_a_journal_says_about_a_post_that_can_t_be_read_waits_for_who_can_read_it() {
+    let site = Site::new().await;
+    let Site { engine, post, parent, reply, quote, ben, ada, .. } = &site;
+    let (keys, buckets) = (engine.store().keys(), engine.store().keys().buckets());
+    let key = key_of(engine, post.id).await;
+    let before = harm(engine, post.id, Harm::Format).await;
+    say(engine, &key, "SETRANGE", &[b"8", &[0xAA; 8]]).await;
+    let harmed = say(engine, &key, "GET", &[]).await.bytes().unwrap().to_vec();
+
+    // What it answers is looked at once more: somebody who is dead has left that. And what answers it goes.
+    let carl = engine.post(*reply).await.unwrap().unwrap().header().author;
+    let bucket = buckets.of_account(ada.get());
+    let journal = format!("{}{{{}}}j", keys.prefix(), buckets.tag(bucket));
+    let mut entry = b"nobody..R".to_vec();
+    for part in [post.id.get().to_be_bytes(), ada.get().to_be_bytes()] {
+        entry.extend(part);
+    }
+    entry.push(b'r');
+    for part in [parent.get().to_be_bytes(), carl.get().to_be_bytes()] {
+        entry.extend(part);
+    }
+    say(engine, journal.as_bytes(), "HSET", &[b"an entry", &entry]).await;
+    engine.delete(carl, *reply).await.unwrap();
+    eventually("both are under way", async || engine.tasks() == 2).await;
+    // They have failed at least once by then.
+    let failed = tokio::time::timeout(Duration::from_secs(1), drained(engine)).await;
+    assert!(failed.is_err() && engine.tasks() == 2, "decided: {} under way", engine.tasks());
+    assert_eq!(say(engine, &key, "GET", &[]).await.bytes().unwrap(), harmed);
+
+    say(engine, &key, "SET", &[&before]).await;
+    drained(engine).await;
+    let replies = async |of| engine.read(*ben, &Query::replies(of)).await.unwrap().ids();
+    assert_eq!(replies(*parent).await, [post.id]);
+    assert_eq!(replies(post.id).await, []);
+    assert!(engine.post(*quote).await.unwrap().is_some());
+    let report = fsck(engine, false, false).await;
+    assert!(report.findings.is_empty(), "{report:#?}");
 }
 
 #[tokio::test]
