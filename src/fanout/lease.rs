@@ -149,8 +149,9 @@ async fn ask(context: &Context, name: &[u8], ttl_ms: u64) -> Result<()> {
     let command = functions::lease_renew(context.keys().living(), name, ttl_ms, &over);
     let slot = context.keys().buckets().slot(Bucket(0));
     let now = Instant::now();
-    let reply = context.router().call(Request::write(slot, command)).await?;
-    lease.seen().see(now, functions::parse_leases(reply)?, context.settings.lease_ttl);
+    let answer = context.router().ask(Request::write(slot, command)).await?;
+    let said_by = answer.epoch.clone();
+    lease.seen().see((now, said_by), functions::parse_leases(answer.ok()?)?, context.settings.lease_ttl);
     Ok(())
 }
 
@@ -208,11 +209,12 @@ async fn hold(context: &Context) -> Result<Hold> {
     })
 }
 
-/// Renews the hold of an import. Refused for good once an engine was met: it has begun after us.
+/// Renews the hold of an import. Refused for good once an engine was seen to live: it has begun after us. The lease of one
+/// that has ended may have come back with a failover (H102): it is waited for, and the import goes on.
 pub(crate) async fn hold_for_import(context: &Context) -> Result<()> {
     match hold(context).await? {
-        Hold::Ours => Ok(()),
-        Hold::Others { count, .. } => give_up(context, count).await,
+        Hold::Ours | Hold::Others { serve: false, .. } => Ok(()),
+        Hold::Others { count, serve: true } => give_up(context, count).await,
     }
 }
 

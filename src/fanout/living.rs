@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::lease::IMPORT;
+use crate::cluster::Epoch;
 use crate::functions::{Mark, lease_ttl};
 use crate::rules;
 
@@ -22,7 +23,7 @@ pub(super) struct Leases {
     seen: BTreeMap<Mark, Sighting>,
     /// What stands where a time should be: nobody's lease.
     unreadable: Vec<(Mark, Vec<u8>)>,
-    looked: Option<Instant>,
+    looked: Option<(Instant, Epoch)>,
 }
 
 #[derive(Debug)]
@@ -42,9 +43,18 @@ impl Sighting {
 }
 
 impl Leases {
-    /// Takes what stands there, as asked for at `now`. `ttl`: of leases that don't say for how long they were taken.
-    pub(super) fn see(&mut self, now: Instant, listed: Vec<(Vec<u8>, Vec<u8>)>, ttl: Duration) {
-        let since = self.looked.replace(now).map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+    /// Takes what stands there, as asked for at `now` and told by `said_by`. `ttl`: of leases that don't say for how long they
+    /// were taken.
+    pub(super) fn see(
+        &mut self,
+        (now, said_by): (Instant, Epoch),
+        listed: Vec<(Vec<u8>, Vec<u8>)>,
+        ttl: Duration,
+    ) {
+        // A failover brings back what stood there before: other bytes, and nobody has written them since (H102).
+        let is_same_server = self.looked.as_ref().is_some_and(|(_, by)| *by == said_by);
+        let looked = self.looked.replace((now, said_by));
+        let since = looked.map_or(Duration::ZERO, |(at, _)| now.saturating_duration_since(at));
         let mut before = std::mem::take(&mut self.seen);
         self.unreadable.clear();
         for (name, value) in listed {
@@ -59,6 +69,7 @@ impl Leases {
                 Some(seen) if seen.value == value => {
                     Sighting { silent: seen.silent + since.min(ttl / PART_OF_A_LOOK), ..seen }
                 }
+                Some(seen) if !is_same_server => Sighting { value, ttl, silent: Duration::ZERO, ..seen },
                 seen => Sighting { value, ttl, silent: Duration::ZERO, has_changed: seen.is_some() },
             };
             self.seen.insert(name, sighting);
@@ -105,6 +116,7 @@ impl Leases {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::NodeAddr;
 
     const ADA: &[u8] = b"ada-----";
     const TTL: Duration = Duration::from_secs(10);
@@ -113,17 +125,23 @@ mod tests {
     struct Observer {
         leases: Leases,
         now: Instant,
+        server: Epoch,
+    }
+
+    fn server(life: u32) -> Epoch {
+        Epoch::simulated(NodeAddr::new("h", 1), life)
     }
 
     impl Observer {
         fn new() -> Self {
-            Self { leases: Leases::default(), now: Instant::now() }
+            Self { leases: Leases::default(), now: Instant::now(), server: server(1) }
         }
 
         /// Looks, and tells whether Ada lives.
         fn look(&mut self, after: u64, said: &str) -> bool {
             self.now += Duration::from_secs(after);
-            self.leases.see(self.now, vec![(ADA.into(), said.as_bytes().into())], TTL);
+            let at = (self.now, self.server.clone());
+            self.leases.see(at, vec![(ADA.into(), said.as_bytes().into())], TTL);
             !self.leases.living().is_empty()
         }
     }
@@ -160,11 +178,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_failover_has_brought_back_is_no_renewal() {
+        let mut observer = Observer::new();
+        assert!(observer.look(1, "7.10000"));
+        observer.server = server(2);
+        assert!(observer.look(1, "4.10000"));
+        assert!(!observer.leases.is_renewed(b"ada-----") && !observer.leases.is_decided(b"somebody"));
+        // It may live all the same: whoever does renews it here too.
+        assert!(observer.look(1, "17.10000"));
+        assert!(observer.leases.is_renewed(b"ada-----"));
+    }
+
+    #[test]
     fn what_has_no_time_is_over_and_what_is_no_name_nobodys() {
         let mut leases = Leases::default();
         let listed = [(ADA, "soon"), (b"odd", "5.5"), (b"(import)", "9.9")];
         let listed = listed.map(|(name, value)| (name.to_vec(), value.as_bytes().to_vec()));
-        leases.see(Instant::now(), listed.into(), TTL);
+        leases.see((Instant::now(), server(1)), listed.into(), TTL);
         assert_eq!(leases.living(), HashSet::from([*IMPORT]));
         assert_eq!(leases.over(), [(*b"ada-----", b"soon".to_vec())]);
         assert!(leases.has(IMPORT) && !leases.is_renewed(IMPORT) && !leases.is_decided(b"somebody"));

@@ -3,7 +3,8 @@
 //! An edge lies with its author, the follow that it stands for in another bucket. So a failover may lose the follow and
 //! the entry that would have had it looked at, and a copy of what has written the edge may come when nobody looks any
 //! more. Therefore the function that writes an edge notes it, in the same slot; once it has rested, whoever searches that
-//! bucket's journal asks the follower. A follow that is not there leaves a `pair`, which takes the edge off.
+//! bucket's journal asks the follower. A follow that is not there leaves a `pair`, which takes the edge off. A follower
+//! whose server is away is asked later, and keeps nobody else from being asked (H103).
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _};
 
 use crate::bucket::Bucket;
-use crate::cluster::{Answer, Command, Reply, Request, Touched};
+use crate::cluster::{Answer, Command, Reply, Request, Touched, impatiently};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout::{self, Task};
@@ -51,17 +52,20 @@ pub(crate) async fn keep_looking(context: Weak<Context>) {
     loop {
         tokio::time::sleep(rules::size(LOOK_EVERY, Duration::from_millis(90))).await;
         let Some(context) = context.upgrade().filter(|context| !context.tasks.is_stopping()) else { return };
-        let context = &context;
-        let buckets = fanout::own_buckets(context).await;
-        stream::iter(rested(context, &buckets).await)
-            .for_each_concurrent(BUCKETS_AT_ONCE, |(bucket, notes)| async move {
-                // What lies with a dead node waits for it.
-                if let Err(e) = look_at_all(context, bucket, &notes).await {
-                    tracing::debug!("edges noted in bucket {bucket} wait: {e}");
-                }
-            })
-            .await;
+        impatiently(look(&context)).await;
     }
+}
+
+async fn look(context: &Arc<Context>) {
+    let buckets = fanout::own_buckets(context).await;
+    stream::iter(rested(context, &buckets).await)
+        .for_each_concurrent(BUCKETS_AT_ONCE, |(bucket, notes)| async move {
+            // The notes themselves lie with a server that is away: they wait for it.
+            if let Err(e) = look_at_all(context, bucket, &notes).await {
+                tracing::debug!("edges noted in bucket {bucket} wait: {e}");
+            }
+        })
+        .await;
 }
 
 /// Notes that have rested, of the buckets that have some and whose node answers.
@@ -87,8 +91,40 @@ async fn rested(context: &Context, buckets: &[Bucket]) -> Vec<(Bucket, Vec<Note>
     read.filter(|(_, notes)| !notes.is_empty()).collect()
 }
 
-/// Looks at edges of a bucket.
+/// Looks at edges of a bucket, and drops their notes. What can't be looked at now has its note made new.
 async fn look_at_all(context: &Arc<Context>, bucket: Bucket, notes: &[Note]) -> Result<()> {
+    let (mut looked_at, mut left) = (Vec::new(), Vec::new());
+    match look_at(context, notes).await {
+        Ok(()) => looked_at.extend(notes),
+        Err(e) if !rules::holds("notes_alone") => return Err(e),
+        Err(_) => {
+            for note in notes {
+                match look_at(context, std::slice::from_ref(note)).await {
+                    Ok(()) => looked_at.push(note),
+                    Err(e) => {
+                        tracing::debug!("whether {} follows {} is asked later: {e}", note.reader, note.author);
+                        left.push(note);
+                    }
+                }
+            }
+        }
+    }
+    let (key, slot) = (context.keys().notes(bucket), context.keys().buckets().slot(bucket));
+    if !looked_at.is_empty() {
+        let drop = notes_drop(key.clone(), looked_at.iter().map(|note| (note.noted_ms, note.member.as_slice())));
+        context.router().call(Request::write(slot, drop)).await?;
+    }
+    if !left.is_empty() {
+        let renew = Command::new("ZADD").arg(&key).arg("XX");
+        let now = context.router().now_ms();
+        let renew = left.iter().fold(renew, |renew, note| renew.arg(now).arg(&note.member));
+        context.router().call(Request::write(slot, renew)).await?;
+    }
+    Ok(())
+}
+
+/// Asks their followers about these edges. Those whose follow isn't there leave a task each.
+async fn look_at(context: &Arc<Context>, notes: &[Note]) -> Result<()> {
     let asked = notes.iter().map(|note| Ok((context.following(note.reader)?, note.author)));
     let mut said = Touched::new();
     let since = context.sets().scores_said(&asked.collect::<Result<Vec<_>>>()?, &mut said).await?;
@@ -105,8 +141,5 @@ async fn look_at_all(context: &Arc<Context>, bucket: Bucket, notes: &[Note]) -> 
             fanout::add(context, context.bucket(reader), task).await?;
         }
     }
-    let looked_at = notes.iter().map(|note| (note.noted_ms, note.member.as_slice()));
-    let command = notes_drop(context.keys().notes(bucket), looked_at);
-    let slot = context.keys().buckets().slot(bucket);
-    context.router().call(Request::write(slot, command)).await.map(drop)
+    Ok(())
 }

@@ -258,6 +258,7 @@ const IN_RUST: &[&str] = &[
     "new_mark_shows_less",
     "newer_request",
     "note_fenced",
+    "notes_alone",
     "nothing_renews",
     "one_life",
     "own_change",

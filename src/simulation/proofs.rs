@@ -88,6 +88,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("join_noted", Scripted(strays::follow_is_lost_after_it_joined)),
     ("note_compared", Scripted(strays::edge_comes_while_it_is_looked_at)),
     ("note_fenced", Scripted(strays::follow_is_lost_after_the_look)),
+    ("notes_alone", Scripted(strays::follow_is_lost_beside_a_silent_server)),
     ("clock_raised", Scripted(strays::clock_is_behind)),
     // Push and pull
     ("marks_first", Scripted(modes::promoted)),

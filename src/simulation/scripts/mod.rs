@@ -239,6 +239,12 @@ impl Stage {
         }
     }
 
+    /// Whether that one is among the followers of `author`.
+    async fn is_told_to_follow(&self, reader: AccountId, author: AccountId) -> bool {
+        let followers = self.engines[2].store().sets().of_account::<AccountId>(author, "followers");
+        followers.expect("a set").score(&reader).await.expect("a score").is_some()
+    }
+
     /// Nobody is among the followers of `author` who doesn't follow it.
     async fn has_no_strays(&self, author: AccountId) {
         ends::check_strays(&self.engines[2], author, "in the end").await;

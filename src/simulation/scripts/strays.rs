@@ -31,6 +31,29 @@ pub(in crate::simulation) fn follow_is_lost_after_it_joined() -> LocalBoxFuture<
     follow_is_lost("join").boxed_local()
 }
 
+/// H103: the same, and another follower's server is silent, whose edge was noted before.
+pub(in crate::simulation) fn follow_is_lost_beside_a_silent_server() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [other, beside, reader, author]) = Stage::with([2, 3, 1, 3]).await;
+        stage.home_of(reader).await;
+        stage.follow(0, other, beside).await;
+        stage.settled_at_once().await;
+        let edge = close(0, At::After, "set_add");
+        stage.follow(0, reader, author).await;
+        edge.reached().await;
+        stage.silence(other, true);
+        stage.fail_over(reader);
+        world(|w| w.kill(0));
+        pause(2_000).await;
+        if stage.is_told_to_follow(reader, author).await {
+            world(|w| w.violated("an edge whose follow is lost waits for somebody else's server"));
+        }
+        stage.silence(other, false);
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
 /// H87: a copy of what has written the edge comes when R has unfollowed, and nobody looks at the pair any more. What was
 /// noted before has been looked at.
 pub(in crate::simulation) fn edge_comes_after_all() -> LocalBoxFuture<'static, ()> {
