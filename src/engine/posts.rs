@@ -55,7 +55,8 @@ pub struct Published {
     /// What is true of it: the moment that was asked for. Where a server had no replica (and
     /// [`Replicas`](crate::cluster::Replicas) says to go on), `Accepted` instead of `Replicated`, `First` instead of
     /// `Delivered`; the latter also of a post whose fan-out was over before it was published again, unless replicas are
-    /// required: nobody knows by then whether all had theirs.
+    /// required: nobody knows by then whether all had theirs. Where homes lie on servers that are away, `Accepted` or
+    /// `Replicated` once the router's deadline is over; the fan-out goes on.
     pub reached: PostAck,
     /// Its fan-out.
     pub delivery: Delivery,
@@ -89,44 +90,48 @@ impl Engine {
             PostAck::Accepted => ack,
             PostAck::Replicated => self.context.acknowledge(Acknowledge::Replicated, &epoch).await?.into(),
             PostAck::First => {
-                self.delivered(&mut published, FIRST_HOMES).await?;
-                self.acknowledged(epoch).await?;
-                ack
+                let homes = self.delivered(&mut published, FIRST_HOMES).await;
+                let post = self.acknowledged(epoch).await?.reached;
+                if homes.is_some() { ack } else { post.into() }
             }
             PostAck::Delivered => {
                 // Homes' servers are fenced by the fan-out, the author's by nobody else: homes without the post itself
                 // would name what is gone (H70).
                 let post = self.context.acknowledge(Acknowledge::Replicated, &epoch);
                 let homes = self.delivered(&mut published, u64::MAX);
-                let (post, homes) = futures::future::try_join(post, homes).await?;
-                if post == Acknowledge::Replicated && homes.is_replicated { ack } else { PostAck::First }
+                match futures::future::join(post, homes).await {
+                    (post, None) => post?.into(),
+                    (Ok(Acknowledge::Replicated), Some(homes)) if homes.is_replicated => ack,
+                    (post, Some(_)) => post.map(|_| PostAck::First)?,
+                }
             }
         };
         Ok(published)
     }
 
-    /// Waits until so many homes have a post, or all.
-    async fn delivered(&self, published: &mut Published, homes: u64) -> Result<DeliveryProgress> {
+    /// Waits until so many homes have a post, or all. `None`: that waits for servers that are away, or nobody here knows. The
+    /// post is written, so that is no error (H104): who takes it for one publishes it twice.
+    async fn delivered(&self, published: &mut Published, homes: u64) -> Option<DeliveryProgress> {
+        let patience = self.context.router().settings().deadline;
         // Whoever accepted it the first time may be at it still.
         if published.is_repeat {
-            self.fanned_out(published.id).await
+            self.fanned_out(published.id, patience).await
         } else {
-            published.delivery.first(homes).await
+            published.delivery.first_unless_held_up(homes, patience).await
         }
     }
 
-    /// Waits until a post's fan-out is over, whichever instance runs it.
-    async fn fanned_out(&self, id: PostId) -> Result<DeliveryProgress> {
-        let until = Instant::now() + self.context.router().settings().deadline;
+    /// Waits until a post's fan-out is over, whichever instance runs it; the same otherwise.
+    async fn fanned_out(&self, id: PostId, patience: Duration) -> Option<DeliveryProgress> {
+        let until = Instant::now() + patience;
         loop {
-            match self.fanout(id).await? {
-                FanoutState::Done => return Ok(self.finished().progress()),
-                FanoutState::Here(mut delivery) => return delivery.all().await,
-                FanoutState::Elsewhere if Instant::now() < until => tokio::time::sleep(LOOK_AGAIN).await,
-                FanoutState::Elsewhere => {
-                    let text = format!("post {id} is written, and another instance is still delivering it");
-                    return Err(Error::unavailable(text));
+            match self.fanout(id).await.ok()? {
+                FanoutState::Done => return Some(self.finished().progress()),
+                FanoutState::Here(mut delivery) => {
+                    return delivery.first_unless_held_up(u64::MAX, patience).await;
                 }
+                FanoutState::Elsewhere if Instant::now() < until => tokio::time::sleep(LOOK_AGAIN).await,
+                FanoutState::Elsewhere => return None,
             }
         }
     }
@@ -142,17 +147,18 @@ impl Engine {
             return Ok(None);
         }
         let id = PostId::from_u64(u64::from_be_bytes(functions::mark(&reply)?))?;
-        Ok(Some((self.repeat_of(id).await?, epoch)))
+        Ok(Some((self.repeat_of(id).await, epoch)))
     }
 
     /// A post that was there already, with its fan-out as far as that can be watched here.
-    async fn repeat_of(&self, id: PostId) -> Result<Published> {
-        let delivery = match self.fanout(id).await? {
-            FanoutState::Here(delivery) => delivery,
-            FanoutState::Elsewhere => Delivery::elsewhere(),
-            FanoutState::Done => self.finished(),
+    async fn repeat_of(&self, id: PostId) -> Published {
+        let delivery = match self.fanout(id).await {
+            Ok(FanoutState::Here(delivery)) => delivery,
+            Ok(FanoutState::Done) => self.finished(),
+            // The post is there, whoever can say how far it is.
+            Ok(FanoutState::Elsewhere) | Err(_) => Delivery::elsewhere(),
         };
-        Ok(Published { id, is_repeat: true, reached: PostAck::Accepted, delivery })
+        Published { id, is_repeat: true, reached: PostAck::Accepted, delivery }
     }
 
     /// A fan-out that somebody has finished: whether all of its servers had replicas, only the setting tells.
@@ -223,62 +229,78 @@ impl Engine {
         }
         let mut lost = None;
         for _ in 0..TRIES_MAX {
-            let _places = fanout::reserve(context, 1 + tails.len())?;
-            let entry = draw();
-            let entries: Vec<functions::Mark> = tails.iter().map(|_| draw()).collect();
-            let left = entries.iter().zip(&tails).map(|(id, (letter, rest))| (*id, *letter, rest.clone()));
-            let noted =
-                self.noted_repost(author, draft.repost_of.filter(|_| draft.is_plain_repost())).await?;
-            let publish = self.command(author, draft, &stored, entry, left.collect())?;
-            let publish = Publish { repost: noted.as_ref().map(|(_, at)| at.clone()), ..publish };
-            let bucket = context.bucket(author);
-            let piece_limit = context.sets().piece_limit();
-            let command = publish.command(context.keys().buckets(), bucket, piece_limit);
-            // It carries random bytes, and only a token makes it safe to send twice; or that one reposts a post once.
-            let request = Request::write(context.slot(author), command).touching_undeclared_keys().once();
-            let answer = match context.router().ask(request).await {
-                Err(e) if e.kind() == ErrorKind::Unknown && (draft.token.is_some() || noted.is_some()) => {
+            match self.try_to_send(author, draft, &stored, (&tails, &tasks), &recipients).await {
+                Ok(Some(published)) => return Ok(published),
+                Ok(None) => {}
+                // It carries random bytes, and only a token makes it safe to send twice; or that one reposts a post once.
+                Err(e) if e.kind() == ErrorKind::Unknown && (draft.token.is_some() || draft.is_plain_repost()) => {
                     lost = Some(e);
-                    continue;
                 }
-                answer => answer?,
-            };
-            let epoch = answer.epoch.clone();
-            return match functions::Published::parse(answer.ok()?)? {
-                functions::Published::New { id, mode, layout } => {
-                    let mode = Mode::from_letter(mode);
-                    let id = PostId::from_u64(id)?;
-                    for (mark, task) in entries.into_iter().zip(tasks(id)) {
-                        let entry = Entry { id: mark, ..Entry::new(bucket, context.instance, task) };
-                        drop(fanout::accept(context, entry));
-                    }
-                    let delivery = self.begin(author, id, entry, recipients.clone(), mode, layout).await?;
-                    Ok((Published { id, is_repeat: false, reached: PostAck::Accepted, delivery }, epoch))
-                }
-                functions::Published::Again(id) => Ok((self.repeat_of(PostId::from_u64(id)?).await?, epoch)),
-                functions::Published::Stamp => continue,
-                functions::Published::Tree(tree) => {
-                    if let Some((piece, _)) = noted {
-                        context.sets().piece_heirs(&piece, &tree)?;
-                    }
-                    continue;
-                }
-                functions::Published::PieceFull => {
-                    if let Some((piece, _)) = noted {
-                        context.sets().split_piece(&piece).await?;
-                    }
-                    continue;
-                }
-                functions::Published::Limit => {
-                    let most = context.settings.reposts_max;
-                    Err(Error::invalid(format!("account {author} has reposted {most} posts already")))
-                }
-                functions::Published::NoAccount => Err(no_account(author)),
-                functions::Published::State(state) => Err(may_not_post(author, state)),
-                functions::Published::JournalFull => Err(fanout::journal_full(context)),
-            };
+                // One that was lost may have been carried out, whatever this one is refused for.
+                Err(e) => return Err(lost.unwrap_or(e)),
+            }
         }
         Err(lost.unwrap_or_else(|| changed_always(author)))
+    }
+
+    /// Sends a post once. `None`: something has changed that it was made from.
+    async fn try_to_send(
+        &self,
+        author: AccountId,
+        draft: &Draft,
+        stored: &[u8],
+        (tails, tasks): (&[(u8, Vec<u8>)], &impl Fn(PostId) -> Vec<Task>),
+        recipients: &Recipients,
+    ) -> Result<Option<(Published, Epoch)>> {
+        let context = &self.context;
+        let _places = fanout::reserve(context, 1 + tails.len())?;
+        let entry = draw();
+        let entries: Vec<functions::Mark> = tails.iter().map(|_| draw()).collect();
+        let left = entries.iter().zip(tails).map(|(id, (letter, rest))| (*id, *letter, rest.clone()));
+        let noted = self.noted_repost(author, draft.repost_of.filter(|_| draft.is_plain_repost())).await?;
+        let publish = self.command(author, draft, stored, entry, left.collect())?;
+        let publish = Publish { repost: noted.as_ref().map(|(_, at)| at.clone()), ..publish };
+        let bucket = context.bucket(author);
+        let piece_limit = context.sets().piece_limit();
+        let command = publish.command(context.keys().buckets(), bucket, piece_limit);
+        let request = Request::write(context.slot(author), command).touching_undeclared_keys().once();
+        let answer = context.router().ask(request).await?;
+        let epoch = answer.epoch.clone();
+        match functions::Published::parse(answer.ok()?)? {
+            functions::Published::New { id, mode, layout } => {
+                let mode = Mode::from_letter(mode);
+                let id = PostId::from_u64(id)?;
+                for (mark, task) in entries.into_iter().zip(tasks(id)) {
+                    let entry = Entry { id: mark, ..Entry::new(bucket, context.instance, task) };
+                    drop(fanout::accept(context, entry));
+                }
+                let delivery = self.begin(author, id, entry, recipients.clone(), mode, layout).await?;
+                Ok(Some((Published { id, is_repeat: false, reached: PostAck::Accepted, delivery }, epoch)))
+            }
+            functions::Published::Again(id) => {
+                Ok(Some((self.repeat_of(PostId::from_u64(id)?).await, epoch)))
+            }
+            functions::Published::Stamp => Ok(None),
+            functions::Published::Tree(tree) => {
+                if let Some((piece, _)) = noted {
+                    context.sets().piece_heirs(&piece, &tree)?;
+                }
+                Ok(None)
+            }
+            functions::Published::PieceFull => {
+                if let Some((piece, _)) = noted {
+                    context.sets().split_piece(&piece).await?;
+                }
+                Ok(None)
+            }
+            functions::Published::Limit => {
+                let most = context.settings.reposts_max;
+                Err(Error::invalid(format!("account {author} has reposted {most} posts already")))
+            }
+            functions::Published::NoAccount => Err(no_account(author)),
+            functions::Published::State(state) => Err(may_not_post(author, state)),
+            functions::Published::JournalFull => Err(fanout::journal_full(context)),
+        }
     }
 
     /// Where it is noted that an account has reposted something, of a plain repost; and the ties stamp as of now.
@@ -349,8 +371,11 @@ impl Engine {
             return Ok(Delivery(None));
         }
         let followers = context.followers(author)?;
-        if layout == b'S' && !followers.is_known_spread() {
-            followers.layout().await?;
+        if layout == b'S' && !followers.is_known_spread()
+            // The post is written: whoever delivers it asks again.
+            && let Err(e) = followers.layout().await
+        {
+            tracing::debug!("the followers of account {author} are spread, and how is asked later: {e}");
         }
         let task = Task::Deliver { post, author };
         let entry = Entry {

@@ -1,6 +1,9 @@
 //! How far a fan-out is, for whoever wants to know or to wait.
 
+use std::time::Duration;
+
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::error::{Error, Result};
 
@@ -50,6 +53,21 @@ impl Delivery {
     /// Waits until all homes have it, on replicas too where there are any ([`DeliveryProgress::is_replicated`]).
     pub async fn all(&mut self) -> Result<DeliveryProgress> {
         self.until(|progress| progress.is_done).await
+    }
+
+    /// The same as [`first`](Self::first). `None`: after that time it waits for servers that are away, or this instance doesn't run
+    /// it.
+    pub(crate) async fn first_unless_held_up(
+        &mut self,
+        homes: u64,
+        patience: Duration,
+    ) -> Option<DeliveryProgress> {
+        let is_so = |progress: &DeliveryProgress| progress.is_done || progress.delivered >= homes;
+        let progress = match timeout(patience, self.until(is_so)).await {
+            Ok(reached) => reached,
+            Err(_) => self.until(|progress| progress.is_held_up || is_so(progress)).await,
+        };
+        progress.ok().filter(is_so)
     }
 
     async fn until(&mut self, is_so: impl FnMut(&DeliveryProgress) -> bool) -> Result<DeliveryProgress> {

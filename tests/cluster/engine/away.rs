@@ -11,7 +11,7 @@ use tideline::cluster::{Command, Finding, NodeAddr, Request, RouterSettings};
 use tideline::local_cluster::ClusterSpec;
 use tideline::post::Draft;
 use tideline::sharded::SetSettings;
-use tideline::{AccountId, Engine, EngineSettings, Health, PostId, Query, StoreOptions};
+use tideline::{AccountId, Engine, EngineSettings, Health, PostAck, PostId, Query, StoreOptions};
 
 use super::{accounts, drained, engine_with, small};
 use crate::harness::{Own, PATIENCE, eventually, impatient, in_the_end, options, own, tell};
@@ -182,6 +182,39 @@ async fn a_frozen_primary_keeps_only_its_own_of_a_large_fan_out_waiting() {
     drained(&engine).await;
     have_each_once(&engine, &living, &[&posts[..], &[first]].concat()).await;
     have_each_once(&engine, &there, &posts).await;
+}
+
+/// It is written: an error would have it published again.
+#[tokio::test]
+async fn who_waits_for_homes_that_are_away_is_told_what_a_post_has_reached_without_them() {
+    let cluster = servers().await;
+    let server = cluster.nodes()[2].addr();
+    let tenant = tenant_on(&cluster);
+    let router = RouterSettings { deadline: Duration::from_secs(3), ..tenant.router };
+    let engine = engine_with(StoreOptions { router, ..tenant }, few_places()).await;
+    let (there, living) = split(&engine, &accounts(&engine, 20).await, &server);
+    let (author, readers) = (living[0], [living[1], there[0]]);
+    followed(&engine, &readers, &[author]).await;
+    cluster.node(&server).unwrap().freeze().unwrap();
+    let mut posts = Vec::new();
+    for (token, ack) in [("a", PostAck::First), ("b", PostAck::Delivered)] {
+        let draft = Draft::text("somebody is away").token(token);
+        for is_repeat in [false, true] {
+            let waited = engine.publish_with(author, &draft, ack);
+            let published = in_the_end("a publish that waits for a frozen server", waited).await.unwrap();
+            assert_eq!((published.is_repeat, published.reached), (is_repeat, PostAck::Accepted), "{ack:?}");
+            posts.push(published.id);
+        }
+    }
+    posts.dedup();
+    assert_eq!(posts.len(), 2, "{posts:?}");
+    cluster.node(&server).unwrap().thaw().unwrap();
+    drained(&engine).await;
+    have_each_once(&engine, &living[1..2], &posts).await;
+    assert!(copies(&engine, there[0], &posts).await.values().all(|count| *count >= 1));
+    let draft = Draft::text("all are there");
+    let published = engine.publish_with(author, &draft, PostAck::Delivered).await.unwrap();
+    assert_eq!(published.reached, PostAck::First, "nothing has a replica");
 }
 
 /// A server that answers and can't say what lasts is in nobody's way: its replica is silent, and nobody has called it dead.
