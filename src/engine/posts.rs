@@ -233,7 +233,10 @@ impl Engine {
                 Ok(Some(published)) => return Ok(published),
                 Ok(None) => {}
                 // It carries random bytes, and only a token makes it safe to send twice; or that one reposts a post once.
-                Err(e) if e.kind() == ErrorKind::Unknown && (draft.token.is_some() || draft.is_plain_repost()) => {
+                Err(e)
+                    if e.kind() == ErrorKind::Unknown
+                        && (draft.token.is_some() || draft.is_plain_repost()) =>
+                {
                     lost = Some(e);
                 }
                 // One that was lost may have been carried out, whatever this one is refused for.
@@ -277,9 +280,7 @@ impl Engine {
                 let delivery = self.begin(author, id, entry, recipients.clone(), mode, layout).await?;
                 Ok(Some((Published { id, is_repeat: false, reached: PostAck::Accepted, delivery }, epoch)))
             }
-            functions::Published::Again(id) => {
-                Ok(Some((self.repeat_of(PostId::from_u64(id)?).await, epoch)))
-            }
+            functions::Published::Again(id) => Ok(Some((self.repeat_of(PostId::from_u64(id)?).await, epoch))),
             functions::Published::Stamp => Ok(None),
             functions::Published::Tree(tree) => {
                 if let Some((piece, _)) = noted {

@@ -102,7 +102,11 @@ async fn look_at_all(context: &Arc<Context>, bucket: Bucket, notes: &[Note]) -> 
                 match look_at(context, std::slice::from_ref(note)).await {
                     Ok(()) => looked_at.push(note),
                     Err(e) => {
-                        tracing::debug!("whether {} follows {} is asked later: {e}", note.reader, note.author);
+                        tracing::debug!(
+                            "whether {} follows {} is asked later: {e}",
+                            note.reader,
+                            note.author
+                        );
                         left.push(note);
                     }
                 }
@@ -111,7 +115,8 @@ async fn look_at_all(context: &Arc<Context>, bucket: Bucket, notes: &[Note]) -> 
     }
     let (key, slot) = (context.keys().notes(bucket), context.keys().buckets().slot(bucket));
     if !looked_at.is_empty() {
-        let drop = notes_drop(key.clone(), looked_at.iter().map(|note| (note.noted_ms, note.member.as_slice())));
+        let drop =
+            notes_drop(key.clone(), looked_at.iter().map(|note| (note.noted_ms, note.member.as_slice())));
         context.router().call(Request::write(slot, drop)).await?;
     }
     if !left.is_empty() {

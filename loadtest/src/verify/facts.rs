@@ -114,7 +114,9 @@ impl<T: Copy + PartialEq> Fact<T> {
     /// It has this value all the same, and nobody has brought it back: nothing has come of work that was under way.
     pub(crate) fn unmoved(&mut self, value: T) {
         let is_doubt = |i: &Influence<T>| i.over == UNTIL_DRAINED && i.value != value;
-        let Some(since) = self.influences.iter().filter(|i| is_doubt(i)).map(|i| i.start).min() else { return };
+        let Some(since) = self.influences.iter().filter(|i| is_doubt(i)).map(|i| i.start).min() else {
+            return;
+        };
         let is_changed = self.changes.iter().any(|change| change.end >= since);
         let is_moved = self.influences.iter().any(|i| !is_doubt(i) && i.until > since);
         if !is_changed && !is_moved {
