@@ -20,6 +20,8 @@ mod context;
 mod engine;
 pub mod error;
 mod fanout;
+#[cfg(test)]
+mod fences;
 mod fsck;
 pub mod functions;
 mod graph;

@@ -204,7 +204,18 @@ async fn of_list(
     let floor = u64::from(set.score(&Listed::Floor).await?.is_some());
     let beyond = members.saturating_sub(most + floor);
     match decided {
-        Some(decision) if beyond > 0 => cut(context, list, decision).await,
+        Some(decision) if beyond > 0 => cut_whatever_fails_over(context, list, decision).await,
         _ => Ok(beyond),
+    }
+}
+
+/// No journal has it tried again.
+async fn cut_whatever_fails_over(context: &Context, list: PostList, decision: Decision) -> Result<u64> {
+    let mut tries = context.router().fence_tries();
+    loop {
+        match cut(context, list, decision).await {
+            Err(e) => tries.after(e).await?,
+            went => return went,
+        }
     }
 }

@@ -1,0 +1,60 @@
+//! Who does a step again whose fence fails is written down for each fence: a caller never hears of it (decision 0041).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Each file with fences: how many, and who does the step again.
+const FENCES: &[(&str, usize, &str)] = &[
+    ("context.rs", 1, "nobody has to: the write is done, and the error says so, `Unknown`"),
+    ("fanout/executor.rs", 2, TASKS),
+    ("fanout/ledger.rs", 3, TASKS),
+    ("fanout/round.rs", 2, TASKS),
+    ("fsck/names.rs", 1, REPAIRS),
+    ("graph/bury.rs", 2, TASKS),
+    ("graph/complete.rs", 1, TASKS),
+    ("graph/cut.rs", 1, "executors; for a tenant's decision `engine/decide.rs`, with `FenceTries`"),
+    ("graph/named.rs", 2, "executors, an import with `FenceTries`; `take_off_list` is a repair of fsck's"),
+    ("graph/new_mark.rs", 1, TASKS),
+    ("graph/noted.rs", 1, "the next look at the note, which stays"),
+    ("graph/pair.rs", 4, TASKS),
+    ("graph/reference.rs", 2, "executors; an import with `FenceTries`"),
+    ("graph/tie.rs", 2, "executors; what a page of likes forgets it forgets another time"),
+    ("graph/toggles.rs", 1, TASKS),
+    ("modes/hand_over.rs", 2, TASKS),
+    ("registration/claims.rs", 2, "who takes names, with `FenceTries`: attempts, changes, sign-ups"),
+    ("store.rs", 2, "who opens a store, with `FenceTries`"),
+    ("tenant/record.rs", 2, "itself, with `FenceTries`"),
+    ("timeline/fill.rs", 1, "itself, with `FenceTries`"),
+];
+const TASKS: &str = "executors: the entry stays, and is run again";
+const REPAIRS: &str = "the next run of fsck, which finds it again";
+
+#[test]
+fn every_fence_has_somebody_who_does_the_step_again() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = BTreeMap::new();
+    count(&src, &src, &mut found);
+    let told: BTreeMap<String, usize> =
+        FENCES.iter().map(|(file, many, _)| ((*file).to_owned(), *many)).collect();
+    assert_eq!(
+        found, told,
+        "the left side is what the sources say; src/fences.rs has to say who does each step again"
+    );
+}
+
+/// Fences in files that are neither the router itself nor the simulation.
+fn count(src: &Path, folder: &Path, found: &mut BTreeMap<String, usize>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.strip_prefix(src).unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && !["cluster", "simulation"].contains(&name.as_str()) {
+            count(src, &path, found);
+        } else if name.ends_with(".rs") && name != "fences.rs" {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let many = text.matches(".fence(").count();
+            if many > 0 {
+                found.insert(name, many);
+            }
+        }
+    }
+}
