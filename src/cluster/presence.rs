@@ -73,7 +73,7 @@ impl Presence {
         self.is_silent.load(Ordering::Relaxed)
     }
 
-    /// Why it makes no sense to give it work now, for people.
+    /// Why it makes no sense to give it work now, or why that comes to no end, for people.
     pub(super) fn absence(&self) -> Option<&'static str> {
         match (self.is_silent(), self.is_away()) {
             (true, _) => Some(
@@ -83,6 +83,10 @@ impl Presence {
             (_, true) => Some(
                 "it answers that it can't work now: what lies there waits, all else goes on; look at its memory \
                  (maxmemory), its disk, and its log",
+            ),
+            _ if self.cannot_vouch() => Some(
+                "it works, and nobody can say whether what it acknowledges will last: what has to waits; look whether its \
+                 replicas run and are in step",
             ),
             _ => None,
         }

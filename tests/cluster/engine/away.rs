@@ -233,9 +233,15 @@ async fn while_a_replica_is_frozen_fan_outs_wait_for_it_in_their_journals() {
     let all = [&posts[..], &[first]].concat();
     // Who lies on that server has them, too: only that they last is open.
     have_each_once(&engine, &[living, there].concat(), &all).await;
+    let is_told = async || {
+        let cannot_vouch = |found: &Finding| found.to_string().starts_with(&format!("{server}: it works"));
+        engine.health().await.unwrap().findings.iter().any(cannot_vouch)
+    };
+    assert!(is_told().await);
     replica.thaw().unwrap();
     drained(&engine).await;
     have_each_once(&engine, &[living, there].concat(), &all).await;
+    eventually("it can be fenced again", async || !is_told().await).await;
 }
 
 /// One of those whom a post mentions is away: it is on the lists of all others.
