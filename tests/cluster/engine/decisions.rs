@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::{StreamExt as _, stream};
 use tideline::cluster::{Command, Replicas, Reply, Request, RouterSettings};
 use tideline::post::{Draft, Tag};
+use tideline::registration::{Registration, RegistrationSettings, SignUp};
 use tideline::{
     AccountId, Engine, EngineSettings, ErrorKind, Excess, FsckOptions, NewAccount, Query, Removal, Store,
     StoreOptions,
@@ -338,7 +339,7 @@ async fn fences_go_by_the_tenants_rule_of_replicas() {
     // H65. An instance with `absent` struck what others had promised to be on replicas, without any fence.
     let cluster = own(replicated()).await;
     let with = |replicas| {
-        let router = RouterSettings { replicas, ..impatient() };
+        let router = RouterSettings { replicas, deadline: Duration::from_secs(3), ..impatient() };
         StoreOptions { router, prefix: "rule:".into(), ..options(cluster.urls()) }
     };
     let first = engine_with(with(Replicas::Required), small()).await;
@@ -355,5 +356,16 @@ async fn fences_go_by_the_tenants_rule_of_replicas() {
     assert_eq!(refused.kind(), ErrorKind::Unknown, "{refused}");
     replica.thaw().unwrap();
     assert!(told(&second).await.contains("replicas is absent here and required with the tenant"));
+    // Nor does it begin what could not be fenced.
+    let cheap = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
+    let registration = Registration::new(&second, cheap).await.unwrap();
+    replica.kill().unwrap();
+    let mut number = 0;
+    eventually("a sign-up beside a server without a replica is refused", async || {
+        number += 1;
+        let signed_up = registration.sign_up(&SignUp::new(format!("ada{number}"), "correct horse")).await;
+        signed_up.is_err_and(|e| e.to_string().contains("has no replica"))
+    })
+    .await;
     drop(first);
 }
