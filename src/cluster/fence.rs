@@ -126,12 +126,8 @@ impl Router {
         let Some(node) = self.node(epoch.node()) else {
             return Err(conflict(epoch, "is no longer part of the cluster"));
         };
-        // Nobody knows when it answers; whoever comes back later finds out.
-        if is_impatient() && node.presence.is_silent() {
-            return Err(unavailable(&node, &"it has not answered for a while"));
-        }
-        if is_impatient() && node.presence.cannot_vouch() {
-            return Err(unavailable(&node, &"its last fence has failed"));
+        if is_impatient() {
+            self.is_worth_a_fence(&node, epoch)?;
         }
         let (now, outcome) = node.fence.join(async || self.fence_round(&node).await).await?;
         if now != *epoch {
@@ -139,6 +135,20 @@ impl Router {
             return Err(conflict(epoch, "restarted or failed over since it acknowledged the step"));
         }
         Ok(outcome)
+    }
+
+    /// Whether there is no need to wait for a fence that will fail: somebody else finds out when it doesn't.
+    fn is_worth_a_fence(&self, node: &Node, epoch: &Epoch) -> Result<()> {
+        let (is_silent, cannot_vouch) = (node.presence.is_silent(), node.presence.cannot_vouch());
+        if !is_silent && !cannot_vouch {
+            return Ok(());
+        }
+        if self.fence_targets(node, 1).0.is_empty() {
+            // H116: another one has its slots, so nobody tries its fence again: to wait for that would be for ever.
+            return Err(conflict(epoch, "serves no slot any more"));
+        }
+        let why = if is_silent { "it has not answered for a while" } else { "its last fence has failed" };
+        Err(unavailable(node, &why))
     }
 
     /// Tries once more to fence those whose last fence failed: nobody impatient does.

@@ -124,6 +124,7 @@ impl Engine {
         fanout::begin_lease(&context).await?;
         tokio::spawn(fanout::keep_scanning(Arc::downgrade(&context)));
         tokio::spawn(fanout::keep_resuming(Arc::downgrade(&context)));
+        tokio::spawn(fanout::keep_asking(Arc::downgrade(&context)));
         tokio::spawn(timeline::keep_sweeping(Arc::downgrade(&context)));
         tokio::spawn(tenant::keep_to_the_tenant(Arc::downgrade(&context)));
         tokio::spawn(keep_judging(Arc::downgrade(&context)));

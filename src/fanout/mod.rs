@@ -28,7 +28,7 @@ pub(crate) use lease::{IMPORT, living, surely_living};
 pub(crate) use lease::{begin as begin_lease, begin_import, end as end_lease, end_import, hold_for_import};
 pub(crate) use ledger::Ledger;
 pub(crate) use left::Part;
-pub(crate) use parked::keep_resuming;
+pub(crate) use parked::{keep_asking, keep_resuming};
 pub(crate) use progress::Reporter;
 pub use progress::{Delivery, DeliveryProgress};
 pub(crate) use round::{Round, Visit, move_checkpoint};

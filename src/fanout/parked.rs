@@ -175,6 +175,21 @@ pub(super) async fn wait_if_held_up(context: &Arc<Context>, entry: &Entry) {
     }
 }
 
+/// Asks servers that could not be fenced, or are silent, whether that is over, until the engine is gone or stopped. Beside what
+/// resumes: that may wait for places of tasks which wait for such a fence.
+pub(crate) async fn keep_asking(context: Weak<Context>) {
+    loop {
+        let Some(period) = context.upgrade().map(|c| c.settings.scan_period) else { return };
+        tokio::time::sleep(period / LOOKS_PER_SCAN).await;
+        let Some(context) = context.upgrade().filter(|context| !context.tasks.is_stopping()) else { return };
+        // Also while nothing waits: until one of them succeeds nobody else tries.
+        context.router().fence_again_who_could_not();
+        if context.tasks.parked.count() > 0 {
+            context.router().probe_silent();
+        }
+    }
+}
+
 /// Runs what was put aside, as soon as it can be, until the engine is gone or stopped.
 pub(crate) async fn keep_resuming(context: Weak<Context>) {
     let mut before = 0;
@@ -185,8 +200,6 @@ pub(crate) async fn keep_resuming(context: Weak<Context>) {
         if context.tasks.is_stopping() {
             return;
         }
-        // Also while nothing waits: until one of them succeeds nobody else tries.
-        context.router().fence_again_who_could_not();
         let count = context.tasks.parked.count();
         tell(before, count);
         before = count;
@@ -194,7 +207,6 @@ pub(crate) async fn keep_resuming(context: Weak<Context>) {
             continue;
         }
         context.tasks.forget_unwatched();
-        context.router().probe_silent();
         let due = context.tasks.parked.take_due(|bucket| is_held_up(&context, bucket));
         impatiently(look_through(&context, &due)).await;
     }

@@ -98,6 +98,9 @@ pub(crate) enum Reply {
     Published {
         id: u64,
         is_repeat: bool,
+        /// It was said to be in all homes, as was asked for. An older build doesn't say so.
+        #[serde(default)]
+        is_delivered: bool,
     },
     Page(Page),
     /// What there is of a post.

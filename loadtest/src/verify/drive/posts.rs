@@ -1,7 +1,7 @@
 //! Posts: published, again with the same token, edited, deleted, hidden, liked and bookmarked.
 
 use super::Client;
-use crate::verify::call::{Ack, Call, PostSpec, Reach, Tie};
+use crate::verify::call::{Call, PostSpec, Reach, Tie};
 use crate::verify::check::Wrong;
 use crate::verify::facts::{Change, Fact, OPEN, Time, Tri, Window};
 use crate::verify::rules::View;
@@ -43,7 +43,9 @@ impl Client<'_> {
         };
         let window = Window { from: start, to: run.now() };
         match ended {
-            Ended::Done(Reply::Published { id, .. }) => self.published(no, id, ack, window).await,
+            Ended::Done(Reply::Published { id, is_delivered, .. }) => {
+                self.published(no, id, is_delivered, window).await;
+            }
             Ended::Refused { kind, message, is_unsure } => {
                 let is_once = !has_token && is_passing(&kind);
                 if !is_once && !self.may_not_publish(named, &kind, window) {
@@ -69,7 +71,7 @@ impl Client<'_> {
         Some(references)
     }
 
-    async fn published(&self, no: PostNo, id: u64, ack: Option<Ack>, window: Window) {
+    async fn published(&self, no: PostNo, id: u64, is_delivered: bool, window: Window) {
         let (is_new, says_reach, wrong) = {
             let mut world = self.run.world();
             let known = world.by_id.get(&id).copied();
@@ -94,22 +96,19 @@ impl Client<'_> {
             let text = format!("its id {id} is of another time than that at which it was published");
             self.run.wrong(Wrong::Reordered, self.actor, Some(no), text);
         }
-        self.acknowledged(no, id, (ack, window.to));
+        self.acknowledged(no, id, (is_delivered, window.to));
         if !says_reach {
             self.look_at_reach(no, id).await;
         }
     }
 
-    /// It was acknowledged: from now on it must show, or once its delivery is done.
-    fn acknowledged(&self, no: PostNo, id: u64, (ack, now): (Option<Ack>, Time)) {
-        match ack {
-            // Fewer follow anybody here than are meant by "first".
-            Some(Ack::First | Ack::Delivered) => {
-                if let Some(post) = self.run.world().post_mut(no) {
-                    post.delivered = post.delivered.min(now);
-                }
-            }
-            Some(Ack::Replicated) | None => self.await_delivery(no, id),
+    /// It was acknowledged: from now on it must show, or once its delivery is done. Fewer follow anybody here than are meant
+    /// by "first".
+    fn acknowledged(&self, no: PostNo, id: u64, (is_delivered, now): (bool, Time)) {
+        if !is_delivered {
+            self.await_delivery(no, id);
+        } else if let Some(post) = self.run.world().post_mut(no) {
+            post.delivered = post.delivered.min(now);
         }
     }
 
@@ -181,7 +180,7 @@ impl Client<'_> {
         };
         let call = Call::Publish { author: self.actor, post };
         match self.run.call(self.instance, call).await {
-            Ended::Done(Reply::Published { id: again, is_repeat: true }) if again == id => {}
+            Ended::Done(Reply::Published { id: again, is_repeat: true, .. }) if again == id => {}
             Ended::Done(reply) => {
                 let text = format!("published again with the same token: {reply:?}, it was {id}");
                 self.run.wrong(Wrong::Doubled, self.actor, Some(no), text);
