@@ -103,6 +103,7 @@ fn setup_of(args: &VerifyArgs, ground: &Ground, seed: u64) -> Setup {
         policy: args.policy,
         is_replicated: args.has_failovers(),
         sabotage: args.sabotage,
+        is_at_odds: false,
         clocks: ground.clocks.clone(),
         beside: args.beside.clone(),
     }
@@ -112,9 +113,9 @@ async fn start(args: &VerifyArgs, setup: &Setup) -> anyhow::Result<Pool> {
     let mut instances = Vec::new();
     for number in 0..usize::try_from(args.instances)? {
         instances.push(if args.has_processes() {
-            Instance::There(Arc::new(Worker::start(setup, number).await?))
+            Instance::There(Arc::new(Worker::start(&setup.of_instance(number), number).await?))
         } else {
-            Instance::Here(Arc::new(Performer::new(setup).await?))
+            Instance::Here(Arc::new(Performer::new(&setup.of_instance(number)).await?))
         });
     }
     Ok(Pool::new(instances))

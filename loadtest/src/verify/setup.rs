@@ -30,6 +30,8 @@ pub(crate) struct Setup {
     pub(crate) is_replicated: bool,
     /// What instances answer wrongly.
     pub(crate) sabotage: Option<Sabotage>,
+    /// Whether its settings say something else than the tenant's, which count all the same.
+    pub(crate) is_at_odds: bool,
     /// Wall clocks that can be set, if they are to be.
     #[serde(skip)]
     pub(crate) clocks: Option<Arc<Clocks>>,
@@ -47,7 +49,11 @@ impl Setup {
             connect_timeout: Duration::from_millis(500),
             fence_timeout: Duration::from_millis(250),
             refresh_period: Duration::from_millis(500),
-            replicas: if self.is_replicated { Replicas::Required } else { Replicas::Absent },
+            replicas: if self.is_replicated && !self.is_at_odds {
+                Replicas::Required
+            } else {
+                Replicas::Absent
+            },
             ..RouterSettings::default()
         };
         let (prefix, buckets) = (self.prefix.clone(), Some(self.buckets));
@@ -73,6 +79,13 @@ impl Setup {
             margin_percent: 1,
             decide_every: Duration::from_millis(300),
         }
+    }
+
+    /// The same for the instance with this number: every second one is at odds with its tenant, unless it is another build,
+    /// whose settings may count.
+    pub(crate) fn of_instance(&self, number: usize) -> Self {
+        let is_at_odds = self.beside.is_none() && number % 2 == 1;
+        Self { is_at_odds, ..self.clone() }
     }
 
     /// A store alone, to look at what is stored.
@@ -102,7 +115,20 @@ impl Setup {
             modes: self.modes(),
             ..EngineSettings::default()
         };
+        let settings = if self.is_at_odds { with_little(settings) } else { settings };
         Engine::builder().store(self.options()).settings(settings)
+    }
+}
+
+/// Settings that would remove most of what a run writes.
+fn with_little(settings: EngineSettings) -> EngineSettings {
+    EngineSettings {
+        home_posts: if settings.home_posts > 16 { 16 } else { 40 },
+        outbox_posts: 100,
+        mentions_max: 20,
+        tag_posts_max: 20,
+        dormant_after_days: Some(1),
+        ..settings
     }
 }
 

@@ -76,9 +76,9 @@ impl Storm<'_> {
 
     /// A new instance. Servers may be failing meanwhile: then again.
     async fn another(&self, number: usize) -> anyhow::Result<Instance> {
-        let since = Instant::now();
+        let (since, number) = (Instant::now(), number % self.run.pool.len());
         loop {
-            match Worker::start(self.setup, number % self.run.pool.len()).await {
+            match Worker::start(&self.setup.of_instance(number), number).await {
                 Ok(worker) => return Ok(Instance::There(Arc::new(worker))),
                 Err(e) if since.elapsed() > PATIENCE => return Err(e),
                 Err(_) => sleep(Duration::from_millis(200)).await,
