@@ -241,10 +241,20 @@ impl Engine {
 
     /// Stops: takes nothing new, finishes what is under way, and gives its lease back (until then it renews it), so
     /// that others take over at once what is left at the deadline. Tells how many tasks that are. Other copies of this engine stop too.
+    /// If the leases' server doesn't answer, others take over when the lease is over.
     pub async fn shutdown(&self, deadline: Duration) -> Result<usize> {
         self.context.tasks.stop();
         let _ = timeout(deadline, self.context.tasks.ended(&self.context)).await;
-        fanout::end_lease(&self.context).await?;
+        // Beside: whoever renews it may wait for that server, too.
+        let context = self.context.clone();
+        let ended = tokio::spawn(async move { fanout::end_lease(&context).await });
+        let patience = self.context.router().settings().response_timeout;
+        if !matches!(timeout(patience, ended).await, Ok(Ok(Ok(())))) {
+            tracing::warn!(
+                "the lease could not be given back within {patience:?}: what is left is taken over when it is over, in {:?}",
+                self.context.settings.lease_ttl
+            );
+        }
         Ok(self.context.tasks.left())
     }
 
