@@ -227,6 +227,8 @@ impl Progress {
                 *progress = Self::whole(trees, probe.set, *pieces);
             }
             (Self::Newest(spots), what) => match reply {
+                // It turned out to be too large in this very round: what its other pieces say is not all of it (H123).
+                Some(_) if matches!(what, What::Whole(_)) && !spots.contains_key(&probe.spot) => {}
                 Some(reply) => {
                     let source = match ask.is_alone {
                         true => read_ordered(probe.spot, reply, ask.depth)?,
@@ -285,5 +287,37 @@ impl Progress {
             Merged::Page(page) => page,
             Merged::Deepen(_) => Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::tree::Tree;
+    use super::*;
+
+    /// A tree by its first splits: from the highest bit down those of nodes 0 (which there is not), 1, 2 and so on.
+    fn trees(splits: u8) -> Trees {
+        let stored = [b"L".as_slice(), &[0; 15], &[splits]].concat();
+        vec![Some(Arc::new(Tree::parse(&stored).unwrap()))]
+    }
+
+    /// H123: a set of two pieces grows to three while they are read, and that is too many. One has been split, the other is
+    /// as it was, and empty.
+    #[test]
+    fn a_set_that_grows_too_large_while_it_is_read_is_not_whole() {
+        let (small, grown, what) = (trees(0b0100_0000), trees(0b0110_0000), What::Whole(2));
+        let mut progress = Progress::whole(&small, 0, 2);
+        let Progress::Newest(spots) = &progress else { panic!("it is read whole") };
+        let asked: Vec<(Spot, usize)> = spots.iter().map(|(spot, (_, depth, _))| (*spot, *depth)).collect();
+        assert_eq!(asked.len(), 2);
+        for ((spot, depth), reply) in asked.into_iter().zip([None, Some(Reply::of_items(Vec::new()))]) {
+            let (probe, ask) =
+                (Probe { set: 0, spot, of: 0 }, Ask { members: Vec::new(), depth, is_alone: false });
+            progress.take(&grown, &probe, ask, reply, &what).unwrap();
+        }
+        let Progress::Newest(spots) = progress else { panic!("it is read whole") };
+        assert!(Progress::all(spots).is_none(), "a piece of a set was taken for all of it");
     }
 }
