@@ -277,7 +277,8 @@ impl Engine {
                     let entry = Entry { id: mark, ..Entry::new(bucket, context.instance, task) };
                     drop(fanout::accept(context, entry));
                 }
-                let delivery = self.begin(author, id, entry, recipients.clone(), mode, layout).await?;
+                let delivery =
+                    self.begin(author, id, (entry, &epoch), recipients.clone(), mode, layout).await?;
                 Ok(Some((Published { id, is_repeat: false, reached: PostAck::Accepted, delivery }, epoch)))
             }
             functions::Published::Again(id) => Ok(Some((self.repeat_of(PostId::from_u64(id)?).await, epoch))),
@@ -362,7 +363,7 @@ impl Engine {
         &self,
         author: AccountId,
         post: PostId,
-        entry: functions::Mark,
+        (entry, epoch): (functions::Mark, &Epoch),
         recipients: Recipients,
         mode: Mode,
         layout: u8,
@@ -382,6 +383,7 @@ impl Engine {
         let entry = Entry {
             id: entry,
             recipients: Some(recipients),
+            seen_in: Some(epoch.clone()),
             ..Entry::new(context.bucket(author), context.instance, task)
         };
         Ok(fanout::accept(context, entry))

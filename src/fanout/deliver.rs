@@ -11,8 +11,8 @@ use super::ledger::Ledger;
 use super::left::Part;
 use super::progress::{DeliveryProgress, Reporter};
 use super::riders;
-use super::round::{Round, Visit};
-use crate::cluster::{Answer, Batch, Command, Request};
+use super::round::{Round, Visit, told_in_time};
+use crate::cluster::{Answer, Batch, Command, Request, Touched};
 use crate::context::Context;
 use crate::error::Result;
 use crate::functions::{self, HomeFit};
@@ -75,6 +75,9 @@ async fn recipients(context: &Context, entry: &Entry, id: PostId, author: Accoun
         return Ok(recipients.clone());
     }
     let answer = context.router().ask(context.post_request(id)).await?;
+    let mut said = Touched::new();
+    said.add(&answer);
+    told_in_time(context, entry, &said).await?;
     let Some(post) = readable_post(answer)? else { return Ok(Recipients::Nobody) };
     // Of another author: the id was given twice, and the post that we were to deliver is lost.
     Ok(if post.header().author == author || !rules::holds("author_delivered") {

@@ -109,6 +109,8 @@ pub(crate) struct Entry {
     pub(crate) lacks_replicas: bool,
     /// Of a delivery that was accepted just now. Else the post is read again.
     pub(crate) recipients: Option<Recipients>,
+    /// In which life of its server it was seen to stand in the journal.
+    pub(crate) seen_in: Option<Epoch>,
     /// Of a post that was deleted: the lists that it may still be on. One that is there names them itself.
     pub(crate) lists: Vec<PostList>,
     /// Of a follow that was made just now: what a look at it would see, and whose word that is. Else, and if that comes to
@@ -274,6 +276,7 @@ impl Entry {
             checkpoint,
             lacks_replicas,
             recipients: None,
+            seen_in: None,
             lists,
             follow: None,
             unfenced: Vec::new(),

@@ -242,7 +242,7 @@ async fn run(context: &Arc<Context>, entry: &mut Entry, reporter: &Reporter) -> 
         }
         Task::Tie { account, post } => graph::settle_tie(context, account, post, &mut touched).await?,
         Task::Unlist { post, .. } => {
-            graph::drop_lists(context, &[post]).await?;
+            graph::drop_lists(context, &[post], &mut touched).await?;
             Ended::Done
         }
         Task::Bury { account } => graph::bury(context, account, &mut touched).await?,

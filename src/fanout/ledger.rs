@@ -59,6 +59,13 @@ impl Ledger {
         }
     }
 
+    /// These servers have said who in this bucket is to be visited, one after the other.
+    pub(crate) fn told(&mut self, bucket: Bucket, said: &Touched) {
+        if rules::holds("told_in_time") {
+            said.epochs().iter().for_each(|epoch| self.visited(bucket, epoch));
+        }
+    }
+
     /// A follower in this bucket could not be visited.
     pub(crate) fn left(&mut self, bucket: Bucket, why: Error) {
         self.left.insert(bucket);

@@ -6,13 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::try_join_all;
-
 use super::deliver::Parcel;
 use super::ledger::Ledger;
 use crate::bucket::Bucket;
-use crate::cluster::{Answer, Batch, Request};
-use crate::error::{Error, Result};
+use crate::cluster::{Answer, Batch, Request, Touched};
+use crate::error::Result;
 use crate::functions::{self, Visited};
 use crate::ids::AccountId;
 
@@ -38,7 +36,7 @@ impl Parcel<'_> {
                 // Also of who doesn't follow: a server says so that must not be one of the past.
                 Ok(answer) => {
                     ledger.visited(bucket, &answer.epoch);
-                    self.read_named(author, readers, answer, ledger).await
+                    self.read_named(author, bucket, readers, answer, ledger).await
                 }
                 Err(e) => Err(e),
             };
@@ -59,12 +57,13 @@ impl Parcel<'_> {
     async fn read_named(
         &self,
         author: AccountId,
+        bucket: Bucket,
         readers: &[AccountId],
         answer: Answer,
         ledger: &mut Ledger,
     ) -> Result<()> {
         if answer.is_moving() {
-            return self.key_by_key(author, readers, ledger).await;
+            return self.key_by_key(author, bucket, readers, ledger).await;
         }
         if let Visited::Done { reached, members } = Visited::parse(answer.ok()?)? {
             self.report(reached, members - reached);
@@ -74,12 +73,19 @@ impl Parcel<'_> {
 
     /// Where a slot moves: who follows is read, and then delivered to like anybody. A follow that ends between makes a
     /// stray entry, one that begins has its own completion.
-    async fn key_by_key(&self, author: AccountId, readers: &[AccountId], ledger: &mut Ledger) -> Result<()> {
-        let follows = try_join_all(readers.iter().map(async |reader| {
-            let since = self.context.following(*reader)?.score(&author).await?;
-            Ok::<_, Error>(since.map(|_| *reader))
-        }));
-        let followers: Vec<AccountId> = follows.await?.into_iter().flatten().collect();
+    async fn key_by_key(
+        &self,
+        author: AccountId,
+        bucket: Bucket,
+        readers: &[AccountId],
+        ledger: &mut Ledger,
+    ) -> Result<()> {
+        let asked = readers.iter().map(|reader| Ok((self.context.following(*reader)?, author)));
+        let (asked, mut said) = (asked.collect::<Result<Vec<_>>>()?, Touched::new());
+        let since = self.context.sets().scores_said(&asked, &mut said).await?;
+        ledger.told(bucket, &said);
+        let follows = readers.iter().zip(&since).filter(|(_, since)| since.is_some());
+        let followers: Vec<AccountId> = follows.map(|(reader, _)| *reader).collect();
         self.to_homes(&followers, ledger).await;
         self.report(0, (readers.len() - followers.len()) as u64);
         Ok(())

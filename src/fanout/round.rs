@@ -59,7 +59,9 @@ impl<V: Visit> Round<'_, V> {
                 self.spread(entry, &followers, &part, ledger).await;
                 return Ok(());
             }
-            let (mut members, then) = followers.walk_members(from).await?;
+            let mut said = Touched::new();
+            let (mut members, then) = followers.walk_members_said(from, &mut said).await?;
+            told_in_time(self.context, entry, &said).await?;
             // What is left goes by the bucket of each follower, so that it holds in both layouts.
             members.retain(|reader| part.has(self.context.bucket(*reader)));
             self.visit.accounts(&members, ledger).await;
@@ -155,8 +157,13 @@ impl<V: Visit> Round<'_, V> {
             plainly.sort_unstable();
             plainly.dedup();
             for bucket in plainly {
-                match followers.part_members(bucket).await {
-                    Ok(members) => self.visit.accounts(&members, &mut ledger).await,
+                let mut said = Touched::new();
+                match followers.part_members(bucket, &mut said).await {
+                    Ok(members) => {
+                        // Also where nobody follows: one that was replaced may say so.
+                        ledger.told(bucket, &said);
+                        self.visit.accounts(&members, &mut ledger).await;
+                    }
                     Err(e) => ledger.left(bucket, e),
                 }
             }
@@ -188,6 +195,17 @@ impl<V: Visit> Round<'_, V> {
             }
         }
     }
+}
+
+/// Makes sure that what an entry's run goes by was told by servers that know of the entry: a primary that was replaced answers
+/// on, and knows neither the post nor who has followed since (H120). In a life of the server in which the entry was seen all
+/// that was there before it is there; of another life a fence tells.
+pub(super) async fn told_in_time(context: &Context, entry: &Entry, said: &Touched) -> Result<()> {
+    let is_seen = |epoch| entry.seen_in.as_ref() == Some(epoch);
+    if said.epochs().iter().all(is_seen) || !rules::holds("told_in_time") {
+        return Ok(());
+    }
+    context.router().fence(said).await.map(drop)
 }
 
 /// What was done so far is on replicas; whoever goes on begins behind it.

@@ -162,8 +162,8 @@ pub(crate) async fn journal_depth(context: &Context) -> Result<u64> {
 pub(super) async fn entry(context: &Context, bucket: Bucket, id: Mark) -> Result<Option<Entry>> {
     let slot = context.keys().buckets().slot(bucket);
     let command = Command::new("HGET").arg(&context.keys().journal(bucket)).arg(&id);
-    let value = context.router().call(Request::read(slot, command)).await?;
-    if value.is_nil() { Ok(None) } else { Entry::parse(bucket, &id, value.bytes()?).map(Some) }
+    let answer = context.router().ask(Request::read(slot, command)).await?;
+    read(bucket, &id, answer)
 }
 
 /// What stands in a bucket's journal; entries that come meanwhile may be missed, the next scan finds them.
@@ -198,12 +198,22 @@ pub(crate) async fn claim(context: &Arc<Context>, entry: Entry) -> Result<()> {
     let journal = context.keys().journal(entry.bucket);
     let command = functions::journal_claim(journal, &entry.id, &entry.owner, &context.instance);
     let slot = context.keys().buckets().slot(entry.bucket);
-    let value = context.router().call(Request::write(slot, command)).await?;
-    if !value.is_nil() {
+    let answer = context.router().ask(Request::write(slot, command)).await?;
+    if let Some(entry) = read(entry.bucket, &entry.id, answer)? {
         meters::task_recovered("claimed");
-        accept(context, Entry::parse(entry.bucket, &entry.id, value.bytes()?)?);
+        accept(context, entry);
     }
     Ok(())
+}
+
+/// An entry as its server has told it, if it stands there.
+fn read(bucket: Bucket, id: &Mark, answer: Answer) -> Result<Option<Entry>> {
+    let seen_in = Some(answer.epoch.clone());
+    let value = answer.ok()?;
+    if value.is_nil() {
+        return Ok(None);
+    }
+    Ok(Some(Entry { seen_in, ..Entry::parse(bucket, id, value.bytes()?)? }))
 }
 
 #[cfg(test)]

@@ -296,7 +296,7 @@ async fn set_of(
         }
         FindingKind::ListOrphaned => {
             let Some((post, _)) = list_of(&set.name) else { return Ok(Vec::new()) };
-            graph::drop_lists(context, &[post]).await?;
+            graph::drop_lists(context, &[post], &mut Touched::new()).await?;
         }
         _ => {
             // Only of its own sets the engine knows what members are.

@@ -175,7 +175,7 @@ async fn some_posts(
     if let Ok(_places) = reserve(context, entries.len()) {
         entries.into_iter().for_each(|entry| drop(accept(context, entry)));
     }
-    drop_lists(context, &ids).await
+    drop_lists(context, &ids, touched).await
 }
 
 /// Only while the record says "deleted": an executor that stalled must not harm anybody.

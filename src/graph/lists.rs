@@ -12,6 +12,7 @@ use crate::functions::{self, ListAnswer, ListChange, ListSet};
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
 use crate::post::layout::{LIKES_OFFSET, QUOTES_OFFSET, REPLIES_OFFSET, REPOSTS_OFFSET};
+use crate::rules;
 use crate::sharded::{Member, SortedSet};
 
 /// The list of who likes a post, beside those of [`Reference`].
@@ -92,8 +93,9 @@ pub(super) fn no_decision(post: PostId) -> Error {
 }
 
 /// Drops the lists of posts that are gone; those of posts that are there stay. The post goes first, in the same slot:
-/// nothing can bring it back without its lists.
-pub(crate) async fn drop_lists(context: &Context, posts: &[PostId]) -> Result<()> {
+/// nothing can bring it back without its lists. Whoever says that there is none must be right when the last is forgotten
+/// that knows of them: a primary that was replaced doesn't know lists that have begun since (H121).
+pub(crate) async fn drop_lists(context: &Context, posts: &[PostId], touched: &mut Touched) -> Result<()> {
     let mut lists = Vec::with_capacity(LISTS.len() * posts.len());
     for post in posts {
         for (_, name, _) in LISTS {
@@ -107,6 +109,9 @@ pub(crate) async fn drop_lists(context: &Context, posts: &[PostId]) -> Result<()
     let exist = context.run_all(lists.iter().map(exists).collect()).await?;
     // Most have none.
     for ((post, set), exists) in lists.iter().zip(exist) {
+        if rules::holds("unlisted_at_the_last") {
+            touched.add(&exists);
+        }
         if exists.ok()?.int()? == 1 {
             drop_list(context, *post, set).await?;
         }

@@ -263,7 +263,9 @@ async fn settle_request(
         // As for a follow that ends: what it begins by must last.
         context.router().fence(&said).await?;
     }
-    if is_approved || needs_no_answer(context, author).await? {
+    // H122: nobody has said yes, and it is locked: if a primary that was replaced says so, that goes for what was.
+    let mut denied = if is_approved { Touched::new() } else { said };
+    if is_approved || needs_no_answer(context, author, &mut denied).await? {
         let made = super::change::apply(context, reader, || {
             Box::pin(async {
                 if requested(context, reader, author).await? != Some(request) {
@@ -289,8 +291,11 @@ async fn settle_request(
     touched.add(&answer);
     answer.ok()?;
     // After that: who unlocks goes through those that are listed.
-    if needs_no_answer(context, author).await? {
+    if needs_no_answer(context, author, &mut denied).await? {
         return Ok(Ended::Later);
+    }
+    if rules::holds("denial_fenced") {
+        touched.extend(&denied);
     }
     // It may have been taken back, and that settled, before we wrote.
     finish_request(context, reader, author, touched).await?;
@@ -299,15 +304,17 @@ async fn settle_request(
     Ok(if newer.is_some() && rules::holds("newer_request") { Ended::Later } else { Ended::Done })
 }
 
-/// Whether an account is locked no more, on replicas too: what was asked of it while it was needs no answer.
-async fn needs_no_answer(context: &Context, author: AccountId) -> Result<bool> {
+/// Whether an account is locked no more, on replicas too: what was asked of it while it was needs no answer. `denied`: whose
+/// word it is that it does.
+async fn needs_no_answer(context: &Context, author: AccountId, denied: &mut Touched) -> Result<bool> {
     let answer = context.router().ask(context.account_request(author)).await?;
     let mut said = Touched::new();
     said.add(&answer);
     let is_open =
         Account::parse(author, answer.ok()?)?.is_some_and(|card| card.is_there() && !card.is_locked);
-    if is_open {
-        context.router().fence(&said).await?;
+    match is_open {
+        true => context.router().fence(&said).await.map(drop)?,
+        false => denied.extend(&said),
     }
     Ok(is_open)
 }

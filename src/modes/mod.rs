@@ -166,6 +166,8 @@ pub(crate) async fn settle(
 ) -> Result<Ended> {
     let (seen, epoch) = look(context, author).await?;
     touched.add_epoch(&epoch);
+    // What it says of the change was written with the entry.
+    entry.seen_in = Some(epoch);
     let is_ours = |stored: &Stored| stored.random() == Some(random) || !rules::holds("own_change");
     let Some(stored) = seen.map(|seen| seen.mode).filter(is_ours) else {
         return Ok(Ended::Done);

@@ -227,12 +227,14 @@ impl Sets {
         &self,
         sets: &[LocalKey],
         command: impl Fn(&[u8]) -> Command,
+        mut said: Option<&mut Touched>,
     ) -> Result<Option<Vec<(Probe, Reply)>>> {
         let mut trees = self.trees_of(sets);
         let mut open = all_probes(&trees);
         let mut done = Vec::with_capacity(open.len());
         for _ in 0..ROUNDS_MAX {
-            let read = self.probe(sets, &mut trees, &open, |key, _| command(key), None).await?;
+            let command = |key: &[u8], _| command(key);
+            let read = self.probe(sets, &mut trees, &open, command, said.as_deref_mut()).await?;
             if trees.iter().flatten().any(|tree| tree.is_spread()) {
                 return Ok(None);
             }

@@ -71,13 +71,17 @@ impl Sets {
 
     /// All members of several sets that stay local, in one go.
     pub(crate) async fn members_of<M: Member>(&self, sets: &[&SortedSet<M>]) -> Result<Vec<Vec<M>>> {
-        self.members_at(&sets.iter().map(|set| set.home.clone()).collect::<Vec<_>>()).await
+        self.members_at(&sets.iter().map(|set| set.home.clone()).collect::<Vec<_>>(), None).await
     }
 
-    async fn members_at<M: Member>(&self, sets: &[LocalKey]) -> Result<Vec<Vec<M>>> {
+    async fn members_at<M: Member>(
+        &self,
+        sets: &[LocalKey],
+        said: Option<&mut Touched>,
+    ) -> Result<Vec<Vec<M>>> {
         let command = |key: &[u8]| Command::new("ZRANGE").arg(key).arg("0").arg("-1");
         let read = self
-            .read_all(sets, command)
+            .read_all(sets, command, said)
             .await?
             .ok_or_else(|| Error::internal("a set that must stay local was spread"))?;
         let mut members: Vec<Vec<M>> = sets.iter().map(|_| Vec::new()).collect();
@@ -137,9 +141,9 @@ impl<M: Member> SortedSet<M> {
         spots.into_iter().map(|spot| PieceAt { set: set.clone(), spot }).collect()
     }
 
-    /// All members in a bucket of the set, which is spread: key by key, for slots that move.
-    pub(crate) async fn part_members(&self, bucket: Bucket) -> Result<Vec<M>> {
-        Ok(self.sets.members_at(&[self.part(bucket)]).await?.pop().unwrap_or_default())
+    /// All members in a bucket of the set, which is spread: key by key, for slots that move. `said`: whose word that is.
+    pub(crate) async fn part_members(&self, bucket: Bucket, said: &mut Touched) -> Result<Vec<M>> {
+        Ok(self.sets.members_at(&[self.part(bucket)], Some(said)).await?.pop().unwrap_or_default())
     }
 
     /// Every key that the set has in its own slot, as far as is known: for dropping it when it is needed no more.

@@ -325,7 +325,7 @@ impl<M: Member> SortedSet<M> {
                 Layout::Local => vec![self.home.clone()],
                 Layout::Spread => self.parts(),
             };
-            if let Some(read) = self.sets.read_all(&sets, &command).await? {
+            if let Some(read) = self.sets.read_all(&sets, &command, None).await? {
                 return Ok((sets, read));
             }
         }

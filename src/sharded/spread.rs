@@ -237,11 +237,12 @@ impl<M: Member> SortedSet<M> {
         let buckets = self.sets.keys().buckets();
         let parts = self.parts();
         let how = AddHow { guard: Some(nonce), ..AddHow::default() };
-        let count = self
-            .sets
-            .router()
-            .call(Request::read(self.sets.slot(&self.home), functions::count(self.sets.key(&self.home))));
-        let (wanted, _) = functions::parse_count(count.await?)?;
+        // Whose word it is that these are all: a primary that was replaced knows who was there before (H124).
+        let mut said = Touched::new();
+        let count = functions::count(self.sets.key(&self.home));
+        let count = self.sets.router().ask(Request::read(self.sets.slot(&self.home), count)).await?;
+        said.add(&count);
+        let (wanted, _) = functions::parse_count(count.ok()?)?;
         let mut copied = 0;
         let mut next = Some(Checkpoint::START);
         self.sets.look_at(&self.home).await?;
@@ -251,7 +252,7 @@ impl<M: Member> SortedSet<M> {
                 return Ok(Err(Refused::Guarded));
             }
             pages += 1;
-            let walked = self.walk(from).await?;
+            let walked = self.walk_said(from, &mut said).await?;
             if self.layout_known() == Layout::Spread {
                 return Ok(Err(Refused::Spread));
             }
@@ -267,7 +268,11 @@ impl<M: Member> SortedSet<M> {
             live(dies, Step::CopiedSome)?;
             next = walked.next;
         }
+        if rules::holds("copies_said") {
+            touched.extend(&said);
+        }
         if copied < wanted {
+            self.sets.router().fence_patiently(touched).await?;
             // The set is frozen, so this would be our own mistake; its members must not pay for it.
             let text =
                 format!("only {copied} of {wanted} members of {} were met", self.home.name.escape_ascii());

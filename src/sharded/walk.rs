@@ -10,7 +10,7 @@ use super::local::{LocalKey, Probe, Spot, Trees};
 use super::set::read_scored;
 use super::tree::hash;
 use super::{Layout, Member, SortedSet};
-use crate::cluster::{Command, Reply};
+use crate::cluster::{Command, Reply, Touched};
 use crate::error::{Error, Result};
 use crate::rules;
 
@@ -93,14 +93,28 @@ pub struct Walk<M> {
 impl<M: Member> SortedSet<M> {
     /// The next page of a walk, a few thousand members at most.
     pub async fn walk(&self, from: Checkpoint) -> Result<Walk<M>> {
-        let (pieces, next) = self.walk_pieces(from, walk_command).await?;
+        self.walk_said(from, &mut Touched::new()).await
+    }
+
+    /// The same, and which servers have said so.
+    pub(super) async fn walk_said(&self, from: Checkpoint, said: &mut Touched) -> Result<Walk<M>> {
+        let (pieces, next) = self.walk_pieces(from, walk_command, said).await?;
         let entries = pieces.into_iter().map(|(spot, reply)| read_piece(spot, reply));
         Ok(Walk { entries: entries.collect::<Result<Vec<_>>>()?.concat(), next })
     }
 
     /// The same without scores, whose digits cost a server more than all the rest.
     pub(crate) async fn walk_members(&self, from: Checkpoint) -> Result<(Vec<M>, Option<Checkpoint>)> {
-        let (pieces, next) = self.walk_pieces(from, range_command).await?;
+        self.walk_members_said(from, &mut Touched::new()).await
+    }
+
+    /// The same, and which servers have said so.
+    pub(crate) async fn walk_members_said(
+        &self,
+        from: Checkpoint,
+        said: &mut Touched,
+    ) -> Result<(Vec<M>, Option<Checkpoint>)> {
+        let (pieces, next) = self.walk_pieces(from, range_command, said).await?;
         let members = pieces.into_iter().map(|(spot, reply)| read_members(spot, reply));
         Ok((members.collect::<Result<Vec<_>>>()?.concat(), next))
     }
@@ -110,6 +124,7 @@ impl<M: Member> SortedSet<M> {
         &self,
         from: Checkpoint,
         command: impl Fn(&[u8]) -> Command,
+        said: &mut Touched,
     ) -> Result<(Vec<(Spot, Reply)>, Option<Checkpoint>)> {
         let buckets = self.sets.keys().buckets();
         if let Place::Spread { bucket, .. } = from.0
@@ -127,7 +142,8 @@ impl<M: Member> SortedSet<M> {
         let (mut sets, mut trees) = self.sets_from(place);
         for _ in 0..TRIES_MAX {
             let probes = plan(&trees, place);
-            let read = self.sets.probe(&sets, &mut trees, &probes, |key, _| command(key), None).await?;
+            let command = |key: &[u8], _| command(key);
+            let read = self.sets.probe(&sets, &mut trees, &probes, command, Some(said)).await?;
             // Only once all that was local is read may the record say that there is nothing else.
             let is_spread = trees[0].as_ref().is_some_and(|tree| tree.is_spread());
             if is_spread && matches!(place, Place::Local { .. }) {

@@ -72,6 +72,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("edge_in_settle", Backed("fence_unmark", follows::edge_is_lost_at_the_reader)),
     ("request_first", Backed("nothing_renews", follows::approved_while_it_unfollows)),
     ("request_fenced", Scripted(locks::taken_back_at_the_new_primary)),
+    ("denial_fenced", Scripted(locks::approved_at_the_new_primary)),
     ("newer_request", Scripted(follows::asked_again_while_it_is_listed)),
     // Locked accounts
     ("mark_is_new", Scripted(locks::locked_while_it_follows)),
@@ -126,6 +127,8 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("fence", Scripted(posts::delivery_is_lost)),
     ("fence_strike", Scripted(posts::delivery_is_lost)),
     ("fence_checkpoint", Scripted(posts::delivery_behind_the_checkpoint_is_lost)),
+    ("told_in_time", Scripted(posts::followed_at_the_new_primary)),
+    ("told_in_time", Scripted(posts::followed_at_the_new_primary_of_a_moving_slot)),
     ("fence_left", Scripted(posts::delivery_beside_what_is_left_is_lost)),
     ("lost_is_left", Scripted(posts::delivery_is_lost_before_its_fence)),
     ("unfenced_noted", Scripted(posts::delivery_nobody_vouches_for_is_lost)),
@@ -168,6 +171,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("repost_renews", Scripted(social::reposted_elsewhere)),
     ("undo_renews", Scripted(social::reposted_elsewhere)),
     ("list_of_nothing", Scripted(social::post_gone_while_it_is_liked)),
+    ("unlisted_at_the_last", Scripted(social::answered_at_the_new_primary)),
     ("list_counted", Scripted(social::unlike_in_a_socket)),
     // Names
     ("claim_compared", Scripted(names::both_want_it)),
@@ -202,6 +206,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("frozen_set", Scripted(spreading::added_while_it_is_spread)),
     ("record_after_walk", Scripted(spreading::spread_before_it_is_walked)),
     ("fence_copies", Scripted(spreading::copies_are_lost)),
+    ("copies_said", Scripted(spreading::copied_from_a_deposed_primary)),
     ("fence_copied", Scripted(spreading::copied_is_lost)),
     ("fence_ended", Unneeded(spreading::ended_is_lost)),
     ("fence_frozen", Scripted(spreading::frozen_is_lost)),

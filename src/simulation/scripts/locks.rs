@@ -177,3 +177,23 @@ pub(in crate::simulation) fn taken_back_at_the_new_primary() -> LocalBoxFuture<'
     }
     .boxed_local()
 }
+
+/// H122: R asks X, whose primary is replaced, and answers on. X says yes at the new one; who looks at that asks the old one
+/// whether it has, and lists R once more.
+pub(in crate::simulation) fn approved_at_the_new_primary() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::locked().await;
+        stage.follow(2, reader, author).await;
+        stage.settled().await;
+        stage.fail_over(author);
+        world(|w| w.answers_on(3, &[0]));
+        let listing = close(0, At::Before, "HSET");
+        world(|w| w.open.insert((Toggle::Follow, reader, author), 1));
+        stage.engines[0].approve(author, reader).await.expect("approved");
+        listing.reached().await;
+        world(|w| w.answers_no_more(3));
+        listing.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}

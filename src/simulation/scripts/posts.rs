@@ -251,3 +251,41 @@ pub(in crate::simulation) fn sent_to_a_stranger() -> LocalBoxFuture<'static, ()>
     }
     .boxed_local()
 }
+
+/// H120: X's primary is replaced, and answers on. R follows X, and X posts, both at the new one; who delivers that asks the old
+/// one for X's followers.
+pub(in crate::simulation) fn followed_at_the_new_primary() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        stage.fail_over(author);
+        world(|w| w.answers_on(3, &[1]));
+        stage.follow(0, reader, author).await;
+        pause(50).await;
+        stage.publish(1, author).await;
+        pause(100).await;
+        world(|w| w.answers_no_more(3));
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// The same where followers are spread, R's primary is the one, and R's slot moves: then members are read key by key.
+pub(in crate::simulation) fn followed_at_the_new_primary_of_a_moving_slot() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.spread_beside(0, author).await.expect("a spread set");
+        stage.home_of(reader).await;
+        stage.fail_over(reader);
+        world(|w| w.answers_on(1, &[1]));
+        stage.follow(0, reader, author).await;
+        pause(50).await;
+        world(|w| w.nodes[1].moving = Some(Moving { salt: 1, share: 256 }));
+        stage.publish(1, author).await;
+        pause(100).await;
+        world(|w| w.nodes[1].moving = None);
+        world(|w| w.answers_no_more(1));
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}

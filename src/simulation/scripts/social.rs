@@ -273,3 +273,23 @@ pub(in crate::simulation) fn like_is_lost() -> LocalBoxFuture<'static, ()> {
     }
     .boxed_local()
 }
+
+/// H121: the primary of a post is replaced, and answers on. The post is answered, and deleted, both at the new one; who drops
+/// its lists asks the old one which there are.
+pub(in crate::simulation) fn answered_at_the_new_primary() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, other]) = Stage::with([0, 1]).await;
+        let of = PostRef { id: stage.publish(0, author).await, author };
+        stage.settled().await;
+        stage.fail_over(author);
+        world(|w| w.answers_on(0, &[1]));
+        let draft = Draft::text("so").reply_to(of);
+        stage.engines[0].publish(other, &draft).await.expect("a reply");
+        stage.settled().await;
+        stage.engines[1].delete(author, of.id).await.expect("a deletion");
+        super::pause(100).await;
+        world(|w| w.answers_no_more(0));
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}

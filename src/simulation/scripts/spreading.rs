@@ -6,6 +6,7 @@ use futures::future::LocalBoxFuture;
 use super::{Stage, close, part_key, pause};
 use crate::ids::AccountId;
 use crate::simulation::gates::{At, Gate};
+use crate::simulation::world::world;
 
 /// X with followers whose homes are whole; its set is a tree, which all instances know.
 async fn followed() -> (Stage, [AccountId; 4], AccountId) {
@@ -153,6 +154,23 @@ pub(in crate::simulation) fn frozen_copier() -> LocalBoxFuture<'static, ()> {
         spread.await.expect("a spread set");
         stage.settled().await;
         stage.has_no_strays(author).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H124: X's primary is replaced, and answers on. R follows X at the new one, where X's followers are frozen then; who copies them
+/// reads them at the old one.
+pub(in crate::simulation) fn copied_from_a_deposed_primary() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.home_of(reader).await;
+        stage.fail_over(author);
+        world(|w| w.answers_on(3, &[1]));
+        stage.follow(0, reader, author).await;
+        pause(50).await;
+        stage.spread_beside(1, author).await.expect("no panic");
+        world(|w| w.answers_no_more(3));
         stage.ends_well().await;
     }
     .boxed_local()
