@@ -10,7 +10,7 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("fanout/ledger.rs", 3, TASKS),
     ("fanout/round.rs", 3, TASKS),
     ("fsck/names.rs", 1, REPAIRS),
-    ("graph/bury.rs", 2, TASKS),
+    ("graph/bury.rs", 3, TASKS),
     ("graph/complete.rs", 1, TASKS),
     ("graph/cut.rs", 1, "executors; for a tenant's decision `engine/decide.rs`, with `FenceTries`"),
     ("graph/named.rs", 2, "executors, an import with `FenceTries`; `take_off_list` is a repair of fsck's"),

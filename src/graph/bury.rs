@@ -18,6 +18,7 @@ use crate::functions;
 use crate::ids::{AccountId, Claim, PostId};
 use crate::post::{PostList, PostRef};
 use crate::registration::claims;
+use crate::rules;
 use crate::sharded::{Checkpoint, SortedSet};
 use crate::stored_post::stored_post;
 
@@ -54,7 +55,11 @@ pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &m
     let followers = context.followers(account)?;
     let mut next = Some(Checkpoint::START);
     while let Some(from) = next {
-        let page = followers.walk(from).await?;
+        let mut said = Touched::new();
+        let page = followers.walk_said(from, &mut said).await?;
+        if rules::holds("turned_away_by_the_last") {
+            touched.extend(&said);
+        }
         let mut turned_away = stream::iter(page.entries)
             .map(|(reader, _)| async move {
                 // Each leaves a task: users' own must find room beside them.
@@ -69,6 +74,8 @@ pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &m
     }
     ties(context, account, touched).await?;
     posts(context, account, touched).await?;
+    // Where followers are spread a primary that was replaced may not know some; after this nobody does (H120).
+    context.router().fence(touched).await?;
     sets(context, account, &followers, touched).await?;
     Ok(Ended::Done)
 }

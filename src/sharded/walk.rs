@@ -97,7 +97,7 @@ impl<M: Member> SortedSet<M> {
     }
 
     /// The same, and which servers have said so.
-    pub(super) async fn walk_said(&self, from: Checkpoint, said: &mut Touched) -> Result<Walk<M>> {
+    pub(crate) async fn walk_said(&self, from: Checkpoint, said: &mut Touched) -> Result<Walk<M>> {
         let (pieces, next) = self.walk_pieces(from, walk_command, said).await?;
         let entries = pieces.into_iter().map(|(spot, reply)| read_piece(spot, reply));
         Ok(Walk { entries: entries.collect::<Result<Vec<_>>>()?.concat(), next })

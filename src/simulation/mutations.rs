@@ -284,6 +284,7 @@ const IN_RUST: &[&str] = &[
     "state_again",
     "state_of_stamps",
     "tie_again",
+    "turned_away_by_the_last",
     "tenants_settings",
     "ties_carried_on",
     "ties_of_stamp",

@@ -129,6 +129,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("fence_checkpoint", Scripted(posts::delivery_behind_the_checkpoint_is_lost)),
     ("told_in_time", Scripted(posts::followed_at_the_new_primary)),
     ("told_in_time", Scripted(posts::followed_at_the_new_primary_of_a_moving_slot)),
+    ("turned_away_by_the_last", Scripted(strays::buried_by_the_old_primarys_word)),
     ("fence_left", Scripted(posts::delivery_beside_what_is_left_is_lost)),
     ("lost_is_left", Scripted(posts::delivery_is_lost_before_its_fence)),
     ("unfenced_noted", Scripted(posts::delivery_nobody_vouches_for_is_lost)),

@@ -5,6 +5,7 @@ use futures::future::LocalBoxFuture;
 
 use super::{Stage, close, pause};
 use crate::rules;
+use crate::simulation::ends;
 use crate::simulation::gates::At;
 use crate::simulation::world::world;
 
@@ -131,6 +132,27 @@ pub(in crate::simulation) fn clock_is_behind() -> LocalBoxFuture<'static, ()> {
         world(|w| w.set_clocks(now));
         edge.open();
         stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H120: X's followers are spread; R's primary is replaced, and answers on. R follows X at the new one. X is deleted; who turns its
+/// followers away asks the old one.
+pub(in crate::simulation) fn buried_by_the_old_primarys_word() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.spread_beside(0, author).await.expect("a spread set");
+        stage.settled().await;
+        stage.fail_over(reader);
+        world(|w| w.answers_on(1, &[1]));
+        stage.follow(0, reader, author).await;
+        pause(50).await;
+        world(|w| w.ends_all_follows(author));
+        stage.engines[1].delete_account(author).await.expect("deleted");
+        pause(200).await;
+        world(|w| w.answers_no_more(1));
+        ends::run_dry().await;
+        ends::check_follows(&stage.accounts, &stage.accounts, "in the end");
     }
     .boxed_local()
 }
