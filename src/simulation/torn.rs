@@ -44,10 +44,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("set_recount", ONE_WRITE),
 ];
 
-/// Functions where this is known to find something that nobody has explained yet. Chance still lets their commands fail; what is seen
-/// here is printed, and no failure. To be empty: docs/testing.md.
-const UNEXPLAINED: &[&str] = &["post_delete"];
-
 const ONE_WRITE: &str = "it writes once";
 
 /// Whether a function is left whole.
@@ -91,14 +87,10 @@ pub(super) fn fail_the_rest(reached: Reached, live: Live) -> BTreeSet<String> {
         );
         if !outcome.violations.is_empty() {
             let (function, line) = site;
-            let found = format!(
+            wrong.push(format!(
                 "TIDELINE_SITE={function}:{line} TIDELINE_SEED={seed} replays: {:?}",
                 outcome.violations
-            );
-            match UNEXPLAINED.contains(&function.as_str()) {
-                true => println!("NOT EXPLAINED: {found}"),
-                false => wrong.push(found),
-            }
+            ));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
