@@ -217,6 +217,11 @@ impl Keyspace {
         self.key(bucket, 'E', b"")
     }
 
+    /// When something was taken off a list of a post of a bucket last.
+    pub(crate) fn last_removal(&self, bucket: Bucket) -> Vec<u8> {
+        self.key(bucket, 'D', b"")
+    }
+
     /// The instances that are alive. In bucket 0.
     pub(crate) fn living(&self) -> Vec<u8> {
         self.key(Bucket(0), 'v', b"")
@@ -311,7 +316,7 @@ mod tests {
                 keys.clock(bucket), fence("tenant:", buckets.slot(bucket)), keys.guard(bucket, &name),
                 keys.set(Place::Whole, bucket, &name), keys.set(Place::Part, bucket, &name),
                 keys.piece(Place::Whole, bucket, &name, piece), keys.piece(Place::Part, bucket, &name, piece),
-                keys.journal(bucket), keys.notes(bucket), keys.decision(bucket), keys.days(bucket), keys.home_head(bucket), keys.post_head(bucket),
+                keys.journal(bucket), keys.notes(bucket), keys.last_removal(bucket), keys.decision(bucket), keys.days(bucket), keys.home_head(bucket), keys.post_head(bucket),
                 keys.reports(bucket, false), keys.reports(bucket, true), keys.reporters(bucket),
             ];
             for key in &all {

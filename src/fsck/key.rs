@@ -88,7 +88,7 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<For
     match letter {
         b'i' => plain(Form::Other).filter(|_| bucket == Bucket(0)),
         b'v' => plain(Form::Living).filter(|_| bucket == Bucket(0)),
-        b'c' | b'f' | b'b' | b'B' | b'e' | b'E' | b'z' => plain(Form::Other),
+        b'c' | b'f' | b'b' | b'B' | b'e' | b'D' | b'E' | b'z' => plain(Form::Other),
         b'j' => plain(Form::Journal(bucket)),
         b'd' => plain(Form::Days(bucket)),
         b'a' => account(name).map(Form::Record),
@@ -186,6 +186,7 @@ mod tests {
             (keys.reports(bucket, true), Form::Other),
             (keys.reporters(bucket), Form::Other),
             (keys.notes(bucket), Form::Other),
+            (keys.last_removal(bucket), Form::Other),
             (keys.decision(bucket), Form::Other),
             (keys.account(account), Form::Record(account)),
             (keys.marks(account), Form::Marks(account)),

@@ -484,6 +484,17 @@ pub(crate) fn mark_renew(
     command.arg(or_empty(seen)).arg(or_empty(stamp))
 }
 
+/// Lists who waits for an account's answer, and notes that. `keys`: who waits, the bucket's notes.
+pub(crate) fn waiting_set(
+    keys: &[Vec<u8>; 2],
+    (reader, author): (AccountId, AccountId),
+    request: &Mark,
+    now_ms: u64,
+) -> Command {
+    let command = fcall("waiting_set", keys).arg(&reader.to_bytes()).arg(request);
+    command.arg(&author.to_bytes()).arg(now_ms)
+}
+
 /// Drops a field of a hash if it still has that value.
 pub(crate) fn field_drop(hash: Vec<u8>, field: &[u8], value: &[u8]) -> Command {
     fcall("field_drop", &[hash]).arg(field).arg(value)

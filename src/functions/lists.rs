@@ -3,14 +3,14 @@
 use super::sets::{leaf_args, push_score};
 use super::{fcall, unexpected};
 use crate::cluster::{Command, Reply};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
 /// Puts a member on a list of a post, or takes it off.
 #[derive(Debug)]
 pub(crate) struct ListSet<'a> {
-    /// Post, list, its piece (the list while it is small).
-    pub(crate) keys: [Vec<u8>; 3],
+    /// Post, list, its piece (the list while it is small), the bucket's last removal.
+    pub(crate) keys: [Vec<u8>; 4],
     pub(crate) author: AccountId,
     /// Where the number of members stands in the post.
     pub(crate) count_offset: usize,
@@ -19,17 +19,36 @@ pub(crate) struct ListSet<'a> {
     pub(crate) piece_limit: u32,
     pub(crate) change: ListChange,
     pub(crate) member: &'a [u8],
+    pub(crate) now_ms: u64,
 }
 
 /// What is to become of a member.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ListChange {
-    /// On it, with this score if it had a lower one or none.
-    On(f64),
+    /// On it, with this score if it had a lower one or none; unless something was taken off since (H126).
+    On(f64, LastRemoval),
     /// Off it.
     Off,
     /// Off it, if its score is below this one.
     OffBelow(f64),
+}
+
+/// When something was taken off a list of a bucket last, in milliseconds that always rise; 0: never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastRemoval(u64);
+
+impl LastRemoval {
+    pub(crate) fn parse(reply: &Reply) -> Result<Self> {
+        if reply.is_nil() {
+            Ok(Self(0))
+        } else {
+            Ok(Self(reply.text()?.parse().map_err(|_| not_a_time(reply))?))
+        }
+    }
+}
+
+fn not_a_time(reply: &Reply) -> Error {
+    Error::internal(format!("when something was taken off a list last is {reply:?}"))
 }
 
 /// What became of a [`ListSet`].
@@ -39,6 +58,8 @@ pub(crate) enum ListAnswer {
     Done(u64),
     /// There is no such post, so nothing can be on its list.
     NoPost,
+    /// Something was taken off a list of the bucket since the caller looked at what it adds.
+    Overtaken,
     /// The caller's copy of the tree is old; empty: the list is small.
     Tree(Vec<u8>),
     Full,
@@ -48,10 +69,10 @@ pub(crate) enum ListAnswer {
 
 impl ListSet<'_> {
     pub(crate) fn command(&self) -> Command {
-        let (sign, score) = match self.change {
-            ListChange::On(score) => ("+", Some(score)),
-            ListChange::Off => ("-", None),
-            ListChange::OffBelow(score) => ("-", Some(score)),
+        let (sign, score, time) = match self.change {
+            ListChange::On(score, LastRemoval(ms)) => ("+", Some(score), ms),
+            ListChange::Off => ("-", None, self.now_ms),
+            ListChange::OffBelow(score) => ("-", Some(score), self.now_ms),
         };
         let command = fcall("list_set", &self.keys).arg(&self.author.to_bytes()).arg(self.count_offset);
         let mut command = leaf_args(command.arg(sign), self.leaf).arg(self.piece_limit);
@@ -59,7 +80,7 @@ impl ListSet<'_> {
             Some(score) => push_score(&mut command, score),
             None => drop(command.push("")),
         }
-        command.arg(self.member)
+        command.arg(self.member).arg(time)
     }
 }
 
@@ -68,6 +89,7 @@ impl ListAnswer {
         let reply = reply.into_array()?;
         Ok(match reply.as_slice() {
             [word] if word.bytes()? == b"gone" => Self::NoPost,
+            [word] if word.bytes()? == b"late" => Self::Overtaken,
             [word] if word.bytes()? == b"full" => Self::Full,
             [word] if word.bytes()? == b"unreadable" => Self::Unreadable,
             [word, members] if word.bytes()? == b"ok" => Self::Done(members.count()?),

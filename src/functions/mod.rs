@@ -23,7 +23,7 @@ mod ties;
 pub(crate) use accounts::{
     AuthorSeen, Changed, Compared, Edge, EdgeOp, GraphChange, Join, Joined, Look, Mark, PairLook, Settle,
     Settled, account_bury, account_create, account_delete, account_read, account_set, account_set_noted,
-    approve, author_look, field_drop, mark, mark_renew, maybe_mark,
+    approve, author_look, field_drop, mark, mark_renew, maybe_mark, waiting_set,
 };
 pub use clock::Clock;
 pub(crate) use followers::{followers_counted, followers_note};
@@ -35,7 +35,7 @@ pub(crate) use journal::{
     FanoutFacts, journal_add, journal_claim, journal_mark, journal_strike, lease_renew, lease_ttl,
     parse_added, parse_leases, parse_struck,
 };
-pub(crate) use lists::{ListAnswer, ListChange, ListSet, list_drop, list_recount};
+pub(crate) use lists::{LastRemoval, ListAnswer, ListChange, ListSet, list_drop, list_recount};
 pub(crate) use modes::{By, Marking, Rates, Visited, mode_set, pulls_add};
 pub(crate) use posts::{
     Left, PostChanged, Publish, Published, RepostAt, outbox_cut, outbox_import, outbox_page, post_delete,

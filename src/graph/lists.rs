@@ -8,7 +8,7 @@ use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Reference;
-use crate::functions::{self, ListAnswer, ListChange, ListSet};
+use crate::functions::{self, LastRemoval, ListAnswer, ListChange, ListSet};
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
 use crate::post::layout::{LIKES_OFFSET, QUOTES_OFFSET, REPLIES_OFFSET, REPOSTS_OFFSET};
@@ -47,14 +47,24 @@ fn layout_of(kind: u8) -> Result<(&'static str, usize)> {
     })
 }
 
-/// Puts a member on a list of a post, or takes it off; a list whose post is gone takes nobody.
+/// When something was taken off a list in a post's bucket last. Whoever adds reads this before it looks at what it adds: if that is
+/// gone, and settled, before the addition arrives, however late, then there is another one (H126).
+pub(super) async fn last_removal(context: &Context, post: PostId) -> Result<LastRemoval> {
+    let (keys, buckets) = (context.keys(), context.keys().buckets());
+    let bucket = post.bucket(buckets);
+    let get = Command::new("GET").arg(&keys.last_removal(bucket));
+    LastRemoval::parse(&context.router().call(Request::read(buckets.slot(bucket), get)).await?)
+}
+
+/// Puts a member on a list of a post, or takes it off; a list whose post is gone takes nobody. False: it was to be added, and something
+/// has been taken off since its caller looked.
 pub(super) async fn set_member<M: Member>(
     context: &Context,
     (post, kind): (PostRef, u8),
     member: &M,
     change: ListChange,
     touched: &mut Touched,
-) -> Result<()> {
+) -> Result<bool> {
     let (name, count_offset) = layout_of(kind)?;
     let set = context.sets().of_post::<M>(post.id, name)?;
     let (sets, buckets) = (context.sets(), context.keys().buckets());
@@ -63,19 +73,26 @@ pub(super) async fn set_member<M: Member>(
         let [root, place] = sets.piece_keys(&piece);
         let bytes = member.to_bytes();
         let wanted = ListSet {
-            keys: [context.keys().post(post.id), root, place],
+            keys: [
+                context.keys().post(post.id),
+                root,
+                place,
+                context.keys().last_removal(post.id.bucket(buckets)),
+            ],
             author: post.author,
             count_offset,
             leaf: piece.leaf(),
             piece_limit: sets.piece_limit(),
             change,
             member: bytes.as_ref(),
+            now_ms: context.router().now_ms(),
         };
         let slot = buckets.slot(post.id.bucket(buckets));
         let answer = context.router().ask(Request::write(slot, wanted.command())).await?;
         touched.add(&answer);
         match ListAnswer::parse(answer.ok()?)? {
-            ListAnswer::Done(_) | ListAnswer::NoPost => return Ok(()),
+            ListAnswer::Done(_) | ListAnswer::NoPost => return Ok(true),
+            ListAnswer::Overtaken => return Ok(false),
             ListAnswer::Tree(tree) => drop(sets.piece_heirs(&piece, &tree)?),
             ListAnswer::Full => sets.split_piece(&piece).await?,
             // Neither there nor gone: whoever can read it decides (H93).
@@ -94,7 +111,7 @@ pub(super) fn no_decision(post: PostId) -> Error {
 
 /// Drops the lists of posts that are gone; those of posts that are there stay. The post goes first, in the same slot:
 /// nothing can bring it back without its lists. Whoever says that there is none must be right when the last is forgotten
-/// that knows of them: a primary that was replaced doesn't know lists that have begun since (H121).
+/// that knows of them: a primary that was replaced doesn't know lists that have begun since (H121), and one that takes over may have them still (H125).
 pub(crate) async fn drop_lists(context: &Context, posts: &[PostId], touched: &mut Touched) -> Result<()> {
     let mut lists = Vec::with_capacity(LISTS.len() * posts.len());
     for post in posts {

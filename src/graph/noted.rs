@@ -5,12 +5,15 @@
 //! more. Therefore the function that writes an edge notes it, in the same slot; once it has rested, whoever searches that
 //! bucket's journal asks the follower. A follow that is not there leaves a `pair`, which takes the edge off. A follower
 //! whose server is away is asked later, and keeps nobody else from being asked (H103).
+//!
+//! Who waits for a locked account's answer is listed in that account's bucket in the same way, and noted in the same way.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
 
+use super::pair::is_listed_wrongly;
 use crate::bucket::Bucket;
 use crate::cluster::{Answer, Command, Reply, Request, Touched, impatiently};
 use crate::context::Context;
@@ -33,17 +36,26 @@ const BUCKETS_AT_ONCE: usize = 16;
 struct Note {
     reader: AccountId,
     author: AccountId,
+    /// It is no edge: the reader was listed as one who waits for the author's answer.
+    is_request: bool,
     member: Vec<u8>,
     noted_ms: f64,
 }
+
+/// What the note of a request ends with.
+const REQUEST: u8 = b'w';
 
 impl Note {
     fn parse([member, noted]: &[Reply; 2]) -> Result<Self> {
         let member = member.bytes()?;
         let (reader, author) =
             member.split_at_checked(8).ok_or_else(|| Error::internal("a note is short"))?;
+        let (author, is_request) = match author.strip_suffix(&[REQUEST]) {
+            Some(author) if author.len() == 8 => (author, true),
+            _ => (author, false),
+        };
         let (reader, author) = (AccountId::from_bytes(reader)?, AccountId::from_bytes(author)?);
-        Ok(Self { reader, author, member: member.to_vec(), noted_ms: noted.double()? })
+        Ok(Self { reader, author, is_request, member: member.to_vec(), noted_ms: noted.double()? })
     }
 }
 
@@ -137,11 +149,19 @@ async fn look_at(context: &Arc<Context>, notes: &[Note]) -> Result<()> {
     if rules::holds("note_fenced") {
         context.router().fence(&said).await?;
     }
-    for (note, _) in notes.iter().zip(since).filter(|(_, since)| since.is_none()) {
-        let &Note { reader, author, .. } = note;
-        // Who has unfollowed in the meantime has no edge any more, as a rule.
-        if context.followers(author)?.score(&reader).await?.is_some() {
-            meters::stray_edge();
+    for (note, since) in notes.iter().zip(since) {
+        let &Note { reader, author, is_request, .. } = note;
+        let is_wrong = match (is_request, since) {
+            // Whoever follows may be listed as waiting all the same (H127).
+            (true, _) => is_listed_wrongly(context, reader, author).await?,
+            (false, Some(_)) => false,
+            // Who has unfollowed in the meantime has no edge any more, as a rule.
+            (false, None) => context.followers(author)?.score(&reader).await?.is_some(),
+        };
+        if is_wrong {
+            if !is_request {
+                meters::stray_edge();
+            }
             let task = Task::Pair { reader, author, may_drop: false };
             fanout::add(context, context.bucket(reader), task).await?;
         }

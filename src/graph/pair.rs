@@ -286,7 +286,8 @@ async fn settle_request(
             Err(e) => Err(e),
         };
     }
-    let set = Command::new("HSET").arg(&keys.waiting(author)).arg(&reader.to_bytes()).arg(&request);
+    let of = [keys.waiting(author), keys.notes(context.bucket(author))];
+    let set = functions::waiting_set(&of, (reader, author), &request, context.router().now_ms());
     let answer = context.router().ask(Request::write(context.slot(author), set)).await?;
     touched.add(&answer);
     answer.ok()?;
@@ -349,6 +350,20 @@ async fn asked(
         touched.add(&answer);
     }
     maybe_mark(&answer.ok()?)
+}
+
+/// Whether X's list of who waits doesn't say what R has asked; if it does, that lasts.
+pub(super) async fn is_listed_wrongly(
+    context: &Context,
+    reader: AccountId,
+    author: AccountId,
+) -> Result<bool> {
+    let get = Command::new("HGET").arg(&context.keys().waiting(author)).arg(&reader.to_bytes());
+    let listed = maybe_mark(&context.router().call(Request::read(context.slot(author), get)).await?)?;
+    let mut said = Touched::new();
+    let is_wrong = asked(context, reader, author, &mut said).await? != listed;
+    context.router().fence(&said).await?;
+    Ok(is_wrong)
 }
 
 /// R no longer asks: X's list needn't hold it, nor what X said to it.

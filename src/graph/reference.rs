@@ -1,18 +1,20 @@
 //! `refer`: bringing a reply onto the list of its parent, a repost or quote onto that of its original; or off again.
 
-use super::lists::{no_decision, set_member};
+use super::lists::{last_removal, no_decision, set_member};
 use super::named::settle_lists;
 use super::tie::renew_ties;
 use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fanout::{Ended, Reference};
 use crate::functions::ListChange;
 use crate::ids::{AccountId, PostId};
 use crate::post::layout::{AUTHOR_OFFSET, VERSION, VERSION_OFFSET};
 use crate::post::{Draft, PostRef};
-use crate::rules;
 use crate::stored_post::is_of_another_type;
+
+/// Tries of an addition between removals from other lists of the bucket.
+const TRIES_MAX: usize = 64;
 
 /// Looks at whether the post is there, and brings the list in line with that.
 pub(crate) async fn settle_reference(
@@ -23,26 +25,24 @@ pub(crate) async fn settle_reference(
     touched: &mut Touched,
 ) -> Result<Ended> {
     let (of, member) = ((to.target(), to.kind), PostRef { id: post, author });
-    if is_post_of(context, member, touched).await? {
-        // That it is there must last: else the list holds what nobody takes off again.
+    for _ in 0..TRIES_MAX {
+        // H53, H126: before the look. It may be deleted, and that settled, before what we write arrives.
+        let removed = last_removal(context, to.post).await?;
+        let is_there = is_post_of(context, member, touched).await?;
+        // What was seen must last: else the list holds what nobody takes off again, or forgets what nobody adds.
         context.router().fence(touched).await?;
         #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
-        let on = ListChange::On(post.unix_ms() as f64);
-        set_member(context, of, &member, on, touched).await?;
-        // It may have been deleted, and that settled, before we wrote.
-        if !rules::holds("refer_again") || is_post_of(context, member, touched).await? {
+        let change = if is_there { ListChange::On(post.unix_ms() as f64, removed) } else { ListChange::Off };
+        if set_member(context, of, &member, change, touched).await? {
             return Ok(Ended::Done);
         }
     }
-    // That it is gone must last before the list forgets it.
-    context.router().fence(touched).await?;
-    set_member(context, of, &member, ListChange::Off, touched).await?;
-    Ok(Ended::Done)
+    Err(Error::unavailable(format!("from lists beside post {} something is taken off all the time", to.post)))
 }
 
 /// Takes a post off a list on which it has never belonged.
 pub(crate) async fn unlist(context: &Context, to: Reference, post: PostRef) -> Result<()> {
-    set_member(context, (to.target(), to.kind), &post, ListChange::Off, &mut Touched::new()).await
+    set_member(context, (to.target(), to.kind), &post, ListChange::Off, &mut Touched::new()).await.map(drop)
 }
 
 /// After an unsynced failover an id may come twice: only its author's post counts. One that can't be read is neither there

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::lists::{LIKES, set_member};
+use super::lists::{LIKES, last_removal, set_member};
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::{Context, changed_always, draw, no_account};
@@ -207,33 +207,27 @@ pub(crate) async fn renew_ties(context: &Context, account: AccountId) -> Result<
 
 /// Looks at whether an account likes a post, and brings the post's list in line with that.
 ///
-/// A list never has a member that its account doesn't like: it is looked at again after an addition, and who takes one
-/// off names a stamp that is below the next like.
+/// A list never has a member that its account doesn't like: an addition counts only if nothing was taken off since the look (H126), and
+/// who takes one off names a stamp that is below the next like.
 pub(crate) async fn settle_tie(
     context: &Context,
     account: AccountId,
     post: PostRef,
     touched: &mut Touched,
 ) -> Result<Ended> {
-    let mut look = look_at(context, account, post, touched).await?;
     for _ in 0..TRIES_MAX {
+        let removed = last_removal(context, post.id).await?;
+        let look = look_at(context, account, post, touched).await?;
         // What was seen must last before the list says so: else nobody would look again.
         context.router().fence(touched).await?;
         let change = match look {
-            TieLook::Tied(since) => ListChange::On(since),
+            TieLook::Tied(since) => ListChange::On(since, removed),
             TieLook::Not(stamp) => ListChange::OffBelow(stamp),
             TieLook::Tree(_) => return Err(Error::internal("the look at a like went on with a tree")),
         };
-        set_member(context, (post, LIKES), &account, change, touched).await?;
-        if matches!(look, TieLook::Not(_)) || !rules::holds("tie_again") {
+        if set_member(context, (post, LIKES), &account, change, touched).await? {
             return Ok(Ended::Done);
         }
-        // It may have been taken back, and that settled, before we wrote.
-        let again = look_at(context, account, post, touched).await?;
-        if again == look {
-            return Ok(Ended::Done);
-        }
-        look = again;
     }
     Err(Error::unavailable(format!("whether account {account} likes post {} changes all the time", post.id)))
 }

@@ -71,9 +71,9 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("renewed_by_both", Scripted(follows::promoted_beside_a_follow)),
     ("edge_in_settle", Backed("fence_unmark", follows::edge_is_lost_at_the_reader)),
     ("request_first", Backed("nothing_renews", follows::approved_while_it_unfollows)),
-    ("request_fenced", Scripted(locks::taken_back_at_the_new_primary)),
+    ("request_fenced", Backed("waiting_noted", locks::taken_back_at_the_new_primary)),
     ("denial_fenced", Scripted(locks::approved_at_the_new_primary)),
-    ("newer_request", Scripted(follows::asked_again_while_it_is_listed)),
+    ("newer_request", Backed("waiting_noted", follows::asked_again_while_it_is_listed)),
     // Locked accounts
     ("mark_is_new", Scripted(locks::locked_while_it_follows)),
     ("mark_is_new", Scripted(locks::open_for_a_moment)),
@@ -155,9 +155,14 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     // What the tenant has decided
     ("tenants_settings", Scripted(tenants::settings_differ)),
     ("decided", Scripted(tenants::slept_through_a_decision)),
+    ("waiting_noted", Scripted(strays::listed_as_waiting_after_all)),
+    ("waiting_noted", Scripted(strays::listed_as_waiting_though_it_follows)),
     // Lists of posts
-    ("tie_again", Scripted(social::taken_back_while_it_is_listed)),
-    ("refer_again", Scripted(social::deleted_while_it_is_listed)),
+    ("removal_compared", Scripted(social::taken_back_while_it_is_listed)),
+    ("removal_compared", Scripted(social::deleted_while_it_is_listed)),
+    ("removal_compared", Scripted(social::listed_after_all)),
+    ("removal_told", Scripted(social::listed_after_all)),
+    ("unlisted_at_the_last", Scripted(social::dropping_of_lists_is_lost)),
     ("ties_compared", Scripted(social::like_in_a_socket)),
     ("ties_renewed", Scripted(social::unlike_in_a_socket)),
     ("repost_compared", Scripted(social::repost_in_a_socket)),

@@ -19,6 +19,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("approve", "the entry first: without the approval it finds nothing"),
     ("clock_ids", ONE_WRITE),
     ("clock_stamps", ONE_WRITE),
+    ("field_drop", ONE_WRITE),
     ("followers_counted", "the sum first; while the note stays it is summed up again"),
     ("home_deliver", "hints: what is delivered twice shows once"),
     ("home_deliver_to", "the same"),

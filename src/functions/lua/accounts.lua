@@ -307,6 +307,15 @@ local function approve(keys, args)
   return { 'ok' }
 end
 
+-- waiting_set: lists who waits for an account's answer. It is noted, as an edge is: a copy that comes late is looked at (H127).
+-- KEYS  who waits for that account, the bucket's notes
+-- ARGV  who waits, its request, the account, the caller's milliseconds
+-- Reply 1 if it is new, or 0
+local function waiting_set(keys, args)
+  note_edge(keys[2], args[1], args[3] .. 'w', tonumber(args[4]))
+  return redis.call('HSET', keys[1], args[1], args[2])
+end
+
 -- field_drop: drops a field of a hash if it still has that value.
 -- KEYS  hash
 -- ARGV  field, value
@@ -350,6 +359,7 @@ local function account_bury(keys, args)
 end
 
 register('approve', approve, {})
+register('waiting_set', waiting_set, {})
 register('field_drop', field_drop, { 'allow-oom' })
 register('account_delete', account_delete, {})
 register('account_bury', account_bury, { 'allow-oom' })

@@ -7,11 +7,14 @@ local function write_count(post, offset, members)
 end
 
 -- list_set: puts a member on a list of a post, or takes it off, and counts anew.
--- KEYS  post, list, its piece (the list while it is small)
+-- KEYS  post, list, its piece (the list while it is small), when something was taken off a list of this bucket last
 -- ARGV  the post's author, where the number stands in the post, '+' or '-', piece (-1: small), depth, most members of
---       a piece, score ('+': a member never gets a lower one; '-': only if the member's is below, '' always), member
--- Reply {'ok', members in all}; {'gone'}: there is no such post of that author, nothing was added; {'tree', tree};
---       {'full'}; {'unreadable'}: something stands there that this release can't read
+--       a piece, score ('+': a member never gets a lower one; '-': only if the member's is below, '' always), member,
+--       '+': when something was taken off last, as the caller read before it looked at what it adds; '-': the caller's
+--       milliseconds
+-- Reply {'ok', members in all}; {'gone'}: there is no such post of that author, nothing was added; {'late'}: something
+--       was taken off since, perhaps this; {'tree', tree}; {'full'}; {'unreadable'}: something stands there that this
+--       release can't read
 local function list_set(keys, args)
   local post, key, place = keys[1], keys[2], keys[3]
   local piece, depth, score, member = tonumber(args[4]), tonumber(args[5]), args[7], args[8]
@@ -24,11 +27,17 @@ local function list_set(keys, args)
   local is_on_it, members, by = redis.call('ZSCORE', place, member), set_total(key, piece), 0
   if args[3] == '+' then
     if not is_there then return { 'gone' } end
+    if tonumber(redis.call('GET', keys[4]) or 0) ~= tonumber(args[9]) then return { 'late' } end
     if not is_on_it and redis.call('ZCARD', place) >= tonumber(args[6]) and depth < DEPTH_MAX then
       return { 'full' }
     end
     by = redis.call('ZADD', place, 'GT', score, member)
-  elseif is_on_it and (score == '' or tonumber(is_on_it) < tonumber(score)) then
+  else
+    -- H126: first, and also if it isn't on it: an addition may still be on its way.
+    local last = tonumber(redis.call('GET', keys[4]) or 0)
+    redis.call('SET', keys[4], string.format('%.0f', math.max(last + 1, tonumber(args[9]))))
+  end
+  if args[3] == '-' and is_on_it and (score == '' or tonumber(is_on_it) < tonumber(score)) then
     by = 0 - redis.call('ZREM', place, member)
   end
   if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end

@@ -417,7 +417,7 @@ pub(in crate::simulation) fn another_request() -> LocalBoxFuture<'static, ()> {
 pub(in crate::simulation) fn asked_again_while_it_is_listed() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::locked().await;
-        let listed = Gate::close(0, At::Before, "HSET", &world(|w| w.keys.waiting(author)));
+        let listed = Gate::close(0, At::Before, "waiting_set", &world(|w| w.keys.waiting(author)));
         stage.follow(0, reader, author).await;
         listed.reached().await;
         stage.unfollow(1, reader, author).await;

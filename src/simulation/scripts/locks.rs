@@ -162,7 +162,7 @@ pub(in crate::simulation) fn promoted_before_it_is_asked() -> LocalBoxFuture<'st
 pub(in crate::simulation) fn taken_back_at_the_new_primary() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::locked().await;
-        let listing = close(1, At::Before, "HSET");
+        let listing = close(1, At::Before, "waiting_set");
         stage.follow(1, reader, author).await;
         listing.reached().await;
         stage.sync(reader);
@@ -187,7 +187,7 @@ pub(in crate::simulation) fn approved_at_the_new_primary() -> LocalBoxFuture<'st
         stage.settled().await;
         stage.fail_over(author);
         world(|w| w.answers_on(3, &[0]));
-        let listing = close(0, At::Before, "HSET");
+        let listing = close(0, At::Before, "waiting_set");
         world(|w| w.open.insert((Toggle::Follow, reader, author), 1));
         stage.engines[0].approve(author, reader).await.expect("approved");
         listing.reached().await;

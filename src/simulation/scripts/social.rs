@@ -29,7 +29,7 @@ async fn like(engine: &Engine, account: AccountId, post: PostId) {
     Social::new(engine).like(account, post).await.expect("a like");
 }
 
-/// H54: R likes P; the executor has looked, and stalls; R takes it back, and that is settled; the executor adds R.
+/// H53: R likes P; the executor has looked, and stalls; R takes it back, and that is settled; the executor adds R.
 pub(in crate::simulation) fn taken_back_while_it_is_listed() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([0, 1]).await;
@@ -60,6 +60,25 @@ pub(in crate::simulation) fn deleted_while_it_is_listed() -> LocalBoxFuture<'sta
         stage.engines[1].delete(author, reply).await.expect("a deletion");
         super::pause(100).await;
         listing.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H126: a copy of what has put a reply on its parent's list comes when the reply is deleted, and all is settled.
+pub(in crate::simulation) fn listed_after_all() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [parent, author]) = Stage::with([0, 1]).await;
+        let of = PostRef { id: stage.publish(0, parent).await, author: parent };
+        stage.settled().await;
+        let copy = Gate::close(0, At::Copied, "list_set", b"");
+        let draft = Draft::text("so").reply_to(of);
+        let reply = stage.engines[0].publish(author, &draft).await.expect("a reply").id;
+        stage.settled().await;
+        copy.stop_no_more();
+        stage.engines[1].delete(author, reply).await.expect("a deletion");
+        stage.settled().await;
+        copy.deliver();
         stage.ends_well().await;
     }
     .boxed_local()
@@ -166,6 +185,27 @@ pub(in crate::simulation) fn undo_in_a_socket() -> LocalBoxFuture<'static, ()> {
         if !is_reposted(&stage.engines[1], reader, of).await {
             world(|w| w.violated("a repost that was acknowledged is gone"));
         }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H125: a deleted post's lists are dropped; its server fails over without that, and its executor strikes.
+pub(in crate::simulation) fn dropping_of_lists_is_lost() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([0, 1]).await;
+        let post = stage.publish(0, author).await;
+        like(&stage.engines[0], reader, post).await;
+        stage.settled().await;
+        let dropping = close(0, At::Before, "list_drop");
+        stage.engines[0].delete(author, post).await.expect("a deletion");
+        dropping.reached().await;
+        let dropped = close(0, At::After, "list_drop");
+        stage.sync(author);
+        dropping.open();
+        dropped.reached().await;
+        stage.fail_over(author);
+        dropped.open();
         stage.ends_well().await;
     }
     .boxed_local()

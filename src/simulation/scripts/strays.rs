@@ -72,6 +72,38 @@ pub(in crate::simulation) fn edge_comes_after_all() -> LocalBoxFuture<'static, (
     .boxed_local()
 }
 
+/// H127: a copy of what has listed R's request comes when R has taken that back, and nobody looks at the pair any more.
+pub(in crate::simulation) fn listed_as_waiting_after_all() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::locked().await;
+        let listing = close(0, At::Copied, "waiting_set");
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        listing.open();
+        stage.unfollow(0, reader, author).await;
+        stage.settled().await;
+        listing.deliver();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// The same, and X has let R in: who follows waits no more.
+pub(in crate::simulation) fn listed_as_waiting_though_it_follows() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::locked().await;
+        let listing = close(0, At::Copied, "waiting_set");
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        listing.open();
+        stage.engines[1].approve(author, reader).await.expect("approved");
+        stage.settled().await;
+        listing.deliver();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
 /// The copy comes while somebody looks at what was noted before.
 pub(in crate::simulation) fn edge_comes_while_it_is_looked_at() -> LocalBoxFuture<'static, ()> {
     async {
