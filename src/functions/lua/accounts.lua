@@ -114,14 +114,16 @@ local function change(keys, args)
   for n = 0, (#keys - 6) / 2 - 1 do
     local a, key, place = first_set + 7 * n, keys[7 + 2 * n], keys[8 + 2 * n]
     local piece, member = tonumber(args[a + 1]), args[a + 6]
-    local by
-    if args[a] == '+' then
-      by = redis.call('ZADD', place, string.format('%.0f', score), member)
+    local is_more_of, by = args[a] == '+', 0
+    if is_more_of then
+      by = redis.call('ZSCORE', place, member) and 0 or 1
     else
       by = 0 - redis.call('ZREM', place, member)
     end
+    -- H128: numbers never say less than there are. Who reads that somebody blocks nobody asks for no block.
     if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
     if args[a + 5] ~= '' then redis.call('HSET', keys[1], args[a + 5], totals[n] + by) end
+    if is_more_of then redis.call('ZADD', place, string.format('%.0f', score), member) end
   end
   for i = first_mark, last_mark, 3 do
     if args[i + 1] == '' then redis.call('HDEL', keys[2], args[i]) end
