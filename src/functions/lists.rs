@@ -25,8 +25,8 @@ pub(crate) struct ListSet<'a> {
 /// What is to become of a member.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ListChange {
-    /// On it, with this score if it had a lower one or none; unless something was taken off since (H126).
-    On(f64, LastRemoval),
+    /// On it, with this score if it had a lower one or none; unless something was taken off since (H126). `None`: whatever was.
+    On(f64, Option<LastRemoval>),
     /// Off it.
     Off,
     /// Off it, if its score is below this one.
@@ -70,9 +70,9 @@ pub(crate) enum ListAnswer {
 impl ListSet<'_> {
     pub(crate) fn command(&self) -> Command {
         let (sign, score, time) = match self.change {
-            ListChange::On(score, LastRemoval(ms)) => ("+", Some(score), ms),
-            ListChange::Off => ("-", None, self.now_ms),
-            ListChange::OffBelow(score) => ("-", Some(score), self.now_ms),
+            ListChange::On(score, removed) => ("+", Some(score), removed.map(|LastRemoval(ms)| ms)),
+            ListChange::Off => ("-", None, Some(self.now_ms)),
+            ListChange::OffBelow(score) => ("-", Some(score), Some(self.now_ms)),
         };
         let command = fcall("list_set", &self.keys).arg(&self.author.to_bytes()).arg(self.count_offset);
         let mut command = leaf_args(command.arg(sign), self.leaf).arg(self.piece_limit);
@@ -80,7 +80,11 @@ impl ListSet<'_> {
             Some(score) => push_score(&mut command, score),
             None => drop(command.push("")),
         }
-        command.arg(self.member).arg(time)
+        let command = command.arg(self.member);
+        match time {
+            Some(ms) => command.arg(ms),
+            None => command.arg(""),
+        }
     }
 }
 

@@ -56,6 +56,10 @@ pub(super) async fn last_removal(context: &Context, post: PostId) -> Result<Last
     LastRemoval::parse(&context.router().call(Request::read(buckets.slot(bucket), get)).await?)
 }
 
+/// So many tries of an addition are compared with the last removal. Beyond that somebody takes off all the time, perhaps on purpose: then
+/// it is added whatever was taken off, and looked at again after that, which only a copy that comes late slips through.
+pub(super) const COMPARED_TRIES: usize = 6;
+
 /// Puts a member on a list of a post, or takes it off; a list whose post is gone takes nobody. False: it was to be added, and something
 /// has been taken off since its caller looked.
 pub(super) async fn set_member<M: Member>(

@@ -34,7 +34,7 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ("join_noted", "  note_edge(keys[8], account, args[9], args[10])\n", ""),
     (
         "removal_compared",
-        "    if tonumber(redis.call('GET', keys[4]) or 0) ~= tonumber(args[9]) then return { 'late' } end\n",
+        "    if args[9] ~= '' and tonumber(redis.call('GET', keys[4]) or 0) ~= tonumber(args[9]) then return { 'late' } end\n",
         "",
     ),
     (

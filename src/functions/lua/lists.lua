@@ -10,8 +10,8 @@ end
 -- KEYS  post, list, its piece (the list while it is small), when something was taken off a list of this bucket last
 -- ARGV  the post's author, where the number stands in the post, '+' or '-', piece (-1: small), depth, most members of
 --       a piece, score ('+': a member never gets a lower one; '-': only if the member's is below, '' always), member,
---       '+': when something was taken off last, as the caller read before it looked at what it adds; '-': the caller's
---       milliseconds
+--       '+': when something was taken off last, as the caller read before it looked at what it adds ('': whenever); '-':
+--       the caller's milliseconds
 -- Reply {'ok', members in all}; {'gone'}: there is no such post of that author, nothing was added; {'late'}: something
 --       was taken off since, perhaps this; {'tree', tree}; {'full'}; {'unreadable'}: something stands there that this
 --       release can't read
@@ -27,7 +27,7 @@ local function list_set(keys, args)
   local is_on_it, members, by = redis.call('ZSCORE', place, member), set_total(key, piece), 0
   if args[3] == '+' then
     if not is_there then return { 'gone' } end
-    if tonumber(redis.call('GET', keys[4]) or 0) ~= tonumber(args[9]) then return { 'late' } end
+    if args[9] ~= '' and tonumber(redis.call('GET', keys[4]) or 0) ~= tonumber(args[9]) then return { 'late' } end
     if not is_on_it and redis.call('ZCARD', place) >= tonumber(args[6]) and depth < DEPTH_MAX then
       return { 'full' }
     end
