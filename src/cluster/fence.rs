@@ -127,7 +127,7 @@ impl Router {
             return Err(conflict(epoch, "is no longer part of the cluster"));
         };
         if is_impatient() {
-            self.is_worth_a_fence(&node, epoch)?;
+            self.expect_a_fence(&node, epoch)?;
         }
         let (now, outcome) = node.fence.join(async || self.fence_round(&node).await).await?;
         if now != *epoch {
@@ -137,8 +137,8 @@ impl Router {
         Ok(outcome)
     }
 
-    /// Whether there is no need to wait for a fence that will fail: somebody else finds out when it doesn't.
-    fn is_worth_a_fence(&self, node: &Node, epoch: &Epoch) -> Result<()> {
+    /// Refuses a fence that would only be waited for: somebody else finds out when it no longer fails.
+    fn expect_a_fence(&self, node: &Node, epoch: &Epoch) -> Result<()> {
         let (is_silent, cannot_vouch) = (node.presence.is_silent(), node.presence.cannot_vouch());
         if !is_silent && !cannot_vouch {
             return Ok(());

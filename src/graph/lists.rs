@@ -26,6 +26,9 @@ pub(crate) const LISTS: [(u8, &str, usize); 4] = [
 ];
 /// Tries of one change between splits of the list.
 const TRIES_MAX: usize = 64;
+/// So many tries of an addition are compared with the last removal. Beyond that somebody takes off all the time, perhaps on purpose: then
+/// it is added whatever was taken off, and looked at again after that, which only a copy that comes late slips through.
+const COMPARED_TRIES: usize = 6;
 /// Keys dropped in one call.
 const KEYS_AT_ONCE: usize = 500;
 
@@ -49,16 +52,21 @@ fn layout_of(kind: u8) -> Result<(&'static str, usize)> {
 
 /// When something was taken off a list in a post's bucket last. Whoever adds reads this before it looks at what it adds: if that is
 /// gone, and settled, before the addition arrives, however late, then there is another one (H126).
-pub(super) async fn last_removal(context: &Context, post: PostId) -> Result<LastRemoval> {
+///
+/// `None`, with the later of many tries: it is not compared.
+pub(super) async fn last_removal(
+    context: &Context,
+    post: PostId,
+    tries: usize,
+) -> Result<Option<LastRemoval>> {
+    if tries >= COMPARED_TRIES {
+        return Ok(None);
+    }
     let (keys, buckets) = (context.keys(), context.keys().buckets());
     let bucket = post.bucket(buckets);
     let get = Command::new("GET").arg(&keys.last_removal(bucket));
-    LastRemoval::parse(&context.router().call(Request::read(buckets.slot(bucket), get)).await?)
+    LastRemoval::parse(&context.router().call(Request::read(buckets.slot(bucket), get)).await?).map(Some)
 }
-
-/// So many tries of an addition are compared with the last removal. Beyond that somebody takes off all the time, perhaps on purpose: then
-/// it is added whatever was taken off, and looked at again after that, which only a copy that comes late slips through.
-pub(super) const COMPARED_TRIES: usize = 6;
 
 /// Puts a member on a list of a post, or takes it off; a list whose post is gone takes nobody. False: it was to be added, and something
 /// has been taken off since its caller looked.

@@ -1,6 +1,6 @@
 //! `refer`: bringing a reply onto the list of its parent, a repost or quote onto that of its original; or off again.
 
-use super::lists::{COMPARED_TRIES, last_removal, no_decision, set_member};
+use super::lists::{last_removal, no_decision, set_member};
 use super::named::settle_lists;
 use super::tie::renew_ties;
 use crate::cluster::{Command, Request, Touched};
@@ -27,15 +27,14 @@ pub(crate) async fn settle_reference(
     let (of, member) = ((to.target(), to.kind), PostRef { id: post, author });
     for n in 0..TRIES_MAX {
         // H53, H126: before the look. It may be deleted, and that settled, before what we write arrives.
-        let removed = last_removal(context, to.post).await?;
-        let compared = (n < COMPARED_TRIES).then_some(removed);
+        let removed = last_removal(context, to.post, n).await?;
         let is_there = is_post_of(context, member, touched).await?;
         // What was seen must last: else the list holds what nobody takes off again, or forgets what nobody adds.
         context.router().fence(touched).await?;
         #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
-        let change = if is_there { ListChange::On(post.unix_ms() as f64, compared) } else { ListChange::Off };
+        let change = if is_there { ListChange::On(post.unix_ms() as f64, removed) } else { ListChange::Off };
         let is_brought = set_member(context, of, &member, change, touched).await?;
-        let is_sure = compared.is_some() || !is_there;
+        let is_sure = removed.is_some() || !is_there;
         if is_brought && (is_sure || is_post_of(context, member, touched).await?) {
             return Ok(Ended::Done);
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::lists::{COMPARED_TRIES, LIKES, last_removal, set_member};
+use super::lists::{LIKES, last_removal, set_member};
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::{Context, changed_always, draw, no_account};
@@ -216,18 +216,17 @@ pub(crate) async fn settle_tie(
     touched: &mut Touched,
 ) -> Result<Ended> {
     for n in 0..TRIES_MAX {
-        let removed = last_removal(context, post.id).await?;
-        let compared = (n < COMPARED_TRIES).then_some(removed);
+        let removed = last_removal(context, post.id, n).await?;
         let look = look_at(context, account, post, touched).await?;
         // What was seen must last before the list says so: else nobody would look again.
         context.router().fence(touched).await?;
         let change = match look {
-            TieLook::Tied(since) => ListChange::On(since, compared),
+            TieLook::Tied(since) => ListChange::On(since, removed),
             TieLook::Not(stamp) => ListChange::OffBelow(stamp),
             TieLook::Tree(_) => return Err(Error::internal("the look at a like went on with a tree")),
         };
         let is_brought = set_member(context, (post, LIKES), &account, change, touched).await?;
-        let is_sure = compared.is_some() || matches!(look, TieLook::Not(_));
+        let is_sure = removed.is_some() || matches!(look, TieLook::Not(_));
         if is_brought && (is_sure || look_at(context, account, post, touched).await? == look) {
             return Ok(Ended::Done);
         }

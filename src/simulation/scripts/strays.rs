@@ -4,6 +4,7 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::{Stage, close, pause};
+use crate::ids::AccountId;
 use crate::rules;
 use crate::simulation::ends;
 use crate::simulation::gates::At;
@@ -55,51 +56,43 @@ pub(in crate::simulation) fn follow_is_lost_beside_a_silent_server() -> LocalBox
     .boxed_local()
 }
 
-/// H87: a copy of what has written the edge comes when R has unfollowed, and nobody looks at the pair any more. What was
-/// noted before has been looked at.
-pub(in crate::simulation) fn edge_comes_after_all() -> LocalBoxFuture<'static, ()> {
-    async {
-        let (stage, [reader, author]) = Stage::with([1, 3]).await;
-        let edge = close(0, At::Copied, "set_add");
-        stage.follow(0, reader, author).await;
-        stage.settled().await;
-        edge.open();
-        stage.unfollow(0, reader, author).await;
-        stage.settled().await;
-        edge.deliver();
-        stage.ends_well().await;
-    }
-    .boxed_local()
+/// A copy of what R's follow has written comes when something else was done after it, and nobody looks at the pair any more.
+async fn copy_comes_after_all(
+    (stage, [reader, author]): (Stage, [AccountId; 2]),
+    what: &'static str,
+    then: impl AsyncFnOnce(&Stage, AccountId, AccountId),
+) {
+    let copy = close(0, At::Copied, what);
+    stage.follow(0, reader, author).await;
+    stage.settled().await;
+    copy.open();
+    then(&stage, reader, author).await;
+    stage.settled().await;
+    copy.deliver();
+    stage.ends_well().await;
 }
 
-/// H127: a copy of what has listed R's request comes when R has taken that back, and nobody looks at the pair any more.
+async fn it_unfollows(stage: &Stage, reader: AccountId, author: AccountId) {
+    stage.unfollow(0, reader, author).await;
+}
+
+/// H87: R has unfollowed. What was noted before has been looked at.
+pub(in crate::simulation) fn edge_comes_after_all() -> LocalBoxFuture<'static, ()> {
+    async { copy_comes_after_all(Stage::with([1, 3]).await, "set_add", it_unfollows).await }.boxed_local()
+}
+
+/// H127: R has asked, and taken that back.
 pub(in crate::simulation) fn listed_as_waiting_after_all() -> LocalBoxFuture<'static, ()> {
-    async {
-        let (stage, [reader, author]) = Stage::locked().await;
-        let listing = close(0, At::Copied, "waiting_set");
-        stage.follow(0, reader, author).await;
-        stage.settled().await;
-        listing.open();
-        stage.unfollow(0, reader, author).await;
-        stage.settled().await;
-        listing.deliver();
-        stage.ends_well().await;
-    }
-    .boxed_local()
+    async { copy_comes_after_all(Stage::locked().await, "waiting_set", it_unfollows).await }.boxed_local()
 }
 
 /// The same, and X has let R in: who follows waits no more.
 pub(in crate::simulation) fn listed_as_waiting_though_it_follows() -> LocalBoxFuture<'static, ()> {
     async {
-        let (stage, [reader, author]) = Stage::locked().await;
-        let listing = close(0, At::Copied, "waiting_set");
-        stage.follow(0, reader, author).await;
-        stage.settled().await;
-        listing.open();
-        stage.engines[1].approve(author, reader).await.expect("approved");
-        stage.settled().await;
-        listing.deliver();
-        stage.ends_well().await;
+        let is_let_in = async |stage: &Stage, reader, author| {
+            stage.engines[1].approve(author, reader).await.expect("approved");
+        };
+        copy_comes_after_all(Stage::locked().await, "waiting_set", is_let_in).await;
     }
     .boxed_local()
 }
