@@ -177,7 +177,7 @@ fn a_run_whose_faults_met_no_work_fails() {
 
 #[test]
 fn what_is_broken_on_purpose_is_found() {
-    let broken: [(&str, &[&str]); 13] = [
+    let broken: [(&str, &[&str]); 14] = [
         ("home-entry", &["missing", "out_of_step"]),
         ("post", &["lost", "out_of_step"]),
         // Only the model is broken.
@@ -190,6 +190,7 @@ fn what_is_broken_on_purpose_is_found() {
         ("lock", &["leaked"]),
         ("refusal", &["stuck"]),
         ("order", &["reordered"]),
+        ("lists", &["reordered"]),
         ("unanswered", &["stuck"]),
         ("visibility", &["leaked"]),
         ("only-to", &["missing"]),

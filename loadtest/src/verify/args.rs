@@ -133,6 +133,8 @@ pub(crate) enum Sabotage {
     Refusal,
     /// Instances list whom somebody follows the wrong way round.
     Order,
+    /// Instances tell who likes what, and all other lists of people and posts, the wrong way round; and conversations.
+    Lists,
     /// Instances don't answer who follows whom.
     Unanswered,
     /// Instances publish what leaves that to the author's lock as unlisted.
@@ -146,7 +148,13 @@ impl Sabotage {
     pub(crate) fn is_in_answers(self) -> bool {
         matches!(
             self,
-            Self::Lock | Self::Refusal | Self::Order | Self::Unanswered | Self::Visibility | Self::OnlyTo
+            Self::Lock
+                | Self::Refusal
+                | Self::Order
+                | Self::Lists
+                | Self::Unanswered
+                | Self::Visibility
+                | Self::OnlyTo
         )
     }
 }

@@ -38,10 +38,26 @@ impl Performer {
             }
             _ => {}
         }
-        let is_order = sabotage == Sabotage::Order && matches!(call, Call::Following { .. });
+        let is_order = match sabotage {
+            Sabotage::Order => matches!(call, Call::Following { .. }),
+            Sabotage::Lists => matches!(call, Call::List { .. } | Call::Conversation { .. }),
+            _ => false,
+        };
+        let is_around = sabotage == Sabotage::Lists && matches!(call, Call::Read(_));
         match self.answer(call).await {
+            Reply::Page(mut page) if is_around => {
+                for shown in &mut page.posts {
+                    shown.likers.reverse();
+                    shown.replies.reverse();
+                }
+                Reply::Page(page)
+            }
             Reply::Flag(_) if sabotage == Sabotage::Lock && is_follow => Reply::Flag(true),
             Reply::Ids(ids) if is_order => Reply::Ids(ids.into_iter().rev().collect()),
+            Reply::Page(mut page) if is_order => {
+                page.posts.reverse();
+                Reply::Page(page)
+            }
             reply => reply,
         }
     }

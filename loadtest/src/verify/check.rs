@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::call::{Asked, Tie, WITH_EACH, Which};
+use super::call::{Asked, List, Tie, WITH_EACH, Which};
 use super::facts::{OPEN, Time, Tri, Window};
+use super::places::misplaced_on;
 use super::rules::View;
 use super::told::{Page, Shown};
 use super::world::{PostFact, PostNo, World};
@@ -271,6 +272,9 @@ fn around(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown, no: PostNo
     if let Some(wrong) = around_of(shown, "liker", likers.collect()) {
         return Some(wrong);
     }
+    if let Some((one, other)) = misplaced_on(world, view, List::Likers(shown.id), &shown.likers) {
+        return Some((Wrong::Reordered, format!("liker {one} stands before {other} with {}", shown.id)));
+    }
     let subject = world.subject(no);
     let known: Vec<(u64, PostNo, &PostFact)> =
         world.by_id.iter().filter_map(|(id, no)| Some((*id, *no, world.post(*no)?))).collect();
@@ -281,7 +285,8 @@ fn around(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown, no: PostNo
         let is_there = Tri::from(answers(post)).and(post.exists(view.window_of(post.author)));
         (*id, is_there, is_there.and(view.on_list(post)), is_shown(*id))
     });
-    if let Some(wrong) = around_of(shown, "reply", replies.collect()) {
+    let replies: Vec<_> = replies.collect();
+    if let Some(wrong) = newest_of(shown, &replies).or_else(|| around_of(shown, "reply", replies)) {
         return Some(wrong);
     }
     shown.replies.iter().find_map(|reply| {
@@ -303,6 +308,27 @@ fn around_of(shown: &Shown, what: &str, all: Vec<(u64, Tri, Tri, bool)>) -> Opti
             }
             _ => {}
         }
+    }
+    None
+}
+
+/// The replies that come along stand newest first, and are of the newest so many those that may show. `all`: by their ids.
+fn newest_of(shown: &Shown, all: &[(u64, Tri, Tri, bool)]) -> Option<(Wrong, String)> {
+    let wrong = |wrong, id, text| Some((wrong, format!("reply {id} {text} {}", shown.id)));
+    if let Some(pair) = shown.replies.windows(2).find(|pair| pair[0].id <= pair[1].id) {
+        return wrong(Wrong::Reordered, pair[0].id, "does not stand where it belongs with");
+    }
+    // Newer ones: surely, and perhaps.
+    let (mut surely, mut perhaps) = (0, 0);
+    for (id, is_listed, may_show, is_shown) in all.iter().rev() {
+        if *is_shown && surely >= WITH_EACH {
+            return wrong(Wrong::Leaked, *id, "is none of the newest that come with");
+        }
+        if *may_show == Tri::Yes && !is_shown && perhaps < WITH_EACH {
+            return wrong(Wrong::Missing, *id, "must show with");
+        }
+        surely += usize::from(*is_listed == Tri::Yes);
+        perhaps += usize::from(*is_listed != Tri::No);
     }
     None
 }

@@ -8,16 +8,15 @@ use futures::stream::{self, StreamExt as _};
 
 use super::call::{Call, List, Switch, Tie};
 use super::check::Wrong;
-use super::facts::{Time, Tri, Window};
+use super::facts::{Tri, Window};
 use super::looks::Look;
+use super::places::misplaced_follows;
 use super::run::{Ended, Run};
 use super::told::{Counts, Reply, Stored};
 use super::world::{Pair, PostFact, PostNo, World, range};
 
 /// Calls at the same time.
 const AT_ONCE: usize = 16;
-/// So far apart servers' clocks, and what stamps run ahead of them, may put follows, in microseconds.
-const CLOCKS_APART: Time = 500_000;
 
 /// Holds everything that can be asked besides timelines against the model.
 pub(crate) async fn compare(run: &Arc<Run>) {
@@ -131,7 +130,7 @@ async fn compare_list(run: &Arc<Run>, account: u64, call: Call, wanted: &BTreeSe
     };
     let misplaced = misplaced(&run.world(), &call, &listed);
     if let Some((one, other)) = misplaced {
-        let text = format!("{call:?} lists {one} before {other}: {listed:?}");
+        let text = format!("{call:?} lists {one} and {other} the wrong way round: {listed:?}");
         run.wrong(Wrong::Reordered, account, None, text);
     }
     let set: BTreeSet<u64> = listed.iter().copied().collect();
@@ -146,30 +145,18 @@ async fn compare_list(run: &Arc<Run>, account: u64, call: Call, wanted: &BTreeSe
     }
 }
 
-/// When a follow that stands was made: between these times, if nobody else had a hand in it.
-fn made_between(world: &World, pair: Pair) -> Option<(Time, Time)> {
-    let fact = world.follows.get(&pair).filter(|fact| fact.influences.is_empty())?;
-    let from = fact.changes.iter().rposition(|change| !change.value).map_or(0, |at| at + 1);
-    let on = &fact.changes[from..];
-    Some((on.first()?.start, on.last()?.end))
-}
-
-/// Two neighbours on a list of follows that stand the wrong way round: they are in the order in which they were made. The
-/// times of several followers are from several servers' clocks.
+/// Two entries of a list of follows that stand the wrong way round: they are in the order in which they were made.
 fn misplaced(world: &World, call: &Call, listed: &[u64]) -> Option<Pair> {
-    let (pair, descending, slack): (fn(u64, u64) -> Pair, _, _) = match call {
-        Call::Following { descending, .. } => (|account, other| (account, other), *descending, 0),
-        Call::Followers { descending, .. } => (|account, other| (other, account), *descending, CLOCKS_APART),
+    let (of, is_following, descending) = match call {
+        Call::Following { account, descending, .. } => (*account, true, *descending),
+        Call::Followers { account, descending, .. } => (*account, false, *descending),
         _ => return None,
     };
-    let (Call::Following { account, .. } | Call::Followers { account, .. }) = call else { return None };
-    let made = |other: u64| made_between(world, pair(*account, other));
-    let mut neighbours = listed.windows(2).map(|two| (two[0], two[1]));
-    neighbours.find(|(one, other)| {
-        let (earlier, later) = if descending { (other, one) } else { (one, other) };
-        let times = made(*earlier).zip(made(*later));
-        times.is_some_and(|(earlier, later)| earlier.0 > later.1.saturating_add(slack))
-    })
+    let mut newest_first = listed.to_vec();
+    if !descending {
+        newest_first.reverse();
+    }
+    misplaced_follows(world, (of, is_following), &newest_first)
 }
 
 /// What two accounts have in common.

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use super::call::{Call, List};
 use super::check::{Wrong, is_untrue, told_rightly};
 use super::facts::{Time, Tri, Window};
+use super::places::{conversation, misplaced_on};
 use super::rules::View;
 use super::run::{Ended, Run};
 use super::told::{Page, Reply, Shown};
-use super::world::{PostFact, PostNo, World};
+use super::world::{PostNo, World};
 
-/// A conversation of fewer posts shows all that answers its post.
-const CONVERSATION_SMALL: usize = 40;
+/// A conversation of so few posts is told as a whole.
+const CONVERSATION_SMALL: usize = 20;
 
 pub(crate) struct Look<'a> {
     pub(crate) run: &'a Arc<Run>,
@@ -42,11 +43,15 @@ impl Look<'_> {
                 Ended::Refused { kind, .. } if kind == "NotFound" => (None, Vec::new()),
                 other => return run.skipped(&other),
             };
+            let misplaced = listed.as_ref().and_then(|listed| misplaced_on(&world, &view, of, listed));
+            let misplaced = misplaced.map(|(one, other)| {
+                (Wrong::Reordered, one, None, format!("{one} stands before {other}, and is older"))
+            });
             let found = match listed {
                 Some(_) if has_list == Tri::No => {
                     vec![(Wrong::Leaked, reader, "told, and its subject must not be seen")]
                 }
-                Some(listed) => wrongs(&listed, &view.list(of)),
+                Some(ref listed) => wrongs(listed, &view.list(of)),
                 None if has_list == Tri::Yes => {
                     vec![(Wrong::Missing, reader, "refused, and its subject is there")]
                 }
@@ -62,7 +67,7 @@ impl Look<'_> {
                 let (no, wrong, text) = told_wrongly(&world, &view, shown)?;
                 Some((wrong, shown.id, Some(no), text))
             });
-            (found.chain(told).collect::<Vec<_>>(), of.is_of_posts())
+            (found.chain(told).chain(misplaced).collect::<Vec<_>>(), of.is_of_posts())
         };
         for (wrong, id, post, text) in found {
             let text = format!("{of:?} for {reader}: {text}");
@@ -100,17 +105,7 @@ impl Look<'_> {
                     ));
                 }
             }
-            let answers = |answer: &PostFact| answer.parent.and_then(|no| world.post(no)?.id) == Some(post);
-            let all: Vec<PostNo> =
-                world.by_id.values().copied().filter(|no| world.post(*no).is_some_and(answers)).collect();
-            for no in all.iter().filter(|_| shown.len() < CONVERSATION_SMALL) {
-                let Some(answer) = world.post(*no) else { continue };
-                let is_shown = answer.id.is_some_and(|id| shown.contains(&id));
-                if view.on_list(answer) == Tri::Yes && !is_shown {
-                    let text = format!("{:?} must show in the conversation of {post}", answer.id);
-                    found.push((Wrong::Missing, *no, text));
-                }
-            }
+            found.extend(told_in_order(&world, &view, post, &shown));
         }
         for (wrong, no, text) in found {
             run.wrong(wrong, reader, Some(no), text);
@@ -210,6 +205,47 @@ impl Look<'_> {
             run.wrong_between(Wrong::Miscounted, (reader, other), format!("{reader} {text}"));
         }
     }
+}
+
+/// What is wrong about which posts make up a conversation, and in which order they come.
+fn told_in_order(world: &World, view: &View<'_>, post: u64, shown: &[u64]) -> Vec<(Wrong, PostNo, String)> {
+    let Some(post) = world.by_id.get(&post).map(|no| world.subject(*no)) else { return Vec::new() };
+    let whole = conversation(world, post);
+    let place = |no: PostNo| whole.iter().position(|other| *other == no);
+    let mut found = Vec::new();
+    let mut last = None;
+    for no in shown.iter().filter_map(|id| world.by_id.get(id)) {
+        let wrong = match (place(*no), last) {
+            (None, _) => Some((Wrong::Leaked, "is not part of it")),
+            (place, last) if place == last => Some((Wrong::Doubled, "is told twice")),
+            (place, last) if place < last => Some((Wrong::Reordered, "comes too late")),
+            _ => None,
+        };
+        last = place(*no).max(last);
+        found.extend(
+            wrong.map(|(wrong, text)| (wrong, *no, format!("in the conversation of post {post} it {text}"))),
+        );
+    }
+    if whole.len() > CONVERSATION_SMALL {
+        return found;
+    }
+    let at = place(post).unwrap_or(0);
+    let exists = |no: PostNo| world.post(no).is_some_and(|post| view.exists(post) == Tri::Yes);
+    // Above and below what is gone nothing is known; what is only hidden stands between others all the same.
+    let mut known: BTreeSet<PostNo> =
+        whole[..=at].iter().rev().copied().take_while(|no| exists(*no)).collect();
+    for (n, no) in whole.iter().enumerate() {
+        let Some(fact) = world.post(*no) else { continue };
+        if n > at && exists(*no) && fact.parent.is_some_and(|parent| known.contains(&parent)) {
+            known.insert(*no);
+        }
+        let shows = if n > at { view.on_list(fact) } else { view.may_meet(fact) };
+        let is_shown = fact.id.is_none_or(|id| shown.contains(&id));
+        if known.contains(no) && shows == Tri::Yes && !is_shown {
+            found.push((Wrong::Missing, *no, format!("it must show in the conversation of post {post}")));
+        }
+    }
+    found
 }
 
 /// What is wrong about what is told of a post that is hydrated.

@@ -32,6 +32,7 @@ mod modes;
 mod names;
 mod outcome;
 mod perform;
+mod places;
 mod plan;
 mod pool;
 mod registrar;

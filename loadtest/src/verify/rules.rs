@@ -55,7 +55,7 @@ impl<'a> View<'a> {
         self.world.states.get(&account).map_or(Tri::No, |fact| fact.is(window, is_so))
     }
 
-    fn exists(&self, post: &PostFact) -> Tri {
+    pub(crate) fn exists(&self, post: &PostFact) -> Tri {
         post.exists(self.window_of(post.author))
     }
 
@@ -249,7 +249,7 @@ impl<'a> View<'a> {
     }
 
     /// The posts that pass a post on, with a comment or without.
-    fn passing_on(&self, post: u64) -> impl Iterator<Item = &'a PostFact> {
+    pub(crate) fn passing_on(&self, post: u64) -> impl Iterator<Item = &'a PostFact> {
         let subject = self.world.by_id.get(&post).map(|no| self.world.subject(*no));
         let all = self.world.by_id.values().filter_map(|no| self.world.post(*no));
         all.filter(move |post| post.original.is_some() && post.original == subject)

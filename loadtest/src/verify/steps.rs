@@ -1,9 +1,10 @@
 //! Steps of a plan: who does what.
 
 use super::call::{Ack, Reach, State, Switch, Tie, Way, Which};
+use super::facts::{Fact, OPEN, Time};
 use super::names::{Name, NewcomerNo};
 use super::reports::ReportNo;
-use super::world::PostNo;
+use super::world::{PostFact, PostNo};
 
 /// One step.
 #[derive(Debug, Clone)]
@@ -54,6 +55,38 @@ impl PostPlan {
             ack,
         }
     }
+
+    /// What will be known of it once it is begun to be published.
+    pub(crate) fn fact(self, author: u64, start: Time) -> PostFact {
+        let text = if self.has_text { text_of(self.no, 0) } else { String::new() };
+        PostFact {
+            author,
+            reach: self.reach,
+            only_to: self.only_to,
+            not_to: self.not_to,
+            original: self.original,
+            has_text: self.has_text,
+            parent: self.parent,
+            mentions: self.mentions,
+            start,
+            acknowledged: OPEN,
+            delivered: OPEN,
+            listed: OPEN,
+            id: None,
+            deleted: None,
+            hidden: Fact::new(false),
+            edits: Vec::new(),
+            said: (text, self.tags),
+            says_reach: self.says_reach,
+            has_token: self.has_token,
+            is_unsure: false,
+        }
+    }
+}
+
+/// What a post says after so many edits.
+pub(crate) fn text_of(no: PostNo, edits: usize) -> String {
+    format!("post {no}, edit {edits}")
 }
 
 /// So far from a post's id: -1, 0 or 1.

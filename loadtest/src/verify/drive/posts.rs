@@ -3,10 +3,10 @@
 use super::Client;
 use crate::verify::call::{Call, PostSpec, Reach, Tie};
 use crate::verify::check::Wrong;
-use crate::verify::facts::{Change, Fact, OPEN, Time, Tri, Window};
+use crate::verify::facts::{Change, OPEN, Time, Tri, Window};
 use crate::verify::rules::View;
 use crate::verify::run::{Ended, GONE};
-use crate::verify::steps::PostPlan;
+use crate::verify::steps::{PostPlan, text_of};
 use crate::verify::told::Reply;
 use crate::verify::world::{PostFact, PostNo, Said, World};
 
@@ -27,7 +27,7 @@ impl Client<'_> {
             let mut world = run.world();
             let meant = |no: Option<PostNo>| no.map(|no| world.subject(no));
             let (original, parent) = (meant(plan.original), meant(plan.parent));
-            let mut fact = PostFact { original, parent, ..fact_of(self.actor, plan, start) };
+            let mut fact = PostFact { original, parent, ..plan.fact(self.actor, start) };
             if !fact.says_reach {
                 fact.reach = reach_by_lock(&world, self.actor, start);
             }
@@ -144,7 +144,7 @@ impl Client<'_> {
 
     /// A post that was refused, or answered with another one, or whose original was refused: there is none.
     fn never(&self, no: PostNo) {
-        let nothing = fact_of(self.actor, PostPlan::new(no, Reach::Public), 0);
+        let nothing = PostPlan::new(no, Reach::Public).fact(self.actor, 0);
         self.run.world().posts[no] = Some(PostFact { is_unsure: true, ..nothing });
         self.run.tell_published();
     }
@@ -291,11 +291,6 @@ impl Client<'_> {
     }
 }
 
-/// What a post says after so many edits.
-fn text_of(no: PostNo, edits: usize) -> String {
-    format!("post {no}, edit {edits}")
-}
-
 /// Whether an error of that kind goes by itself, so that others would send the call again.
 fn is_passing(kind: &str) -> bool {
     matches!(kind, "Conflict" | "Overloaded" | "Unavailable" | "Unknown") || kind == GONE
@@ -305,33 +300,6 @@ fn is_passing(kind: &str) -> bool {
 fn reach_by_lock(world: &World, author: u64, now: Time) -> Reach {
     let is_locked = world.locks.get(&author).map(|fact| fact.is(Window { from: now, to: now }, |is| is));
     if is_locked == Some(Tri::Yes) { Reach::Followers } else { Reach::Public }
-}
-
-/// A post that is about to be published.
-fn fact_of(author: u64, plan: PostPlan, start: Time) -> PostFact {
-    let text = if plan.has_text { text_of(plan.no, 0) } else { String::new() };
-    PostFact {
-        author,
-        reach: plan.reach,
-        only_to: plan.only_to,
-        not_to: plan.not_to,
-        original: plan.original,
-        has_text: plan.has_text,
-        parent: plan.parent,
-        mentions: plan.mentions,
-        start,
-        acknowledged: OPEN,
-        delivered: OPEN,
-        listed: OPEN,
-        id: None,
-        deleted: None,
-        hidden: Fact::new(false),
-        edits: Vec::new(),
-        said: (text, plan.tags),
-        says_reach: plan.says_reach,
-        has_token: plan.has_token,
-        is_unsure: false,
-    }
 }
 
 /// What is sent to publish a post, whose original and parent have these ids and authors.
@@ -379,7 +347,7 @@ mod tests {
     fn world() -> World {
         let repost = |no| PostPlan { original: Some(9), has_text: false, ..PostPlan::new(no, Reach::Public) };
         let plans = [PostPlan::new(0, Reach::Public), repost(1), repost(2), repost(3)];
-        let mut posts: Vec<PostFact> = plans.into_iter().map(|plan| fact_of(1, plan, 10)).collect();
+        let mut posts: Vec<PostFact> = plans.into_iter().map(|plan| plan.fact(1, 10)).collect();
         posts[0].acknowledged = 20;
         posts[1].acknowledged = 20;
         posts[1].deleted = Some(Change { start: 25, end: 30, value: () });
