@@ -177,7 +177,7 @@ fn a_run_whose_faults_met_no_work_fails() {
 
 #[test]
 fn what_is_broken_on_purpose_is_found() {
-    let broken: [(&str, &[&str]); 14] = [
+    let broken: [(&str, &[&str]); 15] = [
         ("home-entry", &["missing", "out_of_step"]),
         ("post", &["lost", "out_of_step"]),
         // Only the model is broken.
@@ -194,6 +194,7 @@ fn what_is_broken_on_purpose_is_found() {
         ("unanswered", &["stuck"]),
         ("visibility", &["leaked"]),
         ("only-to", &["missing"]),
+        ("mentions", &["missing"]),
     ];
     for (what, wrongs) in broken {
         // An entry that is gone from a home is missed only if its author is not pulled besides. With an odd seed others may be seen late.

@@ -141,6 +141,8 @@ pub(crate) enum Sabotage {
     Visibility,
     /// Instances publish what is for some accounts for its author alone.
     OnlyTo,
+    /// Instances edit posts, and leave it at whom they mention.
+    Mentions,
 }
 
 impl Sabotage {
@@ -155,6 +157,7 @@ impl Sabotage {
                 | Self::Unanswered
                 | Self::Visibility
                 | Self::OnlyTo
+                | Self::Mentions
         )
     }
 }

@@ -33,6 +33,7 @@ impl Performer {
             (Sabotage::Visibility, Call::Publish { post, .. }) => {
                 post.reach.get_or_insert(Reach::Unlisted);
             }
+            (Sabotage::Mentions, Call::Edit { mentions, .. }) => *mentions = None,
             (Sabotage::OnlyTo, Call::Publish { author, post }) if !post.only_to.is_empty() => {
                 post.only_to = vec![*author];
             }

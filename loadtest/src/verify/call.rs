@@ -212,6 +212,8 @@ pub(crate) enum Call {
         post: u64,
         text: String,
         tags: Vec<u8>,
+        /// `None`: those that it has.
+        mentions: Option<Vec<u64>>,
     },
     Delete {
         author: u64,

@@ -133,7 +133,8 @@ fn belongs(world: &World, view: &View<'_>, which: Which, post: &PostFact) -> Tri
     let on_list = |is_on: Tri| if is_on == Tri::No { Tri::No } else { is_on.and(view.on_list(post)) };
     match which {
         Which::Mentions => {
-            on_list(Tri::from(post.author != view.reader() && post.mentions.contains(&view.reader())))
+            let mentions = post.mentions(view.reader(), view.window_of(post.author));
+            on_list(Tri::from(post.author != view.reader()).and(mentions))
         }
         Which::Tag(tag) => on_list(post.bears(tag, view.window_of(post.author))),
         Which::Replies(parent) => {

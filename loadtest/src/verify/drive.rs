@@ -63,7 +63,7 @@ impl Client<'_> {
         match action {
             Action::Publish(plan) => self.publish(plan).await,
             Action::Republish(no) => self.republish(no).await,
-            Action::Edit(no, tags) => self.edit(no, tags).await,
+            Action::Edit(no, tags, mentions) => self.edit(no, tags, mentions).await,
             Action::Delete(no) => self.delete(no).await,
             Action::Hide(no, on) => self.hide(no, on).await,
             Action::Unrepost(no) => self.unrepost(no).await,

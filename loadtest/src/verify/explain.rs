@@ -78,10 +78,9 @@ fn post(text: &mut String, world: &World, what: &str, no: PostNo) {
     let _ = writeln!(
         text,
         "{what}: number {no}, id {:?}, by {author}, {reach:?}, only to {only_to:?}, not to {not_to:?}, original \
-         {original:?}, parent {parent:?}, has text {}, mentions {:?}, says {:?}; published {} to {}, delivered {}, listed {}",
+         {original:?}, parent {parent:?}, has text {}, says {:?}; published {} to {}, delivered {}, listed {}",
         post.id,
         post.has_text,
-        post.mentions,
         post.said,
         at(post.start),
         at(post.acknowledged),

@@ -55,8 +55,11 @@ pub(super) fn reach_of(visibility: Visibility) -> Reach {
     }
 }
 
+fn accounts(ids: Vec<u64>) -> tideline::Result<Vec<AccountId>> {
+    ids.into_iter().map(AccountId::new).collect()
+}
+
 fn draft_of(spec: PostSpec) -> tideline::Result<Draft> {
-    let accounts = |ids: Vec<u64>| ids.into_iter().map(AccountId::new).collect::<tideline::Result<Vec<_>>>();
     let visibility = |reach| match reach {
         Reach::Public => Visibility::Public,
         Reach::Unlisted => Visibility::Unlisted,
@@ -177,9 +180,10 @@ impl Performer {
             }
             Call::Publish { author, post } => return self.publish(author, post).await,
             Call::Delivered { post } => self.delivered(post).await?,
-            Call::Edit { author, post, text, tags } => {
+            Call::Edit { author, post, text, tags, mentions } => {
                 let hashtags = Some(tags.into_iter().map(tag_of).collect());
-                let edit = Edit { text: Some(text), hashtags, ..Edit::default() };
+                let mentions = mentions.map(accounts).transpose()?;
+                let edit = Edit { text: Some(text), hashtags, mentions, ..Edit::default() };
                 engine.edit(account(author)?, id_of(post)?, &edit).await?;
             }
             Call::Delete { author, post } => {

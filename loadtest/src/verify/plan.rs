@@ -145,6 +145,7 @@ impl Planner {
             (reader, create(names::own(reader))),
             (reader, Action::Follow(author)),
             (author, Action::Publish(PostPlan::new(no, Reach::Public))),
+            (author, Action::Edit(no, Vec::new(), Some(vec![reader]))),
             (reader, Action::Report(report, author, None)),
         ];
         steps.into_iter().map(|(actor, action)| self.step(actor, action)).collect()
@@ -233,7 +234,7 @@ impl Planner {
         }
         let action = match self.random.random_range(0..1_000) {
             0..250 => self.publish(actor),
-            250..275 => self.own_post(actor).map(|no| Action::Edit(no, self.tags())),
+            250..275 => self.edit(actor),
             275..325 => self.delete(actor),
             325..335 => self.own_post(actor).map(Action::Republish),
             335..430 => self.follow(actor),

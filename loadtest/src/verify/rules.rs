@@ -72,15 +72,14 @@ impl<'a> View<'a> {
             return Tri::No;
         }
         let is_meant = match post.reach {
-            Reach::Direct => is_named,
-            Reach::Followers => post.mentions.contains(&self.reader),
-            Reach::Public | Reach::Unlisted => true,
+            Reach::Direct => Tri::from(is_named),
+            Reach::Followers => post.mentions(self.reader, self.window_of(author)),
+            Reach::Public | Reach::Unlisted => Tri::Yes,
         };
         let is_followed = self.follows(author);
         let reaches = match post.reach {
             Reach::Direct if !is_named => Tri::No,
-            _ if is_meant => self.state_is(author, |state| state == State::Active).or(is_followed),
-            _ => is_followed,
+            _ => is_meant.and(self.state_is(author, |state| state == State::Active)).or(is_followed),
         };
         let is_shown = post.hidden.is(self.others, |is| is).not();
         let admits = self.is_kept_out_by(author).not().and(self.blocks(author).not());

@@ -103,7 +103,8 @@ async fn adopt(run: &Arc<Run>) {
                     let original = post.and_then(|p| p.original).and_then(|no| world.post(no)?.id);
                     shown.passes_on == original
                 };
-                !is_known && post.is_some_and(|p| shown.text.as_deref() == Some(&p.said.0) && same_original())
+                !is_known
+                    && post.is_some_and(|p| shown.text.as_deref() == Some(&p.said.text) && same_original())
             });
             if let Some(id) = found.map(|shown| shown.id) {
                 let now = run.now();

@@ -4,7 +4,7 @@ use super::call::{Ack, Reach, State, Switch, Tie, Way, Which};
 use super::facts::{Fact, OPEN, Time};
 use super::names::{Name, NewcomerNo};
 use super::reports::ReportNo;
-use super::world::{PostFact, PostNo};
+use super::world::{PostFact, PostNo, Said};
 
 /// One step.
 #[derive(Debug, Clone)]
@@ -67,7 +67,6 @@ impl PostPlan {
             original: self.original,
             has_text: self.has_text,
             parent: self.parent,
-            mentions: self.mentions,
             start,
             acknowledged: OPEN,
             delivered: OPEN,
@@ -76,7 +75,7 @@ impl PostPlan {
             deleted: None,
             hidden: Fact::new(false),
             edits: Vec::new(),
-            said: (text, self.tags),
+            said: Said { text, tags: self.tags, mentions: self.mentions },
             says_reach: self.says_reach,
             has_token: self.has_token,
             is_unsure: false,
@@ -125,8 +124,8 @@ pub(crate) enum Action {
     Publish(PostPlan),
     /// With the token of a post that is there already.
     Republish(PostNo),
-    /// It says something else, with these hashtags.
-    Edit(PostNo, Vec<u8>),
+    /// It says something else, with these hashtags and mentions; `None`: it mentions whom it did.
+    Edit(PostNo, Vec<u8>, Option<Vec<u64>>),
     Delete(PostNo),
     /// A moderator hides it from all but its author, or shows it again.
     Hide(PostNo, bool),

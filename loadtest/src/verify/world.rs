@@ -12,8 +12,13 @@ use super::suspects::Suspect;
 /// A post by its place in the plan.
 pub(crate) type PostNo = usize;
 
-/// What a post says: its text and its hashtags.
-pub(crate) type Said = (String, Vec<u8>);
+/// What a post says, and an edit changes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Said {
+    pub(crate) text: String,
+    pub(crate) tags: Vec<u8>,
+    pub(crate) mentions: Vec<u64>,
+}
 
 /// What is known about a post.
 #[derive(Debug, Clone)]
@@ -26,7 +31,6 @@ pub(crate) struct PostFact {
     /// Whether it says something itself.
     pub(crate) has_text: bool,
     pub(crate) parent: Option<PostNo>,
-    pub(crate) mentions: Vec<u64>,
     pub(crate) start: Time,
     /// When it was acknowledged.
     pub(crate) acknowledged: Time,
@@ -72,7 +76,7 @@ impl PostFact {
 
     /// The texts that it may have had.
     pub(crate) fn texts(&self, window: Window) -> Vec<&str> {
-        self.all_said(window).map(|said| said.0.as_str()).collect()
+        self.all_said(window).map(|said| said.text.as_str()).collect()
     }
 
     /// Whether anybody may pass it on.
@@ -86,9 +90,18 @@ impl PostFact {
         if self.reach != Reach::Public || !self.only_to.is_empty() {
             return Tri::No;
         }
-        let bearing: Vec<bool> = self.all_said(window).map(|said| said.1.contains(&tag)).collect();
-        match (bearing.iter().any(|bears| *bears), bearing.iter().all(|bears| *bears)) {
-            (_, true) => Tri::Yes,
+        self.says(window, |said| said.tags.contains(&tag))
+    }
+
+    /// Whether it mentions an account.
+    pub(crate) fn mentions(&self, account: u64, window: Window) -> Tri {
+        self.says(window, |said| said.mentions.contains(&account))
+    }
+
+    fn says(&self, window: Window, is_so: impl Fn(&Said) -> bool) -> Tri {
+        let said: Vec<bool> = self.all_said(window).map(is_so).collect();
+        match (said.contains(&true), said.contains(&false)) {
+            (_, false) => Tri::Yes,
             (true, _) => Tri::Maybe,
             _ => Tri::No,
         }

@@ -18,10 +18,7 @@ impl Client<'_> {
             run.count("publish", |counts| counts.skipped += 1);
             return self.never(no);
         };
-        // Others may still be creating them: who isn't there is on no list.
-        for mentioned in &plan.mentions {
-            run.known(*mentioned).await;
-        }
+        self.all_known(&plan.mentions).await;
         let start = run.now();
         let post = {
             let mut world = run.world();
@@ -57,6 +54,13 @@ impl Client<'_> {
             _ => self.unsure(no),
         }
         run.tell_published();
+    }
+
+    /// Others may still be creating whom a post mentions: who isn't there is on no list.
+    async fn all_known(&self, mentioned: &[u64]) {
+        for account in mentioned {
+            self.run.known(*account).await;
+        }
     }
 
     /// What a post passes on and answers, once others have published that; `None`: one of these never came to be.
@@ -198,21 +202,27 @@ impl Client<'_> {
         self.run.reference(no, |world| world.post(no).is_some_and(|post| post.is_unsure)).await
     }
 
-    pub(super) async fn edit(&self, no: PostNo, tags: Vec<u8>) {
+    pub(super) async fn edit(&self, no: PostNo, tags: Vec<u8>, mentions: Option<Vec<u64>>) {
         let Some((id, _)) = self.own(no).await else { return };
-        let (number, has_text) = {
+        self.all_known(mentions.as_deref().unwrap_or_default()).await;
+        let before = {
             let world = self.run.world();
-            world.post(no).map_or((0, false), |post| (post.edits.len() + 1, post.has_text))
+            let post = world.post(no).filter(|post| post.has_text);
+            post.map(|post| {
+                (post.edits.len(), post.edits.last().map_or(&post.said, |edit| &edit.value).clone())
+            })
         };
-        if !has_text {
-            return;
-        }
-        let text = text_of(no, number);
-        let said: Said = (text, tags);
+        let Some((edits, before)) = before else { return };
+        let text = text_of(no, edits + 1);
+        let said = Said {
+            text: text.clone(),
+            tags: tags.clone(),
+            mentions: mentions.clone().unwrap_or(before.mentions),
+        };
         if let Some(post) = self.run.world().post_mut(no) {
             post.listed = OPEN;
         }
-        let call = Call::Edit { author: self.actor, post: id, text: said.0.clone(), tags: said.1.clone() };
+        let call = Call::Edit { author: self.actor, post: id, text, tags, mentions };
         if let Some((start, end)) = self.write(call).await
             && let Some(post) = self.run.world().post_mut(no)
         {
@@ -305,14 +315,14 @@ fn reach_by_lock(world: &World, author: u64, now: Time) -> Reach {
 /// What is sent to publish a post, whose original and parent have these ids and authors.
 fn spec_of(no: PostNo, post: &PostFact, [original, parent]: [Option<(u64, u64)>; 2]) -> PostSpec {
     PostSpec {
-        text: post.said.0.clone(),
+        text: post.said.text.clone(),
         reach: post.says_reach.then_some(post.reach),
         only_to: post.only_to.clone(),
         not_to: post.not_to.clone(),
         original,
         parent,
-        mentions: post.mentions.clone(),
-        tags: post.said.1.clone(),
+        mentions: post.said.mentions.clone(),
+        tags: post.said.tags.clone(),
         token: post.has_token.then(|| format!("token-{no}")),
         ack: None,
     }

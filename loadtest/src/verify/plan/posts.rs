@@ -64,6 +64,17 @@ impl Planner {
         own.choose(&mut self.random).map(|post| post.0)
     }
 
+    /// A post of its own says something else, and often mentions others, or nobody any more.
+    pub(super) fn edit(&mut self, actor: u64) -> Option<Action> {
+        let no = self.own_post(actor)?;
+        let mentions = match self.random.random_range(0..10) {
+            0..5 => None,
+            5 => Some(Vec::new()),
+            _ => Some(self.some_accounts(actor)),
+        };
+        Some(Action::Edit(no, self.tags(), mentions))
+    }
+
     pub(super) fn own_repost(&mut self, actor: u64) -> Option<PostNo> {
         let own = self.imagined.reposts.iter().rev().take(RECENT).filter(|repost| repost.1 == actor);
         let no = own.choose(&mut self.random)?.0;
