@@ -21,6 +21,7 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("graph/tie.rs", 2, "executors; what a page of likes forgets it forgets another time"),
     ("graph/toggles.rs", 1, TASKS),
     ("modes/hand_over.rs", 2, TASKS),
+    ("registration/attempt.rs", 1, "itself, with `FenceTries`"),
     ("registration/claims.rs", 2, "who takes names, with `FenceTries`: attempts, changes, sign-ups"),
     ("store.rs", 2, "who opens a store, with `FenceTries`"),
     ("tenant/record.rs", 2, "itself, with `FenceTries`"),

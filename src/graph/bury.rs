@@ -204,6 +204,7 @@ async fn bury_keys(
     match answer.ok()?.int()? {
         1 => Ok(()),
         -1 => Err(journal_full(context)),
+        -2 => Err(Error::unavailable("an earlier sending has left its entries: again, with others")),
         _ => Err(Error::new(ErrorKind::Conflict, "an account that is being deleted is deleted no more")),
     }
 }

@@ -3,15 +3,15 @@
 use super::lists::{last_removal, no_decision, set_member};
 use super::named::settle_lists;
 use super::tie::renew_ties;
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::Touched;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout::{Ended, Reference};
 use crate::functions::ListChange;
 use crate::ids::{AccountId, PostId};
-use crate::post::layout::{AUTHOR_OFFSET, VERSION, VERSION_OFFSET};
 use crate::post::{Draft, PostRef};
-use crate::stored_post::is_of_another_type;
+use crate::rules;
+use crate::stored_post::stored_post;
 
 /// Tries of an addition between removals from other lists of the bucket.
 const TRIES_MAX: usize = 64;
@@ -28,14 +28,14 @@ pub(crate) async fn settle_reference(
     for n in 0..TRIES_MAX {
         // H53, H126: before the look. It may be deleted, and that settled, before what we write arrives.
         let removed = last_removal(context, to.post, n).await?;
-        let is_there = is_post_of(context, member, touched).await?;
+        let is_there = refers(context, member, to, touched).await?;
         // What was seen must last: else the list holds what nobody takes off again, or forgets what nobody adds.
         context.router().fence(touched).await?;
         #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
         let change = if is_there { ListChange::On(post.unix_ms() as f64, removed) } else { ListChange::Off };
         let is_brought = set_member(context, of, &member, change, touched).await?;
         let is_sure = removed.is_some() || !is_there;
-        if is_brought && (is_sure || is_post_of(context, member, touched).await?) {
+        if is_brought && (is_sure || refers(context, member, to, touched).await?) {
             return Ok(Ended::Done);
         }
     }
@@ -47,22 +47,18 @@ pub(crate) async fn unlist(context: &Context, to: Reference, post: PostRef) -> R
     set_member(context, (to.target(), to.kind), &post, ListChange::Off, &mut Touched::new()).await.map(drop)
 }
 
-/// After an unsynced failover an id may come twice: only its author's post counts. One that can't be read is neither there
+/// Whether the post is there and refers to that. After a failover an id may come twice: to another author (H43), and to
+/// the same one, for a post that refers to something else, or to nothing (H129). One that can't be read is neither there
 /// nor gone (H93).
-async fn is_post_of(context: &Context, post: PostRef, touched: &mut Touched) -> Result<bool> {
-    let buckets = context.keys().buckets();
-    let range =
-        Command::new("GETRANGE").arg(&context.keys().post(post.id)).arg("0").arg(AUTHOR_OFFSET + 8 - 1);
-    let answer = context.router().ask(Request::read(buckets.slot(post.id.bucket(buckets)), range)).await?;
+async fn refers(context: &Context, post: PostRef, to: Reference, touched: &mut Touched) -> Result<bool> {
+    let answer = context.router().ask(context.post_request(post.id)).await?;
     touched.add(&answer);
-    if is_of_another_type(&answer) {
-        return Err(no_decision(post.id));
-    }
-    let start = answer.ok()?;
-    match (start.bytes()?.get(VERSION_OFFSET), start.bytes()?.get(AUTHOR_OFFSET..)) {
-        (None, _) => Ok(false),
-        (Some(&VERSION), Some(author)) => Ok(author == post.author.to_bytes()),
-        _ => Err(no_decision(post.id)),
+    match stored_post(answer)? {
+        Ok(Some(stored)) if stored.header().author != post.author => Ok(false),
+        Ok(Some(stored)) => Ok(Reference::of_post(&stored).contains(&to) || !rules::holds("reference_read")),
+        Ok(None) => Ok(false),
+        Err(unreadable) if unreadable.is_anothers(post.author) => Ok(false),
+        Err(_) => Err(no_decision(post.id)),
     }
 }
 

@@ -178,17 +178,33 @@ impl Attempt<'_> {
 
     /// Ends the attempt: first the account wants nothing any more, then what it took is given up.
     pub(super) async fn end(&mut self) -> Result<()> {
-        claims::void(self.context, self.account, &self.nonce, 0, &mut self.touched).await?;
-        for claim in self.taken.clone() {
-            let look = claims::holder_request(self.context, self.account, &claim);
-            let answer = self.context.router().ask(look).await?;
-            self.touched.add(&answer);
-            // A twin of this attempt may have settled it: then they stay.
-            let is_free = Holder::parse(answer.ok()?)? == Holder::Free;
-            if is_free || !rules::holds("twin_looked_at") {
-                let value = functions::claim_value(self.account, &self.nonce);
-                claims::give_up(self.context, &claim, &value).await?;
+        let mut tries = self.context.router().fence_tries();
+        let free = loop {
+            let mut said = Touched::new();
+            claims::void(self.context, self.account, &self.nonce, 0, &mut said).await?;
+            let mut free = Vec::with_capacity(self.taken.len());
+            for claim in &self.taken {
+                let look = claims::holder_request(self.context, self.account, claim);
+                let answer = self.context.router().ask(look).await?;
+                said.add(&answer);
+                // A twin of this attempt may have settled it: then they stay.
+                if Holder::parse(answer.ok()?)? == Holder::Free || !rules::holds("twin_looked_at") {
+                    free.push(*claim);
+                }
             }
+            if !rules::holds("fence_end") {
+                break free;
+            }
+            // H130: or a failover brings it back, and its last word, which may lie in some socket, counts when somebody
+            // else has the name.
+            match self.context.router().fence(&said).await {
+                Ok(_) => break free,
+                Err(e) => tries.after(e).await?,
+            }
+        };
+        let value = functions::claim_value(self.account, &self.nonce);
+        for claim in free {
+            claims::give_up(self.context, &claim, &value).await?;
         }
         Ok(())
     }

@@ -210,6 +210,7 @@ impl History {
 
     /// Everything that is under way ends.
     async fn drain(&mut self) {
+        let deadline = Instant::now() + ends::REST_MAX;
         while ends::run_dry().await {
             for task in self.under_way.drain(..) {
                 // Those of instances that died never end.
@@ -218,7 +219,11 @@ impl History {
                 }
             }
             sleep(Duration::from_millis(50)).await;
-            if world(|w| truth::journal_entries(w)) == 0 {
+            if ends::is_at_rest(self.engines.iter().map(|(_, engine)| engine)) {
+                break;
+            }
+            if Instant::now() > deadline {
+                world(|w| w.violated("somebody is at something all the time"));
                 break;
             }
         }

@@ -39,6 +39,7 @@ pub(super) type Sites = BTreeMap<Site, u64>;
 
 struct Library {
     rules_out: Vec<&'static str>,
+    code: String,
     lua: Lua,
     functions: HashMap<String, mlua::Function>,
 }
@@ -100,10 +101,11 @@ fn loaded(rules_out: &[&'static str]) -> mlua::Result<Library> {
     packing.set("unpack", lua.create_function(|_, args: MultiValue| unpack(&args))?)?;
     lua.globals().set("redis", redis)?;
     lua.globals().set("struct", packing)?;
-    lua.load(mutations::patched(&crate::functions::code(), rules_out)).exec()?;
+    let code = mutations::patched(&crate::functions::code(), rules_out);
+    lua.load(&code).exec()?;
     lua.globals().get::<Table>("redis")?.set("register_function", Value::Nil)?;
     let functions = found.take().into_iter().collect();
-    Ok(Library { rules_out: rules_out.to_vec(), lua, functions })
+    Ok(Library { rules_out: rules_out.to_vec(), code, lua, functions })
 }
 
 /// Takes what was noted of places where commands may fail.
@@ -114,6 +116,19 @@ pub(super) fn take_sites() -> Sites {
 /// In the next history on this thread the command there fails the first time that it is reached.
 pub(super) fn fail_first(site: Site) {
     FAILS_FIRST.set(Some(site));
+}
+
+/// The command in that line of a function's code fails once.
+pub(super) fn fail_once(function: &str, line: &str) {
+    let Some(library) = LIBRARY.with_borrow(Clone::clone) else { panic!("no functions are loaded") };
+    let mut places = library.code.lines().zip(1..).filter(|(text, _)| text.contains(line));
+    let (Some((_, at)), None) = (places.next(), places.next()) else { panic!("`{line}` stands there once") };
+    fail_first((function.to_owned(), at));
+}
+
+/// Whether some command is still to fail, whatever fails at random.
+pub(super) fn has_to_fail() -> bool {
+    FAILS_FIRST.with_borrow(Option::is_some)
 }
 
 /// Runs a function. Gives its answer, the data as it left them, and whether one of its commands was made to fail.

@@ -202,6 +202,16 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ),
     ("rates_not_ahead", "elseif at - now >= every then", "elseif false then"),
     (
+        "counted_first",
+        "    if args[a + 5] ~= '' then redis.call('HSET', keys[1], args[a + 5], totals[n] + by) end\n    if is_more_of then redis.call('ZADD', place, string.format('%.0f', score), member) end\n",
+        "    if is_more_of then redis.call('ZADD', place, string.format('%.0f', score), member) end\n    if args[a + 5] ~= '' then redis.call('HSET', keys[1], args[a + 5], totals[n] + by) end\n",
+    ),
+    (
+        "entries_anew",
+        "unpack(args, first, last)) == (last - first + 1) / 2",
+        "unpack(args, first, last)) >= 0",
+    ),
+    (
         "lease_changes",
         "local value = string.format('%.0f.%s', till, ttl)",
         "local value = '0.' .. ttl\n    till = -1",
@@ -239,6 +249,7 @@ const IN_RUST: &[&str] = &[
     "fence_copied",
     "fence_copies",
     "fence_edge",
+    "fence_end",
     "fence_ended",
     "fence_follow",
     "fence_frozen",
@@ -279,6 +290,7 @@ const IN_RUST: &[&str] = &[
     "patience",
     "promotion_keeps",
     "record_after_walk",
+    "reference_read",
     "renewed_by_both",
     "request_fenced",
     "request_first",

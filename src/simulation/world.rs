@@ -377,8 +377,9 @@ impl World {
         let now_us = self.now_ms().saturating_add_signed(self.nodes[number].clock_ahead_ms) * 1_000;
         let is_whole = |name: &[u8]| torn::is_whole(&String::from_utf8_lossy(name));
         let is_whole = arguments.get(1).is_some_and(|name| is_whole(name));
-        let may_fail = self.faults.torn > 0 && arguments[0] == b"FCALL";
-        let fails_at = may_fail.then(|| if self.chance(self.faults.torn) { 1 + self.below(10) } else { 0 });
+        let may_fail = (self.faults.torn > 0 || lua::has_to_fail()) && arguments[0] == b"FCALL";
+        let fails = may_fail && self.faults.torn > 0 && self.chance(self.faults.torn);
+        let fails_at = may_fail.then(|| if fails { 1 + self.below(10) } else { 0 });
         let fails_at = fails_at.and_then(|at| u32::try_from(at).ok());
         let node = &mut self.nodes[number];
         match arguments {

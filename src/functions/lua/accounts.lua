@@ -28,7 +28,7 @@ local function account_set(keys, args)
   local fields = 3
   if #keys > 1 then
     if journal_full(keys[2], tonumber(args[3]), 1) then return { 'busy' } end
-    redis.call('HSET', keys[2], args[4], args[5])
+    if not journal_first(keys[2], args, 4, 5) then return { 'stamp', stamp } end
     fields = 6
   end
   redis.call('HSET', keys[1], unpack(args, fields))
@@ -304,7 +304,7 @@ local function approve(keys, args)
   if before == args[3] then return { 'ok' } end
   if before ~= args[2] then return { 'stamp', before } end
   if journal_full(keys[2], tonumber(args[4]), 1) then return { 'busy' } end
-  redis.call('HSET', keys[2], args[5], args[6])
+  if not journal_first(keys[2], args, 5, 6) then return { 'stamp', before } end
   redis.call('HSET', keys[1], args[1], args[3])
   return { 'ok' }
 end
@@ -336,7 +336,7 @@ local function account_delete(keys, args)
   if not record[1] or record[2] == 'd' or record[2] == 'u' then return { 'gone' } end
   if record[1] ~= args[1] then return { 'stamp', record[1] } end
   if journal_full(keys[2], tonumber(args[3]), 1) then return { 'busy' } end
-  redis.call('HSET', keys[2], args[4], args[5])
+  if not journal_first(keys[2], args, 4, 5) then return { 'stamp', record[1] } end
   redis.call('HSET', keys[1], 's', 'd', 'g', args[2])
   return { 'ok' }
 end
@@ -344,12 +344,12 @@ end
 -- account_bury: takes keys of a deleted account away, and has looked at what that leaves elsewhere.
 -- KEYS  record, journal, then keys that go
 -- ARGV  '1' if nothing is to be left of the record but that there was an account, most entries, then entry, value, ...
--- Reply 1; 0: it is not deleted; -1: the journal is full
+-- Reply 1; 0: it is not deleted; -1: the journal is full; -2: an earlier sending has left these entries
 local function account_bury(keys, args)
   if redis.call('HGET', keys[1], 's') ~= 'd' then return 0 end
   if #args > 2 then
     if journal_full(keys[2], tonumber(args[2]), (#args - 2) / 2) then return -1 end
-    redis.call('HSET', keys[2], unpack(args, 3))
+    if not journal_first(keys[2], args, 3, #args) then return -2 end
   end
   if #keys > 2 then redis.call('UNLINK', unpack(keys, 3)) end
   if args[1] ~= '1' then return 1 end

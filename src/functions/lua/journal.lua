@@ -3,6 +3,13 @@
 
 local function journal_full(key, most, new) return redis.call('HLEN', key) + new > most end
 
+-- Writes a call's entries, arguments `first` to `last`, before what they are for. False: an earlier sending of the same
+-- call has, and failed after that. Whoever found these has looked, nothing had happened, and may be about to strike
+-- them: the caller has to draw others (H131).
+local function journal_first(key, args, first, last)
+  return redis.call('HSET', key, unpack(args, first, last)) == (last - first + 1) / 2
+end
+
 -- journal_add: adds entries.
 -- KEYS  journal
 -- ARGV  most entries, then entry, value, ...

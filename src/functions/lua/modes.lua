@@ -17,7 +17,7 @@ local function mode_set(keys, args)
   end
   if #args > 7 then
     if journal_full(keys[3], tonumber(args[7]), 1) then return { 'busy' } end
-    redis.call('HSET', keys[3], args[8], args[9])
+    if not journal_first(keys[3], args, 8, 9) then return { 'stamp', before } end
   end
   if string.sub(args[2], 1, 1) == 'P' then
     local last = redis.call('LINDEX', keys[2], -1)

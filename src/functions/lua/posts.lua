@@ -127,7 +127,7 @@ local function post_publish(keys, args)
     entries[#entries + 1] = args[i]
     entries[#entries + 1] = args[9] .. args[i + 1] .. id .. author .. args[i + 2]
   end
-  if #entries > 0 then redis.call('HSET', keys[5], unpack(entries)) end
+  if #entries > 0 and not journal_first(keys[5], entries, 1, #entries) then return { 'stamp' } end
   redis.call('SET', args[1] .. id, post)
   local length = redis.call('RPUSH', keys[3], id)
   if length == 1 then
@@ -165,7 +165,7 @@ local function post_edit(keys, args)
   if state ~= 'a' and state ~= 'l' then return { 'state', state } end
   local entries = (#args - 4) / 2
   if entries > 0 and journal_full(keys[3], tonumber(args[4]), entries) then return { 'busy' } end
-  if entries > 0 then redis.call('HSET', keys[3], unpack(args, 5)) end
+  if entries > 0 and not journal_first(keys[3], args, 5, #args) then return { 'revision' } end
   redis.call('SET', keys[1], string.sub(args[3], 1, 2) .. string.sub(header, 3, 3) .. string.sub(args[3], 4, 64)
     .. string.sub(header, 65, 84) .. string.sub(args[3], 85))
   return { 'ok' }
@@ -209,7 +209,7 @@ local function post_delete(keys, args)
     local ok, answer = check_place(keys[5], piece, tonumber(args[6]))
     if not ok then return answer end
   end
-  if entries > 0 then redis.call('HSET', keys[4], unpack(args, 11)) end
+  if entries > 0 and not journal_first(keys[4], args, 11, #args) then return { 'revision' } end
   local counts = is_there(keys[3])
   -- H99: before what it is of changes, or what is remembered under the old one stays.
   if original ~= '' and counts then redis.call('HSET', keys[3], 'i', args[8]) end

@@ -9,6 +9,7 @@ use crate::keys::{Place, set_of_account};
 use crate::modes::Way;
 use crate::simulation::ends;
 use crate::simulation::gates::{At, Gate};
+use crate::simulation::lua;
 use crate::simulation::operations::toggle;
 use crate::simulation::truth::State;
 use crate::simulation::world::{HOUR_MS, Toggle, world};
@@ -544,6 +545,21 @@ pub(in crate::simulation) fn promoted_beside_a_follow() -> LocalBoxFuture<'stati
         stage.publish(1, author).await;
         stage.settled().await;
         stage.read(0, reader, 3).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H128: A hides from R, and the function fails where the record is told from how many A hides. It is sent again.
+pub(in crate::simulation) fn hidden_before_it_is_counted() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.follow(0, reader, author).await;
+        stage.publish(0, author).await;
+        stage.settled().await;
+        lua::fail_once("change", "redis.call('HSET', keys[1], args[a + 5], totals[n] + by)");
+        stage.engines[0].hide_from(author, reader).await.expect("hidden");
+        stage.read(1, reader, 20).await;
         stage.ends_well().await;
     }
     .boxed_local()

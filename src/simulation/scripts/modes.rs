@@ -8,8 +8,8 @@ use crate::ids::AccountId;
 use crate::modes::Way;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::moving::Moving;
-use crate::simulation::truth;
 use crate::simulation::world::world;
+use crate::simulation::{lua, truth};
 
 /// R follows X, which is pushed; R has a home, and everything is on replicas.
 async fn followed() -> (Stage, AccountId, AccountId) {
@@ -178,6 +178,28 @@ pub(in crate::simulation) fn promotion_of_another_time() -> LocalBoxFuture<'stat
         stage.read(1, early, 3).await;
         second.open();
         claims[1].open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H131: X is promoted; the function has written the entry when it fails, and is sent again. Before that arrives, whoever searches the
+/// journal has found the entry and no promotion, and strikes it afterwards.
+pub(in crate::simulation) fn promotion_comes_after_its_entry() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author]) = Stage::with([1]).await;
+        let first = close(0, At::Before, "mode_set");
+        let engine = stage.engines[0].clone();
+        let promoting = tokio::spawn(async move { engine.set_way(author, Some(Way::Pull)).await.map(drop) });
+        first.reached().await;
+        lua::fail_once("mode_set", "then redis.call('HSET', keys[1], 'm', args[2])");
+        let [again, strike] = ["mode_set", "journal_strike"].map(|what| close(0, At::Before, what));
+        first.open();
+        again.reached().await;
+        strike.reached().await;
+        again.open();
+        promoting.await.expect("no panic").expect("a way");
+        strike.open();
         stage.ends_well().await;
     }
     .boxed_local()

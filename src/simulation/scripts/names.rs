@@ -4,7 +4,7 @@ use futures::FutureExt as _;
 use futures::future::{Either, LocalBoxFuture, select};
 use tokio::task::JoinHandle;
 
-use super::{close, pause};
+use super::{close, lost_in_a_socket, pause};
 use crate::NewAccount;
 use crate::engine::Engine;
 use crate::error::{ErrorKind, Result};
@@ -603,6 +603,31 @@ pub(in crate::simulation) fn changes_while_it_is_signed_up_again() -> LocalBoxFu
         succeeds("who signs up again", &end(again).await);
         taking.open();
         is_refused("another one's login", &end(change).await);
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H130: the last step of a sign-up lies in a socket, and who sent it dies. It is sent again, a fence of it fails, so its attempt is
+/// ended and the name given up; the account's server fails over and has lost the end. Somebody else takes the name; the copy runs.
+pub(in crate::simulation) fn end_of_an_attempt_is_lost_before_its_last_word() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        let form = town.form(0, 0).token("form");
+        let first = sign_up(town.sites[0].clone(), form.clone());
+        let settles = lost_in_a_socket("claims_settle", first).await;
+        let (fencing, given_up) = (close(1, At::Fence, ""), close(1, At::After, "guard_close"));
+        drop(town.sign_up_beside(1, form));
+        fencing.reached().await;
+        town.sync();
+        // The name's server: whoever has taken it there can't be vouched for.
+        town.fail_over(3);
+        fencing.open();
+        given_up.reached().await;
+        world(|w| w.kill(1));
+        town.fail_over(0);
+        succeeds("who comes later", &town.sign_up(2, town.form(1, 0)).await);
+        settles.deliver();
         town.ends_well().await;
     }
     .boxed_local()

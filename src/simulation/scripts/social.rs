@@ -84,6 +84,27 @@ pub(in crate::simulation) fn listed_after_all() -> LocalBoxFuture<'static, ()> {
     .boxed_local()
 }
 
+/// H129: a reply is lost at its author's server, which gives its id to another post of the same author. Whoever was about to put the
+/// reply on its parent's list finds a post of that id and author.
+pub(in crate::simulation) fn an_id_comes_twice_to_an_author() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [parent, author]) = Stage::with([0, 1]).await;
+        let of = PostRef { id: stage.publish(0, parent).await, author: parent };
+        stage.settled().await;
+        let removals = world(|w| w.keys.last_removal(w.keys.bucket_of(parent)));
+        let listing = Gate::close(0, At::Before, "GET", &removals);
+        let draft = Draft::text("so").reply_to(of);
+        let lost = stage.engines[0].publish(author, &draft).await.expect("a reply").id;
+        listing.reached().await;
+        stage.fail_over(author);
+        let given = stage.publish(1, author).await;
+        assert_eq!(lost, given, "all within one millisecond");
+        listing.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
 /// H21 for likes: a like lies in a frozen server's socket; R takes it back; the first copy runs.
 pub(in crate::simulation) fn like_in_a_socket() -> LocalBoxFuture<'static, ()> {
     async {
