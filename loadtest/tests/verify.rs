@@ -177,7 +177,7 @@ fn a_run_whose_faults_met_no_work_fails() {
 
 #[test]
 fn what_is_broken_on_purpose_is_found() {
-    let broken: [(&str, &[&str]); 15] = [
+    let broken: [(&str, &[&str]); 16] = [
         ("home-entry", &["missing", "out_of_step"]),
         ("post", &["lost", "out_of_step"]),
         // Only the model is broken.
@@ -195,6 +195,7 @@ fn what_is_broken_on_purpose_is_found() {
         ("visibility", &["leaked"]),
         ("only-to", &["missing"]),
         ("mentions", &["missing"]),
+        ("stale-fill", &["missing", "out_of_step"]),
     ];
     for (what, wrongs) in broken {
         // An entry that is gone from a home is missed only if its author is not pulled besides. With an odd seed others may be seen late.
@@ -205,6 +206,16 @@ fn what_is_broken_on_purpose_is_found() {
             assert!(ran.count(&format!("/{wrong}")) > 0, "{what}, {wrong}: {}", ran.told);
         }
         assert!(ran.told.contains("--seed") && ran.told.contains("stored, "), "{what}: {}", ran.told);
+    }
+}
+
+#[test]
+fn what_comes_too_late_or_never_is_found() {
+    // So many posts that hundreds overtake one that is held back; and work of the dead that nobody takes over.
+    for (what, operations) in [("late", "3000"), ("leases", "300")] {
+        let args = ["--operations", operations, "--round", operations, "--sabotage", what];
+        let ran = verify(seeds::or(9), &args);
+        assert!(ran.code == Some(1) && ran.count("/stuck") > 0, "{what}: {:?}\n{}", ran.wrongs(), ran.told);
     }
 }
 

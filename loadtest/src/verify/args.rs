@@ -143,6 +143,12 @@ pub(crate) enum Sabotage {
     OnlyTo,
     /// Instances edit posts, and leave it at whom they mention.
     Mentions,
+    /// Instances say of one author's posts that they are delivered only when everything is drained.
+    Late,
+    /// A home is filled from an outbox that lacks its newest posts.
+    StaleFill,
+    /// An instance dies that has work left, and its lease never ends.
+    Leases,
 }
 
 impl Sabotage {
@@ -158,6 +164,7 @@ impl Sabotage {
                 | Self::Visibility
                 | Self::OnlyTo
                 | Self::Mentions
+                | Self::Late
         )
     }
 }
@@ -219,7 +226,7 @@ pub(crate) struct VerifyArgs {
 impl VerifyArgs {
     /// Whether instances are processes of their own.
     pub(crate) fn has_processes(&self) -> bool {
-        !self.chaos.is_empty() || self.beside.is_some()
+        !self.chaos.is_empty() || self.beside.is_some() || self.sabotage == Some(Sabotage::Leases)
     }
 
     pub(crate) fn has(&self, chaos: Chaos) -> bool {

@@ -1,12 +1,15 @@
 //! Instances that answer wrongly on purpose: what an engine could do and this test must find.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::args::Sabotage;
 use super::call::{Call, Reach};
-use super::perform::Performer;
+use super::perform::{HeldBack, Performer};
 use super::told::Reply;
 
+/// Whose posts are late.
+const HELD_BACK: u64 = 1;
 /// One follow in so many is refused.
 const REFUSED: u64 = 20;
 
@@ -44,6 +47,9 @@ impl Performer {
             Sabotage::Lists => matches!(call, Call::List { .. } | Call::Conversation { .. }),
             _ => false,
         };
+        if sabotage == Sabotage::Late {
+            return self.late(call).await;
+        }
         let is_around = sabotage == Sabotage::Lists && matches!(call, Call::Read(_));
         match self.answer(call).await {
             Reply::Page(mut page) if is_around => {
@@ -61,5 +67,28 @@ impl Performer {
             }
             reply => reply,
         }
+    }
+
+    /// What is delivered of one author's posts is said when all is drained.
+    async fn late(&self, call: Call) -> Reply {
+        let HeldBack { posts, until } = &self.held_back;
+        match call {
+            Call::Delivered { post }
+                if posts.lock().unwrap_or_else(PoisonError::into_inner).contains(&post) =>
+            {
+                // It ends when that is closed.
+                drop(until.acquire().await);
+            }
+            Call::Drained { .. } => until.close(),
+            _ => {}
+        }
+        let is_held = matches!(call, Call::Publish { author: HELD_BACK, .. });
+        let reply = self.answer(call).await;
+        if let Reply::Published { id, .. } = reply
+            && is_held
+        {
+            posts.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        }
+        reply
     }
 }

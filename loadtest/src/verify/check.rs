@@ -313,7 +313,8 @@ fn around_of(shown: &Shown, what: &str, all: Vec<(u64, Tri, Tri, bool)>) -> Opti
     None
 }
 
-/// The replies that come along stand newest first, and are of the newest so many those that may show. `all`: by their ids.
+/// The replies that come along stand newest first, and are of the newest so many those that may show. `all`: by their
+/// ids.
 fn newest_of(shown: &Shown, all: &[(u64, Tri, Tri, bool)]) -> Option<(Wrong, String)> {
     let wrong = |wrong, id, text| Some((wrong, format!("reply {id} {text} {}", shown.id)));
     if let Some(pair) = shown.replies.windows(2).find(|pair| pair[0].id <= pair[1].id) {

@@ -26,10 +26,12 @@ mod facts;
 mod fsck;
 mod gate;
 mod ground;
+mod lateness;
 mod looks;
 mod lookups;
 mod modes;
 mod names;
+mod orphans;
 mod outcome;
 mod perform;
 mod places;
@@ -153,6 +155,7 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
         let work = drive::drive(&run, steps, clients, &gate);
         if args.chaos.is_empty() {
             work.await?;
+            lateness::judge(&run);
         } else {
             in_a_storm(&run, &setup, args, ground, (seed, rounds), &gate, work).await?;
         }
@@ -179,7 +182,16 @@ async fn compare(
     if let Some(sabotage) = sabotage.filter(|sabotage| !sabotage.is_in_answers()) {
         // Until then nothing that others did is certain, so nothing could be missed.
         tokio::time::sleep(visible).await;
-        stored::sabotage(run, setup, sabotage).await?;
+        if sabotage == Sabotage::Leases {
+            orphans::leave(run, setup).await?;
+            settle::settle(run).await;
+            // If nobody does that work, all that follows would wait for it too.
+            if run.has_given_up() {
+                return Ok(());
+            }
+        } else {
+            stored::sabotage(run, setup, sabotage).await?;
+        }
     }
     tokio::time::sleep(visible).await;
     run.check_pages();

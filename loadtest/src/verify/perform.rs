@@ -1,6 +1,6 @@
 //! Carries calls out on an engine.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use tideline::{
     AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, Mode, Moderation, NewAccount,
     PagePost, PostAck, PostId, Query, Range, Social, Timeline,
 };
+use tokio::sync::Semaphore;
 
 use super::args::Sabotage;
 use super::call::{Ack, Asked, Call, PostSpec, Reach, State, Switch, Tie, WITH_EACH, Way, Which};
@@ -32,6 +33,15 @@ pub(crate) struct Performer {
     /// What is answered wrongly on purpose, and how often something was.
     pub(super) sabotage: Option<Sabotage>,
     pub(super) answered: AtomicU64,
+    pub(super) held_back: HeldBack,
+}
+
+/// Posts that are late on purpose, and until when.
+#[derive(Debug)]
+pub(super) struct HeldBack {
+    pub(super) posts: Mutex<HashSet<u64>>,
+    /// It is closed then.
+    pub(super) until: Semaphore,
 }
 
 pub(super) fn account(id: u64) -> tideline::Result<AccountId> {
@@ -137,6 +147,7 @@ impl Performer {
             is_replicated: setup.is_replicated,
             sabotage: setup.sabotage,
             answered: AtomicU64::default(),
+            held_back: HeldBack { posts: Mutex::default(), until: Semaphore::new(0) },
         })
     }
 

@@ -89,8 +89,8 @@ fn reposts(view: &View<'_>, post: u64) -> HashMap<u64, Span> {
     spans
 }
 
-/// A conversation as it is read, whether or not anybody may see these posts: what a post answers, the first of all first,
-/// itself, and what answers it, each followed by what answers that, the oldest first.
+/// A conversation as it is read, whether or not anybody may see these posts: what a post answers, the first of all
+/// first, itself, and what answers it, each followed by what answers that, the oldest first.
 pub(crate) fn conversation(world: &World, post: PostNo) -> Vec<PostNo> {
     let mut all = vec![post];
     let mut answers: HashMap<PostNo, BTreeSet<(u64, PostNo)>> = HashMap::new();

@@ -137,6 +137,13 @@ impl Run {
         *self.findings().events.entry(what).or_default() += many;
     }
 
+    /// Notes the largest of what is told of each round.
+    pub(crate) fn at_least(&self, what: &'static str, many: u64) {
+        let mut findings = self.findings();
+        let most = findings.events.entry(what).or_default();
+        *most = many.max(*most);
+    }
+
     /// Something went wrong on purpose.
     pub(crate) fn fault(&self, kind: Chaos, has_met: bool) {
         let mut findings = self.findings();

@@ -79,6 +79,7 @@ impl PostPlan {
             says_reach: self.says_reach,
             has_token: self.has_token,
             is_unsure: false,
+            is_awaited: false,
         }
     }
 }

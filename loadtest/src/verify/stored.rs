@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use tideline::bucket::Bucket;
 use tideline::cluster::{Command, Reply, Request};
 use tideline::sharded::Order;
 use tideline::{AccountId, Store};
@@ -64,14 +65,19 @@ fn key(store: &Store, letter: char, account: u64) -> (Vec<u8>, u16) {
 }
 
 fn key_of(store: &Store, letter: char, account: u64, name: &[u8]) -> (Vec<u8>, u16) {
-    let buckets = store.keys().buckets();
-    let bucket = buckets.of_account(account);
-    let mut key = format!("{}{{{}}}{letter}", store.keys().prefix(), buckets.tag(bucket)).into_bytes();
+    let (mut key, slot) = key_of_bucket(store, letter, store.keys().buckets().of_account(account));
     key.extend_from_slice(name);
-    (key, buckets.slot(bucket))
+    (key, slot)
 }
 
-async fn ask(store: &Store, slot: u16, command: Command) -> anyhow::Result<Reply> {
+/// A key of a bucket's own, and its slot.
+pub(crate) fn key_of_bucket(store: &Store, letter: char, bucket: Bucket) -> (Vec<u8>, u16) {
+    let buckets = store.keys().buckets();
+    let key = format!("{}{{{}}}{letter}", store.keys().prefix(), buckets.tag(bucket));
+    (key.into_bytes(), buckets.slot(bucket))
+}
+
+pub(crate) async fn ask(store: &Store, slot: u16, command: Command) -> anyhow::Result<Reply> {
     Ok(store.router().call(Request::read(slot, command)).await?)
 }
 
@@ -198,9 +204,9 @@ async fn take_names_or_reports(run: &Run, store: &Store, what: Sabotage) -> anyh
     }
     let buckets = store.keys().buckets();
     for bucket in buckets.all() {
-        let key = |letter: char| format!("{}{{{}}}{letter}", store.keys().prefix(), buckets.tag(bucket));
-        let drop = Command::new("DEL").arg(key('b').as_bytes()).arg(key('B').as_bytes());
-        write(buckets.slot(bucket), drop).await?;
+        let ((open, slot), (resolved, _)) =
+            (key_of_bucket(store, 'b', bucket), key_of_bucket(store, 'B', bucket));
+        write(slot, Command::new("DEL").arg(&open).arg(&resolved)).await?;
     }
     Ok(())
 }
@@ -221,11 +227,41 @@ async fn take_entry(run: &Run, store: &Store) -> anyhow::Result<Victim> {
     anyhow::bail!("no home holds what its reader sees")
 }
 
+/// Has the first home filled that lacks its reader's post then: its author's outbox has not got that post yet, nor newer
+/// ones.
+async fn fill_from_stale(run: &Run, store: &Store) -> anyhow::Result<Victim> {
+    let write = async |slot, command| store.router().call(Request::write(slot, command)).await;
+    for victim in victims(run) {
+        let (reader, _, id, author) = victim;
+        let (outbox, slot) = key(store, 'o', author);
+        let ids =
+            ask(store, slot, Command::new("LRANGE").arg(&outbox).arg("0").arg("-1")).await?.into_array()?;
+        let ids: Vec<&[u8]> = ids.iter().filter_map(|id| id.bytes().ok()).collect();
+        // The first one is no post, but the floor.
+        let older = ids.iter().skip(1).take_while(|other| number(other) & !WATERMARK < id).count() + 1;
+        let newest = ids.get(older..).filter(|newest| !newest.is_empty());
+        let Some(newest) = newest else { continue };
+        let (home_key, home_slot) = key(store, 'h', reader);
+        write(home_slot, Command::new("DEL").arg(&home_key)).await?;
+        let last = (older - 1).to_string();
+        write(slot, Command::new("LTRIM").arg(&outbox).arg("0").arg(&last)).await?;
+        drop(run.call(0, super::call::Call::Warm { account: reader }).await);
+        let restore = newest.iter().fold(Command::new("RPUSH").arg(&outbox), |restore, id| restore.arg(*id));
+        write(slot, restore).await?;
+        let filled = home(store, reader).await?;
+        if !filled.is_empty() && !filled.contains(&(id, author)) {
+            return Ok(victim);
+        }
+    }
+    anyhow::bail!("no home could be filled")
+}
+
 /// Breaks something that this test must find.
 pub(crate) async fn sabotage(run: &Arc<Run>, setup: &Setup, what: Sabotage) -> anyhow::Result<()> {
     let store = setup.store().await?;
     let (reader, no, id, author) = match what {
         Sabotage::HomeEntry => take_entry(run, &store).await?,
+        Sabotage::StaleFill => fill_from_stale(run, &store).await?,
         Sabotage::Name | Sabotage::Reports => return take_names_or_reports(run, &store, what).await,
         _ => *victims(run).first().context("there is nothing to break")?,
     };

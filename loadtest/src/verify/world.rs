@@ -49,6 +49,8 @@ pub(crate) struct PostFact {
     pub(crate) has_token: bool,
     /// It was refused in the end, but an earlier sending may have been carried out.
     pub(crate) is_unsure: bool,
+    /// The instance that published it will say when it is delivered.
+    pub(crate) is_awaited: bool,
 }
 
 impl PostFact {

@@ -164,12 +164,17 @@ impl Client<'_> {
     /// Notes when the delivery is done, if the instance that began it lives so long.
     fn await_delivery(&self, no: PostNo, id: u64) {
         let (run, instance) = (self.run.clone(), self.run.pool.instance(self.instance));
+        if let Some(post) = run.world().post_mut(no) {
+            post.is_awaited = true;
+        }
         tokio::spawn(async move {
-            if let Some(Reply::Done) = instance.call(Call::Delivered { post: id }).await {
-                let now = run.now();
-                if let Some(post) = run.world().post_mut(no) {
-                    post.delivered = post.delivered.min(now);
-                }
+            let is_done = matches!(instance.call(Call::Delivered { post: id }).await, Some(Reply::Done));
+            let now = run.now();
+            match run.world().post_mut(no) {
+                Some(post) if is_done => post.delivered = post.delivered.min(now),
+                // It doesn't know.
+                Some(post) => post.is_awaited = false,
+                None => {}
             }
         });
     }

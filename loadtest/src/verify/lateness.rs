@@ -1,0 +1,69 @@
+//! Whether posts are delivered too late: not by the clock, which says more about the machine than about the engine, but
+//! by how many that were published later have overtaken them. A slow machine is slow for all of them.
+
+use super::check::Wrong;
+use super::facts::Time;
+use super::run::Run;
+use super::world::{PostFact, PostNo, World};
+
+/// So many others may be delivered first that were begun when a post was acknowledged already. Three is the most that was
+/// seen, in rounds of 600 posts; what is held back until the end is overtaken by hundreds.
+const OVERTAKING_MAX: usize = 200;
+
+/// Judges the posts since all was drained last. Only where nothing went wrong: a fault may hold up some homes, and not
+/// others.
+pub(crate) fn judge(run: &Run) {
+    if run.has_given_up() {
+        return;
+    }
+    let (late, most) = {
+        let world = run.world();
+        let all = overtaken(&world, world.drained);
+        let most = all.iter().map(|(_, by)| *by).max().unwrap_or(0);
+        let late = all.into_iter().filter(|(_, by)| *by > OVERTAKING_MAX);
+        let late = late.filter_map(|(no, by)| Some((no, world.post(no)?.author, by)));
+        (late.collect::<Vec<_>>(), most)
+    };
+    run.at_least("posts that overtook an older one, at most", u64::try_from(most).unwrap_or(u64::MAX));
+    for (no, author, by) in late {
+        let text = format!("post {no} was not delivered before {by} others that were published later");
+        run.wrong(Wrong::Stuck, author, Some(no), text);
+    }
+}
+
+/// Each post with how many were delivered before it, and begun after it was acknowledged.
+fn overtaken(world: &World, since: Time) -> Vec<(PostNo, usize)> {
+    let all = world.posts.iter().enumerate().filter_map(|(no, post)| Some((no, post.as_ref()?)));
+    let mut known: Vec<(PostNo, &PostFact)> =
+        all.filter(|(_, post)| post.is_awaited && post.start >= since).collect();
+    known.sort_by_key(|(_, post)| post.start);
+    let count = |(no, post): &(PostNo, &PostFact)| {
+        let later = known.partition_point(|(_, other)| other.start < post.acknowledged);
+        let overtakers = known[later..].iter().filter(|(_, other)| other.delivered < post.delivered);
+        (*no, overtakers.count())
+    };
+    known.iter().map(count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::call::Reach;
+    use crate::verify::facts::OPEN;
+    use crate::verify::steps::PostPlan;
+
+    #[test]
+    fn who_was_published_later_and_delivered_earlier_has_overtaken() {
+        // Start, acknowledged, delivered.
+        let times =
+            [(1, 5, 9), (10, 15, 50), (12, 16, 20), (16, 18, 30), (20, 22, 60), (21, 25, OPEN), (30, 31, 32)];
+        let posts = times.iter().enumerate().map(|(no, (start, acknowledged, delivered))| {
+            let fact = PostPlan::new(no, Reach::Public).fact(1, *start);
+            let (acknowledged, delivered) = (*acknowledged, *delivered);
+            Some(PostFact { acknowledged, delivered, is_awaited: no != 6, ..fact })
+        });
+        let world = World { posts: posts.collect(), ..World::default() };
+        // 2 was begun before 1 was acknowledged, and of 6 nobody knows.
+        assert_eq!(overtaken(&world, 10), [(1, 1), (2, 0), (3, 0), (4, 0), (5, 0)]);
+    }
+}

@@ -1,0 +1,109 @@
+//! An instance that dies with work left, and a lease that never ends: nobody takes over what it has left. As if whoever
+//! looks at leases never took anybody for dead.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tideline::Store;
+use tideline::cluster::{Command, Request};
+
+use super::call::{Call, PostSpec, Reach, State};
+use super::facts::{Tri, Window};
+use super::pool::Instance;
+use super::run::Run;
+use super::setup::Setup;
+use super::steps::{PostPlan, text_of};
+use super::stored::{ask, key_of_bucket};
+use super::told::Reply;
+use super::worker::Worker;
+
+/// Instances that are killed until one of them leaves something.
+const TRIES: usize = 20;
+/// A lease that nobody lives to see the end of, in milliseconds.
+const FOR_EVER: u64 = 1_000_000_000_000;
+/// Whoever lives has finished its own work by then, on most machines; else another one is killed.
+const A_WHILE: Duration = Duration::from_secs(1);
+
+/// Kills instances as soon as they have acknowledged a post, until one has not delivered it.
+pub(crate) async fn leave(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
+    let store = setup.store().await?;
+    for number in 0..TRIES {
+        let Instance::There(worker) = run.pool.instance(number) else {
+            anyhow::bail!("only a process can be killed");
+        };
+        publish(run, &worker).await?;
+        worker.kill();
+        prolong(&store).await?;
+        run.pool.replace(
+            number,
+            Instance::There(Arc::new(Worker::start(&setup.of_instance(number), number).await?)),
+        );
+        tokio::time::sleep(A_WHILE).await;
+        let left = journals(&store).await?;
+        if left > 0 {
+            eprintln!("Sabotage: {left} tasks of an instance that was killed, and lives for ever.");
+            return Ok(());
+        }
+    }
+    anyhow::bail!("no instance that was killed left any work")
+}
+
+/// The account that most follow publishes a post.
+async fn publish(run: &Arc<Run>, worker: &Worker) -> anyhow::Result<()> {
+    let (no, author, post) = {
+        let mut world = run.world();
+        let start = run.now();
+        let now = Window { from: start, to: start };
+        let may = |author: &&u64| {
+            world.states.get(author).is_some_and(|fact| fact.is(now, |is| is == State::Active) == Tri::Yes)
+        };
+        let author =
+            world.accounts.iter().filter(may).max_by_key(|author| *world.followers(**author, now).start());
+        let author = *author.context("nobody may publish")?;
+        let no = world.posts.len();
+        let fact = PostPlan::new(no, Reach::Public).fact(author, start);
+        world.posts.push(Some(fact));
+        let post = PostSpec {
+            text: text_of(no, 0),
+            reach: Some(Reach::Public),
+            only_to: Vec::new(),
+            not_to: Vec::new(),
+            original: None,
+            parent: None,
+            mentions: Vec::new(),
+            tags: Vec::new(),
+            token: Some(format!("token-{no}")),
+            ack: None,
+        };
+        (no, author, post)
+    };
+    let published = worker.send(Call::Publish { author, post }).context("an instance is gone")?.await?;
+    let Reply::Published { id, .. } = published else { anyhow::bail!("not published: {published:?}") };
+    let now = run.now();
+    run.world().published(no, id, now);
+    Ok(())
+}
+
+/// All that live now do so for ever; those that still do renew their leases, as ever.
+async fn prolong(store: &Store) -> anyhow::Result<()> {
+    let first = store.keys().buckets().all().next().context("there is no bucket")?;
+    let (leases, slot) = key_of_bucket(store, 'v', first);
+    let names = ask(store, slot, Command::new("HKEYS").arg(&leases)).await?.into_array()?;
+    for name in names {
+        let lease = format!("{FOR_EVER}.{FOR_EVER}");
+        let set = Command::new("HSET").arg(&leases).arg(name.bytes()?).arg(lease.as_bytes());
+        store.router().call(Request::write(slot, set)).await?;
+    }
+    Ok(())
+}
+
+/// How many entries all journals hold.
+async fn journals(store: &Store) -> anyhow::Result<i64> {
+    let mut entries = 0;
+    for bucket in store.keys().buckets().all() {
+        let (journal, slot) = key_of_bucket(store, 'j', bucket);
+        entries += ask(store, slot, Command::new("HLEN").arg(&journal)).await?.int()?;
+    }
+    Ok(entries)
+}
