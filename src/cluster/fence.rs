@@ -22,7 +22,7 @@ use super::verdict::{Verdict, judge};
 use super::view::{Replica, all_addrs};
 use super::wire::{Command, Reply};
 use crate::error::{Error, ErrorKind, Result};
-use crate::keys;
+use crate::{keys, rules};
 
 /// Slots of a node that a round tries, should the first ones be moving away.
 const SLOTS_TRIED: usize = 4;
@@ -140,15 +140,7 @@ impl Router {
     /// Refuses a fence that would only be waited for: somebody else finds out when it no longer fails.
     fn expect_a_fence(&self, node: &Node, epoch: &Epoch) -> Result<()> {
         let (is_silent, cannot_vouch) = (node.presence.is_silent(), node.presence.cannot_vouch());
-        if !is_silent && !cannot_vouch {
-            return Ok(());
-        }
-        if self.fence_targets(node, 1).0.is_empty() {
-            // H116: another one has its slots, so nobody tries its fence again: to wait for that would be for ever.
-            return Err(conflict(epoch, "serves no slot any more"));
-        }
-        let why = if is_silent { "it has not answered for a while" } else { "its last fence has failed" };
-        Err(unavailable(node, &why))
+        expect_a_fence(epoch, (is_silent, cannot_vouch), || !self.fence_targets(node, 1).0.is_empty())
     }
 
     /// Tries once more to fence those whose last fence failed: nobody impatient does.
@@ -317,6 +309,24 @@ impl Router {
         let sent = node.ask_on(&node.fence_lane, [set, write, wait, Info::command()]).await;
         sent.map_err(|e| unavailable(node, &e))
     }
+}
+
+/// What who is impatient is told of a fence, by what is known of the server: that it is silent, that its last fence failed,
+/// whether it serves any slot.
+pub(crate) fn expect_a_fence(
+    epoch: &Epoch,
+    (is_silent, cannot_vouch): (bool, bool),
+    serves: impl FnOnce() -> bool,
+) -> Result<()> {
+    if !is_silent && !cannot_vouch {
+        return Ok(());
+    }
+    // H116: another one has its slots, so nobody tries its fence again: to wait for that would be for ever.
+    if rules::holds("deposed_is_told") && !serves() {
+        return Err(conflict(epoch, "serves no slot any more"));
+    }
+    let why = if is_silent { "it has not answered for a while" } else { "its last fence has failed" };
+    Err(Error::of_fence(ErrorKind::Unavailable, format!("fence at {}: {why}", epoch.node())))
 }
 
 fn unavailable(node: &Node, why: &dyn std::fmt::Display) -> Error {

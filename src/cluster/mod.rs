@@ -33,6 +33,8 @@ pub(crate) mod wire;
 pub use batch::{Answer, Batch, Request};
 pub use epoch::Epoch;
 pub use facts::{Finding, ListpackLimits, Severity, Version};
+#[cfg(test)]
+pub(crate) use fence::expect_a_fence;
 pub use fence::{FenceOutcome, Touched};
 pub use library::Library;
 pub(crate) use presence::impatiently;

@@ -35,6 +35,8 @@ pub(crate) use followers::{
     Uncounted, count as count_followers, count_all as count_all_followers, is_left as is_uncounted,
     keep_counting, note as note_followers,
 };
+#[cfg(test)]
+pub(crate) use lists::COMPARED_TRIES;
 pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
 pub(crate) use named::{Listed, list_score, most_on, post_list, settle_lists, take_off_list};
 pub(crate) use new_mark::is_new as is_new_mark;

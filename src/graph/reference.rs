@@ -34,7 +34,7 @@ pub(crate) async fn settle_reference(
         #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
         let change = if is_there { ListChange::On(post.unix_ms() as f64, removed) } else { ListChange::Off };
         let is_brought = set_member(context, of, &member, change, touched).await?;
-        let is_sure = removed.is_some() || !is_there;
+        let is_sure = removed.is_some() || !is_there || !rules::holds("listed_looked_again");
         if is_brought && (is_sure || refers(context, member, to, touched).await?) {
             return Ok(Ended::Done);
         }

@@ -226,7 +226,8 @@ pub(crate) async fn settle_tie(
             TieLook::Tree(_) => return Err(Error::internal("the look at a like went on with a tree")),
         };
         let is_brought = set_member(context, (post, LIKES), &account, change, touched).await?;
-        let is_sure = removed.is_some() || matches!(look, TieLook::Not(_));
+        let is_sure =
+            removed.is_some() || matches!(look, TieLook::Not(_)) || !rules::holds("liked_looked_again");
         if is_brought && (is_sure || look_at(context, account, post, touched).await? == look) {
             return Ok(Ended::Done);
         }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::gates::{self, At};
 use super::world::world;
 use crate::cluster::simulated::Simulated;
-use crate::cluster::{Answer, Batch, Epoch, NodeAddr, Request, Touched, is_impatient};
+use crate::cluster::{Answer, Batch, Epoch, NodeAddr, Request, Touched, expect_a_fence, is_impatient};
 use crate::error::{Error, ErrorKind, Result};
 use crate::rules;
 
@@ -177,10 +177,15 @@ impl Link {
         self.pause(&[]).await;
         self.pass(At::Fence, None).await;
         let number = usize::from(epoch.node().port);
+        world(|w| w.note_vouching(epoch));
+        if is_impatient() {
+            let known = world(|w| (w.nodes[number].answers_nobody(), w.cannot_vouch(epoch)));
+            expect_a_fence(epoch, known, || world(|w| w.nodes[number].epoch == *epoch))?;
+        }
         if world(|w| w.nodes[number].answers_nobody()) {
             return Err(Error::unavailable("the node is silent"));
         }
-        if world(|w| w.nodes[number].cannot_vouch) {
+        if world(|w| w.cannot_vouch(epoch)) {
             return Err(Error::of_fence(ErrorKind::Unavailable, "0 of 1 replicas answered"));
         }
         let is_same = |w: &super::world::World| w.nodes[number].epoch == *epoch;

@@ -193,6 +193,12 @@ fn a_home_is_not_filled_from_a_primary_that_was_replaced() {
 }
 
 #[test]
+fn nothing_is_at_rest_while_a_sleeper_goes_on() {
+    let outcome = scripts::play(scripts::strays::a_sleeper_goes_on_without_its_entry, &[], false);
+    assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
+}
+
+#[test]
 fn what_comes_along_with_a_page_takes_two_trips() {
     let outcome = scripts::play(scripts::trips::of_a_full_page, &[], false);
     assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);

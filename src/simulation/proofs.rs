@@ -3,7 +3,7 @@
 use super::history::{Outcome, live};
 use super::scripts::{
     Script, follows, homes, leases, lists, locks, modes, names, play, posts, rates, reading, social,
-    spreading, strays, tenants,
+    spreading, strays, taken_off, tenants,
 };
 use super::shape::Shape;
 
@@ -135,6 +135,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("fence_left", Scripted(posts::delivery_beside_what_is_left_is_lost)),
     ("lost_is_left", Scripted(posts::delivery_is_lost_before_its_fence)),
     ("unfenced_noted", Scripted(posts::delivery_nobody_vouches_for_is_lost)),
+    ("deposed_is_told", Scripted(posts::nobody_tries_a_deposed_server_again)),
     ("epoch_named", Scripted(posts::delivery_is_vouched_for_later)),
     // Leases
     ("rates_by_median", Scripted(rates::while_a_clock_is_off)),
@@ -164,6 +165,9 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("removal_compared", Scripted(social::deleted_while_it_is_listed)),
     ("removal_compared", Scripted(social::listed_after_all)),
     ("removal_told", Scripted(social::listed_after_all)),
+    ("compared_so_often", Scripted(taken_off::listed_while_all_is_taken_off)),
+    ("listed_looked_again", Scripted(taken_off::deleted_while_all_is_taken_off)),
+    ("liked_looked_again", Scripted(taken_off::unliked_while_all_is_taken_off)),
     ("reference_read", Scripted(social::an_id_comes_twice_to_an_author)),
     ("unlisted_at_the_last", Scripted(social::dropping_of_lists_is_lost)),
     ("ties_compared", Scripted(social::like_in_a_socket)),
@@ -189,6 +193,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("patience_in_slot", Backed("patience", names::comes_at_once)),
     ("ended_first", Scripted(names::comes_later)),
     ("fence_claim", Scripted(names::end_of_an_attempt_is_lost)),
+    ("ended_as_settled", Scripted(names::settled_half_way)),
     ("fence_end", Scripted(names::end_of_an_attempt_is_lost_before_its_last_word)),
     ("fence_taken", Scripted(names::claim_is_lost)),
     ("fence_settled", Scripted(names::account_is_lost)),

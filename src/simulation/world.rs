@@ -151,6 +151,8 @@ pub(super) struct World {
     pub(super) torn_calls: u64,
     /// Fences that have counted without a replica.
     pub(super) hollow_fences: u64,
+    /// By its number, the last server whose fence has failed for want of its replica, while it was a primary.
+    pub(super) vouched_for_nothing: BTreeMap<usize, Epoch>,
     /// What was fenced lasts.
     pub(super) fences_hold: bool,
     /// How long caches may be behind.
@@ -222,6 +224,7 @@ impl World {
             stale_reads: 0,
             torn_calls: 0,
             hollow_fences: 0,
+            vouched_for_nothing: BTreeMap::new(),
             fences_hold: true,
             visible_within: Duration::ZERO,
             shows_profiles: false,
@@ -449,6 +452,24 @@ impl World {
                 past.push((self.commands, Rc::new(state)));
             }
         }
+    }
+
+    /// Somebody asks for the fence of a server: who serves and has no replica that answers is known for that from now on.
+    pub(super) fn note_vouching(&mut self, epoch: &Epoch) {
+        let number = usize::from(epoch.node().port);
+        let node = &self.nodes[number];
+        if node.epoch == *epoch && node.cannot_vouch {
+            self.vouched_for_nothing.insert(number, epoch.clone());
+        }
+    }
+
+    /// Whether a server's fence fails, as far as anybody knows: its replica is silent now; or was, when the server was last asked
+    /// before it was deposed.
+    pub(super) fn cannot_vouch(&self, epoch: &Epoch) -> bool {
+        let number = usize::from(epoch.node().port);
+        let (node, failed) = (&self.nodes[number], self.vouched_for_nothing.get(&number));
+        let was_deposed = node.epoch != *epoch;
+        if was_deposed { failed.is_some_and(|failed| *failed != node.epoch) } else { node.cannot_vouch }
     }
 
     /// From now on whatever that account follows, or who follows it, may end.

@@ -1,8 +1,8 @@
 -- Registration: names and e-mail addresses that one account only has. A claim is a string in the bucket of its hash:
 -- account (8 bytes), attempt (8) that took it. An account's credentials are a hash in its own bucket: c its claims (17
 -- bytes each), e e-mail address, h password's hash, k token of its sign-up, v the attempt that last changed them. While
--- an attempt is under way: n the attempt, t when it began (ms), w the claims that the account is to have. An account that
--- is being registered has the state 'u'; one that is there has claims of its own, and perhaps an attempt to change them.
+-- an attempt is under way: n the attempt, t when it began (ms), w the claims that the account is to have; once it has them,
+-- u the login that the record is to show with them, if that is another one. An account that is being registered has the state 'u'; one that is there has claims of its own, and perhaps an attempt to change them.
 
 local CLAIM_LEN = 17
 
@@ -19,6 +19,12 @@ local function age_of(began, now) return math.abs(tonumber(now) - (tonumber(bega
 
 -- Whether an attempt is so old that it may be ended; one that nobody knows anything about is.
 local function is_over(began, now, patience) return age_of(began, now) >= tonumber(patience) end
+
+-- Ends an attempt whose claims are the account's: the record says so, too. What has begun with that may have failed (H132).
+local function finish(keys, login)
+  if (login or '') ~= '' then redis.call('HSET', keys[1], 'un', login) end
+  redis.call('HDEL', keys[2], 'n', 't', 'w', 'u')
+end
 
 -- signup_begin: a new account, unconfirmed, with the claims that it is to have.
 -- KEYS  record, credentials, profile
@@ -44,9 +50,10 @@ end
 local function claims_begin(keys, args)
   local state = redis.call('HGET', keys[1], 's')
   if not state or state == 'd' or state == 'u' then return { 'gone' } end
-  local seen = redis.call('HMGET', keys[2], 'v', 'n', 't')
+  local seen = redis.call('HMGET', keys[2], 'v', 'n', 't', 'u')
   if (seen[1] or '') ~= args[4] then return { 'stamp' } end
   if seen[2] and not is_over(seen[3], args[2], args[3]) then return { 'busy' } end
+  if seen[2] and seen[2] == seen[1] then finish(keys, seen[4]) end
   redis.call('HSET', keys[2], 'n', args[1], 't', args[2], 'w', args[5])
   return { 'ok' }
 end
@@ -66,10 +73,11 @@ local function claims_settle(keys, args)
   -- H115: a call before this one may have come to any of these lines. Until the last one nobody else changes names.
   local fields = 2 * tonumber(args[3])
   if seen[1] ~= args[1] or state == 'u' then
-    redis.call('HSET', keys[2], 'v', args[1], 'c', seen[3], unpack(args, 4 + fields))
+    local login = fields > 0 and args[5] or ''
+    redis.call('HSET', keys[2], 'v', args[1], 'c', seen[3], 'u', login, unpack(args, 4 + fields))
   end
   redis.call('HSET', keys[1], 's', state == 'u' and 'a' or state, 'g', args[2], unpack(args, 4, 3 + fields))
-  redis.call('HDEL', keys[2], 'n', 't', 'w')
+  redis.call('HDEL', keys[2], 'n', 't', 'w', 'u')
   return { 'ok' }
 end
 
@@ -78,7 +86,7 @@ end
 -- ARGV  attempt ('' if none is known of an unconfirmed account), the caller's milliseconds, patience in ms
 -- Reply 1, or 0: it has been settled or ended, or isn't old enough
 local function claims_void(keys, args)
-  local seen = redis.call('HMGET', keys[2], 'n', 't')
+  local seen = redis.call('HMGET', keys[2], 'n', 't', 'v', 'u')
   local state = redis.call('HGET', keys[1], 's')
   if (seen[1] or '') ~= args[1] or not is_over(seen[2], args[2], args[3]) then return 0 end
   if state == 'u' then
@@ -86,6 +94,10 @@ local function claims_void(keys, args)
     return 1
   end
   if not seen[1] then return 0 end
+  if seen[3] == seen[1] then
+    finish(keys, seen[4])
+    return 0
+  end
   redis.call('HDEL', keys[2], 'n', 't', 'w')
   return 1
 end

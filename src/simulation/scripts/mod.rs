@@ -13,6 +13,7 @@ pub(super) mod reading;
 pub(super) mod social;
 pub(super) mod spreading;
 pub(super) mod strays;
+pub(super) mod taken_off;
 pub(super) mod tenants;
 pub(super) mod trips;
 

@@ -183,8 +183,8 @@ pub(in crate::simulation) fn promotion_of_another_time() -> LocalBoxFuture<'stat
     .boxed_local()
 }
 
-/// H131: X is promoted; the function has written the entry when it fails, and is sent again. Before that arrives, whoever searches the
-/// journal has found the entry and no promotion, and strikes it afterwards.
+/// H131: X is promoted; the function has written the entry when it fails, and is sent again. Before that arrives, whoever
+/// searches the journal has found the entry and no promotion, and strikes it afterwards.
 pub(in crate::simulation) fn promotion_comes_after_its_entry() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [author]) = Stage::with([1]).await;

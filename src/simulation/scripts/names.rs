@@ -13,6 +13,7 @@ use crate::registration::{Registered, Registration, SignUp};
 use crate::simulation::ends;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::instances::ids_in;
+use crate::simulation::lua;
 use crate::simulation::names::{claim_of, end_well, look_up, registering};
 use crate::simulation::world::world;
 
@@ -608,8 +609,9 @@ pub(in crate::simulation) fn changes_while_it_is_signed_up_again() -> LocalBoxFu
     .boxed_local()
 }
 
-/// H130: the last step of a sign-up lies in a socket, and who sent it dies. It is sent again, a fence of it fails, so its attempt is
-/// ended and the name given up; the account's server fails over and has lost the end. Somebody else takes the name; the copy runs.
+/// H130: the last step of a sign-up lies in a socket, and who sent it dies. It is sent again, a fence of it fails, so its
+/// attempt is ended and the name given up; the account's server fails over and has lost the end. Somebody else takes the
+/// name; the copy runs.
 pub(in crate::simulation) fn end_of_an_attempt_is_lost_before_its_last_word() -> LocalBoxFuture<'static, ()> {
     async {
         let town = Town::new().await;
@@ -628,6 +630,26 @@ pub(in crate::simulation) fn end_of_an_attempt_is_lost_before_its_last_word() ->
         town.fail_over(0);
         succeeds("who comes later", &town.sign_up(2, town.form(1, 0)).await);
         settles.deliver();
+        town.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H132: a change of login is settled half-way: the account has the name, and its record shows the one before. Who did
+/// that dies.
+pub(in crate::simulation) fn settled_half_way() -> LocalBoxFuture<'static, ()> {
+    async {
+        let town = Town::new().await;
+        succeeds("a sign-up", &town.sign_up(1, town.form(0, 0)).await);
+        let settling = close(0, At::Before, "claims_settle");
+        drop(town.set_login_beside(0, 0, 1));
+        settling.reached().await;
+        lua::fail_once("claims_settle", "redis.call('HSET', keys[1], 's', state == 'u' and 'a' or state");
+        let again = close(0, At::Before, "claims_settle");
+        settling.open();
+        again.reached().await;
+        world(|w| w.kill(0));
+        pause(LONG_MS).await;
         town.ends_well().await;
     }
     .boxed_local()

@@ -84,8 +84,8 @@ pub(in crate::simulation) fn listed_after_all() -> LocalBoxFuture<'static, ()> {
     .boxed_local()
 }
 
-/// H129: a reply is lost at its author's server, which gives its id to another post of the same author. Whoever was about to put the
-/// reply on its parent's list finds a post of that id and author.
+/// H129: a reply is lost at its author's server, which gives its id to another post of the same author. Whoever was about to
+/// put the reply on its parent's list finds a post of that id and author.
 pub(in crate::simulation) fn an_id_comes_twice_to_an_author() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [parent, author]) = Stage::with([0, 1]).await;

@@ -1,7 +1,10 @@
 //! Edges that outlive their follows.
 
+use std::time::Duration;
+
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
+use tokio::time::Instant;
 
 use super::{Stage, close, pause};
 use crate::ids::AccountId;
@@ -93,6 +96,34 @@ pub(in crate::simulation) fn listed_as_waiting_though_it_follows() -> LocalBoxFu
             stage.engines[1].approve(author, reader).await.expect("approved");
         };
         copy_comes_after_all(Stage::locked().await, "waiting_set", is_let_in).await;
+    }
+    .boxed_local()
+}
+
+/// R has asked X. Who is to list that sleeps; others claim its entry and strike it; R asks anew. The sleeper wakes up: nothing is at
+/// rest before it has come to an end, whatever the journals say (harsh seed 8065).
+pub(in crate::simulation) fn a_sleeper_goes_on_without_its_entry() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::locked().await;
+        let listing = close(0, At::Before, "waiting_set");
+        stage.follow(0, reader, author).await;
+        listing.reached().await;
+        world(|w| w.instances[0].frozen_until = Instant::now() + Duration::from_secs(1));
+        pause(900).await;
+        stage.unfollow(1, reader, author).await;
+        stage.follow(1, reader, author).await;
+        pause(200).await;
+        ends::run_dry().await;
+        if ends::is_at_rest(stage.engines.iter()) {
+            world(|w| w.violated("all is at rest, and somebody is about to list a request"));
+        }
+        listing.open();
+        pause(5).await;
+        while !ends::is_at_rest(stage.engines.iter()) {
+            pause(10).await;
+        }
+        ends::check_follows(&stage.accounts, &stage.accounts, "at rest");
+        stage.ends_well().await;
     }
     .boxed_local()
 }
