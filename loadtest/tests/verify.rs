@@ -146,6 +146,15 @@ fn nothing_replicated_is_lost_when_servers_are_cut_off_and_replaced_again_and_ag
 }
 
 #[test]
+fn what_is_acknowledged_by_default_may_go_with_a_failover_and_nothing_else_does() {
+    let chaos = "failover,kill-instance";
+    let args = ["--defaults", "--chaos", chaos, "--operations", "900", "--round", "450"];
+    let ran = verify(seeds::or(21), &args);
+    ran.must_be_right();
+    ran.must_have_met_work(&chaos.split(',').collect::<Vec<_>>());
+}
+
+#[test]
 fn every_page_is_right_whatever_clocks_are_set_to() {
     let ran = verify(seeds::or(43), &["--chaos", "set-clocks", "--operations", "700", "--round", "700"]);
     ran.must_be_right();

@@ -203,6 +203,10 @@ pub(crate) struct VerifyArgs {
     /// What goes wrong meanwhile; the instances are processes of their own then
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) chaos: Vec<Chaos>,
+    /// Writes are acknowledged as by default, as soon as a primary has them: what a failover may lose by that is looked up, and
+    /// nothing else may be lost
+    #[arg(long)]
+    pub(crate) defaults: bool,
     /// Instances sleep, and slots stay open, for minutes
     #[arg(long)]
     pub(crate) minutes: bool,
@@ -247,6 +251,10 @@ impl VerifyArgs {
         anyhow::ensure!(
             !self.has(Chaos::SetClocks) || !self.has_failovers(),
             "set-clocks goes with no failovers: Redis votes by wall clocks, and whoever voted in the future votes no more"
+        );
+        anyhow::ensure!(
+            !self.defaults || self.has_failovers(),
+            "--defaults is about what failovers may lose: --chaos failover, failovers-in-a-row or cut-bus"
         );
         anyhow::ensure!(
             self.instances > 1 || !self.has(Chaos::KillInstance),

@@ -135,8 +135,7 @@ impl Client<'_> {
                 None
             }
             Ended::Refused { kind, message, .. } => {
-                let text = format!("{call:?} was refused: {kind}: {message}");
-                self.run.wrong(Wrong::Stuck, self.actor, None, text);
+                self.refused(&kind, None, format!("{call:?} was refused: {kind}: {message}"));
                 None
             }
             Ended::Stuck => None,
@@ -198,10 +197,19 @@ impl Client<'_> {
             // Whoever is suspended only takes back. Its state is its own affair, so no try has found another one.
             Ended::Refused { kind, .. } if kind == "Invalid" && on && self.is_suspended() => {}
             Ended::Refused { kind, message, .. } => {
-                let text = format!("{call:?} was refused: {kind}: {message}");
-                run.wrong(Wrong::Stuck, self.actor, None, text);
+                self.refused(&kind, None, format!("{call:?} was refused: {kind}: {message}"));
             }
             Ended::Stuck => {}
+        }
+    }
+
+    /// Nothing may refuse that, as far as anybody knows: but a failover may have lost what it is about.
+    fn refused(&self, kind: &str, post: Option<PostNo>, text: String) {
+        match kind {
+            "NotFound" | "Invalid" if self.run.world().may_lose => {
+                self.run.event("refused where a failover may have lost what was meant");
+            }
+            _ => self.run.wrong(Wrong::Stuck, self.actor, post, text),
         }
     }
 
@@ -220,7 +228,8 @@ impl Client<'_> {
         let asked = {
             let world = run.world();
             let request = world.requests.get(&(requester, account));
-            request.filter(|request| !request.approved && !request.is_disturbed).and_then(|r| r.asked)
+            let request = request.filter(|request| !request.approved && !request.is_disturbed);
+            request.and_then(|request| request.asked.map(|_| request.began))
         };
         let call =
             if yes { Call::Approve { account, requester } } else { Call::Reject { account, requester } };

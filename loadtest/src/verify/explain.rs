@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 
 use super::call::Switch;
 use super::check::{Seen, Violation, Wrong};
-use super::facts::{Fact, OPEN, Time};
+use super::facts::{Fact, OPEN, Time, Window};
 use super::world::{PostFact, PostNo, World};
 
 /// Changes of one fact that are listed; the newest.
 const CHANGES_MAX: usize = 12;
+/// Events that are told.
+const HAPPENED: usize = 80;
 /// Posts of the page that are listed around the one in question.
 const AROUND: usize = 6;
 
@@ -47,6 +49,17 @@ pub(crate) fn explain(world: &World, violation: &Violation, stored: &str) -> Str
     }
     text.push_str(stored);
     text
+}
+
+/// What went wrong on purpose, and when something may have been lost by it; the last of it.
+pub(crate) fn happened(events: &[(Time, &'static str)], losses: &[Window]) -> String {
+    let last = |many: usize| many.saturating_sub(HAPPENED);
+    let events = &events[last(events.len())..];
+    let events: Vec<String> = events.iter().map(|(time, what)| format!("{} {what}", at(*time))).collect();
+    let losses = &losses[last(losses.len())..];
+    let losses: Vec<String> = losses.iter().map(|l| format!("{} to {}", at(l.from), at(l.to))).collect();
+    let lost = if losses.is_empty() { "nothing".to_owned() } else { losses.join("; ") };
+    format!("\nwhat happened: {}\nwhat was acknowledged then may be lost: {lost}", events.join("; "))
 }
 
 fn page(text: &mut String, world: &World, seen: &Seen, about: Option<PostNo>) {

@@ -124,6 +124,30 @@ impl<T: Copy + PartialEq> Fact<T> {
         }
     }
 
+    /// Some of its owner's changes may have been lost by a failover: what was before them may go on, until a later change
+    /// that wasn't lost. Whether that may be so for good.
+    pub(crate) fn may_lack(&mut self, is_at_risk: impl Fn(&Change<T>) -> bool) -> bool {
+        let mut is_open = false;
+        for (no, change) in self.changes.iter().enumerate().filter(|(_, change)| is_at_risk(change)) {
+            let before = no.checked_sub(1).map_or(self.first, |last| self.changes[last].value);
+            let until =
+                self.changes[no..].iter().find(|later| !is_at_risk(later)).map_or(OPEN, |later| later.end);
+            for influence in self.influences.iter_mut().filter(|i| i.until == change.end) {
+                influence.until = until;
+            }
+            let start = change.start;
+            self.influences.push(Influence { value: before, start, over: start, until });
+            is_open |= until == OPEN;
+        }
+        is_open
+    }
+
+    /// Whether it can't be known what it is at a time.
+    pub(crate) fn is_unsure(&self, at: Time) -> bool {
+        let possible = self.possible(Window { from: at, to: at });
+        possible.iter().any(|value| *value != possible[0])
+    }
+
     /// After everything has drained and the truth was looked up.
     pub(crate) fn settle(&mut self, now: Time, value: T) {
         self.influences.iter_mut().for_each(|influence| influence.until = influence.until.min(now));
@@ -167,6 +191,34 @@ mod tests {
         assert_eq!(fact.is(at(1, 10), |v| v), Tri::Maybe);
         assert_eq!(fact.is(at(19, 30), |v| v), Tri::Maybe);
         assert_eq!(fact.is(at(20, 30), |v| v), Tri::Yes);
+    }
+
+    #[test]
+    fn what_a_failover_may_have_lost_is_in_doubt_until_it_is_said_again_or_looked_up() {
+        let mut fact = Fact::new(false);
+        fact.change(10, 20, true);
+        fact.change(30, 40, false);
+        fact.change(50, 60, true);
+        fact.change(90, 95, true);
+        let mut lost = fact.clone();
+        assert!(!lost.may_lack(|change| (15..=55).contains(&change.end)));
+        assert_eq!(
+            [25, 45, 65].map(|time| lost.is(at(time, time), |v| v)),
+            [Tri::Maybe, Tri::Maybe, Tri::Yes]
+        );
+        let mut lost = fact.clone();
+        assert!(lost.may_lack(|change| change.end > 50));
+        assert_eq!([25, 45, 65].map(|time| lost.is(at(time, time), |v| v)), [Tri::Yes, Tri::No, Tri::Maybe]);
+        assert!(lost.is_unsure(100));
+        lost.settle(110, false);
+        assert!(!lost.is_unsure(110) && lost.is(at(110, 120), |v| v) == Tri::No);
+        // What others had done, and a word that may be lost had ended, goes on.
+        let mut fact = Fact::new(false);
+        fact.influence(true, 1, 2);
+        fact.change(10, 20, false);
+        assert_eq!(fact.is(at(21, 21), |v| v), Tri::No);
+        fact.may_lack(|_| true);
+        assert_eq!(fact.is(at(21, 21), |v| v), Tri::Maybe);
     }
 
     #[test]

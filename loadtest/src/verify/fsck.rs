@@ -43,6 +43,8 @@ pub(crate) async fn look(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
     for (kind, findings) in &report.findings {
         if findings.is_harmless {
             run.count_event("harmless findings of fsck", findings.found);
+        } else if *kind == FindingKind::EdgeNeedless && findings.found <= run.world().strays(run.now()) {
+            run.count_event("edges of follows that are lost", findings.found);
         } else if findings.found <= u64::try_from(left_by_the_killed(*kind, may_be_left))? {
             run.count_event("left of attempts at names", findings.found);
             has_left = true;

@@ -7,10 +7,14 @@ use anyhow::Context as _;
 use tideline::local_cluster::{ClusterSpec, LocalCluster};
 
 use super::args::{Chaos, VerifyArgs};
+use super::chaos::behind::NODE_TIMEOUT_LONG;
 use super::chaos::bus::Bus;
 use super::chaos::clocks::{SERVER, name};
 use super::chaos::skew::Clocks;
 use crate::target::{PRIMARIES, Target};
+
+/// After so long servers take another one for dead.
+const NODE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// A cluster.
 #[derive(Debug)]
@@ -29,7 +33,8 @@ impl Ground {
             return Ok(Self { target: Target::Foreign(args.cluster.clone()), bus: None, clocks: None });
         }
         let replicas = u16::from(args.has_failovers());
-        let mut spec = ClusterSpec::ephemeral().node_timeout(Duration::from_millis(1_500)).replicas(replicas);
+        let node_timeout = if args.defaults { NODE_TIMEOUT_LONG } else { NODE_TIMEOUT };
+        let mut spec = ClusterSpec::ephemeral().node_timeout(node_timeout).replicas(replicas);
         let clocks = args.has(Chaos::SetClocks).then(Clocks::new).flatten();
         if let Some(clocks) = &clocks {
             let names: Vec<_> = (0..usize::from(PRIMARIES)).map(|node| (node, name(SERVER, node))).collect();

@@ -29,6 +29,7 @@ mod ground;
 mod lateness;
 mod looks;
 mod lookups;
+mod losses;
 mod modes;
 mod names;
 mod orphans;
@@ -81,6 +82,7 @@ const EXPLAINED_MAX: usize = 6;
 const BUCKETS: u16 = 16;
 /// A call that is not carried out within this time is stuck; and in a run where slots stay open for minutes.
 const CALL_MAX: Duration = Duration::from_secs(60);
+const CALL_MAX_SHORT: Duration = Duration::from_secs(15);
 const CALL_MAX_LONG: Duration = Duration::from_secs(300);
 
 /// Runs the test; true if nothing was wrong.
@@ -104,7 +106,8 @@ fn setup_of(args: &VerifyArgs, ground: &Ground, seed: u64) -> Setup {
         home_posts: if seed.is_multiple_of(3) { 40 } else { 16 },
         spread_at: 30,
         policy: args.policy,
-        is_replicated: args.has_failovers(),
+        is_replicated: args.has_failovers() && !args.defaults,
+        may_lose: args.defaults,
         sabotage: args.sabotage,
         is_at_odds: false,
         clocks: ground.clocks.clone(),
@@ -132,13 +135,26 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
         Leftover::new(&ground.target.seeds(), &setup.prefix).tell_that_they_stay();
     }
     let began = Instant::now();
-    let world = World { visible_within: setup.visible_within_ms * 1_000, ..World::default() };
+    let world = World {
+        visible_within: setup.visible_within_ms * 1_000,
+        may_lose: args.defaults,
+        waits_for_strays: args.defaults && args.minutes,
+        ..World::default()
+    };
     let began_ms = ground.target.is_own().then(SystemTime::now).map(|now| now.duration_since(UNIX_EPOCH));
     let began_ms = began_ms.transpose()?.map(|since| u64::try_from(since.as_millis())).transpose()?;
-    let call_max = if args.minutes { CALL_MAX_LONG } else { CALL_MAX };
+    let call_max = match args.sabotage {
+        // There something gets stuck, and is waited for.
+        Some(Sabotage::Leases) => CALL_MAX_SHORT,
+        _ if args.minutes => CALL_MAX_LONG,
+        _ => CALL_MAX,
+    };
     let run = Run::new(start(args, &setup).await?, world, (began_ms, call_max));
     let clients = usize::try_from(args.clients)?;
     let mut planner = Planner::new(seed, u64::from(args.accounts), clients, args.policy == Policy::Mixed);
+    if args.defaults {
+        planner.only_what_can_be_looked_up();
+    }
     drive::drive(&run, planner.creations(), clients, &Gate::open()).await?;
     drive::drive(&run, planner.beginnings(), clients, &Gate::open()).await?;
     let (mut left, mut rounds) = (args.operations, 0);
@@ -217,8 +233,8 @@ async fn in_a_storm(
     let (cluster, bus) = (ground.cluster(), ground.bus.as_ref());
     let buckets = setup.store().await?.keys().buckets();
     let (kinds, minutes) = (&*args.chaos, args.minutes);
-    let (keys, open) = (Mutex::default(), Mutex::default());
-    let storm = Storm { run, setup, cluster, bus, buckets, kinds, round, gate, minutes, keys, open };
+    let (keys, open, seen) = (Mutex::default(), Mutex::default(), Mutex::default());
+    let storm = Storm { run, setup, cluster, bus, buckets, kinds, round, gate, minutes, keys, open, seen };
     let mut random = StdRng::seed_from_u64(seed.wrapping_add(u64::try_from(round)?));
     let work = async {
         let done = work.await;
@@ -232,6 +248,9 @@ async fn in_a_storm(
 /// Says what is known about the first violations.
 async fn explain(run: &Arc<Run>, setup: &Setup, seed: u64) -> anyhow::Result<()> {
     let violations = run.findings().violations.clone();
+    if !violations.is_empty() {
+        eprintln!("{}", explain::happened(&run.findings().happened, &run.world().losses));
+    }
     for violation in violations.iter().take(EXPLAINED_MAX) {
         let stored = stored::describe(setup, violation, run).await.unwrap_or_else(|e| format!("{e:#}\n"));
         eprintln!("{}", explain::explain(&run.world(), violation, &stored));

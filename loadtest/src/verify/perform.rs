@@ -28,8 +28,9 @@ pub(crate) struct Performer {
     pub(super) social: Social,
     pub(super) registration: Registration,
     deliveries: Mutex<HashMap<u64, Delivery>>,
-    /// Whether failovers happen, and writes wait for replicas.
+    /// Whether failovers happen, and writes wait for replicas; or may be lost.
     is_replicated: bool,
+    may_lose: bool,
     /// What is answered wrongly on purpose, and how often something was.
     pub(super) sabotage: Option<Sabotage>,
     pub(super) answered: AtomicU64,
@@ -145,6 +146,7 @@ impl Performer {
             engine,
             deliveries: Mutex::default(),
             is_replicated: setup.is_replicated,
+            may_lose: setup.may_lose,
             sabotage: setup.sabotage,
             answered: AtomicU64::default(),
             held_back: HeldBack { posts: Mutex::default(), until: Semaphore::new(0) },
@@ -273,8 +275,8 @@ impl Performer {
 
     async fn publish(&self, author: u64, post: PostSpec) -> tideline::Result<Reply> {
         let (author, ack) = (account(author)?, post.ack);
-        let (published, is_delivered) = match ack.map(|ack| self.moment(ack)) {
-            None => (self.engine.publish(author, &draft_of(post)?).await?, false),
+        let published = match ack.map(|ack| self.moment(ack)) {
+            None => self.engine.publish(author, &draft_of(post)?).await?,
             Some(ack) => {
                 let published = self.engine.publish_with(author, &draft_of(post)?, ack).await?;
                 // With homes on a server that was away for long it says what the post has reached without them.
@@ -283,16 +285,19 @@ impl Performer {
                     let text = format!("replicas are required, {ack:?} was asked for: {published:?}");
                     return Err(tideline::Error::new(tideline::ErrorKind::Internal, text));
                 }
-                let is_delivered = matches!(published.reached, PostAck::First | PostAck::Delivered);
-                (published, is_delivered)
+                published
             }
         };
+        let is_replicated = matches!(published.reached, PostAck::Replicated | PostAck::Delivered);
+        // A failover may lose the first homes.
+        let is_first = published.reached == PostAck::First && !self.may_lose;
+        let is_delivered = ack.is_some() && (is_first || published.reached == PostAck::Delivered);
         let id = published.id.get();
         let mut deliveries = self.deliveries.lock().unwrap_or_else(PoisonError::into_inner);
         if !published.is_repeat && deliveries.len() < DELIVERIES_MAX {
             deliveries.insert(id, published.delivery);
         }
-        Ok(Reply::Published { id, is_repeat: published.is_repeat, is_delivered })
+        Ok(Reply::Published { id, is_repeat: published.is_repeat, is_delivered, is_replicated })
     }
 
     /// What a failover may lose is asked for only where none happens.

@@ -202,7 +202,9 @@ impl<'a> View<'a> {
         let follows =
             |reader: u64, author: u64| self.world.is_following(reader, author, self.window_of(reader));
         match of {
-            People::Followers(whose) => of_whom(whose, follows(account, whose)),
+            People::Followers(whose) => {
+                of_whom(whose, self.world.is_listed((account, whose), self.window_of(account)))
+            }
             People::Following(whose) => of_whom(whose, follows(whose, account)),
             People::Own(what) => {
                 self.world.is_on(what, self.reader, account, self.own).and(self.is_seen(account))

@@ -69,6 +69,8 @@ pub(crate) struct Findings {
     known: HashSet<(Wrong, u64, Option<PostNo>, String)>,
     pub(crate) pages: u64,
     pub(crate) events: BTreeMap<&'static str, u64>,
+    /// What went wrong on purpose, and when.
+    pub(crate) happened: Vec<(Time, &'static str)>,
     /// Faults of each kind.
     pub(crate) faults: BTreeMap<Chaos, FaultCounts>,
     /// How accounts were delivered after the last round.
@@ -130,6 +132,7 @@ impl Run {
     }
 
     pub(crate) fn event(&self, what: &'static str) {
+        self.findings().happened.push((self.now(), what));
         self.count_event(what, 1);
     }
 

@@ -8,6 +8,7 @@ use super::call::{Asked, Call, State, Switch, Which};
 use super::check::Wrong;
 use super::facts::{Time, Tri, Window};
 use super::lookups;
+use super::losses;
 use super::run::{Ended, Run};
 use super::told::Reply;
 use super::world::{Pair, PostNo, Request, World};
@@ -19,12 +20,10 @@ const DRAIN_MAX_MS: u64 = 45_000;
 
 /// Waits until all is drained, then looks up what couldn't be known.
 pub(crate) async fn settle(run: &Arc<Run>) {
-    // Each of them sums up the followers that it knows to have come or gone.
-    for instance in 0..run.pool.len() {
-        let ended = run.call(instance, Call::Drained { within_ms: DRAIN_MAX_MS }).await;
-        if let Ended::Refused { kind, message, .. } = ended {
-            run.wrong(Wrong::Stuck, 0, None, format!("what was accepted is not drained: {kind}: {message}"));
-        }
+    drain(run).await;
+    if run.world().may_lose {
+        losses::settle(run).await;
+        drain(run).await;
     }
     judge_suspects(run);
     let now = run.now();
@@ -38,6 +37,20 @@ pub(crate) async fn settle(run: &Arc<Run>) {
     };
     stream::iter(unsure).for_each_concurrent(AT_ONCE, |pair| look_up_request(run, pair)).await;
     lookups::settle(run).await;
+    if run.world().waits_for_strays {
+        losses::wait_for_strays(run).await;
+        drain(run).await;
+    }
+}
+
+async fn drain(run: &Arc<Run>) {
+    // Each of them sums up the followers that it knows to have come or gone.
+    for instance in 0..run.pool.len() {
+        let ended = run.call(instance, Call::Drained { within_ms: DRAIN_MAX_MS }).await;
+        if let Ended::Refused { kind, message, .. } = ended {
+            run.wrong(Wrong::Stuck, 0, None, format!("what was accepted is not drained: {kind}: {message}"));
+        }
+    }
 }
 
 /// Where it can't be known who follows whom.
@@ -137,6 +150,9 @@ async fn look_up(run: &Arc<Run>, pair: Pair) {
         let fact = world.follow_fact(pair);
         fact.unmoved(follows);
         fact.settle(now, follows);
+        if world.may_lose && !follows {
+            world.strays.insert(pair, now);
+        }
         expected
     };
     if expected.is_some_and(|expected| expected != follows) {

@@ -28,6 +28,9 @@ pub(crate) struct Setup {
     pub(crate) policy: Policy,
     /// Whether writes wait for replicas.
     pub(crate) is_replicated: bool,
+    /// Whether failovers happen all the same, and may lose what was acknowledged.
+    #[serde(default)]
+    pub(crate) may_lose: bool,
     /// What instances answer wrongly.
     pub(crate) sabotage: Option<Sabotage>,
     /// Whether its settings say something else than the tenant's, which count all the same.
@@ -49,10 +52,11 @@ impl Setup {
             connect_timeout: Duration::from_millis(500),
             fence_timeout: Duration::from_millis(250),
             refresh_period: Duration::from_millis(500),
-            replicas: if self.is_replicated && !self.is_at_odds {
-                Replicas::Required
-            } else {
-                Replicas::Absent
+            replicas: match (self.is_replicated, self.may_lose) {
+                _ if self.is_at_odds => Replicas::Absent,
+                (true, _) => Replicas::Required,
+                (false, true) => Replicas::Preferred,
+                (false, false) => Replicas::Absent,
             },
             ..RouterSettings::default()
         };

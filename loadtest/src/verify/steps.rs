@@ -78,6 +78,8 @@ impl PostPlan {
             said: Said { text, tags: self.tags, mentions: self.mentions },
             says_reach: self.says_reach,
             has_token: self.has_token,
+            is_replicated: false,
+            may_be_lost: false,
             is_unsure: false,
             is_awaited: false,
         }

@@ -32,8 +32,9 @@ impl Suspect {
                 is_free(world, *pair, *window).then(|| (Wrong::Stuck, *pair, text()))
             }
             Self::Unanswered(pair, window, why) => {
-                let stands =
-                    lock(world, pair.1, *window) == Tri::Yes && !has_changed(world, *pair, window.from);
+                let stands = !world.is_at_risk(window.from, window.to)
+                    && lock(world, pair.1, *window) == Tri::Yes
+                    && !has_changed(world, *pair, window.from);
                 let text = || format!("{} asks {}, whose answer was refused: {why}", pair.0, pair.1);
                 (stands && is_free(world, *pair, *window)).then(|| (Wrong::Stuck, *pair, text()))
             }

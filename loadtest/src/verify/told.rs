@@ -101,6 +101,9 @@ pub(crate) enum Reply {
         /// It was said to be in all homes, as was asked for. An older build doesn't say so.
         #[serde(default)]
         is_delivered: bool,
+        /// It was said to be on replicas.
+        #[serde(default)]
+        is_replicated: bool,
     },
     Page(Page),
     /// What there is of a post.

@@ -47,6 +47,10 @@ pub(crate) struct PostFact {
     /// Else its author's lock has decided how far it goes.
     pub(crate) says_reach: bool,
     pub(crate) has_token: bool,
+    /// Whether it was said to be on replicas.
+    pub(crate) is_replicated: bool,
+    /// A failover may have lost it.
+    pub(crate) may_be_lost: bool,
     /// It was refused in the end, but an earlier sending may have been carried out.
     pub(crate) is_unsure: bool,
     /// The instance that published it will say when it is delivered.
@@ -120,6 +124,8 @@ pub(crate) fn range(all: impl Iterator<Item = Tri>) -> RangeInclusive<u64> {
 /// What one account has asked of a locked one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Request {
+    /// When it was made.
+    pub(crate) began: Time,
     /// When it was acknowledged as requested, if nothing has ended it since.
     pub(crate) asked: Option<Time>,
     /// When an approval began that was acknowledged, of this very request.
@@ -147,7 +153,7 @@ pub(crate) struct World {
     pub(crate) switches: HashMap<(Switch, u64, u64), Fact<bool>>,
     pub(crate) requests: HashMap<Pair, Request>,
     /// When the other side was last told that its answer has been taken.
-    pub(crate) answers: HashMap<Pair, Time>,
+    pub(crate) answers: HashMap<Pair, Window>,
     /// Whether follows of an account need its approval.
     pub(crate) locks: HashMap<u64, Fact<bool>>,
     pub(crate) ties: HashMap<(Tie, u64, PostNo), Fact<bool>>,
@@ -155,6 +161,13 @@ pub(crate) struct World {
     pub(crate) by_id: BTreeMap<u64, PostNo>,
     pub(crate) names: Names,
     pub(crate) reports: BTreeMap<ReportNo, ReportFact>,
+    /// Whether failovers may lose what was acknowledged, and when they may have.
+    pub(crate) may_lose: bool,
+    pub(crate) losses: Vec<Window>,
+    /// Follows that are lost: who was told of them lists them for a while.
+    pub(crate) strays: HashMap<Pair, Time>,
+    /// Whether these are waited for.
+    pub(crate) waits_for_strays: bool,
     /// Answers that are looked at once everything that overlaps them is known.
     pub(crate) suspects: Vec<Suspect>,
 }
@@ -200,9 +213,15 @@ impl World {
         self.follows.get(&(reader, author)).map_or(Tri::No, |fact| fact.is(window, |is| is))
     }
 
+    /// Whether one is listed among who follows another: for a while, also one whose follow is lost.
+    pub(crate) fn is_listed(&self, pair: Pair, window: Window) -> Tri {
+        let is_following = self.is_following(pair.0, pair.1, window);
+        if self.is_stray(pair, window.to) { is_following.or(Tri::Maybe) } else { is_following }
+    }
+
     /// How many follow an account: at least, and at most.
     pub(crate) fn followers(&self, author: u64, window: Window) -> RangeInclusive<u64> {
-        range(self.accounts.iter().map(|reader| self.is_following(*reader, author, window)))
+        range(self.accounts.iter().map(|reader| self.is_listed((*reader, author), window)))
     }
 
     pub(crate) fn is_on(&self, what: Switch, by: u64, other: u64, window: Window) -> Tri {
@@ -262,12 +281,12 @@ impl World {
         }
         let is_locked = self.lock(pair.1, start, end);
         // An answer, or a block, may have met the request before we were told of that.
-        let was_answered = self.answers.get(&pair).is_some_and(|answered| *answered >= start);
+        let was_answered = self.answers.get(&pair).is_some_and(|answered| answered.to >= start);
         let is_disturbed =
             was_answered || self.follow_fact(pair).influences.iter().any(|i| i.over.min(i.until) >= start);
         let request = self.requests.entry(pair).or_default();
         if request.asked.is_none() {
-            *request = Request { asked: Some(end), is_disturbed, ..Request::default() };
+            *request = Request { began: start, asked: Some(end), is_disturbed, ..Request::default() };
         }
         // It is unlocked meanwhile: whoever waits follows.
         if is_locked != Tri::Yes {
@@ -376,7 +395,7 @@ impl World {
         if yes {
             self.follow_fact(pair).influence(true, start, end);
         }
-        self.answers.insert(pair, end);
+        self.answers.insert(pair, Window { from: start, to: end });
         let Some(request) = self.requests.get_mut(&pair) else { return };
         let is_of_this = request.asked.is_some_and(|asked| asked <= start);
         if yes && is_of_this && !request.is_disturbed {

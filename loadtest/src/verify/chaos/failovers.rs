@@ -15,7 +15,7 @@ use super::{Admit, PATIENCE, Storm, patiently};
 /// Failovers in a row, of one primary and its replica.
 const IN_A_ROW: usize = 3;
 /// How long a primary that was replaced is left away, in milliseconds.
-const AWAY_MS: (u64, u64) = (0, 800);
+pub(super) const AWAY_MS: (u64, u64) = (0, 800);
 
 /// How a primary comes to be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,10 +56,17 @@ impl Storm<'_> {
         random: &mut StdRng,
     ) -> anyhow::Result<()> {
         let old = self.some_primary(cluster, random).await?;
+        let risky = self.risk(cluster, &old).await?;
         let struck = self.gate.now();
-        self.replace(cluster, &old, How::drawn(random), admit, random).await?;
+        // The first of a round loses something, wherever something may be lost.
+        if self.setup.may_lose && (admit == Admit::Portion || random.random_bool(0.5)) {
+            self.lose(cluster, &old, admit, random).await?;
+        } else {
+            self.replace(cluster, &old, How::drawn(random), admit, random).await?;
+        }
         self.run.fault(Chaos::Failover, self.gate.was_at_work(struck));
-        Ok(cluster.wait_healthy(PATIENCE).await?)
+        cluster.wait_healthy(PATIENCE).await?;
+        self.end_risk(cluster, risky).await
     }
 
     /// One primary and its replica, which take over from each other as soon as the one has what the other had. Nobody waits for the
@@ -71,6 +78,7 @@ impl Storm<'_> {
         random: &mut StdRng,
     ) -> anyhow::Result<()> {
         let mut primary = self.some_primary(cluster, random).await?;
+        let risky = self.risk(cluster, &primary).await?;
         let struck = self.gate.now();
         for turn in 0..IN_A_ROW {
             let admit = if turn == 0 { admit } else { Admit::Nothing };
@@ -79,7 +87,8 @@ impl Storm<'_> {
             primary = next;
         }
         self.run.fault(Chaos::FailoversInARow, self.gate.was_at_work(struck));
-        Ok(cluster.wait_healthy(PATIENCE).await?)
+        cluster.wait_healthy(PATIENCE).await?;
+        self.end_risk(cluster, risky).await
     }
 
     /// Has a primary replaced by its replica, and brings it back; gives the new one.

@@ -3,12 +3,14 @@
 //! Four actors are at it at the same time, each with one fault after another: `instances` that die, and that sleep; `failovers` and
 //! `slots`, after which others have the data; and what befalls `servers` that stay what they are. A fault ends mended.
 
+pub(crate) mod behind;
 #[path = "../../../../tests/support/bus.rs"]
 pub(crate) mod bus;
 pub(crate) mod clocks;
 mod failovers;
 mod instances;
 mod partitions;
+mod risks;
 mod servers;
 #[path = "../../../../tests/support/skew.rs"]
 pub(crate) mod skew;
@@ -67,16 +69,25 @@ pub(crate) struct Storm<'a> {
     /// Held while a slot is open, and while a server stands still: on a busy machine the others may take that for dead, and who takes
     /// over knows nothing of an open slot.
     pub(crate) open: Mutex<()>,
+    /// Who the primaries were when that was last looked at, where a failover may lose what they have.
+    pub(crate) seen: Mutex<risks::Seen>,
 }
 
 impl Storm<'_> {
     /// One fault of each kind, each with a portion of the round's work, then others until that is done; mends what it broke.
     pub(crate) async fn rage(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        if let Some(cluster) = self.cluster {
+            self.begin_risks(cluster).await?;
+        }
         let actors = [Actor::Instances, Actor::Sleep, Actor::Roles, Actor::Servers].map(|actor| {
             let random = StdRng::from_rng(random);
             async move { self.of(actor, random).await }
         });
-        futures::future::join_all(actors).await.into_iter().collect()
+        futures::future::join_all(actors).await.into_iter().collect::<anyhow::Result<()>>()?;
+        match self.cluster {
+            Some(cluster) => self.look_for_others(cluster).await,
+            None => Ok(()),
+        }
     }
 
     /// Faults of one actor, one after another: first those that the round has to have, in its turn.

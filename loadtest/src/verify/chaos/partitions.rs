@@ -34,6 +34,7 @@ impl Storm<'_> {
             1 => (Cut::Mute(index), "primaries that nobody heard"),
             _ => (Cut::Deaf(index), "primaries that heard nobody"),
         };
+        let risky = self.risk(cluster, &primary).await?;
         let struck = self.gate.now();
         self.run.event(event);
         bus.cut(cut);
@@ -47,6 +48,7 @@ impl Storm<'_> {
         bus.cut(Cut::Nobody);
         is_replaced?;
         self.run.fault(Chaos::CutBus, self.gate.was_at_work(struck));
-        Ok(cluster.wait_healthy(PATIENCE).await?)
+        cluster.wait_healthy(PATIENCE).await?;
+        self.end_risk(cluster, risky).await
     }
 }

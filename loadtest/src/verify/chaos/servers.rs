@@ -2,6 +2,7 @@
 //!
 //! A fault lasts until it was met, as the server itself tells where it can: who was refused, who has loaded functions again.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rand::RngExt;
@@ -43,6 +44,12 @@ impl Victim<'_> {
 
     async fn set(&self, what: &str, value: u32) -> tideline::Result<()> {
         self.ask(Command::new("CONFIG").arg("SET").arg(what).arg(value)).await.map(drop)
+    }
+
+    /// Whether no script keeps it busy.
+    async fn is_free(&self) -> bool {
+        let is_away = self.cluster.node(&self.node).is_none_or(|node| !node.is_running());
+        is_away || self.ask(Command::new("PING")).await.is_ok()
     }
 
     /// How many commands it has refused with this word.
@@ -137,13 +144,21 @@ impl Storm<'_> {
         victim.set("busy-reply-threshold", BUSY_FROM_MS[1]).await?;
         let before = victim.refused("BUSY").await?;
         self.admit(victim.admit);
-        let busy = victim.ask(Command::new("EVAL").arg(SCRIPT).arg("0"));
-        let killed = async {
-            sleep(BUSY).await;
-            victim.ask(Command::new("SCRIPT").arg("KILL")).await
+        let is_over = AtomicBool::new(false);
+        let busy = async {
+            // Whoever is killed is told so, and that is an error.
+            let _ = victim.ask(Command::new("EVAL").arg(SCRIPT).arg("0")).await;
+            is_over.store(true, Ordering::Relaxed);
         };
-        // Whoever is killed is told so, and that is an error.
-        let _ = futures::join!(busy, killed);
+        // Again and again: at a server that stood still meanwhile the script may begin after the word that ends it.
+        let killed = async {
+            let since = Instant::now();
+            while !(is_over.load(Ordering::Relaxed) && victim.is_free().await) && since.elapsed() < PATIENCE {
+                sleep(BUSY).await;
+                let _ = victim.ask(Command::new("SCRIPT").arg("KILL")).await;
+            }
+        };
+        futures::join!(busy, killed);
         let has_met = patiently(async || victim.refused("BUSY").await).await? > before;
         victim.set("busy-reply-threshold", BUSY_FROM_MS[0]).await?;
         Ok(has_met)

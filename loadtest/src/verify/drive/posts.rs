@@ -40,14 +40,16 @@ impl Client<'_> {
         };
         let window = Window { from: start, to: run.now() };
         match ended {
-            Ended::Done(Reply::Published { id, is_delivered, .. }) => {
+            Ended::Done(Reply::Published { id, is_delivered, is_replicated, .. }) => {
+                if let Some(post) = run.world().post_mut(no) {
+                    post.is_replicated = is_replicated;
+                }
                 self.published(no, id, is_delivered, window).await;
             }
             Ended::Refused { kind, message, is_unsure } => {
                 let is_once = !has_token && is_passing(&kind);
                 if !is_once && !self.may_not_publish(named, &kind, window) {
-                    let text = format!("it was refused: {kind}: {message}");
-                    run.wrong(Wrong::Stuck, self.actor, Some(no), text);
+                    self.refused(&kind, Some(no), format!("it was refused: {kind}: {message}"));
                 }
                 if is_unsure { self.unsure(no) } else { self.never(no) }
             }
@@ -288,8 +290,7 @@ impl Client<'_> {
             }
             Ended::Refused { kind, .. } if kind == "Invalid" && on && self.is_suspended() => {}
             Ended::Refused { kind, message, .. } => {
-                let text = format!("{call:?} was refused: {kind}: {message}");
-                run.wrong(Wrong::Stuck, self.actor, Some(no), text);
+                self.refused(&kind, Some(no), format!("{call:?} was refused: {kind}: {message}"));
             }
             Ended::Stuck => {}
         }
@@ -340,7 +341,8 @@ fn wrongly_answered(
     (no, known): (PostNo, Option<PostNo>),
     window: Window,
 ) -> Option<&'static str> {
-    let post = world.post(no)?;
+    // Of what it knows something may be lost, or a deletion.
+    let post = world.post(no).filter(|_| !world.may_lose)?;
     let is_same = |other: &PostFact| {
         let is_pair = post.is_plain_repost() && other.is_plain_repost();
         is_pair && (other.author, other.original) == (post.author, post.original)

@@ -130,7 +130,7 @@ impl Planner {
         post.has_token = post.original.is_some() || self.random.random_bool(0.9);
         let is_narrowed = !post.only_to.is_empty() || !post.not_to.is_empty();
         if matches!(reach, Reach::Public | Reach::Followers) && !is_narrowed && post.original.is_none() {
-            post.says_reach = self.random.random_bool(0.9);
+            post.says_reach = self.is_plain || self.random.random_bool(0.9);
         }
         let is_locked = self.imagined.locked.contains(&actor);
         let reach = match (post.says_reach, is_locked) {

@@ -1,0 +1,120 @@
+//! A primary dies whose replica is behind: it has acknowledged what nobody else has.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tideline::cluster::{Command, NodeAddr};
+use tideline::local_cluster::LocalCluster;
+use tokio::time::sleep;
+
+use super::failovers::{AWAY_MS, promoted, replica_of};
+use super::{Admit, RETRY, Storm, patiently};
+use crate::verify::facts::Time;
+use crate::verify::world::PostFact;
+
+/// What is sent to a replica that doesn't read: more than lies in sockets, so that all that comes later stays in the primary.
+const FILLERS: usize = 4;
+const FILLER_BYTES: usize = 8 << 20;
+/// After so long the others take a replica for dead, and fences do without it: then more may be lost than is promised.
+pub(crate) const NODE_TIMEOUT_LONG: Duration = Duration::from_secs(5);
+/// For so long a replica stands still, at most.
+const BEHIND_MAX: Duration = Duration::from_secs(4);
+/// For so long a post is waited for that it doesn't get.
+const POST_MAX: Duration = Duration::from_secs(2);
+
+impl Storm<'_> {
+    /// Kills a primary that has acknowledged a post, at least, which its replica hasn't; and brings it back. Lets it live, if
+    /// that took too long.
+    pub(super) async fn lose(
+        &self,
+        cluster: &LocalCluster,
+        old: &NodeAddr,
+        admit: Admit,
+        random: &mut StdRng,
+    ) -> anyhow::Result<()> {
+        let slots = self.slots_of(cluster, old).await?;
+        let replica = replica_of(cluster, old).await?;
+        let victim = cluster.node(old).context("a primary is no node")?;
+        let since = Instant::now();
+        replica.freeze()?;
+        let is_ahead = self.get_ahead(cluster, old, &slots, admit).await;
+        // It acknowledges nothing more, and is dead only if its replica wasn't taken for dead before.
+        victim.freeze()?;
+        let is_dead = is_ahead.is_ok() && since.elapsed() < BEHIND_MAX;
+        if is_dead {
+            victim.kill()?
+        } else {
+            victim.thaw()?
+        }
+        // Whatever has happened: nothing may stay frozen.
+        replica.thaw()?;
+        if !is_dead {
+            self.run.event("replicas that were behind for too long");
+            return is_ahead.map(drop);
+        }
+        self.run.event(if is_ahead? {
+            "primaries killed that had a post which their replica hadn't"
+        } else {
+            "primaries killed whose replica was behind"
+        });
+        let promoted = promoted(cluster, &replica.addr()).await;
+        sleep(Duration::from_millis(random.random_range(AWAY_MS.0..AWAY_MS.1))).await;
+        cluster.restart(victim.index).await?;
+        promoted
+    }
+
+    /// The slots with data that a primary has.
+    async fn slots_of(
+        &self,
+        cluster: &LocalCluster,
+        primary: &NodeAddr,
+    ) -> anyhow::Result<BTreeMap<u16, &'static str>> {
+        let mut slots = BTreeMap::new();
+        for bucket in self.buckets.all() {
+            let slot = self.buckets.slot(bucket);
+            if patiently(async || cluster.owner_of(slot).await).await? == *primary {
+                slots.insert(slot, self.buckets.tag(bucket));
+            }
+        }
+        Ok(slots)
+    }
+
+    /// Lets a primary go ahead of its replica, which stands still; whether it has acknowledged a post since.
+    async fn get_ahead(
+        &self,
+        cluster: &LocalCluster,
+        primary: &NodeAddr,
+        slots: &BTreeMap<u16, &'static str>,
+        admit: Admit,
+    ) -> anyhow::Result<bool> {
+        let tag = slots.values().next().context("a primary without data")?;
+        // Beside the run's keys: nobody looks at it.
+        let (key, filler) = (format!("filler{{{tag}}}"), vec![b'.'; FILLER_BYTES]);
+        for _ in 0..FILLERS {
+            let set = Command::new("SET").arg(key.as_bytes()).arg(&filler).arg("EX").arg("5");
+            patiently(async || cluster.ask(primary, set.clone()).await).await?;
+        }
+        let (since, from) = (Instant::now(), self.run.now());
+        self.admit(admit);
+        while !self.has_published(from, slots) && since.elapsed() < POST_MAX {
+            sleep(RETRY).await;
+        }
+        Ok(self.has_published(from, slots))
+    }
+
+    /// Whether a post was begun and acknowledged since then, in one of these slots.
+    fn has_published(&self, from: Time, slots: &BTreeMap<u16, &'static str>) -> bool {
+        let world = self.run.world();
+        let slot = |author| self.buckets.slot(self.buckets.of_account(author));
+        let is_such = |post: &PostFact| {
+            post.start > from
+                && post.id.is_some()
+                && !post.is_replicated
+                && slots.contains_key(&slot(post.author))
+        };
+        world.posts.iter().rev().flatten().any(is_such)
+    }
+}
