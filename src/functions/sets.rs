@@ -21,6 +21,8 @@ pub(crate) struct SetAdd<'a> {
     pub(crate) record: Option<Vec<u8>>,
     /// Where what is written is noted, whose followers they are, and when.
     pub(crate) noted: Option<(Vec<u8>, &'a [u8], u64)>,
+    /// The tenant's decision that this follows from, if it does: nothing is written where the bucket knows another.
+    pub(crate) decision: Option<u32>,
 }
 
 /// What became of a [`SetAdd`].
@@ -36,6 +38,8 @@ pub(crate) enum Added {
     Tree(Vec<u8>),
     /// The guard has another value.
     Guarded,
+    /// The bucket knows another decision.
+    Undecided,
 }
 
 impl SetAdd<'_> {
@@ -51,7 +55,7 @@ impl SetAdd<'_> {
         let (author, now_ms) = noted.unwrap_or_default();
         let counts = self.record.is_some();
         self.keys.extend(self.record);
-        let mut command = leaf_args(fcall("set_add", &self.keys), self.leaf)
+        let command = leaf_args(fcall("set_add", &self.keys), self.leaf)
             .arg(self.piece_limit)
             .arg(self.option)
             .arg(guard.unwrap_or_default())
@@ -59,6 +63,7 @@ impl SetAdd<'_> {
             .arg(if counts { "1" } else { "" })
             .arg(author)
             .arg(now_ms);
+        let mut command = push_decision(command, self.decision);
         for (score, member) in pairs {
             push_score(&mut command, score);
             command.push(member);
@@ -73,6 +78,7 @@ impl Added {
         let answer = match reply.as_slice() {
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
             [word] if word.bytes()? == b"guard" => Self::Guarded,
+            [word] if word.bytes()? == b"undecided" => Self::Undecided,
             [word, pairs, new, total, tree @ ..] => {
                 let pairs = usize::try_from(pairs.count()?).map_err(|e| Error::internal(e.to_string()))?;
                 let (new, total) = (new.count()?, total.count()?);

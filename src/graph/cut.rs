@@ -3,7 +3,8 @@
 //! Posts of the authors who have most on the list leave ([`fair`](super::fair)). Two kinds of *floors* say so: one of the
 //! list, a member whose score is a millisecond, and one of an author, in a set beside the list, whose score is the author's
 //! newest post that has left. What is missing at or below one of them has left; what is missing above both is a fault.
-//! What stands below a floor is shown like anything else. Floors rise before posts go, and are on replicas by then (H101).
+//! What stands below a floor is shown like anything else. Floors rise before posts go, and are on replicas by then (H101);
+//! both only where the bucket knows the decision that the cut follows from.
 
 use super::fair::{Leaving, leaving};
 use super::named::{Listed, list_score, most_on, post_list};
@@ -13,11 +14,13 @@ use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::PostList;
 use crate::rules;
-use crate::sharded::{Order, PAGE_MAX, SortedSet};
+use crate::sharded::{Checkpoint, Order, PAGE_MAX, SortedSet};
 use crate::tenant::Decision;
 
 /// A list is cut once it is longer than it should be by this part of it, and by so many: a cut costs a few trips.
 const SLACK: (u64, u64) = (8, 8);
+/// Posts that leave, and floors that rise, by one call.
+const AT_ONCE: usize = 5_000;
 
 /// Where a post stands on a list.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,69 +65,98 @@ fn slack(most: u64) -> u64 {
     (most / SLACK.0).max(rules::size(SLACK.1, 1))
 }
 
-/// Cuts a list down to as many posts as was decided, if its bucket knows that decision. Several that cut at once let nothing go that should stay: what goes was read before,
-/// and what the others have let go meanwhile would go anyway. Tells how many posts went.
+/// Cuts a list down to as many posts as was decided, if its bucket knows that decision. Several that cut at once let nothing
+/// go that should stay: what goes was read before, and what the others have let go meanwhile would go anyway. Tells how many
+/// posts went.
 pub(crate) async fn cut(context: &Context, list: PostList, decision: Decision) -> Result<u64> {
     let most = u64::from(most_on(decision.settings, list));
     let set = post_list(context, list)?;
-    let posts = newest_first(&set).await?;
-    let Leaving { posts, until_ms, authors } = leaving(&posts, usize::try_from(most).unwrap_or(usize::MAX));
-    let mut risen = Touched::new();
-    if let Some(until) = until_ms {
-        risen.extend(&set.add_greater(&[(Listed::Floor, score_of(until))]).await?.touched);
+    let leaving = leaving(&newest_first(&set).await?, usize::try_from(most).unwrap_or(usize::MAX));
+    let Some(told) = raise_floors(context, list, &leaving, decision.number).await? else { return Ok(0) };
+    let leave: Vec<Listed> =
+        leaving.posts.into_iter().map(|(post, author)| Listed::Post(post, author)).collect();
+    let mut went = 0;
+    // H144: of a list that was never cut more goes than one call takes. The floors stand for all of it already.
+    for part in leave.chunks(rules::size(AT_ONCE, 2)) {
+        // H65: floors that have risen say less than they could; posts that are gone don't come back.
+        went += set.remove_decided(part, decision.number).await?.members;
     }
-    let mut told = 0;
-    if !authors.is_empty() && rules::holds("author_floors") {
-        let buckets = context.keys().buckets();
-        let places: Vec<_> =
-            authors.into_iter().map(|(author, post)| (author, post.place(buckets))).collect();
-        let added = floors(context, list)?.add_greater(&places).await?;
-        told = added.len;
-        risen.extend(&added.touched);
-    }
-    lasts(context, &risen).await?;
-    let leave: Vec<Listed> = posts.into_iter().map(|(post, author)| Listed::Post(post, author)).collect();
-    // H65: floors that have risen say less than they could; posts that are gone don't come back.
-    let removed = set.remove_decided(&leave, decision.number).await?;
     if told > most + slack(most) {
-        forget_oldest(context, list, &set, told - most).await?;
+        forget_oldest(context, list, decision.number, told - most).await?;
     }
-    Ok(removed.members)
+    Ok(went)
 }
 
-/// All posts of a list. It is hardly longer than its bound.
+/// Says what leaves, for good, before it does. Gives how many authors have a floor, if any has risen, else 0. `None`: the
+/// bucket knows another decision, so nothing may leave, and the list must not say that it has (H143).
+async fn raise_floors(
+    context: &Context,
+    list: PostList,
+    leaving: &Leaving,
+    decision: u32,
+) -> Result<Option<u64>> {
+    let (mut risen, mut told) = (Touched::new(), 0);
+    if let Some(until) = leaving.until_ms {
+        let floor = [(Listed::Floor, score_of(until))];
+        let Some(added) = post_list(context, list)?.add_greater_decided(&floor, decision).await? else {
+            return Ok(None);
+        };
+        risen.extend(&added.touched);
+    }
+    if rules::holds("author_floors") {
+        let (floors, buckets) = (floors(context, list)?, context.keys().buckets());
+        for part in leaving.authors.chunks(rules::size(AT_ONCE, 2)) {
+            let places: Vec<_> = part.iter().map(|(author, post)| (*author, post.place(buckets))).collect();
+            let Some(added) = floors.add_greater_decided(&places, decision).await? else { return Ok(None) };
+            told = told.max(added.len);
+            risen.extend(&added.touched);
+        }
+    }
+    lasts(context, &risen).await?;
+    Ok(Some(told))
+}
+
+/// All posts of a list. It may be much longer than its bound: of data for which nothing was decided for long.
 async fn newest_first(set: &SortedSet<Listed>) -> Result<Vec<(PostId, AccountId)>> {
-    let at_once = rules::size(PAGE_MAX, 8);
-    let (mut posts, mut after) = (Vec::new(), None);
-    loop {
-        let page = set.page(.., after.as_ref(), at_once, Order::Descending).await?;
-        posts.extend(page.entries.into_iter().filter_map(|(listed, _)| match listed {
+    let (mut posts, mut next) = (Vec::new(), Some(Checkpoint::START));
+    while let Some(from) = next {
+        let walk = set.walk(from).await?;
+        posts.extend(walk.entries.into_iter().filter_map(|(listed, _)| match listed {
             Listed::Post(post, author) => Some((post, author)),
             Listed::Floor | Listed::Id(_) => None,
         }));
-        after = page.next;
-        if after.is_none() {
-            return Ok(posts);
-        }
+        next = walk.next;
     }
+    posts.sort_unstable_by(|one, other| other.cmp(one));
+    // A walk may meet a post twice.
+    posts.dedup();
+    Ok(posts)
 }
 
 /// As many authors as a list may have posts have a floor there. Beyond that the lowest become the list's own floor, which
 /// takes nothing off it: what it says is only less.
-async fn forget_oldest(context: &Context, list: PostList, set: &SortedSet<Listed>, many: u64) -> Result<()> {
-    let floors = floors(context, list)?;
-    let many = usize::try_from(many).unwrap_or(PAGE_MAX).min(PAGE_MAX);
-    let lowest = floors.page(.., None, many, Order::Ascending).await?.entries;
-    let keys = context.keys();
-    let mut until_ms = 0;
-    for (author, place) in &lowest {
-        let post = PostId::at_place(keys.buckets(), keys.bucket_of(*author), *place)?;
-        until_ms = until_ms.max(post.unix_ms());
+async fn forget_oldest(context: &Context, list: PostList, decision: u32, many: u64) -> Result<()> {
+    let (set, floors, keys) = (post_list(context, list)?, floors(context, list)?, context.keys());
+    let mut left = usize::try_from(many).unwrap_or(usize::MAX);
+    while left > 0 {
+        let lowest = floors.page(.., None, left.min(PAGE_MAX), Order::Ascending).await?.entries;
+        if lowest.is_empty() {
+            return Ok(());
+        }
+        left -= lowest.len();
+        let mut until_ms = 0;
+        for (author, place) in &lowest {
+            let post = PostId::at_place(keys.buckets(), keys.bucket_of(*author), *place)?;
+            until_ms = until_ms.max(post.unix_ms());
+        }
+        let floor = [(Listed::Floor, score_of(until_ms))];
+        let Some(risen) = set.add_greater_decided(&floor, decision).await? else { return Ok(()) };
+        lasts(context, &risen.touched).await?;
+        // One that has risen meanwhile stays.
+        let lowest: Vec<_> = lowest.into_iter().map(|(author, place)| (author, place + 1.0)).collect();
+        floors.remove_below(&lowest).await?;
     }
-    lasts(context, &set.add_greater(&[(Listed::Floor, score_of(until_ms))]).await?.touched).await?;
-    // One that has risen meanwhile stays.
-    let lowest: Vec<_> = lowest.into_iter().map(|(author, place)| (author, place + 1.0)).collect();
-    floors.remove_below(&lowest).await.map(drop)
+    Ok(())
 }
 
 /// What floors say must last before anything goes by them: the server may fail over without them, and take the removal

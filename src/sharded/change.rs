@@ -56,6 +56,8 @@ pub(crate) struct AddHow<'a> {
     pub(crate) record: Option<&'a [u8]>,
     /// Whose followers they are, if what is written is to be noted.
     pub(crate) noted: Option<&'a [u8]>,
+    /// The tenant's decision that this follows from, if it does.
+    pub(crate) decision: Option<u32>,
 }
 
 /// How to remove.
@@ -76,6 +78,8 @@ pub(crate) enum Refused {
     Spread,
     /// Somebody else is copying now.
     Guarded,
+    /// Its bucket knows another decision of the tenant than the change follows from.
+    Undecided,
 }
 
 /// What is still to be done, and what came of the rest.
@@ -206,6 +210,7 @@ impl Sets {
             may_split,
             record: how.record.map(Vec::from),
             noted: how.noted.map(|of| (self.keys().notes(set.bucket), of, self.router().now_ms())),
+            decision: how.decision,
         };
         let pairs = items.iter().map(|item| (item.score.unwrap_or_default(), item.member.as_slice()));
         Request::write(self.slot(set), add.command(pairs))
@@ -237,6 +242,7 @@ impl Sets {
                 progress.trees[set] = self.learn(&sets[set], &tree)?;
             }
             Added::Guarded => progress.refused = Some(Refused::Guarded),
+            Added::Undecided => progress.refused = Some(Refused::Undecided),
             Added::Tree(tree) => self.relearn(sets, progress, items, &tree)?,
         }
         Ok(())

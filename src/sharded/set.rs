@@ -118,12 +118,21 @@ impl<M: Member> SortedSet<M> {
 
     /// Sets the scores of members, new or not. Of several pairs with the same member the last counts.
     pub async fn add(&self, pairs: &[(M, f64)]) -> Result<Change> {
-        self.add_with(pairs, "", |_, new| new).await
+        self.add_with(pairs, "", |_, new| new, None).await?.ok_or_else(without_a_decision)
     }
 
     /// The same, but a member never gets a lower score than it has.
     pub async fn add_greater(&self, pairs: &[(M, f64)]) -> Result<Change> {
-        self.add_with(pairs, "GT", f64::max).await
+        self.add_with(pairs, "GT", f64::max, None).await?.ok_or_else(without_a_decision)
+    }
+
+    /// The same because the tenant has decided so. `None`: its bucket knows another decision than this; some may be added.
+    pub(crate) async fn add_greater_decided(
+        &self,
+        pairs: &[(M, f64)],
+        decision: u32,
+    ) -> Result<Option<Change>> {
+        self.add_with(pairs, "GT", f64::max, Some(decision)).await
     }
 
     async fn add_with(
@@ -131,7 +140,8 @@ impl<M: Member> SortedSet<M> {
         pairs: &[(M, f64)],
         option: &'static str,
         both: fn(f64, f64) -> f64,
-    ) -> Result<Change> {
+        decision: Option<u32>,
+    ) -> Result<Option<Change>> {
         if let Some((member, _)) = pairs.iter().find(|(_, score)| score.is_nan()) {
             return Err(Error::invalid(format!("the score of {member:?} is not a number")));
         }
@@ -148,9 +158,10 @@ impl<M: Member> SortedSet<M> {
             let layout = self.layout_for_change().await?;
             let (sets, items) = self.items(&pairs, layout)?;
             let noted = self.noted.as_ref().map(<[u8; 8]>::as_slice);
-            let how = AddHow { option, guard: None, record: self.record_of(layout), noted };
+            let how = AddHow { option, guard: None, record: self.record_of(layout), noted, decision };
             match self.sets.add_items(&sets, items, how, &mut touched).await? {
                 Ok((members, largest)) => break (members, largest, layout),
+                Err(Refused::Undecided) => return Ok(None),
                 Err(refused) => self.settle(refused).await?,
             }
         };
@@ -160,7 +171,7 @@ impl<M: Member> SortedSet<M> {
                 tracing::warn!(set = %self.home.name.escape_ascii(), "spreading failed: {e}");
             }
         }
-        Ok(Change { members, len: largest, kept: None, touched })
+        Ok(Some(Change { members, len: largest, kept: None, touched }))
     }
 
     /// Removes members.
@@ -413,6 +424,7 @@ impl<M: Member> SortedSet<M> {
                 self.await_spread(Instant::now() + self.sets.router().settings().deadline).await
             }
             Refused::Guarded => Err(Error::internal("a change without a guard was refused by one")),
+            Refused::Undecided => Err(without_a_decision()),
         }
     }
 }
@@ -452,6 +464,10 @@ pub(super) fn read_source(spot: Spot, reply: Reply, limit: usize) -> Result<Sour
 pub(super) fn read_scored(reply: Reply) -> Result<Vec<Scored>> {
     let flat = reply.into_array()?;
     flat.chunks_exact(2).map(|p| Ok(Scored { member: p[0].bytes()?.into(), score: p[1].double()? })).collect()
+}
+
+fn without_a_decision() -> Error {
+    Error::internal("a change that follows from no decision was refused by one")
 }
 
 fn check_count(members: usize) -> Result<()> {

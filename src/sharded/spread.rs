@@ -155,7 +155,7 @@ impl<M: Member> SortedSet<M> {
         if rules::holds("fence_frozen") {
             self.sets.router().fence_patiently(&touched).await?;
         }
-        if let Err(Refused::Guarded | Refused::Spread | Refused::Spreading) =
+        if let Err(Refused::Guarded | Refused::Spread | Refused::Spreading | Refused::Undecided) =
             self.copy(&nonce, &mut touched, dies).await?
         {
             return Ok(Attempt::Superseded);

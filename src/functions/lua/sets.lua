@@ -104,19 +104,22 @@ end
 --       its record, last
 -- ARGV  piece (-1: small), depth, most members of a piece, option of ZADD ('' for none), guard's value ('' for
 --       none), '1' if a split is allowed, '1' if a record is to tell their number, '' or whose followers they are: what
---       is written is noted; the caller's milliseconds; then score, member, ...
+--       is written is noted; the caller's milliseconds; the decision that this follows from ('' none: nothing is
+--       written if the bucket knows another); then score, member, ...
 -- Reply {'ok', pairs done, members new, members in all}
 --       {'full', ...} the same: the piece is full, call again with a split allowed
 --       {'split', ..., tree}: it was full and has been split, call again by the new tree
---       {'tree', tree}: the caller's copy is old ('' for a small set);  {'guard'}: somebody else is copying now
+--       {'tree', tree}: the caller's copy is old ('' for a small set);  {'guard'}: somebody else is copying now;
+--       {'undecided'}: the bucket knows another decision
 local function set_add(keys, args)
   local piece, depth, most = tonumber(args[1]), tonumber(args[2]), tonumber(args[3])
   local option, guard, may_split, counts = args[4], args[5], args[6] == '1', args[7] == '1'
   if guard ~= '' and redis.call('GET', keys[#keys]) ~= guard then return { 'guard' } end
+  if args[10] ~= '' and not is_decided(keys[1], args[10]) then return { 'undecided' } end
   local key, place = keys[1], keys[piece < 0 and 1 or 2]
   local ok, answer = check_place(key, piece, depth)
   if not ok then return answer end
-  local first, last = 10, #args
+  local first, last = 11, #args
   local card = redis.call('ZCARD', place)
   local new, outcome = 0, 'ok'
   local function zadd(from, to)
@@ -146,7 +149,7 @@ local function set_add(keys, args)
     total = redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, new)[1]
   end
   if counts then tell_followers(keys[#keys], total) end
-  local done = (first - 10) / 2
+  local done = (first - 11) / 2
   if outcome ~= 'split' then return { outcome, done, new, total } end
   if piece < 0 then
     plant(key, keys[2], 'L', string.rep('\0', 8))
