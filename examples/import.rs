@@ -60,6 +60,12 @@ async fn main() -> Result<()> {
 
     // From here on it is a tenant like any other: homes are filled by their first read.
     let engine = Engine::builder().config(config).start().await?;
+    // Nobody decided yet how much of this is to be kept; here it is what the configuration says. `excess` tells before
+    // what a change removes, as `tideline tenant set --as-configured` does.
+    let none = engine.decision();
+    let change = none.change().set_all(none.settings)?;
+    println!("beyond its bounds: {:?}", engine.excess(&change).await?);
+    engine.decide(&change).await?;
     let page = engine.read(ids[99], &Query::home().limit(5).hydrated()).await?;
     for post in page.posts.iter().filter_map(|post| post.post.as_ref()) {
         println!("{} reads: {}", ids[99], post.content().text);

@@ -9,7 +9,7 @@ use crate::bucket::Bucket;
 use crate::cluster::{Answer, Batch, Command, Epoch, FenceOutcome, Request, Router, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Tasks;
-use crate::functions::{self, HomeFit, Mark};
+use crate::functions::{self, Grounds, HomeFit, Mark};
 use crate::graph::{FillsSeen, Uncounted};
 use crate::ids::{AccountId, PostId};
 use crate::keys::Keyspace;
@@ -55,12 +55,13 @@ impl Context {
         policy: Arc<dyn Policy>,
         tenant: Known,
     ) -> Arc<Self> {
-        let Decision { number, settings: decided } = tenant.decision();
-        if number > 0 {
+        let decision = tenant.decision();
+        let decided = decision.settings;
+        if decision.is_made() {
             store.router().learn_replicas(decided.replicas);
         }
         let (posts, size) = (decided.home_posts, store.router().limits().list_size);
-        if !HomeFit::new(posts, size, number).is_one_node() {
+        if !HomeFit::new(posts, size, Grounds::Own).is_one_node() {
             tracing::warn!(
                 "homes of {posts} posts take several list nodes with `list-max-listpack-size {size}`: they cost more \
                  to read; 400 fit with -2, the servers' default"
@@ -98,7 +99,7 @@ impl Context {
 
     /// The same, by that decision.
     pub(crate) fn fit_of(&self, Decision { number, settings }: Decision) -> HomeFit {
-        HomeFit::new(settings.home_posts, self.router().limits().list_size, number)
+        HomeFit::new(settings.home_posts, self.router().limits().list_size, self.tenant.grounds(number))
     }
 
     /// The settings that are the tenant's.

@@ -66,8 +66,8 @@ impl<T> std::ops::DerefMut for Receipt<T> {
 
 /// Settings of an [`Engine`](crate::Engine). Every duration and bound has its reason beside it.
 ///
-/// Those that remove data are the tenant's ([`TenantSettings`](crate::TenantSettings)): the first instance gives them, the
-/// others go by them.
+/// Those that remove data are the tenant's ([`TenantSettings`](crate::TenantSettings)): the instance that begins a tenant gives them,
+/// all others go by them.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
     /// What others did shows after this long at the latest; 0 turns the caches off. Lower: more reads of posts,

@@ -38,6 +38,14 @@ impl StoreOptions {
     }
 }
 
+/// What becomes of a tenant that nobody has opened yet.
+#[derive(Debug, Clone, Copy)]
+enum IfNew<'a> {
+    Refused,
+    /// It is begun, and decides that, if anything.
+    Begun(Option<&'a Decision>),
+}
+
 /// A tenant's data on a cluster. Copies are cheap and share connections.
 ///
 /// ```no_run
@@ -65,24 +73,36 @@ impl Store {
     ///
     /// Fails if the cluster cannot be reached or its settings would lose data ([`Router::connect`]), and if the
     /// tenant was initialized with another number of buckets or by a release with another format.
+    ///
+    /// A tenant that is new has decided nothing then: it does where an [`Engine`](crate::Engine) begins it.
     pub async fn open(options: StoreOptions) -> Result<Self> {
-        Self::open_or_initialize(options, true).await
+        Self::open_or(options, IfNew::Begun(None)).await
+    }
+
+    /// The same; a tenant that is new decides this.
+    pub(crate) async fn open_deciding(options: StoreOptions, decision: &Decision) -> Result<Self> {
+        Self::open_or(options, IfNew::Begun(Some(decision))).await
     }
 
     /// Connects to a tenant that somebody has opened before; [`NotFound`](crate::ErrorKind::NotFound) if nobody has.
     pub async fn open_existing(options: StoreOptions) -> Result<Self> {
-        Self::open_or_initialize(options, false).await
+        Self::open_or(options, IfNew::Refused).await
     }
 
-    async fn open_or_initialize(options: StoreOptions, initializes: bool) -> Result<Self> {
+    async fn open_or(options: StoreOptions, if_new: IfNew<'_>) -> Result<Self> {
         let wanted = options.buckets.map(Buckets::new).transpose()?;
         let library = Some(functions::library());
         let router = Router::connect(&options.seeds, &options.prefix, options.router, library).await?;
-        let (buckets, tags) = charter(&router, &options.prefix, wanted, initializes).await?;
+        let (mut is_new, prefix) = (false, &options.prefix);
+        let (buckets, tags) = charter(&router, prefix, wanted, if_new, &mut is_new).await?;
         let keys = Keyspace::new(&options.prefix, buckets)?;
         let sets = Sets::new(router.clone(), keys.clone(), options.sets)?;
         let clock = Clock::new(router.clone(), keys.clone());
-        Ok(Self { router, keys, sets, clock, tags })
+        let store = Self { router, keys, sets, clock, tags };
+        if is_new && let IfNew::Begun(Some(decision)) = if_new {
+            tenant::tell_what_stands(&store, decision.settings).await?;
+        }
+        Ok(store)
     }
 
     /// Brings back a tenant's record that is gone, layout, key of hashtags and decision, from what its buckets know. Where it is
@@ -129,24 +149,25 @@ impl Store {
     }
 }
 
-/// Writes how the tenant is laid out if nobody has yet, if that is wanted, and reads how it is.
+/// Writes how the tenant is laid out if nobody has yet, if that is wanted, and reads how it is. `is_new`: something was written.
 async fn charter(
     router: &Router,
     prefix: &str,
     wanted: Option<Buckets>,
-    initializes: bool,
+    if_new: IfNew<'_>,
+    is_new: &mut bool,
 ) -> Result<(Buckets, TagKey)> {
-    let slot = Buckets::default().slot(Bucket(0));
-    if let Err(refused) = router.expect_replicas(initializes.then_some(slot)) {
+    let slot = matches!(if_new, IfNew::Begun(_)).then(|| Buckets::default().slot(Bucket(0)));
+    if let Err(refused) = router.expect_replicas(slot) {
         // Where somebody has opened it before nothing is to be written.
-        return match charter_once(router, prefix, wanted, false, &mut false).await {
+        return match charter_once(router, prefix, wanted, IfNew::Refused, &mut false).await {
             Err(e) if e.kind() == ErrorKind::NotFound => Err(refused),
             charter => charter,
         };
     }
-    let (mut tries, mut is_new) = (router.fence_tries(), false);
+    let mut tries = router.fence_tries();
     loop {
-        match charter_once(router, prefix, wanted, initializes, &mut is_new).await {
+        match charter_once(router, prefix, wanted, if_new, is_new).await {
             Err(e) => tries.after(e).await?,
             Ok(charter) => return Ok(charter),
         }
@@ -158,7 +179,7 @@ async fn charter_once(
     router: &Router,
     prefix: &str,
     wanted: Option<Buckets>,
-    initializes: bool,
+    if_new: IfNew<'_>,
     is_new: &mut bool,
 ) -> Result<(Buckets, TagKey)> {
     // Its key is the same for every number of buckets: bucket 0 always lies in slot 0.
@@ -172,9 +193,12 @@ async fn charter_once(
         tenant::refuse_if_lost(router, prefix).await?;
     }
     // A try before this one may have written it, and found no fence.
-    if initializes && (is_missing || *is_new) {
-        let buckets = wanted.unwrap_or_default().count();
-        charter = write_layout(router, slot, &key, buckets, get, is_new).await?;
+    if let IfNew::Begun(decided) = if_new
+        && (is_missing || *is_new)
+    {
+        *is_new = true;
+        let begin = tenant::begin(key.clone(), slot, wanted.unwrap_or_default().count(), decided);
+        charter = write_layout(router, begin, get).await?;
     }
     let [format, buckets, tags] = charter.as_slice() else {
         return Err(Error::internal("a charter has three fields"));
@@ -198,37 +222,27 @@ async fn charter_once(
             wanted.count()
         ))),
         _ if format == u64::from(FORMAT_WITHOUT_TAG_KEY) => Ok((found, TagKey::NONE)),
-        _ if tags.is_nil() && initializes => Ok((found, draw_tag_key(router, slot, &key, is_new).await?)),
+        _ if tags.is_nil() && matches!(if_new, IfNew::Begun(_)) => {
+            Ok((found, draw_tag_key(router, slot, &key, is_new).await?))
+        }
         _ => Ok((found, tag_key(tags)?)),
     }
 }
 
-/// Writes what isn't there yet of the layout. Gives what stands there then, on replicas.
-async fn write_layout(
-    router: &Router,
-    slot: u16,
-    charter: &[u8],
-    buckets: u16,
-    get: Request,
-    is_new: &mut bool,
-) -> Result<Vec<Reply>> {
-    let set = |field: &str, value: u32| {
-        Request::write(slot, Command::new("HSETNX").arg(charter).arg(field).arg(value))
-    };
+/// Writes what isn't there yet of the layout. Gives what stands there then, on replicas: what all data will hang on must not
+/// get lost in a failover, whoever wrote it.
+async fn write_layout(router: &Router, begin: Request, get: Request) -> Result<Vec<Reply>> {
     let mut batch = Batch::new();
-    batch.push_ordered([set("format", FORMAT), set("buckets", buckets.into()), get]);
+    batch.push_ordered([begin, get]);
     let mut answers = router.run(batch).await;
     let stands = answers.pop().unwrap_or_else(|| Err(Error::internal("no charter")))?.ok()?.into_array()?;
     let mut touched = Touched::new();
     for answer in answers {
         let answer = answer?;
         touched.add(&answer);
-        *is_new |= answer.ok()?.int()? == 1;
+        answer.ok()?;
     }
-    if *is_new {
-        // What all data will hang on must not get lost in a failover.
-        router.fence(&touched).await?;
-    }
+    router.fence(&touched).await?;
     Ok(stands)
 }
 
@@ -293,8 +307,8 @@ mod tests {
                     Reply::of_items(vec![Reply::of_nil(), Reply::of_nil(), Reply::of_nil()])
                 }
                 true => Reply::of_items(vec![number(FORMAT), number(64), Reply::of_bytes(&[7; TagKey::LEN])]),
-                // The first two writes make it.
-                false => Reply::of_int(i64::from(self.written.fetch_add(1, Ordering::Relaxed) < 2)),
+                // The first write makes it.
+                false => Reply::of_int(i64::from(self.written.fetch_add(1, Ordering::Relaxed) < 1)),
             };
             let answer = |request: &Request| Ok(Answer { reply: reply(request), epoch: epoch.clone() });
             let answers = batch.requests.iter().map(answer).collect();
@@ -319,7 +333,10 @@ mod tests {
         let server = Arc::new(FailsOver::default());
         let router = Router::simulated(server.clone()).unwrap();
         let wanted = Buckets::new(64).unwrap();
-        assert_eq!(charter(&router, "", Some(wanted), true).await.unwrap().0, wanted);
+        assert_eq!(
+            charter(&router, "", Some(wanted), IfNew::Begun(None), &mut false).await.unwrap().0,
+            wanted
+        );
         assert_eq!(server.fences.load(Ordering::Relaxed), 2);
     }
 }

@@ -28,6 +28,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Whether a file is named.
+    pub(crate) fn has_file(&self) -> bool {
+        self.config.is_some()
+    }
+
     pub(crate) fn config(self) -> anyhow::Result<Config> {
         let mut config = Config::load(self.config.as_deref())?;
         if !self.cluster.is_empty() {

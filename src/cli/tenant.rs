@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use tideline::{Decision, Engine, Excess, Store, TenantChange};
+use tideline::{Config, Decision, Engine, Excess, Store, TenantChange};
 
 use super::target::{Target, found};
 
@@ -39,8 +39,11 @@ pub(crate) struct Restore {
 pub(crate) struct Set {
     /// Settings and their new values: outbox_posts, mentions_max, tag_posts_max, home_posts, dormant_after_days (or
     /// `never`), replicas. A value that stands already finishes what was interrupted.
-    #[arg(required = true, value_name = "NAME=VALUE", value_parser = assignment)]
+    #[arg(required_unless_present = "as_configured", value_name = "NAME=VALUE", value_parser = assignment)]
     settings: Vec<(String, String)>,
+    /// Take all that is not named from the service's configuration: the file of --config, and the environment.
+    #[arg(long)]
+    as_configured: bool,
     /// Only say what would be removed.
     #[arg(long)]
     dry_run: bool,
@@ -74,7 +77,11 @@ async fn restore(wanted: Restore) -> anyhow::Result<ExitCode> {
 }
 
 async fn observer(target: Target) -> anyhow::Result<Engine> {
-    found(Engine::builder().config(target.config()?).observe().await)
+    observing(target.config()?).await
+}
+
+async fn observing(config: Config) -> anyhow::Result<Engine> {
+    found(Engine::builder().config(config).observe().await)
 }
 
 async fn show(wanted: Show) -> anyhow::Result<ExitCode> {
@@ -83,8 +90,8 @@ async fn show(wanted: Show) -> anyhow::Result<ExitCode> {
     let prefix = engine.store().keys().prefix();
     if number == 0 {
         bail!(
-            "nothing was decided yet under prefix `{prefix}`: the first instance that starts gives the tenant its own \
-             settings; or decide with `tideline tenant set`"
+            "nothing was decided yet under prefix `{prefix}`: decide with `tideline tenant set`, all settings named, or \
+             taken from the service's file with --as-configured"
         );
     }
     if wanted.json {
@@ -104,16 +111,24 @@ async fn show(wanted: Show) -> anyhow::Result<ExitCode> {
 }
 
 async fn set(wanted: Set) -> anyhow::Result<ExitCode> {
-    let engine = observer(wanted.target).await?;
+    if wanted.as_configured && !wanted.target.has_file() {
+        bail!(
+            "--as-configured takes the service's settings: name its file with --config (or TIDELINE_CONFIG)"
+        );
+    }
+    let config = wanted.target.config()?;
+    let configured = config.tenant_settings();
+    let engine = observing(config).await?;
     let decision = engine.decision();
     let mut change = decision.change();
+    if wanted.as_configured {
+        change = change.set_all(configured)?;
+    }
     for (name, value) in &wanted.settings {
         change = change.set(name, value)?;
     }
-    for (name, before, after) in decision.settings.differences(&change.to()) {
-        println!("{name}: {before}, from now on {after}");
-    }
     let excess = looked_at(&engine, &change).await?;
+    say_what_changes(decision, &change);
     println!("{}", described(&excess, "removes"));
     if wanted.dry_run {
         println!("Nothing was changed.");
@@ -129,12 +144,24 @@ async fn set(wanted: Set) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Raising a bound removes nothing, and needs no look.
-async fn looked_at(engine: &Engine, change: &TenantChange) -> anyhow::Result<Excess> {
-    if !change.removes() {
-        return Ok(Excess::default());
+fn say_what_changes(decision: Decision, change: &TenantChange) {
+    if decision.number == 0 {
+        println!("nothing was decided yet; from now on:");
+        for (name, value) in change.to().values() {
+            println!("    {name} = {value}");
+        }
+    } else {
+        for (name, before, after) in decision.settings.differences(&change.to()) {
+            println!("{name}: {before}, from now on {after}");
+        }
     }
-    eprintln!("looking at what exceeds; of many keys this takes minutes");
+}
+
+async fn looked_at(engine: &Engine, change: &TenantChange) -> anyhow::Result<Excess> {
+    // Raising a bound removes nothing.
+    if change.removes() {
+        eprintln!("looking at what exceeds; of many keys this takes minutes");
+    }
     Ok(engine.excess(change).await?)
 }
 

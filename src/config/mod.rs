@@ -22,6 +22,7 @@ use crate::keys::check_prefix;
 use crate::registration::RegistrationSettings;
 use crate::settings::EngineSettings;
 use crate::store::StoreOptions;
+use crate::tenant::TenantSettings;
 
 /// What the names of environment variables begin with.
 const VARIABLE: &str = "TIDELINE_";
@@ -68,6 +69,11 @@ impl Config {
             variables.filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
         );
         loader.finish()
+    }
+
+    /// The settings in it that are the tenant's, as soon as it has decided so.
+    pub fn tenant_settings(&self) -> TenantSettings {
+        TenantSettings::of(&self.engine, self.store.router.replicas)
     }
 
     /// The defaults, and over them what this text says; environment variables are left alone.

@@ -9,6 +9,7 @@ use crate::modes::{AsItIs, Policy};
 use crate::settings::EngineSettings;
 use crate::sharded::SetSettings;
 use crate::store::{Store, StoreOptions};
+use crate::tenant::{Decision, TenantSettings};
 use crate::timeline::{AccountCache, PostCache, PostFilter};
 
 /// How an [`Engine`] is set up.
@@ -105,11 +106,17 @@ impl EngineBuilder {
     /// What it finds about the servers' settings and can live with goes to the log: set up a `tracing` subscriber, or look
     /// at the findings of [`Engine::health`].
     ///
+    /// A new tenant takes from these settings those that are [the tenant's](crate::TenantSettings). One that was filled by an
+    /// import, or by an earlier release, has none until they were [decided](Engine::decide): until then no posts leave
+    /// outboxes, mentions and hashtags, and the log and [`Engine::health`] say so.
+    ///
     /// Fails as [`Store::open`] does, on settings that don't fit together, and beside an import ([`Conflict`](crate::ErrorKind::Conflict));
     /// one that was killed is waited for, at most as long as its lease lasts. Must be called inside a tokio runtime.
     pub async fn start(self) -> Result<Engine> {
         self.settings.check()?;
-        let store = Store::open(self.store).await?;
+        // Where there is data nobody decides by the way: an operator does, who is told first what that removes.
+        let own = TenantSettings::of(&self.settings, self.store.router.replicas);
+        let store = Store::open_deciding(self.store, &Decision::first(own)).await?;
         Engine::start(store, self.settings, self.own).await
     }
 

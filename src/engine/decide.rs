@@ -8,9 +8,9 @@ use super::Engine;
 use crate::bucket::fnv;
 use crate::cluster::{Batch, Command, Request};
 use crate::context::Context;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::fsck::{Form, Walk, form_of, list_named};
-use crate::functions::{home_tidy, outbox_cut};
+use crate::functions::{Grounds, home_tidy, outbox_cut};
 use crate::graph::{Listed, cut, most_on, post_list};
 use crate::keys::slot_of_key;
 use crate::post::PostList;
@@ -61,7 +61,10 @@ impl Excess {
 impl Engine {
     /// Counts what a change of the tenant's settings would remove: exactly that, if nothing is written meanwhile. Changes
     /// nothing; goes through all keys, as [`fsck`](Self::fsck) does.
+    ///
+    /// Fails as [`decide`](Self::decide) does.
     pub async fn excess(&self, change: &TenantChange) -> Result<Excess> {
+        tenant::check_change(&self.context.store, change).await?;
         Box::pin(walk(&self.context, change, None)).await
     }
 
@@ -70,19 +73,19 @@ impl Engine {
     /// First the record says so, then every bucket knows it, then what exceeds goes. Whoever is interrupted calls again with
     /// the same settings named. Other instances hear of it within seconds, and remove nothing until then.
     ///
-    /// [`ErrorKind::Conflict`]: somebody else has changed them since; look at [`decision`](Self::decision) again.
+    /// The first decision for data that is there names all settings ([`TenantChange::set_all`]), and each counts as lowered:
+    /// [`Invalid`](crate::ErrorKind::Invalid) names those that are missing. [`Conflict`](crate::ErrorKind::Conflict): somebody
+    /// else has changed them since; look at [`decision`](Self::decision) again.
+    /// [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant's record has lost a decision, and is
+    /// [restored](crate::Store::restore) first.
     pub async fn decide(&self, change: &TenantChange) -> Result<Excess> {
         let (context, decision) = (&self.context, change.decision());
+        tenant::check_change(&context.store, change).await?;
         // H66: the record first. A bucket that knows what no record says could not be told anything else later.
         let fields = tenant::write(&context.store, &decision).await?;
         let stands = Decision::parse(&fields, decision.settings)?;
         if stands != Some(decision) {
-            return Err(Error::new(
-                ErrorKind::Conflict,
-                format!(
-                    "the tenant has decided something else meanwhile: {stands:?}; asked for {decision:?}"
-                ),
-            ));
+            return Err(tenant::other_decision(stands, change));
         }
         tenant::tell_buckets(&context.store, &decision).await.map_err(|e| {
             e.context("it is decided, but not all buckets know it yet, and nothing was removed; do it again")
@@ -110,7 +113,7 @@ async fn walk(context: &Context, change: &TenantChange, decided: Option<Decision
     if let Some(days) = change.to().dormant_after_days.filter(|_| change.cuts("dormant_after_days")) {
         let day = context.today().saturating_sub(days);
         excess.dormant_homes = match decided {
-            Some(decision) => timeline::sweep(context, day, Some(decision.number)).await?,
+            Some(decision) => timeline::sweep(context, day, Some(Grounds::Decision(decision.number))).await?,
             None => timeline::dormant(context, day).await?,
         };
     }

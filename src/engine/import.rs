@@ -66,11 +66,14 @@ pub struct Importer {
 impl EngineBuilder {
     /// Connects for an import. [`ErrorKind::Conflict`]: an engine serves the tenant. Leases of engines that were killed are waited
     /// for, at most as long as they last (`lease_ttl`).
+    ///
+    /// A tenant that is new has decided nothing: what is imported may be more than any instance's settings would keep. Whoever
+    /// runs it [decides](Engine::decide), before or after, with `tideline tenant set`; or has an instance begin it before.
     pub async fn import(self) -> Result<Importer> {
         let (store, settings) = self.parts();
         settings.check()?;
         let store = Store::open(store).await?;
-        // What a new tenant decides is the affair of who serves it.
+        // What the tenant decides is the affair of who runs it: nothing leaves a list until then.
         let tenant = tenant::known_to_a_tool(&store, &settings).await?;
         let context = Context::new(store, settings, OwnCaches::default(), Arc::new(AsItIs), tenant);
         fanout::begin_import(&context).await?;

@@ -1,7 +1,7 @@
 //! Homes: delivering, tidying, filling, sweeping.
 
 use super::fcall;
-use super::tenant::push_decision;
+use super::tenant::{Grounds, push_grounds};
 use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
@@ -25,13 +25,13 @@ pub(crate) struct HomeFit {
     kept: u32,
     /// More records than this don't fit into one node.
     node_max: u32,
-    /// The tenant's decision that all this follows from: buckets that know another one cut nothing.
-    decision: u32,
+    /// What all this follows from.
+    grounds: Grounds,
 }
 
 impl HomeFit {
-    /// Homes that guarantee `posts` posts, as that decision says, on servers with this `list-max-listpack-size`.
-    pub(crate) fn new(posts: u32, list_size: i64, decision: u32) -> Self {
+    /// Homes that guarantee `posts` posts, on these grounds, on servers with this `list-max-listpack-size`.
+    pub(crate) fn new(posts: u32, list_size: i64, grounds: Grounds) -> Self {
         // Their watermarks, one more for a group that was left short, and the floor.
         let kept = posts + posts.div_ceil(group() - 1) + 2;
         // A due length, and a whole group more than what stays: the cut finds a watermark right where it looks first,
@@ -44,7 +44,7 @@ impl HomeFit {
             Err(_) => ((2048 << list_size.unsigned_abs().min(5)) - NODE_OVERHEAD) / RECORD_BYTES,
         };
         let node_max = if cut_at < fits { fits } else { u32::MAX };
-        Self { cut_at, kept, node_max, decision }
+        Self { cut_at, kept, node_max, grounds }
     }
 
     /// Whether a home that was made so long is due for a watermark: these stand a group apart from the floor on.
@@ -55,7 +55,10 @@ impl HomeFit {
     /// More records than a home has for longer than a moment: it is cut with the first delivery that is due beyond
     /// `cut_at`, and what the next one brings is cut then.
     pub(crate) fn most(self) -> u64 {
-        u64::from(self.cut_at + 4 * group())
+        match self.grounds {
+            Grounds::Nothing => u64::from(u32::MAX),
+            Grounds::Decision(_) | Grounds::Own => u64::from(self.cut_at + 4 * group()),
+        }
     }
 
     /// Up to this length a home is not cut.
@@ -85,7 +88,7 @@ impl HomeFit {
     }
 
     pub(super) fn push(self, command: Command) -> Command {
-        command.arg(self.cut_at).arg(self.kept).arg(self.node_max).arg(self.decision)
+        push_grounds(command.arg(self.cut_at).arg(self.kept).arg(self.node_max), Some(self.grounds))
     }
 }
 
@@ -175,16 +178,15 @@ pub(crate) fn home_drop(home: Vec<u8>, nonce: &[u8; 8]) -> Command {
     fcall("home_drop", &[home]).arg(nonce)
 }
 
-/// Drops the home of an account that has not read after `day`, if the bucket knows that decision; `None`: somebody says so by
-/// hand.
+/// Drops the home of an account that has not read after `day`, on these grounds; `None`: somebody says so by hand.
 pub(crate) fn home_sweep(
     days: Vec<u8>,
     home: Vec<u8>,
     account: &[u8; 8],
     day: u32,
-    decision: Option<u32>,
+    grounds: Option<Grounds>,
 ) -> Command {
-    push_decision(fcall("home_sweep", &[days, home]).arg(account).arg(day), decision)
+    push_grounds(fcall("home_sweep", &[days, home]).arg(account).arg(day), grounds)
 }
 
 #[cfg(test)]
@@ -193,12 +195,12 @@ mod tests {
 
     #[test]
     fn homes_of_400_stay_within_one_node_of_8_kb_with_room_for_late_deliveries() {
-        let fit = HomeFit::new(400, -2, 1);
+        let fit = HomeFit::new(400, -2, Grounds::Decision(1));
         assert!(fit.is_one_node());
         assert!(fit.node_max >= fit.cut_at + 4, "{fit:?}");
-        assert!(!HomeFit::new(1000, -2, 1).is_one_node());
-        assert!(HomeFit::new(1000, -4, 1).is_one_node());
-        assert!(!HomeFit::new(400, 128, 1).is_one_node());
+        assert!(!HomeFit::new(1000, -2, Grounds::Decision(1)).is_one_node());
+        assert!(HomeFit::new(1000, -4, Grounds::Decision(1)).is_one_node());
+        assert!(!HomeFit::new(400, 128, Grounds::Decision(1)).is_one_node());
     }
 
     #[test]
@@ -218,7 +220,7 @@ mod tests {
     #[test]
     fn a_cut_home_holds_what_it_guarantees_and_its_watermarks_where_they_belong() {
         for posts in 1..1200 {
-            let fit = HomeFit::new(posts, -2, 1);
+            let fit = HomeFit::new(posts, -2, Grounds::Decision(1));
             assert!(HomeFit::is_due(u64::from(fit.cut_at - 1)));
             assert!((16..32).contains(&(fit.cut_at - fit.kept)));
             // A floor, and a watermark behind each 15 posts.

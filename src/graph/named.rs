@@ -193,7 +193,8 @@ async fn put_on(
         let set = post_list(context, *list)?;
         let added = set.add(&member).await?;
         let decision = context.tenant.decision();
-        if is_due(added.len, u64::from(most_on(decision.settings, *list))) {
+        // H140: where nothing was decided nothing leaves, so there is nothing to look for.
+        if decision.is_made() && is_due(added.len, u64::from(most_on(decision.settings, *list))) {
             cut(context, *list, decision).await?;
         }
         Ok::<_, Error>(added.touched)

@@ -4,7 +4,7 @@ use super::data::{Bytes, Data, Done, Out, Value};
 use super::lua;
 use crate::bucket::Buckets;
 use crate::cluster::Command;
-use crate::functions::{HomeFit, Publish, home_finish};
+use crate::functions::{Grounds, HomeFit, Publish, home_finish};
 use crate::ids::AccountId;
 use crate::keys::slot_of_key;
 use crate::rules;
@@ -30,7 +30,7 @@ fn record(id: u64, author: [u8; 8]) -> [u8; 16] {
 
 /// With groups as small as the simulation's functions have them, by the decision that [`decided`] has.
 fn small_fit(posts: u32, list_size: i64) -> HomeFit {
-    rules::within(|| HomeFit::new(posts, list_size, 1))
+    rules::within(|| HomeFit::new(posts, list_size, Grounds::Decision(1)))
 }
 
 /// A bucket that knows a decision.

@@ -9,6 +9,7 @@ use super::link::Link;
 use super::lua;
 use super::shape::{of_instance, settings};
 use super::world::{Instance, World, world};
+use crate::bucket::Bucket;
 use crate::cluster::Router;
 use crate::context::Context;
 use crate::engine::{Engine, Own};
@@ -17,6 +18,7 @@ use crate::ids::AccountId;
 use crate::modes::Policy;
 use crate::settings::EngineSettings;
 use crate::store::Store;
+use crate::tenant::{Decision, TenantSettings};
 use crate::timeline::OwnCaches;
 use crate::{fanout, rules, tenant};
 
@@ -77,6 +79,7 @@ pub(super) async fn instance() -> (usize, Engine) {
     let (number, store, engine, policy) = parts();
     let own = || Own { policy: Some(policy.clone()), ..Own::default() };
     loop {
+        begun(&store, &engine).await;
         // Its first lease may be lost.
         if let Ok(engine) = Engine::over(store.clone(), engine.clone(), own()).await {
             return (number, engine);
@@ -84,9 +87,22 @@ pub(super) async fn instance() -> (usize, Engine) {
     }
 }
 
+/// The tenant is there, and takes these settings if it is new, as where a store is opened. An error: whoever starts meets it too.
+async fn begun(store: &Store, engine: &EngineSettings) {
+    let own = TenantSettings::of(engine, store.router().settings().replicas);
+    let (keys, first) = (store.keys(), Decision::first(own));
+    let slot = keys.buckets().slot(Bucket(0));
+    let begin = tenant::begin(keys.charter(), slot, keys.buckets().count(), Some(&first));
+    let is_new = async { store.router().call(begin).await?.int() };
+    if is_new.await.is_ok_and(|is_new| is_new == 1) {
+        drop(tenant::tell_what_stands(store, own).await);
+    }
+}
+
 /// One more instance, if it may start.
 pub(super) async fn starting() -> (usize, Result<Engine>) {
     let (number, store, engine, policy) = parts();
+    begun(&store, &engine).await;
     (number, Engine::over(store, engine, Own { policy: Some(policy), ..Own::default() }).await)
 }
 

@@ -28,7 +28,7 @@ const IN_LUA: &[(&str, &str, &str)] = &[
         "    if not is_watermark(record) then\n",
         "    if is_watermark(record) then\n      all[#all + 1] = string.sub(record, 1, 8) .. WHOLE\n    else\n",
     ),
-    ("decided", ".. 'z', 'decision') == decision\n", ".. 'z', 'decision') ~= nil\n"),
+    ("decided", "return decision_known(key) == decision\n", "return true\n"),
     ("edge_counted", "  if counts then tell_followers(keys[#keys], total) end\n  local done", "  local done"),
     ("edge_noted", "    if args[8] ~= '' then\n", "    if false then\n"),
     ("join_noted", "  note_edge(keys[8], account, args[9], args[10])\n", ""),

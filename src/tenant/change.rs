@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::decision::{Decision, TenantSettings};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A change of some of a tenant's settings.
 ///
@@ -33,6 +33,28 @@ impl TenantChange {
         Ok(self)
     }
 
+    /// Names all settings, with these values. [`Invalid`](crate::ErrorKind::Invalid): one is out of bounds.
+    pub fn set_all(mut self, settings: TenantSettings) -> Result<Self> {
+        settings.check()?;
+        self.to = settings;
+        self.named.extend(TenantSettings::NAMES);
+        Ok(self)
+    }
+
+    /// Refuses a first decision that doesn't name everything: what isn't named would be the caller's own, and nobody would
+    /// have said so (H141).
+    pub(crate) fn check(&self) -> Result<()> {
+        let names = TenantSettings::NAMES.into_iter();
+        let missing: Vec<&str> = names.filter(|name| !self.named.contains(name)).collect();
+        if self.from.is_made() || missing.is_empty() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "nothing was decided yet, so all of the tenant's settings have to be named; missing: {}. `--as-configured` takes              what isn't named from the file of --config, in a program `TenantChange::set_all`",
+            missing.join(", ")
+        )))
+    }
+
     /// The decision that it starts from.
     pub fn from(&self) -> Decision {
         self.from
@@ -45,14 +67,14 @@ impl TenantChange {
 
     /// The decision that it leads to: the next one, or the same if nothing differs.
     pub(crate) fn decision(&self) -> Decision {
-        let differs = self.from.number == 0 || self.to != self.from.settings;
+        let differs = !self.from.is_made() || self.to != self.from.settings;
         Decision { number: self.from.number + u32::from(differs), settings: self.to }
     }
 
-    /// Whether it takes away what is beyond that setting's bound.
+    /// Whether it takes away what is beyond that setting's bound. The first decision may always: nothing was bounded until then.
     pub(crate) fn cuts(&self, name: &str) -> bool {
         let from = self.from.settings.bound(name);
-        let is_raised = |to: u32| from.is_some_and(|from| to > from);
+        let is_raised = |to: u32| self.from.is_made() && from.is_some_and(|from| to > from);
         self.named.contains(name) && self.to.bound(name).is_some_and(|to| !is_raised(to))
     }
 
@@ -90,6 +112,13 @@ mod tests {
         }
         assert!(!decided.change().removes());
         assert_eq!(Decision::none(settings).change().decision().number, 1);
+        // H141: 5,000 is more than the tool's own 1,000, and less than there was.
+        let first = Decision::none(settings).change().set("mentions_max", "5000").unwrap();
+        assert!(first.cuts("mentions_max"));
+        let missing = first.check().unwrap_err().to_string();
+        assert!(missing.contains("missing: outbox_posts, tag_posts_max, home_posts, "), "{missing}");
+        assert!(Decision::none(settings).change().set_all(settings).unwrap().check().is_ok());
+        assert!(decided.change().set("mentions_max", "500").unwrap().check().is_ok());
         assert!(decided.change().set("outbox_post", "100").is_err());
     }
 }

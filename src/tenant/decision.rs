@@ -17,8 +17,8 @@ const NEVER: &str = "never";
 
 /// The settings that belong to a tenant, because what they take away is gone for all its instances.
 ///
-/// A new tenant takes those of the first instance that opens it. From then on they change by `tideline tenant set`, or
-/// [`Engine::decide`](crate::Engine::decide), alone.
+/// A new tenant takes those of the instance that begins it. All else changes them by `tideline tenant set`, or
+/// [`Engine::decide`](crate::Engine::decide), alone: also the first time, where an import or an earlier release has left data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TenantSettings {
     /// [`EngineSettings::outbox_posts`].
@@ -38,9 +38,10 @@ pub struct TenantSettings {
 /// What a tenant has decided, and the how manieth time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// Each decision's is one higher than the last one's. 0: nothing has been decided yet, so nothing is removed.
+    /// Each decision's is one higher than the last one's. 0: nothing has been decided yet, so no posts leave outboxes, mentions
+    /// and hashtags.
     pub number: u32,
-    /// What was decided.
+    /// What was decided; with number 0 the settings of whoever asks.
     pub settings: TenantSettings,
 }
 
@@ -150,6 +151,16 @@ impl Decision {
     /// Nothing has been decided; these settings are somebody's own.
     pub(crate) fn none(own: TenantSettings) -> Self {
         Self { number: 0, settings: own }
+    }
+
+    /// What a new tenant decides, whose first instance has these settings.
+    pub(crate) fn first(own: TenantSettings) -> Self {
+        Self { number: 1, settings: own }
+    }
+
+    /// Whether anything was decided.
+    pub(crate) fn is_made(&self) -> bool {
+        self.number > 0
     }
 
     /// What a record says; `None`: nothing was ever decided. Where it lacks a setting, since an earlier release decided,

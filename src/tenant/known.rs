@@ -8,6 +8,7 @@ use super::record::{found, remind_buckets, told};
 use crate::cluster::{Finding, Severity};
 use crate::context::Context;
 use crate::error::Result;
+use crate::functions::Grounds;
 use crate::rules;
 use crate::settings::EngineSettings;
 use crate::store::Store;
@@ -30,13 +31,22 @@ pub(crate) struct Known {
 #[derive(Debug, Clone, Copy)]
 struct State {
     decision: Decision,
-    /// Whether the record was there at the last look.
-    is_there: bool,
+    record: Record,
+}
+
+/// The record, as the last look found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Record {
+    There,
+    /// It is not there.
+    Gone,
+    /// It says an older decision, of this number, than this instance knows.
+    Behind(u32),
 }
 
 impl Known {
     pub(crate) fn new(own: TenantSettings, has_own: bool, decision: Decision) -> Self {
-        let known = Self { own, has_own, state: RwLock::new(State { decision, is_there: true }) };
+        let known = Self { own, has_own, state: RwLock::new(State { decision, record: Record::There }) };
         known.tell_differences();
         known
     }
@@ -58,9 +68,20 @@ impl Known {
         }
     }
 
-    /// Goes by a decision from now on, if it is newer than what is known.
+    /// On what grounds homes are cut and dropped by that decision.
+    pub(crate) fn grounds(&self, number: u32) -> Grounds {
+        match number {
+            0 if self.has_own => Grounds::Own,
+            0 => Grounds::Nothing,
+            number => Grounds::Decision(number),
+        }
+    }
+
+    /// Goes by a decision from now on, if it is newer than what is known. H142: or another one of that number, which was
+    /// lost, with all that buckets knew of it, before somebody decided anew.
     pub(crate) fn learn(&self, decision: Decision) -> bool {
-        let is_newer = decision.number > self.decision().number;
+        let known = self.state().decision;
+        let is_newer = decision.number > known.number || decision.number == known.number && decision != known;
         if is_newer {
             self.change(|state| state.decision = decision);
             tracing::info!(
@@ -73,15 +94,23 @@ impl Known {
         is_newer
     }
 
-    /// Where our own settings say something else than the tenant's.
+    /// Where our own settings say something else than the tenant's, or that the tenant has none.
     fn differing(&self) -> Option<String> {
         let Decision { number, settings } = self.decision();
+        if self.has_own && number == 0 {
+            return Some(format!(
+                "nothing was decided yet for data that is there, so no posts leave outboxes, mentions and hashtags, however many \
+                 there are. To decide for all instances of the tenant what this one's settings say: `tideline tenant set {}`, \
+                 which tells first what that removes, and only that with --dry-run",
+                self.own
+            ));
+        }
         let differing = self.own.differences(&settings);
         let each: Vec<String> = differing
             .iter()
             .map(|(name, own, tenants)| format!("{name} is {own} here and {tenants} with the tenant"))
             .collect();
-        (self.has_own && number > 0 && !each.is_empty()).then(|| {
+        (self.has_own && !each.is_empty()).then(|| {
             format!(
                 "settings that differ from the tenant's, which count (decision {number}): {}; make them the same, or change \
                  the tenant's with `tideline tenant set`",
@@ -98,7 +127,8 @@ impl Known {
 
     /// What health says of it.
     pub(crate) fn findings(&self) -> Vec<Finding> {
-        let lost = (!self.state().is_there).then(|| (Severity::Refusal, LOST.to_owned()));
+        let State { decision, record } = self.state();
+        let lost = lost(record, decision.number).map(|text| (Severity::Refusal, text));
         let differing = self.differing().map(|text| (Severity::Warning, text));
         let findings = lost.into_iter().chain(differing);
         findings.map(|(severity, text)| Finding { node: None, severity, text }).collect()
@@ -109,30 +139,37 @@ fn own_of(store: &Store, settings: &EngineSettings) -> TenantSettings {
     TenantSettings::of(settings, store.router().settings().replicas)
 }
 
-/// What an instance that starts is to know. Where nothing has been decided yet, its own settings are the tenant's from now on.
+/// What an instance that starts is to know.
 pub(crate) async fn known_to_an_instance(store: &Store, settings: &EngineSettings) -> Result<Known> {
-    let own = own_of(store, settings);
-    let (decision, is_new) = found(store, own).await?;
-    if is_new {
-        tracing::info!(
-            "nothing was decided yet under prefix `{}`, so this instance's settings are the tenant's from now on: {}",
-            store.keys().prefix(),
-            decision.settings
-        );
-    }
-    Ok(Known::new(own, true, decision))
+    known(store, settings, true).await
 }
 
 /// What a tool is to know, which brings no settings.
 pub(crate) async fn known_to_a_tool(store: &Store, settings: &EngineSettings) -> Result<Known> {
-    let own = own_of(store, settings);
-    let decision = Decision::parse(&told(store).await?, own)?;
-    Ok(Known::new(own, false, decision.unwrap_or(Decision::none(own))))
+    known(store, settings, false).await
 }
 
-/// What is said of a record that is gone while instances run.
-const LOST: &str = "the tenant's record is gone (its slot is slot 0): instances that start now would not know its layout; bring \
-                    it back with `tideline tenant restore`";
+async fn known(store: &Store, settings: &EngineSettings, has_own: bool) -> Result<Known> {
+    let own = own_of(store, settings);
+    let decision = found(store, own).await?;
+    Ok(Known::new(own, has_own, decision.unwrap_or(Decision::none(own))))
+}
+
+/// What is said of a record that has lost something while instances run.
+fn lost(record: Record, known: u32) -> Option<String> {
+    match record {
+        Record::There => None,
+        Record::Gone => Some(
+            "the tenant's record is gone (its slot is slot 0): instances that start now would not know its layout; bring it \
+             back with `tideline tenant restore`"
+                .into(),
+        ),
+        Record::Behind(number) => Some(format!(
+            "the tenant's record says decision {number}, and decision {known} was made: its slot, slot 0, has lost data; bring \
+             it back with `tideline tenant restore`. Instances that start now go by the older one, and remove nothing"
+        )),
+    }
+}
 
 /// Looks at the record now and then, until the engine is gone or stopped, and goes by what it says.
 pub(crate) async fn keep_to_the_tenant(context: Weak<Context>) {
@@ -158,13 +195,18 @@ pub(crate) async fn keep_to_the_tenant(context: Weak<Context>) {
 /// One look. `told_of`: the decision that all buckets know.
 async fn look(context: &Arc<Context>, told_of: &mut Option<u32>) -> Result<()> {
     let known = &context.tenant;
+    // Before the record: what is decided meanwhile it says, and this doesn't know.
+    let State { decision: ours, record: before } = known.state();
     let decision = Decision::parse(&told(&context.store).await?, known.own)?;
-    let was_there = known.state().is_there;
-    // Nobody has decided anything for a tool that is the first one here: that is no loss.
-    let is_there = decision.is_some() || known.decision().number == 0;
-    known.change(|state| state.is_there = is_there);
-    if was_there && !is_there {
-        tracing::error!("{LOST}");
+    let record = match decision {
+        // Where nothing was decided there is nothing to lose.
+        None if ours.is_made() => Record::Gone,
+        Some(decision) if decision.number < ours.number => Record::Behind(decision.number),
+        _ => Record::There,
+    };
+    known.change(|state| state.record = record);
+    if let Some(text) = lost(record, ours.number).filter(|_| record != before) {
+        tracing::error!("{text}");
     }
     let Some(decision) = decision else { return Ok(()) };
     if known.learn(decision) {

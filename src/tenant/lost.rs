@@ -1,36 +1,76 @@
 //! A record that is gone while its buckets hold data: told, and brought back from what the buckets know (H67).
 
+use super::change::TenantChange;
 use super::decision::{Decision, Fields, NUMBER, TenantSettings};
-use super::record::{fields_of, write_fields};
+use super::record::{fields_of, told, write_fields};
 use crate::bucket::{BUCKETS_MIN, Buckets};
 use crate::cluster::{Batch, Command, Request, Router};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::Keyspace;
 use crate::settings::EngineSettings;
-use crate::store::FORMAT;
+use crate::store::{FORMAT, Store};
 
 /// The field of the number of buckets.
 const BUCKETS: &str = "buckets";
 /// The field of the key of hashtags' numbers.
 const TAGS: &[u8] = b"tags";
 
-/// Fails if buckets know of a tenant under this prefix. For who finds no record of it, and would begin anew.
+/// Fails if buckets know of a tenant under this prefix. For who finds no record of it, and would begin anew; or one that says
+/// that nothing was decided.
 pub(crate) async fn refuse_if_lost(router: &Router, prefix: &str) -> Result<()> {
-    let few = fewest(prefix)?;
-    let of = |bucket| Command::new("HMGET").arg(&few.decision(bucket)).arg(NUMBER);
-    let known: Vec<Request> =
-        few.buckets().all().map(|bucket| Request::read(few.buckets().slot(bucket), of(bucket))).collect();
-    for answer in router.run(known.into_iter().collect()).await {
-        let number = answer?.ok()?.into_array()?;
-        if number.iter().any(|number| !number.is_nil()) {
-            return Err(Error::misconfigured(format!(
-                "the record of the tenant under prefix `{prefix}` is gone, and its buckets say that there was one: slot 0 has \
-                 lost data. Nothing is begun anew. Bring it back with `tideline tenant restore`, then look for what else is \
-                 missing with `tideline fsck`"
-            )));
-        }
+    if newest_known(router, &fewest(prefix)?).await? > 0 {
+        return Err(Error::misconfigured(format!(
+            "the record of the tenant under prefix `{prefix}` is gone, and its buckets say that there was one: slot 0 has \
+             lost data. Nothing is begun anew. {BRING_BACK}"
+        )));
     }
     Ok(())
+}
+
+const BRING_BACK: &str =
+    "Bring it back with `tideline tenant restore`, then look for what else is missing with `tideline fsck`";
+
+/// The highest number of a decision that any bucket knows; 0: none knows one.
+pub(super) async fn newest_known(router: &Router, keys: &Keyspace) -> Result<u32> {
+    let of = |bucket| Command::new("HMGET").arg(&keys.decision(bucket)).arg(NUMBER);
+    let asked = keys.buckets().all().map(|bucket| Request::read(keys.buckets().slot(bucket), of(bucket)));
+    let mut newest = 0;
+    for answer in router.run(asked.collect::<Batch>()).await {
+        for number in answer?.ok()?.into_array()?.iter().filter(|number| !number.is_nil()) {
+            newest = newest.max(u32::try_from(number.count()?).unwrap_or(u32::MAX));
+        }
+    }
+    Ok(newest)
+}
+
+/// Fails unless a change may follow what the tenant has decided by now.
+///
+/// [`Conflict`](ErrorKind::Conflict): somebody else has decided since. [`Misconfigured`](ErrorKind::Misconfigured): the record
+/// has lost a decision that buckets know: the next one must not get its number (H142).
+pub(crate) async fn check_change(store: &Store, change: &TenantChange) -> Result<()> {
+    change.check()?;
+    // Before the record: what somebody decides meanwhile it knows first.
+    let known = newest_known(store.router(), store.keys()).await?;
+    let stands = Decision::parse(&told(store).await?, change.from().settings)?;
+    let number = stands.map_or(0, |decision| decision.number);
+    if known > number {
+        return Err(Error::misconfigured(format!(
+            "the tenant's record says decision {number}, and buckets know decision {known}: slot 0 has lost data. Nothing is \
+             decided on top of that. {BRING_BACK}"
+        )));
+    }
+    // Or it is this one already, and is repeated.
+    if number != change.from().number && stands != Some(change.decision()) {
+        return Err(other_decision(stands, change));
+    }
+    Ok(())
+}
+
+/// The error for who decides beside somebody else.
+pub(crate) fn other_decision(stands: Option<Decision>, change: &TenantChange) -> Error {
+    let asked = change.decision();
+    let text = format!("the tenant has decided something else meanwhile: {stands:?}; asked for {asked:?}");
+    Error::new(ErrorKind::Conflict, text)
 }
 
 /// Every tenant has a bucket in the slots of these, however many it has.

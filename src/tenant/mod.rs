@@ -7,7 +7,8 @@
 //! what an instance knows of it (`known`), and what becomes of a record that is gone (`lost`). What a decision would remove,
 //! and the command's part: `engine/decide.rs`.
 //!
-//! Invariant kept here: a decision only ever gives way to one with a higher number.
+//! Invariants kept here: a decision only ever gives way to one with a higher number, which no bucket knows yet; and nobody
+//! decides by the way but who begins a tenant, in the step that begins it.
 
 mod change;
 mod decision;
@@ -18,5 +19,5 @@ mod record;
 pub use change::TenantChange;
 pub use decision::{Decision, TenantSettings};
 pub(crate) use known::{Known, keep_to_the_tenant, known_to_a_tool, known_to_an_instance};
-pub(crate) use lost::{refuse_if_lost, restore};
-pub(crate) use record::{tell_buckets, write};
+pub(crate) use lost::{check_change, other_decision, refuse_if_lost, restore};
+pub(crate) use record::{begin, tell_buckets, tell_what_stands, write};

@@ -5,9 +5,9 @@ use super::lost::refuse_if_lost;
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Reply, Request, Router, Touched};
 use crate::error::{Error, Result};
-use crate::functions::decision_set;
+use crate::functions::{decision_set, tenant_begin};
 use crate::keys::Keyspace;
-use crate::store::Store;
+use crate::store::{FORMAT, Store};
 
 /// Reads the tenant's record.
 pub(crate) async fn told(store: &Store) -> Result<Fields> {
@@ -27,24 +27,33 @@ pub(super) fn fields_of(reply: Reply) -> Result<Fields> {
     pairs.iter().map(|[field, value]| Ok((field.bytes()?.to_vec(), value.bytes()?.to_vec()))).collect()
 }
 
-/// Reads what the tenant has decided. If it has decided nothing yet, `own` is its decision from now on, and all buckets
-/// know it. Also tells whether that was so.
-pub(crate) async fn found(store: &Store, own: TenantSettings) -> Result<(Decision, bool)> {
-    if let Some(decision) = Decision::parse(&told(store).await?, own)? {
-        return Ok((decision, false));
+/// Reads what the tenant has decided; `None`: nothing yet. Only who begins a tenant decides by the way.
+pub(crate) async fn found(store: &Store, own: TenantSettings) -> Result<Option<Decision>> {
+    let decision = Decision::parse(&told(store).await?, own)?;
+    if decision.is_none() {
+        // H67: a record may be there that somebody began anew, who did not look.
+        refuse_if_lost(store.router(), store.keys().prefix()).await?;
     }
-    // H67: a record may be there that somebody began anew, who did not look.
-    refuse_if_lost(store.router(), store.keys().prefix()).await?;
-    // Somebody else may be faster: then it is that one's.
-    let fields = write(store, &Decision { number: 1, settings: own }).await?;
-    let decision = Decision::parse(&fields, own)?;
-    let decision = decision.ok_or_else(|| Error::internal("a decision was written, and is not there"))?;
-    if let Err(e) = tell_buckets(store, &decision).await {
+    Ok(decision)
+}
+
+/// Writes the record of a new tenant, and what it decides, if anything: in one step, so nobody ever finds data of it and
+/// nothing decided (H145). Where there is one it gets only what it lacks of its layout. It is not on replicas yet.
+pub(crate) fn begin(record: Vec<u8>, slot: u16, buckets: u16, decided: Option<&Decision>) -> Request {
+    let fields = decided.map(Decision::fields).unwrap_or_default();
+    Request::write(slot, tenant_begin(record, FORMAT, buckets, &fields))
+}
+
+/// Has all buckets know what a new tenant has decided; whoever was the first to begin it.
+pub(crate) async fn tell_what_stands(store: &Store, own: TenantSettings) -> Result<()> {
+    if let Some(decision) = found(store, own).await?
+        && let Err(e) = tell_buckets(store, &decision).await
+    {
         tracing::warn!(
             "not all buckets know yet what their tenant has decided; until they do, nothing is removed: {e}"
         );
     }
-    Ok((decision, true))
+    Ok(())
 }
 
 /// Writes a decision into the tenant's record, unless one stands there that is as new; it is on replicas then. Gives what

@@ -7,7 +7,7 @@ use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request};
 use crate::context::Context;
 use crate::error::Result;
-use crate::functions;
+use crate::functions::{self, Grounds};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::tenant::Decision;
@@ -26,19 +26,22 @@ pub(crate) async fn keep_sweeping(context: Weak<Context>) {
             return;
         }
         let Decision { number, settings } = context.tenant.decision();
-        let Some(days) = settings.dormant_after_days else { continue };
-        if let Err(e) = sweep(&context, context.today().saturating_sub(days), Some(number)).await {
+        let (Some(days), grounds) = (settings.dormant_after_days, context.tenant.grounds(number)) else {
+            continue;
+        };
+        let day = context.today().saturating_sub(days);
+        if let Err(e) = sweep(&context, day, Some(grounds)).await {
             tracing::warn!("dormant homes could not be dropped: {e}");
         }
     }
 }
 
-/// Drops the homes of all who have not read after `day`, where that decision is known; `None`: by hand. Tells how many.
-pub(crate) async fn sweep(context: &Context, day: u32, decision: Option<u32>) -> Result<u64> {
+/// Drops the homes of all who have not read after `day`, on these grounds; `None`: by hand. Tells how many.
+pub(crate) async fn sweep(context: &Context, day: u32, grounds: Option<Grounds>) -> Result<u64> {
     let mut swept = 0;
     for bucket in context.keys().buckets().all() {
         loop {
-            let dropped = sweep_some(context, bucket, day, decision).await?;
+            let dropped = sweep_some(context, bucket, day, grounds).await?;
             swept += dropped;
             if dropped < u64::from(BATCH) {
                 break;
@@ -62,7 +65,7 @@ pub(crate) async fn dormant(context: &Context, day: u32) -> Result<u64> {
     Ok(dormant)
 }
 
-async fn sweep_some(context: &Context, bucket: Bucket, day: u32, decision: Option<u32>) -> Result<u64> {
+async fn sweep_some(context: &Context, bucket: Bucket, day: u32, grounds: Option<Grounds>) -> Result<u64> {
     let days = context.keys().days(bucket);
     let slot = context.keys().buckets().slot(bucket);
     let range = Command::new("ZRANGEBYSCORE").arg(&days).arg("-inf").arg(day);
@@ -72,7 +75,7 @@ async fn sweep_some(context: &Context, bucket: Bucket, day: u32, decision: Optio
     for id in dormant {
         let account = AccountId::from_bytes(id.bytes()?)?;
         let home = context.keys().home(account);
-        let command = functions::home_sweep(days.clone(), home, &account.to_bytes(), day, decision);
+        let command = functions::home_sweep(days.clone(), home, &account.to_bytes(), day, grounds);
         batch.push(Request::write(slot, command));
     }
     let mut dropped = 0;

@@ -353,8 +353,8 @@ async fn a_user_needs_few_rights_and_each_that_is_missing_is_named() {
     // What only some requests need is told by those.
     for missing in ["+fcall", "+zadd", "+zrange"] {
         set_user(&cluster, &without(missing)).await;
-        let store = open_as(&cluster, "tideline:secret").await.unwrap();
         let refused = async {
+            let store = open_as(&cluster, "tideline:secret").await?;
             let set: SortedSet<AccountId> = store.sets().named("rights")?;
             set.add(&pairs(&members(1..=3))).await?;
             set.walk(tideline::sharded::Checkpoint::START).await.map(drop)

@@ -75,6 +75,10 @@ impl Tideline {
         };
         let builder = || Engine::builder().store(options.clone()).settings(settings.clone());
         let mut importer = builder().import().await?;
+        // A tenant that an import begins has decided nothing: whoever runs it does.
+        let operator = builder().observe().await?;
+        let none = operator.decision();
+        operator.decide(&none.change().set_all(none.settings)?).await?;
         import(&mut importer, scenario, graph, ways).await?;
         importer.finish().await?;
         let mut engines = Vec::with_capacity(scenario.drive.instances);

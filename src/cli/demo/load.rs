@@ -64,6 +64,7 @@ pub(super) struct Loaded {
 pub(super) async fn import(options: &StoreOptions, graph: &Graph) -> anyhow::Result<(Books, Imported)> {
     let started = Instant::now();
     let mut importer = Engine::builder().store(options.clone()).import().await?;
+    decide(options).await?;
     let ids = (0..graph.len()).map(|n| Ok((Graph::id(n)?, Graph::mode(n))));
     let account = |(id, mode)| NewAccount { id: Some(id), mode, ..NewAccount::default() };
     let accounts = ids.map(|of| of.map(account)).collect::<tideline::Result<Vec<_>>>()?;
@@ -82,6 +83,14 @@ pub(super) async fn import(options: &StoreOptions, graph: &Graph) -> anyhow::Res
     let (books, posts) = import_posts(&mut importer, graph).await?;
     importer.finish().await?;
     Ok((books, Imported { edges: edges.len(), posts, took: started.elapsed() }))
+}
+
+/// A tenant that an import begins has decided nothing: whoever runs it does.
+async fn decide(options: &StoreOptions) -> anyhow::Result<()> {
+    let operator = Engine::builder().store(options.clone()).observe().await?;
+    let none = operator.decision();
+    operator.decide(&none.change().set_all(none.settings)?).await?;
+    Ok(())
 }
 
 async fn import_posts(importer: &mut Importer, graph: &Graph) -> anyhow::Result<(Books, usize)> {

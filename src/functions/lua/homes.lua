@@ -2,8 +2,8 @@
 -- set is a *watermark*: every record before it has an id <= its own. The first record always is one, the floor:
 -- whatever belongs here and is above it, is here. All ones in its author: it counts. Else the author is the nonce of
 -- the fill that is under way, and nothing is claimed.
--- Arguments `fit` of a home are four: cut_at, kept, node_max, the decision that they follow from (`HomeFit` in Rust says
--- what they mean).
+-- Arguments `fit` of a home are four: cut_at, kept, node_max, the decision that they follow from, or 'own', 'none' (`HomeFit`
+-- in Rust says what they mean).
 
 local GROUP = 16
 local WHOLE = '\255\255\255\255\255\255\255\255'
@@ -28,7 +28,7 @@ end
 
 -- Whether homes may be cut so. All of a call's lie in one bucket: it is asked once.
 local function may_cut(key, fit)
-  if fit[IS_DECIDED] == nil then fit[IS_DECIDED] = is_decided(key, fit[DECISION]) end
+  if fit[IS_DECIDED] == nil then fit[IS_DECIDED] = may_drop(key, fit[DECISION]) end
   return fit[IS_DECIDED]
 end
 
@@ -218,10 +218,10 @@ end
 
 -- home_sweep: drops the home of an account that hasn't read since `day`.
 -- KEYS  bucket's days, home
--- ARGV  account, day, the decision that it follows from ('': somebody says so by hand)
+-- ARGV  account, day, the decision that it follows from, or 'own', 'none' ('': somebody says so by hand)
 -- Reply 1, or 0: it has read, or the bucket knows another decision
 local function home_sweep(keys, args)
-  if args[3] ~= '' and not is_decided(keys[1], args[3]) then return 0 end
+  if args[3] ~= '' and not may_drop(keys[1], args[3]) then return 0 end
   local last = redis.call('ZSCORE', keys[1], args[1])
   if last and tonumber(last) > tonumber(args[2]) then return 0 end
   redis.call('DEL', keys[2])

@@ -2,10 +2,36 @@
 -- all that the record says. A function that takes something away which nothing gives back compares that number with its
 -- caller's: what a bucket doesn't know, or knows better, is no reason to remove (H65, H66).
 
--- Whether a bucket knows the decision that a caller goes by. `key`: any of the bucket's. Its `z` is not declared: where it
--- can't be seen, in a slot that moves say, nothing is decided, and nobody fails.
+-- Which decision a bucket knows; false: none. `key`: any of the bucket's. Its `z` is not declared: where it can't be seen, in a
+-- slot that moves say, this is an error that equals nothing, and nobody fails.
+local function decision_known(key)
+  return redis.pcall('HGET', string.match(key, '^[^{]*{[^}]*}') .. 'z', 'decision')
+end
+
 local function is_decided(key, decision)
-  return redis.pcall('HGET', string.match(key, '^[^{]*{[^}]*}') .. 'z', 'decision') == decision
+  return decision_known(key) == decision
+end
+
+-- The same for homes, which are filled anew where they are needed: while nothing was decided, an instance goes by its 'own'
+-- settings. 'none', of a tool then: nothing goes.
+local function may_drop(key, decision)
+  if decision == 'own' then return decision_known(key) == false end
+  return is_decided(key, decision)
+end
+
+-- tenant_begin: writes the record of a new tenant, all at once: a record without a decision is one of data for which somebody
+-- has to decide on purpose. One that is there gets only what it lacks of its layout.
+-- KEYS  the tenant's record
+-- ARGV  format, buckets; then of what is decided with it field, value, ...
+-- Reply 1 if it is new
+local function tenant_begin(keys, args)
+  local layout = redis.call('HMGET', keys[1], 'format', 'buckets')
+  local is_new = not (layout[1] or layout[2])
+  -- The layout last: whoever sends it again goes on where it failed.
+  for i = 3, is_new and #args or 0, 2 do redis.call('HSETNX', keys[1], args[i], args[i + 1]) end
+  redis.call('HSETNX', keys[1], 'format', args[1])
+  redis.call('HSETNX', keys[1], 'buckets', args[2])
+  return is_new and 1 or 0
 end
 
 -- decision_set: writes a decision, unless one stands there that is not older. Of the same one, what is missing.
@@ -22,4 +48,5 @@ local function decision_set(keys, args)
   return redis.call('HGETALL', keys[1])
 end
 
+register('tenant_begin', tenant_begin, {})
 register('decision_set', decision_set, {})

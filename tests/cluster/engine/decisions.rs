@@ -16,7 +16,7 @@ use super::super::harness::{PATIENCE, eventually, impatient, options, own, repli
 use super::{accounts, at_key, drained, engine_with, small, tenant};
 
 /// Settings under which little is kept.
-fn little() -> EngineSettings {
+pub(super) fn little() -> EngineSettings {
     EngineSettings {
         outbox_posts: 100,
         mentions_max: 20,
@@ -28,26 +28,26 @@ fn little() -> EngineSettings {
 }
 
 /// Settings under which all of these tests' posts are kept.
-fn much() -> EngineSettings {
+pub(super) fn much() -> EngineSettings {
     EngineSettings { dormant_after_days: None, home_posts: 1_000, ..small() }
 }
 
-async fn publish(engine: &Engine, author: AccountId, posts: usize, draft: &Draft) {
+pub(super) async fn publish(engine: &Engine, author: AccountId, posts: usize, draft: &Draft) {
     let each = stream::iter(0..posts).map(|_| async { engine.publish(author, draft).await.unwrap() });
     each.buffer_unordered(40).collect::<Vec<_>>().await;
     drained(engine).await;
 }
 
-async fn listed(engine: &Engine, author: AccountId) -> u64 {
+pub(super) async fn listed(engine: &Engine, author: AccountId) -> u64 {
     // Its first element is the floor.
     at_key(engine, 'o', author, "LLEN", &[]).await.count().unwrap() - 1
 }
 
-async fn records(engine: &Engine, reader: AccountId) -> u64 {
+pub(super) async fn records(engine: &Engine, reader: AccountId) -> u64 {
     at_key(engine, 'h', reader, "LLEN", &[]).await.count().unwrap()
 }
 
-async fn walked(engine: &Engine, reader: AccountId, query: Query) -> u64 {
+pub(super) async fn walked(engine: &Engine, reader: AccountId, query: Query) -> u64 {
     let (mut posts, mut query) = (0, query.limit(100));
     loop {
         let page = engine.read(reader, &query).await.unwrap();
@@ -57,11 +57,11 @@ async fn walked(engine: &Engine, reader: AccountId, query: Query) -> u64 {
     }
 }
 
-fn of_tag() -> Query {
+pub(super) fn of_tag() -> Query {
     Query::tag(Tag::new("tide").unwrap())
 }
 
-async fn at_record(engine: &Engine, command: &str, arguments: &[&str]) -> Reply {
+pub(super) async fn at_record(engine: &Engine, command: &str, arguments: &[&str]) -> Reply {
     let key = format!("{}{{06S}}i", engine.store().keys().prefix());
     let command = arguments.iter().fold(Command::new(command).arg(&key), |c, a| c.arg(*a));
     engine.store().router().call(Request::write(0, command)).await.unwrap()
@@ -85,11 +85,11 @@ async fn holds_all(engine: &Engine, [author, reader]: [AccountId; 2], more: u64)
 }
 
 /// One more of each.
-async fn one_more(engine: &Engine, [author, reader]: [AccountId; 2]) {
+pub(super) async fn one_more(engine: &Engine, [author, reader]: [AccountId; 2]) {
     publish(engine, author, 1, &Draft::text("x").mentions([reader]).hashtags(["tide"])).await;
 }
 
-async fn told(engine: &Engine) -> String {
+pub(super) async fn told(engine: &Engine) -> String {
     let findings = engine.health().await.unwrap().findings;
     // Clocks are nobody's affair here.
     findings.into_iter().map(|f| f.text).filter(|text| text.contains("tenant")).collect()
@@ -182,12 +182,16 @@ async fn tools_bring_no_settings_and_decide_nothing() {
     let (is_good, text) = self::program(&options, &["tenant", "show"]);
     assert!(!is_good && text.contains("nothing was decided yet"), "{text}");
     let service = engine_with(options.clone(), much()).await;
+    // Nor does an instance, where there is data.
+    assert_eq!(service.decision().number, 0);
+    let change = service.decision().change().set_all(service.decision().settings).unwrap();
+    assert_eq!(service.decide(&change).await.unwrap(), Excess::default());
     assert_eq!((service.decision().number, service.decision().settings.outbox_posts), (1, 200_000));
     eventually("the tool hears of it", async || tool.decision() == service.decision()).await;
 }
 
 /// What the program says, and whether it is content.
-fn program(options: &StoreOptions, arguments: &[&str]) -> (bool, String) {
+pub(super) fn program(options: &StoreOptions, arguments: &[&str]) -> (bool, String) {
     let mut program = Program::new(env!("CARGO_BIN_EXE_tideline"));
     program.args(arguments).args(["--prefix", &options.prefix]).env("TIDELINE_CLUSTER", shared().join(","));
     let output = program.output().unwrap();

@@ -23,6 +23,7 @@ mod registration;
 mod shown;
 mod social;
 mod tasks;
+mod undecided;
 mod unreadable;
 
 use std::time::Duration;
