@@ -92,6 +92,24 @@ impl ServerClock {
     }
 }
 
+/// The last time that was told, in microseconds. A look that knows better by less than [`SKEW_US`] turns no time back: until
+/// it has come as far, time stands still. Else the first looks at busy servers put one instance's posts in another order than
+/// it wrote them in (H100).
+#[derive(Debug, Default)]
+pub(crate) struct ToldTime(AtomicI64);
+
+impl ToldTime {
+    pub(crate) fn next(&self, us: i64) -> i64 {
+        let last = self.0.fetch_max(us, Ordering::Relaxed);
+        if last > us && last - us > SKEW_US {
+            // The clocks were set.
+            self.0.store(us, Ordering::Relaxed);
+            return us;
+        }
+        last.max(us)
+    }
+}
+
 /// The median of these clocks. Of an even number two stand in the middle: our own wall clock decides between them, so a
 /// second one that is wrong moves nothing out of what they span.
 pub(crate) fn median(mut offsets: Vec<i64>, own: i64) -> Option<i64> {
@@ -139,6 +157,17 @@ mod tests {
             let offset = clock.offset().unwrap();
             assert!(last.is_none_or(|last: i64| last.abs_diff(offset) <= 2_000), "{last:?}, then {offset}");
             last = Some(offset);
+        }
+    }
+
+    #[test]
+    fn time_stands_still_for_what_is_known_better_and_goes_back_only_if_clocks_were_set() {
+        let told = ToldTime::default();
+        let steps =
+            [(HOUR, HOUR), (HOUR - 4_000, HOUR), (HOUR + 7, HOUR + 7), (HOUR - SKEW_US, HOUR - SKEW_US)];
+        for (us, expected) in steps.into_iter().chain([(HOUR - SKEW_US - 1, HOUR - SKEW_US), (5, 5), (6, 6)])
+        {
+            assert_eq!(told.next(us), expected, "{us}");
         }
     }
 

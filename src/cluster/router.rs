@@ -8,7 +8,7 @@ use futures::future::join_all;
 use tokio::sync::Notify;
 
 use super::batch::{Answer, Batch, Request, kind_of};
-use super::clock::{self, ClockOffset};
+use super::clock::{self, ClockOffset, ToldTime};
 use super::epoch::Epoch;
 use super::facts::{Finding, ListpackLimits, Severity, judge_clocks};
 use super::library::Library;
@@ -50,6 +50,7 @@ pub(crate) struct Inner {
     pub(crate) replicas: Mutex<Option<Replicas>>,
     /// The median of the primaries' clocks.
     pub(crate) time: ClockOffset,
+    pub(crate) told_time: ToldTime,
     pub(crate) refresh: Arc<Notify>,
     /// What answers in the simulation, where there are no servers.
     #[cfg(test)]
@@ -92,6 +93,7 @@ impl Router {
             health: ArcSwap::default(),
             replicas: Mutex::default(),
             time: ClockOffset::default(),
+            told_time: ToldTime::default(),
             refresh: Arc::default(),
             #[cfg(test)]
             simulated: None,
@@ -273,7 +275,7 @@ impl Router {
 
     /// Milliseconds since 1970 by the median of the primaries' clocks, as they were last looked at
     /// ([`refresh_period`](RouterSettings::refresh_period)), and our monotonic clock since: no step of one server's clock, or
-    /// of ours, moves it. Three primaries are needed for that; two and our own clock do as well.
+    /// of ours, moves it, and it goes back only when clocks were set by more than a second. Three primaries are needed for that; two and our own clock do as well.
     ///
     /// A machine that was suspended as a whole, whose monotonic clock stood still, is behind until the next look. One
     /// whose process was stopped is not.
@@ -283,7 +285,7 @@ impl Router {
             return simulated.now_ms();
         }
         let us = clock::steady_us() + self.inner.time.get().unwrap_or_else(clock::wall_offset_us);
-        u64::try_from(us / 1_000).unwrap_or(0)
+        u64::try_from(self.inner.told_time.next(us) / 1_000).unwrap_or(0)
     }
 
     /// Its settings.

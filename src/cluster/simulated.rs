@@ -60,6 +60,7 @@ impl Router {
             health: ArcSwap::default(),
             replicas: std::sync::Mutex::default(),
             time: super::clock::ClockOffset::default(),
+            told_time: super::clock::ToldTime::default(),
             refresh: Arc::default(),
             simulated: Some(simulated),
         };

@@ -1,20 +1,18 @@
 //! What a run stands on: the cluster, and what can be done to it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use tideline::local_cluster::{ClusterSpec, LocalCluster};
+use tokio::sync::Mutex;
 
 use super::args::{Chaos, VerifyArgs};
-use super::chaos::behind::NODE_TIMEOUT_LONG;
+use super::chaos::Promotions;
 use super::chaos::bus::Bus;
 use super::chaos::clocks::{SERVER, name};
 use super::chaos::skew::Clocks;
+use super::setup::node_timeout;
 use crate::target::{PRIMARIES, Target};
-
-/// After so long servers take another one for dead.
-const NODE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// A cluster.
 #[derive(Debug)]
@@ -22,6 +20,8 @@ pub(crate) struct Ground {
     pub(crate) target: Target,
     /// If it can be cut.
     pub(crate) bus: Option<Bus>,
+    /// Who has taken over when.
+    pub(crate) promotions: Mutex<Promotions>,
     /// If they can be set.
     pub(crate) clocks: Option<Arc<Clocks>>,
 }
@@ -30,11 +30,15 @@ impl Ground {
     /// Starts a cluster, if none is given. Faults that this machine can't make are left out, and that is said.
     pub(crate) async fn open(args: &mut VerifyArgs) -> anyhow::Result<Self> {
         if !args.cluster.is_empty() {
-            return Ok(Self { target: Target::Foreign(args.cluster.clone()), bus: None, clocks: None });
+            return Ok(Self {
+                target: Target::Foreign(args.cluster.clone()),
+                bus: None,
+                promotions: Mutex::default(),
+                clocks: None,
+            });
         }
         let replicas = u16::from(args.has_failovers());
-        let node_timeout = if args.defaults { NODE_TIMEOUT_LONG } else { NODE_TIMEOUT };
-        let mut spec = ClusterSpec::ephemeral().node_timeout(node_timeout).replicas(replicas);
+        let mut spec = ClusterSpec::ephemeral().node_timeout(node_timeout(args.defaults)).replicas(replicas);
         let clocks = args.has(Chaos::SetClocks).then(Clocks::new).flatten();
         if let Some(clocks) = &clocks {
             let names: Vec<_> = (0..usize::from(PRIMARIES)).map(|node| (node, name(SERVER, node))).collect();
@@ -50,7 +54,12 @@ impl Ground {
             LocalCluster::up(spec).await.map(|cluster| (cluster, None))
         };
         let (cluster, bus) = up.await.context("no local cluster could be started")?;
-        Ok(Self { target: Target::Own(Box::new(cluster)), bus, clocks: clocks.map(Arc::new) })
+        Ok(Self {
+            target: Target::Own(Box::new(cluster)),
+            bus,
+            promotions: Mutex::default(),
+            clocks: clocks.map(Arc::new),
+        })
     }
 
     /// Nothing if it isn't ours to break.

@@ -234,7 +234,22 @@ async fn in_a_storm(
     let buckets = setup.store().await?.keys().buckets();
     let (kinds, minutes) = (&*args.chaos, args.minutes);
     let (keys, open, seen) = (Mutex::default(), Mutex::default(), Mutex::default());
-    let storm = Storm { run, setup, cluster, bus, buckets, kinds, round, gate, minutes, keys, open, seen };
+    let promotions = &ground.promotions;
+    let storm = Storm {
+        run,
+        setup,
+        cluster,
+        bus,
+        buckets,
+        kinds,
+        round,
+        gate,
+        minutes,
+        keys,
+        open,
+        promotions,
+        seen,
+    };
     let mut random = StdRng::seed_from_u64(seed.wrapping_add(u64::try_from(round)?));
     let work = async {
         let done = work.await;

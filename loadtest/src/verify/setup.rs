@@ -15,6 +15,11 @@ use tideline::{
 use super::args::{Policy, Sabotage};
 use super::chaos::skew::Clocks;
 
+/// After so long servers take another one for dead; it is longer where a replica must be behind, and not dead.
+pub(crate) fn node_timeout(may_lose: bool) -> Duration {
+    Duration::from_millis(if may_lose { 5_000 } else { 1_500 })
+}
+
 /// How all instances of a run are set up. Goes to other processes as JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
@@ -90,6 +95,10 @@ impl Setup {
     pub(crate) fn of_instance(&self, number: usize) -> Self {
         let is_at_odds = self.beside.is_none() && number % 2 == 1;
         Self { is_at_odds, ..self.clone() }
+    }
+
+    pub(crate) fn node_timeout(&self) -> Duration {
+        node_timeout(self.may_lose)
     }
 
     /// A store alone, to look at what is stored.

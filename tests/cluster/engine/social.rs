@@ -286,6 +286,11 @@ async fn a_conversation_shows_what_its_reader_may_see_in_the_order_of_reading() 
     assert_eq!(shown(ben, root).await, (vec![], root.id, all));
 }
 
+/// What several accounts do within one millisecond may stand in any order.
+async fn a_millisecond() {
+    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+}
+
 #[tokio::test]
 async fn a_page_carries_marks_likers_and_replies() {
     let engine = engine().await;
@@ -298,14 +303,15 @@ async fn a_page_carries_marks_likers_and_replies() {
     social.repost(eve, one.id).await.unwrap();
     for liker in &people[2..] {
         social.like(*liker, one.id).await.unwrap();
+        a_millisecond().await;
     }
     social.like(ben, other.id).await.unwrap();
     social.bookmark(ben, one.id).await.unwrap();
-    let replies = [
-        reply(&engine, eve, one).await,
-        reply(&engine, people[5], one).await,
-        reply(&engine, ben, one).await,
-    ];
+    let mut replies = Vec::new();
+    for who in [eve, people[5], ben] {
+        replies.push(reply(&engine, who, one).await);
+        a_millisecond().await;
+    }
     social.like(ben, replies[0].id).await.unwrap();
     engine.block(ben, people[5]).await.unwrap();
     drained(&engine).await;

@@ -10,7 +10,7 @@ use tideline::cluster::{Command, NodeAddr};
 use tideline::local_cluster::LocalCluster;
 use tokio::time::sleep;
 
-use super::failovers::{AWAY_MS, promoted, replica_of};
+use super::failovers::{AWAY_MS, replica_of};
 use super::{Admit, RETRY, Storm, patiently};
 use crate::verify::facts::Time;
 use crate::verify::world::PostFact;
@@ -18,9 +18,8 @@ use crate::verify::world::PostFact;
 /// What is sent to a replica that doesn't read: more than lies in sockets, so that all that comes later stays in the primary.
 const FILLERS: usize = 4;
 const FILLER_BYTES: usize = 8 << 20;
-/// After so long the others take a replica for dead, and fences do without it: then more may be lost than is promised.
-pub(crate) const NODE_TIMEOUT_LONG: Duration = Duration::from_secs(5);
-/// For so long a replica stands still, at most.
+/// For so long a replica stands still, at most: less than the node timeout. Then the others would take it for dead, fences would do
+/// without it, and more might be lost than is promised.
 const BEHIND_MAX: Duration = Duration::from_secs(4);
 /// For so long a post is waited for that it doesn't get.
 const POST_MAX: Duration = Duration::from_secs(2);
@@ -37,6 +36,7 @@ impl Storm<'_> {
     ) -> anyhow::Result<()> {
         let slots = self.slots_of(cluster, old).await?;
         let replica = replica_of(cluster, old).await?;
+        self.forget_votes(&replica.addr()).await;
         let victim = cluster.node(old).context("a primary is no node")?;
         let since = Instant::now();
         replica.freeze()?;
@@ -60,7 +60,7 @@ impl Storm<'_> {
         } else {
             "primaries killed whose replica was behind"
         });
-        let promoted = promoted(cluster, &replica.addr()).await;
+        let promoted = self.promoted(cluster, &replica.addr()).await;
         sleep(Duration::from_millis(random.random_range(AWAY_MS.0..AWAY_MS.1))).await;
         cluster.restart(victim.index).await?;
         promoted

@@ -1,5 +1,6 @@
 //! Primaries whose replicas take over: once, or again and again, back and forth.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -36,7 +37,30 @@ impl How {
     }
 }
 
+/// Who was promoted when.
+pub(crate) type Promotions = HashMap<NodeAddr, Instant>;
+
 impl Storm<'_> {
+    /// Waits until a replica has forgotten the votes by which it was elected before. For four node timeouts it takes them for
+    /// new ones (Redis 7.0): it believes to be elected with an old epoch, gives way to the primary that was killed as soon as that
+    /// is back, with whatever is on its disk, and drops its own data.
+    pub(super) async fn forget_votes(&self, replica: &NodeAddr) {
+        let since = self.promotions.lock().await.get(replica).map(Instant::elapsed);
+        let rest = since.and_then(|since| (self.setup.node_timeout() * 4).checked_sub(since));
+        sleep(rest.unwrap_or_default()).await;
+    }
+
+    /// Waits until a replica has taken over.
+    pub(super) async fn promoted(&self, cluster: &LocalCluster, replica: &NodeAddr) -> anyhow::Result<()> {
+        let since = Instant::now();
+        while !cluster.primaries().await.iter().any(|node| node.addr() == *replica) {
+            anyhow::ensure!(since.elapsed() < PATIENCE, "{replica} was never promoted");
+            sleep(Duration::from_millis(20)).await;
+        }
+        self.promotions.lock().await.insert(replica.clone(), Instant::now());
+        Ok(())
+    }
+
     /// One of the primaries, once the cluster is well.
     pub(super) async fn some_primary(
         &self,
@@ -101,6 +125,7 @@ impl Storm<'_> {
         random: &mut StdRng,
     ) -> anyhow::Result<NodeAddr> {
         let replica = replica_of(cluster, old).await?.addr();
+        self.forget_votes(&replica).await;
         let victim = cluster.node(old).context("a primary is no node")?;
         match how {
             How::Asked => {
@@ -119,7 +144,7 @@ impl Storm<'_> {
                 self.admit(admit);
             }
         }
-        let promoted = promoted(cluster, &replica).await;
+        let promoted = self.promoted(cluster, &replica).await;
         sleep(Duration::from_millis(random.random_range(AWAY_MS.0..AWAY_MS.1))).await;
         // Mended in any case: nothing may stay frozen.
         if victim.is_running() {
@@ -147,24 +172,16 @@ pub(super) async fn replica_of<'a>(
     }
 }
 
-pub(super) async fn promoted(cluster: &LocalCluster, replica: &NodeAddr) -> anyhow::Result<()> {
-    let since = Instant::now();
-    while !cluster.primaries().await.iter().any(|node| node.addr() == *replica) {
-        anyhow::ensure!(since.elapsed() < PATIENCE, "{replica} was never promoted");
-        sleep(Duration::from_millis(20)).await;
-    }
-    Ok(())
-}
-
 /// Waits until a server that was a primary follows the new one, and has what that has: else nobody could take over from it.
 async fn in_sync(cluster: &LocalCluster, node: &NodeAddr) -> anyhow::Result<()> {
     let since = Instant::now();
     loop {
         let info = cluster.ask(node, Command::new("INFO").arg("replication")).await;
-        if info.is_ok_and(|info| info.text().is_ok_and(|info| info.contains("master_link_status:up"))) {
+        let told = info.and_then(|info| info.text().map(str::to_owned)).unwrap_or_else(|e| e.to_string());
+        if told.contains("master_link_status:up") {
             return Ok(());
         }
-        anyhow::ensure!(since.elapsed() < PATIENCE, "{node} never caught up");
+        anyhow::ensure!(since.elapsed() < PATIENCE, "{node} never caught up; it says: {told}");
         sleep(Duration::from_millis(20)).await;
     }
 }

@@ -3,7 +3,7 @@
 //! Four actors are at it at the same time, each with one fault after another: `instances` that die, and that sleep; `failovers` and
 //! `slots`, after which others have the data; and what befalls `servers` that stay what they are. A fault ends mended.
 
-pub(crate) mod behind;
+mod behind;
 #[path = "../../../../tests/support/bus.rs"]
 pub(crate) mod bus;
 pub(crate) mod clocks;
@@ -32,6 +32,7 @@ use super::args::{Actor, Chaos};
 use super::gate::Gate;
 use super::run::Run;
 use super::setup::Setup;
+pub(crate) use failovers::Promotions;
 
 /// How long anything may take that must happen in the end.
 const PATIENCE: Duration = Duration::from_secs(45);
@@ -69,6 +70,8 @@ pub(crate) struct Storm<'a> {
     /// Held while a slot is open, and while a server stands still: on a busy machine the others may take that for dead, and who takes
     /// over knows nothing of an open slot.
     pub(crate) open: Mutex<()>,
+    /// Who has taken over when.
+    pub(crate) promotions: &'a Mutex<Promotions>,
     /// Who the primaries were when that was last looked at, where a failover may lose what they have.
     pub(crate) seen: Mutex<risks::Seen>,
 }

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::super::args::Chaos;
 use super::bus::{Bus, Cut};
-use super::failovers::{promoted, replica_of};
+use super::failovers::replica_of;
 use super::{Admit, PATIENCE, Storm};
 
 /// How long a server is cut off from which nobody takes over, in milliseconds: longer than the node timeout.
@@ -28,6 +28,7 @@ impl Storm<'_> {
     ) -> anyhow::Result<()> {
         let primary = self.some_primary(cluster, random).await?;
         let replica = replica_of(cluster, &primary).await?.addr();
+        self.forget_votes(&replica).await;
         let index = cluster.node(&primary).context("a primary is no node")?.index;
         let (cut, event) = match random.random_range(0..3) {
             0 => (Cut::Off(index), "primaries cut off"),
@@ -41,7 +42,7 @@ impl Storm<'_> {
         self.admit(admit);
         let (is_replaced, (least, most)) = match cut {
             Cut::Deaf(_) => (Ok(()), DEAF_MS),
-            _ => (promoted(cluster, &replica).await, DEPOSED_MS),
+            _ => (self.promoted(cluster, &replica).await, DEPOSED_MS),
         };
         sleep(Duration::from_millis(random.random_range(least..most))).await;
         // Mended in any case.
