@@ -50,7 +50,8 @@ impl TenantChange {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "nothing was decided yet, so all of the tenant's settings have to be named; missing: {}. `--as-configured` takes              what isn't named from the file of --config, in a program `TenantChange::set_all`",
+            "nothing was decided yet, so all of the tenant's settings have to be named; missing: {}. `--as-configured` takes \
+             what isn't named from the file of --config, in a program `TenantChange::set_all`",
             missing.join(", ")
         )))
     }
