@@ -134,8 +134,9 @@ impl Post {
     /// Refuses one after which nobody could tell any more which lists the post is on.
     pub(crate) fn edited_on_lists(&self, edit: &Edit, tags: TagKey) -> Result<Self> {
         let mut edited = self.edited(edit);
-        let named = edited.lists(tags);
-        edited.listed_before = self.lists_ever(tags);
+        let named = edited.lists_named(tags);
+        // Of whom it doesn't admit as well: an earlier release may have brought it there, and a deletion must find it.
+        edited.listed_before = self.lists_of_any_release(tags);
         edited.listed_before.retain(|list| !named.contains(list));
         let lists = edited.listed_before.len();
         if lists > LISTED_BEFORE_MAX && (edit.mentions.is_some() || edit.hashtags.is_some()) {
@@ -193,6 +194,11 @@ mod tests {
         let post = Post::new(account(1), &draft().only_to([account(9)]));
         assert_eq!(post.lists_ever(KEY), []);
         assert_eq!(post.lists_of_any_release(KEY), names);
+        // Nor does an edit forget where an earlier release brought it.
+        let edit = Edit { mentions: Some(vec![account(3)]), ..Edit::default() };
+        let edited = post.edited_on_lists(&edit, KEY).unwrap();
+        assert_eq!(edited.lists_ever(KEY), []);
+        assert_eq!(sorted(edited.lists_of_any_release(KEY)), names);
     }
 
     #[test]

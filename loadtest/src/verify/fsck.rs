@@ -1,5 +1,6 @@
 //! What `tideline fsck` says of what is stored, once all is drained: nothing may be out of step.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::check::Wrong;
 use super::names::Left;
 use super::run::Run;
 use super::setup::Setup;
+use super::world::{PostFact, World};
 
 /// Between two looks at the same thing: nobody else works, but a policy that goes on deciding.
 const PAUSE: Duration = Duration::from_millis(400);
@@ -45,6 +47,11 @@ pub(crate) async fn look(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
             run.count_event("harmless findings of fsck", findings.found);
         } else if *kind == FindingKind::EdgeNeedless && findings.found <= run.world().strays(run.now()) {
             run.count_event("edges of follows that are lost", findings.found);
+        } else if *kind == FindingKind::ListingNeedless
+            && findings.found <= listed_by_the_older(&run.world(), setup)
+        {
+            run.count_event("mentions of whom a post doesn't admit, by the older build", findings.found);
+            has_left = true;
         } else if findings.found <= u64::try_from(left_by_the_killed(*kind, may_be_left))? {
             run.count_event("left of attempts at names", findings.found);
             has_left = true;
@@ -80,6 +87,24 @@ fn left_by_the_killed(kind: FindingKind, left: Left) -> usize {
         FindingKind::ClaimNeedless => left.claims,
         _ => 0,
     }
+}
+
+/// How many mentions an older build may have listed of whom the post doesn't admit: at most so many are found.
+/// This build lists none, and its fsck takes them off.
+fn listed_by_the_older(world: &World, setup: &Setup) -> u64 {
+    if setup.beside.is_none() {
+        return 0;
+    }
+    let of_post = |post: &PostFact| {
+        let is_out = |other: &u64| {
+            *other != post.author
+                && (post.not_to.contains(other) || !post.only_to.is_empty() && !post.only_to.contains(other))
+        };
+        let ever = post.edits.iter().map(|edit| &edit.value).chain([&post.said]);
+        ever.flat_map(|said| &said.mentions).filter(|other| is_out(other)).collect::<HashSet<_>>().len()
+    };
+    let all: usize = world.posts.iter().flatten().map(of_post).sum();
+    u64::try_from(all).unwrap_or(u64::MAX)
 }
 
 /// Has fsck put right what it finds: nothing may be left.
