@@ -196,8 +196,7 @@ fn order(seen: &Seen) -> Vec<Violation> {
 fn shown_rightly(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown) -> Option<Violation> {
     let known = world.by_id.get(&shown.id).and_then(|no| Some((*no, world.post(*no)?)));
     let Some((no, post)) = known else {
-        // Nobody was told of it, and a failover has lost it.
-        if world.is_at_risk(seen.window.from, seen.window.to) {
+        if world.may_be_unheard_of(shown.author, seen.window) {
             return None;
         }
         let text = format!("nobody has published {} by {}", shown.id, shown.author);

@@ -164,6 +164,8 @@ pub(crate) struct World {
     /// Whether failovers may lose what was acknowledged, and when they may have.
     pub(crate) may_lose: bool,
     pub(crate) losses: Vec<Window>,
+    /// When somebody was publishing, and was not told at once what came of it.
+    pub(crate) unsure_publishes: Vec<(u64, Window)>,
     /// Follows that are lost: who was told of them lists them for a while.
     pub(crate) strays: HashMap<Pair, Time>,
     /// Whether these are waited for.
@@ -250,6 +252,14 @@ impl World {
                 deleted.end = deleted.end.min(now);
             }
         }
+    }
+
+    /// Whether a post may show that nobody has been told of: what a try has written shows before it is on replicas, and is
+    /// gone if the server fails over before it is. The next try writes another one.
+    pub(crate) fn may_be_unheard_of(&self, author: u64, window: Window) -> bool {
+        let overlaps = |other: &Window| other.from <= window.to && window.from <= other.to;
+        let is_unsure = self.unsure_publishes.iter().any(|(by, when)| *by == author && overlaps(when));
+        is_unsure || self.is_at_risk(window.from, window.to)
     }
 
     /// A post was acknowledged.
@@ -409,6 +419,14 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_was_told_of_may_show_while_its_author_is_publishing() {
+        let world = World { unsure_publishes: vec![(3, Window { from: 10, to: 20 })], ..World::default() };
+        let at = |from, to| world.may_be_unheard_of(3, Window { from, to });
+        assert!(at(5, 10) && at(12, 13) && at(20, 30) && !at(1, 9) && !at(21, 30));
+        assert!(!world.may_be_unheard_of(4, Window { from: 12, to: 13 }));
+    }
 
     #[test]
     fn a_follow_becomes_a_request_if_its_author_is_locked_before_it_has_heard_of_it() {

@@ -34,11 +34,14 @@ impl Client<'_> {
         };
         let call = Call::Publish { author: self.actor, post };
         // Without a token a second sending would be a second post.
-        let ended = match has_token {
-            true => run.call(self.instance, call).await,
-            false => run.once(self.instance, call).await,
+        let (ended, tries) = match has_token {
+            true => run.repeat(self.instance, call).await,
+            false => (run.once(self.instance, call).await, 1),
         };
         let window = Window { from: start, to: run.now() };
+        if tries > 1 || !matches!(ended, Ended::Done(_)) {
+            run.world().unsure_publishes.push((self.actor, window));
+        }
         match ended {
             Ended::Done(Reply::Published { id, is_delivered, is_replicated, .. }) => {
                 if let Some(post) = run.world().post_mut(no) {
