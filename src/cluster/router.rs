@@ -275,7 +275,8 @@ impl Router {
 
     /// Milliseconds since 1970 by the median of the primaries' clocks, as they were last looked at
     /// ([`refresh_period`](RouterSettings::refresh_period)), and our monotonic clock since: no step of one server's clock, or
-    /// of ours, moves it, and it goes back only when clocks were set by more than a second. Three primaries are needed for that; two and our own clock do as well.
+    /// of ours, moves it, and it goes back only when clocks were set by more than a second. Three primaries are needed for
+    /// that; two and our own clock do as well.
     ///
     /// A machine that was suspended as a whole, whose monotonic clock stood still, is behind until the next look. One
     /// whose process was stopped is not.

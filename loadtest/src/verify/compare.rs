@@ -31,16 +31,13 @@ pub(crate) async fn compare(run: &Arc<Run>) {
 /// What must be counted and listed of an account.
 struct Wanted {
     counts: Counts,
-    /// Blocks and hides that nobody can be sure of: whom they were of is gone.
-    unsure: (u64, u64),
-    /// Posts that may be there, and that nobody can find: plain reposts whose original is gone.
-    unsure_posts: u64,
-    /// Edges that may be there for a while, of follows that are lost.
-    strays: u64,
+    /// How many of each may be there besides: blocks and hides of whom is gone; plain reposts that nobody can find, for their
+    /// original is gone; edges of follows that are lost.
+    besides: Counts,
     following: BTreeSet<u64>,
     followers: BTreeSet<u64>,
-    /// Whether the record tells how many follow it.
-    is_summed: bool,
+    /// Who may be listed as a follower besides.
+    strays: BTreeSet<u64>,
     /// Who certainly waits for an answer, and who certainly doesn't.
     waiting: [BTreeSet<u64>; 2],
 }
@@ -69,31 +66,26 @@ impl Wanted {
         };
         let waiting = [Tri::Yes, Tri::No]
             .map(|sure| all().filter(|other| world.waits((*other, account)) == sure).collect());
-        let unsure = (count(Switch::Block, Tri::Maybe), count(Switch::Hide, Tri::Maybe));
-        let is_summed = world.summed.contains(&account);
-        let strays = size(all().filter(|other| world.is_stray((*other, account), now.to)).count());
+        let strays: BTreeSet<u64> = all()
+            .filter(|other| !followers.contains(other) && world.is_stray((*other, account), now.to))
+            .collect();
         let is_unsure = |p: &&PostFact| p.is_unsure && p.start > 0 && p.id.is_none() && p.is_plain_repost();
         let unsure_posts = world.posts.iter().flatten().filter(|p| p.author == account).filter(is_unsure);
-        let unsure_posts = size(unsure_posts.count());
-        Self { counts, unsure, unsure_posts, strays, following, followers, is_summed, waiting }
+        let besides = Counts {
+            posts: size(unsure_posts.count()),
+            following: 0,
+            followers: size(strays.len()),
+            // Else the record doesn't tell how many they are.
+            followers_told: if world.summed.contains(&account) { size(strays.len()) } else { u64::MAX },
+            blocks: count(Switch::Block, Tri::Maybe),
+            hides: count(Switch::Hide, Tri::Maybe),
+        };
+        Self { counts, besides, following, followers, strays, waiting }
     }
-}
 
-impl Wanted {
     fn admits(&self, counts: Counts) -> bool {
-        let besides = |counted: u64, sure: u64| counted.wrapping_sub(sure);
-        let (blocks, hides) = (self.counts.blocks, self.counts.hides);
-        let (followers, told) = (self.counts.followers, self.counts.followers_told);
-        let with_strays =
-            |counted: u64, sure| if besides(counted, sure) <= self.strays { sure } else { counted };
-        let followers = with_strays(counts.followers, followers);
-        let followers_told = if self.is_summed { with_strays(counts.followers_told, told) } else { told };
-        let posts = self.counts.posts;
-        let posts = if besides(counts.posts, posts) <= self.unsure_posts { posts } else { counts.posts };
-        let sure = Counts { posts, blocks, hides, followers, followers_told, ..counts };
-        sure == self.counts
-            && besides(counts.blocks, self.counts.blocks) <= self.unsure.0
-            && besides(counts.hides, self.counts.hides) <= self.unsure.1
+        let all = counts.each().into_iter().zip(self.counts.each()).zip(self.besides.each());
+        all.into_iter().all(|((counted, sure), besides)| counted.wrapping_sub(sure) <= besides)
     }
 }
 
@@ -113,9 +105,9 @@ async fn compare_account(run: &Arc<Run>, account: u64) {
     }
     for (limit, descending) in [(7, false), (40, true)] {
         let following = Call::Following { account, descending, limit };
-        compare_list(run, account, following, &wanted.following).await;
+        compare_list(run, account, following, (&wanted.following, &BTreeSet::new())).await;
         let followers = Call::Followers { account, descending, limit };
-        compare_list(run, account, followers, &wanted.followers).await;
+        compare_list(run, account, followers, (&wanted.followers, &wanted.strays)).await;
     }
     for what in [Tie::Like, Tie::Bookmark] {
         Look { run, reader: account }.list(List::Tied(what), 1 + number % 7).await;
@@ -136,7 +128,13 @@ async fn compare_account(run: &Arc<Run>, account: u64) {
     }
 }
 
-async fn compare_list(run: &Arc<Run>, account: u64, call: Call, wanted: &BTreeSet<u64>) {
+/// A list of accounts: those that must be on it, and those that may be.
+async fn compare_list(
+    run: &Arc<Run>,
+    account: u64,
+    call: Call,
+    (wanted, may_be): (&BTreeSet<u64>, &BTreeSet<u64>),
+) {
     let number = usize::try_from(account).unwrap_or(0);
     let listed = match run.call(number, call.clone()).await {
         Ended::Done(Reply::Ids(listed)) => listed,
@@ -155,13 +153,7 @@ async fn compare_list(run: &Arc<Run>, account: u64, call: Call, wanted: &BTreeSe
         run.wrong_between(Wrong::Lost, (account, *other), format!("{call:?} lacks {other}"));
     }
     for other in set.difference(wanted) {
-        let authors = match call {
-            Call::Followers { account, .. } => vec![account],
-            Call::Common { one, other, followers: true } => vec![one, other],
-            _ => Vec::new(),
-        };
-        let is_stray = |author: &u64| run.world().is_stray((*other, *author), run.now());
-        if authors.iter().any(is_stray) {
+        if may_be.contains(other) {
             run.event("edges of follows that are lost");
             continue;
         }
@@ -185,17 +177,21 @@ fn misplaced(world: &World, call: &Call, listed: &[u64]) -> Option<Pair> {
 
 /// What two accounts have in common.
 async fn compare_pair(run: &Arc<Run>, (one, other): Pair) {
-    let (following, followers, is_mutual) = {
+    let (following, followers, strays, is_mutual) = {
         let world = run.world();
         let now = run.now();
         let follows = |a, b| world.is_following(a, b, Window { from: now, to: now }) == Tri::Yes;
         let all = || world.accounts.iter().copied();
         let following: BTreeSet<u64> = all().filter(|x| follows(one, *x) && follows(other, *x)).collect();
         let followers: BTreeSet<u64> = all().filter(|x| follows(*x, one) && follows(*x, other)).collect();
-        (following, followers, follows(one, other) && follows(other, one))
+        let lists = |a, b| follows(a, b) || world.is_stray((a, b), now);
+        let listed = all().filter(|x| lists(*x, one) && lists(*x, other));
+        let strays: BTreeSet<u64> = listed.filter(|x| !followers.contains(x)).collect();
+        (following, followers, strays, follows(one, other) && follows(other, one))
     };
-    compare_list(run, one, Call::Common { one, other, followers: false }, &following).await;
-    compare_list(run, one, Call::Common { one, other, followers: true }, &followers).await;
+    compare_list(run, one, Call::Common { one, other, followers: false }, (&following, &BTreeSet::new()))
+        .await;
+    compare_list(run, one, Call::Common { one, other, followers: true }, (&followers, &strays)).await;
     let ended = run.call(0, Call::IsMutual { one, other }).await;
     let Ended::Done(Reply::Flag(flag)) = ended else { return run.skipped(&ended) };
     if flag != is_mutual {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _};
 
 use super::call::{Call, State, Switch, Tie};
-use super::facts::{Change, Fact, OPEN, Time};
+use super::facts::{Change, Fact, OPEN, Time, Window};
 use super::run::{Ended, Run};
 use super::told::Reply;
 use super::world::{Pair, PostFact, PostNo, Said, World};
@@ -42,7 +42,12 @@ enum Again {
 impl World {
     /// Whether a failover may have lost what was done between these times.
     pub(crate) fn is_at_risk(&self, start: Time, end: Time) -> bool {
-        self.losses.iter().any(|loss| start <= loss.to && end >= loss.from)
+        overlaps(&self.losses, start, end)
+    }
+
+    /// The same of what was done since all was drained last: before that it was looked up.
+    fn is_in_doubt(&self, (start, end): (Time, Time)) -> bool {
+        end > self.drained && self.is_at_risk(start, end)
     }
 
     /// Whether a follow that is lost may still be listed by whom it was of: edges are looked at a minute after they were written.
@@ -59,9 +64,7 @@ impl World {
     /// Doubts whatever was done since all was drained last, and may be lost.
     fn doubt(&mut self) -> Doubts {
         let (losses, since) = (std::mem::take(&mut self.losses), self.drained);
-        let is_at_risk = |start: Time, end: Time| {
-            end > since && losses.iter().any(|loss| start <= loss.to && end >= loss.from)
-        };
+        let is_at_risk = |start: Time, end: Time| end > since && overlaps(&losses, start, end);
         let mut doubts = Doubts::default();
         for (account, fact) in &mut self.locks {
             doubts.again.extend(in_doubt(fact, is_at_risk).map(|is_locked| {
@@ -135,6 +138,10 @@ impl World {
     }
 }
 
+fn overlaps(losses: &[Window], start: Time, end: Time) -> bool {
+    losses.iter().any(|loss| start <= loss.to && end >= loss.from)
+}
+
 /// The value that a fact has if nothing was lost, where that is in doubt.
 fn in_doubt<T: Copy + PartialEq>(fact: &mut Fact<T>, is_at_risk: impl Fn(Time, Time) -> bool) -> Option<T> {
     let is_open = fact.may_lack(|change| is_at_risk(change.start, change.end));
@@ -142,13 +149,12 @@ fn in_doubt<T: Copy + PartialEq>(fact: &mut Fact<T>, is_at_risk: impl Fn(Time, T
 }
 
 impl PostFact {
-    fn is_lost_perhaps(&self, is_at_risk: impl Fn(Time, Time) -> bool) -> bool {
+    fn may_be_lost(&self, is_at_risk: impl Fn(Time, Time) -> bool) -> bool {
         !self.is_replicated && self.acknowledged != OPEN && is_at_risk(self.start, self.acknowledged)
     }
 
     /// Doubts what may be lost of it; whether anything may be.
     fn doubt(&mut self, is_at_risk: impl Fn(Time, Time) -> bool + Copy) -> bool {
-        self.may_be_lost = self.is_lost_perhaps(is_at_risk);
         let mut has_lost_edit = false;
         let mut until = OPEN;
         for edit in self.edits.iter_mut().rev() {
@@ -161,13 +167,13 @@ impl PostFact {
         }
         let is_deletion_at_risk =
             self.deleted.as_ref().is_some_and(|deleted| is_at_risk(deleted.start, deleted.end));
-        self.may_be_lost || has_lost_edit || is_deletion_at_risk
+        self.may_be_lost(is_at_risk) || has_lost_edit || is_deletion_at_risk
     }
 
     /// It isn't there. Where it may have been lost, it may have gone at any time.
-    fn is_gone(&mut self, now: Time) -> bool {
-        let is_lost = self.may_be_lost && self.deleted.is_none();
-        if self.may_be_lost {
+    fn is_gone(&mut self, may_be_lost: bool, now: Time) -> bool {
+        let is_lost = may_be_lost && self.deleted.is_none();
+        if may_be_lost {
             let end = self.deleted.as_ref().map_or(now, |deleted| deleted.end);
             self.deleted = Some(Change { start: self.start, end, value: () });
         }
@@ -246,9 +252,11 @@ async fn look_at_post(run: &Arc<Run>, no: PostNo) {
     let is_deleted = {
         let mut world = run.world();
         let now = run.now();
+        let may_be_lost =
+            world.post(no).is_some_and(|post| post.may_be_lost(|s, e| world.is_in_doubt((s, e))));
         let Some(post) = world.post_mut(no) else { return };
         let Some(found) = found else {
-            if post.is_gone(now) {
+            if post.is_gone(may_be_lost, now) {
                 run.event("posts lost by failovers");
             }
             return;
@@ -261,7 +269,7 @@ async fn look_at_post(run: &Arc<Run>, no: PostNo) {
         post.deleted.map(|deleted| (deleted.start, deleted.end))
     };
     // What was deleted for good must not come back: that is found when all is compared.
-    let is_deleted = is_deleted.is_some_and(|(start, end)| run.world().is_at_risk(start, end));
+    let is_deleted = is_deleted.is_some_and(|when| run.world().is_in_doubt(when));
     if !is_deleted {
         return;
     }
@@ -322,7 +330,7 @@ async fn look_at_ties(run: &Arc<Run>, by: u64, ties: Vec<(Tie, PostNo)>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::{Tri, Window};
+    use super::super::facts::Tri;
     use super::*;
     use crate::verify::call::Reach;
     use crate::verify::steps::PostPlan;
@@ -353,7 +361,11 @@ mod tests {
     fn only_what_was_acknowledged_beside_a_failover_and_not_replicated_may_be_lost() {
         let mut world = world();
         assert_eq!(world.doubt().posts, [1]);
-        let gone: Vec<bool> = world.posts.iter_mut().flatten().map(|post| post.is_gone(300)).collect();
+        let may_be_lost = [0, 1, 2, 3]
+            .map(|no| world.post(no).is_some_and(|post| post.may_be_lost(|s, e| world.is_in_doubt((s, e)))));
+        assert_eq!(may_be_lost, [false, true, false, false]);
+        let posts = world.posts.iter_mut().flatten().zip(may_be_lost);
+        let gone: Vec<bool> = posts.map(|(post, may_be)| post.is_gone(may_be, 300)).collect();
         assert_eq!(gone, [false, true, false, false]);
         let lost = world.post(1).expect("a post");
         assert_eq!([112, 299, 300].map(|time| lost.exists(at(time))), [Tri::Maybe, Tri::Maybe, Tri::No]);

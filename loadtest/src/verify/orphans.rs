@@ -8,12 +8,12 @@ use anyhow::Context as _;
 use tideline::Store;
 use tideline::cluster::{Command, Request};
 
-use super::call::{Call, PostSpec, Reach, State};
+use super::call::{Call, Reach, State};
 use super::facts::{Tri, Window};
 use super::pool::Instance;
 use super::run::Run;
 use super::setup::Setup;
-use super::steps::{PostPlan, text_of};
+use super::steps::PostPlan;
 use super::stored::{ask, key_of_bucket};
 use super::told::Reply;
 use super::worker::Worker;
@@ -63,19 +63,8 @@ async fn publish(run: &Arc<Run>, worker: &Worker) -> anyhow::Result<()> {
         let author = *author.context("nobody may publish")?;
         let no = world.posts.len();
         let fact = PostPlan::new(no, Reach::Public).fact(author, start);
+        let post = fact.spec(no, [None, None]);
         world.posts.push(Some(fact));
-        let post = PostSpec {
-            text: text_of(no, 0),
-            reach: Some(Reach::Public),
-            only_to: Vec::new(),
-            not_to: Vec::new(),
-            original: None,
-            parent: None,
-            mentions: Vec::new(),
-            tags: Vec::new(),
-            token: Some(format!("token-{no}")),
-            ack: None,
-        };
         (no, author, post)
     };
     let published = worker.send(Call::Publish { author, post }).context("an instance is gone")?.await?;

@@ -1,6 +1,6 @@
 //! Steps of a plan: who does what.
 
-use super::call::{Ack, Reach, State, Switch, Tie, Way, Which};
+use super::call::{Ack, PostSpec, Reach, State, Switch, Tie, Way, Which};
 use super::facts::{Fact, OPEN, Time};
 use super::names::{Name, NewcomerNo};
 use super::reports::ReportNo;
@@ -79,9 +79,26 @@ impl PostPlan {
             says_reach: self.says_reach,
             has_token: self.has_token,
             is_replicated: false,
-            may_be_lost: false,
             is_unsure: false,
             is_awaited: false,
+        }
+    }
+}
+
+impl PostFact {
+    /// What is sent to publish it, whose original and parent have these ids and authors.
+    pub(crate) fn spec(&self, no: PostNo, [original, parent]: [Option<(u64, u64)>; 2]) -> PostSpec {
+        PostSpec {
+            text: self.said.text.clone(),
+            reach: self.says_reach.then_some(self.reach),
+            only_to: self.only_to.clone(),
+            not_to: self.not_to.clone(),
+            original,
+            parent,
+            mentions: self.said.mentions.clone(),
+            tags: self.said.tags.clone(),
+            token: self.has_token.then(|| format!("token-{no}")),
+            ack: None,
         }
     }
 }

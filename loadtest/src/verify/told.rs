@@ -75,6 +75,13 @@ pub(crate) struct Counts {
     pub(crate) hides: u64,
 }
 
+impl Counts {
+    pub(crate) fn each(self) -> [u64; 6] {
+        let Self { posts, following, followers, followers_told, blocks, hides } = self;
+        [posts, following, followers, followers_told, blocks, hides]
+    }
+}
+
 /// An account with its names. Its address only where an account is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Card {

@@ -49,8 +49,6 @@ pub(crate) struct PostFact {
     pub(crate) has_token: bool,
     /// Whether it was said to be on replicas.
     pub(crate) is_replicated: bool,
-    /// A failover may have lost it.
-    pub(crate) may_be_lost: bool,
     /// It was refused in the end, but an earlier sending may have been carried out.
     pub(crate) is_unsure: bool,
     /// The instance that published it will say when it is delivered.

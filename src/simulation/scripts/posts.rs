@@ -133,18 +133,24 @@ pub(in crate::simulation) fn delivery_nobody_vouches_for_is_lost() -> LocalBoxFu
     .boxed_local()
 }
 
+/// R gets P, and its server can't be fenced: that waits in the journal.
+async fn delivery_that_nobody_vouches_for() -> (Stage, AccountId) {
+    let (stage, [reader, author]) = Stage::with([1, 3]).await;
+    stage.follow(0, reader, author).await;
+    stage.home_of(reader).await;
+    stage.vouches(reader, false);
+    let waits = close(0, At::After, "journal_mark");
+    stage.publish(0, author).await;
+    waits.reached().await;
+    waits.open();
+    (stage, reader)
+}
+
 /// H116: R's server can't be fenced when it gets P; that waits in the journal. It is deposed before anybody tries its fence
 /// again.
 pub(in crate::simulation) fn nobody_tries_a_deposed_server_again() -> LocalBoxFuture<'static, ()> {
     async {
-        let (stage, [reader, author]) = Stage::with([1, 3]).await;
-        stage.follow(0, reader, author).await;
-        stage.home_of(reader).await;
-        stage.vouches(reader, false);
-        let waits = close(0, At::After, "journal_mark");
-        stage.publish(0, author).await;
-        waits.reached().await;
-        waits.open();
+        let (stage, reader) = delivery_that_nobody_vouches_for().await;
         stage.fail_over(reader);
         stage.vouches(reader, true);
         stage.settled().await;
@@ -157,14 +163,7 @@ pub(in crate::simulation) fn nobody_tries_a_deposed_server_again() -> LocalBoxFu
 /// H114: nothing is lost, so R gets P once: the server that could not be fenced has it.
 pub(in crate::simulation) fn delivery_is_vouched_for_later() -> LocalBoxFuture<'static, ()> {
     async {
-        let (stage, [reader, author]) = Stage::with([1, 3]).await;
-        stage.follow(0, reader, author).await;
-        stage.home_of(reader).await;
-        stage.vouches(reader, false);
-        let waits = close(0, At::After, "journal_mark");
-        stage.publish(0, author).await;
-        waits.reached().await;
-        waits.open();
+        let (stage, reader) = delivery_that_nobody_vouches_for().await;
         stage.vouches(reader, true);
         stage.settled().await;
         let home = stage.engines[1].stored_home(reader).await.expect("a home");

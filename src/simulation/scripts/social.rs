@@ -29,16 +29,33 @@ async fn like(engine: &Engine, account: AccountId, post: PostId) {
     Social::new(engine).like(account, post).await.expect("a like");
 }
 
+/// A like that instance 0 is about to put on its post's list: the reader, the post and its author.
+pub(super) async fn like_to_be_listed() -> (Stage, AccountId, PostRef, Gate) {
+    let (stage, [reader, author]) = Stage::with([0, 1]).await;
+    let post = PostRef { id: stage.publish(0, author).await, author };
+    stage.settled().await;
+    let listing = close(0, At::Before, "list_set");
+    like(&stage.engines[0], reader, post.id).await;
+    (stage, reader, post, listing)
+}
+
+/// A reply that instance 0 is about to put on its parent's list: the parent's author, the reply and its own.
+pub(super) async fn reply_to_be_listed() -> (Stage, AccountId, PostRef, Gate) {
+    let (stage, [parent, author]) = Stage::with([0, 1]).await;
+    let of = PostRef { id: stage.publish(0, parent).await, author: parent };
+    stage.settled().await;
+    let listing = close(0, At::Before, "list_set");
+    let draft = Draft::text("so").reply_to(of);
+    let id = stage.engines[0].publish(author, &draft).await.expect("a reply").id;
+    (stage, parent, PostRef { id, author }, listing)
+}
+
 /// H53: R likes P; the executor has looked, and stalls; R takes it back, and that is settled; the executor adds R.
 pub(in crate::simulation) fn taken_back_while_it_is_listed() -> LocalBoxFuture<'static, ()> {
     async {
-        let (stage, [reader, author]) = Stage::with([0, 1]).await;
-        let post = stage.publish(0, author).await;
-        stage.settled().await;
-        let listing = close(0, At::Before, "list_set");
-        like(&stage.engines[0], reader, post).await;
+        let (stage, reader, post, listing) = like_to_be_listed().await;
         listing.reached().await;
-        Social::new(&stage.engines[1]).unlike(reader, post).await.expect("no like");
+        Social::new(&stage.engines[1]).unlike(reader, post.id).await.expect("no like");
         stage.turns().await;
         super::pause(100).await;
         listing.open();
@@ -50,14 +67,9 @@ pub(in crate::simulation) fn taken_back_while_it_is_listed() -> LocalBoxFuture<'
 /// H53: the same for a reply that is deleted.
 pub(in crate::simulation) fn deleted_while_it_is_listed() -> LocalBoxFuture<'static, ()> {
     async {
-        let (stage, [parent, author]) = Stage::with([0, 1]).await;
-        let of = PostRef { id: stage.publish(0, parent).await, author: parent };
-        stage.settled().await;
-        let listing = close(0, At::Before, "list_set");
-        let draft = Draft::text("so").reply_to(of);
-        let reply = stage.engines[0].publish(author, &draft).await.expect("a reply").id;
+        let (stage, _, reply, listing) = reply_to_be_listed().await;
         listing.reached().await;
-        stage.engines[1].delete(author, reply).await.expect("a deletion");
+        stage.engines[1].delete(reply.author, reply.id).await.expect("a deletion");
         super::pause(100).await;
         listing.open();
         stage.ends_well().await;

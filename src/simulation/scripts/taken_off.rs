@@ -6,11 +6,11 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 use tokio::time::timeout;
 
-use super::{Stage, close, pause};
+use super::social::{like_to_be_listed, reply_to_be_listed};
+use super::{close, pause};
 use crate::cluster::{Command, Request};
 use crate::graph::COMPARED_TRIES;
 use crate::ids::AccountId;
-use crate::post::{Draft, PostRef};
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::world::world;
 use crate::social::Social;
@@ -41,11 +41,7 @@ async fn all_is_taken_off(of: AccountId, mut listing: Gate) -> Gate {
 /// H126: somebody takes off all the time. That keeps a reply from its parent's list for so many tries, and no more.
 pub(in crate::simulation) fn listed_while_all_is_taken_off() -> LocalBoxFuture<'static, ()> {
     async {
-        let (stage, [parent, author]) = Stage::with([0, 1]).await;
-        let of = PostRef { id: stage.publish(0, parent).await, author: parent };
-        stage.settled().await;
-        let listing = close(0, At::Before, "list_set");
-        stage.engines[0].publish(author, &Draft::text("so").reply_to(of)).await.expect("a reply");
+        let (stage, parent, _, listing) = reply_to_be_listed().await;
         let last = all_is_taken_off(parent, listing).await;
         take_off(parent);
         let one_more = close(0, At::Before, "list_set");
@@ -62,14 +58,9 @@ pub(in crate::simulation) fn listed_while_all_is_taken_off() -> LocalBoxFuture<'
 /// The same, and the reply is deleted, and that settled, before the last addition, which is not compared.
 pub(in crate::simulation) fn deleted_while_all_is_taken_off() -> LocalBoxFuture<'static, ()> {
     async {
-        let (stage, [parent, author]) = Stage::with([0, 1]).await;
-        let of = PostRef { id: stage.publish(0, parent).await, author: parent };
-        stage.settled().await;
-        let listing = close(0, At::Before, "list_set");
-        let draft = Draft::text("so").reply_to(of);
-        let reply = stage.engines[0].publish(author, &draft).await.expect("a reply").id;
+        let (stage, parent, reply, listing) = reply_to_be_listed().await;
         let last = all_is_taken_off(parent, listing).await;
-        stage.engines[1].delete(author, reply).await.expect("a deletion");
+        stage.engines[1].delete(reply.author, reply.id).await.expect("a deletion");
         pause(100).await;
         last.open();
         stage.ends_well().await;
@@ -80,13 +71,9 @@ pub(in crate::simulation) fn deleted_while_all_is_taken_off() -> LocalBoxFuture<
 /// The same with a like that is taken back.
 pub(in crate::simulation) fn unliked_while_all_is_taken_off() -> LocalBoxFuture<'static, ()> {
     async {
-        let (stage, [reader, author]) = Stage::with([0, 1]).await;
-        let post = stage.publish(0, author).await;
-        stage.settled().await;
-        let listing = close(0, At::Before, "list_set");
-        Social::new(&stage.engines[0]).like(reader, post).await.expect("a like");
-        let last = all_is_taken_off(author, listing).await;
-        Social::new(&stage.engines[1]).unlike(reader, post).await.expect("no like");
+        let (stage, reader, post, listing) = like_to_be_listed().await;
+        let last = all_is_taken_off(post.author, listing).await;
+        Social::new(&stage.engines[1]).unlike(reader, post.id).await.expect("no like");
         pause(100).await;
         last.open();
         stage.ends_well().await;

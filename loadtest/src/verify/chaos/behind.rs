@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use rand::RngExt;
-use rand::rngs::StdRng;
 use tideline::cluster::{Command, NodeAddr};
-use tideline::local_cluster::LocalCluster;
+use tideline::local_cluster::{LocalCluster, LocalNode};
 use tokio::time::sleep;
 
-use super::failovers::{AWAY_MS, replica_of};
 use super::{Admit, RETRY, Storm, patiently};
 use crate::verify::facts::Time;
 use crate::verify::world::PostFact;
@@ -25,22 +22,20 @@ const BEHIND_MAX: Duration = Duration::from_secs(4);
 const POST_MAX: Duration = Duration::from_secs(2);
 
 impl Storm<'_> {
-    /// Kills a primary that has acknowledged a post, at least, which its replica hasn't; and brings it back. Lets it live, if
-    /// that took too long.
-    pub(super) async fn lose(
+    /// Kills a primary that has acknowledged a post, at least, which its replica hasn't. Lets it live if that took too long;
+    /// whether it is dead.
+    pub(super) async fn kill_ahead(
         &self,
         cluster: &LocalCluster,
-        old: &NodeAddr,
+        victim: &LocalNode,
+        replica: &LocalNode,
         admit: Admit,
-        random: &mut StdRng,
-    ) -> anyhow::Result<()> {
-        let slots = self.slots_of(cluster, old).await?;
-        let replica = replica_of(cluster, old).await?;
-        self.forget_votes(&replica.addr()).await;
-        let victim = cluster.node(old).context("a primary is no node")?;
+    ) -> anyhow::Result<bool> {
+        let old = victim.addr();
+        let slots = self.slots_of(cluster, &old).await?;
         let since = Instant::now();
         replica.freeze()?;
-        let is_ahead = self.get_ahead(cluster, old, &slots, admit).await;
+        let is_ahead = self.get_ahead(cluster, &old, &slots, admit).await;
         // It acknowledges nothing more, and is dead only if its replica wasn't taken for dead before.
         victim.freeze()?;
         let is_dead = is_ahead.is_ok() && since.elapsed() < BEHIND_MAX;
@@ -51,19 +46,12 @@ impl Storm<'_> {
         }
         // Whatever has happened: nothing may stay frozen.
         replica.thaw()?;
-        if !is_dead {
-            self.run.event("replicas that were behind for too long");
-            return is_ahead.map(drop);
-        }
-        self.run.event(if is_ahead? {
-            "primaries killed that had a post which their replica hadn't"
-        } else {
-            "primaries killed whose replica was behind"
+        self.run.event(match (is_dead, is_ahead?) {
+            (false, _) => "replicas that were behind for too long",
+            (true, true) => "primaries killed that had a post which their replica hadn't",
+            (true, false) => "primaries killed whose replica was behind",
         });
-        let promoted = self.promoted(cluster, &replica.addr()).await;
-        sleep(Duration::from_millis(random.random_range(AWAY_MS.0..AWAY_MS.1))).await;
-        cluster.restart(victim.index).await?;
-        promoted
+        Ok(is_dead)
     }
 
     /// The slots with data that a primary has.

@@ -16,7 +16,7 @@ use super::{Admit, PATIENCE, Storm, patiently};
 /// Failovers in a row, of one primary and its replica.
 const IN_A_ROW: usize = 3;
 /// How long a primary that was replaced is left away, in milliseconds.
-pub(super) const AWAY_MS: (u64, u64) = (0, 800);
+const AWAY_MS: (u64, u64) = (0, 800);
 
 /// How a primary comes to be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,8 @@ enum How {
     Asked,
     Frozen,
     Killed,
+    /// Killed, with something that its replica hasn't.
+    Ahead,
 }
 
 impl How {
@@ -41,13 +43,19 @@ impl How {
 pub(crate) type Promotions = HashMap<NodeAddr, Instant>;
 
 impl Storm<'_> {
-    /// Waits until a replica has forgotten the votes by which it was elected before. For four node timeouts it takes them for
-    /// new ones (Redis 7.0): it believes to be elected with an old epoch, gives way to the primary that was killed as soon as that
-    /// is back, with whatever is on its disk, and drops its own data.
-    pub(super) async fn forget_votes(&self, replica: &NodeAddr) {
-        let since = self.promotions.lock().await.get(replica).map(Instant::elapsed);
+    /// The replica that is to take over from a primary, once it has forgotten the votes by which it was elected before. For four
+    /// node timeouts it takes them for new ones (Redis 7.0): it believes to be elected with an old epoch, gives way to the primary
+    /// that was killed as soon as that is back, with whatever is on its disk, and drops its own data.
+    pub(super) async fn heir<'a>(
+        &self,
+        cluster: &'a LocalCluster,
+        primary: &NodeAddr,
+    ) -> anyhow::Result<&'a LocalNode> {
+        let replica = replica_of(cluster, primary).await?;
+        let since = self.promotions.lock().await.get(&replica.addr()).map(Instant::elapsed);
         let rest = since.and_then(|since| (self.setup.node_timeout() * 4).checked_sub(since));
         sleep(rest.unwrap_or_default()).await;
+        Ok(replica)
     }
 
     /// Waits until a replica has taken over.
@@ -83,13 +91,10 @@ impl Storm<'_> {
         let risky = self.risk(cluster, &old).await?;
         let struck = self.gate.now();
         // The first of a round loses something, wherever something may be lost.
-        if self.setup.may_lose && (admit == Admit::Portion || random.random_bool(0.5)) {
-            self.lose(cluster, &old, admit, random).await?;
-        } else {
-            self.replace(cluster, &old, How::drawn(random), admit, random).await?;
-        }
+        let loses = self.setup.may_lose && (admit == Admit::Portion || random.random_bool(0.5));
+        let how = if loses { How::Ahead } else { How::drawn(random) };
+        self.replace(cluster, &old, how, admit, random).await?;
         self.run.fault(Chaos::Failover, self.gate.was_at_work(struck));
-        cluster.wait_healthy(PATIENCE).await?;
         self.end_risk(cluster, risky).await
     }
 
@@ -111,11 +116,10 @@ impl Storm<'_> {
             primary = next;
         }
         self.run.fault(Chaos::FailoversInARow, self.gate.was_at_work(struck));
-        cluster.wait_healthy(PATIENCE).await?;
         self.end_risk(cluster, risky).await
     }
 
-    /// Has a primary replaced by its replica, and brings it back; gives the new one.
+    /// Has a primary replaced by its replica, and brings it back; gives the new one, or the old one if it was let live.
     async fn replace(
         &self,
         cluster: &LocalCluster,
@@ -124,8 +128,8 @@ impl Storm<'_> {
         admit: Admit,
         random: &mut StdRng,
     ) -> anyhow::Result<NodeAddr> {
-        let replica = replica_of(cluster, old).await?.addr();
-        self.forget_votes(&replica).await;
+        let heir = self.heir(cluster, old).await?;
+        let replica = heir.addr();
         let victim = cluster.node(old).context("a primary is no node")?;
         match how {
             How::Asked => {
@@ -143,6 +147,8 @@ impl Storm<'_> {
                 victim.kill()?;
                 self.admit(admit);
             }
+            How::Ahead if !self.kill_ahead(cluster, victim, heir, admit).await? => return Ok(old.clone()),
+            How::Ahead => {}
         }
         let promoted = self.promoted(cluster, &replica).await;
         sleep(Duration::from_millis(random.random_range(AWAY_MS.0..AWAY_MS.1))).await;
@@ -158,10 +164,7 @@ impl Storm<'_> {
 }
 
 /// A primary's replica, which may be held up for a moment.
-pub(super) async fn replica_of<'a>(
-    cluster: &'a LocalCluster,
-    primary: &NodeAddr,
-) -> anyhow::Result<&'a LocalNode> {
+async fn replica_of<'a>(cluster: &'a LocalCluster, primary: &NodeAddr) -> anyhow::Result<&'a LocalNode> {
     let since = Instant::now();
     loop {
         match cluster.replica_of(primary).await {

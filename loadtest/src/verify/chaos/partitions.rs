@@ -10,8 +10,7 @@ use tokio::time::sleep;
 
 use super::super::args::Chaos;
 use super::bus::{Bus, Cut};
-use super::failovers::replica_of;
-use super::{Admit, PATIENCE, Storm};
+use super::{Admit, Storm};
 
 /// How long a server is cut off from which nobody takes over, in milliseconds: longer than the node timeout.
 const DEAF_MS: (u64, u64) = (2_000, 4_000);
@@ -27,8 +26,7 @@ impl Storm<'_> {
         random: &mut StdRng,
     ) -> anyhow::Result<()> {
         let primary = self.some_primary(cluster, random).await?;
-        let replica = replica_of(cluster, &primary).await?.addr();
-        self.forget_votes(&replica).await;
+        let replica = self.heir(cluster, &primary).await?.addr();
         let index = cluster.node(&primary).context("a primary is no node")?.index;
         let (cut, event) = match random.random_range(0..3) {
             0 => (Cut::Off(index), "primaries cut off"),
@@ -49,7 +47,6 @@ impl Storm<'_> {
         bus.cut(Cut::Nobody);
         is_replaced?;
         self.run.fault(Chaos::CutBus, self.gate.was_at_work(struck));
-        cluster.wait_healthy(PATIENCE).await?;
         self.end_risk(cluster, risky).await
     }
 }

@@ -8,7 +8,6 @@ use tideline::local_cluster::LocalCluster;
 use tokio::time::sleep;
 
 use super::super::facts::{Time, Window};
-use super::failovers::replica_of;
 use super::{PATIENCE, RETRY, Storm, patiently};
 
 /// Which primaries there were at a time, each by the name of its history: a replica that takes over begins another one.
@@ -29,19 +28,22 @@ impl Storm<'_> {
         if !self.setup.may_lose {
             return Ok(self.run.now());
         }
+        let replica = self.heir(cluster, primary).await?.addr();
         self.look_for_others(cluster).await?;
         let from = self.run.now();
-        caught_up(cluster, primary).await?;
+        caught_up(cluster, primary, &replica).await?;
         Ok(from)
     }
 
-    /// All know who is primary by now; what was acknowledged since `from` may be lost.
+    /// Waits until all know who is primary; what was acknowledged since `from` may be lost.
     pub(super) async fn end_risk(&self, cluster: &LocalCluster, from: Time) -> anyhow::Result<()> {
-        if self.setup.may_lose {
-            let seen = (self.run.now(), histories(cluster).await?);
-            self.run.world().losses.push(Window { from, to: seen.0 });
-            *self.seen.lock().await = Some(seen);
+        if !self.setup.may_lose {
+            return Ok(cluster.wait_healthy(PATIENCE).await?);
         }
+        let histories = histories(cluster).await?;
+        let to = self.run.now();
+        self.run.world().losses.push(Window { from, to });
+        *self.seen.lock().await = Some((to, histories));
         Ok(())
     }
 
@@ -49,12 +51,15 @@ impl Storm<'_> {
     pub(super) async fn look_for_others(&self, cluster: &LocalCluster) -> anyhow::Result<()> {
         let mut seen = self.seen.lock().await;
         if let Some((from, before)) = seen.take() {
-            let (now, histories) = (histories(cluster).await?, self.run.now());
+            // Before the look: what it doesn't see the next one does.
+            let at = self.run.now();
+            let now = histories(cluster).await?;
             if now != before {
                 self.run.event("failovers that nobody had made");
-                self.run.world().losses.push(Window { from, to: histories });
+                let to = self.run.now();
+                self.run.world().losses.push(Window { from, to });
             }
-            *seen = Some((histories, now));
+            *seen = Some((at, now));
         }
         Ok(())
     }
@@ -71,11 +76,10 @@ async fn histories(cluster: &LocalCluster) -> anyhow::Result<BTreeSet<String>> {
 }
 
 /// Waits until a primary's replica has all that this has by now.
-async fn caught_up(cluster: &LocalCluster, primary: &NodeAddr) -> anyhow::Result<()> {
+async fn caught_up(cluster: &LocalCluster, primary: &NodeAddr, replica: &NodeAddr) -> anyhow::Result<()> {
     let offset = |text: String| text.parse::<u64>();
     let (since, wanted) = (Instant::now(), offset(told(cluster, primary, "master_repl_offset").await?)?);
-    let replica = replica_of(cluster, primary).await?.addr();
-    while offset(told(cluster, &replica, "slave_repl_offset").await?)? < wanted {
+    while offset(told(cluster, replica, "slave_repl_offset").await?)? < wanted {
         anyhow::ensure!(since.elapsed() < PATIENCE, "{replica} never caught up with {primary}");
         sleep(RETRY).await;
     }

@@ -28,7 +28,7 @@ impl Client<'_> {
             if !fact.says_reach {
                 fact.reach = reach_by_lock(&world, self.actor, start);
             }
-            let post = PostSpec { ack, ..spec_of(no, &fact, references) };
+            let post = PostSpec { ack, ..fact.spec(no, references) };
             world.posts[no] = Some(fact);
             post
         };
@@ -190,7 +190,7 @@ impl Client<'_> {
         let post = {
             let world = self.run.world();
             let Some(post) = world.post(no).filter(|post| post.has_token) else { return };
-            spec_of(no, post, [post.original, post.parent].map(|named| world.reference(named?)))
+            post.spec(no, [post.original, post.parent].map(|named| world.reference(named?)))
         };
         let call = Call::Publish { author: self.actor, post };
         match self.run.call(self.instance, call).await {
@@ -319,22 +319,6 @@ fn is_passing(kind: &str) -> bool {
 fn reach_by_lock(world: &World, author: u64, now: Time) -> Reach {
     let is_locked = world.locks.get(&author).map(|fact| fact.is(Window { from: now, to: now }, |is| is));
     if is_locked == Some(Tri::Yes) { Reach::Followers } else { Reach::Public }
-}
-
-/// What is sent to publish a post, whose original and parent have these ids and authors.
-fn spec_of(no: PostNo, post: &PostFact, [original, parent]: [Option<(u64, u64)>; 2]) -> PostSpec {
-    PostSpec {
-        text: post.said.text.clone(),
-        reach: post.says_reach.then_some(post.reach),
-        only_to: post.only_to.clone(),
-        not_to: post.not_to.clone(),
-        original,
-        parent,
-        mentions: post.said.mentions.clone(),
-        tags: post.said.tags.clone(),
-        token: post.has_token.then(|| format!("token-{no}")),
-        ack: None,
-    }
 }
 
 /// Why a post can't have been answered as one that is known, or as a new one. Only who has reposted a post already gets
