@@ -220,10 +220,13 @@ fn what_is_broken_on_purpose_is_found() {
 
 #[test]
 fn what_comes_too_late_or_never_is_found() {
-    // So many posts that hundreds overtake one that is held back; and work of the dead that nobody takes over.
-    for (what, operations) in [("late", "3000"), ("leases", "300")] {
+    // So many posts that hundreds overtake one that is held back, also once faults are over; and work of the dead that nobody takes over.
+    let faults = ["--chaos", "kill-instance"];
+    for (what, operations, chaos) in
+        [("late", "3000", &[][..]), ("late", "300", &faults), ("leases", "300", &[])]
+    {
         let args = ["--operations", operations, "--round", operations, "--sabotage", what];
-        let ran = verify(seeds::or(9), &args);
+        let ran = verify(seeds::or(9), &[&args[..], chaos].concat());
         assert!(ran.code == Some(1) && ran.count("/stuck") > 0, "{what}: {:?}\n{}", ran.wrongs(), ran.told);
     }
 }

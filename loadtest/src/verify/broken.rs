@@ -76,10 +76,9 @@ impl Performer {
             Call::Delivered { post }
                 if posts.lock().unwrap_or_else(PoisonError::into_inner).contains(&post) =>
             {
-                // It ends when that is closed.
-                drop(until.acquire().await);
+                until.notified().await;
             }
-            Call::Drained { .. } => until.close(),
+            Call::Drained { .. } => until.notify_waiters(),
             _ => {}
         }
         let is_held = matches!(call, Call::Publish { author: HELD_BACK, .. });

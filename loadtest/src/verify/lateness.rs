@@ -1,6 +1,10 @@
 //! Whether posts are delivered too late: not by the clock, which says more about the machine than about the engine, but
 //! by how many that were published later have overtaken them. A slow machine is slow for all of them.
 
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
 use super::check::Wrong;
 use super::facts::Time;
 use super::run::Run;
@@ -10,15 +14,17 @@ use super::world::{PostFact, PostNo, World};
 /// seen, in rounds of 600 posts; what is held back until the end is overtaken by hundreds.
 const OVERTAKING_MAX: usize = 200;
 
-/// Judges the posts since all was drained last. Only where nothing went wrong: a fault may hold up some homes, and not
-/// others.
-pub(crate) fn judge(run: &Run) {
+/// So many posts are published once all is mended and drained: enough for one of the first to be late.
+pub(crate) const POSTS_AFTER_FAULTS: usize = OVERTAKING_MAX + 100;
+
+/// Judges the posts since then. Nothing may have gone wrong meanwhile: a fault may hold up some homes, and not others.
+pub(crate) fn judge(run: &Run, since: Time) {
     if run.has_given_up() {
         return;
     }
     let (late, most) = {
         let world = run.world();
-        let all = overtaken(&world, world.drained);
+        let all = overtaken(&world, since);
         let most = all.iter().map(|(_, by)| *by).max().unwrap_or(0);
         let late = all.into_iter().filter(|(_, by)| *by > OVERTAKING_MAX);
         let late = late.filter_map(|(no, by)| Some((no, world.post(no)?.author, by)));
@@ -28,6 +34,18 @@ pub(crate) fn judge(run: &Run) {
     for (no, author, by) in late {
         let text = format!("post {no} was not delivered before {by} others that were published later");
         run.wrong(Wrong::Stuck, author, Some(no), text);
+    }
+}
+
+/// All is drained, whatever went wrong before: whoever waits for a delivery is told, or that nobody knows of it there.
+pub(crate) async fn judge_untold(run: &Run, patience: Duration) {
+    let until = Instant::now() + patience;
+    for (no, told) in run.take_awaited() {
+        if timeout_at(until, told).await.is_err() && !run.has_given_up() {
+            let author = run.world().post(no).map_or(0, |post| post.author);
+            let text = format!("post {no} is delivered, and who waits for that is not told");
+            run.wrong(Wrong::Stuck, author, Some(no), text);
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use tideline::{
     AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, Mode, Moderation, NewAccount,
     PagePost, PostAck, PostId, Query, Range, Social, Timeline,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::Notify;
 
 use super::args::Sabotage;
 use super::call::{Ack, Asked, Call, PostSpec, Reach, State, Switch, Tie, WITH_EACH, Way, Which};
@@ -41,8 +41,7 @@ pub(crate) struct Performer {
 #[derive(Debug)]
 pub(super) struct HeldBack {
     pub(super) posts: Mutex<HashSet<u64>>,
-    /// It is closed then.
-    pub(super) until: Semaphore,
+    pub(super) until: Notify,
 }
 
 pub(super) fn account(id: u64) -> tideline::Result<AccountId> {
@@ -149,7 +148,7 @@ impl Performer {
             may_lose: setup.may_lose,
             sabotage: setup.sabotage,
             answered: AtomicU64::default(),
-            held_back: HeldBack { posts: Mutex::default(), until: Semaphore::new(0) },
+            held_back: HeldBack { posts: Mutex::default(), until: Notify::new() },
         })
     }
 

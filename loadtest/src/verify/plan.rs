@@ -138,21 +138,37 @@ impl Planner {
         steps
     }
 
+    /// So many posts, by everybody in turns.
+    pub(crate) fn posts_by_all(&mut self, many: usize) -> Vec<Step> {
+        let gone = &self.imagined.gone;
+        let all: Vec<u64> = (1..=self.accounts).filter(|account| !gone.contains(account)).collect();
+        let post = |author: &u64| {
+            let plan = self.plain_post(*author);
+            self.step(*author, Action::Publish(plan))
+        };
+        all.iter().cycle().take(many).map(post).collect()
+    }
+
+    fn plain_post(&mut self, author: u64) -> PostPlan {
+        let no = self.imagined.next_post;
+        self.imagined.next_post += 1;
+        self.imagined.posts.push((no, author, Reach::Public, false));
+        PostPlan::new(no, Reach::Public)
+    }
+
     /// Somebody whose post somebody else sees, both with names of their own, and a report: whatever is broken on purpose is there,
     /// whatever the plan was.
     pub(crate) fn victims(&mut self) -> Vec<Step> {
         let (author, reader) = (self.accounts + 1, self.accounts + 2);
         self.accounts = reader;
-        let no = self.imagined.next_post;
-        self.imagined.next_post += 1;
-        self.imagined.posts.push((no, author, Reach::Public, false));
-        let report = self.imagine_report(reader);
+        let post = self.plain_post(author);
+        let (no, report) = (post.no, self.imagine_report(reader));
         let create = |names| Action::Create { is_locked: false, is_pulled: false, names };
         let steps = [
             (author, create(names::own(author))),
             (reader, create(names::own(reader))),
             (reader, Action::Follow(author)),
-            (author, Action::Publish(PostPlan::new(no, Reach::Public))),
+            (author, Action::Publish(post)),
             (author, Action::Edit(no, Vec::new(), Some(vec![reader]))),
             (reader, Action::Report(report, author, None)),
         ];

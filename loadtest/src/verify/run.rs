@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::args::Chaos;
 use super::call::{Asked, Call};
@@ -92,6 +93,8 @@ pub(crate) struct Run {
     seen: Mutex<Vec<Seen>>,
     /// Changes with every post.
     published: watch::Sender<()>,
+    /// Who waits for a delivery.
+    awaited: Mutex<Vec<(PostNo, JoinHandle<()>)>>,
     /// A call was not carried out in time: nothing more is asked, so that the run ends.
     has_given_up: AtomicBool,
 }
@@ -107,6 +110,7 @@ impl Run {
             findings: Mutex::default(),
             seen: Mutex::default(),
             published: watch::Sender::new(()),
+            awaited: Mutex::default(),
             has_given_up: AtomicBool::new(false),
         })
     }
@@ -380,6 +384,15 @@ impl Run {
 
     pub(crate) fn tell_published(&self) {
         self.published.send_replace(());
+    }
+
+    pub(crate) fn awaits(&self, no: PostNo, delivery: JoinHandle<()>) {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner).push((no, delivery));
+    }
+
+    /// All who wait for a delivery, or did so since the last time.
+    pub(crate) fn take_awaited(&self) -> Vec<(PostNo, JoinHandle<()>)> {
+        std::mem::take(&mut *self.awaited.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Id and author of a post that another client may still be publishing. `None`: it never came to be.

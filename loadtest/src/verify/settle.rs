@@ -1,12 +1,14 @@
 //! After the work is drained: what couldn't be known is looked up.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
 
 use super::call::{Asked, Call, State, Switch, Which};
 use super::check::Wrong;
 use super::facts::{Time, Tri, Window};
+use super::lateness;
 use super::lookups;
 use super::losses;
 use super::run::{Ended, Run};
@@ -51,6 +53,7 @@ async fn drain(run: &Arc<Run>) {
             run.wrong(Wrong::Stuck, 0, None, format!("what was accepted is not drained: {kind}: {message}"));
         }
     }
+    lateness::judge_untold(run, Duration::from_millis(DRAIN_MAX_MS)).await;
 }
 
 /// Where it can't be known who follows whom.

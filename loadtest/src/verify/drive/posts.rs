@@ -172,7 +172,7 @@ impl Client<'_> {
         if let Some(post) = run.world().post_mut(no) {
             post.is_awaited = true;
         }
-        tokio::spawn(async move {
+        let told = tokio::spawn(async move {
             let is_done = matches!(instance.call(Call::Delivered { post: id }).await, Some(Reply::Done));
             let now = run.now();
             match run.world().post_mut(no) {
@@ -182,6 +182,7 @@ impl Client<'_> {
                 None => {}
             }
         });
+        self.run.awaits(no, told);
     }
 
     /// Publishing again with the same token gives the same post, also if it was edited or deleted meanwhile.
