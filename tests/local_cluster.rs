@@ -516,6 +516,34 @@ async fn a_slot_that_its_target_loses_while_the_move_ends_is_the_targets_in_the_
     }
 }
 
+/// Whoever asked for a key that wasn't there was sent to and fro for good: a source was busy when its slot had moved, heard of it from
+/// the others, and went on taking the slot for one that is on its way, also once it had it back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_comes_back_to_a_source_that_did_not_hear_the_end_of_its_move() {
+    const SLOT: u16 = 12_182;
+    let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await.unwrap();
+    let source = cluster.owner_of(SLOT).await.unwrap();
+    let target = cluster.nodes().iter().map(|node| node.addr()).find(|addr| *addr != source).unwrap();
+    assert_eq!(ask(source.port, "SET foo x"), "+OK");
+    cluster.begin_migration(SLOT, &source, &target).await.unwrap();
+    while cluster.migrate_keys(SLOT, &source, &target, 1).await.unwrap() > 0 {}
+    assert_eq!(ask(source.port, "CONFIG SET busy-reply-threshold 1"), "+OK");
+    let busy = {
+        let port = source.port;
+        std::thread::spawn(move || ask(port, "EVAL \"while true do end\" 0"))
+    };
+    eventually("the source is busy", || ask(source.port, "PING").starts_with("-BUSY"));
+    cluster.end_migration(SLOT, &target).await.unwrap();
+    assert_eq!(ask(source.port, "SCRIPT KILL"), "+OK");
+    assert!(busy.join().unwrap().starts_with('-'));
+    cluster.wait_healthy(PATIENCE).await.unwrap();
+    assert_eq!(ask(source.port, "GET foo"), format!("-MOVED {SLOT} {target}"));
+
+    cluster.migrate_slot(SLOT, &source).await.unwrap();
+    assert_eq!(ask(source.port, "GET foo"), "x");
+    assert_eq!(ask(source.port, "GET {foo}missing"), "$-1");
+}
+
 #[tokio::test]
 async fn a_cluster_speaks_tls_and_only_tls() {
     let place = tempfile::tempdir().unwrap();

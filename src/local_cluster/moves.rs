@@ -88,6 +88,10 @@ impl LocalCluster {
     /// the source was told that it is the target's. Nobody claimed it any more, for good. So it is ended only when all know the
     /// epochs of all; and said again, with a newer epoch, while some primary says something else.
     ///
+    /// A source that is silent at this moment hears from the others that the slot has gone, and goes on taking it for one that is on
+    /// its way (Redis 7.0). Got it the slot back, with keys, it would send whoever asks for a key that isn't there to the old
+    /// target, and that one back, for good. So whoever still says so is told that nothing is open any more.
+    ///
     /// # Errors
     /// `Unavailable` if that doesn't come about in time, naming what is missing, and who says what.
     pub async fn end_migration(&self, slot: u16, to: &NodeAddr) -> Result<()> {
@@ -105,7 +109,14 @@ impl LocalCluster {
                 self.admin.act(to, Command::new("CLUSTER").arg("BUMPEPOCH")).await?;
                 self.give(slot, to, &target).await?;
             }
-            Ok(spread.missing(lives).into_iter().chain(other_owners(slot, &target, lives)).collect())
+            let mut open: Vec<String> =
+                spread.missing(lives).into_iter().chain(other_owners(slot, &target, lives)).collect();
+            for live in lives.iter().filter(|live| live.view.me.open_slots.contains(&slot)) {
+                let node = NodeAddr::new("127.0.0.1", live.view.me.port);
+                open.push(format!("{node} still says that it is on its way"));
+                self.admin.act(&node, set_slot(slot, "STABLE")).await?;
+            }
+            Ok(open)
         })
         .await
     }

@@ -133,18 +133,26 @@ impl Storm<'_> {
         patiently(async || cluster.ask(node, count()).await?.int()).await
     }
 
-    /// Whether it has moved.
+    /// Whether it has moved as it was meant to. Closed it is in any case.
     async fn is_moved(
         &self,
         cluster: &LocalCluster,
-        Move { slot, from, .. }: &Move,
+        Move { slot, from, to }: &Move,
         done: tideline::Result<()>,
     ) -> anyhow::Result<bool> {
         match done {
             Ok(()) => self.run.event("slots moved"),
-            // Another primary has taken the slot meanwhile, a woken one's replica perhaps: there is nothing left to move.
-            Err(_) if patiently(async || cluster.owner_of(*slot).await).await? != *from => {
+            // Another primary has the slot by now: the target, or one that took over from the source on a busy machine and knows
+            // nothing of the move.
+            Err(e) if patiently(async || cluster.owner_of(*slot).await).await? != *from => {
+                tracing::debug!("a move of slot {slot} was overtaken: {e}");
                 self.run.event("moves overtaken");
+                let moved = patiently(async || {
+                    let _nobody_is_held_up = self.keys.lock().await;
+                    cluster.migrate_slot(*slot, to).await?;
+                    cluster.end_migration(*slot, to).await
+                });
+                moved.await?;
                 return Ok(false);
             }
             Err(e) => return Err(e.into()),
