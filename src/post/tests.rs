@@ -173,6 +173,7 @@ fn the_largest_post_that_passes_the_check_is_stored() {
         .language("x".repeat(LANGUAGE_LEN_MAX));
     draft.check(TEXT_CHARS_DEFAULT).unwrap();
     let post = Post::new(account(7), &draft);
+    assert!(post.encode().len() <= 40_000, "docs/abuse.md says so: {}", post.encode().len());
     assert_eq!(Post::parse(&post.encode()).unwrap(), post);
 
     let draft = Draft::text("a".repeat(TEXT_BYTES_MAX)).content_warning("b".repeat(TEXT_BYTES_MAX));

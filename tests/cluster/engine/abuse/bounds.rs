@@ -1,0 +1,273 @@
+//! What one account (the attacker) can have done in the bucket of another one (the neighbour), which has asked for nothing: each
+//! bound that docs/abuse.md names is met, and the neighbour keeps all that it has.
+
+use std::time::Duration;
+
+use futures::future::{join_all, try_join_all};
+use futures::stream::{self, StreamExt as _};
+use tideline::post::{Draft, PostRef};
+use tideline::sharded::{Layout, Order, PAGE_MAX, SortedSet};
+use tideline::{
+    AROUND_MAX, AccountId, Engine, EngineSettings, ErrorKind, PAGE_LEN_MAX, PostId, Query, Store,
+    StoreOptions,
+};
+
+use super::super::{accounts, at_key, drained, engine, engine_with, small, tenant, walk_home};
+use super::{many, publish, shown};
+use crate::harness::{in_the_end, options, shared};
+
+/// Two accounts of one bucket, and all others, none of them in it. There are fewer buckets than accounts.
+async fn neighbours(engine: &Engine) -> ([AccountId; 2], Vec<AccountId>) {
+    let bucket = |account: &AccountId| engine.store().keys().buckets().of_account(account.get());
+    let all = accounts(engine, 40).await;
+    let mut pairs = all.iter().enumerate().flat_map(|(n, one)| all[..n].iter().map(|other| [*one, *other]));
+    let pair = pairs.find(|[one, other]| bucket(one) == bucket(other)).unwrap();
+    let others = all.iter().filter(|other| bucket(other) != bucket(&pair[0]));
+    (pair, others.copied().collect())
+}
+
+/// Who follows an account, in the order of their ids.
+async fn following(engine: &Engine, account: AccountId) -> Vec<AccountId> {
+    let page = engine.followers(account, None, 1_000, Order::Ascending).await.unwrap();
+    let mut ids: Vec<AccountId> = page.entries.into_iter().map(|(id, _)| id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+async fn toggled(engine: &Engine, reader: AccountId, author: AccountId, is_on: bool) -> tideline::Result<()> {
+    if is_on {
+        engine.follow(reader, author).await.map(drop)
+    } else {
+        engine.unfollow(reader, author).await.map(drop)
+    }
+}
+
+/// Publishes what can't be delivered.
+async fn publish_only(engine: &Engine, author: AccountId, posts: usize) -> Vec<PostId> {
+    let draft = |n: usize| Draft::text(format!("{n}"));
+    let publish = |n| async move { engine.publish(author, &draft(n)).await.unwrap().id };
+    stream::iter(0..posts).map(publish).buffered(8).collect().await
+}
+
+#[tokio::test]
+async fn an_outbox_lists_no_more_than_its_bound_and_takes_nothing_of_a_neighbours() {
+    const LISTED: usize = 100;
+    // By so many at once an outbox is cut.
+    const SLACK: usize = 512;
+    let engine = engine_with(tenant(40), EngineSettings { outbox_posts: 100, ..small() }).await;
+    let ([attacker, neighbour], _) = neighbours(&engine).await;
+    let mut own = publish(&engine, neighbour, many(5, |draft| draft)).await;
+    own.reverse();
+    let listed = async || {
+        let length = at_key(&engine, 'o', attacker, "LLEN", &[]).await.count().unwrap();
+        usize::try_from(length).unwrap() - 1 // its floor
+    };
+    let mut most = 0;
+    for _ in 0..8 {
+        publish(&engine, attacker, many(100, |draft| draft)).await;
+        most = most.max(listed().await);
+    }
+    assert!(most > LISTED && most <= LISTED + SLACK, "{most} listed");
+    assert!(listed().await < most, "it was cut");
+    assert_eq!(shown(&engine, neighbour, &Query::profile(neighbour)).await, own);
+    assert_eq!(walk_home(&engine, neighbour, 20).await, own);
+}
+
+#[tokio::test]
+async fn a_burst_of_ids_has_the_next_one_of_its_bucket_no_later_than_its_own_last() {
+    const PER_MS: u32 = 64;
+    const AHEAD_MS: u64 = 20_000;
+    /// By how much an instance's time may change when clocks are measured again.
+    const EXACT_MS: u64 = 2_000;
+    let store = Store::open(StoreOptions { buckets: Some(1_024), ..options(shared()) }).await.unwrap();
+    let [bucket, elsewhere] = [1, 2].map(|id| store.keys().buckets().of_account(id));
+    let take = async |bucket, count: u32| store.clock().post_ids(bucket, count).await.unwrap();
+    let first = take(bucket, 1).await[0].unix_ms();
+    let mut last = first;
+    for _ in 0..AHEAD_MS / 100 {
+        last = take(bucket, PER_MS * 100).await.pop().unwrap().unix_ms();
+    }
+    let now = async || store.router().now_ms() + EXACT_MS;
+    assert!((first + AHEAD_MS..=now().await + AHEAD_MS).contains(&last), "{} ms ahead", last - first);
+    let next = take(bucket, 1).await[0].unix_ms();
+    assert!((last..=last.max(now().await) + 1).contains(&next), "{next} after {last}");
+    let other = take(elsewhere, 1).await[0].unix_ms();
+    assert!(other <= now().await, "{other} in another bucket, beside {last}");
+}
+
+#[tokio::test]
+async fn however_often_somebody_follows_it_is_one_follower_and_not_one_of_whom_one_blocks() {
+    let engine = engine().await;
+    let [attacker, victim, friend] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    engine.follow(friend, victim).await.unwrap();
+    for _ in 0..5 {
+        try_join_all((0..8).map(|_| engine.follow(attacker, victim))).await.unwrap();
+        try_join_all((0..8).map(|n| toggled(&engine, attacker, victim, n % 2 == 0))).await.unwrap();
+        engine.follow(attacker, victim).await.unwrap();
+        drained(&engine).await;
+        assert_eq!(following(&engine, victim).await, [attacker, friend]);
+        assert_eq!(engine.account(victim).await.unwrap().followers, 2);
+    }
+    // Its posts go to one more home; to none of who doesn't read.
+    engine.warm(friend).await.unwrap();
+    let reached = async || {
+        let mut published = engine.publish(victim, &Draft::text("to whom it may concern")).await.unwrap();
+        let progress = published.delivery.all().await.unwrap();
+        (progress.delivered, progress.skipped)
+    };
+    assert_eq!(reached().await, (1, 1));
+    engine.warm(attacker).await.unwrap();
+    assert_eq!(reached().await, (2, 0));
+    engine.block(victim, attacker).await.unwrap();
+    drained(&engine).await;
+    for refused in join_all((0..8).map(|_| engine.follow(attacker, victim))).await {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
+    }
+    drained(&engine).await;
+    assert_eq!(following(&engine, victim).await, [friend]);
+    assert_eq!(reached().await, (1, 0));
+}
+
+#[tokio::test]
+async fn a_follower_set_is_spread_once_however_many_come_and_go() {
+    let engine = engine().await;
+    let mut all = accounts(&engine, 62).await;
+    let (victim, friend) = (all.remove(0), all.remove(0));
+    let set: SortedSet<AccountId> = engine.store().sets().of_account(victim, "followers").unwrap();
+    engine.follow(friend, victim).await.unwrap();
+    engine.warm(friend).await.unwrap();
+    let mut posts = Vec::new();
+    for round in 0..3 {
+        assert_eq!(set.layout().await.unwrap(), if round == 0 { Layout::Local } else { Layout::Spread });
+        for is_on in [true, false] {
+            stream::iter(&all)
+                .for_each_concurrent(8, async |one| {
+                    toggled(&engine, *one, victim, is_on).await.unwrap();
+                })
+                .await;
+            drained(&engine).await;
+            assert_eq!(set.layout().await.unwrap(), Layout::Spread);
+            let mut wanted = if is_on { all.clone() } else { Vec::new() };
+            wanted.push(friend);
+            wanted.sort_unstable();
+            assert_eq!(following(&engine, victim).await, wanted);
+            posts.insert(0, publish(&engine, victim, many(1, |draft| draft)).await[0]);
+            assert_eq!(walk_home(&engine, friend, 20).await, posts);
+        }
+    }
+}
+
+/// What nobody can carry out: the home of somebody whom posts go to is damaged.
+async fn who_holds_up(engine: &Engine, author: AccountId, reader: AccountId) {
+    engine.follow(reader, author).await.unwrap();
+    drained(engine).await;
+    at_key(engine, 'h', reader, "SET", &["damaged"]).await;
+}
+
+#[tokio::test]
+async fn a_full_journal_refuses_who_writes_in_its_bucket_and_nobody_else() {
+    const ENTRIES: usize = 100;
+    let (options, settings) = (tenant(40), EngineSettings { journal_max: 100, ..small() });
+    let engine = engine_with(options.clone(), settings.clone()).await;
+    let ([attacker, neighbour], others) = neighbours(&engine).await;
+    let [reader, other] = others[..2] else { panic!("there are more") };
+    who_holds_up(&engine, attacker, reader).await;
+    let mut posts = publish_only(&engine, attacker, ENTRIES).await;
+    for who in [attacker, neighbour] {
+        let refused = engine.publish(who, &Draft::text("one more")).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
+        let refused = engine.follow(who, other).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
+    }
+    assert_eq!(engine.health().await.unwrap().journal_entries, ENTRIES as u64);
+    // What leaves no entry goes on, and all else elsewhere.
+    assert_eq!(walk_home(&engine, neighbour, 20).await, []);
+    let mut published = engine.publish(other, &Draft::text("elsewhere")).await.unwrap();
+    in_the_end("a delivery in another bucket", published.delivery.all()).await.unwrap();
+    engine.follow(other, neighbour).await.unwrap();
+
+    at_key(&engine, 'h', reader, "DEL", &[]).await;
+    // Another instance has not paused for long yet.
+    engine.shutdown(Duration::ZERO).await.unwrap();
+    let engine = engine_with(options, settings).await;
+    drained(&engine).await;
+    posts.reverse();
+    assert_eq!(walk_home(&engine, reader, 100).await, posts);
+    let post = engine.publish(neighbour, &Draft::text("at last")).await.unwrap().id;
+    assert_eq!(walk_home(&engine, other, 20).await, [post, published.id]);
+}
+
+#[tokio::test]
+async fn an_instance_whose_places_are_taken_refuses_and_another_one_does_not() {
+    const PLACES: usize = 16;
+    let options = tenant(40);
+    let settings = EngineSettings { tasks_max: PLACES, tasks_at_once: 4, ..small() };
+    let full = engine_with(options.clone(), settings.clone()).await;
+    let other = engine_with(options, settings).await;
+    let ([attacker, _], others) = neighbours(&full).await;
+    let [reader, elsewhere] = others[..2] else { panic!("there are more") };
+    who_holds_up(&full, attacker, reader).await;
+    publish_only(&full, attacker, PLACES).await;
+    for who in [attacker, elsewhere] {
+        let refused = full.publish(who, &Draft::text("one more")).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
+    }
+    assert_eq!(full.tasks(), PLACES);
+    let mut published = other.publish(elsewhere, &Draft::text("elsewhere")).await.unwrap();
+    in_the_end("a delivery by another instance", published.delivery.all()).await.unwrap();
+}
+
+/// A burial has a task for each follower; while half of the places are taken it makes none, and nobody waits behind it.
+#[tokio::test]
+async fn while_an_account_is_buried_others_find_places_and_their_posts_arrive() {
+    const PLACES: usize = 40;
+    let options = tenant(100);
+    let settings = EngineSettings { tasks_max: PLACES, tasks_at_once: 1, ..small() };
+    let engine = engine_with(options.clone(), settings).await;
+    // Fewer than there are places left.
+    let mut readers = accounts(&engine, 14).await;
+    let [gone, busy, held_up, author] = [(); 4].map(|()| readers.pop().unwrap());
+    readers.sort_unstable();
+    for reader in &readers {
+        engine.follow(*reader, gone).await.unwrap();
+        drained(&engine).await;
+    }
+    engine.follow(readers[0], author).await.unwrap();
+    engine.warm(readers[0]).await.unwrap();
+    who_holds_up(&engine, busy, held_up).await;
+    publish_only(&engine, busy, PLACES / 2).await;
+
+    engine.delete_account(gone).await.unwrap();
+    let mut posts = Vec::new();
+    for _ in 0..40 {
+        let mut published = engine.publish(author, &Draft::text("meanwhile")).await.unwrap();
+        in_the_end("a post beside a burial", published.delivery.all()).await.unwrap();
+        posts.insert(0, published.id);
+    }
+    for reader in &readers {
+        assert!(engine.is_following(*reader, gone).await.unwrap(), "a burial has taken places");
+    }
+    at_key(&engine, 'h', held_up, "DEL", &[]).await;
+    engine.shutdown(Duration::ZERO).await.unwrap();
+    let engine = engine_with(options, small()).await;
+    drained(&engine).await;
+    assert_eq!(following(&engine, gone).await, []);
+    assert_eq!(walk_home(&engine, readers[0], 100).await, posts);
+}
+
+#[tokio::test]
+async fn pages_and_what_comes_along_are_as_long_as_they_may_be_and_no_longer() {
+    let engine = engine().await;
+    let [author, fan] = accounts(&engine, 2).await[..] else { panic!("two were made") };
+    let post = PostRef { id: publish(&engine, author, many(1, |draft| draft)).await[0], author };
+    publish(&engine, fan, many(AROUND_MAX + 5, |draft| draft.reply_to(post))).await;
+    let profile = Query::profile(author).hydrated();
+    let page = engine.read(fan, &profile.with_replies(AROUND_MAX)).await.unwrap();
+    assert_eq!(page.posts[0].replies.len(), AROUND_MAX);
+    let refused = [
+        engine.read(fan, &profile.with_replies(AROUND_MAX + 1)).await.unwrap_err(),
+        engine.read(fan, &profile.limit(PAGE_LEN_MAX + 1)).await.unwrap_err(),
+        engine.followers(author, None, PAGE_MAX + 1, Order::Ascending).await.unwrap_err(),
+    ];
+    assert!(refused.iter().all(|e| e.kind() == ErrorKind::Invalid), "{refused:?}");
+}
