@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the living get while a primary is away, then the oracle with all faults, one seed after another: for nights. Goes on after a seed that fails, and fails at the end.
+# What the living get while a primary is away, a history with clocks and failovers, then the oracle with all faults, one seed after another: for nights. Goes on after a seed that fails, and fails at the end.
 #
 #   scripts/verify-long.sh [SEED...]      without any: 1 to 20
 #
@@ -26,6 +26,7 @@ kinds='missing|doubled|leaked|reordered|lost|stale|stuck|miscounted|out_of_step'
 failed=
 # What the living get while a primary is away for a minute: it measures, so nothing else runs beside it.
 "$CARGO" test --release --locked --test cluster engine::away::measured -- --ignored --nocapture || failed=" away"
+"$CARGO" test --release --locked --test cluster clocks::history -- --ignored --nocapture || failed="$failed clocks"
 for seed in "$@"; do
     started=$(date +%s)
     status=0

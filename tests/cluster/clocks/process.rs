@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tideline::post::Draft;
 use tideline::{AccountId, Engine, PostId, Query, Range, StoreOptions};
 
-use super::super::engine::{engine_with, small, walk_home};
+use super::super::engine::{drained, engine_with, small, walk_home};
 use super::super::harness::{impatient, options};
 use super::super::skew::Clocks;
 
@@ -50,6 +50,10 @@ pub(super) async fn perform(engine: &Engine, line: &str) -> String {
             let range = Range { min_id: PostId::from_u64(number(2)).ok(), ..Range::default() };
             let query = Query::home().limit(100).range(range);
             spelled(engine.read(account(1), &query).await.unwrap().ids())
+        }
+        "drain" => {
+            drained(engine).await;
+            String::new()
         }
         "all" => spelled(walk_home(engine, account(1), 20).await),
         "health" => {
