@@ -119,6 +119,7 @@ fn nothing_is_lost_when_instances_sleep_and_another_build_works_beside() {
     let ran = verify(seeds::or(13), &[&args[..], &beside].concat());
     ran.must_be_right();
     ran.must_have_met_work(&chaos.split(',').collect::<Vec<_>>());
+    ran.must_have_happened("instances sent to sleep in the middle of a write");
 }
 
 #[test]

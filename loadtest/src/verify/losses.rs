@@ -24,11 +24,11 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// What must be looked up, or done again.
 #[derive(Debug, Default)]
-struct Doubts {
+pub(crate) struct Doubts {
     posts: Vec<PostNo>,
     again: Vec<(Call, Again)>,
-    switches: BTreeMap<u64, Vec<u64>>,
-    ties: BTreeMap<u64, Vec<(Tie, PostNo)>>,
+    pub(crate) switches: BTreeMap<u64, Vec<u64>>,
+    pub(crate) ties: BTreeMap<u64, Vec<(Tie, PostNo)>>,
 }
 
 /// Which fact a call sets that is made again.
@@ -196,6 +196,11 @@ impl PostFact {
 /// Doubts what failovers may have lost, and ends the doubts.
 pub(crate) async fn settle(run: &Arc<Run>) {
     let doubts = run.world().doubt();
+    look_up(run, doubts).await;
+}
+
+/// Looks up what is in doubt, or does it again.
+pub(crate) async fn look_up(run: &Arc<Run>, doubts: Doubts) {
     let Doubts { posts, again, switches, ties } = doubts;
     stream::iter(posts).for_each_concurrent(AT_ONCE, |no| look_at_post(run, no)).await;
     stream::iter(again).for_each_concurrent(AT_ONCE, |(call, what)| do_again(run, call, what)).await;

@@ -44,6 +44,7 @@ mod rules;
 mod run;
 mod settle;
 mod setup;
+mod slept;
 mod steps;
 mod stored;
 mod suspects;

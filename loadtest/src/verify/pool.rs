@@ -1,6 +1,8 @@
 //! The instances under test.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -35,11 +37,16 @@ pub(crate) struct Pool {
     instances: RwLock<Vec<Instance>>,
     /// Blows that fall with the next call that they may fall on.
     due: Mutex<Vec<(Blow, Struck)>>,
+    turns: AtomicU32,
 }
+
+/// A write goes on for so long before its instance falls asleep, once, twice or more often.
+const MOMENT: Duration = Duration::from_micros(400);
+const MOMENTS: u32 = 8;
 
 impl Pool {
     pub(crate) fn new(instances: Vec<Instance>) -> Self {
-        Self { instances: RwLock::new(instances), due: Mutex::default() }
+        Self { instances: RwLock::new(instances), ..Self::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -51,7 +58,11 @@ impl Pool {
         match self.instance(number) {
             Instance::Here(performer) => Some(performer.perform(call).await),
             Instance::There(worker) => {
+                let may_come_late = call.may_come_late();
                 let answer = worker.send(call)?;
+                if may_come_late {
+                    self.wait_within(Blow::SleepInWrite).await;
+                }
                 if let Some((blow, struck)) = self.fall(&worker) {
                     worker.suffer(blow);
                     let _ = struck.send((number, worker));
@@ -75,6 +86,17 @@ impl Pool {
         let before = due.len();
         due.retain(|(other, _)| *other != blow);
         due.len() < before
+    }
+
+    /// If such a blow is due: lets a call go on for a moment, each time another one, so that it falls somewhere between its steps.
+    async fn wait_within(&self, blow: Blow) {
+        if self.due().iter().any(|(other, _)| *other == blow) {
+            let turn = self.turns.fetch_add(1, Ordering::Relaxed) % MOMENTS + 1;
+            let since = Instant::now();
+            while since.elapsed() < MOMENT * turn {
+                tokio::task::yield_now().await;
+            }
+        }
     }
 
     /// The first blow that may fall on an instance now.

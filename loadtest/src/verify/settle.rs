@@ -12,6 +12,7 @@ use super::lateness;
 use super::lookups;
 use super::losses;
 use super::run::{Ended, Run};
+use super::slept;
 use super::told::Reply;
 use super::world::{Pair, PostNo, Request, World};
 
@@ -27,6 +28,7 @@ pub(crate) async fn settle(run: &Arc<Run>) {
         losses::settle(run).await;
         drain(run).await;
     }
+    slept::settle(run).await;
     judge_suspects(run);
     let now = run.now();
     run.world().drained(now);

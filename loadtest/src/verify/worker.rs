@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -32,20 +32,27 @@ struct Numbered<T> {
 pub(crate) enum Blow {
     Kill,
     Freeze,
-    /// Frozen for long: whoever waits is told that it is gone, and nobody hears of it any more.
+    /// Frozen for long: whoever waits is told that it is gone, and nobody hears of it any more. Nothing is being written.
     Sleep,
+    /// The same in the middle of a write, or of several, with which it goes on minutes later, when their callers have asked
+    /// somebody else and gone on.
+    SleepInWrite,
 }
 
 impl Blow {
-    /// Whether it may fall on a call that changes something. A sleeper goes on with it minutes later, when its caller has asked
-    /// somebody else and gone on: nothing could be said of what is true then.
-    fn may_meet_writes(self) -> bool {
-        self != Self::Sleep
+    /// Whether it may fall while these calls are under way.
+    fn may_meet(self, calls: &mut dyn Iterator<Item = &Call>) -> bool {
+        let mut writes = calls.filter(|call| call.changes()).peekable();
+        match self {
+            Self::Kill | Self::Freeze => true,
+            Self::Sleep => writes.peek().is_none(),
+            Self::SleepInWrite => writes.peek().is_some() && writes.all(Call::may_come_late),
+        }
     }
 }
 
-/// Who waits for an answer, and whether to a call that changes something.
-type Waiting = HashMap<u64, (bool, oneshot::Sender<Reply>)>;
+/// Calls under way, and who waits for the answer.
+type Waiting = HashMap<u64, (Call, oneshot::Sender<Reply>)>;
 
 /// A process with an engine. It ends with this value, and when its standard input closes.
 #[derive(Debug)]
@@ -55,6 +62,8 @@ pub(crate) struct Worker {
     calls: mpsc::UnboundedSender<Vec<u8>>,
     /// `None`: it is gone.
     waiting: Arc<Mutex<(u64, Option<Waiting>)>>,
+    /// What it had under way when it was sent to sleep, and which of these it has not ended since.
+    asleep: Arc<Mutex<HashMap<u64, Call>>>,
 }
 
 impl Worker {
@@ -91,9 +100,10 @@ impl Worker {
         let (calls, receiver) = mpsc::unbounded_channel();
         let waiting = Arc::new(Mutex::new((0, Some(Waiting::new()))));
         tokio::spawn(send(input, receiver));
-        tokio::spawn(receive(output, waiting.clone()));
+        let asleep = Arc::new(Mutex::default());
+        tokio::spawn(receive(output, waiting.clone(), asleep.clone()));
         let pid = child.id();
-        Ok(Self { child: Mutex::new(child), pid, calls, waiting })
+        Ok(Self { child: Mutex::new(child), pid, calls, waiting, asleep })
     }
 
     /// Sends a call; `None`: it is gone. The answer comes with what is given back, unless it is gone then.
@@ -103,7 +113,7 @@ impl Worker {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.0 += 1;
             let number = waiting.0;
-            waiting.1.as_mut()?.insert(number, (call.changes(), sender));
+            waiting.1.as_mut()?.insert(number, (call.clone(), sender));
             number
         };
         let mut line = serde_json::to_vec(&Numbered { number, what: call }).ok()?;
@@ -116,21 +126,29 @@ impl Worker {
         match blow {
             Blow::Kill => self.kill(),
             Blow::Freeze => self.freeze(true),
-            Blow::Sleep => {
+            Blow::Sleep | Blow::SleepInWrite => {
                 self.freeze(true);
-                self.waiting.lock().unwrap_or_else(PoisonError::into_inner).1 = None;
+                let calls = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).1.take();
+                let writes = calls.into_iter().flatten().filter(|(_, (call, _))| call.changes());
+                self.asleep().extend(writes.map(|(number, (call, _))| (number, call)));
             }
         }
+    }
+
+    fn asleep(&self) -> MutexGuard<'_, HashMap<u64, Call>> {
+        self.asleep.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The writes that it has under way although it was sent to sleep.
+    pub(crate) fn late_writes(&self) -> Vec<Call> {
+        self.asleep().values().cloned().collect()
     }
 
     /// Whether that may befall it now.
     pub(crate) fn may_suffer(&self, blow: Blow) -> bool {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = |waiting: &Waiting| waiting.values().any(|(changes, _)| *changes);
-        waiting
-            .1
-            .as_ref()
-            .is_some_and(|waiting| !waiting.is_empty() && (blow.may_meet_writes() || !changes(waiting)))
+        let may = |calls: &Waiting| blow.may_meet(&mut calls.values().map(|(call, _)| call));
+        waiting.1.as_ref().is_some_and(|calls| !calls.is_empty() && may(calls))
     }
 
     /// Ends it as a crash would. Whoever waits for an answer hears that it is gone.
@@ -160,10 +178,15 @@ async fn send(mut input: ChildStdin, mut calls: mpsc::UnboundedReceiver<Vec<u8>>
     }
 }
 
-async fn receive(output: BufReader<ChildStdout>, waiting: Arc<Mutex<(u64, Option<Waiting>)>>) {
+async fn receive(
+    output: BufReader<ChildStdout>,
+    waiting: Arc<Mutex<(u64, Option<Waiting>)>>,
+    asleep: Arc<Mutex<HashMap<u64, Call>>>,
+) {
     let mut lines = output.lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let Ok(Numbered { number, what }) = serde_json::from_str::<Numbered<Reply>>(&line) else { break };
+        asleep.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, sender)) = waiting.1.as_mut().and_then(|waiting| waiting.remove(&number)) {
             let _ = sender.send(what);

@@ -7,6 +7,7 @@ use super::call::{Reach, State, Switch, Tie};
 use super::facts::{Change, Fact, OPEN, Time, Tri, UNTIL_DRAINED, Window};
 use super::names::Names;
 use super::reports::{ReportFact, ReportNo};
+use super::slept::LateWrite;
 use super::suspects::Suspect;
 
 /// A post by its place in the plan.
@@ -164,6 +165,8 @@ pub(crate) struct World {
     pub(crate) losses: Vec<Window>,
     /// When somebody was publishing, and was not told at once what came of it.
     pub(crate) unsure_publishes: Vec<(u64, Window)>,
+    /// Writes that an instance goes on with, or not, when it wakes.
+    pub(crate) late_writes: Vec<LateWrite>,
     /// Follows that are lost: who was told of them lists them for a while.
     pub(crate) strays: HashMap<Pair, Time>,
     /// Whether these are waited for.

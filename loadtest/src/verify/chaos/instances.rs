@@ -8,6 +8,7 @@ use rand::rngs::StdRng;
 use tokio::time::sleep;
 
 use super::super::args::Chaos;
+use super::super::facts::Window;
 use super::super::pool::Instance;
 use super::super::worker::{Blow, Worker};
 use super::{Admit, PATIENCE, Storm};
@@ -17,6 +18,7 @@ const FROZEN_MS: (u64, u64) = (100, 4_500);
 /// How long one sleeps, in milliseconds; and in a run that takes minutes.
 const ASLEEP_MS: (u64, u64) = (5_000, 8_000);
 const ASLEEP_LONG_MS: (u64, u64) = (60_000, 120_000);
+const IN_WRITE: &str = "instances sent to sleep in the middle of a write";
 /// How long it is awake then.
 const AWAKE: Duration = Duration::from_secs(3);
 
@@ -48,16 +50,26 @@ impl Storm<'_> {
     /// Sends an instance to sleep for many leases. Others do its work, another one comes in its place; then it wakes, goes on with what
     /// it was at, and finds out.
     pub(super) async fn send_to_sleep(&self, admit: Admit, random: &mut StdRng) -> anyhow::Result<()> {
-        let Some((number, worker)) = self.struck(Blow::Sleep, admit).await? else { return Ok(()) };
-        self.run.event("instances sent to sleep");
+        // The first of a round in the middle of a write. Not where the write of somebody else, sent again, may be lost.
+        let is_in_write = !self.setup.may_lose && (admit == Admit::Portion || random.random_bool(0.5));
+        let blow = if is_in_write { Blow::SleepInWrite } else { Blow::Sleep };
+        let since = self.run.now();
+        let Some((number, worker)) = self.struck(blow, admit).await? else { return Ok(()) };
+        let writes = worker.late_writes();
+        self.run.event(if is_in_write { IN_WRITE } else { "instances sent to sleep" });
         self.run.pool.replace(number, self.another(number).await?);
         let (least, most) = if self.minutes { ASLEEP_LONG_MS } else { ASLEEP_MS };
         sleep(Duration::from_millis(random.random_range(least..most))).await;
         worker.freeze(false);
         self.admit(admit);
         self.run.fault(Chaos::SleepInstance, true);
-        // Then it is killed, as it goes out of scope.
         sleep(AWAKE).await;
+        let left = worker.late_writes().len();
+        worker.kill();
+        let ended = u64::try_from(writes.len().saturating_sub(left))?;
+        self.run.count_event("writes that an instance ended after its sleep", ended);
+        let window = Window { from: since, to: self.run.now() };
+        self.run.world().late_writes.extend(writes.into_iter().map(|call| (call, window)));
         Ok(())
     }
 

@@ -1,0 +1,104 @@
+//! Writes that an instance had under way when it was sent to sleep. Whoever had sent them asked another one and went on; the
+//! sleeper goes on with them when it wakes. So they may be carried out at any time until it is killed: what they are about is in
+//! doubt, and looked up once all is drained. Whatever follows from it has to agree with that.
+
+use std::sync::Arc;
+
+use super::call::{Call, Switch};
+use super::facts::{Time, UNTIL_DRAINED, Window};
+use super::losses::{self, Doubts};
+use super::run::Run;
+use super::suspects::Suspect;
+use super::world::{Pair, World};
+
+/// Such a write, from when until when it may have been carried out.
+pub(crate) type LateWrite = (Call, Window);
+
+impl Call {
+    /// Whether it can be looked up what has come of it, should it be carried out long after its caller has gone on.
+    pub(crate) fn may_come_late(&self) -> bool {
+        match self {
+            Self::Publish { post, .. } => post.token.is_some() && post.original.is_none(),
+            Self::Switch { what, .. } => *what != Switch::Block,
+            Self::Follow { .. } | Self::Unfollow { .. } | Self::Approve { .. } | Self::Reject { .. } => true,
+            Self::Tie { .. } | Self::Delete { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+impl World {
+    /// Doubts what late writes are about. They are over: their instances are gone.
+    fn doubt_late_writes(&mut self) -> Doubts {
+        let mut doubts = Doubts::default();
+        for (call, window) in std::mem::take(&mut self.late_writes) {
+            let from = window.from;
+            match call {
+                Call::Follow { reader, author } => self.doubt_follow((reader, author), Some(true), from),
+                Call::Unfollow { reader, author } => self.doubt_follow((reader, author), Some(false), from),
+                Call::Approve { account, requester } => {
+                    self.doubt_follow((requester, account), Some(true), from);
+                }
+                Call::Reject { account, requester } => self.doubt_follow((requester, account), None, from),
+                Call::Switch { account, other, what, on } => {
+                    self.switch_fact(what, account, other).influence(on, from, UNTIL_DRAINED);
+                    doubts.switches.entry(account).or_default().push(other);
+                }
+                Call::Tie { account, post, what, on } => {
+                    let Some(no) = self.by_id.get(&post).map(|no| self.subject(*no)) else { continue };
+                    self.tie_fact(what, account, no).influence(on, from, UNTIL_DRAINED);
+                    doubts.ties.entry(account).or_default().push((what, no));
+                }
+                // The first that was carried out has its token.
+                Call::Publish { author, .. } => self.unsure_publishes.push((author, window)),
+                // What is gone is gone.
+                _ => {}
+            }
+        }
+        doubts
+    }
+
+    /// Follows and requests that can't be known are looked up anyway.
+    fn doubt_follow(&mut self, pair: Pair, follows: Option<bool>, from: Time) {
+        if let Some(follows) = follows {
+            self.follow_fact(pair).influence(follows, from, UNTIL_DRAINED);
+        }
+        self.requests.entry(pair).or_default().is_disturbed = true;
+        let is_of_it = |suspect: &Suspect| matches!(suspect, Suspect::Unanswered(of, ..) if *of == pair);
+        self.suspects.retain(|suspect| !is_of_it(suspect));
+    }
+}
+
+/// Doubts what late writes are about, and ends the doubts.
+pub(crate) async fn settle(run: &Arc<Run>) {
+    let doubts = run.world().doubt_late_writes();
+    losses::look_up(run, doubts).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::facts::Tri;
+    use super::*;
+
+    #[test]
+    fn what_a_sleeper_had_under_way_may_come_until_it_is_gone() {
+        let mut world = World::default();
+        (1..=2).for_each(|account| world.created(account, false));
+        let at = |time| Window { from: time, to: time };
+        // Sent again elsewhere, and taken back.
+        world.followed((1, 2), 10, 30, true);
+        world.unfollowed((1, 2), 40, 50);
+        world.late_writes.push((Call::Follow { reader: 1, author: 2 }, Window { from: 20, to: 90 }));
+        world.late_writes.push((
+            Call::Switch { account: 1, other: 2, what: Switch::Mute, on: true },
+            Window { from: 20, to: 90 },
+        ));
+        assert_eq!(world.is_following(1, 2, at(60)), Tri::No);
+        let doubts = world.doubt_late_writes();
+        assert_eq!(world.is_following(1, 2, at(60)), Tri::Maybe);
+        assert_eq!(world.waits((1, 2)), Tri::Maybe);
+        assert_eq!(world.is_on(Switch::Mute, 1, 2, at(10)), Tri::No);
+        assert_eq!(world.is_on(Switch::Mute, 1, 2, at(60)), Tri::Maybe);
+        assert_eq!(doubts.switches.get(&1), Some(&vec![2]));
+    }
+}
