@@ -232,6 +232,30 @@ fn what_comes_too_late_or_never_is_found() {
     }
 }
 
+/// Broken so that only this fault shows it; the first round that does is the last.
+fn is_found_by(what: &str, fault: &[&str]) {
+    let args = ["--operations", "600", "--round", "150", "--sabotage", what];
+    let ran = verify(seeds::or(9), &[&args[..], fault].concat());
+    assert!(ran.code == Some(1) && !ran.wrongs().is_empty(), "{what}, {fault:?}: {}", ran.told);
+}
+
+#[test]
+fn who_does_not_try_again_what_a_server_has_stopped_is_found() {
+    for fault in ["cut-clients", "silent-server", "open-slots"] {
+        is_found_by("hasty", &["--chaos", fault]);
+    }
+}
+
+#[test]
+fn who_does_again_after_a_sleep_what_was_done_before_is_found() {
+    is_found_by("awake", &["--chaos", "sleep-instance"]);
+}
+
+#[test]
+fn what_is_acknowledged_and_lost_by_a_failover_is_found() {
+    is_found_by("losses", &["--defaults", "--chaos", "failover"]);
+}
+
 #[test]
 fn what_cannot_be_run_ends_with_its_own_code() {
     let ran = verify(1, &["--cluster", "redis://127.0.0.1:1", "--chaos", "failover"]);

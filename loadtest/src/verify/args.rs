@@ -149,6 +149,12 @@ pub(crate) enum Sabotage {
     StaleFill,
     /// An instance dies that has work left, and its lease never ends.
     Leases,
+    /// Instances try nothing again that a fault has stopped, and say of writes that they are done.
+    Hasty,
+    /// An instance that wakes makes all follows once more that it has made before.
+    Awake,
+    /// The model believes that failovers lose nothing that is acknowledged.
+    Losses,
 }
 
 impl Sabotage {
@@ -165,6 +171,9 @@ impl Sabotage {
                 | Self::OnlyTo
                 | Self::Mentions
                 | Self::Late
+                | Self::Hasty
+                | Self::Awake
+                | Self::Losses
         )
     }
 }

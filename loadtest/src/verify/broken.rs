@@ -2,14 +2,24 @@
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use futures::{FutureExt as _, StreamExt as _, stream};
+use tokio::time::timeout;
 
 use super::args::Sabotage;
 use super::call::{Call, Reach};
 use super::perform::{HeldBack, Performer};
+use super::setup::HASTE;
 use super::told::Reply;
 
 /// Whose posts are late.
 const HELD_BACK: u64 = 1;
+/// Whoever hears nothing of time for so long has slept: longer than an instance is frozen.
+const SLEEP_MIN: Duration = Duration::from_millis(4_700);
+const TICK: Duration = Duration::from_millis(50);
+/// Follows that are made at the same time.
+const AT_ONCE: usize = 16;
 /// One follow in so many is refused.
 const REFUSED: u64 = 20;
 
@@ -47,8 +57,13 @@ impl Performer {
             Sabotage::Lists => matches!(call, Call::List { .. } | Call::Conversation { .. }),
             _ => false,
         };
-        if sabotage == Sabotage::Late {
-            return self.late(call).await;
+        match sabotage {
+            Sabotage::Late => return self.late(call).await,
+            Sabotage::Hasty => return self.hasty(call).await,
+            Sabotage::Awake if is_follow => {
+                self.followed.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
+            }
+            _ => {}
         }
         let is_around = sabotage == Sabotage::Lists && matches!(call, Call::Read(_));
         match self.answer(call).await {
@@ -66,6 +81,35 @@ impl Performer {
                 Reply::Page(page)
             }
             reply => reply,
+        }
+    }
+
+    /// What no server has confirmed is said to be done.
+    async fn hasty(&self, call: Call) -> Reply {
+        let done = match &call {
+            Call::Follow { .. } => Some(Reply::Flag(true)),
+            Call::Unfollow { .. } | Call::Switch { .. } | Call::Edit { .. } | Call::Delete { .. } => {
+                Some(Reply::Done)
+            }
+            Call::Tie { .. } | Call::SetLock { .. } | Call::Hide { .. } => Some(Reply::Done),
+            _ => None,
+        };
+        let Some(done) = done else { return self.answer(call).await };
+        match timeout(HASTE, self.answer(call)).await {
+            Ok(Reply::Failed { may_retry: true, .. }) | Err(_) => done,
+            Ok(reply) => reply,
+        }
+    }
+
+    /// Makes all follows once more, whenever this process has slept.
+    pub(super) async fn follow_when_awake(&self) {
+        loop {
+            let since = Instant::now();
+            tokio::time::sleep(TICK).await;
+            if since.elapsed() > SLEEP_MIN {
+                let calls = self.followed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                stream::iter(calls).for_each_concurrent(AT_ONCE, |call| self.answer(call).map(drop)).await;
+            }
         }
     }
 

@@ -138,7 +138,7 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
     let began = Instant::now();
     let world = World {
         visible_within: setup.visible_within_ms * 1_000,
-        may_lose: args.defaults,
+        may_lose: args.defaults && args.sabotage != Some(Sabotage::Losses),
         waits_for_strays: args.defaults && args.minutes,
         ..World::default()
     };

@@ -35,6 +35,8 @@ pub(crate) struct Performer {
     pub(super) sabotage: Option<Sabotage>,
     pub(super) answered: AtomicU64,
     pub(super) held_back: HeldBack,
+    /// All follows, to be made once more.
+    pub(super) followed: Mutex<Vec<Call>>,
 }
 
 /// Posts that are late on purpose, and until when.
@@ -149,6 +151,7 @@ impl Performer {
             sabotage: setup.sabotage,
             answered: AtomicU64::default(),
             held_back: HeldBack { posts: Mutex::default(), until: Notify::new() },
+            followed: Mutex::default(),
         })
     }
 

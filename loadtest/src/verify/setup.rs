@@ -20,6 +20,9 @@ pub(crate) fn node_timeout(may_lose: bool) -> Duration {
     Duration::from_millis(if may_lose { 5_000 } else { 1_500 })
 }
 
+/// Whoever is hasty waits no longer than this: for any first try that nothing stops.
+pub(crate) const HASTE: Duration = Duration::from_millis(1_500);
+
 /// How all instances of a run are set up. Goes to other processes as JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
@@ -64,6 +67,14 @@ impl Setup {
                 (false, false) => Replicas::Absent,
             },
             ..RouterSettings::default()
+        };
+        let router = match self.sabotage {
+            // Before a second try a write is said to be done.
+            Some(Sabotage::Hasty) => {
+                let (pause, deadline) = (HASTE * 2, HASTE * 2 + Duration::from_millis(1));
+                RouterSettings { backoff: (pause, pause), deadline, ..router }
+            }
+            _ => router,
         };
         let (prefix, buckets) = (self.prefix.clone(), Some(self.buckets));
         StoreOptions { prefix, buckets, router, sets, ..StoreOptions::new(self.seeds.clone()) }

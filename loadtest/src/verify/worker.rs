@@ -11,6 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
 
+use super::args::Sabotage;
 use super::call::Call;
 use super::chaos::clocks::{INSTANCE, name};
 use super::perform::Performer;
@@ -202,6 +203,10 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
     let setup = lines.next_line().await?.context("how it is set up, as a line of JSON on standard input")?;
     let setup: Setup = serde_json::from_str(&setup)?;
     let performer = Arc::new(Performer::new(&setup).await?);
+    if setup.sabotage == Some(Sabotage::Awake) {
+        let performer = performer.clone();
+        tokio::spawn(async move { performer.follow_when_awake().await });
+    }
     let (answers, mut receiver) = mpsc::unbounded_channel::<Vec<u8>>();
     let printer = tokio::spawn(async move {
         let mut output = tokio::io::stdout();

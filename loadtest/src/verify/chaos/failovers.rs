@@ -109,11 +109,17 @@ impl Storm<'_> {
         let mut primary = self.some_primary(cluster, random).await?;
         let risky = self.risk(cluster, &primary).await?;
         let struck = self.gate.now();
+        // The first that succeeds loses something, wherever something may be lost.
+        let mut loses = self.setup.may_lose;
         for turn in 0..IN_A_ROW {
             let admit = if turn == 0 { admit } else { Admit::Nothing };
-            let next = self.replace(cluster, &primary, How::drawn(random), admit, random).await?;
-            in_sync(cluster, &primary).await?;
-            primary = next;
+            let how = if loses { How::Ahead } else { How::drawn(random) };
+            let next = self.replace(cluster, &primary, how, admit, random).await?;
+            if next != primary {
+                loses = false;
+                in_sync(cluster, &primary).await?;
+                primary = next;
+            }
         }
         self.run.fault(Chaos::FailoversInARow, self.gate.was_at_work(struck));
         self.end_risk(cluster, risky).await

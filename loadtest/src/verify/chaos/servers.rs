@@ -17,6 +17,8 @@ use super::{Admit, PATIENCE, RETRY, Storm, patiently};
 /// So often all connections to a server are cut, with pauses of so many milliseconds.
 const CUTS: usize = 8;
 const CUTS_MS: (u64, u64) = (10, 250);
+/// For so long a server stands still before it cuts them: commands wait there.
+const CUT_AFTER: Duration = Duration::from_millis(40);
 /// How long a server stands still, in milliseconds: shorter than the node timeout, or it would be a failover.
 const STILL_MS: (u64, u64) = (50, 900);
 /// After how many milliseconds a busy server refuses others instead of letting them wait; by default, and here.
@@ -27,8 +29,9 @@ const SCRIPT: &str = "for i = 1, 2e9 do end";
 /// A server refuses others until so many were refused, and no longer than this.
 const REFUSING_MAX: Duration = Duration::from_secs(10);
 const REFUSED_MIN: u64 = 5;
-/// How long clients hear nothing, in milliseconds: longer than the node timeout, since its peers do hear the server.
-const SILENT_MS: (u64, u64) = (300, 3_000);
+/// How long clients hear nothing, in milliseconds: longer than they wait for an answer; also longer than the node timeout, since its
+/// peers do hear the server.
+const SILENT_MS: (u64, u64) = (1_000, 3_000);
 
 /// Whom a fault strikes, and what it lets begin once it is there.
 struct Victim<'a> {
@@ -102,9 +105,16 @@ impl Storm<'_> {
         let mut cut = 0;
         for _ in 0..CUTS {
             let kill = Command::new("CLIENT").arg("KILL").arg("TYPE").arg("normal");
+            // Whoever comes meanwhile is not read any more.
+            let stall = Command::new("DEBUG").arg("SLEEP").arg(CUT_AFTER.as_secs_f64().to_string());
             {
                 let _no_keys_move = self.keys.lock().await;
-                cut += victim.ask(kill).await?.int()?;
+                let killed = async {
+                    sleep(CUT_AFTER / 4).await;
+                    victim.ask(kill).await?.int()
+                };
+                // It may be cut as well.
+                cut += futures::join!(victim.ask(stall), killed).1?;
             }
             sleep(Duration::from_millis(random.random_range(CUTS_MS.0..CUTS_MS.1))).await;
         }
