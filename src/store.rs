@@ -99,8 +99,8 @@ impl Store {
         let sets = Sets::new(router.clone(), keys.clone(), options.sets)?;
         let clock = Clock::new(router.clone(), keys.clone());
         let store = Self { router, keys, sets, clock, tags };
-        if is_new && let IfNew::Begun(Some(decision)) = if_new {
-            tenant::tell_what_stands(&store, decision.settings).await?;
+        if is_new && let IfNew::Begun(decided) = if_new {
+            tenant::tell_what_stands(&store, decided).await?;
         }
         Ok(store)
     }
@@ -189,8 +189,12 @@ async fn charter_once(
     let get = Request::read(slot, Command::new("HMGET").arg(&key).arg("format").arg("buckets").arg("tags"));
     let mut charter = router.call(get.clone()).await?.into_array()?;
     let is_missing = charter.iter().take(2).any(Reply::is_nil);
-    if is_missing && !*is_new {
-        tenant::refuse_if_lost(router, prefix).await?;
+    if is_missing && !*is_new && tenant::is_known(router, prefix).await? {
+        // Or somebody has begun it meanwhile: buckets hear of a tenant once its record stands.
+        charter = router.call(get.clone()).await?.into_array()?;
+        if charter.iter().take(2).any(Reply::is_nil) {
+            return Err(tenant::record_is_gone(prefix));
+        }
     }
     // A try before this one may have written it, and found no fence.
     if let IfNew::Begun(decided) = if_new

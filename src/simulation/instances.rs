@@ -95,7 +95,7 @@ async fn begun(store: &Store, engine: &EngineSettings) {
     let begin = tenant::begin(keys.charter(), slot, keys.buckets().count(), Some(&first));
     let is_new = async { store.router().call(begin).await?.int() };
     if is_new.await.is_ok_and(|is_new| is_new == 1) {
-        drop(tenant::tell_what_stands(store, own).await);
+        drop(tenant::tell_what_stands(store, Some(&first)).await);
     }
 }
 

@@ -197,10 +197,10 @@ async fn look(context: &Arc<Context>, told_of: &mut Option<u32>) -> Result<()> {
     let known = &context.tenant;
     // Before the record: what is decided meanwhile it says, and this doesn't know.
     let State { decision: ours, record: before } = known.state();
-    let decision = Decision::parse(&told(&context.store).await?, known.own)?;
+    let fields = told(&context.store).await?;
+    let decision = Decision::parse(&fields, known.own)?;
     let record = match decision {
-        // Where nothing was decided there is nothing to lose.
-        None if ours.is_made() => Record::Gone,
+        None if ours.is_made() || fields.is_empty() => Record::Gone,
         Some(decision) if decision.number < ours.number => Record::Behind(decision.number),
         _ => Record::There,
     };
@@ -208,8 +208,11 @@ async fn look(context: &Arc<Context>, told_of: &mut Option<u32>) -> Result<()> {
     if let Some(text) = lost(record, ours.number).filter(|_| record != before) {
         tracing::error!("{text}");
     }
-    let Some(decision) = decision else { return Ok(()) };
-    if known.learn(decision) {
+    if record == Record::Gone {
+        return Ok(());
+    }
+    let decision = decision.unwrap_or(Decision::none(known.own));
+    if decision.is_made() && known.learn(decision) {
         context.router().learn_replicas(decision.settings.replicas);
     }
     if *told_of != Some(decision.number) {

@@ -4,7 +4,7 @@ use super::change::TenantChange;
 use super::decision::{Decision, Fields, NUMBER, TenantSettings};
 use super::record::{fields_of, told, write_fields};
 use crate::bucket::{BUCKETS_MIN, Buckets};
-use crate::cluster::{Batch, Command, Request, Router};
+use crate::cluster::{Batch, Command, Reply, Request, Router};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::Keyspace;
 use crate::settings::EngineSettings;
@@ -15,16 +15,22 @@ const BUCKETS: &str = "buckets";
 /// The field of the key of hashtags' numbers.
 const TAGS: &[u8] = b"tags";
 
-/// Fails if buckets know of a tenant under this prefix. For who finds no record of it, and would begin anew; or one that says
-/// that nothing was decided.
-pub(crate) async fn refuse_if_lost(router: &Router, prefix: &str) -> Result<()> {
-    if newest_known(router, &fewest(prefix)?).await? > 0 {
-        return Err(Error::misconfigured(format!(
-            "the record of the tenant under prefix `{prefix}` is gone, and its buckets say that there was one: slot 0 has \
-             lost data. Nothing is begun anew. {BRING_BACK}"
-        )));
-    }
-    Ok(())
+/// Whether buckets know of a tenant under this prefix: of one that has decided nothing they know its layout (H137).
+pub(crate) async fn is_known(router: &Router, prefix: &str) -> Result<bool> {
+    Ok(!known_of(router, &fewest(prefix)?, BUCKETS).await?.is_empty())
+}
+
+/// Fails if buckets know of a decision under this prefix. For who finds a record that says of none.
+pub(super) async fn refuse_if_lost(router: &Router, prefix: &str) -> Result<()> {
+    if newest_known(router, &fewest(prefix)?).await? > 0 { Err(record_is_gone(prefix)) } else { Ok(()) }
+}
+
+/// The error for who finds no record where there was one.
+pub(crate) fn record_is_gone(prefix: &str) -> Error {
+    Error::misconfigured(format!(
+        "the record of the tenant under prefix `{prefix}` is gone, and its buckets say that there was one: slot 0 has lost \
+         data. Nothing is begun anew. {BRING_BACK}"
+    ))
 }
 
 const BRING_BACK: &str =
@@ -32,15 +38,22 @@ const BRING_BACK: &str =
 
 /// The highest number of a decision that any bucket knows; 0: none knows one.
 pub(super) async fn newest_known(router: &Router, keys: &Keyspace) -> Result<u32> {
-    let of = |bucket| Command::new("HMGET").arg(&keys.decision(bucket)).arg(NUMBER);
-    let asked = keys.buckets().all().map(|bucket| Request::read(keys.buckets().slot(bucket), of(bucket)));
     let mut newest = 0;
-    for answer in router.run(asked.collect::<Batch>()).await {
-        for number in answer?.ok()?.into_array()?.iter().filter(|number| !number.is_nil()) {
-            newest = newest.max(u32::try_from(number.count()?).unwrap_or(u32::MAX));
-        }
+    for number in known_of(router, keys, NUMBER).await? {
+        newest = newest.max(u32::try_from(number.count()?).unwrap_or(u32::MAX));
     }
     Ok(newest)
+}
+
+/// One field of what buckets know, of those that know it.
+async fn known_of(router: &Router, keys: &Keyspace, field: &str) -> Result<Vec<Reply>> {
+    let of = |bucket| Command::new("HMGET").arg(&keys.decision(bucket)).arg(field);
+    let asked = keys.buckets().all().map(|bucket| Request::read(keys.buckets().slot(bucket), of(bucket)));
+    let mut known = Vec::new();
+    for answer in router.run(asked.collect::<Batch>()).await {
+        known.extend(answer?.ok()?.into_array()?.into_iter().filter(|value| !value.is_nil()));
+    }
+    Ok(known)
 }
 
 /// Fails unless a change may follow what the tenant has decided by now.
@@ -98,7 +111,7 @@ fn number(fields: &Fields, name: &str) -> u32 {
 pub(crate) async fn restore(router: &Router, prefix: &str) -> Result<Decision> {
     let few = known_to(router, &fewest(prefix)?).await?;
     let Some(one) =
-        few.iter().max_by_key(|fields| number(fields, NUMBER)).filter(|one| number(one, NUMBER) > 0)
+        few.iter().filter(|fields| !fields.is_empty()).max_by_key(|fields| number(fields, NUMBER))
     else {
         let text =
             format!("no bucket under prefix `{prefix}` knows of a tenant: there is nothing to restore");
@@ -121,5 +134,5 @@ pub(crate) async fn restore(router: &Router, prefix: &str) -> Result<Decision> {
     }
     let stands = write_fields(router, &keys, number(&fields, NUMBER), &fields).await?;
     let own = TenantSettings::of(&EngineSettings::default(), router.settings().replicas);
-    Decision::parse(&stands, own)?.ok_or_else(|| Error::internal("a record was written, and is not there"))
+    Ok(Decision::parse(&stands, own)?.unwrap_or(Decision::none(own)))
 }

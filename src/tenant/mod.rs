@@ -19,5 +19,5 @@ mod record;
 pub use change::TenantChange;
 pub use decision::{Decision, TenantSettings};
 pub(crate) use known::{Known, keep_to_the_tenant, known_to_a_tool, known_to_an_instance};
-pub(crate) use lost::{check_change, other_decision, refuse_if_lost, restore};
+pub(crate) use lost::{check_change, is_known, other_decision, record_is_gone, restore};
 pub(crate) use record::{begin, tell_buckets, tell_what_stands, write};

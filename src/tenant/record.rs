@@ -7,6 +7,7 @@ use crate::cluster::{Batch, Command, Reply, Request, Router, Touched};
 use crate::error::{Error, Result};
 use crate::functions::{decision_set, tenant_begin};
 use crate::keys::Keyspace;
+use crate::settings::EngineSettings;
 use crate::store::{FORMAT, Store};
 
 /// Reads the tenant's record.
@@ -44,11 +45,12 @@ pub(crate) fn begin(record: Vec<u8>, slot: u16, buckets: u16, decided: Option<&D
     Request::write(slot, tenant_begin(record, FORMAT, buckets, &fields))
 }
 
-/// Has all buckets know what a new tenant has decided; whoever was the first to begin it.
-pub(crate) async fn tell_what_stands(store: &Store, own: TenantSettings) -> Result<()> {
-    if let Some(decision) = found(store, own).await?
-        && let Err(e) = tell_buckets(store, &decision).await
-    {
+/// Has all buckets know how a new tenant is laid out, and what it has decided; whoever was the first to begin it.
+pub(crate) async fn tell_what_stands(store: &Store, decided: Option<&Decision>) -> Result<()> {
+    let defaults = || TenantSettings::of(&EngineSettings::default(), store.router().settings().replicas);
+    let own = decided.map_or_else(defaults, |decision| decision.settings);
+    let decision = found(store, own).await?.unwrap_or(Decision::none(own));
+    if let Err(e) = tell_buckets(store, &decision).await {
         tracing::warn!(
             "not all buckets know yet what their tenant has decided; until they do, nothing is removed: {e}"
         );
@@ -99,7 +101,9 @@ pub(crate) async fn tell_buckets(store: &Store, decision: &Decision) -> Result<(
 pub(super) async fn remind_buckets(store: &Store, decision: &Decision) -> Result<(Touched, Result<()>)> {
     // With all that the record says: the buckets give it back when it is lost.
     let mut fields = told(store).await?;
-    fields.extend(decision.fields());
+    if decision.is_made() {
+        fields.extend(decision.fields());
+    }
     let keys = store.keys();
     let mut batch = Batch::with_capacity(usize::from(keys.buckets().count()));
     for bucket in keys.buckets().all() {

@@ -24,10 +24,10 @@ use super::harness::{Model, account, impatient, members, options, own, pairs, te
 /// What a user needs, nothing else: docs/testing.md lists it with the reasons.
 const RIGHTS: &str = "+info +time +config|get +cluster|nodes +asking +wait +function|load +function|list +fcall \
                       +fcall_ro +get +set +expire +type +unlink +del +setrange +setbit +getrange +bitfield +bitfield_ro +zadd +zrem \
-                      +zcard +zrange +zscore +zcount +zrangebyscore +zrevrangebyscore +hsetnx +hmget";
+                      +zcard +zrange +zscore +zcount +zrangebyscore +zrevrangebyscore +hgetall +hsetnx +hmget";
 
 /// What an engine needs on top; docs/router.md has both lists.
-const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hgetall +hincrby +hkeys +hlen +hscan +hset +lindex +llen +lpos \
+const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hincrby +hkeys +hlen +hscan +hset +lindex +llen +lpos \
                              +lpush +lrange +lset +ltrim +rpush +rpushx +zmscore";
 
 /// Uses a whole engine: import, publish, fan-out to local and spread followers, reads down to the end, fills, edges,

@@ -295,3 +295,49 @@ async fn a_list_that_is_longer_than_any_call_is_cut_all_the_same() {
     let floor = mentions_of(&service, reader).score(&Raw(b"F".to_vec())).await.unwrap();
     assert_eq!(floor, Some(posts[100_980].1));
 }
+
+#[tokio::test]
+async fn a_record_that_is_lost_while_nothing_was_decided_is_told_and_comes_back() {
+    // H137. No bucket knew of a tenant that had decided nothing. Slot 0 was lost, and whoever started next began it anew: with
+    // another key of hashtags, 1,024 buckets, and its own settings as the decision, which nobody had named.
+    let options = tenant(40);
+    let [_, reader] = imported(&options, 30, 30).await;
+    let store = Store::open_existing(options.clone()).await.unwrap();
+    let command = |word: &str| Command::new(word).arg(format!("{}{{06S}}i", options.prefix));
+    let record = async || {
+        let fields = store.router().call(Request::read(0, command("HGETALL"))).await.unwrap();
+        let fields = fields.into_array().unwrap();
+        let mut fields: Vec<_> =
+            fields.chunks(2).map(|pair| [0, 1].map(|n| pair[n].bytes().unwrap().to_vec())).collect();
+        fields.sort();
+        fields
+    };
+    let lose = async || drop(store.router().call(Request::write(0, command("DEL"))).await.unwrap());
+    let before = record().await;
+    assert_eq!(before.len(), 3, "{before:?}");
+    lose().await;
+    let forgetful = StoreOptions { buckets: None, ..options.clone() };
+    for refused in [
+        Engine::builder().store(forgetful.clone()).settings(little()).start().await.unwrap_err(),
+        Store::open(forgetful).await.unwrap_err(),
+    ] {
+        assert!(refused.to_string().contains("tideline tenant restore"), "{refused}");
+    }
+    assert_eq!(Store::restore(options.clone()).await.unwrap().number, 0);
+    assert_eq!(record().await, before);
+    // Instances tell buckets that have lost it, and say so themselves.
+    let buckets = store.keys().buckets();
+    for bucket in buckets.all() {
+        let known = format!("{}{{{}}}z", options.prefix, buckets.tag(bucket));
+        let unlink = Command::new("UNLINK").arg(&known);
+        store.router().call(Request::write(buckets.slot(bucket), unlink)).await.unwrap();
+    }
+    let service = engine_with(options.clone(), little()).await;
+    assert_eq!(walked(&service, reader, Query::mentions()).await, 30);
+    assert_eq!(walked(&service, reader, of_tag()).await, 30);
+    eventually("buckets know it again", async || Store::restore(options.clone()).await.is_ok()).await;
+    lose().await;
+    eventually("health says so", async || told(&service).await.contains("tideline tenant restore")).await;
+    eventually("all of them know it", async || Store::restore(options.clone()).await.is_ok()).await;
+    assert_eq!(record().await, before);
+}
