@@ -9,9 +9,9 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tideline::cluster::{Command, Finding, NodeAddr, Request, RouterSettings};
 use tideline::local_cluster::ClusterSpec;
-use tideline::post::Draft;
+use tideline::post::{Draft, Edit};
 use tideline::sharded::SetSettings;
-use tideline::{AccountId, Engine, EngineSettings, Health, PostAck, PostId, Query, StoreOptions};
+use tideline::{AccountId, Engine, EngineSettings, Health, PostAck, PostId, Query, Social, StoreOptions};
 
 use super::{accounts, drained, engine_with, small};
 use crate::harness::{Own, PATIENCE, eventually, impatient, in_the_end, options, own, tell};
@@ -156,6 +156,41 @@ async fn while_one_primary_after_the_other_is_frozen_the_living_get_each_post_on
                 engine.unfollow(reader, *author).await.unwrap();
             }
         }
+        drained(&engine).await;
+    }
+}
+
+/// All that an author and a reader write about each other.
+async fn written(engine: &Engine, author: AccountId, reader: AccountId) -> tideline::Result<()> {
+    let social = Social::new(engine);
+    let post = engine.publish(author, &Draft::text("first")).await?.id;
+    let edit = Edit { text: Some("second".into()), ..Edit::default() };
+    engine.edit(author, post, &edit).await?;
+    engine.follow(reader, author).await?;
+    social.like(reader, post).await?;
+    social.unlike(reader, post).await?;
+    engine.unfollow(reader, author).await?;
+    engine.delete(author, post).await.map(drop)
+}
+
+#[tokio::test]
+async fn while_one_primary_after_the_other_is_frozen_no_write_among_the_living_is_refused() {
+    let cluster = servers().await;
+    let engine = engine_on(&cluster, SetSettings::default()).await;
+    let people = accounts(&engine, 40).await;
+    for server in engine.store().router().primaries() {
+        let (there, living) = split(&engine, &people, &server);
+        followed(&engine, &there[..1], &living[..1]).await;
+        cluster.node(&server).unwrap().freeze().unwrap();
+        met(&engine, living[0]).await;
+        // More in all than there are places.
+        for author in &living[..5] {
+            in_the_end("writes among the living", written(&engine, *author, living[5])).await.unwrap();
+            nothing_is_under_way(&engine).await;
+        }
+        cluster.node(&server).unwrap().thaw().unwrap();
+        drained(&engine).await;
+        engine.unfollow(there[0], living[0]).await.unwrap();
         drained(&engine).await;
     }
 }

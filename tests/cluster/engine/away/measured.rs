@@ -11,7 +11,7 @@ use tideline::cluster::NodeAddr;
 use tideline::post::Draft;
 use tideline::{AccountId, Engine, EngineSettings, StoreOptions};
 
-use super::{servers, split};
+use super::{servers, split, written};
 use crate::engine::{accounts, engine_with};
 use crate::harness::{Own, options, tell};
 
@@ -22,6 +22,9 @@ const MEASURED: Duration = Duration::from_secs(5);
 const CALLERS: usize = 32;
 /// The issue that this is the measure of says so: of what the living got before.
 const LEAST: f64 = 0.8;
+
+/// Beside every so manieth post somebody writes all else.
+const OTHERS_EVERY: usize = 20;
 
 /// How a server goes away and comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +56,22 @@ struct Tally {
     /// Posts whose living homes had them before the time was over.
     arrived: AtomicUsize,
     slowest_ms: AtomicUsize,
+    /// The same of all else that the living write about each other, one thing after the other.
+    others_refused: AtomicUsize,
+    slowest_others_ms: AtomicUsize,
+}
+
+fn ms(time: Duration) -> usize {
+    usize::try_from(time.as_millis()).unwrap()
+}
+
+/// All else that two of the living write.
+async fn others(engine: Engine, tally: Arc<Tally>, author: AccountId, other: AccountId) {
+    let began = Instant::now();
+    match written(&engine, author, other).await {
+        Ok(()) => tally.slowest_others_ms.fetch_max(ms(began.elapsed()), Ordering::Relaxed),
+        Err(_) => tally.others_refused.fetch_add(1, Ordering::Relaxed),
+    };
 }
 
 /// Publishes at a rate, each post at its time whatever became of those before, and counts which reached `homes` homes.
@@ -65,14 +84,17 @@ async fn open_loop(engine: &Engine, authors: &[AccountId], per_second: usize, ho
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let due = began + Duration::from_secs_f64(n as f64 / per_second as f64);
         tokio::time::sleep_until(due).await;
-        let (engine, tally, author) = (engine.clone(), tally.clone(), authors[n % authors.len()]);
+        let [author, other] = [n, n + 1].map(|n| authors[n % authors.len()]);
+        if n % OTHERS_EVERY == 0 {
+            tokio::spawn(others(engine.clone(), tally.clone(), author, other));
+        }
+        let (engine, tally) = (engine.clone(), tally.clone());
         tokio::spawn(async move {
             let Ok(mut published) = engine.publish(author, &Draft::text("at its time")).await else {
                 tally.refused.fetch_add(1, Ordering::Relaxed);
                 return;
             };
-            let took = usize::try_from(due.elapsed().as_millis()).unwrap();
-            tally.slowest_ms.fetch_max(took, Ordering::Relaxed);
+            tally.slowest_ms.fetch_max(ms(due.elapsed()), Ordering::Relaxed);
             let reached = published.delivery.first(homes);
             if tokio::time::timeout_at(over, reached).await.is_ok_and(|reached| reached.is_ok()) {
                 tally.arrived.fetch_add(1, Ordering::Relaxed);
@@ -156,6 +178,7 @@ async fn at_half_the_rate_the_living_get_nearly_all_while_a_primary_is_away_for_
             assert_eq!(all, ids.len(), "home of {reader}");
         }
         assert_eq!(during.refused.load(Ordering::Relaxed), 0);
+        assert_eq!(during.others_refused.load(Ordering::Relaxed), 0);
         let (had, got) = (before.arrived.load(Ordering::Relaxed), during.arrived.load(Ordering::Relaxed));
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let share = got as f64 / had as f64;
