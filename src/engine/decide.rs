@@ -1,7 +1,8 @@
 //! Changing what a tenant has decided: what that would remove, and doing it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
+use futures::future;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::Engine;
@@ -98,16 +99,16 @@ impl Engine {
 
 /// Goes through all keys, and counts what exceeds; removes it, if that was decided.
 async fn walk(context: &Context, change: &TenantChange, decided: Option<Decision>) -> Result<Excess> {
-    let (mut excess, mut seen) = (Excess::default(), HashSet::new());
+    let (mut excess, mut seen) = (Excess::default(), Counted::default());
     if ["outbox_posts", "mentions_max", "tag_posts_max", "home_posts"]
         .into_iter()
         .any(|name| change.cuts(name))
     {
         let mut walk = Walk::new(context.keys().buckets().all());
-        while let Some(keys) = walk.step(context).await? {
-            // A walk may meet a key twice, and does so rarely.
-            let keys: Vec<_> = keys.into_iter().filter(|key| seen.insert(fnv(key))).collect();
-            step(context, change, decided, &keys, &mut excess).await?;
+        while let Some(mut keys) = walk.step(context).await? {
+            keys.sort_unstable();
+            keys.dedup();
+            step(context, change, decided, &keys, (&mut excess, &mut seen)).await?;
         }
     }
     if let Some(days) = change.to().dormant_after_days.filter(|_| change.cuts("dormant_after_days")) {
@@ -120,26 +121,42 @@ async fn walk(context: &Context, change: &TenantChange, decided: Option<Decision
     Ok(excess)
 }
 
+/// The keys, and names of lists, that were counted. A walk may meet a key twice, and does so rarely. Of the many that don't exceed
+/// nothing is kept.
+#[derive(Debug, Default)]
+struct Counted(HashSet<u64>);
+
+impl Counted {
+    /// Those that are met for the first time.
+    fn anew<K: AsRef<[u8]>, T>(&mut self, exceeding: Vec<(K, T)>) -> impl Iterator<Item = (K, T)> {
+        exceeding.into_iter().filter(|(key, _)| self.0.insert(fnv(key.as_ref())))
+    }
+}
+
 /// The keys of one step.
 async fn step(
     context: &Context,
     change: &TenantChange,
     decided: Option<Decision>,
     keys: &[Vec<u8>],
-    excess: &mut Excess,
+    (excess, counted): (&mut Excess, &mut Counted),
 ) -> Result<()> {
-    let (mut outboxes, mut homes, mut lists) = (Vec::new(), Vec::new(), Vec::new());
+    // A list that lies in several keys is one.
+    let (mut outboxes, mut homes, mut lists) = (Vec::new(), Vec::new(), BTreeMap::new());
     for key in keys {
         match form_of(context.keys(), key) {
             Form::Outbox(_) if change.cuts("outbox_posts") => outboxes.push(key.clone()),
             Form::Home(_) if change.cuts("home_posts") => homes.push(key.clone()),
-            Form::Set(set) => lists.extend(list_named(&set.name).filter(|list| change.cuts(bound_of(*list)))),
+            Form::Set(set) => {
+                let list = list_named(&set.name).filter(|list| change.cuts(bound_of(*list)));
+                lists.extend(list.map(|list| (set.name, list)));
+            }
             _ => {}
         }
     }
     let most = u64::from(change.to().outbox_posts);
     // Its first element is the floor.
-    for (outbox, beyond) in beyond(context, outboxes, most + 1).await? {
+    for (outbox, beyond) in counted.anew(beyond(context, outboxes, most + 1).await?) {
         let went = match decided {
             None => beyond,
             Some(decision) => {
@@ -150,18 +167,21 @@ async fn step(
         excess.outboxes.add(went);
     }
     let fit = context.fit_of(change.decision());
-    for (home, _) in beyond(context, homes, fit.uncut()).await? {
+    for (home, _) in counted.anew(beyond(context, homes, fit.uncut()).await?) {
         if decided.is_some() {
             context.router().call(Request::write(slot_of_key(&home), home_tidy(home.clone(), fit))).await?;
         }
         excess.homes += 1;
     }
-    let went: Vec<(PostList, u64)> = stream::iter(lists)
-        .map(|list| async move { Ok::<_, Error>((list, of_list(context, change, decided, list).await?)) })
+    let went: Vec<_> = stream::iter(lists)
+        .map(|(name, list)| async move {
+            Ok::<_, Error>((name, (list, of_list(context, change, decided, list).await?)))
+        })
         .buffer_unordered(LISTS_AT_ONCE)
+        .try_filter(|(_, (_, went))| future::ready(*went > 0))
         .try_collect()
         .await?;
-    for (list, went) in went {
+    for (_, (list, went)) in counted.anew(went) {
         match list {
             PostList::Mentions(_) => excess.mentions.add(went),
             PostList::Tagged(_) => excess.hashtags.add(went),

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::deviation::{Deviation, FindingKind};
-use super::key::{owner_of, tag_of};
 use super::look::Seen;
 use super::unit::Unit;
 use crate::context::Context;
@@ -11,20 +10,11 @@ use crate::error::Result;
 use crate::graph::{Listed, Standing, list_score, standing};
 use crate::ids::{AccountId, PostId};
 use crate::post::PostList;
-use crate::sharded::{LocalKey, Member as _, Scored, Spot};
+use crate::sharded::{Member as _, Scored, Spot};
 use crate::stored_post::{StoredPost, stored_post};
 
 /// Posts looked at in one go.
 const POSTS_AT_ONCE: usize = 200;
-
-/// Which list a set is, by its name.
-pub(super) fn list_named(set: &LocalKey) -> Option<PostList> {
-    match owner_of(&set.name) {
-        Some((owner, b"mentions")) => Some(PostList::Mentions(owner)),
-        Some(_) => None,
-        None => tag_of(&set.name).map(PostList::Tagged),
-    }
-}
 
 async fn posts_at(context: &Context, posts: &[PostId]) -> Result<Vec<StoredPost>> {
     let answers = context.run_all(posts.iter().map(|post| context.post_request(*post)).collect()).await?;

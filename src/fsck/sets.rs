@@ -2,7 +2,7 @@
 //! what splits and spreadings have left.
 
 use super::deviation::{Deviation, FindingKind};
-use super::key::{list_of, owner_of, root_bucket};
+use super::key::{list_named, list_of, owner_of, root_bucket};
 use super::look::{Seen, is_there};
 use super::{lists, named, pairs, ties};
 use crate::bucket::Bucket;
@@ -43,7 +43,7 @@ pub(super) async fn set(context: &Context, set: &LocalKey) -> Result<Seen> {
     let Some(sight) = sight else { return Ok(seen) };
     let members: Vec<(Spot, &Scored)> =
         sight.members().filter(|(.., belongs)| *belongs).map(|(spot, entry, _)| (spot, entry)).collect();
-    if let Some(list) = named::list_named(set) {
+    if let Some(list) = list_named(&set.name) {
         return Ok(seen.and(named::members(context, list, &members).await?));
     }
     Ok(seen.and(match owner_of(&set.name) {
