@@ -100,7 +100,7 @@ impl Known {
         if self.has_own && number == 0 {
             return Some(format!(
                 "nothing was decided yet for data that is there, so no posts leave outboxes, mentions and hashtags, however many \
-                 there are. To decide for all instances of the tenant what this one's settings say: `tideline tenant set {}`, \
+                 there are, and each instance cuts homes to its own `home_posts`. To decide for all instances of the tenant what this one's settings say: `tideline tenant set {}`, \
                  which tells first what that removes, and only that with --dry-run",
                 self.own
             ));
