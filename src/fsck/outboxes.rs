@@ -54,7 +54,7 @@ pub(super) async fn outbox(context: &Context, author: AccountId) -> Result<Seen>
         let mut live = Vec::new();
         for element in &elements {
             let bytes = element.bytes()?;
-            if let (true, Some((b'F', _))) = (bytes.len() == 9 && before == 0, bytes.split_first()) {
+            if let (true, Some((b'F', _))) = (bytes.len() == 9, bytes.split_first()) {
                 continue;
             }
             let id = <[u8; 8]>::try_from(bytes).map(u64::from_be_bytes);

@@ -102,8 +102,8 @@ fn name_of(code: &str) -> String {
     format!("tideline{:012x}", mix64(code.bytes().fold(0xcbf2_9ce4_8422_2325, hash)) >> 16)
 }
 
-/// `FCALL tideline…_name numkeys key …`; arguments follow.
-fn fcall(name: &str, keys: &[Vec<u8>]) -> Command {
+/// `FCALL tideline…_name numkeys key …`; arguments follow. For wrappers, and the simulation.
+pub(crate) fn fcall(name: &str, keys: &[Vec<u8>]) -> Command {
     call("FCALL", name, keys)
 }
 

@@ -271,7 +271,7 @@ impl<M: Member> SortedSet<M> {
         if rules::holds("copies_said") {
             touched.extend(&said);
         }
-        if copied < wanted {
+        if copied < wanted && copied < self.counted_anew().await? {
             self.sets.router().fence_patiently(touched).await?;
             // The set is frozen, so this would be our own mistake; its members must not pay for it.
             let text =
@@ -279,6 +279,14 @@ impl<M: Member> SortedSet<M> {
             return Err(Error::internal(text));
         }
         Ok(Ok(()))
+    }
+
+    /// How many members a set has that is frozen, by its pieces; its tree says so from now on. A removal that failed half-way has left a
+    /// number that is too high: the set would stay frozen, and nothing could be done with it (H135).
+    async fn counted_anew(&self) -> Result<u64> {
+        let seen = self.sets.sight(&self.home).await?;
+        let counted = self.sets.recount(&self.home, &seen, true).await?;
+        Ok(counted.map_or(u64::MAX, |(_, members)| members))
     }
 
     /// A sign of life for those who wait, with each page. False: somebody else copies by now.

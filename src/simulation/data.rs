@@ -76,6 +76,10 @@ impl Data {
         self.0.insert(key.into(), Rc::new(value));
     }
 
+    pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.keys().map(Rc::as_ref)
+    }
+
     fn kind(&self, key: &[u8]) -> &'static str {
         match self.0.get(key).map(Rc::as_ref) {
             None => "none",
@@ -109,6 +113,10 @@ impl Data {
             (b"GET", [key]) => Ok(bulk(self.text(key)?)),
             (b"SET", [key, value, ..]) => {
                 self.set(key, Value::Text(value.to_vec()));
+                Ok(Out::Line("OK"))
+            }
+            (b"MSET", pairs) if pairs.len() % 2 == 0 => {
+                pairs.chunks_exact(2).for_each(|pair| self.set(pair[0], Value::Text(pair[1].to_vec())));
                 Ok(Out::Line("OK"))
             }
             _ => match name.first() {

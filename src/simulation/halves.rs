@@ -4,23 +4,37 @@ use super::data::{Bytes, Data, Done, Out, Value};
 use super::lua;
 use crate::bucket::Buckets;
 use crate::cluster::Command;
-use crate::functions::{Grounds, HomeFit, Publish, home_finish};
-use crate::ids::AccountId;
+use crate::functions::{Grounds, HomeFit, Mark, Publish, RepostAt, fcall, home_finish};
+use crate::ids::{AccountId, PostId};
 use crate::keys::slot_of_key;
+use crate::post::PostRef;
 use crate::rules;
 
-/// What a call answers and leaves, for each of its commands that fails: of all, or only of those by `pcall`.
-fn halves(command: &Command, data: &Data, is_whole: bool) -> Vec<(Done, Data)> {
+/// A call of a function.
+pub(super) fn call_of(function: &str, keys: impl Iterator<Item = Bytes>, args: &[Bytes]) -> Command {
+    args.iter().fold(fcall(function, &keys.collect::<Vec<_>>()), |command, arg| command.arg(arg))
+}
+
+/// What a call answers and leaves, and whether a command of it was made to fail.
+fn run_and_fail(command: &Command, data: &Data, fails_at: Option<u32>) -> (Done, Data, bool) {
     let arguments: Vec<&[u8]> = command.arguments().collect();
     let [_, name, many, rest @ ..] = arguments.as_slice() else { panic!("{command:?} calls nothing") };
     let (keys, args) = rest.split_at(super::data::number(many).expect("a number"));
     let name = std::str::from_utf8(name).expect("a name");
     lua::load(&[]);
-    let failing = (1..).map(|at| {
-        let (data, slot) = (data.clone(), slot_of_key(keys[0]));
-        let call = lua::Call { data, slot, is_whole, fails_at: Some(at), ..lua::Call::default() };
-        lua::run(call, name, keys, args)
-    });
+    let (data, slot) = (data.clone(), slot_of_key(keys[0]));
+    lua::run(lua::Call { data, slot, fails_at, ..lua::Call::default() }, name, keys, args)
+}
+
+/// What a call answers and leaves.
+pub(super) fn run(command: &Command, data: &Data) -> (Done, Data) {
+    let (done, data, _) = run_and_fail(command, data, None);
+    (done, data)
+}
+
+/// The same for each of its commands that fails.
+pub(super) fn halves(command: &Command, data: &Data) -> Vec<(Done, Data)> {
+    let failing = (1..).map(|at| run_and_fail(command, data, Some(at)));
     failing.take_while(|(.., has_failed)| *has_failed).map(|(done, data, _)| (done, data)).collect()
 }
 
@@ -70,7 +84,7 @@ fn what_is_left_of_a_home_that_is_written_anew_is_true() {
     data.set(KEY, Value::List(arrived.map(Vec::from).collect()));
     for fit in [small_fit(100, -2), small_fit(5, 14)] {
         let finish = rules::within(|| home_finish(KEY.to_vec(), &nonce, 0, fit, of(1, 19)));
-        let halves = halves(&finish, &data, false);
+        let halves = halves(&finish, &data);
         let is_begun = |home: &[Bytes]| (2..20).contains(&home.len());
         let mut begun = 0;
         for (_, left) in &halves {
@@ -84,9 +98,10 @@ fn what_is_left_of_a_home_that_is_written_anew_is_true() {
     }
 }
 
-/// H89: its author's home is written anew, and that fails; the publish failed with it, and was sent again.
+/// H133: it failed when all but its author's outbox knew of the post, and was sent again. H89: its author's home is written anew, and
+/// that fails.
 #[test]
-fn a_post_is_published_whatever_becomes_of_its_authors_home() {
+fn a_post_is_published_at_once_or_not_at_all() {
     let author = AccountId::new(7).expect("an id");
     let key = |rest: &str| format!("{{06S}}{rest}").into_bytes();
     let mut data = decided();
@@ -96,28 +111,61 @@ fn a_post_is_published_whatever_becomes_of_its_authors_home() {
     let home = std::iter::once(record(0, WHOLE)).chain((1..14).map(|id| record(id, [8; 8])));
     data.set(KEY, Value::List(home.map(Vec::from).collect()));
     let buckets = Buckets::few(2);
-    let command = Publish {
-        keys: ["c", "a", "o", "h", "j", "s@followers"].map(key),
-        repost: None,
-        token: None,
-        post_head: key("w"),
-        now_ms: 1_700_000_000_000,
-        post: &[1; 100],
-        author,
-        journal_most: 100,
-        outbox_most: 100,
-        reposts_most: 100,
-        owner: [1; 8],
-        entry: [2; 8],
-        fit: small_fit(5, 14),
-        tasks: Vec::new(),
+    let original = PostRef { id: PostId::from_u64(5).expect("an id"), author };
+    let publish = |token: Option<&str>, stamps: Option<(Option<Mark>, Mark)>, entry: u8| {
+        let repost = stamps.map(|(seen, stamp)| {
+            let keys = [key("s@reposts:7"), key("s@reposts:7")];
+            RepostAt { keys, leaf: None, original, seen, stamp }
+        });
+        let publish = Publish {
+            keys: ["c", "a", "o", "h", "j", "s@followers"].map(key),
+            repost,
+            token: token.map(|token| (key(token), 1_000)),
+            post_head: key("w"),
+            now_ms: 1_700_000_000_000,
+            post: &[1; 100],
+            author,
+            journal_most: 100,
+            outbox_most: 100,
+            reposts_most: 100,
+            owner: [1; 8],
+            entry: [entry; 8],
+            fit: small_fit(5, 14),
+            tasks: Vec::new(),
+        };
+        publish.command(buckets, buckets.of_account(author.get()), 16)
     };
-    let command = command.command(buckets, buckets.of_account(author.get()), 16);
-    let halves = halves(&command, &data, true);
-    let mut failed_anew = 0;
-    for (done, left) in &halves {
-        assert!(matches!(done, Ok(Out::Items(said)) if said[0] == Out::Bulk(b"ok".into())), "{done:?}");
-        failed_anew += u32::from(home_of(left).len() < 8);
+    let posts = |data: &Data| data.keys().filter(|key| key.starts_with(b"{06S}w")).count();
+    let is =
+        |done: &Done, word: &str| matches!(done, Ok(Out::Items(said)) if said[0] == Out::Bulk(word.into()));
+    let (old, new) = ([3; 8], [4; 8]);
+    for (token, first, again) in
+        [(None, None, None), (Some("k"), None, None), (None, Some((None, old)), Some((Some(old), new)))]
+    {
+        let (mut refused, mut failed_anew) = (0, 0);
+        for (done, left) in halves(&publish(token, first, 2), &data) {
+            if is(&done, "ok") {
+                assert_eq!(posts(&left), 1);
+                failed_anew += u32::from(home_of(&left).len() < 8);
+                continue;
+            }
+            assert!(done.is_err() && posts(&left) == 0, "a post that nobody is told of: {done:?}");
+            refused += 1;
+            // As the engine does: another entry, and the stamp as it is now.
+            let is_renewed =
+                left.hash(&key("a")).expect("a record").is_some_and(|a| a.contains_key(&b"i"[..]));
+            let (done, after) = run(&publish(token, if is_renewed { again } else { first }, 5), &left);
+            assert!(is(&done, "ok") && posts(&after) == 1, "{done:?}");
+            let outbox = after.list(&key("o")).expect("a list").expect("an outbox");
+            assert!(outbox[0].len() == 9 && outbox[1..].iter().all(|id| id.len() == 8), "{outbox:?}");
+            if token.is_some() {
+                let (done, after) = run(&publish(token, None, 6), &after);
+                assert!(is(&done, "again") && posts(&after) == 1, "{done:?}");
+            }
+        }
+        assert!(
+            refused > 5 && failed_anew > 0,
+            "{refused} failed, and {failed_anew} homes were written anew"
+        );
     }
-    assert!(failed_anew > 0, "no home was written anew: {halves:?}");
 }

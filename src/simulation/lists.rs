@@ -33,6 +33,12 @@ pub(super) fn run(data: &mut Data, name: &[u8], rest: &[&[u8]]) -> Done {
             list.splice(..0, values.iter().rev().map(|v| v.to_vec()));
             Ok(count(list.len()))
         }
+        (b"LINSERT", [b"BEFORE", pivot, value]) => {
+            let list = data.list_mut(key)?;
+            let Some(place) = list.iter().position(|item| item == pivot) else { return Ok(Out::Int(-1)) };
+            list.insert(place, value.to_vec());
+            Ok(count(list.len()))
+        }
         (b"LSET", [at, value]) => {
             let (first, many) = range(length, at, at)?;
             if many != 1 {

@@ -21,8 +21,6 @@ pub(super) struct Call {
     pub(super) leaving: Vec<Bytes>,
     /// Of a slot that moves: which keys are at the target.
     pub(super) moved: Option<super::moving::Moving>,
-    /// What it doesn't expect to fail doesn't.
-    pub(super) is_whole: bool,
     /// Its command with that number fails.
     pub(super) fails_at: Option<u32>,
     /// Commands so far.
@@ -76,11 +74,11 @@ fn loaded(rules_out: &[&'static str]) -> mlua::Result<Library> {
     )?;
     redis.set(
         "call",
-        lua.create_function(|lua, args: MultiValue| to_lua(lua, called(lua, args, false)?).map(|v| v.0))?,
+        lua.create_function(|lua, args: MultiValue| to_lua(lua, called(lua, args)?).map(|v| v.0))?,
     )?;
     redis.set(
         "pcall",
-        lua.create_function(|lua, args: MultiValue| match called(lua, args, true) {
+        lua.create_function(|lua, args: MultiValue| match called(lua, args) {
             Ok(out) => to_lua(lua, out).map(|v| v.0),
             Err(e) => {
                 let table = lua.create_table()?;
@@ -164,8 +162,8 @@ fn message(error: &mlua::Error) -> String {
 const NOT_HERE: &str = "ERR Script attempted to access a non local key in a cluster node";
 
 /// Whether the command of a call that comes now fails. Notes where that is.
-fn fails(lua: &Lua, call: &mut Call, is_expected: bool) -> bool {
-    let Some(at) = call.fails_at.filter(|_| is_expected || !call.is_whole) else { return false };
+fn fails(lua: &Lua, call: &mut Call) -> bool {
+    let Some(at) = call.fails_at else { return false };
     call.commands += 1;
     let line = lua.inspect_stack(1, |caller| caller.current_line()).flatten().unwrap_or_default();
     let site = (NAME.with_borrow(Clone::clone), line);
@@ -179,7 +177,7 @@ fn fails(lua: &Lua, call: &mut Call, is_expected: bool) -> bool {
     has_failed
 }
 
-fn called(lua: &Lua, args: MultiValue, is_expected: bool) -> mlua::Result<Out> {
+fn called(lua: &Lua, args: MultiValue) -> mlua::Result<Out> {
     let args: Vec<Bytes> = args.iter().map(argument).collect::<mlua::Result<_>>()?;
     let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
     CALL.with_borrow_mut(|call| {
@@ -187,7 +185,7 @@ fn called(lua: &Lua, args: MultiValue, is_expected: bool) -> mlua::Result<Out> {
             let part = |n: u64| Out::Bulk(n.to_string().into_bytes());
             return Ok(Out::Items(vec![part(call.now_us / 1_000_000), part(call.now_us % 1_000_000)]));
         }
-        if fails(lua, call, is_expected) {
+        if fails(lua, call) {
             return Err(NOT_HERE.to_owned());
         }
         let first_key = args.get(1).copied().unwrap_or_default();

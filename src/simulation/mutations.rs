@@ -100,11 +100,7 @@ const IN_LUA: &[(&str, &str, &str)] = &[
         "    if (redis.call('HGET', keys[3], 'i') or '') ~= args[7] then return { 'stamp' } end\n",
         "",
     ),
-    (
-        "repost_renews",
-        "'u56', 8, new) end\n    redis.call('HSET', keys[2], 'i', args[20])\n",
-        "'u56', 8, new) end\n",
-    ),
+    ("repost_renews", "    redis.call('HSET', keys[2], 'i', args[20])\n    local new", "    local new"),
     (
         "again_renews",
         "      redis.call('HSET', keys[2], 'i', args[20])\n      return { 'again', id }",
@@ -177,9 +173,9 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ("guard", "if guard ~= '' and redis.call('GET', keys[#keys]) ~= guard then return { 'guard' } end", ""),
     ("touch_first", "if redis.call('EXISTS', head .. id) == 0 then", "if true then"),
     (
-        "post_first",
-        "  redis.call('SET', args[1] .. id, post)\n  local length = redis.call('RPUSH', keys[3], id)\n",
-        "  local length = redis.call('RPUSH', keys[3], id)\n  redis.call('SET', args[1] .. id, post)\n",
+        "post_last",
+        "  local length = outbox_push(keys[3], { id })\n",
+        "  redis.call('SET', args[1] .. id, post)\n  local length = outbox_push(keys[3], { id })\n",
     ),
     ("token", "if before then return { 'again', before } end", ""),
     ("id_above_last", "if ms <= last_ms then", "if ms == last_ms then"),

@@ -19,7 +19,6 @@ use super::marks::PastTies;
 use super::moving::{Moving, may_run};
 use super::names::Names;
 use super::shape::ByHand;
-use super::torn;
 use super::truth::{self, State};
 use crate::bucket::{Buckets, mix64};
 use crate::cluster::{Answer, Epoch, NodeAddr, Reply, Request};
@@ -378,8 +377,6 @@ impl World {
 
     fn on_node(&mut self, number: usize, request: &Request, arguments: &[&[u8]]) -> Done {
         let now_us = self.now_ms().saturating_add_signed(self.nodes[number].clock_ahead_ms) * 1_000;
-        let is_whole = |name: &[u8]| torn::is_whole(&String::from_utf8_lossy(name));
-        let is_whole = arguments.get(1).is_some_and(|name| is_whole(name));
         let may_fail = (self.faults.torn > 0 || lua::has_to_fail()) && arguments[0] == b"FCALL";
         let fails = may_fail && self.faults.torn > 0 && self.chance(self.faults.torn);
         let fails_at = may_fail.then(|| if fails { 1 + self.below(10) } else { 0 });
@@ -409,7 +406,6 @@ impl World {
                     now_us,
                     declared: keys.iter().map(|key| key.to_vec()).collect(),
                     moved: node.moving.filter(|_| request.traits.undeclared),
-                    is_whole,
                     fails_at,
                     ..lua::Call::default()
                 };

@@ -1,9 +1,6 @@
 -- What fsck alone needs: counting anew, and putting right what no other function ever leaves behind. Each looks again at
 -- what its caller saw, so one that comes late does nothing.
 
--- Elements of an outbox that are written anew when an id is put in front of them.
-local OUTBOX_TAIL_MAX = 4096
-
 -- set_recount: counts the members of a local set that has a tree, piece by piece.
 -- KEYS  set, its pieces
 -- ARGV  state and bits of the tree as the caller read them, '1' to write the count
@@ -51,8 +48,7 @@ end
 -- outbox_mend: brings a post and its author's outbox in line.
 -- KEYS  post, outbox, author's record
 -- ARGV  author, id
--- Reply 0: they are, or it can't be read; 1: it is listed now; 2: it is gone, and the outbox knows now; 3: it was deleted, and is gone now;
---       -1: it would stand too far back
+-- Reply 0: they are, or it can't be read; 1: it is listed now; 2: it is gone, and the outbox knows now; 3: it was deleted, and is gone now
 local function outbox_mend(keys, args)
   local outbox, id = keys[2], args[2]
   local length = redis.call('LLEN', outbox)
@@ -73,17 +69,10 @@ local function outbox_mend(keys, args)
     return 3
   end
   if not is_there(keys[3]) then return 0 end
-  if length == 0 then
-    redis.call('RPUSH', outbox, 'F\0\0\0\0\0\0\0\0')
-    length, place = 1, 1
-  end
-  local floor = string.sub(redis.call('LINDEX', outbox, 0), -8)
-  if order_of(id) <= order_of(floor) then return 0 end
-  if length - place > OUTBOX_TAIL_MAX then return -1 end
-  local tail = redis.call('LRANGE', outbox, place, -1)
-  redis.call('LTRIM', outbox, 0, place - 1)
-  redis.call('RPUSH', outbox, id)
-  push_all(outbox, tail)
+  local floor = redis.call('LINDEX', outbox, 0)
+  if floor and order_of(id) <= order_of(string.sub(floor, -8)) then return 0 end
+  -- H134: in one command. Writing anew what follows would lose it half-way.
+  if found then redis.call('LINSERT', outbox, 'BEFORE', found, id) else outbox_push(outbox, { id }) end
   redis.call('HINCRBY', keys[3], 'p', 1)
   return 1
 end

@@ -37,8 +37,7 @@ local function push_all(key, records)
 end
 
 -- Writes a home anew, from its end on, in parts that begin with a watermark: whichever command fails, what is there is true,
--- a shorter home or none (H98). And then what the caller is about does not fail (H89): a publish that is sent again would be
--- a second post. Gives whether all is written.
+-- a shorter home or none (H98). And then what the caller is about does not fail (H89). Gives whether all is written.
 local PART = 4000 -- about half of what one command takes from Lua
 local function write_anew(key, records)
   redis.call('DEL', key)

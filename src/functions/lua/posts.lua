@@ -6,7 +6,10 @@ local PULL = 'L'
 local UNSAID = 255 -- a visibility that the author's lock decides
 local OUTBOX_SLACK = 512 -- an outbox is cut by so many at once
 
-local function outbox_order(element) return order_of(live_id(element)) end
+local NO_FLOOR = 'F\0\0\0\0\0\0\0\0'
+
+-- A floor stands between ids while what it stands for is cut off: it is ordered like the last of these.
+local function outbox_order(element) return order_of(live_id(string.sub(element, -8))) end
 
 -- Index of the first id in an outbox that is not below `id`. It gallops from the end, where most searches lead.
 local function outbox_place(key, id, length)
@@ -63,10 +66,19 @@ local function take_post_id(clock, head, caller_ms, per_ms, low)
   error('no free post id in this bucket: ' .. head)
 end
 
--- Cuts the front of an outbox off, down to its newest `most` ids. What then comes first is the floor.
+-- Cuts the front of an outbox off, down to its newest `most` ids. What then comes first is the floor, before the rest goes: an
+-- outbox without one would say less than it knows for good.
 local function outbox_trim(key, length, most)
-  redis.call('LTRIM', key, length - 1 - most, -1)
-  redis.call('LSET', key, 0, 'F' .. live_id(redis.call('LINDEX', key, 0)))
+  local floor = length - 1 - most
+  redis.call('LSET', key, floor, 'F' .. live_id(string.sub(redis.call('LINDEX', key, floor), -8)))
+  redis.call('LTRIM', key, floor, -1)
+end
+
+-- Appends ids to an outbox, which begins with a floor from its first post on. Gives its length.
+local function outbox_push(key, ids)
+  local length = redis.call('RPUSHX', key, unpack(ids))
+  if length == 0 then length = redis.call('RPUSH', key, NO_FLOOR, unpack(ids)) end
+  return length
 end
 
 -- post_publish: a new post: its id, its string, its author's outbox and home, the journal.
@@ -128,23 +140,23 @@ local function post_publish(keys, args)
     entries[#entries + 1] = args[9] .. args[i + 1] .. id .. author .. args[i + 2]
   end
   if #entries > 0 and not journal_first(keys[5], entries, 1, #entries) then return { 'stamp' } end
-  redis.call('SET', args[1] .. id, post)
-  local length = redis.call('RPUSH', keys[3], id)
-  if length == 1 then
-    redis.call('LPUSH', keys[3], 'F\0\0\0\0\0\0\0\0')
-  elseif length > most + OUTBOX_SLACK and is_decided(keys[3], args[14]) then
-    outbox_trim(keys[3], length, most)
-  end
-  redis.call('HINCRBY', keys[2], 'p', 1)
   if original ~= '' then
+    redis.call('HSET', keys[2], 'i', args[20])
     local new = redis.call('ZADD', keys[8], string.format('%.0f', score), original)
     if piece >= 0 then redis.call('BITFIELD', keys[7], 'INCRBY', 'u56', 8, new) end
-    redis.call('HSET', keys[2], 'i', args[20])
   end
-  if token then redis.call('SET', token, id, 'PX', args[15]) end
-  -- Last: a home that is tidied may be written anew.
+  redis.call('HINCRBY', keys[2], 'p', 1)
+  local length = outbox_push(keys[3], { id })
+  if length > most + OUTBOX_SLACK and is_decided(keys[3], args[14]) then outbox_trim(keys[3], length, most) end
   length = redis.call('RPUSHX', keys[4], id .. author)
   if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
+  -- H133: last, and with its token: until then whoever names the post names nothing, and who sends it again makes the only one.
+  if token then
+    redis.call('MSET', args[1] .. id, post, token, id)
+    redis.pcall('SET', token, id, 'PX', args[15])
+  else
+    redis.call('SET', args[1] .. id, post)
+  end
   return { 'ok', id, mode, layout }
 end
 
@@ -271,8 +283,7 @@ local function outbox_import(keys, args)
     -- Our own first sending, whose reply was lost?
     return live_id(last) == args[#args] and 1 or -1
   end
-  if not last then redis.call('RPUSH', keys[2], 'F\0\0\0\0\0\0\0\0') end
-  push_all(keys[2], args)
+  outbox_push(keys[2], args)
   redis.call('HINCRBY', keys[1], 'p', #args)
   return 1
 end

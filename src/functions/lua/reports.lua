@@ -12,7 +12,10 @@ local function report_add(keys, args)
   local before = token and redis.call('GET', token)
   if before then return { 'ok', before } end
   -- Our own first sending; perhaps somebody has resolved it since.
-  if redis.call('HGET', keys[1], args[3]) or redis.call('HGET', keys[2], args[3]) then return { 'ok', args[3] } end
+  if redis.call('HGET', keys[1], args[3]) or redis.call('HGET', keys[2], args[3]) then
+    if token then redis.call('SET', token, args[3], 'PX', args[6]) end
+    return { 'ok', args[3] }
+  end
   if tonumber(redis.call('HGET', keys[3], args[4]) or 0) >= tonumber(args[2]) then return { 'stamp' } end
   if redis.call('HLEN', keys[1]) >= tonumber(args[1]) then return { 'busy' } end
   redis.call('HSET', keys[1], args[3], args[5])
@@ -43,11 +46,12 @@ local function report_move(keys, args)
   if string.sub(value, 1, 8) ~= args[2] then return { 'stamp' } end
   redis.call('HSET', keys[2], args[1], args[3])
   if keys[1] ~= keys[2] then
-    redis.call('HDEL', keys[1], args[1])
     local left = redis.call('HINCRBY', keys[3], args[5], args[4] == '' and 1 or -1)
     if left <= 0 then redis.call('HDEL', keys[3], args[5]) end
   end
   if args[4] ~= '' then drop_oldest(keys[2], tonumber(args[4]), args[1]) end
+  -- Last: while it is there, all this can be done again.
+  if keys[1] ~= keys[2] then redis.call('HDEL', keys[1], args[1]) end
   return { 'ok' }
 end
 

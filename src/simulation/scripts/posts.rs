@@ -8,6 +8,7 @@ use crate::AccountId;
 use crate::cluster::{Command, Request};
 use crate::post::{Draft, Visibility};
 use crate::simulation::gates::At;
+use crate::simulation::lua;
 use crate::simulation::moving::Moving;
 use crate::simulation::world::world;
 
@@ -242,6 +243,18 @@ pub(in crate::simulation) fn published_in_a_moving_slot() -> LocalBoxFuture<'sta
         world(|w| w.nodes[1].moving = None);
         publishing.await.expect("a post");
         fence.open();
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H133: a publish fails when all but its author's home knows of the post, and is sent again.
+pub(in crate::simulation) fn published_half_way() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author]) = Stage::with([1]).await;
+        lua::fail_once("post_publish", "length = redis.call('RPUSHX', keys[4], id .. author)");
+        let draft = Draft::text("token x").token("x");
+        stage.engines[0].publish(author, &draft).await.expect("a post");
         stage.ends_well().await;
     }
     .boxed_local()

@@ -1,0 +1,278 @@
+//! Functions that random histories don't call, or too seldom for each of their commands to fail there: on data made for them, where
+//! each of their commands fails in turn.
+
+use std::collections::BTreeSet;
+
+use super::data::{Bytes, Data, Value};
+use super::halves::{call_of, halves, run};
+
+/// What shows that half of a function is nothing half-done.
+enum Shown {
+    /// It writes once: half of it is nothing.
+    Once,
+    /// Whoever calls it again, with these arguments drawn anew, ends where one call leads that doesn't fail; but for [`LOOSE`].
+    Again(&'static [(usize, &'static [u8])]),
+}
+
+use Shown::Once;
+
+const AGAIN: Shown = Shown::Again(&[]);
+
+/// How many posts a record tells, which fsck finds; entries in the journal that stand for nothing; how many reports somebody has open,
+/// which is a bound and no promise.
+const LOOSE: [&str; 3] = ["a", "j", "n"];
+
+struct Case {
+    function: &'static str,
+    data: Data,
+    keys: &'static [&'static str],
+    args: Vec<Bytes>,
+    shown: Shown,
+}
+
+fn key(rest: &str) -> Bytes {
+    format!("{{06S}}{rest}").into_bytes()
+}
+
+fn data<const N: usize>(of: [(&str, Value); N]) -> Data {
+    let mut data = Data::default();
+    of.into_iter().for_each(|(rest, value)| data.set(&key(rest), value));
+    data
+}
+
+fn hash<const N: usize>(fields: [(&str, &str); N]) -> Value {
+    Value::Hash(fields.map(|(field, value)| (field.into(), value.into())).into())
+}
+
+fn zset<const N: usize>(members: [(&str, f64); N]) -> Value {
+    Value::Zset(members.map(|(member, score)| (member.into(), score)).into())
+}
+
+fn list<const N: usize>(items: [&[u8]; N]) -> Value {
+    Value::List(items.map(Bytes::from).into())
+}
+
+const AUTHOR: &str = "author07";
+
+/// A post of that author, as far as functions look at it.
+fn post() -> Value {
+    let mut post = vec![0; 100];
+    post[0] = 1;
+    post[8..16].copy_from_slice(AUTHOR.as_bytes());
+    Value::Text(post)
+}
+
+/// An outbox: its floor, and ids.
+fn outbox<const N: usize>(ids: [&[u8; 8]; N]) -> Value {
+    let floor = std::iter::once(b"F\0\0\0\0\0\0\0\0".to_vec());
+    Value::List(floor.chain(ids.map(|id| id.to_vec())).collect())
+}
+
+fn case<const N: usize>(
+    function: &'static str,
+    shown: Shown,
+    data: Data,
+    keys: &'static [&'static str],
+    args: [&[u8]; N],
+) -> Case {
+    Case { function, data, keys, args: args.map(Bytes::from).into(), shown }
+}
+
+fn account() -> Value {
+    hash([("s", "a"), ("g", "12345678"), ("p", "3"), ("nd", "100 1")])
+}
+
+fn decided() -> Value {
+    hash([("decision", "1")])
+}
+
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn cases() -> Vec<Case> {
+    let ids = || outbox([b"\x01......1", b"\x01......2", b"\x01......3"]);
+    let tree = || Value::Text([b"L\0\0\0\0\0\0\x05........".as_slice(), &[0; 16]].concat());
+    // Neither one delivery nor two make it tidy itself: histories do that.
+    let home = || list([&[[0; 8], [0xff; 8]].concat(), b"\x01......1author07", b"\x01......2author07"]);
+    let followed = || zset([(AUTHOR, 5.0)]);
+    let record = b"\x01......4author07";
+    let report = |rest: &str| format!("12345678{rest}").into_bytes();
+    vec![
+        case("account_create", Once, data([]), &["a"], [b"s", b"a"]),
+        case("clock_ids", Once, data([]), &["c"], [b"1700000000000", b"16", b"3"]),
+        case("clock_stamps", Once, data([]), &["c"], [b"1", b"1700000000000"]),
+        case("field_drop", Once, data([("r", hash([("x", "1"), ("y", "2")]))]), &["r"], [b"x", b"1"]),
+        case(
+            "home_drop",
+            Once,
+            data([("h", list([b"\0\0\0\0\0\0\0\0\x81nonce.."]))]),
+            &["h"],
+            [b"\x81nonce.."],
+        ),
+        case(
+            "journal_claim",
+            Once,
+            data([("j", hash([("entry", "owner..1D")]))]),
+            &["j"],
+            [b"entry", b"owner..1", b"owner..2"],
+        ),
+        case("list_drop", Once, data([("l", zset([("x", 1.0)])), ("n", tree())]), &["w", "l", "n"], []),
+        case(
+            "list_recount",
+            Once,
+            data([("w", post()), ("l", zset([("x", 1.0)]))]),
+            &["w", "l"],
+            [AUTHOR.as_bytes(), b"64"],
+        ),
+        case("orphan_drop", Once, data([("x", followed()), ("y", followed())]), &["a", "x", "y"], []),
+        case("piece_drop", Once, data([("p", followed())]), &["s", "p"], [b"0"]),
+        case(
+            "posts_recount",
+            Once,
+            data([("a", account()), ("o", ids())]),
+            &["a", "o"],
+            [b"3", b"\x01......3", b"2"],
+        ),
+        case(
+            "profile_set",
+            Once,
+            data([("a", account()), ("i", Value::Text(report("old")))]),
+            &["a", "i"],
+            [b"12345678", b"87654321new"],
+        ),
+        case(
+            "set_recount",
+            Once,
+            data([("s", tree()), ("p", followed())]),
+            &["s", "p"],
+            [&[b"L".as_slice(), &[0; 16]].concat(), b"1"],
+        ),
+        case("followers_counted", AGAIN, data([("a", account())]), &["a"], [b"100 1", b"7", b"200"]),
+        case(
+            "home_deliver",
+            AGAIN,
+            data([("s", zset([("1", 1.0), ("2", 2.0)])), ("h1", home()), ("h2", home())]),
+            &["s", "s"],
+            [b"-1", b"0", b"{06S}h", record, b"100", b"50", b"100", b"own"],
+        ),
+        case(
+            "home_deliver_to",
+            AGAIN,
+            data([
+                ("s@following:1", followed()),
+                ("s@following:2", followed()),
+                ("h1", home()),
+                ("h2", home()),
+            ]),
+            &["h1"],
+            [b"{06S}", AUTHOR.as_bytes(), record, b"100", b"50", b"100", b"own", b"1", b"2"],
+        ),
+        case(
+            "marks_add",
+            AGAIN,
+            data([("s@following:1", followed()), ("s@following:2", followed())]),
+            &["m1"],
+            [b"{06S}", AUTHOR.as_bytes(), b"mark", b"stamp..1", b"1", b"2"],
+        ),
+        case(
+            "marks_piece",
+            AGAIN,
+            data([
+                ("s", zset([("1", 1.0), ("2", 2.0)])),
+                ("s@following:1", followed()),
+                ("s@following:2", followed()),
+            ]),
+            &["s", "s"],
+            [b"-1", b"0", b"{06S}", AUTHOR.as_bytes(), b"mark", b"stamp..1"],
+        ),
+        case("outbox_cut", AGAIN, data([("o", ids()), ("z", decided())]), &["o"], [b"1", b"1"]),
+        case(
+            "outbox_import",
+            AGAIN,
+            data([("a", account()), ("o", ids())]),
+            &["a", "o"],
+            [b"\x01......4", b"\x01......5"],
+        ),
+        case("outbox_import", AGAIN, data([("a", account())]), &["a", "o"], [b"\x01......4", b"\x01......5"]),
+        // H134
+        case(
+            "outbox_mend",
+            AGAIN,
+            data([
+                ("w", post()),
+                ("a", account()),
+                ("o", outbox([b"\x01......1", b"\x01......3", b"\x01......4"])),
+            ]),
+            &["w", "o", "a"],
+            [AUTHOR.as_bytes(), b"\x01......2"],
+        ),
+        case(
+            "post_moderate",
+            AGAIN,
+            data([("w", post())]),
+            &["w"],
+            [b"\0\0\0\0", b"\x01\x02\x03\x04", b"\x01"],
+        ),
+        case(
+            "approve",
+            Shown::Again(&[(4, b"entry..2")]),
+            data([("a", account())]),
+            &["v", "j", "a"],
+            [b"reader.7", b"", b"request1", b"100", b"entry..1", b"owner..1P"],
+        ),
+        case(
+            "report_add",
+            AGAIN,
+            data([]),
+            &["r", "d", "n", "k"],
+            [b"100", b"10", b"\x01......1", AUTHOR.as_bytes(), b"report", b"1000"],
+        ),
+        case(
+            "report_move",
+            AGAIN,
+            data([("r", hash([("id.....1", "12345678open")])), ("n", hash([(AUTHOR, "2")]))]),
+            &["r", "d", "n"],
+            [b"id.....1", b"12345678", b"87654321done", b"100", AUTHOR.as_bytes()],
+        ),
+    ]
+}
+
+/// What is there, as those see it who look: what stands twice in a home shows once.
+fn seen(mut data: Data) -> Data {
+    for rest in LOOSE {
+        data.remove(&key(rest));
+    }
+    for home in ["h1", "h2"].map(key).iter().filter(|home| data.has(home)).collect::<Vec<_>>() {
+        let home = data.list_mut(home).expect("a list");
+        home.dedup();
+    }
+    data
+}
+
+/// The functions that are shown here.
+pub(super) fn functions() -> BTreeSet<&'static str> {
+    cases().iter().map(|case| case.function).collect()
+}
+
+#[test]
+fn half_of_a_function_is_nothing_half_done() {
+    for Case { function, data, keys, args, shown } in cases() {
+        let call = call_of(function, keys.iter().map(|rest| key(rest)), &args);
+        let (answer, whole) = run(&call, &data);
+        assert!(answer.is_ok() && whole != data, "{function} does nothing: {answer:?}");
+        let halves = halves(&call, &data);
+        assert!(!halves.is_empty());
+        for (at, (_, left)) in halves.into_iter().enumerate() {
+            match shown {
+                Once => assert_eq!(left, data, "{function}, whose command {at} fails, has written something"),
+                Shown::Again(drawn) => {
+                    let mut args = args.clone();
+                    drawn.iter().for_each(|(at, arg)| args[*at] = arg.to_vec());
+                    let again = call_of(function, keys.iter().map(|rest| key(rest)), &args);
+                    let (answer, after) = run(&again, &left);
+                    let counts = function == "followers_counted";
+                    let is_whole = if counts { after == whole } else { seen(after) == seen(whole.clone()) };
+                    assert!(is_whole, "{function}, whose command {at} failed, ends elsewhere: {answer:?}");
+                }
+            }
+        }
+    }
+}
