@@ -254,7 +254,12 @@ impl History {
     /// Entries and marks that stayed, and do no harm. Followers that don't follow are wrong.
     async fn count_leftovers(&mut self) {
         for (what, many) in world(|w| {
-            [("stale read", w.stale_reads), ("torn call", w.torn_calls), ("hollow fence", w.hollow_fences)]
+            [
+                ("stale read", w.stale_reads),
+                ("stray write", w.stray_writes.len() as u64),
+                ("torn call", w.torn_calls),
+                ("hollow fence", w.hollow_fences),
+            ]
         }) {
             *self.counts.entry(what).or_default() += many;
         }

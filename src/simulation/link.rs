@@ -185,7 +185,7 @@ impl Link {
         if world(|w| w.nodes[number].answers_nobody()) {
             return Err(Error::unavailable("the node is silent"));
         }
-        if world(|w| w.cannot_vouch(epoch)) {
+        if world(|w| w.cannot_vouch(epoch) || w.is_cut_off_with(self.0, epoch)) {
             return Err(Error::of_fence(ErrorKind::Unavailable, "0 of 1 replicas answered"));
         }
         let is_same = |w: &super::world::World| w.nodes[number].epoch == *epoch;
@@ -302,7 +302,7 @@ impl Simulated for Link {
     }
 
     fn epoch_of(&self, node: &NodeAddr) -> Epoch {
-        world(|w| w.nodes[usize::from(node.port)].epoch.clone())
+        world(|w| w.epoch_of(self.0, usize::from(node.port)))
     }
 
     fn is_held_up(&self, slot: u16) -> bool {

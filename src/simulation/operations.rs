@@ -141,11 +141,12 @@ pub(super) async fn toggle(what: Toggle, engine: Engine, reader: AccountId, auth
         });
     };
     open(1);
+    let began = world(|w| w.commands);
     let done = match what {
         Toggle::Follow => engine.follow(reader, author).await.map(drop),
         Toggle::Unfollow => engine.unfollow(reader, author).await.map(drop),
     };
-    if done.is_ok() {
+    if done.is_ok() && !world(|w| w.has_strayed(reader, began)) {
         // No copy of the opposite does anything now, also if a failover had lost that.
         world(|w| {
             let opposite = if what == Toggle::Follow { Toggle::Unfollow } else { Toggle::Follow };

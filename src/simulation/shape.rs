@@ -44,7 +44,7 @@ impl Shape {
     /// The same, and functions fail half-way.
     pub(super) const TORN: Self =
         Self { faults: Faults { torn: 120, ..Self::HARSH.faults }, failovers: 20, ..Self::HARSH };
-    /// The same, and primaries that were replaced answer on, and servers are silent for a while: some callers give up before that is
+    /// The same, and primaries that were replaced answer on, half of them writes too, and servers are silent for a while: some callers give up before that is
     /// over, and what they have sent runs when the server wakes.
     pub(super) const PARTED: Self =
         Self { faults: Faults { deposed: 400, ..Self::HARSH.faults }, silences: 25, ..Self::HARSH };
@@ -82,6 +82,7 @@ impl Shape {
             ("clock", self.clocks),
             ("silence", self.silences),
             ("stale read", self.faults.deposed),
+            ("stray write", self.faults.deposed),
             ("torn call", self.faults.torn),
             ("hollow fence", self.faults.hollow),
         ];

@@ -67,6 +67,14 @@ struct Deposed {
     epoch: Epoch,
     until: Instant,
     asked_by: BTreeSet<usize>,
+    /// It is cut from the bus, and accepts writes, which are gone when it comes back.
+    accepts_writes: bool,
+}
+
+impl Deposed {
+    fn is_asked_by(&self, instance: usize) -> bool {
+        self.until > Instant::now() && self.asked_by.contains(&instance)
+    }
 }
 
 impl Node {
@@ -146,6 +154,8 @@ pub(super) struct World {
     pub(super) gates: Vec<Gate>,
     /// Reads that a deposed primary has answered: pages beside them may be of the past.
     pub(super) stale_reads: u64,
+    /// Writes that one has accepted: in which bucket, and the number of the command.
+    pub(super) stray_writes: Vec<(usize, u64)>,
     /// Calls of functions that have failed half-way.
     pub(super) torn_calls: u64,
     /// Fences that have counted without a replica.
@@ -221,6 +231,7 @@ impl World {
             late: 0,
             gates: Vec::new(),
             stale_reads: 0,
+            stray_writes: Vec::new(),
             torn_calls: 0,
             hollow_fences: 0,
             vouched_for_nothing: BTreeMap::new(),
@@ -291,7 +302,13 @@ impl World {
         &self.nodes[usize::from(self.keys.bucket_of(account).index())].data
     }
 
-    /// Has a deposed primary answer a read, if that instance still asks one.
+    /// Whether an instance takes a server that was replaced for the primary, which takes writes still: a fence finds no replica there.
+    pub(super) fn is_cut_off_with(&self, by: usize, epoch: &Epoch) -> bool {
+        let deposed = self.nodes[usize::from(epoch.node().port)].deposed.as_ref();
+        deposed.is_some_and(|d| d.accepts_writes && d.epoch == *epoch && d.is_asked_by(by))
+    }
+
+    /// Has a deposed primary answer, if that instance still asks one.
     fn ask_deposed(
         &mut self,
         by: usize,
@@ -299,17 +316,26 @@ impl World {
         request: &Request,
         arguments: &[&[u8]],
     ) -> Option<Answer> {
-        let now = Instant::now();
-        let deposed = self.nodes[number].deposed.as_ref()?;
-        if !request.traits.read || deposed.until <= now || !deposed.asked_by.contains(&by) {
+        let deposed = self.nodes[number].deposed.as_ref().filter(|deposed| deposed.is_asked_by(by))?;
+        if !request.traits.read && !deposed.accepts_writes {
             return None;
         }
         let (data, epoch) = (deposed.data.clone(), deposed.epoch.clone());
         let moving = self.nodes[number].moving.take();
         let present = std::mem::replace(&mut self.nodes[number].data, data);
+        let before = self.states_of(number);
         let done = self.on_node(number, request, arguments);
+        if !request.traits.read {
+            // Whatever it did is lost, and a copy of the request may do it at the new one.
+            for ((account, after), (_, before)) in self.states_of(number).into_iter().zip(before) {
+                self.lost.extend(toggles(account, &before, &after));
+            }
+            self.stray_writes.push((number, self.commands));
+        }
         let node = &mut self.nodes[number];
-        (node.data, node.moving) = (present, moving);
+        let left = std::mem::replace(&mut node.data, present);
+        node.moving = moving;
+        node.deposed.as_mut().expect("looked at").data = left;
         self.stale_reads += 1;
         self.note(|| format!("{by}>{number} DEPOSED {:?} -> {done:?}", request.command));
         let reply = done.map_or_else(|line| Reply::server_error(&line), reply);
@@ -429,14 +455,16 @@ impl World {
         }
     }
 
+    /// The accounts of a bucket, and what they follow, mute, block.
+    fn states_of(&self, number: usize) -> Vec<(AccountId, State)> {
+        let is_there = |account: &&AccountId| usize::from(self.keys.bucket_of(**account).index()) == number;
+        self.accounts.iter().filter(is_there).map(|account| (*account, State::of(self, *account))).collect()
+    }
+
     /// Notes what the accounts of a bucket follow, mute, block, where that has changed. `between`: how they stood to each
     /// other before a change; else it is a failover.
     pub(super) fn note_states(&mut self, number: usize, between: Option<&truth::Between>) {
-        for account in self.accounts.clone() {
-            if usize::from(self.keys.bucket_of(account).index()) != number {
-                continue;
-            }
-            let state = State::of(self, account);
+        for (account, state) in self.states_of(number) {
             let before = self.past.get(&account).and_then(|past| past.last()).map(|(_, last)| last.clone());
             match (&before, between) {
                 (Some(before), None) => self.lost.extend(toggles(account, &state, before)),
@@ -502,6 +530,7 @@ impl World {
         let instances = self.instances.len() as u64;
         let asked_by =
             (0..self.instances.len()).filter(|_| is_deposed && self.below(instances) > 0).collect();
+        let accepts_writes = is_deposed && self.chance(500);
         let is_behind = self.faults.hollow > 0 && self.chance(300);
         let node = &mut self.nodes[number];
         if is_behind {
@@ -509,7 +538,8 @@ impl World {
         }
         let has_lost = node.data != node.synced;
         let before = std::mem::replace(&mut node.data, node.synced.clone());
-        node.deposed = Some(Deposed { data: before, epoch: node.epoch.clone(), until, asked_by });
+        node.deposed =
+            Some(Deposed { data: before, epoch: node.epoch.clone(), until, asked_by, accepts_writes });
         node.life += 1;
         node.epoch = Epoch::simulated(node.epoch.node().clone(), node.life);
         node.clock_ahead_ms = clock_ahead_ms;
@@ -537,6 +567,19 @@ impl World {
     pub(super) fn has_failed_over(&self, account: AccountId, since: u64) -> bool {
         let bucket = usize::from(self.keys.bucket_of(account).index());
         self.failovers.iter().any(|(number, command)| *number == bucket && *command >= since)
+    }
+
+    /// Whether a primary of that account's bucket that was replaced has accepted something since that command.
+    pub(super) fn has_strayed(&self, account: AccountId, since: u64) -> bool {
+        let bucket = usize::from(self.keys.bucket_of(account).index());
+        self.stray_writes.iter().any(|(number, command)| *number == bucket && *command >= since)
+    }
+
+    /// The epoch of a server, as an instance knows it.
+    pub(super) fn epoch_of(&self, by: usize, number: usize) -> Epoch {
+        let node = &self.nodes[number];
+        let deposed = node.deposed.as_ref().filter(|d| d.accepts_writes && d.is_asked_by(by));
+        deposed.map_or(&node.epoch, |deposed| &deposed.epoch).clone()
     }
 
     /// Whether a post may have been edited since that command.
