@@ -187,7 +187,7 @@ fn a_run_whose_faults_met_no_work_fails() {
 
 #[test]
 fn what_is_broken_on_purpose_is_found() {
-    let broken: [(&str, &[&str]); 16] = [
+    let broken: [(&str, &[&str]); 17] = [
         ("home-entry", &["missing", "out_of_step"]),
         ("post", &["lost", "out_of_step"]),
         // Only the model is broken.
@@ -199,6 +199,7 @@ fn what_is_broken_on_purpose_is_found() {
         // Instances answer wrongly.
         ("lock", &["leaked"]),
         ("refusal", &["stuck"]),
+        ("absent", &["stuck"]),
         ("order", &["reordered"]),
         ("lists", &["reordered"]),
         ("unanswered", &["stuck"]),
@@ -242,6 +243,13 @@ fn is_found_by(what: &str, fault: &[&str]) {
 #[test]
 fn who_does_not_try_again_what_a_server_has_stopped_is_found() {
     for fault in ["cut-clients", "silent-server", "open-slots"] {
+        is_found_by("hasty", &["--chaos", fault]);
+    }
+}
+
+#[test]
+fn who_does_not_try_again_what_a_server_has_refused_is_found() {
+    for fault in ["slow-server", "full-server"] {
         is_found_by("hasty", &["--chaos", fault]);
     }
 }

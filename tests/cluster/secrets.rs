@@ -8,6 +8,7 @@ use std::time::Duration;
 use metrics_util::debugging::DebuggingRecorder;
 use tideline::cluster::{Router, RouterSettings, Seed};
 use tideline::local_cluster::ClusterSpec;
+use tideline::registration::{Name, SignUp};
 use tideline::{Config, Engine, ErrorKind, Store, StoreOptions};
 use tracing::level_filters::LevelFilter;
 
@@ -84,6 +85,10 @@ async fn no_password_shows_in_options_logs_errors_metrics_or_health() {
     assert_hidden_by_debug(&config);
     assert_hidden_by_debug(&Engine::builder().store(options.clone()));
     assert_hidden_by_debug(&Engine::builder().config(config));
+    assert_hidden_by_debug(
+        &SignUp::new("ada", OF_PEOPLE[0]).email("pl4nted@w0rd.example").token(OF_PEOPLE[1]),
+    );
+    assert_hidden_by_debug(&Name::Email("pl4nted@w0rd.example".into()));
 
     use_engine(options.clone()).await.unwrap();
     let engine = Engine::builder().store(options.clone()).start().await.unwrap();
@@ -147,14 +152,25 @@ async fn the_program_shows_no_password() {
     let cluster = own(ClusterSpec::ephemeral().password(PASSWORD)).await;
     let (urls, dead) = (cluster.urls(), vec!["redis://:pl4nted%2Fw0rd@127.0.0.1:1".to_owned()]);
     assert_hidden("seeds", &format!("{:?}", urls.iter().map(Seed::from).collect::<Vec<_>>()));
+    for node in cluster.nodes() {
+        // Where there is no such file, there is no process list that shows it.
+        let line = std::fs::read(format!("/proc/{}/cmdline", node.pid().unwrap())).unwrap_or_default();
+        assert_hidden("a server's line in the process list", &String::from_utf8_lossy(&line));
+    }
+    let dir = cluster.dir().display().to_string();
     let demo = ["demo", "--accounts", "100", "--posts", "5", "--reads", "5"];
     for (seeds, args, is_right) in [
         (&urls, &demo[..], true),
         (&urls, &["demo", "--help"], true),
         (&urls, &["inspect", "--help"], true),
         (&urls, &["fsck", "--prefix", "nobody:"], false),
+        (&urls, &["tenant", "show", "--prefix", "nobody:"], false),
+        (&urls, &["tenant", "set", "home_posts=5", "--prefix", "nobody:"], false),
+        (&urls, &["cluster", "status", "--dir", &dir], true),
         (&dead, &["inspect", "1"], false),
         (&dead, &["mode", "1", "pull"], false),
+        (&dead, &["tenant", "show"], false),
+        (&dead, &["tenant", "restore"], false),
         (&dead, &["demo"], false),
     ] {
         let output = program(seeds, args);

@@ -131,6 +131,8 @@ pub(crate) enum Sabotage {
     Lock,
     /// Instances refuse one follow in twenty for nothing.
     Refusal,
+    /// Instances say of one mute, block, hide or unfollow in four that the other account isn't there.
+    Absent,
     /// Instances list whom somebody follows the wrong way round.
     Order,
     /// Instances tell who likes what, and all other lists of people and posts, the wrong way round; and conversations.
@@ -164,6 +166,7 @@ impl Sabotage {
             self,
             Self::Lock
                 | Self::Refusal
+                | Self::Absent
                 | Self::Order
                 | Self::Lists
                 | Self::Unanswered

@@ -20,13 +20,14 @@ const SLEEP_MIN: Duration = Duration::from_millis(4_700);
 const TICK: Duration = Duration::from_millis(50);
 /// Follows that are made at the same time.
 const AT_ONCE: usize = 16;
-/// One follow in so many is refused.
+/// One follow in so many is refused; and one of the calls that are rarer.
 const REFUSED: u64 = 20;
+const REFUSED_RARE: u64 = 4;
 
 impl Performer {
-    /// Whether this follow is one of those.
-    fn is_turn(&self) -> bool {
-        self.answered.fetch_add(1, Ordering::Relaxed) % REFUSED == REFUSED - 1
+    /// Whether this call is one of those.
+    fn is_turn(&self, one_in: u64) -> bool {
+        self.answered.fetch_add(1, Ordering::Relaxed) % one_in == one_in - 1
     }
 
     /// Carries a call out, as well as this run wants it.
@@ -39,7 +40,10 @@ impl Performer {
             may_retry: false,
         };
         match (sabotage, &mut call) {
-            (Sabotage::Refusal, Call::Follow { .. }) if self.is_turn() => return refused("Invalid"),
+            (Sabotage::Refusal, Call::Follow { .. }) if self.is_turn(REFUSED) => return refused("Invalid"),
+            (Sabotage::Absent, Call::Switch { .. } | Call::Unfollow { .. }) if self.is_turn(REFUSED_RARE) => {
+                return refused("NotFound");
+            }
             (Sabotage::Unanswered, Call::Following { .. } | Call::Followers { .. }) => {
                 return refused("Internal");
             }

@@ -17,6 +17,9 @@ use super::suspects::Suspect;
 use super::told::Reply;
 use super::world::PostNo;
 
+/// What is counted of refusals that nobody can judge.
+const LOST_PERHAPS: &str = "refused where a failover may have lost what was meant";
+
 /// Carries steps out, each client its own, as the gate lets them begin; returns when all are done.
 pub(crate) async fn drive(
     run: &Arc<Run>,
@@ -124,9 +127,15 @@ impl Client<'_> {
         let start = self.run.now();
         match self.run.call(self.instance, call.clone()).await {
             Ended::Done(_) => Some((start, self.run.now())),
-            // The other account is gone, or this call is the second sending of what made it so.
-            Ended::Refused { kind, .. } if kind == "NotFound" && may_miss(&call) => {
-                matches!(call, Call::DeleteAccount { .. }).then(|| (start, self.run.now()))
+            // This is the second sending of what made it so.
+            Ended::Refused { kind, .. }
+                if kind == "NotFound" && matches!(call, Call::DeleteAccount { .. }) =>
+            {
+                Some((start, self.run.now()))
+            }
+            Ended::Refused { kind, message, .. } if kind == "NotFound" && is_about_others(&call) => {
+                self.missed(&call, start, &message);
+                None
             }
             // Whoever is suspended only takes back.
             Ended::Refused { kind, .. }
@@ -188,7 +197,8 @@ impl Client<'_> {
                 world.switched(what, pair, on, (start, end));
             }
             // The other account is gone. A try before that may have been carried out.
-            Ended::Refused { kind, is_unsure, .. } if kind == "NotFound" => {
+            Ended::Refused { kind, message, is_unsure, .. } if kind == "NotFound" => {
+                self.missed(&call, start, &message);
                 if is_unsure {
                     let mut world = run.world();
                     world.switch_fact(what, self.actor, other).influence(on, start, OPEN);
@@ -207,10 +217,42 @@ impl Client<'_> {
     fn refused(&self, kind: &str, post: Option<PostNo>, text: String) {
         match kind {
             "NotFound" | "Invalid" if self.run.world().may_lose => {
-                self.run.event("refused where a failover may have lost what was meant");
+                self.run.event(LOST_PERHAPS);
             }
             _ => self.run.wrong(Wrong::Stuck, self.actor, post, text),
         }
+    }
+
+    /// These posts are said not to be there for the actor: somebody may be deleting one at this moment, or shutting the actor out.
+    fn unseen(&self, posts: Vec<PostNo>, start: Time, why: String) {
+        let mut world = self.run.world();
+        if world.may_lose {
+            drop(world);
+            return self.run.event(LOST_PERHAPS);
+        }
+        let window = Window { from: start, to: self.run.now() };
+        world.suspects.push(Suspect::Unseen(self.actor, posts, window, why));
+    }
+
+    /// The other account, or the post, is said to be gone: somebody may be deleting it at this moment.
+    fn missed(&self, call: &Call, start: Time, message: &str) {
+        let mut world = self.run.world();
+        if world.may_lose {
+            drop(world);
+            return self.run.event(LOST_PERHAPS);
+        }
+        let window = Window { from: start, to: self.run.now() };
+        let why = format!("{call:?} was refused: {message}");
+        let missed = match *call {
+            Call::Unfollow { reader, author } => Suspect::Missed((reader, author), window, why),
+            Call::Switch { account, other, .. } => Suspect::Missed((account, other), window, why),
+            Call::Hide { post, .. } => match world.by_id.get(&post).copied() {
+                Some(no) => Suspect::MissedPost(no, window, why),
+                None => return,
+            },
+            _ => return,
+        };
+        world.suspects.push(missed);
     }
 
     fn is_suspended(&self) -> bool {
@@ -285,7 +327,7 @@ impl Client<'_> {
     }
 }
 
-/// Whether a call may name an account that somebody else has deleted, or be a second sending of a deletion.
-fn may_miss(call: &Call) -> bool {
-    matches!(call, Call::Unfollow { .. } | Call::DeleteAccount { .. } | Call::Hide { .. })
+/// Whether a call is about an account, or a post, that somebody else may have deleted.
+fn is_about_others(call: &Call) -> bool {
+    matches!(call, Call::Unfollow { .. } | Call::Hide { .. })
 }

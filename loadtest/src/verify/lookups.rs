@@ -21,10 +21,9 @@ pub(crate) async fn settle(run: &Arc<Run>) {
     let now = run.now();
     let unsure = run.world().names.unsure(Window { from: now, to: now });
     for account in unsure {
-        if let Ended::Done(Reply::Cards(cards)) = run.call(0, Call::Names { account }).await {
-            let card = cards.into_iter().next().flatten();
-            run.world().names.settle(account, card.as_ref(), run.now());
-        }
+        let Some(cards) = cards(run, 0, Call::Names { account }).await else { continue };
+        let card = cards.into_iter().next().flatten();
+        run.world().names.settle(account, card.as_ref(), run.now());
     }
 }
 
@@ -51,8 +50,7 @@ pub(crate) async fn compare(run: &Arc<Run>) {
 async fn find(run: &Arc<Run>, number: usize, names: &[Name]) {
     let from = run.now();
     let call = Call::Find { names: names.iter().map(|name| name.shouted()).collect() };
-    let Ended::Done(Reply::Cards(cards)) = run.call(number, call).await else { return };
-    for (name, card) in names.iter().zip(cards) {
+    for (name, card) in names.iter().zip(cards(run, number, call).await.unwrap_or_default()) {
         tell(run, Question::Named(*name), card, from);
     }
 }
@@ -60,7 +58,7 @@ async fn find(run: &Arc<Run>, number: usize, names: &[Name]) {
 async fn look_at(run: &Arc<Run>, account: u64) {
     let from = run.now();
     let number = usize::try_from(account).unwrap_or(0);
-    if let Ended::Done(Reply::Cards(cards)) = run.call(number, Call::Names { account }).await {
+    if let Some(cards) = cards(run, number, Call::Names { account }).await {
         tell(run, Question::Account(account), cards.into_iter().next().flatten(), from);
     }
 }
@@ -76,8 +74,19 @@ async fn log_in(run: &Arc<Run>, name: Name) {
         };
         let Some(password) = holder else { return };
         let call = Call::LogIn { name: name.text(), password: password.clone() };
-        if let Ended::Done(Reply::Cards(cards)) = run.call(0, call).await {
+        if let Some(cards) = cards(run, 0, call).await {
             tell(run, Question::Password(name, password), cards.into_iter().next().flatten(), from);
+        }
+    }
+}
+
+/// What a call tells of accounts; that it tells nothing is counted.
+pub(super) async fn cards(run: &Run, instance: usize, call: Call) -> Option<Vec<Option<Card>>> {
+    match run.call(instance, call).await {
+        Ended::Done(Reply::Cards(cards)) => Some(cards),
+        other => {
+            run.skipped(&other);
+            None
         }
     }
 }

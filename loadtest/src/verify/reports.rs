@@ -43,7 +43,7 @@ pub(crate) async fn compare(run: &Arc<Run>) {
     for target in targets.into_iter().take(TARGETS_MAX) {
         for (is_resolved, all) in [(false, &open), (true, &resolved)] {
             let wanted: Vec<&Listed> = all.iter().filter(|listed| listed.report.target == target).collect();
-            let Some(listed) = list(run, is_resolved, Some(target)).await else { return };
+            let Some(listed) = list(run, is_resolved, Some(target)).await else { continue };
             if listed.iter().ne(wanted.iter().copied()) {
                 let text = format!("reports of {target}: {listed:?}, of all reports these are {wanted:?}");
                 found.push((Wrong::Miscounted, target, text));
@@ -58,7 +58,10 @@ pub(crate) async fn compare(run: &Arc<Run>) {
 async fn list(run: &Arc<Run>, resolved: bool, target: Option<u64>) -> Option<Vec<Listed>> {
     match run.call(usize::from(resolved), Call::Reports { resolved, target, limit: PAGE }).await {
         Ended::Done(Reply::Reports(listed)) => Some(listed),
-        _ => None,
+        other => {
+            run.skipped(&other);
+            None
+        }
     }
 }
 

@@ -22,6 +22,8 @@ const PAUSE: Duration = Duration::from_millis(15);
 /// What is counted where a comparison could not be made; one in so many makes a run fail.
 const SKIPPED: &str = "comparisons that could not be made";
 const SKIPPED_MAX: u64 = 100;
+/// The calls that only compare.
+const LOOKS: [&str; 3] = ["look", "find", "log in"];
 /// By how much an id may be off the time at which its post was published, in milliseconds: less than any clock is set.
 const OFF_MAX_MS: u64 = 60_000;
 /// The milliseconds of an id are above this many bits.
@@ -188,7 +190,8 @@ impl Run {
     pub(crate) fn judge_skipped(&self) {
         let (skipped, made) = {
             let findings = self.findings();
-            let made = findings.counts.get("look").map_or(0, |counts| counts.acknowledged);
+            let looks = LOOKS.iter().filter_map(|kind| findings.counts.get(kind));
+            let made: u64 = looks.map(|counts| counts.acknowledged).sum();
             (findings.events.get(SKIPPED).copied().unwrap_or_default(), made)
         };
         if skipped * SKIPPED_MAX > made {

@@ -1,9 +1,10 @@
-//! Answers about follows that may be wrong: whether they are is known once all calls that overlap them have ended.
+//! Answers about other accounts, and about posts, that may be wrong: whether they are is known once all calls that overlap them have ended.
 
 use super::call::{State, Switch};
 use super::check::Wrong;
 use super::facts::{Fact, Time, Tri, Window};
-use super::world::{Pair, World};
+use super::rules::View;
+use super::world::{Pair, PostNo, World};
 
 /// Such an answer: of whom about whom, and when.
 #[derive(Debug, Clone)]
@@ -14,6 +15,12 @@ pub(crate) enum Suspect {
     Refused(Pair, Window, String),
     /// An answer to its request was refused, with these words; from when on the request stood.
     Unanswered(Pair, Window, String),
+    /// What it wanted of the other was refused because one of the two isn't there, with these words.
+    Missed(Pair, Window, String),
+    /// What a moderator wanted of a post was refused because it isn't there, with these words.
+    MissedPost(PostNo, Window, String),
+    /// What an account wanted to do with posts was refused because one isn't there, or not for it, with these words.
+    Unseen(u64, Vec<PostNo>, Window, String),
 }
 
 impl Suspect {
@@ -37,6 +44,24 @@ impl Suspect {
                     && !has_changed(world, *pair, window.from);
                 let text = || format!("{} asks {}, whose answer was refused: {why}", pair.0, pair.1);
                 (stands && is_free(world, *pair, *window)).then(|| (Wrong::Stuck, *pair, text()))
+            }
+            Self::Missed(pair, window, why) => {
+                let are_there =
+                    [pair.0, pair.1].iter().all(|account| world.is_there(*account, *window) == Tri::Yes);
+                are_there.then(|| (Wrong::Stuck, *pair, format!("both are there: {why}")))
+            }
+            Self::MissedPost(no, window, why) => {
+                let post = world.post(*no).filter(|post| post.deleted.is_none());
+                let author = post.map(|post| post.author);
+                let author = author.filter(|author| world.is_there(*author, *window) == Tri::Yes)?;
+                Some((Wrong::Stuck, (author, author), format!("post {no} is there: {why}")))
+            }
+            Self::Unseen(account, posts, window, why) => {
+                let view = View::new(world, *account, *window);
+                let mut known = posts.iter().map(|no| world.post(*no));
+                let are_seen = known.all(|post| post.is_some_and(|post| view.may_meet(post) == Tri::Yes));
+                let text = || format!("posts {posts:?} are there, also for {account}: {why}");
+                are_seen.then(|| (Wrong::Stuck, (*account, *account), text()))
             }
         }
     }
@@ -74,6 +99,9 @@ fn has_changed(world: &World, pair: Pair, since: Time) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::call::Reach;
+    use super::super::facts::Change;
+    use super::super::steps::PostPlan;
     use super::*;
 
     fn world() -> World {
@@ -105,5 +133,28 @@ mod tests {
         assert!(suspect.judge(&world).is_none());
         let answer = Suspect::Unanswered((1, 2), AT, String::new());
         assert!(answer.judge(&world).is_none());
+    }
+
+    /// A repost was refused because its original was being deleted, and judged before anybody had noted the deletion.
+    #[test]
+    fn a_post_that_was_being_deleted_need_not_be_seen() {
+        let mut world = world();
+        world.posts.push(Some(PostPlan::new(0, Reach::Public).fact(1, 2)));
+        world.published(0, 77, 5);
+        let suspect = Suspect::Unseen(2, vec![0], AT, String::new());
+        assert_eq!(suspect.judge(&world).map(|wrong| wrong.0), Some(Wrong::Stuck));
+        world.posts[0].as_mut().unwrap().deleted = Some(Change { start: 18, end: 30, value: () });
+        assert!(suspect.judge(&world).is_none());
+    }
+
+    #[test]
+    fn who_is_there_is_not_missed() {
+        let mut world = world();
+        let suspect = Suspect::Missed((1, 2), AT, String::new());
+        assert_eq!(suspect.judge(&world).map(|wrong| wrong.0), Some(Wrong::Stuck));
+        // Nobody knows whether account 3 has ever been there.
+        assert!(Suspect::Missed((1, 3), AT, String::new()).judge(&world).is_none());
+        world.buried(2, 18, 30);
+        assert!(suspect.judge(&world).is_none());
     }
 }

@@ -8,6 +8,7 @@ use super::Client;
 use crate::verify::call::{Call, SignUpSpec};
 use crate::verify::check::Wrong;
 use crate::verify::facts::{Time, Window};
+use crate::verify::lookups::cards;
 use crate::verify::names::{Attempt, LEFT_FOR, Name, NewcomerNo, Question, Told, password_of};
 use crate::verify::run::Ended;
 use crate::verify::steps::Naming;
@@ -184,8 +185,8 @@ impl Client<'_> {
         let text = |(name, is_shouted): &(Name, bool)| if *is_shouted { name.shouted() } else { name.text() };
         let from = self.run.now();
         let call = Call::Find { names: names.iter().map(text).collect() };
-        let Ended::Done(Reply::Cards(cards)) = self.run.call(self.instance, call).await else { return };
-        for ((name, _), card) in names.iter().zip(cards) {
+        let told = cards(self.run, self.instance, call).await.unwrap_or_default();
+        for ((name, _), card) in names.iter().zip(told) {
             self.tell(Question::Named(*name), card, from);
         }
     }
@@ -198,8 +199,8 @@ impl Client<'_> {
             holder.map_or_else(|| "nobody's password".to_owned(), |holder| holder.last_password(is_old))
         };
         let call = Call::LogIn { name: name.shouted(), password: password.clone() };
-        let Ended::Done(Reply::Cards(mut cards)) = self.run.call(self.instance, call).await else { return };
-        self.tell(Question::Password(name, password), cards.pop().flatten(), from);
+        let Some(mut told) = cards(self.run, self.instance, call).await else { return };
+        self.tell(Question::Password(name, password), told.pop().flatten(), from);
     }
 
     fn tell(&self, question: Question, answer: Option<Card>, from: Time) {

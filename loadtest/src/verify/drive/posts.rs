@@ -4,7 +4,6 @@ use super::Client;
 use crate::verify::call::{Call, PostSpec, Reach, Tie};
 use crate::verify::check::Wrong;
 use crate::verify::facts::{Change, OPEN, Time, Tri, Window};
-use crate::verify::rules::View;
 use crate::verify::run::{Ended, GONE};
 use crate::verify::steps::{PostPlan, text_of};
 use crate::verify::told::Reply;
@@ -51,8 +50,11 @@ impl Client<'_> {
             }
             Ended::Refused { kind, message, is_unsure } => {
                 let is_once = !has_token && is_passing(&kind);
-                if !is_once && !self.may_not_publish(named, &kind, window) {
-                    self.refused(&kind, Some(no), format!("it was refused: {kind}: {message}"));
+                let why = format!("post {no} was refused: {kind}: {message}");
+                if kind == "NotFound" {
+                    self.unseen(named.into_iter().flatten().collect(), start, why);
+                } else if !is_once && !self.may_not_publish(named[0], &kind) {
+                    self.refused(&kind, Some(no), why);
                 }
                 if is_unsure { self.unsure(no) } else { self.never(no) }
             }
@@ -134,21 +136,15 @@ impl Client<'_> {
         }
     }
 
-    /// What a post passes on or answers isn't there for its author, or must not be passed on; or its author is suspended.
-    fn may_not_publish(&self, [original, parent]: [Option<PostNo>; 2], kind: &str, window: Window) -> bool {
+    /// What a post passes on must not be passed on; or its author is suspended.
+    fn may_not_publish(&self, original: Option<PostNo>, kind: &str) -> bool {
         // Takes the world itself.
         if kind == "Invalid" && self.is_suspended() {
             return true;
         }
         let world = self.run.world();
-        let view = View::new(&world, self.actor, window);
-        let is_hidden = |no: PostNo| world.post(no).is_none_or(|post| view.may_meet(post) != Tri::Yes);
         let is_for_few = |no: PostNo| world.post(world.subject(no)).is_none_or(|post| !post.is_for_all());
-        match kind {
-            "NotFound" => [original, parent].into_iter().flatten().any(is_hidden),
-            "Invalid" => original.is_some_and(is_for_few),
-            _ => false,
-        }
+        kind == "Invalid" && original.is_some_and(is_for_few)
     }
 
     /// A post that was refused, or answered with another one, or whose original was refused: there is none.
@@ -287,7 +283,8 @@ impl Client<'_> {
                 }
             }
             // It is gone, or not for the actor. A try before that may have been carried out.
-            Ended::Refused { kind, is_unsure, .. } if kind == "NotFound" => {
+            Ended::Refused { kind, message, is_unsure, .. } if kind == "NotFound" => {
+                self.unseen(vec![no], start, format!("{call:?} was refused: {message}"));
                 if is_unsure {
                     run.world().tie_fact(what, self.actor, subject).influence(on, start, OPEN);
                 }
