@@ -2,7 +2,7 @@
 
 use super::ledger::Acknowledged;
 use crate::bucket::{Bucket, Buckets};
-use crate::cluster::Epoch;
+use crate::cluster::{Epoch, Replicas};
 use crate::context::draw;
 use crate::error::{Error, Result};
 use crate::functions::Mark;
@@ -306,6 +306,12 @@ impl Entry {
         stored
     }
 
+    /// Whether all that was done of it is on replicas, where that is the rule: if they are required, no fence has gone on
+    /// without, whoever has done it.
+    pub(super) fn is_replicated(&self, rule: Replicas) -> bool {
+        rule == Replicas::Required || !self.lacks_replicas
+    }
+
     /// Reads what stands in a journal.
     pub(crate) fn parse(bucket: Bucket, id: &[u8], value: &[u8]) -> Result<Self> {
         let unknown = || {
@@ -374,6 +380,9 @@ mod tests {
             let entry = Entry::parse(Bucket(3), &[7; 8], &value).unwrap();
             let lacks_replicas = !checkpoint.is_empty();
             let expected = Entry { id: [7; 8], checkpoint, lacks_replicas, ..Entry::new(Bucket(3), owner, task) };
+            prop_assert_eq!(entry.is_replicated(Replicas::Preferred), !lacks_replicas);
+            // H146
+            prop_assert!(entry.is_replicated(Replicas::Required));
             prop_assert_eq!(entry, expected);
         }
 

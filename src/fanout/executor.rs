@@ -288,7 +288,7 @@ async fn run_delivery(
     }
     ledger.close(entry)?;
     if is_fenced {
-        reporter.fenced(!entry.lacks_replicas);
+        reporter.fenced(entry.is_replicated(context.router().replicas()));
     }
     reporter.done();
     let DeliveryProgress { delivered, skipped, .. } = reporter.progress();
@@ -306,7 +306,8 @@ async fn fence_strike(
 ) -> Result<()> {
     if rules::holds("fence_strike") {
         let fenced = context.router().fence(touched).await?;
-        reporter.fenced(fenced == FenceOutcome::Replicated && !entry.lacks_replicas);
+        let is_replicated = entry.is_replicated(context.router().replicas());
+        reporter.fenced(fenced == FenceOutcome::Replicated && is_replicated);
     }
     Ok(())
 }

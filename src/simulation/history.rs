@@ -20,6 +20,10 @@ use crate::ids::AccountId;
 use crate::post::Draft;
 use crate::{Mode, NewAccount, rules};
 
+/// Pages that were held against the model; and those that came beside a stale read, of which only the order was.
+pub(super) const PAGES: &str = "page";
+pub(super) const STALE_PAGES: &str = "page beside a stale read";
+
 /// What came of a history.
 #[derive(Debug)]
 pub(super) struct Outcome {
@@ -255,6 +259,8 @@ impl History {
     async fn count_leftovers(&mut self) {
         for (what, many) in world(|w| {
             [
+                (PAGES, w.pages[0]),
+                (STALE_PAGES, w.pages[1]),
                 ("stale read", w.stale_reads),
                 ("stray write", w.stray_writes.len() as u64),
                 ("torn call", w.torn_calls),

@@ -154,6 +154,8 @@ pub(super) struct World {
     pub(super) gates: Vec<Gate>,
     /// Reads that a deposed primary has answered: pages beside them may be of the past.
     pub(super) stale_reads: u64,
+    /// `PAGES` and `STALE_PAGES` of them.
+    pub(super) pages: [u64; 2],
     /// Writes that one has accepted: in which bucket, and the number of the command.
     pub(super) stray_writes: Vec<(usize, u64)>,
     /// Calls of functions that have failed half-way.
@@ -231,6 +233,7 @@ impl World {
             late: 0,
             gates: Vec::new(),
             stale_reads: 0,
+            pages: [0, 0],
             stray_writes: Vec::new(),
             torn_calls: 0,
             hollow_fences: 0,

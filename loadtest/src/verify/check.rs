@@ -199,7 +199,11 @@ fn shown_rightly(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown) -> 
         if world.may_be_unheard_of(shown.author, seen.window) {
             return None;
         }
-        let text = format!("nobody has published {} by {}", shown.id, shown.author);
+        let (id, author, unsure) = (shown.id, shown.author, world.unsure_posts(shown.author));
+        let (text, passes_on) = (&shown.text, shown.passes_on);
+        let text = format!(
+            "nobody has published {id} by {author}; it says {text:?}, passes on {passes_on:?}; not known what came of: {unsure}"
+        );
         return Some(seen.wrong(Wrong::Leaked, None, text));
     };
     if post.author != shown.author {

@@ -286,8 +286,8 @@ async fn explain(run: &Arc<Run>, setup: &Setup, seed: u64) -> anyhow::Result<()>
         let stored = stored::describe(setup, violation, run).await.unwrap_or_else(|e| format!("{e:#}\n"));
         eprintln!("{}", explain::explain(&run.world(), violation, &stored));
     }
-    if violations.len() > EXPLAINED_MAX {
-        eprintln!("... and {} more, not explained.", violations.len() - EXPLAINED_MAX);
+    for violation in violations.iter().skip(EXPLAINED_MAX) {
+        eprintln!("== {:?}, account {}: {}", violation.wrong, violation.reader, violation.text);
     }
     if !violations.is_empty() {
         eprintln!("Seed {seed}; the same seed plans the same operations again: --seed {seed}");

@@ -263,6 +263,16 @@ impl World {
         is_unsure || self.is_at_risk(window.from, window.to)
     }
 
+    /// Posts of an author of which nobody has been told whether they are there, and when that was tried; the last of these.
+    pub(crate) fn unsure_posts(&self, author: u64) -> String {
+        let posts = self.posts.iter().enumerate().filter_map(|(no, post)| Some((no, post.as_ref()?)));
+        let unsure = posts.filter(|(_, post)| post.author == author && post.start > 0 && post.id.is_none());
+        let unsure: Vec<_> = unsure.map(|(no, post)| (no, post.start, post.is_unsure, &post.said)).collect();
+        let tried: Vec<_> = self.unsure_publishes.iter().filter(|(by, _)| *by == author).collect();
+        let last = |many: usize| many.saturating_sub(8);
+        format!("{:?}, tried {:?}", &unsure[last(unsure.len())..], &tried[last(tried.len())..])
+    }
+
     /// A post was acknowledged.
     pub(crate) fn published(&mut self, no: PostNo, id: u64, end: Time) {
         if let Some(post) = self.post_mut(no) {

@@ -9,9 +9,12 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tideline::cluster::{Command, Finding, NodeAddr, Request, RouterSettings};
 use tideline::local_cluster::ClusterSpec;
-use tideline::post::{Draft, Edit};
+use tideline::post::{Draft, Edit, PostRef};
 use tideline::sharded::SetSettings;
-use tideline::{AccountId, Engine, EngineSettings, Health, PostAck, PostId, Query, Social, StoreOptions};
+use tideline::{
+    AccountId, AccountUpdate, Engine, EngineSettings, Health, Moderation, PostAck, PostId, Query, Social,
+    StoreOptions, Way,
+};
 
 use super::{accounts, drained, engine_with, small};
 use crate::harness::{Own, PATIENCE, eventually, impatient, in_the_end, options, own, tell};
@@ -173,6 +176,47 @@ async fn written(engine: &Engine, author: AccountId, reader: AccountId) -> tidel
     engine.delete(author, post).await.map(drop)
 }
 
+/// All else that the living write about each other: `approver` is locked.
+async fn written_besides(
+    engine: &Engine,
+    author: AccountId,
+    [reader, approver]: [AccountId; 2],
+) -> tideline::Result<()> {
+    let social = Social::new(engine);
+    let post = engine.publish(author, &Draft::text("first").mentions([reader])).await?.id;
+    let at = PostRef { id: post, author };
+    engine.publish(reader, &Draft::text("well").reply_to(at)).await?;
+    engine.publish(reader, &Draft::text("see").quoting(at)).await?;
+    social.repost(reader, post).await?;
+    social.undo_repost(reader, post).await?;
+    social.bookmark(reader, post).await?;
+    social.unbookmark(reader, post).await?;
+    engine.mute(reader, author).await?;
+    engine.unmute(reader, author).await?;
+    engine.hide_from(author, reader).await?;
+    engine.show_to(author, reader).await?;
+    engine.block(reader, author).await?;
+    engine.unblock(reader, author).await?;
+    engine.moderate(post, Moderation { sensitive: Some(true), ..Moderation::default() }).await?;
+    for (requester, is_approved) in [(reader, true), (author, false)] {
+        engine.follow(requester, approver).await?;
+        match is_approved {
+            true => engine.approve(approver, requester).await?,
+            false => engine.reject(approver, requester).await?,
+        };
+    }
+    engine.unfollow(reader, approver).await?;
+    for is_locked in [true, false] {
+        engine
+            .update_account(author, &AccountUpdate { is_locked: Some(is_locked), ..Default::default() })
+            .await?;
+    }
+    for way in [Some(Way::Pull), None] {
+        engine.set_way(author, way).await?;
+    }
+    engine.delete(author, post).await.map(drop)
+}
+
 #[tokio::test]
 async fn while_one_primary_after_the_other_is_frozen_no_write_among_the_living_is_refused() {
     let cluster = servers().await;
@@ -188,6 +232,11 @@ async fn while_one_primary_after_the_other_is_frozen_no_write_among_the_living_i
             in_the_end("writes among the living", written(&engine, *author, living[5])).await.unwrap();
             nothing_is_under_way(&engine).await;
         }
+        let locked = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+        engine.update_account(living[7], &locked).await.unwrap();
+        let besides = written_besides(&engine, living[5], [living[6], living[7]]);
+        in_the_end("all else that the living write", besides).await.unwrap();
+        nothing_is_under_way(&engine).await;
         cluster.node(&server).unwrap().thaw().unwrap();
         drained(&engine).await;
         engine.unfollow(there[0], living[0]).await.unwrap();

@@ -62,7 +62,15 @@ impl Storm<'_> {
     pub(super) async fn promoted(&self, cluster: &LocalCluster, replica: &NodeAddr) -> anyhow::Result<()> {
         let since = Instant::now();
         while !cluster.primaries().await.iter().any(|node| node.addr() == *replica) {
-            anyhow::ensure!(since.elapsed() < PATIENCE, "{replica} was never promoted");
+            if since.elapsed() > PATIENCE {
+                let told = async |what: &str, of: &str| {
+                    let told = cluster.ask(replica, Command::new(what).arg(of)).await;
+                    told.and_then(|told| told.text().map(str::to_owned)).unwrap_or_else(|e| e.to_string())
+                };
+                let (replication, nodes) =
+                    (told("INFO", "replication").await, told("CLUSTER", "NODES").await);
+                anyhow::bail!("{replica} was never promoted; it says: {replication}{nodes}");
+            }
             sleep(Duration::from_millis(20)).await;
         }
         self.promotions.lock().await.insert(replica.clone(), Instant::now());
