@@ -86,59 +86,60 @@ fn judge_suspects(run: &Arc<Run>) {
 
 /// Posts that were refused in the end, after a try that may have been carried out.
 async fn adopt(run: &Arc<Run>) {
-    let unsure: Vec<(PostNo, u64)> = {
+    let unsure: Vec<(PostNo, u64, bool)> = {
         let world = run.world();
-        let is_open =
-            |no: &PostNo| world.post(*no).is_some_and(|p| p.is_unsure && p.start > 0 && p.id.is_none());
-        (0..world.posts.len()).filter(is_open).filter_map(|no| Some((no, world.post(no)?.author))).collect()
+        let posts = world.posts.iter().enumerate().filter_map(|(no, post)| Some((no, post.as_ref()?)));
+        let open = posts.filter(|(_, post)| post.is_unsure && post.start > 0 && post.id.is_none());
+        open.map(|(no, post)| (no, post.author, post.is_plain_repost())).collect()
     };
-    for (no, author) in unsure {
-        let mut cursor = None;
-        // The newest posts are enough: it was published in this round.
-        for _ in 0..20 {
-            let which = Which::Profile { account: author, replies: true, reposts: true };
-            let asked = Asked { which, cursor, hydrate: true, ..Asked::home(author, 100) };
-            let page = match run.call(no, Call::Read(asked)).await {
-                Ended::Done(Reply::Page(page)) => page,
-                // Its author is gone: it was published if somebody has seen it before.
-                Ended::Refused { kind, .. } if kind == "NotFound" => {
-                    if let Some(id) = run.unknown_post_of(author) {
-                        let now = run.now();
-                        run.world().published(no, id, now);
-                    }
-                    break;
-                }
-                other => {
-                    run.skipped(&other);
-                    break;
-                }
-            };
+    for (no, author, is_plain_repost) in unsure {
+        // Who may not see the original any more doesn't see its own repost of it either; others do.
+        let others = if is_plain_repost { run.world().accounts.clone() } else { Vec::new() };
+        for viewer in std::iter::once(author).chain(others) {
+            let Some(id) = unknown_on_profile(run, viewer, no, author).await else { continue };
+            let now = run.now();
             let mut world = run.world();
-            let found = page.posts.iter().find(|shown| {
-                let post = world.post(no);
-                let is_known = world.by_id.contains_key(&shown.id);
-                let same_original = || {
-                    let original = post.and_then(|p| p.original).and_then(|no| world.post(no)?.id);
-                    shown.passes_on == original
-                };
-                !is_known
-                    && post.is_some_and(|p| shown.text.as_deref() == Some(&p.said.text) && same_original())
-            });
-            if let Some(id) = found.map(|shown| shown.id) {
-                let now = run.now();
-                world.published(no, id, now);
-                if let Some(post) = world.post_mut(no) {
-                    (post.delivered, post.listed) = (now, now);
-                }
-                break;
+            world.published(no, id, now);
+            if let Some(post) = world.post_mut(no) {
+                (post.delivered, post.listed) = (now, now);
             }
-            drop(world);
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
-            }
+            break;
         }
     }
+}
+
+/// A post on its author's profile, as somebody sees that, that says what this one was to say, and is not known.
+async fn unknown_on_profile(run: &Arc<Run>, viewer: u64, no: PostNo, author: u64) -> Option<u64> {
+    let mut cursor = None;
+    // The newest posts are enough: it was published in this round.
+    for _ in 0..20 {
+        let which = Which::Profile { account: author, replies: true, reposts: true };
+        let asked = Asked { which, cursor, hydrate: true, ..Asked::home(viewer, 100) };
+        let page = match run.call(no, Call::Read(asked)).await {
+            Ended::Done(Reply::Page(page)) => page,
+            // Its author is gone: it was published if somebody has seen it before.
+            Ended::Refused { kind, .. } if kind == "NotFound" => {
+                return run.unknown_post_of(author).filter(|_| viewer == author);
+            }
+            other => {
+                run.skipped(&other);
+                return None;
+            }
+        };
+        let world = run.world();
+        let post = world.post(no)?;
+        let original = post.original.and_then(|no| world.post(no)?.id);
+        let found = page.posts.iter().find(|shown| {
+            let is_known = world.by_id.contains_key(&shown.id);
+            !is_known && shown.text.as_deref() == Some(&post.said.text) && shown.passes_on == original
+        });
+        if let Some(shown) = found {
+            return Some(shown.id);
+        }
+        drop(world);
+        cursor = Some(page.next?);
+    }
+    None
 }
 
 /// Whether one follows another, where both had a hand in it.

@@ -246,6 +246,9 @@ impl World {
     /// Nothing is under way any more: posts are wherever they go, and what is deleted has gone.
     pub(crate) fn drained(&mut self, now: Time) {
         self.drained = now;
+        for (_, window) in &mut self.unsure_publishes {
+            window.to = window.to.min(now);
+        }
         for post in self.posts.iter_mut().flatten() {
             post.delivered = post.delivered.min(now);
             post.listed = post.listed.min(now);
@@ -437,6 +440,12 @@ mod tests {
         let at = |from, to| world.may_be_unheard_of(3, Window { from, to });
         assert!(at(5, 10) && at(12, 13) && at(20, 30) && !at(1, 9) && !at(21, 30));
         assert!(!world.may_be_unheard_of(4, Window { from: 12, to: 13 }));
+        // Nobody was told of one; whether it is there is known once all is drained.
+        let refused = Window { from: 30, to: UNTIL_DRAINED };
+        let mut world = World { unsure_publishes: vec![(3, refused)], ..World::default() };
+        assert!(world.may_be_unheard_of(3, Window { from: 60, to: 61 }));
+        world.drained(50);
+        assert!(!world.may_be_unheard_of(3, Window { from: 60, to: 61 }));
     }
 
     #[test]

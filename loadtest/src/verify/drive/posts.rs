@@ -3,7 +3,7 @@
 use super::Client;
 use crate::verify::call::{Call, PostSpec, Reach, Tie};
 use crate::verify::check::Wrong;
-use crate::verify::facts::{Change, OPEN, Time, Tri, Window};
+use crate::verify::facts::{Change, OPEN, Time, Tri, UNTIL_DRAINED, Window};
 use crate::verify::run::{Ended, GONE};
 use crate::verify::steps::{PostPlan, text_of};
 use crate::verify::told::Reply;
@@ -39,7 +39,9 @@ impl Client<'_> {
         };
         let window = Window { from: start, to: run.now() };
         if tries > 1 || !matches!(ended, Ended::Done(_)) {
-            run.world().unsure_publishes.push((self.actor, window));
+            // Of one that nobody was told of nobody knows how long it shows before a failover takes it away.
+            let to = if matches!(ended, Ended::Done(_)) { window.to } else { UNTIL_DRAINED };
+            run.world().unsure_publishes.push((self.actor, Window { to, ..window }));
         }
         match ended {
             Ended::Done(Reply::Published { id, is_delivered, is_replicated, .. }) => {
