@@ -10,7 +10,7 @@ use super::world::{PostFact, PostNo, World};
 /// Changes of one fact that are listed; the newest.
 const CHANGES_MAX: usize = 12;
 /// Events that are told.
-const HAPPENED: usize = 80;
+const HAPPENED: usize = 400;
 /// Posts of the page that are listed around the one in question.
 const AROUND: usize = 6;
 

@@ -12,9 +12,9 @@ use tideline::sharded::Order;
 use tideline::{AccountId, Store};
 
 use super::args::Sabotage;
-use super::call::Switch;
+use super::call::{Call, Switch};
 use super::check::{Violation, Wrong};
-use super::facts::Window;
+use super::facts::{Tri, Window};
 use super::rules::View;
 use super::run::Run;
 use super::setup::Setup;
@@ -123,6 +123,7 @@ pub(crate) async fn describe(setup: &Setup, violation: &Violation, run: &Run) ->
             let listed: Vec<u64> = page.entries.iter().map(|(other, _)| other.get()).collect();
             let _ = writeln!(text, "stored, {what} of {reader}: {listed:?}");
         }
+        describe_counts(&store, run, &mut text, reader).await?;
     }
     if let (Some(post), Some(id)) = (&post, post.as_ref().and_then(|post| post.id)) {
         describe_post(&store, &mut text, (reader, post.author, id), &records).await?;
@@ -133,6 +134,30 @@ pub(crate) async fn describe(setup: &Setup, violation: &Violation, run: &Run) ->
         }
     }
     Ok(text)
+}
+
+/// An account's record, what its outbox has besides what is known and the other way round, and what each instance counts now.
+async fn describe_counts(store: &Store, run: &Run, text: &mut String, account: u64) -> anyhow::Result<()> {
+    let ((record, slot), (outbox, _)) = (key(store, 'a', account), key(store, 'o', account));
+    let fields = ask(store, slot, Command::new("HGETALL").arg(&record)).await?.into_array()?;
+    let fields = fields.iter().map(|field| field.bytes().map(|bytes| bytes.escape_ascii().to_string()));
+    let _ =
+        writeln!(text, "stored, record of {account}: {}", fields.collect::<Result<Vec<_>, _>>()?.join(" "));
+    let ids = numbers(store, Command::new("LRANGE").arg(&outbox).arg("0").arg("-1"), slot).await?;
+    let stored: BTreeSet<u64> = ids.into_iter().filter(|id| id & WATERMARK == 0).collect();
+    let known: BTreeSet<u64> = {
+        let (world, now) = (run.world(), run.now());
+        let now = Window { from: now, to: now };
+        let own = world.posts.iter().flatten().filter(|post| post.author == account);
+        own.filter(|post| post.exists(now) != Tri::No).filter_map(|post| post.id).collect()
+    };
+    let [unknown, missing] = [&stored - &known, &known - &stored];
+    let _ = writeln!(text, "stored, in the outbox only: {unknown:?}; known only: {missing:?}");
+    for instance in 0..run.pool.len() {
+        let counted = run.once(instance, Call::Counts { account }).await;
+        let _ = writeln!(text, "instance {instance} counts {counted:?}");
+    }
+    Ok(())
 }
 
 async fn describe_post(

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use tideline::local_cluster::LocalCluster;
+use tideline::local_cluster::{LocalCluster, LocalNode};
 use tokio::time::sleep;
 
 use super::super::args::Chaos;
@@ -42,17 +42,27 @@ impl Storm<'_> {
         clocks.set(&clock, 0)?;
 
         let node = cluster.nodes().choose(random).context("a cluster without nodes")?;
-        let clock = name(SERVER, node.index);
         self.run.event("clocks of servers set");
-        clocks.set_server(&clock, cluster, &node.addr(), second).await?;
+        self.set_server((cluster, clocks), node, second).await?;
         // It takes the others for dead, by its clock, until they have answered again. If it was set back before that, it would wait
         // for an hour.
         cluster.wait_healthy(PATIENCE).await?;
         self.stay(random).await;
-        clocks.set_server(&clock, cluster, &node.addr(), 0).await?;
+        self.set_server((cluster, clocks), node, 0).await?;
         cluster.wait_healthy(PATIENCE).await?;
         self.run.fault(Chaos::SetClocks, self.gate.was_at_work(struck));
         Ok(())
+    }
+
+    /// Servers measure by their wall clocks how long they wait for each other: MIGRATE gives up a key that is there already.
+    async fn set_server(
+        &self,
+        (cluster, clocks): (&LocalCluster, &Clocks),
+        node: &LocalNode,
+        to: i64,
+    ) -> anyhow::Result<()> {
+        let _no_keys_move = self.keys.lock().await;
+        Ok(clocks.set_server(&name(SERVER, node.index), cluster, &node.addr(), to).await?)
     }
 
     async fn stay(&self, random: &mut StdRng) {
