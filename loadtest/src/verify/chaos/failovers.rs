@@ -11,6 +11,7 @@ use tideline::local_cluster::{LocalCluster, LocalNode};
 use tokio::time::sleep;
 
 use super::super::args::Chaos;
+use super::risks::caught_up;
 use super::{Admit, PATIENCE, Storm, patiently};
 
 /// Failovers in a row, of one primary and its replica.
@@ -58,18 +59,24 @@ impl Storm<'_> {
         Ok(replica)
     }
 
-    /// Waits until a replica has taken over.
-    pub(super) async fn promoted(&self, cluster: &LocalCluster, replica: &NodeAddr) -> anyhow::Result<()> {
+    /// Waits until a replica has taken over from a primary that had that epoch. On a busy machine it may have asked for votes
+    /// before, and have had them too late: by those it would be primary for a moment, with an epoch that is none (Redis 7.0).
+    pub(super) async fn promoted(
+        &self,
+        cluster: &LocalCluster,
+        replica: &NodeAddr,
+        (old, before): (&NodeAddr, u64),
+    ) -> anyhow::Result<()> {
         let since = Instant::now();
-        while !cluster.primaries().await.iter().any(|node| node.addr() == *replica) {
+        loop {
+            let nodes = nodes_as_told_by(cluster, replica).await;
+            if nodes.as_ref().is_ok_and(|nodes| has_taken_over(nodes, old, before)) {
+                break;
+            }
             if since.elapsed() > PATIENCE {
-                let told = async |what: &str, of: &str| {
-                    let told = cluster.ask(replica, Command::new(what).arg(of)).await;
-                    told.and_then(|told| told.text().map(str::to_owned)).unwrap_or_else(|e| e.to_string())
-                };
-                let (replication, nodes) =
-                    (told("INFO", "replication").await, told("CLUSTER", "NODES").await);
-                anyhow::bail!("{replica} was never promoted; it says: {replication}{nodes}");
+                let info = cluster.ask(replica, Command::new("INFO").arg("replication")).await;
+                let info = info.and_then(|info| info.text().map(str::to_owned));
+                anyhow::bail!("{replica} was never promoted; it says: {info:?} {nodes:?}");
             }
             sleep(Duration::from_millis(20)).await;
         }
@@ -126,6 +133,8 @@ impl Storm<'_> {
             if next != primary {
                 loses = false;
                 in_sync(cluster, &primary).await?;
+                // While the new one had no replica, fences did without: what lasts by them this one must have.
+                caught_up(cluster, &next, &primary).await?;
                 primary = next;
             }
         }
@@ -145,6 +154,7 @@ impl Storm<'_> {
         let heir = self.heir(cluster, old).await?;
         let replica = heir.addr();
         let victim = cluster.node(old).context("a primary is no node")?;
+        let before = patiently(async || epoch_of(cluster, old).await).await?;
         match how {
             How::Asked => {
                 self.run.event("failovers asked for");
@@ -164,7 +174,7 @@ impl Storm<'_> {
             How::Ahead if !self.kill_ahead(cluster, victim, heir, admit).await? => return Ok(old.clone()),
             How::Ahead => {}
         }
-        let promoted = self.promoted(cluster, &replica).await;
+        let promoted = self.promoted(cluster, &replica, (old, before)).await;
         sleep(Duration::from_millis(random.random_range(AWAY_MS.0..AWAY_MS.1))).await;
         // Mended in any case: nothing may stay frozen.
         if victim.is_running() {
@@ -175,6 +185,34 @@ impl Storm<'_> {
         promoted?;
         Ok(replica)
     }
+}
+
+/// What a server says of all nodes.
+async fn nodes_as_told_by(cluster: &LocalCluster, node: &NodeAddr) -> tideline::Result<String> {
+    Ok(cluster.ask(node, Command::new("CLUSTER").arg("NODES")).await?.text()?.to_owned())
+}
+
+/// The epoch of a server's slots, as it says itself.
+pub(super) async fn epoch_of(cluster: &LocalCluster, node: &NodeAddr) -> tideline::Result<u64> {
+    let nodes = nodes_as_told_by(cluster, node).await?;
+    let epoch = nodes.lines().find(|line| line.contains("myself")).and_then(epoch_in);
+    epoch.ok_or_else(|| tideline::Error::new(tideline::ErrorKind::Internal, format!("no epoch in: {nodes}")))
+}
+
+/// The epoch in a line of CLUSTER NODES.
+fn epoch_in(line: &str) -> Option<u64> {
+    line.split(' ').nth(6)?.parse().ok()
+}
+
+/// Whether the server that says so is primary, in the place of one that had that epoch, and stays it.
+fn has_taken_over(nodes: &str, old: &NodeAddr, before: u64) -> bool {
+    let flags = |line: &str, flag: &str| line.split(' ').nth(2).is_some_and(|flags| flags.contains(flag));
+    let me = nodes.lines().find(|line| flags(line, "myself"));
+    let Some(me) = me.filter(|line| flags(line, "master")) else { return false };
+    let at = format!("{}:{}@", old.host, old.port);
+    // It had taken over before, on a busy machine.
+    let follows = nodes.lines().any(|line| line.contains(&at) && flags(line, "slave"));
+    follows || epoch_in(me).is_some_and(|epoch| epoch > before)
 }
 
 /// A primary's replica, which may be held up for a moment.
@@ -200,5 +238,25 @@ async fn in_sync(cluster: &LocalCluster, node: &NodeAddr) -> anyhow::Result<()> 
         }
         anyhow::ensure!(since.elapsed() < PATIENCE, "{node} never caught up; it says: {told}");
         sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_elected_by_old_votes_has_not_taken_over() {
+        let told = |flags: &str, epoch: u64, of_old: &str| {
+            format!(
+                "aa 127.0.0.1:7003@17003 {flags} - 0 0 {epoch} connected 0-9\n\
+                 bb 127.0.0.1:7000@17000 {of_old} - 1 1 8 disconnected"
+            )
+        };
+        let old = NodeAddr::new("127.0.0.1", 7000);
+        assert!(has_taken_over(&told("myself,master", 9, "master,fail"), &old, 8));
+        assert!(!has_taken_over(&told("myself,master", 7, "master,fail"), &old, 8));
+        assert!(!has_taken_over(&told("myself,slave", 9, "master,fail"), &old, 8));
+        assert!(has_taken_over(&told("myself,master", 8, "slave"), &old, 8));
     }
 }

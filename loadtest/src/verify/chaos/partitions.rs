@@ -10,7 +10,8 @@ use tokio::time::sleep;
 
 use super::super::args::Chaos;
 use super::bus::{Bus, Cut};
-use super::{Admit, Storm};
+use super::failovers::epoch_of;
+use super::{Admit, Storm, patiently};
 
 /// How long a server is cut off from which nobody takes over, in milliseconds: longer than the node timeout.
 const DEAF_MS: (u64, u64) = (2_000, 4_000);
@@ -34,13 +35,14 @@ impl Storm<'_> {
             _ => (Cut::Deaf(index), "primaries that heard nobody"),
         };
         let risky = self.risk(cluster, &primary).await?;
+        let before = patiently(async || epoch_of(cluster, &primary).await).await?;
         let struck = self.gate.now();
         self.run.event(event);
         bus.cut(cut);
         self.admit(admit);
         let (is_replaced, (least, most)) = match cut {
             Cut::Deaf(_) => (Ok(()), DEAF_MS),
-            _ => (self.promoted(cluster, &replica).await, DEPOSED_MS),
+            _ => (self.promoted(cluster, &replica, (&primary, before)).await, DEPOSED_MS),
         };
         sleep(Duration::from_millis(random.random_range(least..most))).await;
         // Mended in any case.

@@ -76,7 +76,11 @@ async fn histories(cluster: &LocalCluster) -> anyhow::Result<BTreeSet<String>> {
 }
 
 /// Waits until a primary's replica has all that this has by now.
-async fn caught_up(cluster: &LocalCluster, primary: &NodeAddr, replica: &NodeAddr) -> anyhow::Result<()> {
+pub(super) async fn caught_up(
+    cluster: &LocalCluster,
+    primary: &NodeAddr,
+    replica: &NodeAddr,
+) -> anyhow::Result<()> {
     let offset = |text: String| text.parse::<u64>();
     let (since, wanted) = (Instant::now(), offset(told(cluster, primary, "master_repl_offset").await?)?);
     while offset(told(cluster, replica, "slave_repl_offset").await?)? < wanted {
