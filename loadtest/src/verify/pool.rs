@@ -63,8 +63,7 @@ impl Pool {
                 if may_come_late {
                     self.wait_within(Blow::SleepInWrite).await;
                 }
-                if let Some((blow, struck)) = self.fall(&worker) {
-                    worker.suffer(blow);
+                if let Some(struck) = self.fall(&worker) {
                     let _ = struck.send((number, worker));
                 }
                 answer.await.ok()
@@ -99,11 +98,11 @@ impl Pool {
         }
     }
 
-    /// The first blow that may fall on an instance now.
-    fn fall(&self, worker: &Worker) -> Option<(Blow, Struck)> {
+    /// Has the first blow fall on an instance that may fall on it now; who is to be told so.
+    fn fall(&self, worker: &Worker) -> Option<Struck> {
         let mut due = self.due();
-        let first = due.iter().position(|(blow, _)| worker.may_suffer(*blow))?;
-        Some(due.remove(first))
+        let first = due.iter().position(|(blow, _)| worker.suffer(*blow))?;
+        Some(due.remove(first).1)
     }
 
     fn due(&self) -> MutexGuard<'_, Vec<(Blow, Struck)>> {

@@ -21,6 +21,8 @@ use super::setup::Setup;
 use super::world::PostNo;
 
 const RECORD_LEN: usize = 16;
+/// Posts that nobody should have that are told.
+const UNKNOWN_MAX: usize = 4;
 
 /// An account's mode as its record holds it: a letter, and what tells one change from the next.
 pub(crate) async fn mode(store: &Store, account: u64) -> anyhow::Result<Vec<u8>> {
@@ -153,6 +155,13 @@ async fn describe_counts(store: &Store, run: &Run, text: &mut String, account: u
     };
     let [unknown, missing] = [&stored - &known, &known - &stored];
     let _ = writeln!(text, "stored, in the outbox only: {unknown:?}; known only: {missing:?}");
+    for id in unknown.iter().filter(|id| **id > 0).take(UNKNOWN_MAX) {
+        let (post, _) = key_of(store, 'w', account, &id.to_be_bytes());
+        let post = ask(store, slot, Command::new("GET").arg(&post)).await?;
+        let said = post.bytes().map(|bytes| bytes.escape_ascii().to_string());
+        let _ = writeln!(text, "stored, post {id}: {said:?}; known: {:?}", run.world().by_id.get(id));
+    }
+    let _ = writeln!(text, "not known what came of: {}", run.world().unsure_posts(account));
     for instance in 0..run.pool.len() {
         let counted = run.once(instance, Call::Counts { account }).await;
         let _ = writeln!(text, "instance {instance} counts {counted:?}");

@@ -123,17 +123,25 @@ impl Worker {
         Some(receiver)
     }
 
-    pub(crate) fn suffer(&self, blow: Blow) {
+    /// Strikes it, if that may befall it now. No call comes in between: it would wait in the pipe of one that sleeps, and be
+    /// carried out when that wakes, whatever it is.
+    pub(crate) fn suffer(&self, blow: Blow) -> bool {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = |calls: &Waiting| blow.may_meet(&mut calls.values().map(|(call, _)| call));
+        if !waiting.1.as_ref().is_some_and(|calls| !calls.is_empty() && may(calls)) {
+            return false;
+        }
         match blow {
             Blow::Kill => self.kill(),
             Blow::Freeze => self.freeze(true),
             Blow::Sleep | Blow::SleepInWrite => {
                 self.freeze(true);
-                let calls = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).1.take();
-                let writes = calls.into_iter().flatten().filter(|(_, (call, _))| call.changes());
+                let calls = waiting.1.take().into_iter().flatten();
+                let writes = calls.filter(|(_, (call, _))| call.changes());
                 self.asleep().extend(writes.map(|(number, (call, _))| (number, call)));
             }
         }
+        true
     }
 
     fn asleep(&self) -> MutexGuard<'_, HashMap<u64, Call>> {
@@ -143,13 +151,6 @@ impl Worker {
     /// The writes that it has under way although it was sent to sleep.
     pub(crate) fn late_writes(&self) -> Vec<Call> {
         self.asleep().values().cloned().collect()
-    }
-
-    /// Whether that may befall it now.
-    pub(crate) fn may_suffer(&self, blow: Blow) -> bool {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let may = |calls: &Waiting| blow.may_meet(&mut calls.values().map(|(call, _)| call));
-        waiting.1.as_ref().is_some_and(|calls| !calls.is_empty() && may(calls))
     }
 
     /// Ends it as a crash would. Whoever waits for an answer hears that it is gone.
