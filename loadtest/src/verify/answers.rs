@@ -48,6 +48,7 @@ impl Performer {
                         author: header.author.get(),
                         reach: reach_of(header.visibility),
                         text: post.content().text.clone(),
+                        original: header.original.map(|original| original.id.get()),
                         likes: header.likes.into(),
                         replies: header.replies.into(),
                         reposts: header.reposts.into(),

@@ -13,6 +13,7 @@
 //! writes into `world` when it was acknowledged, and what follows from that: in `rules` for what shows, in `settle` for
 //! what can be listed or counted. Another fault is a kind of `Chaos`.
 
+mod adopt;
 mod answers;
 mod args;
 mod broken;
@@ -198,14 +199,14 @@ async fn compare(
     (seed, depth, sabotage): (u64, Depth, Option<Sabotage>),
 ) -> anyhow::Result<()> {
     let visible = Duration::from_millis(setup.visible_within_ms + 20);
-    settle::settle(run).await;
+    settle::settle(run, setup).await?;
     stored::note_summed(run, setup).await?;
     if let Some(sabotage) = sabotage.filter(|sabotage| !sabotage.is_in_answers()) {
         // Until then nothing that others did is certain, so nothing could be missed.
         tokio::time::sleep(visible).await;
         if sabotage == Sabotage::Leases {
             orphans::leave(run, setup).await?;
-            settle::settle(run).await;
+            settle::settle(run, setup).await?;
             // If nobody does that work, all that follows would wait for it too.
             if run.has_given_up() {
                 return Ok(());

@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
 
-use super::call::{Asked, Call, State, Switch, Which};
+use super::adopt;
+use super::call::{Call, State, Switch};
 use super::check::Wrong;
 use super::facts::{Time, Tri, Window};
 use super::lateness;
 use super::lookups;
 use super::losses;
 use super::run::{Ended, Run};
+use super::setup::Setup;
 use super::slept;
 use super::told::Reply;
-use super::world::{Pair, PostNo, Request, World};
+use super::world::{Pair, Request, World};
 
 /// Calls at the same time.
 const AT_ONCE: usize = 16;
@@ -22,7 +24,7 @@ const AT_ONCE: usize = 16;
 const DRAIN_MAX_MS: u64 = 45_000;
 
 /// Waits until all is drained, then looks up what couldn't be known.
-pub(crate) async fn settle(run: &Arc<Run>) {
+pub(crate) async fn settle(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
     drain(run).await;
     if run.world().may_lose {
         losses::settle(run).await;
@@ -32,7 +34,7 @@ pub(crate) async fn settle(run: &Arc<Run>) {
     judge_suspects(run);
     let now = run.now();
     run.world().drained(now);
-    adopt(run).await;
+    adopt::adopt(run, setup).await?;
     let unsure = unsure_follows(&mut run.world(), now);
     stream::iter(unsure).for_each_concurrent(AT_ONCE, |pair| look_up(run, pair)).await;
     let unsure: Vec<Pair> = {
@@ -45,6 +47,7 @@ pub(crate) async fn settle(run: &Arc<Run>) {
         losses::wait_for_strays(run).await;
         drain(run).await;
     }
+    Ok(())
 }
 
 async fn drain(run: &Arc<Run>) {
@@ -82,64 +85,6 @@ fn judge_suspects(run: &Arc<Run>) {
     for (wrong, pair, text) in wrongs.into_iter().filter(|_| !run.has_given_up()) {
         run.wrong_between(wrong, pair, text);
     }
-}
-
-/// Posts that were refused in the end, after a try that may have been carried out.
-async fn adopt(run: &Arc<Run>) {
-    let unsure: Vec<(PostNo, u64, bool)> = {
-        let world = run.world();
-        let posts = world.posts.iter().enumerate().filter_map(|(no, post)| Some((no, post.as_ref()?)));
-        let open = posts.filter(|(_, post)| post.is_unsure && post.start > 0 && post.id.is_none());
-        open.map(|(no, post)| (no, post.author, post.is_plain_repost())).collect()
-    };
-    for (no, author, is_plain_repost) in unsure {
-        // Who may not see the original any more doesn't see its own repost of it either; others do.
-        let others = if is_plain_repost { run.world().accounts.clone() } else { Vec::new() };
-        for viewer in std::iter::once(author).chain(others) {
-            let Some(id) = unknown_on_profile(run, viewer, no, author).await else { continue };
-            let now = run.now();
-            let mut world = run.world();
-            world.published(no, id, now);
-            if let Some(post) = world.post_mut(no) {
-                (post.delivered, post.listed) = (now, now);
-            }
-            break;
-        }
-    }
-}
-
-/// A post on its author's profile, as somebody sees that, that says what this one was to say, and is not known.
-async fn unknown_on_profile(run: &Arc<Run>, viewer: u64, no: PostNo, author: u64) -> Option<u64> {
-    let mut cursor = None;
-    // The newest posts are enough: it was published in this round.
-    for _ in 0..20 {
-        let which = Which::Profile { account: author, replies: true, reposts: true };
-        let asked = Asked { which, cursor, hydrate: true, ..Asked::home(viewer, 100) };
-        let page = match run.call(no, Call::Read(asked)).await {
-            Ended::Done(Reply::Page(page)) => page,
-            // Its author is gone: it was published if somebody has seen it before.
-            Ended::Refused { kind, .. } if kind == "NotFound" => {
-                return run.unknown_post_of(author).filter(|_| viewer == author);
-            }
-            other => {
-                run.skipped(&other);
-                return None;
-            }
-        };
-        let world = run.world();
-        let post = world.post(no)?;
-        let original = post.original.and_then(|no| world.post(no)?.id);
-        let found = page.posts.iter().find(|shown| {
-            let is_known = world.by_id.contains_key(&shown.id);
-            !is_known && shown.text.as_deref() == Some(&post.said.text) && shown.passes_on == original
-        });
-        if let Some(shown) = found {
-            return Some(shown.id);
-        }
-        drop(world);
-        cursor = Some(page.next?);
-    }
-    None
 }
 
 /// Whether one follows another, where both had a hand in it.

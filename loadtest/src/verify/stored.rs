@@ -87,6 +87,18 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_be_bytes)
 }
 
+/// The posts that an outbox has and that were not deleted.
+pub(crate) async fn outbox(store: &Store, author: u64) -> anyhow::Result<Vec<u64>> {
+    let (outbox, slot) = key(store, 'o', author);
+    let command = Command::new("LRANGE").arg(&outbox).arg("0").arg("-1");
+    let elements = ask(store, slot, command).await?.into_array()?;
+    // The first one is longer: the floor.
+    let ids = elements
+        .iter()
+        .filter_map(|element| Some(u64::from_be_bytes(element.bytes().ok()?.try_into().ok()?)));
+    Ok(ids.filter(|id| id & WATERMARK == 0).collect())
+}
+
 /// The records of a home: id and author, or a watermark.
 async fn home(store: &Store, reader: u64) -> anyhow::Result<Vec<(u64, u64)>> {
     let (key, slot) = key(store, 'h', reader);
@@ -140,13 +152,12 @@ pub(crate) async fn describe(setup: &Setup, violation: &Violation, run: &Run) ->
 
 /// An account's record, what its outbox has besides what is known and the other way round, and what each instance counts now.
 async fn describe_counts(store: &Store, run: &Run, text: &mut String, account: u64) -> anyhow::Result<()> {
-    let ((record, slot), (outbox, _)) = (key(store, 'a', account), key(store, 'o', account));
+    let (record, slot) = key(store, 'a', account);
     let fields = ask(store, slot, Command::new("HGETALL").arg(&record)).await?.into_array()?;
     let fields = fields.iter().map(|field| field.bytes().map(|bytes| bytes.escape_ascii().to_string()));
     let _ =
         writeln!(text, "stored, record of {account}: {}", fields.collect::<Result<Vec<_>, _>>()?.join(" "));
-    let ids = numbers(store, Command::new("LRANGE").arg(&outbox).arg("0").arg("-1"), slot).await?;
-    let stored: BTreeSet<u64> = ids.into_iter().filter(|id| id & WATERMARK == 0).collect();
+    let stored: BTreeSet<u64> = outbox(store, account).await?.into_iter().collect();
     let known: BTreeSet<u64> = {
         let (world, now) = (run.world(), run.now());
         let now = Window { from: now, to: now };
@@ -155,7 +166,7 @@ async fn describe_counts(store: &Store, run: &Run, text: &mut String, account: u
     };
     let [unknown, missing] = [&stored - &known, &known - &stored];
     let _ = writeln!(text, "stored, in the outbox only: {unknown:?}; known only: {missing:?}");
-    for id in unknown.iter().filter(|id| **id > 0).take(UNKNOWN_MAX) {
+    for id in unknown.iter().take(UNKNOWN_MAX) {
         let (post, _) = key_of(store, 'w', account, &id.to_be_bytes());
         let post = ask(store, slot, Command::new("GET").arg(&post)).await?;
         let said = post.bytes().map(|bytes| bytes.escape_ascii().to_string());

@@ -57,6 +57,9 @@ pub(crate) struct Stored {
     pub(crate) author: u64,
     pub(crate) reach: Reach,
     pub(crate) text: String,
+    /// What it passes on; an older build doesn't tell.
+    #[serde(default)]
+    pub(crate) original: Option<u64>,
     pub(crate) likes: u64,
     pub(crate) replies: u64,
     pub(crate) reposts: u64,
