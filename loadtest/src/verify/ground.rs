@@ -38,7 +38,7 @@ impl Ground {
             });
         }
         let replicas = u16::from(args.has_failovers());
-        let mut spec = ClusterSpec::ephemeral().node_timeout(node_timeout(args.defaults)).replicas(replicas);
+        let mut spec = ClusterSpec::ephemeral().node_timeout(node_timeout(args)).replicas(replicas);
         let clocks = args.has(Chaos::SetClocks).then(Clocks::new).flatten();
         if let Some(clocks) = &clocks {
             let names: Vec<_> = (0..usize::from(PRIMARIES)).map(|node| (node, name(SERVER, node))).collect();

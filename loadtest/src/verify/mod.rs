@@ -251,6 +251,7 @@ async fn in_a_storm(
         round,
         gate,
         minutes,
+        node_timeout: setup::node_timeout(args),
         keys,
         open,
         promotions,

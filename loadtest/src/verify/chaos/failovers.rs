@@ -54,7 +54,7 @@ impl Storm<'_> {
     ) -> anyhow::Result<&'a LocalNode> {
         let replica = replica_of(cluster, primary).await?;
         let since = self.promotions.lock().await.get(&replica.addr()).map(Instant::elapsed);
-        let rest = since.and_then(|since| (self.setup.node_timeout() * 4).checked_sub(since));
+        let rest = since.and_then(|since| (self.node_timeout * 4).checked_sub(since));
         sleep(rest.unwrap_or_default()).await;
         Ok(replica)
     }

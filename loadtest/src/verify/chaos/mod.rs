@@ -64,6 +64,8 @@ pub(crate) struct Storm<'a> {
     pub(crate) gate: &'a Gate,
     /// Whether what can take minutes does.
     pub(crate) minutes: bool,
+    /// After so long servers take another one for dead.
+    pub(crate) node_timeout: Duration,
     /// Held while keys move, and while a server is held up or cut off. In the middle of MIGRATE that would leave the key on both sides,
     /// and only an operator knows which one counts.
     pub(crate) keys: Mutex<()>,
