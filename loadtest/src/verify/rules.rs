@@ -37,6 +37,17 @@ impl<'a> View<'a> {
         self.world.is_following(self.reader, author, self.own)
     }
 
+    /// Whether what that account says to its followers is for the reader too. It may seem to be locked still, as others are
+    /// seen, while the reader's own follow shows: of one that has not been answered that is not so.
+    fn is_let_in(&self, author: u64) -> Tri {
+        let follows = self.follows(author);
+        let fact = self.world.follows.get(&(self.reader, author));
+        let is_new =
+            fact.is_some_and(|fact| fact.changes.iter().any(|c| c.value && c.start >= self.others.from));
+        let may_seem_locked = self.world.lock(author, self.others.from, self.others.to) != Tri::No;
+        if is_new && may_seem_locked { follows.and(Tri::Maybe) } else { follows }
+    }
+
     fn mutes(&self, account: u64) -> Tri {
         self.world.is_on(Switch::Mute, self.reader, account, self.own)
     }
@@ -76,7 +87,7 @@ impl<'a> View<'a> {
             Reach::Followers => post.mentions(self.reader, self.window_of(author)),
             Reach::Public | Reach::Unlisted => Tri::Yes,
         };
-        let is_followed = self.follows(author);
+        let is_followed = self.is_let_in(author);
         let reaches = match post.reach {
             Reach::Direct if !is_named => Tri::No,
             _ => is_meant.and(self.state_is(author, |state| state == State::Active)).or(is_followed),
@@ -287,5 +298,24 @@ impl<'a> View<'a> {
     pub(crate) fn home(&self) -> Vec<PostNo> {
         let is_shown = |no: &&PostNo| self.world.post(**no).is_some_and(|p| self.at_home(p) == Tri::Yes);
         self.world.by_id.values().rev().filter(is_shown).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::call::Reach;
+    use super::super::steps::PostPlan;
+    use super::*;
+
+    #[test]
+    fn whoever_follows_an_account_that_was_unlocked_just_now_may_be_one_that_waits() {
+        let mut world = World { visible_within: 200, ..World::default() };
+        world.created(1, true);
+        world.created(2, false);
+        world.locked(1, false, (1_000, 1_001));
+        world.followed((2, 1), 1_050, 1_051, true);
+        let post = PostPlan::new(0, Reach::Followers).fact(1, 500);
+        let read = |at| View::new(&world, 2, Window { from: at, to: at + 1 }).may_read(&post);
+        assert_eq!([1_060, 1_300].map(read), [Tri::Maybe, Tri::Yes]);
     }
 }

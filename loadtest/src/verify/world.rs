@@ -341,7 +341,7 @@ impl World {
         }
     }
 
-    fn lock(&self, account: u64, from: Time, to: Time) -> Tri {
+    pub(crate) fn lock(&self, account: u64, from: Time, to: Time) -> Tri {
         self.locks.get(&account).map_or(Tri::No, |fact| fact.is(Window { from, to }, |is| is))
     }
 
