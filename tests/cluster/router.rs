@@ -277,9 +277,10 @@ async fn a_dead_seed_among_living_ones_does_no_harm() {
 
 #[tokio::test]
 async fn callers_of_a_frozen_server_wait_within_their_bound_and_hold_up_nobody_else() {
+    const IN_FLIGHT: usize = 8;
     let cluster = own(ClusterSpec::ephemeral()).await;
     let router = RouterSettings {
-        in_flight_per_node: 8,
+        in_flight_per_node: IN_FLIGHT,
         pipeline_length: 4,
         deadline: Duration::from_secs(3),
         ..impatient()
@@ -330,8 +331,9 @@ async fn callers_of_a_frozen_server_wait_within_their_bound_and_hold_up_nobody_e
     }
     println!("callers of the frozen server: {kinds:?}");
     let unknown = failures.iter().filter(|(_, f)| f.kind() == ErrorKind::Unknown).count();
-    let overloaded = failures.iter().filter(|(_, f)| f.kind() == ErrorKind::Overloaded).count();
-    assert!(unknown > 0 && overloaded > 0, "{kinds:?}");
+    // Of a hundred writes only those were sent that had room. The others have waited for that until the deadline, or until
+    // the server was known to be away: which of the two comes first is the machine's affair.
+    assert!((1..=IN_FLIGHT * 2).contains(&unknown), "{kinds:?}");
 }
 
 #[tokio::test]

@@ -16,6 +16,10 @@ const OVERTAKING_MAX: usize = 200;
 
 /// So many posts are published once all is mended and drained: enough for one of the first to be late.
 pub(crate) const POSTS_AFTER_FAULTS: usize = OVERTAKING_MAX + 100;
+/// They come a few at a time: all at once would be over within 150 ms, and a process may stand still for so long on a busy
+/// machine, a server or an instance, while the others go on.
+pub(crate) const POSTS_AT_ONCE: usize = 10;
+pub(crate) const PAUSE: Duration = Duration::from_millis(80);
 
 /// Judges the posts since then. Nothing may have gone wrong meanwhile: a fault may hold up some homes, and not others.
 pub(crate) fn judge(run: &Run, since: Time) {

@@ -271,9 +271,13 @@ async fn in_a_storm(
 /// that: they would cut out of homes what is held against the model.
 async fn publish_in_peace(run: &Arc<Run>, planner: &mut Planner, clients: usize) -> anyhow::Result<()> {
     let since = run.now();
-    let steps = planner.posts_by_all(lateness::POSTS_AFTER_FAULTS);
+    let mut steps = planner.posts_by_all(lateness::POSTS_AFTER_FAULTS);
     run.world().posts.resize(planner.posts(), None);
-    drive::drive(run, steps, clients, &Gate::open()).await?;
+    while !steps.is_empty() {
+        let rest = steps.split_off(steps.len().min(lateness::POSTS_AT_ONCE));
+        drive::drive(run, std::mem::replace(&mut steps, rest), clients, &Gate::open()).await?;
+        tokio::time::sleep(lateness::PAUSE).await;
+    }
     lateness::judge(run, since);
     Ok(())
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::call::{Call, Switch};
-use super::facts::{Time, UNTIL_DRAINED, Window};
+use super::facts::{Change, Time, UNTIL_DRAINED, Window};
 use super::losses::{self, Doubts};
 use super::run::Run;
 use super::suspects::Suspect;
@@ -58,6 +58,18 @@ impl World {
         doubts
     }
 
+    /// A task of a sleeper has looked at a follow, and writes its edge when it wakes, whatever has become of it since. Edges are
+    /// looked at a minute after they were written.
+    fn note_late_edges(&mut self, now: Time) {
+        let (sleeps, since) = (std::mem::take(&mut self.sleeps), self.drained);
+        let may_be_late = |change: &Change<bool>| {
+            change.value && change.end > since && sleeps.iter().any(|sleep| change.start < sleep.to)
+        };
+        let late = self.follows.iter().filter(|(_, fact)| fact.changes.iter().any(may_be_late));
+        let late: Vec<Pair> = late.map(|(pair, _)| *pair).collect();
+        self.strays.extend(late.into_iter().map(|pair| (pair, now)));
+    }
+
     /// Follows and requests that can't be known are looked up anyway.
     fn doubt_follow(&mut self, pair: Pair, follows: Option<bool>, from: Time) {
         if let Some(follows) = follows {
@@ -71,7 +83,11 @@ impl World {
 
 /// Doubts what late writes are about, and ends the doubts.
 pub(crate) async fn settle(run: &Arc<Run>) {
-    let doubts = run.world().doubt_late_writes();
+    let doubts = {
+        let (mut world, now) = (run.world(), run.now());
+        world.note_late_edges(now);
+        world.doubt_late_writes()
+    };
     losses::look_up(run, doubts).await;
 }
 
@@ -100,5 +116,19 @@ mod tests {
         assert_eq!(world.is_on(Switch::Mute, 1, 2, at(10)), Tri::No);
         assert_eq!(world.is_on(Switch::Mute, 1, 2, at(60)), Tri::Maybe);
         assert_eq!(doubts.switches.get(&1), Some(&vec![2]));
+    }
+
+    #[test]
+    fn an_edge_of_a_follow_before_a_sleeper_woke_may_be_late() {
+        let mut world = World::default();
+        (1..=3).for_each(|account| world.created(account, false));
+        world.followed((1, 2), 10, 30, true);
+        world.drained(40);
+        world.followed((2, 3), 50, 60, true);
+        world.followed((3, 1), 200, 210, true);
+        world.sleeps.push(Window { from: 55, to: 90 });
+        world.note_late_edges(300);
+        assert_eq!([(1, 2), (2, 3), (3, 1)].map(|pair| world.is_stray(pair, 301)), [false, true, false]);
+        assert!(world.sleeps.is_empty());
     }
 }

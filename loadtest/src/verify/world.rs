@@ -167,7 +167,10 @@ pub(crate) struct World {
     pub(crate) unsure_publishes: Vec<(u64, Window)>,
     /// Writes that an instance goes on with, or not, when it wakes.
     pub(crate) late_writes: Vec<LateWrite>,
-    /// Follows that are lost: who was told of them lists them for a while.
+    /// When instances slept, with whatever tasks they had, until they were killed.
+    pub(crate) sleeps: Vec<Window>,
+    /// Follows that are lost, or whose edge may have been written by one that had slept: who was told of them lists them
+    /// for a while.
     pub(crate) strays: HashMap<Pair, Time>,
     /// Whether these are waited for.
     pub(crate) waits_for_strays: bool,

@@ -69,7 +69,9 @@ impl Storm<'_> {
         let ended = u64::try_from(writes.len().saturating_sub(left))?;
         self.run.count_event("writes that an instance ended after its sleep", ended);
         let window = Window { from: since, to: self.run.now() };
-        self.run.world().late_writes.extend(writes.into_iter().map(|call| (call, window)));
+        let mut world = self.run.world();
+        world.sleeps.push(window);
+        world.late_writes.extend(writes.into_iter().map(|call| (call, window)));
         Ok(())
     }
 
