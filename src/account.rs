@@ -1,10 +1,7 @@
 //! Accounts: as little as a timeline needs to know about them.
 
-use crate::cluster::Reply;
-use crate::context::draw;
-use crate::error::{Error, Result};
-use crate::functions::Mark;
 use crate::ids::AccountId;
+use crate::nonce::{Nonce, draw};
 use crate::profile::Profile;
 
 /// What an account stands for.
@@ -61,7 +58,7 @@ impl AccountKind {
         }
     }
 
-    fn from_letter(letter: u8) -> Self {
+    pub(crate) fn from_letter(letter: u8) -> Self {
         match letter {
             b'g' => Self::Group,
             b'n' => Self::Announcement,
@@ -111,7 +108,7 @@ impl Mode {
     }
 
     /// As stored: a letter and random bytes, so that no two changes write the same.
-    pub(crate) fn stored(self, random: Mark) -> Vec<u8> {
+    pub(crate) fn stored(self, random: Nonce) -> Vec<u8> {
         let mut stored = vec![self.letter()];
         stored.extend(random);
         stored
@@ -161,66 +158,6 @@ pub struct Account {
 }
 
 impl Account {
-    /// The fields of a record, in the order in which [`parse`](Self::parse) takes them.
-    pub(crate) const FIELDS: [&str; 13] =
-        ["s", "k", "l", "m", "b", "p", "nf", "nb", "nh", "nr", "nd", "un", "at"];
-
-    /// Reads what HMGET of the fields answered; `None`: there is no such account.
-    pub(crate) fn parse(id: AccountId, reply: Reply) -> Result<Option<Self>> {
-        let fields = reply.into_array()?;
-        let [
-            state,
-            kind,
-            lock,
-            mode,
-            pushed,
-            posts,
-            following,
-            blocks,
-            hides,
-            followers,
-            uncounted,
-            login,
-            at,
-        ] = fields.as_slice()
-        else {
-            return Err(Error::internal(format!("the record of account {id} has other fields: {fields:?}")));
-        };
-        if state.is_nil() {
-            return Ok(None);
-        }
-        let letter = |reply: &Reply| reply.bytes().ok().and_then(|b| b.first().copied()).unwrap_or_default();
-        let number = |reply: &Reply| reply.int().ok().and_then(|n| u64::try_from(n).ok()).unwrap_or_default();
-        let pushed_since = pushed.bytes().ok().and_then(|b| b.try_into().ok()).map_or(0, u64::from_be_bytes);
-        Ok(Some(Self {
-            id,
-            kind: AccountKind::from_letter(letter(kind)),
-            state: AccountState::from_letter(letter(state)),
-            is_locked: letter(lock) == b'1',
-            mode: Mode::from_letter(letter(mode)),
-            pushed_since,
-            posts: number(posts),
-            following: number(following),
-            followers: number(followers),
-            uncounted_since: uncounted.text().ok().and_then(|told| told.split_once(' ')?.0.parse().ok()),
-            login: login.text().ok().map(str::to_owned),
-            registered_ms: at.count().ok(),
-            profile: None,
-            blocks: number(blocks),
-            hides: number(hides),
-        }))
-    }
-
-    /// The same with what everybody may see of its profile, as that was answered. One that can't be read says nothing:
-    /// no page fails for that.
-    pub(crate) fn with_profile(self, reply: &Reply) -> Self {
-        let profile = Profile::parse(reply).map(|(_, profile)| profile.for_all()).unwrap_or_else(|e| {
-            tracing::warn!("the profile of account {}: {e}", self.id);
-            Profile::default()
-        });
-        Self { profile: Some(Box::new(profile)), ..self }
-    }
-
     /// Whether there is such an account: not one that is deleted, nor one that is being registered.
     pub(crate) fn is_there(&self) -> bool {
         !matches!(self.state, AccountState::Deleted | AccountState::Unconfirmed)
@@ -247,7 +184,7 @@ pub struct NewAccount {
 
 impl NewAccount {
     /// The fields of its record, with its first graph stamp.
-    pub(crate) fn fields(&self, graph: Mark) -> Vec<(&'static str, Vec<u8>)> {
+    pub(crate) fn fields(&self, graph: Nonce) -> Vec<(&'static str, Vec<u8>)> {
         // First what every read asks for: a server looks through a small hash from its beginning.
         let mut fields = vec![
             ("g", graph.to_vec()),

@@ -9,17 +9,17 @@ use crate::bucket::Bucket;
 use crate::cluster::{Answer, Batch, Command, Epoch, FenceOutcome, Request, Router, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Tasks;
-use crate::functions::{self, Grounds, HomeFit, Mark};
+use crate::functions::{self, Grounds, HomeFit};
 use crate::graph::{FillsSeen, Uncounted};
 use crate::ids::{AccountId, PostId};
 use crate::keys::Keyspace;
 use crate::modes::{Judge, Policy, Traffic};
+use crate::nonce::{Nonce, draw};
 use crate::post::{PostRef, TagKey};
-use crate::rules;
 use crate::settings::{Acknowledge, EngineSettings};
 use crate::sharded::{Sets, SortedSet};
 use crate::store::Store;
-use crate::stored_post::{LeftOut, is_of_another_type, unless_of_another_type};
+use crate::stored::{LeftOut, is_of_another_type, unless_of_another_type};
 use crate::tenant::{Decision, Known, TenantSettings};
 use crate::timeline::{Caches, Fills, OwnCaches};
 
@@ -31,7 +31,7 @@ pub(crate) struct Context {
     /// What the tenant has decided, whatever the settings say of it.
     pub(crate) tenant: Known,
     /// This instance, drawn at its start: one that restarts is another one, so what it left is claimed.
-    pub(crate) instance: Mark,
+    pub(crate) instance: Nonce,
     pub(crate) caches: Caches,
     pub(crate) tasks: Tasks,
     pub(crate) fills_seen: FillsSeen,
@@ -40,11 +40,6 @@ pub(crate) struct Context {
     pub(crate) judge: Judge,
     pub(crate) fills: Fills,
     pub(crate) left_out: LeftOut,
-}
-
-/// Random bytes for what is only compared for equality: drawn anew for every sending.
-pub(crate) fn draw() -> Mark {
-    rules::random()
 }
 
 impl Context {

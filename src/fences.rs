@@ -22,7 +22,7 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("graph/toggles.rs", 1, TASKS),
     ("modes/hand_over.rs", 2, TASKS),
     ("registration/attempt.rs", 1, "itself, with `FenceTries`"),
-    ("registration/claims.rs", 2, "who takes names, with `FenceTries`: attempts, changes, sign-ups"),
+    ("claims.rs", 2, "who takes names, with `FenceTries`: attempts, changes, sign-ups"),
     ("store.rs", 2, "who opens a store, with `FenceTries`"),
     ("tenant/record.rs", 2, "itself, with `FenceTries`"),
     ("timeline/fill.rs", 1, "itself, with `FenceTries`"),

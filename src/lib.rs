@@ -13,6 +13,7 @@
 mod abuse;
 pub mod account;
 pub mod bucket;
+mod claims;
 pub mod cluster;
 #[cfg(feature = "config")]
 mod config;
@@ -28,9 +29,11 @@ mod graph;
 pub mod ids;
 pub mod keys;
 pub mod local_cluster;
+mod member;
 mod meters;
 mod moderation;
 mod modes;
+mod nonce;
 pub mod post;
 pub mod profile;
 pub mod registration;
@@ -41,7 +44,7 @@ pub mod sharded;
 mod simulation;
 mod social;
 mod store;
-mod stored_post;
+mod stored;
 mod tenant;
 mod timeline;
 

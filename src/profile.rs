@@ -4,10 +4,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::cluster::Reply;
 use crate::error::{Error, Result};
+use crate::nonce::Nonce;
 #[cfg(feature = "registration")]
-use crate::functions::Mark;
 
 /// Characters of a display name.
 pub const DISPLAY_NAME_CHARS_MAX: usize = 100;
@@ -135,18 +134,14 @@ impl Profile {
     }
 
     #[cfg(feature = "registration")]
-    pub(crate) fn stored(&self, random: &Mark) -> Result<Vec<u8>> {
+    pub(crate) fn stored(&self, random: &Nonce) -> Result<Vec<u8>> {
         let mut stored = random.to_vec();
         serde_json::to_writer(&mut stored, self).map_err(|e| Error::internal(format!("a profile: {e}")))?;
         Ok(stored)
     }
 
-    /// What was stored, and the random bytes; of an account that has never said anything, an empty profile.
-    pub(crate) fn parse(reply: &Reply) -> Result<(Vec<u8>, Self)> {
-        if reply.is_nil() {
-            return Ok(Default::default());
-        }
-        let stored = reply.bytes()?;
+    /// What was stored, and the random bytes.
+    pub(crate) fn parse(stored: &[u8]) -> Result<(Vec<u8>, Self)> {
         let (random, json) = stored
             .split_first_chunk::<8>()
             .ok_or_else(|| Error::internal("a profile of less than 8 bytes"))?;
@@ -175,7 +170,7 @@ mod tests {
             fields: vec![("site".into(), "https://ada.example".into())],
             ..Profile::default()
         };
-        let parse = |stored: &[u8]| Profile::parse(&Reply::of_bytes(stored));
+        let parse = Profile::parse;
         let (random, read) = parse(&profile.stored(&[7; 8]).unwrap()).unwrap();
         assert_eq!((random, read), (vec![7; 8], profile));
         let (_, later) = parse(b"12345678{\"bio\":\"hi\",\"pronouns\":[\"she\"]}").unwrap();
@@ -183,7 +178,6 @@ mod tests {
         let update = ProfileUpdate { bio: Some("ho".into()), ..ProfileUpdate::default() };
         let stored = later.updated(&update).stored(b"87654321").unwrap();
         assert_eq!(stored, b"87654321{\"bio\":\"ho\",\"pronouns\":[\"she\"]}");
-        assert_eq!(Profile::parse(&Reply::of_nil()).unwrap().1, Profile::default());
         assert!(parse(b"1234").is_err() && parse(b"12345678{").is_err());
     }
 

@@ -1,10 +1,8 @@
 //! How an engine behaves, with the one place where each default stands.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::modes::{CostModel, Policy, PullOnly, PushOnly, Threshold};
 
 /// Longest page of a timeline.
 pub const PAGE_LEN_MAX: usize = 100;
@@ -202,30 +200,6 @@ impl Default for ModeSettings {
 }
 
 impl ModeSettings {
-    /// The policy that they name.
-    pub fn make(&self) -> Arc<dyn Policy> {
-        match self.policy {
-            PolicyName::Push => Arc::new(PushOnly),
-            PolicyName::Pull => Arc::new(PullOnly),
-            PolicyName::Threshold => {
-                Arc::new(Threshold { pull_from: self.pull_from, push_below: self.push_below })
-            }
-            PolicyName::Cost => Arc::new(self.cost_model()),
-        }
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "estimates")]
-    pub(crate) fn cost_model(&self) -> CostModel {
-        let us = |ns: u64| ns as f64 / 1_000.0;
-        CostModel {
-            delivery_us: us(self.delivery_ns),
-            skipped_us: us(self.skipped_ns),
-            pull_us: us(self.pull_ns),
-            look_us: us(self.look_ns),
-            margin: 1.0 + self.margin_percent as f64 / 100.0,
-        }
-    }
-
     pub(crate) fn broken_rule(&self) -> Option<&'static str> {
         let costs = [self.delivery_ns, self.skipped_ns, self.pull_ns, self.look_ns];
         let rules = [

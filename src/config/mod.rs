@@ -17,6 +17,7 @@ use toml::de::DeTable;
 use self::fields::{Field, SECTIONS, fields};
 use self::value::Value;
 use crate::bucket::Buckets;
+use crate::engine::EngineBuilder;
 use crate::error::{Error, Result};
 use crate::keys::check_prefix;
 use crate::registration::RegistrationSettings;
@@ -47,6 +48,14 @@ pub struct Config {
     /// What passwords cost, for [`Registration::new`](crate::registration::Registration::new): the section
     /// `[registration]`.
     pub registration: RegistrationSettings,
+}
+
+impl EngineBuilder {
+    /// Everything that a configuration says: the store and how the engine behaves. What is said after this call
+    /// overrides it.
+    pub fn config(self, config: Config) -> Self {
+        self.store(config.store).settings(config.engine)
+    }
 }
 
 impl Config {

@@ -4,11 +4,12 @@ use super::Engine;
 use crate::account::{Account, AccountState, AccountUpdate, NewAccount};
 use crate::bucket::Bucket;
 use crate::cluster::Request;
-use crate::context::{changed_always, draw, no_account};
+use crate::context::{changed_always, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Task};
 use crate::functions::{Compared, account_create, account_delete, account_set, account_set_noted};
 use crate::ids::AccountId;
+use crate::nonce::draw;
 use crate::settings::Receipt;
 use crate::{graph, rules};
 

@@ -58,15 +58,6 @@ impl EngineBuilder {
         self
     }
 
-    /// Everything that a configuration says: the store and how the engine behaves. What is said after this call
-    /// overrides it.
-    #[cfg(feature = "config")]
-    pub fn config(mut self, config: crate::config::Config) -> Self {
-        self.store = config.store;
-        self.settings = config.engine;
-        self
-    }
-
     /// How the engine behaves.
     pub fn settings(mut self, settings: EngineSettings) -> Self {
         self.settings = settings;

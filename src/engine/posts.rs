@@ -9,18 +9,19 @@ use tracing::Instrument as _;
 use super::Engine;
 use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Replicas, Request};
-use crate::context::{changed_always, draw, no_account, no_post};
+use crate::context::{changed_always, no_account, no_post};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Delivery, DeliveryProgress, Entry, FanoutState, Recipients, Task};
 use crate::functions::{self, Left, PostChanged, Publish, RepostAt};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
+use crate::nonce::{Nonce, draw};
 use crate::post::layout::{VISIBILITY_OFFSET, VISIBILITY_UNSAID};
 use crate::post::{Audience, Draft, Edit, Post, PostRef, Visibility};
 use crate::settings::{Acknowledge, Receipt};
 use crate::sharded::PieceAt;
-use crate::stored_post::{StoredPost, Unreadable, stored_post};
+use crate::stored::{StoredPost, Unreadable, stored_post};
 use crate::timeline::{self, View};
 
 /// Homes that have a post when it is acknowledged as "first".
@@ -146,7 +147,7 @@ impl Engine {
         if reply.is_nil() {
             return Ok(None);
         }
-        let id = PostId::from_u64(u64::from_be_bytes(functions::mark(&reply)?))?;
+        let id = PostId::from_u64(u64::from_be_bytes(functions::read_nonce(&reply)?))?;
         Ok(Some((self.repeat_of(id).await, epoch)))
     }
 
@@ -258,7 +259,7 @@ impl Engine {
         let context = &self.context;
         let _places = fanout::reserve(context, 1 + tails.len())?;
         let entry = draw();
-        let entries: Vec<functions::Mark> = tails.iter().map(|_| draw()).collect();
+        let entries: Vec<Nonce> = tails.iter().map(|_| draw()).collect();
         let left = entries.iter().zip(tails).map(|(id, (letter, rest))| (*id, *letter, rest.clone()));
         let noted = self.noted_repost(author, draft.repost_of.filter(|_| draft.is_plain_repost())).await?;
         let publish = self.command(author, draft, stored, entry, left.collect())?;
@@ -324,8 +325,8 @@ impl Engine {
         author: AccountId,
         draft: &Draft,
         post: &'a [u8],
-        entry: functions::Mark,
-        tasks: Vec<(functions::Mark, u8, Vec<u8>)>,
+        entry: Nonce,
+        tasks: Vec<(Nonce, u8, Vec<u8>)>,
     ) -> Result<Publish<'a>> {
         let context = &self.context;
         let keys = context.keys();
@@ -363,7 +364,7 @@ impl Engine {
         &self,
         author: AccountId,
         post: PostId,
-        (entry, epoch): (functions::Mark, &Epoch),
+        (entry, epoch): (Nonce, &Epoch),
         recipients: Recipients,
         mode: Mode,
         layout: u8,

@@ -20,7 +20,7 @@ use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::rules;
 use crate::sharded::PieceAt;
-use crate::stored_post::readable_post;
+use crate::stored::readable_post;
 use crate::timeline::record_of;
 
 /// The length of a home is measured at one of so many deliveries.

@@ -3,11 +3,10 @@
 use super::ledger::Acknowledged;
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::{Epoch, Replicas};
-use crate::context::draw;
 use crate::error::{Error, Result};
-use crate::functions::Mark;
 use crate::graph::Follow;
 use crate::ids::{AccountId, PostId};
+use crate::nonce::{Nonce, draw};
 use crate::post::{Audience, Draft, Post, PostList, PostRef, TagKey};
 
 /// Something to be looked at again.
@@ -31,7 +30,7 @@ pub(crate) enum Task {
     Unlock { account: AccountId },
     /// Followers may not know yet that an account is pulled, or pushed again. Stands for the change of mode that wrote
     /// these random bytes; after another one there is nothing to do.
-    Mode { author: AccountId, random: Mark },
+    Mode { author: AccountId, random: Nonce },
 }
 
 /// What a post refers to.
@@ -100,8 +99,8 @@ impl Recipients {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) bucket: Bucket,
-    pub(crate) id: Mark,
-    pub(crate) owner: Mark,
+    pub(crate) id: Nonce,
+    pub(crate) owner: Nonce,
     pub(crate) task: Task,
     /// How far it came; empty: not begun.
     pub(crate) checkpoint: String,
@@ -122,7 +121,7 @@ pub(crate) struct Entry {
 
 impl Task {
     /// Whether it carries out the change of mode that wrote these random bytes.
-    pub(crate) fn is_of(self, change: Option<Mark>) -> bool {
+    pub(crate) fn is_of(self, change: Option<Nonce>) -> bool {
         matches!(self, Self::Mode { random, .. } if Some(random) == change)
     }
 
@@ -178,12 +177,12 @@ impl Task {
 
     /// Its letter, and what follows post and author in an entry about a post.
     pub(crate) fn tail(self) -> (u8, Vec<u8>) {
-        let stored = self.stored(&Mark::default());
+        let stored = self.stored(&Nonce::default());
         (self.letter(), stored.get(25..).unwrap_or_default().to_vec())
     }
 
     /// An entry's value, for an owner who begins with it.
-    pub(crate) fn stored(self, owner: &Mark) -> Vec<u8> {
+    pub(crate) fn stored(self, owner: &Nonce) -> Vec<u8> {
         let mut stored = owner.to_vec();
         stored.push(self.letter());
         match self {
@@ -265,7 +264,7 @@ impl Task {
 
 impl Entry {
     /// A new entry of ours.
-    pub(crate) fn new(bucket: Bucket, owner: Mark, task: Task) -> Self {
+    pub(crate) fn new(bucket: Bucket, owner: Nonce, task: Task) -> Self {
         let (checkpoint, lists) = (String::new(), Vec::new());
         let lacks_replicas = false;
         Self {
@@ -286,7 +285,7 @@ impl Entry {
     /// What the deletion of a post leaves to do.
     pub(crate) fn all_of_deleted(
         bucket: Bucket,
-        owner: Mark,
+        owner: Nonce,
         id: PostId,
         (post, tags): (&Post, TagKey),
     ) -> Vec<Self> {
@@ -367,13 +366,13 @@ mod tests {
             }),
             account().prop_map(|account| Task::Bury { account }),
             account().prop_map(|account| Task::Unlock { account }),
-            (account(), any::<Mark>()).prop_map(|(author, random)| Task::Mode { author, random }),
+            (account(), any::<Nonce>()).prop_map(|(author, random)| Task::Mode { author, random }),
         ]
     }
 
     proptest! {
         #[test]
-        fn an_entry_gives_back_its_parts(task in tasks(), owner: Mark, checkpoint in "[a-z0-9.]{0,20}") {
+        fn an_entry_gives_back_its_parts(task in tasks(), owner: Nonce, checkpoint in "[a-z0-9.]{0,20}") {
             let mut value = task.stored(&owner);
             prop_assert_eq!(value.len(), task.stored_len());
             value.extend(checkpoint.bytes());
@@ -388,7 +387,7 @@ mod tests {
 
         #[test]
         fn an_entry_of_a_deleted_post_gives_back_its_lists(
-            post in 0..=i64::MAX as u64, owner: Mark, tags in proptest::collection::vec(any::<u64>(), 0..90)
+            post in 0..=i64::MAX as u64, owner: Nonce, tags in proptest::collection::vec(any::<u64>(), 0..90)
         ) {
             let (post, author) = (PostId::from_u64(post).unwrap(), AccountId::new(7).unwrap());
             let lists = tags.into_iter().map(PostList::Tagged).collect();

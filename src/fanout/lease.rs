@@ -14,7 +14,8 @@ use crate::bucket::Bucket;
 use crate::cluster::Request;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Mark};
+use crate::functions;
+use crate::nonce::Nonce;
 
 /// This instance's lease, and what it has seen of the others'.
 #[derive(Debug, Default)]
@@ -112,13 +113,13 @@ pub(crate) async fn end(context: &Context) -> Result<()> {
 }
 
 /// The instances that are alive, as far as this one knows: of whom it has seen too little it believes it.
-pub(crate) async fn living(context: &Context) -> Result<HashSet<Mark>> {
+pub(crate) async fn living(context: &Context) -> Result<HashSet<Nonce>> {
     ask(context, &[], 1).await?;
     Ok(context.tasks.lease.seen().living())
 }
 
 /// The same as of the last look, if the leases' server is away; and whether it is.
-pub(super) async fn living_or_before(context: &Context) -> (HashSet<Mark>, bool) {
+pub(super) async fn living_or_before(context: &Context) -> (HashSet<Nonce>, bool) {
     let (mut living, is_old) = match living(context).await {
         Ok(living) => (living, false),
         Err(e) => {
@@ -132,7 +133,7 @@ pub(super) async fn living_or_before(context: &Context) -> (HashSet<Mark>, bool)
 
 /// [`living`] once it is known of each lease whether it is renewed: that takes as long as one lasts, at most. For those who have
 /// looked too seldom to know.
-pub(crate) async fn surely_living(context: &Context) -> Result<HashSet<Mark>> {
+pub(crate) async fn surely_living(context: &Context) -> Result<HashSet<Nonce>> {
     loop {
         let living = living(context).await?;
         if context.tasks.lease.seen().is_decided(&context.instance) {

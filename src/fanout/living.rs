@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use super::lease::IMPORT;
 use crate::cluster::Epoch;
-use crate::functions::{Mark, lease_ttl};
+use crate::functions::lease_ttl;
+use crate::nonce::Nonce;
 use crate::rules;
 
 /// One look counts for at most this part of a lease. Between two looks that are far apart the server may have been away,
@@ -20,9 +21,9 @@ const PART_OF_A_LOOK: u32 = 4;
 #[derive(Debug, Default)]
 pub(super) struct Leases {
     /// In an order of its own: what is sent of it must be the same when a history is lived again.
-    seen: BTreeMap<Mark, Sighting>,
+    seen: BTreeMap<Nonce, Sighting>,
     /// What stands where a time should be: nobody's lease.
-    unreadable: Vec<(Mark, Vec<u8>)>,
+    unreadable: Vec<(Nonce, Vec<u8>)>,
     looked: Option<(Instant, Epoch)>,
 }
 
@@ -59,7 +60,7 @@ impl Leases {
         self.unreadable.clear();
         for (name, value) in listed {
             // What is no name is nobody's: it must not keep everybody from starting.
-            let Ok(name) = Mark::try_from(name.as_slice()) else { continue };
+            let Ok(name) = Nonce::try_from(name.as_slice()) else { continue };
             let Some(said) = lease_ttl(&value) else {
                 self.unreadable.push((name, value));
                 continue;
@@ -77,33 +78,33 @@ impl Leases {
     }
 
     /// Whose lease stands there, and has not been seen to be over.
-    pub(super) fn living(&self) -> HashSet<Mark> {
+    pub(super) fn living(&self) -> HashSet<Nonce> {
         self.seen.iter().filter(|(_, lease)| !lease.is_over()).map(|(name, _)| *name).collect()
     }
 
     /// Whether that lease stands there at all.
-    pub(super) fn has(&self, name: &Mark) -> bool {
+    pub(super) fn has(&self, name: &Nonce) -> bool {
         self.seen.contains_key(name)
     }
 
     /// Whether whoever holds that lease was seen to renew it.
-    pub(super) fn is_renewed(&self, name: &Mark) -> bool {
+    pub(super) fn is_renewed(&self, name: &Nonce) -> bool {
         self.seen.get(name).is_some_and(|lease| lease.has_changed && !lease.is_over())
     }
 
     /// Engines whose leases stand there: how many, and whether one of them was seen to renew it.
     pub(super) fn engines(&self) -> (usize, bool) {
-        let engines: Vec<&Mark> = self.seen.keys().filter(|name| *name != IMPORT).collect();
+        let engines: Vec<&Nonce> = self.seen.keys().filter(|name| *name != IMPORT).collect();
         (engines.len(), engines.iter().any(|name| self.is_renewed(name)))
     }
 
     /// Whether it is known of each lease, but that of `own`, whether it is renewed or over.
-    pub(super) fn is_decided(&self, own: &Mark) -> bool {
+    pub(super) fn is_decided(&self, own: &Nonce) -> bool {
         self.seen.iter().all(|(name, lease)| name == own || lease.has_changed || lease.is_over())
     }
 
     /// Leases that are over, with what stood there: they may go.
-    pub(super) fn over(&self) -> Vec<(Mark, Vec<u8>)> {
+    pub(super) fn over(&self) -> Vec<(Nonce, Vec<u8>)> {
         let over = self.seen.iter().filter(|(_, lease)| lease.is_over());
         let over = over.map(|(name, lease)| (*name, lease.value.clone()));
         let mut over: Vec<_> = over.chain(self.unreadable.iter().cloned()).collect();

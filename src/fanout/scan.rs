@@ -13,7 +13,8 @@ use crate::bucket::{Bucket, mix64};
 use crate::cluster::{Answer, Command, Reply, Request, impatiently};
 use crate::context::Context;
 use crate::error::Result;
-use crate::functions::{self, Mark};
+use crate::functions;
+use crate::nonce::Nonce;
 use crate::{meters, rules};
 
 /// Entries asked for at once.
@@ -39,7 +40,7 @@ pub(crate) async fn keep_scanning(context: Weak<Context>) {
 }
 
 /// One scan. `absent`: since which round an owner has been seen without a lease.
-async fn scan(context: &Arc<Context>, round: u64, absent: &mut HashMap<Mark, u64>) {
+async fn scan(context: &Arc<Context>, round: u64, absent: &mut HashMap<Nonce, u64>) {
     let (living, is_old) = living_or_before(context).await;
     // H113: while the leases' server is away, what lies elsewhere is still found.
     match is_old {
@@ -54,7 +55,7 @@ async fn scan(context: &Arc<Context>, round: u64, absent: &mut HashMap<Mark, u64
     let watched = if all { context.tasks.watched() } else { Vec::new() };
     let watched_in = |bucket: Bucket| watched.iter().filter(move |(of, _)| *of == bucket);
     let mut depth = 0;
-    let mut seen: HashSet<Mark> = HashSet::new();
+    let mut seen: HashSet<Nonce> = HashSet::new();
     for (bucket, length) in lengths(context, &buckets).await {
         // A dead node keeps its own buckets waiting, not those of the others.
         let Ok(length) = length else { continue };
@@ -116,7 +117,7 @@ async fn scan(context: &Arc<Context>, round: u64, absent: &mut HashMap<Mark, u64
 
 /// Whether an owner without a lease had none in an earlier round either. An old look can't tell who has begun since: of
 /// whom it says nothing may live.
-fn was_absent(absent: &mut HashMap<Mark, u64>, owner: Mark, round: u64, is_old: bool) -> bool {
+fn was_absent(absent: &mut HashMap<Nonce, u64>, owner: Nonce, round: u64, is_old: bool) -> bool {
     let since = match is_old {
         true => absent.get(&owner).copied(),
         false => Some(*absent.entry(owner).or_insert(round)),
@@ -125,8 +126,8 @@ fn was_absent(absent: &mut HashMap<Mark, u64>, owner: Mark, round: u64, is_old: 
 }
 
 /// Which instance searches a bucket: the living one whose name and bucket mix highest.
-fn is_ours(living: &HashSet<Mark>, instance: Mark, bucket: Bucket) -> bool {
-    let weight = |name: &Mark| mix64(u64::from_be_bytes(*name) ^ mix64(u64::from(bucket.index())));
+fn is_ours(living: &HashSet<Nonce>, instance: Nonce, bucket: Bucket) -> bool {
+    let weight = |name: &Nonce| mix64(u64::from_be_bytes(*name) ^ mix64(u64::from(bucket.index())));
     living.iter().max_by_key(|name| (weight(name), **name)).is_none_or(|name| *name == instance)
 }
 
@@ -159,7 +160,7 @@ pub(crate) async fn journal_depth(context: &Context) -> Result<u64> {
 }
 
 /// An entry as it stands in its journal now, if it does.
-pub(super) async fn entry(context: &Context, bucket: Bucket, id: Mark) -> Result<Option<Entry>> {
+pub(super) async fn entry(context: &Context, bucket: Bucket, id: Nonce) -> Result<Option<Entry>> {
     let slot = context.keys().buckets().slot(bucket);
     let command = Command::new("HGET").arg(&context.keys().journal(bucket)).arg(&id);
     let answer = context.router().ask(Request::read(slot, command)).await?;
@@ -207,7 +208,7 @@ pub(crate) async fn claim(context: &Arc<Context>, entry: Entry) -> Result<()> {
 }
 
 /// An entry as its server has told it, if it stands there.
-fn read(bucket: Bucket, id: &Mark, answer: Answer) -> Result<Option<Entry>> {
+fn read(bucket: Bucket, id: &Nonce, answer: Answer) -> Result<Option<Entry>> {
     let seen_in = Some(answer.epoch.clone());
     let value = answer.ok()?;
     if value.is_nil() {
@@ -222,8 +223,8 @@ mod tests {
 
     #[test]
     fn each_bucket_is_searched_by_exactly_one_of_the_living() {
-        let living: HashSet<Mark> = (0u64..5).map(|i| mix64(i).to_be_bytes()).collect();
-        let mut shares = HashMap::<Mark, u32>::new();
+        let living: HashSet<Nonce> = (0u64..5).map(|i| mix64(i).to_be_bytes()).collect();
+        let mut shares = HashMap::<Nonce, u32>::new();
         for bucket in (0..1024).map(Bucket) {
             let mut of = living.iter().filter(|name| is_ours(&living, **name, bucket));
             *shares.entry(*of.next().unwrap()).or_default() += 1;

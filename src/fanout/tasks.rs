@@ -16,8 +16,8 @@ use super::riders::{self, Riders};
 use crate::bucket::Bucket;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::Mark;
 use crate::ids::PostId;
+use crate::nonce::Nonce;
 
 /// Fan-outs over all buckets at once; each of them keeps every node busy.
 const LARGE_AT_ONCE: usize = 4;
@@ -63,7 +63,7 @@ struct Known {
 }
 
 /// A journal's bucket, and an entry in it.
-type Key = (Bucket, Mark);
+type Key = (Bucket, Nonce);
 
 #[derive(Debug)]
 struct Held {
@@ -202,7 +202,7 @@ impl Tasks {
         &self,
         watched: impl Iterator<Item = &'k Key>,
         found: &[Entry],
-        instance: Mark,
+        instance: Nonce,
     ) {
         let is_ours = |key: &Key| found.iter().any(|entry| entry.id == key.1 && entry.owner == instance);
         let mut known = self.known();
@@ -221,7 +221,7 @@ impl Tasks {
         self.known().entries.len()
     }
 
-    pub(crate) fn knows(&self, bucket: Bucket, id: Mark) -> bool {
+    pub(crate) fn knows(&self, bucket: Bucket, id: Nonce) -> bool {
         self.known().entries.contains_key(&(bucket, id))
     }
 

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::unit::Unit;
 use crate::bucket::Bucket;
-use crate::functions::Mark;
 use crate::graph::Tie;
 use crate::ids::{AccountId, Claim, PostId};
+use crate::nonce::Nonce;
 use crate::post::{PostList, PostRef};
 use crate::sharded::{LocalKey, Spot};
 
@@ -118,16 +118,16 @@ pub(super) enum Deviation {
         stamp: u64,
     },
     /// `mark`: the one that should go.
-    Mark {
+    Nonce {
         kind: FindingKind,
         reader: AccountId,
         author: AccountId,
-        mark: Mark,
+        mark: Nonce,
     },
     Request {
         reader: AccountId,
         author: AccountId,
-        request: Mark,
+        request: Nonce,
     },
     EntryMissing {
         reader: AccountId,
@@ -148,7 +148,7 @@ pub(super) enum Deviation {
     },
     ModeStuck {
         account: AccountId,
-        random: Mark,
+        random: Nonce,
     },
     BurialStuck {
         account: AccountId,
@@ -245,7 +245,7 @@ impl Deviation {
     pub(super) fn kind(&self) -> FindingKind {
         match self {
             Self::Edge { kind, .. }
-            | Self::Mark { kind, .. }
+            | Self::Nonce { kind, .. }
             | Self::Home { kind, .. }
             | Self::Outbox { kind, .. }
             | Self::Listing { kind, .. }
@@ -273,7 +273,7 @@ impl Deviation {
     /// What is to be looked at to see whether it is there still.
     pub(super) fn unit(&self) -> Unit {
         match self {
-            Self::Edge { reader, author, .. } | Self::Mark { reader, author, .. } => {
+            Self::Edge { reader, author, .. } | Self::Nonce { reader, author, .. } => {
                 Unit::Pair(*reader, *author)
             }
             Self::Request { reader, author, .. } => Unit::Request(*reader, *author),
@@ -316,7 +316,7 @@ impl fmt::Display for Deviation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Edge { reader, author, .. }
-            | Self::Mark { reader, author, .. }
+            | Self::Nonce { reader, author, .. }
             | Self::Request { reader, author, .. } => {
                 write!(f, "account {reader} and account {author}, which it follows, asks or pulls")
             }

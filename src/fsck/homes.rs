@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::fanout::Recipients;
 use crate::ids::{AccountId, PostId};
-use crate::stored_post::stored_post;
+use crate::stored::stored_post;
 use crate::timeline::{Direction, Record, load_state, newest_requests, page_request, parse_home};
 use crate::timeline::{read_newest, read_page};
 

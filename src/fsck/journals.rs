@@ -129,7 +129,7 @@ impl UnderWay {
         };
         match deviation {
             Deviation::Edge { reader, author, .. }
-            | Deviation::Mark { reader, author, .. }
+            | Deviation::Nonce { reader, author, .. }
             | Deviation::Request { reader, author, .. } => pair(*reader, *author),
             Deviation::EntryMissing { reader, author, post } => {
                 pair(*reader, *author)

@@ -16,7 +16,7 @@ use crate::graph::{LIKES, LISTS, list};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Header, Post, PostRef};
 use crate::sharded::{LocalKey, Member as _, Scored, Spot};
-use crate::stored_post::{StoredPost, stored_post};
+use crate::stored::{StoredPost, stored_post};
 
 /// Members of a list looked at in one go.
 const MEMBERS_AT_ONCE: usize = 500;

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::functions;
 use crate::ids::{AccountId, PostId};
-use crate::profile::Profile;
+use crate::stored::profile_of;
 
 /// Accounts of a bucket's days looked at in one go.
 const DAYS_AT_ONCE: u32 = 500;
@@ -41,7 +41,7 @@ pub(super) async fn key(context: &Context, key: &[u8]) -> Result<Seen> {
             let seen = orphan(context, account, key).await?;
             if seen.deviations.is_empty() {
                 // Whether it can be read; pages show an empty one instead.
-                drop(Profile::parse(&context.router().call(context.profile_request(account)).await?)?);
+                drop(profile_of(&context.router().call(context.profile_request(account)).await?)?);
             }
             Ok(seen)
         }

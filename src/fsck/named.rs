@@ -11,7 +11,7 @@ use crate::graph::{Listed, Standing, list_score, standing};
 use crate::ids::{AccountId, PostId};
 use crate::post::PostList;
 use crate::sharded::{Member as _, Scored, Spot};
-use crate::stored_post::{StoredPost, stored_post};
+use crate::stored::{StoredPost, stored_post};
 
 /// Posts looked at in one go.
 const POSTS_AT_ONCE: usize = 200;

@@ -4,12 +4,13 @@ use super::deviation::{Deviation, FindingKind};
 use super::look::Seen;
 use super::repair::left_alone;
 use super::unit::Unit;
+use crate::claims::{self, Taken, patience_ms};
 use crate::cluster::{Command, Request, Touched};
-use crate::context::{Context, draw};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::functions::{self, Holder};
 use crate::ids::{AccountId, Claim};
-use crate::registration::claims::{self, Taken, patience_ms};
+use crate::nonce::draw;
 
 /// Whether an account has a claim, and whose word that is.
 async fn holder(

@@ -13,7 +13,7 @@ use crate::functions;
 use crate::ids::{AccountId, PostId};
 use crate::post::layout::HEADER_LEN;
 use crate::post::{Header, PostRef};
-use crate::stored_post::{Unreadable, is_of_another_type, unless_of_another_type};
+use crate::stored::{Unreadable, is_of_another_type, unless_of_another_type};
 
 /// Ids of an outbox looked at in one go.
 const POSTS_AT_ONCE: usize = 500;

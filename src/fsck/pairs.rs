@@ -7,8 +7,9 @@ use crate::account::{Account, Mode};
 use crate::cluster::{Batch, Command, Reply, Request};
 use crate::context::Context;
 use crate::error::Result;
-use crate::functions::{Mark, mark};
+use crate::functions::read_nonce;
 use crate::ids::AccountId;
+use crate::nonce::Nonce;
 use crate::sharded::{Scored, Spot};
 use crate::timeline::{Record, parse_home};
 
@@ -20,7 +21,7 @@ const PAIRS_AT_ONCE: usize = 256;
 struct Pair {
     since: Option<f64>,
     edge: Option<f64>,
-    mark: Option<Mark>,
+    mark: Option<Nonce>,
     /// Of an author that is there.
     author: Option<Author>,
     /// Of the reader's home: `None`, there is none, or it is being filled.
@@ -37,7 +38,7 @@ struct Author {
 /// What is wrong with it.
 fn judge(reader: AccountId, author: AccountId, pair: &Pair) -> Vec<Deviation> {
     let edge = |kind, score: f64| Deviation::Edge { kind, reader, author, stamp: score.to_bits() };
-    let of_mark = |kind, mark| Deviation::Mark { kind, reader, author, mark };
+    let of_mark = |kind, mark| Deviation::Nonce { kind, reader, author, mark };
     let Some(since) = pair.since else {
         let edge = pair.edge.map(|score| edge(FindingKind::EdgeNeedless, score));
         return edge.into_iter().chain(pair.mark.map(|m| of_mark(FindingKind::MarkOfStranger, m))).collect();
@@ -111,9 +112,9 @@ async fn some_pairs(context: &Context, reader: AccountId, authors: &[AccountId])
     Ok(found)
 }
 
-fn mark_of(reply: &Reply) -> Mark {
+fn mark_of(reply: &Reply) -> Nonce {
     // A mark of another length is none that anybody could take away: it reads as zeros, and goes as it stands.
-    mark(reply).unwrap_or_default()
+    read_nonce(reply).unwrap_or_default()
 }
 
 /// What a record says of an author that is there.
@@ -178,7 +179,7 @@ pub(super) async fn request_state(
     context: &Context,
     reader: AccountId,
     author: AccountId,
-) -> Result<[Option<Mark>; 3]> {
+) -> Result<[Option<Nonce>; 3]> {
     let keys = context.keys();
     let get = |hash: Vec<u8>, of: AccountId, field: AccountId| {
         Request::read(context.slot(of), Command::new("HGET").arg(&hash).arg(&field.to_bytes()))

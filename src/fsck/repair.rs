@@ -11,16 +11,17 @@ use super::unit::Unit;
 use super::{names, pairs, records, sets};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Reply, Request, Touched};
-use crate::context::{Context, draw};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Entry, Reference, Task};
 use crate::functions::{self, Marking};
 use crate::graph::{self, count_followers, graph_stamp, note_followers, take_off_list};
 use crate::ids::AccountId;
 use crate::keys::{Place, slot_of_key};
+use crate::nonce::draw;
 use crate::post::PostRef;
 use crate::sharded::{LocalKey, SortedSet, State};
-use crate::stored_post::stored_post;
+use crate::stored::stored_post;
 
 /// Tries of a number between changes of what it counts.
 const TRIES_MAX: usize = 16;
@@ -33,10 +34,10 @@ pub(super) async fn repair(
 ) -> Result<Vec<Unit>> {
     match deviation {
         Deviation::Edge { kind, reader, author, .. } => edge(context, *kind, *reader, *author).await?,
-        Deviation::Mark { kind: FindingKind::MarkMayGo, reader, author, .. } => {
+        Deviation::Nonce { kind: FindingKind::MarkMayGo, reader, author, .. } => {
             look_at_pair(context, *reader, *author, true).await?;
         }
-        Deviation::Mark { reader, author, mark, .. } => {
+        Deviation::Nonce { reader, author, mark, .. } => {
             let marks = context.keys().marks(*reader);
             write(context, *reader, functions::field_drop(marks, &author.to_bytes(), mark)).await?;
         }

@@ -11,7 +11,7 @@ use crate::graph::{Tie, likers};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
 use crate::sharded::{Member as _, Scored, Spot};
-use crate::stored_post::stored_post;
+use crate::stored::stored_post;
 
 /// Members of a set looked at in one go.
 const MEMBERS_AT_ONCE: usize = 500;

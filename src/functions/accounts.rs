@@ -6,9 +6,7 @@ use super::{fcall, fcall_ro, unexpected};
 use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
-
-/// What is only compared for equality: stamps, marks, nonces.
-pub(crate) type Mark = [u8; 8];
+use crate::nonce::Nonce;
 
 /// Creates an account's record; answers 1, or 0 if there is one.
 pub(crate) fn account_create<'f>(
@@ -21,7 +19,7 @@ pub(crate) fn account_create<'f>(
 /// Changes fields of a record that exists; with stamps only if the graph stamp is the first, which becomes the second.
 pub(crate) fn account_set<'f>(
     record: Vec<u8>,
-    stamps: Option<(Mark, Mark)>,
+    stamps: Option<(Nonce, Nonce)>,
     fields: impl IntoIterator<Item = (&'f str, Vec<u8>)>,
 ) -> Command {
     let (seen, new) = stamps.map_or((None, None), |(seen, new)| (Some(seen), Some(new)));
@@ -32,9 +30,9 @@ pub(crate) fn account_set<'f>(
 /// The same, and has something looked at afterwards. `keys`: record, journal.
 pub(crate) fn account_set_noted<'f>(
     keys: &[Vec<u8>; 2],
-    stamps: (Mark, Mark),
+    stamps: (Nonce, Nonce),
     journal_most: u32,
-    entry: (&Mark, &[u8]),
+    entry: (&Nonce, &[u8]),
     fields: impl IntoIterator<Item = (&'f str, Vec<u8>)>,
 ) -> Command {
     let command = fcall("account_set", keys).arg(&stamps.0).arg(&stamps.1);
@@ -45,10 +43,10 @@ pub(crate) fn account_set_noted<'f>(
 pub(crate) fn approve(
     keys: &[Vec<u8>; 3],
     requester: AccountId,
-    before: Option<Mark>,
-    request: Mark,
+    before: Option<Nonce>,
+    request: Nonce,
     journal_most: u32,
-    entry: (&Mark, &[u8]),
+    entry: (&Nonce, &[u8]),
 ) -> Command {
     fcall("approve", keys)
         .arg(&requester.to_bytes())
@@ -118,15 +116,15 @@ pub(crate) struct Edge {
 pub(crate) struct GraphChange {
     /// Record, marks, requests, journal, clock, home.
     pub(crate) keys: [Vec<u8>; 6],
-    pub(crate) seen: Mark,
+    pub(crate) seen: Nonce,
     /// New graph stamp and marks stamp.
-    pub(crate) stamps: [Mark; 2],
+    pub(crate) stamps: [Nonce; 2],
     pub(crate) journal_most: u32,
-    pub(crate) entries: Vec<(Mark, Vec<u8>)>,
+    pub(crate) entries: Vec<(Nonce, Vec<u8>)>,
     /// Marks that are set, or taken away; and what each must be now.
-    pub(crate) marks: Vec<(AccountId, Option<Mark>, Option<Mark>)>,
+    pub(crate) marks: Vec<(AccountId, Option<Nonce>, Option<Nonce>)>,
     /// Whose request changes, what it must be now, and what it becomes.
-    pub(crate) request: Option<(AccountId, Option<Mark>, Option<Mark>)>,
+    pub(crate) request: Option<(AccountId, Option<Nonce>, Option<Nonce>)>,
     pub(crate) requests_max: u32,
     pub(crate) edges: Vec<Edge>,
 }
@@ -137,7 +135,7 @@ pub(crate) struct Made {
     /// The stamp that is the score of what is new.
     pub(crate) since: u64,
     /// The marks stamp until now, if there was one.
-    pub(crate) marks_before: Option<Mark>,
+    pub(crate) marks_before: Option<Nonce>,
     /// Of the account's home, if it is whole.
     pub(crate) floor: Option<u64>,
 }
@@ -148,7 +146,7 @@ pub(crate) enum Changed {
     /// Done.
     Done(Made),
     /// Something else has changed: the graph stamp is this now.
-    Stamp(Mark),
+    Stamp(Nonce),
     NoAccount,
     /// The account's state forbids it.
     State(u8),
@@ -201,7 +199,7 @@ impl GraphChange {
     }
 }
 
-pub(super) fn or_empty(mark: Option<&Mark>) -> &[u8] {
+pub(super) fn or_empty(mark: Option<&Nonce>) -> &[u8] {
     mark.map_or(&[], |mark| mark.as_slice())
 }
 
@@ -218,7 +216,7 @@ impl Changed {
                 _ => return Err(unexpected("change", &reply)),
             },
             [word, value] => match word.bytes()? {
-                b"stamp" => Self::Stamp(mark(value)?),
+                b"stamp" => Self::Stamp(read_nonce(value)?),
                 b"state" => Self::State(value.bytes()?.first().copied().unwrap_or_default()),
                 b"full" => Self::PieceFull(number(value)?),
                 b"limit" => Self::Limit(number(value)?),
@@ -229,8 +227,8 @@ impl Changed {
             }
             [word, since, marks, floor] if word.bytes()? == b"ok" => Self::Done(Made {
                 since: since.count()?,
-                marks_before: some_mark(marks)?,
-                floor: some_mark(floor)?.map(u64::from_be_bytes),
+                marks_before: some_nonce(marks)?,
+                floor: some_nonce(floor)?.map(u64::from_be_bytes),
             }),
             _ => return Err(unexpected("change", &reply)),
         })
@@ -238,19 +236,19 @@ impl Changed {
 }
 
 /// Reads 8 bytes.
-pub(crate) fn mark(reply: &Reply) -> Result<Mark> {
+pub(crate) fn read_nonce(reply: &Reply) -> Result<Nonce> {
     let bytes = reply.bytes()?;
-    bytes.try_into().map_err(|_| Error::internal(format!("a mark has 8 bytes, not {}", bytes.len())))
+    bytes.try_into().map_err(|_| Error::internal(format!("{} bytes where 8 are expected", bytes.len())))
 }
 
 /// Reads 8 bytes that may be missing.
-pub(crate) fn maybe_mark(reply: &Reply) -> Result<Option<Mark>> {
-    if reply.is_nil() { Ok(None) } else { mark(reply).map(Some) }
+pub(crate) fn maybe_nonce(reply: &Reply) -> Result<Option<Nonce>> {
+    if reply.is_nil() { Ok(None) } else { read_nonce(reply).map(Some) }
 }
 
 /// Reads 8 bytes, or nothing.
-fn some_mark(reply: &Reply) -> Result<Option<Mark>> {
-    if reply.bytes()?.is_empty() { Ok(None) } else { mark(reply).map(Some) }
+fn some_nonce(reply: &Reply) -> Result<Option<Nonce>> {
+    if reply.bytes()?.is_empty() { Ok(None) } else { read_nonce(reply).map(Some) }
 }
 
 /// Whether one account follows another.
@@ -267,7 +265,7 @@ pub(crate) enum Look {
     /// Since when, the pull mark, and the floor of the home if it is whole.
     Following {
         since: f64,
-        mark: Option<Mark>,
+        mark: Option<Nonce>,
         floor: Option<u64>,
     },
     /// Not, and this stamp is above those of all follows there ever were.
@@ -289,8 +287,8 @@ impl Look {
         Ok(match reply.as_slice() {
             [word, since, of, floor] if word.bytes()? == b"following" => Self::Following {
                 since: since.double()?,
-                mark: some_mark(of)?,
-                floor: some_mark(floor)?.map(u64::from_be_bytes),
+                mark: some_nonce(of)?,
+                floor: some_nonce(floor)?.map(u64::from_be_bytes),
             },
             [word, stamp] if word.bytes()? == b"not" => Self::Not(stamp.count()?),
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
@@ -300,7 +298,7 @@ impl Look {
 }
 
 fn id(reply: &Reply) -> Result<u64> {
-    Ok(u64::from_be_bytes(mark(reply)?))
+    Ok(u64::from_be_bytes(read_nonce(reply)?))
 }
 
 /// An author's mode and newest posts, down to a floor.
@@ -398,13 +396,13 @@ pub(crate) struct Settle {
     pub(crate) edge: Option<SettleEdge>,
     pub(crate) reader: AccountId,
     pub(crate) author: AccountId,
-    pub(crate) mark: Mark,
-    pub(crate) new_stamp: Mark,
+    pub(crate) mark: Nonce,
+    pub(crate) new_stamp: Nonce,
     pub(crate) since: f64,
     pub(crate) may_drop: bool,
     pub(crate) reach: u64,
     /// The journal's entry that is done with that.
-    pub(crate) entry: Option<Mark>,
+    pub(crate) entry: Option<Nonce>,
     pub(crate) fit: HomeFit,
 }
 
@@ -412,13 +410,13 @@ pub(crate) struct Settle {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
     /// The mark is gone; the stamps until then.
-    Done(Option<(Mark, Mark)>),
+    Done(Option<(Nonce, Nonce)>),
     /// It was another one, or none.
     Changed,
     /// The edge is missing.
     NoEdge,
     /// The home is being filled, with this nonce.
-    Busy(Mark),
+    Busy(Nonce),
     /// The ids don't reach: the mark stays.
     Left,
     Tree(Vec<u8>),
@@ -462,9 +460,9 @@ impl Settled {
                 _ => return Err(unexpected("settle", &reply)),
             },
             [word, graph, marks] if word.bytes()? == b"ok" => {
-                Self::Done(some_mark(graph)?.zip(some_mark(marks)?))
+                Self::Done(some_nonce(graph)?.zip(some_nonce(marks)?))
             }
-            [word, nonce] if word.bytes()? == b"busy" => Self::Busy(mark(nonce)?),
+            [word, nonce] if word.bytes()? == b"busy" => Self::Busy(read_nonce(nonce)?),
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
             _ => return Err(unexpected("settle", &reply)),
         })
@@ -476,9 +474,9 @@ impl Settled {
 pub(crate) fn mark_renew(
     keys: &[Vec<u8>],
     author: AccountId,
-    mark: &Mark,
-    seen: Option<&Mark>,
-    stamp: Option<&Mark>,
+    mark: &Nonce,
+    seen: Option<&Nonce>,
+    stamp: Option<&Nonce>,
 ) -> Command {
     let command = fcall("mark_renew", keys).arg(&author.to_bytes()).arg(mark);
     command.arg(or_empty(seen)).arg(or_empty(stamp))
@@ -488,7 +486,7 @@ pub(crate) fn mark_renew(
 pub(crate) fn waiting_set(
     keys: &[Vec<u8>; 2],
     (reader, author): (AccountId, AccountId),
-    request: &Mark,
+    request: &Nonce,
     now_ms: u64,
 ) -> Command {
     let command = fcall("waiting_set", keys).arg(&reader.to_bytes()).arg(request);
@@ -506,7 +504,7 @@ pub(crate) fn account_bury(
     keys: &[Vec<u8>],
     all: bool,
     journal_most: u32,
-    entries: &[(Mark, Vec<u8>)],
+    entries: &[(Nonce, Vec<u8>)],
 ) -> Command {
     let command = fcall("account_bury", keys).arg(if all { "1" } else { "" }).arg(journal_most);
     entries.iter().fold(command, |command, (entry, value)| command.arg(entry).arg(value))
@@ -515,9 +513,9 @@ pub(crate) fn account_bury(
 /// Deletes an account, and has its traces taken away. `keys`: record, journal. Answers as [`Compared`].
 pub(crate) fn account_delete(
     keys: &[Vec<u8>; 2],
-    stamps: (Mark, Mark),
+    stamps: (Nonce, Nonce),
     journal_most: u32,
-    entry: (&Mark, &[u8]),
+    entry: (&Nonce, &[u8]),
 ) -> Command {
     fcall("account_delete", keys).arg(&stamps.0).arg(&stamps.1).arg(journal_most).arg(entry.0).arg(entry.1)
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::accounts::Mark;
 use super::fcall;
 use super::modes::Rates;
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
+use crate::nonce::Nonce;
 
 /// Adds entries, unless the journal would then hold more than `most`.
 pub(crate) fn journal_add<'e>(
@@ -78,7 +78,7 @@ pub(crate) fn parse_struck(reply: Reply) -> Result<Option<Rates>> {
 }
 
 /// Renews a lease for so long; zero ends it. Takes away those that are `over`, if they still are what was seen.
-pub(crate) fn lease_renew(living: Vec<u8>, name: &[u8], ttl_ms: u64, over: &[(Mark, Vec<u8>)]) -> Command {
+pub(crate) fn lease_renew(living: Vec<u8>, name: &[u8], ttl_ms: u64, over: &[(Nonce, Vec<u8>)]) -> Command {
     let command = fcall("lease_renew", &[living]).arg(name).arg(ttl_ms);
     over.iter().fold(command, |command, (name, value)| command.arg(name).arg(value))
 }

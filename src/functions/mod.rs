@@ -21,9 +21,9 @@ mod tenant;
 mod ties;
 
 pub(crate) use accounts::{
-    AuthorSeen, Changed, Compared, Edge, EdgeOp, GraphChange, Join, Joined, Look, Mark, PairLook, Settle,
-    Settled, account_bury, account_create, account_delete, account_read, account_set, account_set_noted,
-    approve, author_look, field_drop, mark, mark_renew, maybe_mark, waiting_set,
+    AuthorSeen, Changed, Compared, Edge, EdgeOp, GraphChange, Join, Joined, Look, PairLook, Settle, Settled,
+    account_bury, account_create, account_delete, account_read, account_set, account_set_noted, approve,
+    author_look, field_drop, mark_renew, maybe_nonce, read_nonce, waiting_set,
 };
 pub use clock::Clock;
 pub(crate) use followers::{followers_counted, followers_note};

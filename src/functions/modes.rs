@@ -1,11 +1,11 @@
 //! How accounts' posts reach their followers: changing it, and telling followers.
 
-use super::accounts::Mark;
 use super::{fcall, unexpected};
 use crate::account::Mode;
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
 use crate::ids::AccountId;
+use crate::nonce::Nonce;
 
 /// Who changes a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) enum By {
     /// The policy: refused if somebody told by hand.
     Policy,
     /// Somebody: what is told from now on (a mode's letter), and graph stamps, the one that was seen and a new one.
-    Hand(Option<u8>, [Mark; 2]),
+    Hand(Option<u8>, [Nonce; 2]),
 }
 
 /// Changes an account's mode if it is `seen` (as stored, empty for none) to `new` (empty: it stays), and adds a journal
@@ -25,7 +25,7 @@ pub(crate) fn mode_set(
     (seen, new): (&[u8], &[u8]),
     by: By,
     journal_most: u32,
-    entry: Option<(&Mark, &[u8])>,
+    entry: Option<(&Nonce, &[u8])>,
 ) -> Command {
     let command = fcall("mode_set", keys).arg(seen).arg(new);
     let command = match by {
@@ -77,8 +77,8 @@ pub(crate) struct Marking<'a> {
     /// What all keys of the bucket begin with.
     pub(crate) head: &'a [u8],
     pub(crate) author: AccountId,
-    pub(crate) mark: Mark,
-    pub(crate) stamp: Mark,
+    pub(crate) mark: Nonce,
+    pub(crate) stamp: Nonce,
 }
 
 impl Marking<'_> {

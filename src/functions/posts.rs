@@ -1,6 +1,6 @@
 //! Posts and outboxes.
 
-use super::accounts::{Mark, mark, or_empty};
+use super::accounts::{or_empty, read_nonce};
 use super::homes::HomeFit;
 use super::sets::{leaf_args, push_score};
 use super::{fcall, fcall_ro, unexpected};
@@ -8,8 +8,9 @@ use crate::bucket::{Bucket, Buckets};
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
 use crate::ids::{AccountId, sequences};
+use crate::member::Member as _;
+use crate::nonce::Nonce;
 use crate::post::PostRef;
-use crate::sharded::Member as _;
 
 /// A new post.
 #[derive(Debug)]
@@ -43,8 +44,8 @@ pub(crate) struct RepostAt {
     pub(crate) leaf: Option<(u32, u32)>,
     pub(crate) original: PostRef,
     /// The account's ties stamp as it was seen, and the next one.
-    pub(crate) seen: Option<Mark>,
-    pub(crate) stamp: Mark,
+    pub(crate) seen: Option<Nonce>,
+    pub(crate) stamp: Nonce,
 }
 
 impl RepostAt {
@@ -117,12 +118,12 @@ impl Published {
             [word] if word.bytes()? == b"full" => Self::PieceFull,
             [word] if word.bytes()? == b"limit" => Self::Limit,
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
-            [word, id] if word.bytes()? == b"again" => Self::Again(u64::from_be_bytes(mark(id)?)),
+            [word, id] if word.bytes()? == b"again" => Self::Again(u64::from_be_bytes(read_nonce(id)?)),
             [word, state] if word.bytes()? == b"state" => {
                 Self::State(state.bytes()?.first().copied().unwrap_or_default())
             }
             [word, id, mode, layout] if word.bytes()? == b"ok" => Self::New {
-                id: u64::from_be_bytes(mark(id)?),
+                id: u64::from_be_bytes(read_nonce(id)?),
                 mode: mode.bytes()?.first().copied().unwrap_or(b'P'),
                 layout: u8::try_from(layout.count()?).unwrap_or_default(),
             },

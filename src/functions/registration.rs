@@ -1,16 +1,17 @@
 //! Registration: claims, credentials, profiles.
 
-use super::{Mark, fcall, fcall_ro, unexpected};
+use super::{fcall, fcall_ro, unexpected};
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
 use crate::ids::{AccountId, Claim};
+use crate::nonce::Nonce;
 
 /// A field and its value.
 #[cfg(feature = "registration")]
 pub(crate) type FieldValue = (&'static str, Vec<u8>);
 
 /// What a claim's key holds: whose it is, and the attempt that took it.
-pub(crate) fn claim_value(account: AccountId, attempt: &Mark) -> Vec<u8> {
+pub(crate) fn claim_value(account: AccountId, attempt: &Nonce) -> Vec<u8> {
     [account.to_bytes(), *attempt].concat()
 }
 
@@ -28,7 +29,7 @@ pub(crate) fn parse_claim(reply: &Reply) -> Result<Option<(AccountId, Vec<u8>)>>
 #[cfg(feature = "registration")]
 pub(crate) fn signup_begin(
     keys: &[Vec<u8>; 3],
-    attempt: &Mark,
+    attempt: &Nonce,
     now_ms: u64,
     claims: &[Claim],
     profile: &[u8],
@@ -68,7 +69,7 @@ impl SignUpBegun {
 #[cfg(feature = "registration")]
 pub(crate) fn claims_begin(
     keys: &[Vec<u8>; 2],
-    attempt: &Mark,
+    attempt: &Nonce,
     (now_ms, patience_ms): (u64, u64),
     seen: &[u8],
     claims: &[Claim],
@@ -81,8 +82,8 @@ pub(crate) fn claims_begin(
 #[cfg(feature = "registration")]
 pub(crate) fn claims_settle(
     keys: &[Vec<u8>; 2],
-    attempt: &Mark,
-    graph: &Mark,
+    attempt: &Nonce,
+    graph: &Nonce,
     record: &[FieldValue],
     credentials: &[FieldValue],
 ) -> Command {
@@ -94,7 +95,7 @@ pub(crate) fn claims_settle(
 pub(crate) fn credentials_set(
     keys: &[Vec<u8>; 2],
     seen: &[u8],
-    attempt: &Mark,
+    attempt: &Nonce,
     fields: &[FieldValue],
 ) -> Command {
     let command = fcall("credentials_set", keys).arg(seen).arg(attempt);

@@ -1,9 +1,10 @@
 //! Reports.
 
-use super::{Mark, fcall, fcall_ro, mark, unexpected};
+use super::{fcall, fcall_ro, read_nonce, unexpected};
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
 use crate::ids::AccountId;
+use crate::nonce::Nonce;
 
 /// Somebody reports an account.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl ReportAdded {
         let reply = reply.into_array()?;
         let unknown = || unexpected("report_add", &reply);
         match reply.as_slice() {
-            [word, id] if word.bytes()? == b"ok" => Ok(Self::Is(u64::from_be_bytes(mark(id)?))),
+            [word, id] if word.bytes()? == b"ok" => Ok(Self::Is(u64::from_be_bytes(read_nonce(id)?))),
             [word] => match word.bytes()? {
                 b"busy" => Ok(Self::Full),
                 b"stamp" => Ok(Self::FullOfReporter),
@@ -60,7 +61,7 @@ impl ReportAdded {
 pub(crate) fn report_move(
     keys: &[Vec<u8>; 3],
     (id, reporter): (u64, AccountId),
-    seen: &Mark,
+    seen: &Nonce,
     value: &[u8],
     most: Option<u32>,
 ) -> Command {

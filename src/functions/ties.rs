@@ -1,27 +1,28 @@
 //! What an account likes and bookmarks.
 
-use super::accounts::{Mark, or_empty};
+use super::accounts::or_empty;
 use super::sets::leaf_args;
 use super::{fcall, unexpected};
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
+use crate::member::Member as _;
+use crate::nonce::Nonce;
 use crate::post::PostRef;
-use crate::sharded::Member as _;
 
 /// Likes or bookmarks a post, or takes that back.
 #[derive(Debug)]
 pub(crate) struct TieSet {
     /// Record, clock, journal, set, its piece (the set again while it is small).
     pub(crate) keys: [Vec<u8>; 5],
-    pub(crate) seen: Option<Mark>,
-    pub(crate) new_stamp: Mark,
+    pub(crate) seen: Option<Nonce>,
+    pub(crate) new_stamp: Nonce,
     pub(crate) on: bool,
     pub(crate) leaf: Option<(u32, u32)>,
     pub(crate) piece_limit: u32,
     pub(crate) set_limit: u32,
     pub(crate) post: PostRef,
     pub(crate) journal_most: u32,
-    pub(crate) entry: Option<(Mark, Vec<u8>)>,
+    pub(crate) entry: Option<(Nonce, Vec<u8>)>,
 }
 
 /// What became of a [`TieSet`].

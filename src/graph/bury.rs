@@ -10,6 +10,7 @@ use super::named::post_list;
 use super::tie::settle_tie;
 use super::toggles::unfollow;
 use crate::account::{Account, AccountState};
+use crate::claims;
 use crate::cluster::{Command, Epoch, Reply, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,10 +18,9 @@ use crate::fanout::{Ended, Entry, accept, journal_full, reserve};
 use crate::functions;
 use crate::ids::{AccountId, Claim, PostId};
 use crate::post::{PostList, PostRef};
-use crate::registration::claims;
 use crate::rules;
 use crate::sharded::{Checkpoint, SortedSet};
-use crate::stored_post::stored_post;
+use crate::stored::stored_post;
 
 /// Followers that are turned away at once.
 const AT_ONCE: usize = 32;

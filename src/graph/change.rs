@@ -8,11 +8,12 @@ use super::complete::Follow;
 use super::new_mark::{draw_new, is_new};
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request};
-use crate::context::{Context, changed_always, draw, no_account};
+use crate::context::{Context, changed_always, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Entry, Task, accept, journal_full};
-use crate::functions::{Changed, Edge, EdgeOp, GraphChange, Mark, mark};
+use crate::functions::{Changed, Edge, EdgeOp, GraphChange, read_nonce};
 use crate::ids::AccountId;
+use crate::nonce::{Nonce, draw};
 use crate::sharded::{PieceAt, SortedSet};
 use crate::timeline::ReaderState;
 
@@ -39,9 +40,9 @@ pub(super) struct Intent {
     /// Accounts that get another pull mark, and whether they have not been asked yet if they are locked.
     pub(super) marked: Vec<(AccountId, bool)>,
     /// Accounts whose pull mark goes, and what it must be now.
-    pub(super) unmarked: Vec<(AccountId, Option<Mark>)>,
+    pub(super) unmarked: Vec<(AccountId, Option<Nonce>)>,
     /// Whose request changes, what it must be now, and what it becomes.
-    pub(super) request: Option<(AccountId, Option<Mark>, Option<Mark>)>,
+    pub(super) request: Option<(AccountId, Option<Nonce>, Option<Nonce>)>,
     /// What is to be looked at afterwards.
     pub(super) tasks: Vec<Task>,
 }
@@ -84,19 +85,19 @@ pub(super) async fn apply<'a>(
 }
 
 /// An account's graph stamp, and who told it.
-pub(crate) async fn graph_stamp(context: &Context, account: AccountId) -> Result<(Mark, Epoch)> {
+pub(crate) async fn graph_stamp(context: &Context, account: AccountId) -> Result<(Nonce, Epoch)> {
     let command = Command::new("HGET").arg(&context.keys().account(account)).arg("g");
     let answer = context.router().ask(Request::read(context.slot(account), command)).await?;
     let epoch = answer.epoch.clone();
     let stamp = answer.ok()?;
-    if stamp.is_nil() { Err(no_account(account)) } else { Ok((mark(&stamp)?, epoch)) }
+    if stamp.is_nil() { Err(no_account(account)) } else { Ok((read_nonce(&stamp)?, epoch)) }
 }
 
 /// One try. `None`: what it was based on has changed.
 async fn attempt(
     context: &Arc<Context>,
     account: AccountId,
-    seen: Mark,
+    seen: Nonce,
     intent: Intent,
 ) -> Result<Option<Epoch>> {
     let bucket = context.bucket(account);
@@ -159,7 +160,7 @@ fn nth<T>(items: &[T], n: usize) -> Result<&T> {
 fn graph_change(
     context: &Context,
     account: AccountId,
-    seen: Mark,
+    seen: Nonce,
     intent: &Intent,
     entries: &[Entry],
     pieces: &[PieceAt],

@@ -3,11 +3,12 @@
 
 use crate::account::Mode;
 use crate::cluster::{Batch, Request, Touched};
-use crate::context::{Context, draw};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::functions::{self, AuthorSeen, Join, Joined, Look, Mark, PairLook, Settle, Settled};
+use crate::functions::{self, AuthorSeen, Join, Joined, Look, PairLook, Settle, Settled};
 use crate::ids::AccountId;
 use crate::meters;
+use crate::nonce::{Nonce, draw};
 use crate::rules;
 use crate::sharded::{PieceAt, SortedSet};
 use crate::timeline::ReaderState;
@@ -26,7 +27,7 @@ const ROUNDS_MAX: usize = 16;
 pub(crate) struct Follow {
     pub(crate) reader: AccountId,
     pub(crate) since: f64,
-    pub(crate) mark: Mark,
+    pub(crate) mark: Nonce,
     /// Of the reader's home, if it is whole.
     pub(crate) floor: Option<u64>,
 }
@@ -126,7 +127,7 @@ pub(crate) async fn complete_at_once(
     author: AccountId,
     follow: &Follow,
     may_drop: bool,
-    entry: Mark,
+    entry: Nonce,
     touched: &mut Touched,
 ) -> Result<Option<Completed>> {
     let followers = context.followers(author)?;
@@ -185,7 +186,7 @@ struct Last<'a> {
     /// Edges were written for it.
     writes: bool,
     /// What is done with it.
-    entry: Option<Mark>,
+    entry: Option<Nonce>,
 }
 
 /// Takes marks away, if the author is pushed; its edges are written.

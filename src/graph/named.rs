@@ -19,7 +19,7 @@ use crate::ids::{AccountId, PostId};
 use crate::post::PostList;
 use crate::rules;
 use crate::sharded::{Member, SortedSet};
-use crate::stored_post::readable_post;
+use crate::stored::readable_post;
 use crate::tenant::TenantSettings;
 
 /// The floor's stored form.

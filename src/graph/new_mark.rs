@@ -13,18 +13,19 @@ use super::pair::wanted;
 use super::request::approved;
 use super::toggles::{following_edge, unfollow_intent};
 use crate::cluster::{Request, Touched};
-use crate::context::{Context, draw};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Ended, Task};
-use crate::functions::{EdgeOp, Mark, mark_renew};
+use crate::functions::{EdgeOp, mark_renew};
 use crate::ids::AccountId;
+use crate::nonce::{Nonce, draw};
 use crate::rules;
 
 /// What a new mark begins with, as the functions know it too. Of others it is one in four thousand million.
 const HEAD: [u8; 4] = *b"new\0";
 
 /// A new mark, drawn anew for each sending as all marks are.
-pub(super) fn draw_new() -> Mark {
+pub(super) fn draw_new() -> Nonce {
     let mut mark = draw();
     if rules::holds("mark_is_new") {
         mark[..HEAD.len()].copy_from_slice(&HEAD);
@@ -33,7 +34,7 @@ pub(super) fn draw_new() -> Mark {
 }
 
 /// Whether the author of a follow with this mark is still to be asked whether it is locked.
-pub(crate) fn is_new(mark: &Mark) -> bool {
+pub(crate) fn is_new(mark: &Nonce) -> bool {
     mark.starts_with(&HEAD)
 }
 
@@ -42,7 +43,7 @@ pub(super) async fn confirm(
     context: &Context,
     reader: AccountId,
     author: AccountId,
-    mark: &Mark,
+    mark: &Nonce,
     touched: &mut Touched,
 ) -> Result<bool> {
     if !is_new(mark) || !rules::holds("mark_confirmed") {
@@ -60,7 +61,7 @@ pub(super) async fn end_unapproved(
     context: &Arc<Context>,
     reader: AccountId,
     author: AccountId,
-    (since, mark): (f64, Mark),
+    (since, mark): (f64, Nonce),
 ) -> Result<Ended> {
     let following = context.following(reader)?;
     let end = async |asks: bool| {

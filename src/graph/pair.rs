@@ -19,9 +19,10 @@ use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Ended;
-use crate::functions::{self, Look, Mark, Settled, maybe_mark};
+use crate::functions::{self, Look, Settled, maybe_nonce};
 use crate::ids::AccountId;
 use crate::meters;
+use crate::nonce::Nonce;
 use crate::rules;
 
 /// A fill that is seen with the same nonce for so long has come to a halt.
@@ -49,7 +50,7 @@ pub(crate) async fn settle_pair(
 /// The same for a follow that was made just now, in fewer calls if all about it is small. `entry`: what is done with that.
 pub(crate) async fn settle_follow(
     context: &Arc<Context>,
-    entry: Mark,
+    entry: Nonce,
     author: AccountId,
     follow: &Follow,
     may_drop: bool,
@@ -203,7 +204,7 @@ async fn look(
 }
 
 /// The home is being filled. A fill that has come to a halt is ended: the next read begins another.
-async fn wait_for_fill(context: &Context, reader: AccountId, nonce: Mark) -> Result<Ended> {
+async fn wait_for_fill(context: &Context, reader: AccountId, nonce: Nonce) -> Result<Ended> {
     if context.fills_seen.is_stale(reader, nonce) {
         let command = functions::home_drop(context.keys().home(reader), &nonce);
         context.router().call(Request::write(context.slot(reader), command)).await?;
@@ -214,14 +215,14 @@ async fn wait_for_fill(context: &Context, reader: AccountId, nonce: Mark) -> Res
 
 /// Fills that were seen under way, and since when.
 #[derive(Debug)]
-pub(crate) struct FillsSeen(Cache<AccountId, Arc<Mutex<(Mark, Instant)>>>);
+pub(crate) struct FillsSeen(Cache<AccountId, Arc<Mutex<(Nonce, Instant)>>>);
 
 impl FillsSeen {
     pub(crate) fn new() -> Self {
         Self(Cache::new(FILLS_SEEN))
     }
 
-    fn is_stale(&self, reader: AccountId, nonce: Mark) -> bool {
+    fn is_stale(&self, reader: AccountId, nonce: Nonce) -> bool {
         let seen = match self.0.get(&reader) {
             Some(seen) => seen,
             None => {
@@ -325,7 +326,7 @@ async fn withdraw(
     context: &Arc<Context>,
     reader: AccountId,
     author: AccountId,
-    request: Mark,
+    request: Nonce,
 ) -> Result<Ended> {
     super::change::apply(context, reader, || {
         Box::pin(async {
@@ -344,12 +345,12 @@ async fn asked(
     reader: AccountId,
     author: AccountId,
     touched: &mut Touched,
-) -> Result<Option<Mark>> {
+) -> Result<Option<Nonce>> {
     let answer = context.router().ask(requested_request(context, reader, author)).await?;
     if rules::holds("request_fenced") {
         touched.add(&answer);
     }
-    maybe_mark(&answer.ok()?)
+    maybe_nonce(&answer.ok()?)
 }
 
 /// Whether X's list of who waits doesn't say what R has asked; if it does, that lasts.
@@ -359,7 +360,7 @@ pub(super) async fn is_listed_wrongly(
     author: AccountId,
 ) -> Result<bool> {
     let get = Command::new("HGET").arg(&context.keys().waiting(author)).arg(&reader.to_bytes());
-    let listed = maybe_mark(&context.router().call(Request::read(context.slot(author), get)).await?)?;
+    let listed = maybe_nonce(&context.router().call(Request::read(context.slot(author), get)).await?)?;
     let mut said = Touched::new();
     let is_wrong = asked(context, reader, author, &mut said).await? != listed;
     context.router().fence(&said).await?;
@@ -384,7 +385,8 @@ async fn finish_request(
             continue;
         }
         // A newer request may have come since: only what was seen goes, if nothing is asked now.
-        if asked(context, reader, author, touched).await?.as_ref().map(Mark::as_slice) == Some(value.bytes()?)
+        if asked(context, reader, author, touched).await?.as_ref().map(Nonce::as_slice)
+            == Some(value.bytes()?)
         {
             continue;
         }

@@ -11,7 +11,7 @@ use crate::functions::ListChange;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Draft, PostRef};
 use crate::rules;
-use crate::stored_post::stored_post;
+use crate::stored::stored_post;
 
 /// Tries of an addition between removals from other lists of the bucket.
 const TRIES_MAX: usize = 64;

@@ -7,8 +7,9 @@ use crate::account::Account;
 use crate::cluster::{Answer, Batch, Command, Request};
 use crate::context::{Context, no_account};
 use crate::error::{Error, Result};
-use crate::functions::{Mark, maybe_mark};
+use crate::functions::maybe_nonce;
 use crate::ids::AccountId;
+use crate::nonce::Nonce;
 use crate::settings::check_asked;
 use crate::sharded::Questions;
 
@@ -78,8 +79,8 @@ struct Requests {
     /// The account has made one.
     is_made: bool,
     /// What the other one has made, and what was approved: with the same bytes it is a follow in a moment.
-    received: Option<Mark>,
-    approved: Option<Mark>,
+    received: Option<Nonce>,
+    approved: Option<Nonce>,
 }
 
 /// Requests between an account and others; `None`: there is no such account.
@@ -109,8 +110,8 @@ async fn requests(
         let is_there = Account::parse(*other, next()?)?.is_some_and(|other| other.is_there());
         let requests = Requests {
             is_made: !made.is_nil(),
-            received: maybe_mark(&next()?)?,
-            approved: maybe_mark(approved)?,
+            received: maybe_nonce(&next()?)?,
+            approved: maybe_nonce(approved)?,
         };
         found.push(is_there.then_some(requests));
     }

@@ -16,8 +16,9 @@ use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::{Context, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Ended, Entry, Task, accept, journal_full, reserve};
-use crate::functions::{self, Compared, Mark, maybe_mark};
+use crate::functions::{self, Compared, maybe_nonce};
 use crate::ids::AccountId;
+use crate::nonce::Nonce;
 
 /// Tries of an approval between other changes of it.
 const TRIES_MAX: usize = 16;
@@ -186,9 +187,9 @@ pub(super) async fn approved(
     account: AccountId,
     requester: AccountId,
     said: &mut Touched,
-) -> Result<Option<Mark>> {
+) -> Result<Option<Nonce>> {
     let command = Command::new("HGET").arg(&context.keys().approved(account)).arg(&requester.to_bytes());
     let answer = context.router().ask(Request::read(context.slot(account), command)).await?;
     said.add(&answer);
-    maybe_mark(&answer.ok()?)
+    maybe_nonce(&answer.ok()?)
 }

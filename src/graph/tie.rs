@@ -6,16 +6,17 @@ use std::sync::Arc;
 use super::lists::{LIKES, last_removal, set_member};
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::context::{Context, changed_always, draw, no_account};
+use crate::context::{Context, changed_always, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Ended, Entry, Task, accept, journal_full, reserve};
-use crate::functions::{self, ListChange, Mark, TieAnswer, TieLook, TieSet, mark};
+use crate::functions::{self, ListChange, TieAnswer, TieLook, TieSet, read_nonce};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
+use crate::nonce::{Nonce, draw};
 use crate::post::PostRef;
 use crate::rules;
 use crate::sharded::{Checkpoint, SortedSet};
-use crate::stored_post::stored_post;
+use crate::stored::stored_post;
 use crate::timeline::Ties;
 
 /// Tries of one change between others of the same account, and between splits.
@@ -174,12 +175,12 @@ pub(crate) async fn untie_if_gone(
 }
 
 /// An account's ties stamp, and who told it; `None`: it has never liked or bookmarked.
-pub(crate) async fn ties_stamp(context: &Context, account: AccountId) -> Result<(Option<Mark>, Epoch)> {
+pub(crate) async fn ties_stamp(context: &Context, account: AccountId) -> Result<(Option<Nonce>, Epoch)> {
     let command = Command::new("HGET").arg(&context.keys().account(account)).arg("i");
     let answer = context.router().ask(Request::read(context.slot(account), command)).await?;
     let epoch = answer.epoch.clone();
     let stamp = answer.ok()?;
-    Ok((if stamp.is_nil() { None } else { Some(mark(&stamp)?) }, epoch))
+    Ok((if stamp.is_nil() { None } else { Some(read_nonce(&stamp)?) }, epoch))
 }
 
 /// Renews an account's ties stamp, so that nobody goes on with what it remembers, and a copy of a change that lies in a

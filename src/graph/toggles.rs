@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::change::{Intent, Wanted, apply, apply_known};
 use super::pair::wanted;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::context::{Context, draw};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Task, reserve};
-use crate::functions::{EdgeOp, Mark, maybe_mark};
+use crate::functions::{EdgeOp, maybe_nonce};
 use crate::ids::AccountId;
+use crate::nonce::{Nonce, draw};
 use crate::{meters, rules};
 
 /// What came of a follow.
@@ -177,8 +178,8 @@ pub(super) async fn requested(
     context: &Context,
     reader: AccountId,
     author: AccountId,
-) -> Result<Option<Mark>> {
-    maybe_mark(&context.router().call(requested_request(context, reader, author)).await?)
+) -> Result<Option<Nonce>> {
+    maybe_nonce(&context.router().call(requested_request(context, reader, author)).await?)
 }
 
 /// Whether one more may wait for a locked account's answer. Those under way are not counted, so it may be a few more.

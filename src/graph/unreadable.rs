@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::fanout::{self, Task};
 use crate::functions;
 use crate::ids::{AccountId, PostId};
-use crate::stored_post::Unreadable;
+use crate::stored::Unreadable;
 
 /// Drops it if it still is exactly that, has its author's outbox say so, and its own lists dropped. Gives who acknowledged
 /// that; `None`: something else stands there by now.

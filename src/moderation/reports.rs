@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use super::TRIES_MAX;
 use crate::account::AccountState;
 use crate::cluster::{Answer, Command, Epoch, Reply, Request};
-use crate::context::{Context, draw};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Compared, Mark, ReportAdd, ReportAdded};
+use crate::functions::{self, Compared, ReportAdd, ReportAdded};
 use crate::ids::{AccountId, PostId};
+use crate::nonce::{Nonce, draw};
 use crate::post::TOKEN_LEN_MAX;
-use crate::stored_post::stored_post;
+use crate::stored::stored_post;
 
 /// Posts that a report names.
 pub const REPORT_POSTS_MAX: usize = 100;
@@ -98,7 +99,7 @@ pub struct Report {
     pub report: NewReport,
     /// The moderator who resolved it; `None`: it is open.
     pub resolved_by: Option<AccountId>,
-    stamp: Mark,
+    stamp: Nonce,
 }
 
 /// Which reports to list.
@@ -157,7 +158,7 @@ impl NewReport {
         Ok(())
     }
 
-    fn stored(&self, stamp: &Mark, resolved_by: Option<AccountId>) -> Result<Vec<u8>> {
+    fn stored(&self, stamp: &Nonce, resolved_by: Option<AccountId>) -> Result<Vec<u8>> {
         let report = Stored {
             reporter: self.reporter.get(),
             target: self.target.get(),
@@ -248,7 +249,7 @@ async fn added_before(context: &Context, report: &NewReport) -> Result<Option<(R
     let command = Command::new("GET").arg(&token);
     let answer = context.router().ask(Request::read(context.slot(report.target), command)).await?;
     let epoch = answer.epoch.clone();
-    let id = functions::maybe_mark(&answer.ok()?)?;
+    let id = functions::maybe_nonce(&answer.ok()?)?;
     id.map(|id| Ok((ReportId::from_u64(u64::from_be_bytes(id))?, epoch))).transpose()
 }
 
@@ -331,7 +332,7 @@ async fn newest_below(
     let mut found = Vec::new();
     for answer in context.run_all(ids.collect()).await? {
         for id in answer.ok()?.into_array()? {
-            found.push(ReportId::from_u64(u64::from_be_bytes(functions::mark(&id)?))?);
+            found.push(ReportId::from_u64(u64::from_be_bytes(functions::read_nonce(&id)?))?);
         }
     }
     found.sort_unstable_by(|a, b| b.cmp(a));

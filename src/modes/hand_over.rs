@@ -10,12 +10,13 @@ use super::Stored;
 use crate::account::Mode;
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Touched};
-use crate::context::{Context, draw};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout::{self, Ended, Entry, Ledger, Reporter, Round, Task, Visit};
 use crate::functions::{self, By, Look, Marking, Settled, Visited};
 use crate::graph::{self, Completed, Follow};
 use crate::ids::AccountId;
+use crate::nonce::draw;
 use crate::sharded::{Checkpoint, PieceAt};
 use crate::{meters, rules};
 

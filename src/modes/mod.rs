@@ -16,11 +16,12 @@ use std::sync::Arc;
 
 use crate::account::Mode;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::context::{Context, changed_always, draw, no_account};
+use crate::context::{Context, changed_always, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Delivery, Ended, Entry, Reporter, Task};
-use crate::functions::{self, By, Compared, Mark};
+use crate::functions::{self, By, Compared};
 use crate::ids::AccountId;
+use crate::nonce::{Nonce, draw};
 use crate::{meters, rules};
 
 pub(crate) use decide::{Judge, decide, judge_pulled, keep_judging};
@@ -40,7 +41,7 @@ impl Stored {
     }
 
     /// The random bytes of the change that made it.
-    fn random(&self) -> Option<Mark> {
+    fn random(&self) -> Option<Nonce> {
         self.0.get(1..)?.try_into().ok()
     }
 }
@@ -50,7 +51,7 @@ struct Seen {
     mode: Stored,
     /// What it was told by hand; empty: nothing.
     told: Vec<u8>,
-    graph: Mark,
+    graph: Nonce,
 }
 
 /// How an account is delivered, and who told; `None`: there is no such account.
@@ -160,7 +161,7 @@ pub(crate) async fn settle(
     context: &Arc<Context>,
     entry: &mut Entry,
     author: AccountId,
-    random: Mark,
+    random: Nonce,
     reporter: &Reporter,
     touched: &mut Touched,
 ) -> Result<Ended> {

@@ -1,10 +1,11 @@
 //! Who is pushed and who is pulled: decided from facts alone, without I/O.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::account::Mode;
 use crate::ids::AccountId;
-use crate::settings::ModeSettings;
+use crate::settings::{ModeSettings, PolicyName};
 
 /// How an account's posts are to reach its followers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
@@ -30,6 +31,32 @@ impl Way {
         match self {
             Self::Push => "push",
             Self::Pull => "pull",
+        }
+    }
+}
+
+impl ModeSettings {
+    /// The policy that they name.
+    pub fn make(&self) -> Arc<dyn Policy> {
+        match self.policy {
+            PolicyName::Push => Arc::new(PushOnly),
+            PolicyName::Pull => Arc::new(PullOnly),
+            PolicyName::Threshold => {
+                Arc::new(Threshold { pull_from: self.pull_from, push_below: self.push_below })
+            }
+            PolicyName::Cost => Arc::new(self.cost_model()),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "estimates")]
+    pub(crate) fn cost_model(&self) -> CostModel {
+        let us = |ns: u64| ns as f64 / 1_000.0;
+        CostModel {
+            delivery_us: us(self.delivery_ns),
+            skipped_us: us(self.skipped_ns),
+            pull_us: us(self.pull_ns),
+            look_us: us(self.look_ns),
+            margin: 1.0 + self.margin_percent as f64 / 100.0,
         }
     }
 }

@@ -1,12 +1,13 @@
 //! An attempt: an account is to have claims. What is begun, taken, settled and ended, in this order; wherever it stops,
 //! nobody has a name that he wasn't given, and what is left behind is free for others within a minute.
 
-use super::claims::{self, Taken};
+use crate::claims::{self, Taken};
 use crate::cluster::{Command, Request, Touched};
-use crate::context::{Context, draw, no_account};
+use crate::context::{Context, no_account};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Compared, FieldValue, Holder, Mark};
+use crate::functions::{self, Compared, FieldValue, Holder};
 use crate::ids::{AccountId, Claim};
+use crate::nonce::{Nonce, draw};
 use crate::rules;
 use crate::settings::Acknowledge;
 
@@ -33,7 +34,7 @@ pub(super) type Dies<'a> = &'a (dyn Fn(Step) -> bool + Sync);
 pub(super) struct Attempt<'a> {
     pub(super) context: &'a Context,
     pub(super) account: AccountId,
-    pub(super) nonce: Mark,
+    pub(super) nonce: Nonce,
     /// What the account is to have.
     pub(super) wanted: Vec<Claim>,
     /// Those among them that it hasn't yet. In their order: of several that want the same ones, one gets all.
@@ -46,7 +47,7 @@ pub(super) struct Attempt<'a> {
 
 /// Attempts of one call so far, the last one too. What is left of one that came to nothing its own call ends at once: a
 /// failover may have brought it back, and nobody else will for a minute.
-pub(super) type Begun = Vec<Mark>;
+pub(super) type Begun = Vec<Nonce>;
 
 impl Attempt<'_> {
     pub(super) fn at(&self, step: Step) -> Result<()> {

@@ -3,15 +3,18 @@
 use futures::future::try_join;
 
 use super::attempt::{Attempt, Begun, Dies, Step, credentials, is_done, refusal};
-use super::{Registration, claims, names, passwords};
+use super::{Registration, names, passwords};
+use crate::claims;
 use crate::cluster::{Command, Touched};
-use crate::context::{Context, changed_always, draw};
+use crate::context::{Context, changed_always};
 use crate::error::{ErrorKind, Result};
 use crate::functions::{self, Compared, FieldValue};
 use crate::ids::{AccountId, Claim};
+use crate::nonce::draw;
 use crate::profile::{Profile, ProfileUpdate};
 use crate::rules;
 use crate::settings::{Acknowledge, Receipt};
+use crate::stored::profile_of;
 
 /// Tries of one change between others of the same account.
 const TRIES_MAX: usize = 16;
@@ -149,7 +152,7 @@ impl Registration {
 
     async fn stored_profile(&self, account: AccountId) -> Result<(Vec<u8>, Profile)> {
         let context = self.context();
-        Profile::parse(&context.router().call(context.profile_request(account)).await?)
+        profile_of(&context.router().call(context.profile_request(account)).await?)
     }
 
     /// Changes what an account shows of itself; any account has a profile.

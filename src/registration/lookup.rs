@@ -5,8 +5,9 @@ use std::fmt;
 
 use futures::future::try_join;
 
-use super::{Registration, claims, names};
+use super::{Registration, names};
 use crate::account::Account;
+use crate::claims;
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions;

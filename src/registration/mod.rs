@@ -2,7 +2,7 @@
 //! made without it know nothing of it.
 //!
 //! A name may hash to any bucket, and the account lies in its own: so a name is a *claim* there that names the account, and
-//! the account names its claims. `claims` says when one is free, `attempt` how an account gets some; `sign_up`, `change`
+//! the account names its claims. `crate::claims` says when one is free, `attempt` how an account gets some; `sign_up`, `change`
 //! and `lookup` are the calls. Not here: who is logged in, and how often somebody may try.
 //!
 //! Invariants kept here: an account is there only once all its claims are taken, and on replicas; a claim is taken from an
@@ -12,7 +12,6 @@
 mod attempt;
 #[cfg(feature = "registration")]
 mod change;
-pub(crate) mod claims;
 #[cfg(feature = "registration")]
 mod lookup;
 #[cfg(feature = "registration")]

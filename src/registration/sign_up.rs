@@ -3,14 +3,14 @@
 use std::fmt;
 
 use super::attempt::{Attempt, Begun, Dies, Step, credentials, refusal, unknown};
-use super::claims::{self, Taken};
 use super::{Registration, names, passwords};
 use crate::account::{Account, AccountState, NewAccount};
+use crate::claims::{self, Taken};
 use crate::cluster::{Request, Touched};
-use crate::context::draw;
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Holder, Mark, SignUpBegun};
+use crate::functions::{self, Holder, SignUpBegun};
 use crate::ids::{AccountId, Claim};
+use crate::nonce::{Nonce, draw};
 use crate::post::TOKEN_LEN_MAX;
 use crate::profile::Profile;
 use crate::settings::Acknowledge;
@@ -183,7 +183,7 @@ impl Registration {
     fn attempt<'a>(
         &'a self,
         account: AccountId,
-        nonce: Mark,
+        nonce: Nonce,
         claims: Vec<Claim>,
         dies: Dies<'a>,
     ) -> Attempt<'a> {

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use super::Sets;
 use super::local::{LocalKey, Spot, Trees};
-use super::tree::{DEPTH_MAX, Nonce, State, hash};
+use super::tree::{DEPTH_MAX, State, hash};
 use crate::cluster::{Reply, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{Added, Removed, SetAdd, SetRemove};
 use crate::keys::Place;
+use crate::nonce::Nonce;
 
 /// Members in one call: a function goes through all of them at once.
 const CALL_MAX: usize = 64;

@@ -9,7 +9,6 @@
 
 mod change;
 mod local;
-mod member;
 mod page;
 mod pieces;
 mod questions;
@@ -24,9 +23,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quick_cache::sync::Cache;
 
+pub use crate::member::{MEMBER_LEN_MAX, Member, Name};
 pub use change::Change;
 pub(crate) use local::{LocalKey, Spot};
-pub use member::{MEMBER_LEN_MAX, Member, Name};
 pub(crate) use page::Scored;
 pub use page::{Order, PAGE_MAX, ScoreRange};
 pub(crate) use pieces::PieceAt;

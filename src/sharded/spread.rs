@@ -17,12 +17,13 @@ use tokio::time::{Instant, timeout_at};
 
 use super::change::{AddHow, Item, Refused, still_spreading};
 use super::local::LocalKey;
-use super::tree::{Leaf, Nonce, State, Tree};
+use super::tree::{Leaf, State, Tree};
 use super::walk::Checkpoint;
 use super::{Layout, Member, SortedSet};
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Spread};
+use crate::nonce::Nonce;
 use crate::rules;
 
 /// A copier that shows no sign of life for so long is taken over.

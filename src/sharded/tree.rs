@@ -5,6 +5,7 @@
 //! it shrink; then members are back in lower pieces, and who read by the old copy starts over.
 
 use crate::error::{Error, Result};
+use crate::nonce::Nonce;
 
 const HEADER_LEN: usize = 16;
 /// A piece at this depth is never split again, however full: hashes are 31 bits, and a tree stays below 128 kB.
@@ -29,9 +30,6 @@ pub(crate) enum State {
     /// The members are in the parts.
     Spread,
 }
-
-/// Who is spreading a set: random bytes, drawn anew for each attempt.
-pub(crate) type Nonce = [u8; 8];
 
 /// A piece, and how many bits of the hash decide about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

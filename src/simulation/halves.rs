@@ -4,9 +4,10 @@ use super::data::{Bytes, Data, Done, Out, Value};
 use super::lua;
 use crate::bucket::Buckets;
 use crate::cluster::Command;
-use crate::functions::{Grounds, HomeFit, Mark, Publish, RepostAt, fcall, home_finish};
+use crate::functions::{Grounds, HomeFit, Publish, RepostAt, fcall, home_finish};
 use crate::ids::{AccountId, PostId};
 use crate::keys::slot_of_key;
+use crate::nonce::Nonce;
 use crate::post::PostRef;
 use crate::rules;
 
@@ -112,7 +113,7 @@ fn a_post_is_published_at_once_or_not_at_all() {
     data.set(KEY, Value::List(home.map(Vec::from).collect()));
     let buckets = Buckets::few(2);
     let original = PostRef { id: PostId::from_u64(5).expect("an id"), author };
-    let publish = |token: Option<&str>, stamps: Option<(Option<Mark>, Mark)>, entry: u8| {
+    let publish = |token: Option<&str>, stamps: Option<(Option<Nonce>, Nonce)>, entry: u8| {
         let repost = stamps.map(|(seen, stamp)| {
             let keys = [key("s@reposts:7"), key("s@reposts:7")];
             RepostAt { keys, leaf: None, original, seen, stamp }

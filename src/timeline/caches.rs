@@ -13,9 +13,9 @@ use super::pulls::Looked;
 use super::state::ReaderState;
 use super::ties::Ties;
 use crate::account::Account;
-use crate::functions::Mark;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
+use crate::nonce::Nonce;
 use crate::post::Post;
 use crate::rules;
 use crate::settings::EngineSettings;
@@ -158,7 +158,7 @@ impl Caches {
     pub(crate) fn renew_state(
         &self,
         reader: AccountId,
-        until_then: (Mark, Mark),
+        until_then: (Nonce, Nonce),
         then: impl FnOnce(&ReaderState) -> ReaderState,
     ) {
         let Some(known) = self.states.get(&reader) else { return };
@@ -171,7 +171,7 @@ impl Caches {
     pub(crate) fn renew_ties(
         &self,
         reader: AccountId,
-        until_then: Option<Mark>,
+        until_then: Option<Nonce>,
         then: impl FnOnce(&Ties) -> Ties,
     ) {
         let Some(known) = self.ties.get(&reader) else { return };

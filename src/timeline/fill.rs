@@ -11,11 +11,12 @@ use super::merge::Entry;
 use super::outbox::{self, Part};
 use super::state::{Current, current};
 use crate::cluster::{Request, Touched};
-use crate::context::{Context, changed_always, draw, no_account};
+use crate::context::{Context, changed_always, no_account};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Begun, Mark};
+use crate::functions::{self, Begun};
 use crate::ids::AccountId;
 use crate::meters;
+use crate::nonce::{Nonce, draw};
 use crate::rules;
 
 /// Posts pulled of each outbox at first.
@@ -28,7 +29,7 @@ const TRIES_MAX: usize = 8;
 const OUTBOXES_AT_ONCE: usize = 2_000;
 
 /// A nonce of a fill: the top bit says so, and all ones would say "whole".
-fn draw_nonce() -> Mark {
+fn draw_nonce() -> Nonce {
     let mut nonce = draw();
     nonce[0] = 0x80 | (nonce[0] & 0x7e);
     nonce
@@ -65,7 +66,7 @@ pub(crate) async fn fill(context: &Arc<Context>, reader: AccountId) -> Result<bo
 }
 
 /// Creates the home, or joins who is filling it; `None`: it is there.
-async fn begin(context: &Context, reader: AccountId) -> Result<Option<Mark>> {
+async fn begin(context: &Context, reader: AccountId) -> Result<Option<Nonce>> {
     let keys = context.keys();
     let mut lost = None;
     for _ in 0..TRIES_MAX {

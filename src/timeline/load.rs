@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::Post;
 use crate::rules;
-use crate::stored_post::stored_post;
+use crate::stored::stored_post;
 
 /// Posts and accounts of one page.
 #[derive(Debug, Default)]

@@ -10,9 +10,10 @@ use crate::account::Account;
 use crate::cluster::{Answer, Command, Epoch, Request};
 use crate::context::{Context, no_account};
 use crate::error::{Error, Result};
-use crate::functions::{Mark, mark, maybe_mark};
+use crate::functions::{maybe_nonce, read_nonce};
 use crate::graph::is_new_mark;
 use crate::ids::AccountId;
+use crate::nonce::Nonce;
 use crate::rules;
 
 /// Tries to read a state between two changes of it.
@@ -23,10 +24,10 @@ const MARKS_REST: Duration = Duration::from_secs(2);
 /// The stamps of a reader, what else its record tells a read, and who told it.
 #[derive(Debug, Clone)]
 pub(crate) struct Stamps {
-    pub(crate) graph: Mark,
-    pub(crate) marks: Mark,
+    pub(crate) graph: Nonce,
+    pub(crate) marks: Nonce,
     /// Renewed with what it likes, has bookmarked and reposted; `None`: it never has.
-    pub(crate) ties: Option<Mark>,
+    pub(crate) ties: Option<Nonce>,
     /// Day of the last read that was noted.
     pub(crate) day: Option<u32>,
     pub(crate) epoch: Epoch,
@@ -49,7 +50,7 @@ pub(crate) fn read_stamps(reader: AccountId, answer: Answer) -> Result<Stamps> {
         return Err(no_account(reader));
     }
     let day = day.int().ok().and_then(|day| u32::try_from(day).ok());
-    Ok(Stamps { graph: mark(graph)?, marks: mark(marks)?, ties: maybe_mark(ties)?, day, epoch })
+    Ok(Stamps { graph: read_nonce(graph)?, marks: read_nonce(marks)?, ties: maybe_nonce(ties)?, day, epoch })
 }
 
 /// A reader as a read finds it: its stamps, and what stands under them or later ones.
@@ -62,8 +63,8 @@ pub(crate) struct Current {
 /// What a reader follows, mutes, blocks and pulls, as of its stamps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReaderState {
-    graph: Mark,
-    marks: Mark,
+    graph: Nonce,
+    marks: Nonce,
     /// When we came to know of this marks stamp.
     marks_known: Instant,
     /// Each sorted.
@@ -81,12 +82,12 @@ impl ReaderState {
         self.stamps() == (stamps.graph, stamps.marks)
     }
 
-    pub(crate) fn stamps(&self) -> (Mark, Mark) {
+    pub(crate) fn stamps(&self) -> (Nonce, Nonce) {
         (self.graph, self.marks)
     }
 
     /// What it is once the reader follows another account, with a mark.
-    pub(crate) fn followed(&self, author: AccountId, [graph, marks]: [Mark; 2], is_new: bool) -> Self {
+    pub(crate) fn followed(&self, author: AccountId, [graph, marks]: [Nonce; 2], is_new: bool) -> Self {
         let following = with(&self.following, author.get());
         let pulled = with(&self.pulled, author.get());
         let unasked = if is_new { with(&self.unasked, author.get()) } else { self.unasked.clone() };
@@ -94,7 +95,7 @@ impl ReaderState {
     }
 
     /// What it is once a mark is gone.
-    pub(crate) fn completed(&self, author: AccountId, marks: Mark) -> Self {
+    pub(crate) fn completed(&self, author: AccountId, marks: Nonce) -> Self {
         let left = |all: &[u64]| all.iter().copied().filter(|other| *other != author.get()).collect();
         let (pulled, unasked) = (left(&self.pulled), left(&self.unasked));
         Self { marks, marks_known: Instant::now(), pulled, unasked, ..self.clone() }
@@ -181,7 +182,7 @@ async fn pull_marks(context: &Context, reader: AccountId) -> Result<[Vec<u64>; 2
         let author = AccountId::from_bytes(author.bytes()?)?.get();
         pulled.push(author);
         // One that can't be read isn't new.
-        if mark(of).is_ok_and(|mark| is_new_mark(&mark)) {
+        if read_nonce(of).is_ok_and(|mark| is_new_mark(&mark)) {
             unasked.push(author);
         }
     }

@@ -10,10 +10,10 @@ use super::page::Marks;
 use super::state::{Stamps, stamps};
 use crate::context::Context;
 use crate::error::Result;
-use crate::functions::Mark;
 use crate::graph::Tie;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
+use crate::nonce::Nonce;
 use crate::post::PostRef;
 use crate::rules;
 use crate::sharded::{Member as _, Questions, SortedSet, Told};
@@ -29,13 +29,13 @@ type Kept = Option<Arc<[(PostRef, f64)]>>;
 /// What an account likes, has bookmarked and reposted, as of its ties stamp.
 #[derive(Debug, Clone)]
 pub(crate) struct Ties {
-    stamp: Option<Mark>,
+    stamp: Option<Nonce>,
     /// In the order of [`sets_of`].
     kept: [Kept; 3],
 }
 
 impl Ties {
-    pub(crate) fn stamp(&self) -> Option<Mark> {
+    pub(crate) fn stamp(&self) -> Option<Nonce> {
         self.stamp
     }
 
@@ -45,7 +45,7 @@ impl Ties {
     }
 
     /// What they are once a post is liked or bookmarked, or no longer.
-    pub(crate) fn changed(&self, what: Tie, post: PostRef, on: bool, stamp: Mark) -> Self {
+    pub(crate) fn changed(&self, what: Tie, post: PostRef, on: bool, stamp: Nonce) -> Self {
         let mut kept = self.kept.clone();
         let number = match what {
             Tie::Like => 0,

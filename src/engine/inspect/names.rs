@@ -3,12 +3,12 @@
 
 use serde::Serialize;
 
+use crate::claims;
 use crate::cluster::Touched;
 use crate::context::Context;
 use crate::error::Result;
 use crate::functions;
 use crate::ids::{AccountId, Claim};
-use crate::registration::claims;
 
 /// An account's names, as its credentials tell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -10,7 +10,7 @@ use crate::fanout::{Reference, Task};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Audience, Post, PostList, PostRef, Tag, TagKey, Visibility};
-use crate::stored_post::readable_post;
+use crate::stored::readable_post;
 
 /// What is stored of a post, but for what it says.
 ///

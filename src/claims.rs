@@ -9,8 +9,9 @@ use std::time::Duration;
 use crate::cluster::{Command, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Holder, Mark};
+use crate::functions::{self, Holder};
 use crate::ids::{AccountId, Claim};
+use crate::nonce::Nonce;
 use crate::{meters, rules};
 
 /// For so long nobody else ends an attempt: longer than any of its steps takes, failovers included.
@@ -60,7 +61,7 @@ pub(crate) fn holder_request(context: &Context, account: AccountId, claim: &Clai
 pub(crate) async fn take(
     context: &Context,
     claim: &Claim,
-    (account, attempt): (AccountId, &Mark),
+    (account, attempt): (AccountId, &Nonce),
     touched: &mut Touched,
 ) -> Result<Taken> {
     let key = context.keys().claim(claim);
@@ -101,7 +102,7 @@ pub(crate) async fn take(
 async fn own(
     context: &Context,
     claim: &Claim,
-    (account, attempt): (AccountId, &Mark),
+    (account, attempt): (AccountId, &Nonce),
     touched: &mut Touched,
 ) -> Result<Option<Taken>> {
     if !rules::holds("attempt_asked") {

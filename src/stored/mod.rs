@@ -1,0 +1,9 @@
+//! What stands under keys, read: posts, accounts' records, profiles.
+
+mod account;
+mod post;
+
+pub(crate) use account::profile_of;
+pub(crate) use post::{
+    LeftOut, StoredPost, Unreadable, is_of_another_type, readable_post, stored_post, unless_of_another_type,
+};
