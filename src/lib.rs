@@ -6,8 +6,7 @@
 //! size, sharded over the cluster ([`sharded`]). [`Store`] brings these together. [`local_cluster`] starts a Redis
 //! Cluster on this machine.
 //!
-//! Dependencies between modules point one way: error, bucket, ids, keys, post <- cluster <- functions <- sharded <-
-//! store <- timeline, graph, fan-out <- engine.
+//! Imports between modules point one way, as docs/architecture.md shows; tests/layers.rs keeps it so.
 
 #[cfg(test)]
 mod abuse;

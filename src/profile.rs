@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
-use crate::nonce::Nonce;
 #[cfg(feature = "registration")]
+use crate::nonce::Nonce;
 
 /// Characters of a display name.
 pub const DISPLAY_NAME_CHARS_MAX: usize = 100;

@@ -1,0 +1,264 @@
+//! No import runs up: the layers that docs/architecture.md shows are the ones that the code has.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What still runs up, as `from -> to`. It only gets shorter: one that is listed and isn't there any more fails the
+/// test.
+const EXCEPTIONS: &[&str] = &[
+    "context -> fanout",
+    "context -> graph",
+    "context -> modes",
+    "context -> tenant",
+    "context -> timeline",
+    "fanout -> graph",
+    "fanout -> modes",
+    "fanout -> timeline",
+    "store -> tenant",
+    "timeline -> graph",
+];
+
+/// Modules that see everything, in tests only.
+const ASIDE: &[&str] = &["abuse", "fences", "simulation", "lib", "main"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All Rust files below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("the checkout can be read") {
+        let path = entry.expect("the checkout can be read").path();
+        if path.is_dir() {
+            found.append(&mut sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The layers, the lowest last, as the page shows them: a line each, modules before the first double space.
+fn layers(page: &str) -> Vec<Vec<String>> {
+    let block = page.split("```layers\n").nth(1).expect("docs/architecture.md has a block of layers");
+    let block = block.split("```").next().unwrap_or_default();
+    let modules =
+        |line: &str| line.split("  ").next().unwrap_or_default().split(' ').map(str::to_owned).collect();
+    block.lines().filter(|line| !line.trim().is_empty()).map(modules).collect()
+}
+
+/// A module, by its parts: `["timeline", "read"]`.
+fn module_of(file: &Path, src: &Path) -> Vec<String> {
+    let path = file.strip_prefix(src).expect("the checkout can be read").with_extension("");
+    let mut parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    if parts.last().is_some_and(|last| last == "mod") {
+        parts.pop();
+    }
+    parts
+}
+
+/// The code without comments, texts and the module of tests at its end.
+fn code_of(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let mut code = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, chars.peek()) {
+            ('/', Some('/')) => while chars.next_if(|c| *c != '\n').is_some() {},
+            ('"', _) => {
+                code.push_str("\"\"");
+                while let Some(c) = chars.next() {
+                    match c {
+                        '\\' => drop(chars.next()),
+                        '"' => break,
+                        _ => {}
+                    }
+                }
+            }
+            // A quote, or a lifetime.
+            ('\'', Some('"' | '\\')) => {
+                code.push_str("' '");
+                let escaped = chars.next() == Some('\\');
+                if escaped {
+                    chars.next();
+                }
+                while chars.next_if(|c| *c != '\'').is_some() {}
+                chars.next();
+            }
+            _ => code.push(c),
+        }
+    }
+    code
+}
+
+/// All paths that begin with `crate`, `$crate` or `super`, each written out: `use crate::{a, b::{c, d}}` are three.
+fn paths(code: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for word in ["crate", "super"] {
+        for (at, _) in code.match_indices(word) {
+            let before = code[..at].chars().next_back();
+            let is_start = before.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+            // `super::super::a` begins once.
+            let goes_on = code[..at].ends_with("super::");
+            if is_start && !goes_on && code[at + word.len()..].starts_with("::") {
+                written_out(&code[at..], &mut Vec::new(), &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// Reads one tree of a use, or a path; gives what follows it.
+fn written_out<'c>(mut code: &'c str, head: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> &'c str {
+    let depth = head.len();
+    loop {
+        code = code.trim_start();
+        if let Some(mut inside) = code.strip_prefix('{') {
+            loop {
+                inside = written_out(inside, head, found).trim_start();
+                match inside.strip_prefix(',') {
+                    Some(rest) if !rest.trim_start().starts_with('}') => inside = rest,
+                    other => {
+                        let rest = other.unwrap_or(inside).trim_start();
+                        code = rest.strip_prefix('}').unwrap_or(rest);
+                        break;
+                    }
+                }
+            }
+            break;
+        }
+        let end = code.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(code.len());
+        head.push(code[..end].to_owned());
+        code = &code[end..];
+        let Some(rest) = code.strip_prefix("::") else {
+            found.push(head.clone());
+            // `a as b`
+            if let Some(renamed) = code.strip_prefix(" as ") {
+                code = renamed.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+            }
+            break;
+        };
+        code = rest;
+    }
+    head.truncate(depth);
+    code
+}
+
+/// The top module that a path leads to, from a module; `None`: it stays inside.
+fn target(path: &[String], from: &[String], exported: &BTreeMap<String, String>) -> Option<String> {
+    let absolute: Vec<&String> = if path[0] == "super" {
+        let ups = path.iter().take_while(|part| *part == "super").count();
+        from.iter().take(from.len().saturating_sub(ups)).chain(&path[ups..]).collect()
+    } else {
+        path[1..].iter().collect()
+    };
+    let first = absolute.first()?;
+    let top = exported.get(*first).unwrap_or(first);
+    (Some(top) != from.first()).then(|| top.clone())
+}
+
+/// Where the names come from that the crate's root exports.
+fn exported(lib: &str) -> BTreeMap<String, String> {
+    let mut found = Vec::new();
+    for used in code_of(lib).split("pub use ").skip(1) {
+        written_out(used, &mut Vec::new(), &mut found);
+    }
+    let pair = |path: Vec<String>| Some((path.last()?.clone(), path.first()?.clone()));
+    found.into_iter().filter_map(pair).collect()
+}
+
+/// What runs up, from a module's code, as `from -> to`.
+fn upward(
+    code: &str,
+    from: &[String],
+    rank: &BTreeMap<String, usize>,
+    exported: &BTreeMap<String, String>,
+) -> BTreeSet<String> {
+    let mut up = BTreeSet::new();
+    for path in paths(code) {
+        let Some(to) = target(&path, from, exported) else { continue };
+        if ["self", "Error", "Result"].contains(&to.as_str()) {
+            continue;
+        }
+        let (Some(own), Some(other)) = (rank.get(&from[0]), rank.get(&to)) else {
+            // An item of the root that nobody exports: a macro.
+            continue;
+        };
+        if other < own {
+            up.insert(format!("{} -> {to}", from[0]));
+        }
+    }
+    up
+}
+
+fn ranks() -> BTreeMap<String, usize> {
+    let page = fs::read_to_string(root().join("docs/architecture.md")).expect("the checkout can be read");
+    let layers = layers(&page);
+    let all = layers.into_iter().enumerate();
+    all.flat_map(|(rank, modules)| modules.into_iter().map(move |module| (module, rank))).collect()
+}
+
+#[test]
+fn no_import_runs_up() {
+    let (src, rank) = (root().join("src"), ranks());
+    let lib = exported(&fs::read_to_string(src.join("lib.rs")).expect("the checkout can be read"));
+    let (mut up, mut unknown): (BTreeMap<String, Vec<String>>, BTreeSet<String>) = Default::default();
+    for file in sources(&src) {
+        let from = module_of(&file, &src);
+        if ASIDE.contains(&from[0].as_str()) || from.last().is_some_and(|last| last == "tests") {
+            continue;
+        }
+        if !rank.contains_key(&from[0]) {
+            unknown.insert(from[0].clone());
+            continue;
+        }
+        for edge in upward(
+            &code_of(&fs::read_to_string(&file).expect("the checkout can be read")),
+            &from,
+            &rank,
+            &lib,
+        ) {
+            up.entry(edge).or_default().push(from.join("/"));
+        }
+    }
+    assert!(unknown.is_empty(), "docs/architecture.md has no layer for {unknown:?}");
+    let new: Vec<_> = up.iter().filter(|(edge, _)| !EXCEPTIONS.contains(&edge.as_str())).collect();
+    assert!(new.is_empty(), "these run up, in these files: {new:#?}");
+    let gone: Vec<_> = EXCEPTIONS.iter().filter(|edge| !up.contains_key(**edge)).collect();
+    assert!(gone.is_empty(), "these don't run up any more: take them off the list: {gone:?}");
+}
+
+#[test]
+fn an_upward_use_is_found_in_each_form() {
+    let rank = ["high", "low"].map(str::to_owned).into_iter().zip(0..).collect();
+    let from = ["low", "file"].map(str::to_owned);
+    let exported = exported("pub use high::{Thing, other::Other};\npub use low::Small;");
+    let found = |code: &str| !upward(&code_of(code), &from, &rank, &exported).is_empty();
+    for planted in [
+        "use crate::high::Thing;",
+        "use crate::{low::{a, b}, high};",
+        "use crate::{\n    low,\n    high::{self, x},\n};",
+        "use super::super::high::Thing;",
+        "fn f() -> crate::high::Thing { todo() }",
+        "use crate::Thing;",
+        "use crate::Other as Mine;",
+        "pub use crate::high::Thing;",
+        "macro_rules! m { () => { $crate::high::f() } }",
+    ] {
+        assert!(found(planted), "{planted}");
+    }
+    for fine in [
+        "use crate::low::x;",
+        "use super::x;",
+        "use crate::Small;",
+        "// use crate::high::Thing;",
+        "const X: &str = \"crate::high\";",
+        "fn supercrate() {}",
+        "#[cfg(test)]\nmod tests { use crate::high::Thing; }",
+    ] {
+        assert!(!found(fine), "{fine}");
+    }
+}
