@@ -86,6 +86,14 @@ is_fresh() {
     done
 }
 
+# Resets all until nobody knows anybody. Once is not enough: who was not reset yet may just have introduced itself to who was,
+# and what it sent can come in after a look, so a second look has to see the same.
+is_reset() {
+    if is_fresh && sleep 0.5 && is_fresh; then return 0; fi
+    for node in $nodes; do ask "$node" cluster reset hard >/dev/null; done
+    return 1
+}
+
 has_data() {
     for node in $nodes; do
         [ "$(ask "$node" dbsize)" = 0 ] || return 0
@@ -135,7 +143,7 @@ else
 Nothing was changed. A node that lost its volume is added again with: $cli --cluster add-node NEW ANY --cluster-slave"
         fi
         say "an earlier attempt was broken off and no node holds data; beginning anew"
-        for node in $nodes; do ask "$node" cluster reset hard >/dev/null; done
+        patiently "no node knows another any more" is_reset
     fi
     # Word by word: one argument for each address.
     # shellcheck disable=SC2086
