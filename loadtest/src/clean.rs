@@ -6,7 +6,7 @@ use tideline::cluster::Seed;
 use crate::leftover::{Leftover, parse_prefix};
 use crate::strict::End;
 
-/// Removes the keys that a run has left on a cluster: one that was killed, or one of `sets` or `verify`, whose keys stay.
+/// Removes the keys that a run has left on a cluster: one that was killed, or one of `verify`, whose keys stay.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CleanArgs {
     /// Nodes of the cluster, separated by commas: redis://HOST:PORT

@@ -25,13 +25,11 @@ mod lookups;
 mod members;
 mod page;
 mod plan;
-mod power_law;
 mod progress;
 mod report;
 mod scale;
 mod scenario;
 mod session;
-mod sets;
 mod stats;
 mod strict;
 mod sweep;
@@ -74,8 +72,6 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Follows, unfollows and reads on follower sets of very different sizes; at the end every set is compared.
-    Sets(sets::SetsArgs),
     /// Posts to many followers, and what a delivery costs, beside other ways to do the same.
     Fanout(fanout::FanoutArgs),
     /// One workload through push, pull, both hybrids and the textbooks' pull.
@@ -137,7 +133,6 @@ async fn run(cli: Cli) -> ExitCode {
         .with_writer(std::io::stderr)
         .init();
     let outcome = match cli.command {
-        Command::Sets(args) => sets::run(args).await.map(End::from),
         Command::Fanout(args) => fanout::run(args).await.map(End::from),
         Command::Compare(args) => Box::pin(compare::run(args)).await,
         Command::Sweep(args) => Box::pin(sweep::run(args)).await,

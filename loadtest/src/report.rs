@@ -64,7 +64,7 @@ pub(crate) fn operations(rows: &[(&'static str, Summary)]) -> Table {
     for (name, summary) in rows {
         let counts = &summary.counts;
         let mut cells = vec![(*name).to_owned(), counts.succeeded.to_string(), errors(&counts.errors)];
-        cells.push((counts.dropped + counts.overlapping).to_string());
+        cells.push(counts.dropped.to_string());
         cells.extend([summary.p50_us, summary.p99_us, summary.p999_us, summary.max_us].map(ms));
         table.add_row(cells);
     }
@@ -79,11 +79,6 @@ pub(crate) fn facts<const N: usize>(rows: [(&str, String); N]) -> Table {
         table.add_row([name.to_owned(), value]);
     }
     table
-}
-
-/// Microseconds with one digit behind the point, or "unknown".
-pub(crate) fn micros_or_unknown(micros: Option<f64>) -> String {
-    micros.map_or_else(|| "unknown".to_owned(), |micros| format!("{micros:.1} us"))
 }
 
 /// Names in the first column, figures in all others.
@@ -134,22 +129,15 @@ mod tests {
         tally.ended(Duration::from_micros(1_230), None);
         tally.ended(Duration::from_micros(1_230), Some("unknown".into()));
         tally.dropped();
-        tally.overlapping();
         let table = operations(&[("follow", tally.summary())]).to_string();
         let row = table.lines().find(|line| line.contains("follow")).unwrap();
         let cells: Vec<&str> = row.split(['│', '┆']).map(str::trim).filter(|cell| !cell.is_empty()).collect();
-        assert_eq!(cells, ["follow", "1", "1 unknown", "2", "1.23", "1.23", "1.23", "1.23"]);
+        assert_eq!(cells, ["follow", "1", "1 unknown", "1", "1.23", "1.23", "1.23", "1.23"]);
     }
 
     #[test]
     fn one_of_something_is_not_many() {
         let primaries = |number: u16| many(number, "primary", "primaries");
         assert_eq!([0, 1, 3].map(primaries), ["0 primaries", "1 primary", "3 primaries"]);
-    }
-
-    #[test]
-    fn a_cost_that_nobody_could_measure_is_unknown_and_not_nothing() {
-        assert_eq!(micros_or_unknown(None), "unknown");
-        assert_eq!(micros_or_unknown(Some(12.34)), "12.3 us");
     }
 }

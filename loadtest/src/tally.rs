@@ -29,8 +29,6 @@ pub(crate) struct Counts {
     pub(crate) errors: BTreeMap<String, u64>,
     /// Not sent: too many were under way.
     pub(crate) dropped: u64,
-    /// Not sent: another change of the same member was under way, whose order with this one nobody could tell.
-    pub(crate) overlapping: u64,
 }
 
 impl Counts {
@@ -38,18 +36,9 @@ impl Counts {
         self.errors.values().sum()
     }
 
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.succeeded += other.succeeded;
-        for (kind, count) in &other.errors {
-            *self.errors.entry(kind.clone()).or_default() += count;
-        }
-        self.dropped += other.dropped;
-        self.overlapping += other.overlapping;
-    }
-
     /// All that were due.
     pub(crate) fn scheduled(&self) -> u64 {
-        self.succeeded + self.failed() + self.dropped + self.overlapping
+        self.succeeded + self.failed() + self.dropped
     }
 }
 
@@ -88,10 +77,6 @@ impl Tally {
         self.lock().counts.dropped += 1;
     }
 
-    pub(crate) fn overlapping(&self) {
-        self.lock().counts.overlapping += 1;
-    }
-
     pub(crate) fn summary(&self) -> Summary {
         let inner = self.lock();
         let at = |quantile| inner.latency.value_at_quantile(quantile);
@@ -124,10 +109,9 @@ mod tests {
         tally.ended(Duration::from_micros(100), None);
         tally.ended(Duration::from_micros(300), Some("unavailable".into()));
         tally.dropped();
-        tally.overlapping();
         let summary = tally.summary();
         assert!((summary.mean_us - 200.0).abs() < 1.0, "{summary:?}");
-        assert_eq!((summary.counts.scheduled(), summary.counts.failed()), (4, 1));
+        assert_eq!((summary.counts.scheduled(), summary.counts.failed()), (3, 1));
         assert_eq!((summary.p50_us, summary.max_us), (100, 300));
     }
 

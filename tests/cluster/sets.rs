@@ -150,6 +150,10 @@ async fn writers_of_several_clients_lose_nothing_while_the_set_splits_and_spread
                 set.remove(&pairs.keys().copied().collect::<Vec<_>>()).await.unwrap();
                 mine.retain(|m, _| !pairs.contains_key(m));
             }
+            // What was acknowledged to it shows at once, whatever the others do to the tree meanwhile.
+            let own: Vec<_> = (0..8).map(|_| member(&mut random)).collect();
+            let wanted: Vec<_> = own.iter().map(|m| mine.get(m).copied()).collect();
+            assert_eq!(set.scores(&own).await.unwrap(), wanted, "a look-up missed a change of its own");
         }
         mine
     };
@@ -165,6 +169,10 @@ async fn writers_of_several_clients_lose_nothing_while_the_set_splits_and_spread
             let paged = pages(&set, 1.0..=1.0, 7, Order::Ascending).await;
             assert!(paged.is_sorted_by(|a, b| a.0 < b.0), "a member twice, or out of order");
             assert!(staying.iter().all(|p| paged.contains(p)), "a page missed members that stayed");
+            let newest = set.page(.., None, 20, Order::Descending).await.unwrap().entries;
+            let descends = newest.is_sorted_by(|(a, newer), (b, older)| (newer, a) > (older, b));
+            let members: BTreeSet<_> = newest.iter().map(|(member, _)| *member).collect();
+            assert!(descends && members.len() == newest.len(), "out of order, or a member twice: {newest:?}");
         }
         staying.into_iter().collect::<Model>()
     };

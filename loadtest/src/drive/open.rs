@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -18,7 +17,7 @@ const OVERTIME_MAX: Duration = Duration::from_secs(5);
 pub(crate) const OVERDUE: &str = "this program was still behind 5 s after the end";
 
 /// How well the schedule was kept.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Punctuality {
     /// Operations that were due.
     pub(crate) scheduled: u64,
@@ -27,8 +26,6 @@ pub(crate) struct Punctuality {
     /// Those that were dropped because they would have left long after the end of the run: the load generator was behind, or the
     /// machine stood still.
     pub(crate) overdue: u64,
-    /// The latest of all, in microseconds.
-    pub(crate) latest_us: u64,
 }
 
 /// Closes these permits when it goes: whoever waited for all operations to end doesn't any more.
@@ -90,8 +87,6 @@ fn dispatch<T: Send + 'static>(
             continue;
         };
         punctuality.late += u64::from(behind > LATE);
-        punctuality.latest_us =
-            punctuality.latest_us.max(u64::try_from(behind.as_micros()).unwrap_or(u64::MAX));
         let performer = performer.clone();
         let perform = async move {
             performer.perform(operation, due).await;

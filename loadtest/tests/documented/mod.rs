@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// Where a command's fields are told: its own section, and those that it names.
-const SECTIONS: [(&str, &[&str]); 9] = [
-    ("compare", &["compare", "sets", "fanout"]),
-    ("sweep", &["sweep", "compare", "sets", "fanout"]),
+const SECTIONS: [(&str, &[&str]); 8] = [
+    ("compare", &["compare", "fanout"]),
+    ("sweep", &["sweep", "compare", "fanout"]),
     ("scale", &["scale"]),
-    ("fairness", &["fairness", "sets"]),
+    ("fairness", &["fairness", "compare"]),
     ("plan", &["plan", "scale"]),
     ("plan --check", &["plan", "scale"]),
-    ("sets", &["sets"]),
     ("fanout", &["fanout"]),
     ("verify", &["verify"]),
 ];
