@@ -87,7 +87,7 @@ check-scripts:
 
 bench: ## Benchmarks, with redis-benchmark as the ceiling
 	@$(INSTALL) cargo compiler server client benchmark
-	scripts/no-strays.sh $(CARGO) bench --locked $(if $(ARGS),-- $(ARGS))
+	scripts/no-strays.sh $(CARGO) bench --profile dist --locked $(if $(ARGS),-- $(ARGS))
 
 tools: ## Install all that the targets need
 	@$(INSTALL)

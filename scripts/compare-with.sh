@@ -21,22 +21,27 @@ place=$(pwd)/target/compare-with
 sources=$place/$commit
 mkdir -p "$place"
 [ -e "$sources/Cargo.toml" ] || git worktree add --detach --force "$sources" "$commit"
+# The profile for published figures. Older programs have none: their `release` was that.
+profile() { # SOURCES
+    grep -q '^\[profile\.dist\]' "$1/Cargo.toml" && echo dist || echo release
+}
 build() { # SOURCES TARGET
-    (cd "$1" && CARGO_TARGET_DIR="$2" "$CARGO" build --release --locked --package loadtest --package tideline)
+    (cd "$1" && CARGO_TARGET_DIR="$2" "$CARGO" build --profile "$(profile .)" --locked --workspace --bin loadtest --bin tideline)
 }
 build "$sources" "$place/$commit-target"
 build "$(pwd)" "$(pwd)/target"
-old=$place/$commit-target/release/loadtest
-new=$(pwd)/target/release/loadtest
+old=$place/$commit-target/$(profile "$sources")/loadtest
+programs=$(pwd)/target/$(profile .)
+new=$programs/loadtest
 
 work=$(mktemp -d)
 leave() {
-    target/release/tideline cluster down --wipe --dir "$work/cluster" >/dev/null 2>&1 || true
+    "$programs/tideline" cluster down --wipe --dir "$work/cluster" >/dev/null 2>&1 || true
     rm -rf "$work"
 }
 trap leave EXIT
 trap 'exit 130' INT TERM
-urls=$(target/release/tideline cluster up --replicas 0 --dir "$work/cluster" | grep '^redis://' | paste -sd ',' -)
+urls=$("$programs/tideline" cluster up --replicas 0 --dir "$work/cluster" | grep '^redis://' | paste -sd ',' -)
 
 # NAME SYSTEM MIX: an operation. A post of somebody who is pulled is a publish and nothing else; of somebody who is pushed, the
 # deliveries to 50 followers as well.
