@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use crate::cluster::{Command, Request, Touched};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Holder};
 use crate::ids::{AccountId, Claim};
 use crate::nonce::Nonce;
+use crate::tenant::Tenant;
 use crate::{meters, rules};
 
 /// For so long nobody else ends an attempt: longer than any of its steps takes, failovers included.
@@ -41,35 +41,35 @@ pub(crate) enum Taken {
     Wanted(AccountId),
 }
 
-fn request(context: &Context, claim: &Claim, command: Command) -> Request {
-    Request::write(context.keys().buckets().slot(context.keys().bucket_of_claim(claim)), command)
+fn request(tenant: &Tenant, claim: &Claim, command: Command) -> Request {
+    Request::write(tenant.keys().buckets().slot(tenant.keys().bucket_of_claim(claim)), command)
 }
 
 /// Whose a claim is said to be, and what exactly stands there.
-pub(crate) fn look_request(context: &Context, claim: &Claim) -> Request {
-    let slot = context.keys().buckets().slot(context.keys().bucket_of_claim(claim));
-    Request::read(slot, Command::new("GET").arg(&context.keys().claim(claim)))
+pub(crate) fn look_request(tenant: &Tenant, claim: &Claim) -> Request {
+    let slot = tenant.keys().buckets().slot(tenant.keys().bucket_of_claim(claim));
+    Request::read(slot, Command::new("GET").arg(&tenant.keys().claim(claim)))
 }
 
 /// Whether that account says so too.
-pub(crate) fn holder_request(context: &Context, account: AccountId, claim: &Claim) -> Request {
-    let keys = [context.keys().account(account), context.keys().credentials(account)];
-    Request::read(context.slot(account), functions::claim_holder(&keys, claim, context.router().now_ms()))
+pub(crate) fn holder_request(tenant: &Tenant, account: AccountId, claim: &Claim) -> Request {
+    let keys = [tenant.keys().account(account), tenant.keys().credentials(account)];
+    Request::read(tenant.slot(account), functions::claim_holder(&keys, claim, tenant.router().now_ms()))
 }
 
 /// Takes a claim, unless somebody else has it, or is about to. `touched`: who was told so, and whose word that was.
 pub(crate) async fn take(
-    context: &Context,
+    tenant: &Tenant,
     claim: &Claim,
     (account, attempt): (AccountId, &Nonce),
     touched: &mut Touched,
 ) -> Result<Taken> {
-    let key = context.keys().claim(claim);
+    let key = tenant.keys().claim(claim);
     let value = functions::claim_value(account, attempt);
     let mut seen = Vec::new();
     for _ in 0..TRIES_MAX {
         let command = functions::claim_take(key.clone(), &seen, &value);
-        let answer = context.router().ask(request(context, claim, command)).await?;
+        let answer = tenant.router().ask(request(tenant, claim, command)).await?;
         touched.add(&answer);
         let Some(now) = functions::parse_taken(answer.ok()?)? else {
             if !seen.is_empty() {
@@ -84,8 +84,8 @@ pub(crate) async fn take(
         }
         let holder = AccountId::from_bytes(now.get(..8).unwrap_or(&now))?;
         let settled = match holder == account {
-            true => own(context, claim, (account, attempt), touched).await?,
-            false => Some(free(context, holder, claim).await?).filter(|taken| *taken != Taken::Ours),
+            true => own(tenant, claim, (account, attempt), touched).await?,
+            false => Some(free(tenant, holder, claim).await?).filter(|taken| *taken != Taken::Ours),
         };
         if let Some(taken) = settled {
             return Ok(taken);
@@ -100,7 +100,7 @@ pub(crate) async fn take(
 /// this one, which is under way still, takes it. What a later one took an ended one leaves alone: whoever saw the ended one's
 /// word there, and found it free, would take the name away from the later one.
 async fn own(
-    context: &Context,
+    tenant: &Tenant,
     claim: &Claim,
     (account, attempt): (AccountId, &Nonce),
     touched: &mut Touched,
@@ -108,13 +108,13 @@ async fn own(
     if !rules::holds("attempt_asked") {
         return Ok(None);
     }
-    let answer = context.router().ask(holder_request(context, account, claim)).await?;
+    let answer = tenant.router().ask(holder_request(tenant, account, claim)).await?;
     touched.add(&answer);
     match Holder::parse(answer.ok()?)? {
         Holder::Held => Ok(Some(Taken::Ours)),
         Holder::Wanted { attempt: under_way, .. } if under_way == attempt => {
             // A primary that was deposed may not have heard of the later one.
-            context.router().fence(touched).await?;
+            tenant.router().fence(touched).await?;
             Ok(None)
         }
         Holder::Wanted { .. } | Holder::Free => Ok(Some(Taken::Wanted(account))),
@@ -122,10 +122,10 @@ async fn own(
 }
 
 /// Whether an account that a claim names has nothing to do with it (any more): then that is on replicas.
-async fn free(context: &Context, holder: AccountId, claim: &Claim) -> Result<Taken> {
+async fn free(tenant: &Tenant, holder: AccountId, claim: &Claim) -> Result<Taken> {
     let mut said = Touched::new();
     for _ in 0..TRIES_MAX {
-        let answer = context.router().ask(holder_request(context, holder, claim)).await?;
+        let answer = tenant.router().ask(holder_request(tenant, holder, claim)).await?;
         said.add(&answer);
         match Holder::parse(answer.ok()?)? {
             Holder::Held => return Ok(Taken::Held(holder)),
@@ -133,12 +133,12 @@ async fn free(context: &Context, holder: AccountId, claim: &Claim) -> Result<Tak
             Holder::Wanted { .. } if !rules::holds("ended_first") => return Ok(Taken::Ours),
             // It can't be confirmed any more once its attempt is over.
             Holder::Wanted { attempt, .. } => {
-                _ = void(context, holder, &attempt, patience_ms(), &mut said).await?
+                _ = void(tenant, holder, &attempt, patience_ms(), &mut said).await?
             }
             Holder::Free => {
                 // Else a failover might bring the account back, without its name.
                 if rules::holds("fence_claim") {
-                    context.router().fence(&said).await?;
+                    tenant.router().fence(&said).await?;
                 }
                 return Ok(Taken::Ours);
             }
@@ -150,38 +150,38 @@ async fn free(context: &Context, holder: AccountId, claim: &Claim) -> Result<Tak
 /// Ends an attempt that is so old, and the account with it if it was to be registered by that. False: it is settled, ended,
 /// or not that old.
 pub(crate) async fn void(
-    context: &Context,
+    tenant: &Tenant,
     account: AccountId,
     attempt: &[u8],
     patience_ms: u64,
     touched: &mut Touched,
 ) -> Result<bool> {
-    let keys = context.keys();
+    let keys = tenant.keys();
     let of = [keys.account(account), keys.credentials(account), keys.profile(account)];
-    let command = functions::claims_void(&of, attempt, context.router().now_ms(), patience_ms);
-    let answer = context.router().ask(Request::write(context.slot(account), command)).await?;
+    let command = functions::claims_void(&of, attempt, tenant.router().now_ms(), patience_ms);
+    let answer = tenant.router().ask(Request::write(tenant.slot(account), command)).await?;
     touched.add(&answer);
     Ok(answer.ok()?.int()? == 1)
 }
 
 /// Gives a claim up, if it still is exactly that.
-pub(crate) async fn give_up(context: &Context, claim: &Claim, value: &[u8]) -> Result<()> {
-    let command = functions::string_drop(context.keys().claim(claim), value);
-    context.router().call(request(context, claim, command)).await.map(drop)
+pub(crate) async fn give_up(tenant: &Tenant, claim: &Claim, value: &[u8]) -> Result<()> {
+    let command = functions::string_drop(tenant.keys().claim(claim), value);
+    tenant.router().call(request(tenant, claim, command)).await.map(drop)
 }
 
 /// Gives up those of the claims that name this account, and that it neither has nor is about to get, whichever attempt
 /// took them. Looked at first, asked then: what is dropped is the word of an attempt that was over before the account
 /// said so, and one that takes the claim anew meanwhile, for the same account, writes another one.
-pub(crate) async fn give_up_all(context: &Context, account: AccountId, claims: &[Claim]) -> Result<()> {
-    let looks = claims.iter().map(|claim| look_request(context, claim)).collect();
-    let found = context.run_all(looks).await?;
+pub(crate) async fn give_up_all(tenant: &Tenant, account: AccountId, claims: &[Claim]) -> Result<()> {
+    let looks = claims.iter().map(|claim| look_request(tenant, claim)).collect();
+    let found = tenant.run_all(looks).await?;
     for (claim, answer) in claims.iter().zip(found) {
         if let Some((holder, value)) = functions::parse_claim(&answer.ok()?)?
             && holder == account
-            && (free(context, account, claim).await? == Taken::Ours || !rules::holds("asked_before_given_up"))
+            && (free(tenant, account, claim).await? == Taken::Ours || !rules::holds("asked_before_given_up"))
         {
-            give_up(context, claim, &value).await?;
+            give_up(tenant, claim, &value).await?;
         }
     }
     Ok(())
@@ -199,14 +199,10 @@ pub(crate) struct Claims {
 }
 
 /// Reads what an account's credentials say of its claims.
-pub(crate) async fn of_account(
-    context: &Context,
-    account: AccountId,
-    touched: &mut Touched,
-) -> Result<Claims> {
-    let fields = Command::new("HMGET").arg(&context.keys().credentials(account));
+pub(crate) async fn of_account(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Result<Claims> {
+    let fields = Command::new("HMGET").arg(&tenant.keys().credentials(account));
     let fields = ["c", "w", "n", "t"].iter().fold(fields, |command, field| command.arg(*field));
-    let answer = context.router().ask(Request::read(context.slot(account), fields)).await?;
+    let answer = tenant.router().ask(Request::read(tenant.slot(account), fields)).await?;
     touched.add(&answer);
     let fields = answer.ok()?.into_array()?;
     let [held, wanted, attempt, began] = fields.as_slice() else {

@@ -10,7 +10,6 @@ const EXCEPTIONS: &[&str] = &[
     "context -> fanout",
     "context -> graph",
     "context -> modes",
-    "context -> tenant",
     "context -> timeline",
     "fanout -> graph",
     "fanout -> modes",

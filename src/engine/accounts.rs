@@ -4,13 +4,13 @@ use super::Engine;
 use crate::account::{Account, AccountState, AccountUpdate, NewAccount};
 use crate::bucket::Bucket;
 use crate::cluster::Request;
-use crate::context::{changed_always, no_account};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Task};
 use crate::functions::{Compared, account_create, account_delete, account_set, account_set_noted};
 use crate::ids::AccountId;
 use crate::nonce::draw;
 use crate::settings::Receipt;
+use crate::tenant::{changed_always, no_account};
 use crate::{graph, rules};
 
 /// Tries of one change between others of the same account.

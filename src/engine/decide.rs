@@ -1,6 +1,7 @@
 //! Changing what a tenant has decided: what that would remove, and doing it.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Weak;
 
 use futures::future;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -15,7 +16,7 @@ use crate::functions::{Grounds, home_tidy, outbox_cut};
 use crate::graph::{Listed, cut, most_on, post_list};
 use crate::keys::slot_of_key;
 use crate::post::PostList;
-use crate::tenant::{self, Decision, TenantChange};
+use crate::tenant::{self, Decision, RecordLooks, Tenant, TenantChange};
 use crate::timeline;
 
 /// Lists looked at, or cut, at once.
@@ -91,31 +92,31 @@ impl Engine {
         tenant::tell_buckets(&context.store, &decision).await.map_err(|e| {
             e.context("it is decided, but not all buckets know it yet, and nothing was removed; do it again")
         })?;
-        context.tenant.learn(decision);
+        context.known.learn(decision);
         context.router().learn_replicas(decision.settings.replicas);
         Box::pin(walk(context, change, Some(decision))).await
     }
 }
 
 /// Goes through all keys, and counts what exceeds; removes it, if that was decided.
-async fn walk(context: &Context, change: &TenantChange, decided: Option<Decision>) -> Result<Excess> {
+async fn walk(tenant: &Tenant, change: &TenantChange, decided: Option<Decision>) -> Result<Excess> {
     let (mut excess, mut seen) = (Excess::default(), Counted::default());
     if ["outbox_posts", "mentions_max", "tag_posts_max", "home_posts"]
         .into_iter()
         .any(|name| change.cuts(name))
     {
-        let mut walk = Walk::new(context.keys().buckets().all());
-        while let Some(mut keys) = walk.step(context).await? {
+        let mut walk = Walk::new(tenant.keys().buckets().all());
+        while let Some(mut keys) = walk.step(tenant).await? {
             keys.sort_unstable();
             keys.dedup();
-            step(context, change, decided, &keys, (&mut excess, &mut seen)).await?;
+            step(tenant, change, decided, &keys, (&mut excess, &mut seen)).await?;
         }
     }
     if let Some(days) = change.to().dormant_after_days.filter(|_| change.cuts("dormant_after_days")) {
-        let day = context.today().saturating_sub(days);
+        let day = tenant.today().saturating_sub(days);
         excess.dormant_homes = match decided {
-            Some(decision) => timeline::sweep(context, day, Some(Grounds::Decision(decision.number))).await?,
-            None => timeline::dormant(context, day).await?,
+            Some(decision) => timeline::sweep(tenant, day, Some(Grounds::Decision(decision.number))).await?,
+            None => timeline::dormant(tenant, day).await?,
         };
     }
     Ok(excess)
@@ -135,7 +136,7 @@ impl Counted {
 
 /// The keys of one step.
 async fn step(
-    context: &Context,
+    tenant: &Tenant,
     change: &TenantChange,
     decided: Option<Decision>,
     keys: &[Vec<u8>],
@@ -144,7 +145,7 @@ async fn step(
     // A list that lies in several keys is one.
     let (mut outboxes, mut homes, mut lists) = (Vec::new(), Vec::new(), BTreeMap::new());
     for key in keys {
-        match form_of(context.keys(), key) {
+        match form_of(tenant.keys(), key) {
             Form::Outbox(_) if change.cuts("outbox_posts") => outboxes.push(key.clone()),
             Form::Home(_) if change.cuts("home_posts") => homes.push(key.clone()),
             Form::Set(set) => {
@@ -156,26 +157,26 @@ async fn step(
     }
     let most = u64::from(change.to().outbox_posts);
     // Its first element is the floor.
-    for (outbox, beyond) in counted.anew(beyond(context, outboxes, most + 1).await?) {
+    for (outbox, beyond) in counted.anew(beyond(tenant, outboxes, most + 1).await?) {
         let went = match decided {
             None => beyond,
             Some(decision) => {
                 let command = outbox_cut(outbox.clone(), decision.settings.outbox_posts, decision.number);
-                context.router().call(Request::write(slot_of_key(&outbox), command)).await?.count()?
+                tenant.router().call(Request::write(slot_of_key(&outbox), command)).await?.count()?
             }
         };
         excess.outboxes.add(went);
     }
-    let fit = context.fit_of(change.decision());
-    for (home, _) in counted.anew(beyond(context, homes, fit.uncut()).await?) {
+    let fit = tenant.fit_of(change.decision());
+    for (home, _) in counted.anew(beyond(tenant, homes, fit.uncut()).await?) {
         if decided.is_some() {
-            context.router().call(Request::write(slot_of_key(&home), home_tidy(home.clone(), fit))).await?;
+            tenant.router().call(Request::write(slot_of_key(&home), home_tidy(home.clone(), fit))).await?;
         }
         excess.homes += 1;
     }
     let went: Vec<_> = stream::iter(lists)
         .map(|(name, list)| async move {
-            Ok::<_, Error>((name, (list, of_list(context, change, decided, list).await?)))
+            Ok::<_, Error>((name, (list, of_list(tenant, change, decided, list).await?)))
         })
         .buffer_unordered(LISTS_AT_ONCE)
         .try_filter(|(_, (_, went))| future::ready(*went > 0))
@@ -198,9 +199,9 @@ fn bound_of(list: PostList) -> &'static str {
 }
 
 /// Those of these Redis lists that are longer than that, and by how much.
-async fn beyond(context: &Context, keys: Vec<Vec<u8>>, most: u64) -> Result<Vec<(Vec<u8>, u64)>> {
+async fn beyond(tenant: &Tenant, keys: Vec<Vec<u8>>, most: u64) -> Result<Vec<(Vec<u8>, u64)>> {
     let length = |key: &Vec<u8>| Request::read(slot_of_key(key), Command::new("LLEN").arg(key));
-    let lengths = context.run_all(keys.iter().map(length).collect::<Batch>()).await?;
+    let lengths = tenant.run_all(keys.iter().map(length).collect::<Batch>()).await?;
     let mut longer = Vec::new();
     for (key, length) in keys.into_iter().zip(lengths) {
         let beyond = length.ok()?.count()?.saturating_sub(most);
@@ -213,12 +214,12 @@ async fn beyond(context: &Context, keys: Vec<Vec<u8>>, most: u64) -> Result<Vec<
 
 /// How many posts leave a list.
 async fn of_list(
-    context: &Context,
+    tenant: &Tenant,
     change: &TenantChange,
     decided: Option<Decision>,
     list: PostList,
 ) -> Result<u64> {
-    let set = post_list(context, list)?;
+    let set = post_list(tenant, list)?;
     let most = u64::from(most_on(change.to(), list));
     let members = set.len().await?;
     if members <= most {
@@ -227,16 +228,31 @@ async fn of_list(
     let floor = u64::from(set.score(&Listed::Floor).await?.is_some());
     let beyond = members.saturating_sub(most + floor);
     match decided {
-        Some(decision) if beyond > 0 => cut_whatever_fails_over(context, list, decision).await,
+        Some(decision) if beyond > 0 => cut_whatever_fails_over(tenant, list, decision).await,
         _ => Ok(beyond),
     }
 }
 
-/// No journal has it tried again.
-async fn cut_whatever_fails_over(context: &Context, list: PostList, decision: Decision) -> Result<u64> {
-    let mut tries = context.router().fence_tries();
+/// Looks at the tenant's record now and then, until the engine is gone or stopped.
+pub(super) async fn keep_to_the_tenant(context: Weak<Context>) {
+    let mut looks = RecordLooks::default();
     loop {
-        match cut(context, list, decision).await {
+        {
+            let Some(context) = context.upgrade() else { return };
+            if context.tasks.is_stopping() {
+                return;
+            }
+            looks.look(&context.tenant).await;
+        }
+        tokio::time::sleep(RecordLooks::period()).await;
+    }
+}
+
+/// No journal has it tried again.
+async fn cut_whatever_fails_over(tenant: &Tenant, list: PostList, decision: Decision) -> Result<u64> {
+    let mut tries = tenant.router().fence_tries();
+    loop {
+        match cut(tenant, list, decision).await {
             Err(e) => tries.after(e).await?,
             went => return went,
         }

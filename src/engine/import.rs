@@ -20,7 +20,7 @@ use crate::modes::AsItIs;
 use crate::nonce::draw;
 use crate::post::{Draft, Post};
 use crate::store::Store;
-use crate::tenant;
+use crate::tenant::{self, Tenant};
 use crate::timeline::{self, OwnCaches};
 
 /// Accounts, edges or posts written at once.
@@ -75,8 +75,9 @@ impl EngineBuilder {
         settings.check()?;
         let store = Store::open(store).await?;
         // What the tenant decides is the affair of who runs it: nothing leaves a list until then.
-        let tenant = tenant::known_to_a_tool(&store, &settings).await?;
-        let context = Context::new(store, settings, OwnCaches::default(), Arc::new(AsItIs), tenant);
+        let known = tenant::known_to_a_tool(&store, &settings).await?;
+        let tenant = Tenant::new(store, settings, known);
+        let context = Context::new(tenant, OwnCaches::default(), Arc::new(AsItIs));
         fanout::begin_import(&context).await?;
         // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of each
         // account fills it anew.
@@ -342,6 +343,6 @@ impl Importer {
 /// Pairs by the account whose set they are added to, in the order of buckets.
 type Grouped = BTreeMap<(Bucket, AccountId), Vec<(AccountId, f64)>>;
 
-fn push(context: &Context, grouped: &mut Grouped, account: AccountId, pair: (AccountId, f64)) {
-    grouped.entry((context.bucket(account), account)).or_default().push(pair);
+fn push(tenant: &Tenant, grouped: &mut Grouped, account: AccountId, pair: (AccountId, f64)) {
+    grouped.entry((tenant.bucket(account), account)).or_default().push(pair);
 }

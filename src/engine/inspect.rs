@@ -14,13 +14,13 @@ use super::Engine;
 use crate::account::{Account, Mode};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
-use crate::context::{Context, no_account};
 use crate::error::Result;
 use crate::fanout::{self, Task};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::post::PostList;
 use crate::sharded::Layout;
+use crate::tenant::{Tenant, no_account};
 use crate::timeline::{self, HiddenBecause, HomeRecord, Query, StoredHome, StoredOutbox};
 
 /// Posts on the page that is explained.
@@ -218,28 +218,28 @@ impl Engine {
     }
 }
 
-async fn sizes(context: &Context, account: AccountId) -> Result<SetSizes> {
-    let followers = context.followers(account)?;
-    let waiting = Command::new("HLEN").arg(&context.keys().waiting(account));
-    let requests = context.router().call(Request::read(context.slot(account), waiting));
+async fn sizes(tenant: &Tenant, account: AccountId) -> Result<SetSizes> {
+    let followers = tenant.followers(account)?;
+    let waiting = Command::new("HLEN").arg(&tenant.keys().waiting(account));
+    let requests = tenant.router().call(Request::read(tenant.slot(account), waiting));
     Ok(SetSizes {
-        following: context.following(account)?.len().await?,
+        following: tenant.following(account)?.len().await?,
         followers: followers.len().await?,
         followers_layout: followers.layout().await?,
-        mutes: context.mutes(account)?.len().await?,
-        blocks: context.blocks(account)?.len().await?,
-        hides: context.hides(account)?.len().await?,
+        mutes: tenant.mutes(account)?.len().await?,
+        blocks: tenant.blocks(account)?.len().await?,
+        hides: tenant.hides(account)?.len().await?,
         requests: requests.await?.count()?,
-        mentions: graph::post_list(context, PostList::Mentions(account))?.len().await?,
-        likes: context.likes(account)?.len().await?,
-        bookmarks: context.bookmarks(account)?.len().await?,
-        reposts: context.reposts(account)?.len().await?,
+        mentions: graph::post_list(tenant, PostList::Mentions(account))?.len().await?,
+        likes: tenant.likes(account)?.len().await?,
+        bookmarks: tenant.bookmarks(account)?.len().await?,
+        reposts: tenant.reposts(account)?.len().await?,
     })
 }
 
 /// The first entries in the journal of a bucket that are about something.
-async fn journal(context: &Context, of: Bucket, is_about: impl Fn(Task) -> bool) -> Result<Vec<OpenTask>> {
-    let entries = fanout::entries(context, of).await?;
+async fn journal(tenant: &Tenant, of: Bucket, is_about: impl Fn(Task) -> bool) -> Result<Vec<OpenTask>> {
+    let entries = fanout::entries(tenant, of).await?;
     let concerned = entries.into_iter().filter(|entry| is_about(entry.task));
     let open = |entry: fanout::Entry| OpenTask {
         what: described(entry.task),

@@ -38,7 +38,7 @@ use crate::modes::{Policy, keep_judging};
 use crate::post::PostRef;
 use crate::settings::{Acknowledge, EngineSettings, Receipt};
 use crate::store::Store;
-use crate::tenant::{self, Decision, Known};
+use crate::tenant::{self, Decision, Known, Tenant};
 use crate::timeline::{self, OwnCaches, Page, PostFilter, Query, View};
 
 /// A home-timeline engine on a Redis Cluster. Copies are cheap and share everything.
@@ -106,27 +106,27 @@ impl Engine {
     }
 
     pub(crate) async fn over(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
-        let tenant = tenant::known_to_an_instance(&store, &settings).await?;
-        Self::serve(store, settings, own, tenant).await
+        let known = tenant::known_to_an_instance(&store, &settings).await?;
+        Self::serve(store, settings, own, known).await
     }
 
     /// Works beside a service, and decides nothing.
     async fn assist(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
-        let tenant = tenant::known_to_a_tool(&store, &settings).await?;
-        Self::serve(store, settings, own, tenant).await
+        let known = tenant::known_to_a_tool(&store, &settings).await?;
+        Self::serve(store, settings, own, known).await
     }
 
-    async fn serve(store: Store, settings: EngineSettings, own: Own, tenant: Known) -> Result<Self> {
+    async fn serve(store: Store, settings: EngineSettings, own: Own, known: Known) -> Result<Self> {
         let Own { policy, filter, caches } = own;
         let policy = policy.unwrap_or_else(|| settings.modes.make());
-        let context = Context::new(store, settings, caches, policy, tenant);
+        let context = Context::new(Tenant::new(store, settings, known), caches, policy);
         // Before anything is accepted: without a lease others would take our work for left behind.
         fanout::begin_lease(&context).await?;
         tokio::spawn(fanout::keep_scanning(Arc::downgrade(&context)));
         tokio::spawn(fanout::keep_resuming(Arc::downgrade(&context)));
         tokio::spawn(fanout::keep_asking(Arc::downgrade(&context)));
         tokio::spawn(timeline::keep_sweeping(Arc::downgrade(&context)));
-        tokio::spawn(tenant::keep_to_the_tenant(Arc::downgrade(&context)));
+        tokio::spawn(decide::keep_to_the_tenant(Arc::downgrade(&context)));
         tokio::spawn(keep_judging(Arc::downgrade(&context)));
         tokio::spawn(graph::keep_counting(Arc::downgrade(&context)));
         tokio::spawn(graph::keep_looking(Arc::downgrade(&context)));
@@ -135,10 +135,10 @@ impl Engine {
 
     /// Only looks: nothing runs beside, and without a lease nothing is accepted that others might have to finish.
     async fn observe(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
-        let tenant = tenant::known_to_a_tool(&store, &settings).await?;
+        let known = tenant::known_to_a_tool(&store, &settings).await?;
         let Own { policy, filter, caches } = own;
         let policy = policy.unwrap_or_else(|| settings.modes.make());
-        let context = Context::new(store, settings, caches, policy, tenant);
+        let context = Context::new(Tenant::new(store, settings, known), caches, policy);
         context.tasks.stop();
         Ok(Self { context, filter })
     }
@@ -160,7 +160,7 @@ impl Engine {
 
     /// What the tenant has decided, as this instance knows it: it hears of another decision within seconds.
     pub fn decision(&self) -> Decision {
-        self.context.tenant.decision()
+        self.context.known.decision()
     }
 
     /// A page of a timeline, as `reader` may see it.
@@ -200,7 +200,7 @@ impl Engine {
         }
         // Only now it is known who doesn't answer.
         let mut findings = router.findings();
-        findings.extend(self.context.tenant.findings());
+        findings.extend(self.context.known.findings());
         let is_stopping = self.context.tasks.is_stopping();
         Ok(Health {
             is_well: !is_stopping && findings.iter().all(|f| f.severity != Severity::Refusal),

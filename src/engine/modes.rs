@@ -3,13 +3,13 @@
 use super::Engine;
 use crate::account::Mode;
 use crate::cluster::{Command, Request};
-use crate::context::no_account;
 use crate::error::Result;
 use crate::fanout::{self, Delivery};
 use crate::ids::AccountId;
 use crate::modes::{self, Way, Wish};
 use crate::settings::Receipt;
 use crate::sharded::Checkpoint;
+use crate::tenant::no_account;
 
 /// How an account's posts reach its followers, and what is going on about that.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

@@ -9,7 +9,6 @@ use tracing::Instrument as _;
 use super::Engine;
 use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Replicas, Request};
-use crate::context::{changed_always, no_account, no_post};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Delivery, DeliveryProgress, Entry, FanoutState, Recipients, Task};
 use crate::functions::{self, Left, PostChanged, Publish, RepostAt};
@@ -22,6 +21,7 @@ use crate::post::{Audience, Draft, Edit, Post, PostRef, Visibility};
 use crate::settings::{Acknowledge, Receipt};
 use crate::sharded::PieceAt;
 use crate::stored::{StoredPost, Unreadable, stored_post};
+use crate::tenant::{changed_always, no_account, no_post};
 use crate::timeline::{self, View};
 
 /// Homes that have a post when it is acknowledged as "first".
@@ -332,7 +332,7 @@ impl Engine {
         let keys = context.keys();
         let bucket = context.bucket(author);
         // Once: a bound goes with the number of the decision that it is of.
-        let decision = context.tenant.decision();
+        let decision = context.known.decision();
         let ttl = u64::try_from(context.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
         Ok(Publish {
             keys: [

@@ -21,6 +21,7 @@ use crate::meters;
 use crate::rules;
 use crate::sharded::PieceAt;
 use crate::stored::readable_post;
+use crate::tenant::Tenant;
 use crate::timeline::record_of;
 
 /// The length of a home is measured at one of so many deliveries.
@@ -70,14 +71,14 @@ pub(super) async fn run(
     Ok(counts)
 }
 
-async fn recipients(context: &Context, entry: &Entry, id: PostId, author: AccountId) -> Result<Recipients> {
+async fn recipients(tenant: &Tenant, entry: &Entry, id: PostId, author: AccountId) -> Result<Recipients> {
     if let Some(recipients) = &entry.recipients {
         return Ok(recipients.clone());
     }
-    let answer = context.router().ask(context.post_request(id)).await?;
+    let answer = tenant.router().ask(tenant.post_request(id)).await?;
     let mut said = Touched::new();
     said.add(&answer);
-    told_in_time(context, entry, &said).await?;
+    told_in_time(tenant, entry, &said).await?;
     let Some(post) = readable_post(answer)? else { return Ok(Recipients::Nobody) };
     // Of another author: the id was given twice, and the post that we were to deliver is lost.
     Ok(if post.header().author == author || !rules::holds("author_delivered") {

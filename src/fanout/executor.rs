@@ -19,6 +19,7 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, FanoutFacts, Rates};
 use crate::ids::{AccountId, PostId};
+use crate::tenant::Tenant;
 use crate::{graph, meters, modes, rules};
 
 /// First and longest pause before an entry that failed is tried again.
@@ -30,19 +31,19 @@ const BACKOFF_STUCK: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Writes an entry into its journal.
-async fn note(context: &Context, entry: &Entry) -> Result<()> {
+async fn note(tenant: &Tenant, entry: &Entry) -> Result<()> {
     let value = entry.stored();
-    let journal = context.keys().journal(entry.bucket);
-    let most = context.settings.journal_max;
+    let journal = tenant.keys().journal(entry.bucket);
+    let most = tenant.settings.journal_max;
     let command = functions::journal_add(journal, most, [(entry.id.as_slice(), value.as_slice())]);
-    let slot = context.keys().buckets().slot(entry.bucket);
-    let reply = context.router().call(Request::write(slot, command)).await?;
-    if functions::parse_added(reply)? { Ok(()) } else { Err(journal_full(context)) }
+    let slot = tenant.keys().buckets().slot(entry.bucket);
+    let reply = tenant.router().call(Request::write(slot, command)).await?;
+    if functions::parse_added(reply)? { Ok(()) } else { Err(journal_full(tenant)) }
 }
 
 /// The error for a write that found no room in the journal.
-pub(crate) fn journal_full(context: &Context) -> Error {
-    let most = context.settings.journal_max;
+pub(crate) fn journal_full(tenant: &Tenant) -> Error {
+    let most = tenant.settings.journal_max;
     Error::new(
         ErrorKind::Overloaded,
         format!("{most} tasks of this bucket wait to be carried out; slow down"),
@@ -298,28 +299,23 @@ async fn run_delivery(
 }
 
 /// What was done must be on replicas before the entry goes; where a server has none, as the setting says.
-async fn fence_strike(
-    context: &Context,
-    entry: &Entry,
-    reporter: &Reporter,
-    touched: &Touched,
-) -> Result<()> {
+async fn fence_strike(tenant: &Tenant, entry: &Entry, reporter: &Reporter, touched: &Touched) -> Result<()> {
     if rules::holds("fence_strike") {
-        let fenced = context.router().fence(touched).await?;
-        let is_replicated = entry.is_replicated(context.router().replicas());
+        let fenced = tenant.router().fence(touched).await?;
+        let is_replicated = entry.is_replicated(tenant.router().replicas());
         reporter.fenced(fenced == FenceOutcome::Replicated && is_replicated);
     }
     Ok(())
 }
 
 /// Takes a finished entry out of its journal.
-pub(super) fn strike_command(context: &Context, entry: &Entry, facts: Option<FanoutFacts>) -> Command {
-    let record = |author| context.keys().account(author);
+pub(super) fn strike_command(tenant: &Tenant, entry: &Entry, facts: Option<FanoutFacts>) -> Command {
+    let record = |author| tenant.keys().account(author);
     let facts = match entry.task {
         Task::Deliver { author, .. } => facts.map(|facts| (record(author), facts)),
         _ => None,
     };
-    functions::journal_strike(context.keys().journal(entry.bucket), &entry.id, facts)
+    functions::journal_strike(tenant.keys().journal(entry.bucket), &entry.id, facts)
 }
 
 /// A fan-out's entry is struck; perhaps its author is to be pulled from now on.

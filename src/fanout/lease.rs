@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions;
 use crate::nonce::Nonce;
+use crate::tenant::Tenant;
 
 /// This instance's lease, and what it has seen of the others'.
 #[derive(Debug, Default)]
@@ -96,13 +97,13 @@ async fn renew(context: &Context) -> Result<Renewed> {
     }
 }
 
-fn ttl_ms(context: &Context) -> u64 {
-    u64::try_from(context.settings.lease_ttl.as_millis()).unwrap_or(u64::MAX)
+fn ttl_ms(tenant: &Tenant) -> u64 {
+    u64::try_from(tenant.settings.lease_ttl.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// How long to wait for the next look at leases that nobody has seen renewed yet: several looks make one lease's time.
-fn look_again(context: &Context) -> Duration {
-    context.settings.lease_renewal / 4
+fn look_again(tenant: &Tenant) -> Duration {
+    tenant.settings.lease_renewal / 4
 }
 
 /// Says that this instance has ended: what it left may be claimed at once.

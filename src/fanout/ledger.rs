@@ -5,9 +5,9 @@ use super::entry::Entry;
 use super::left::{BucketSet, Part, VisitedIn, left_by};
 use crate::bucket::Bucket;
 use crate::cluster::{Epoch, FenceOutcome, Touched};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::rules;
+use crate::tenant::Tenant;
 
 /// Buckets that one server has acknowledged, in one life of it.
 pub(crate) type Acknowledged = (Epoch, BucketSet);
@@ -30,16 +30,16 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Goes on with what an earlier run could not bring onto replicas. What was lost meanwhile is left again: the entry's
     /// checkpoint says so.
-    pub(crate) async fn open(context: &Context, entry: &mut Entry) -> Self {
+    pub(crate) async fn open(tenant: &Tenant, entry: &mut Entry) -> Self {
         let Some((mut left, written)) = left_by(&entry.checkpoint) else { return Self::default() };
         let mut visited = std::mem::take(&mut entry.unfenced);
         if visited.is_empty() {
-            let named = |(name, buckets): VisitedIn| (context.router().epoch_named(&name), buckets);
+            let named = |(name, buckets): VisitedIn| (tenant.router().epoch_named(&name), buckets);
             visited = written.into_iter().map(named).collect();
         }
         let mut ledger = Self { visited, ..Self::default() };
         if !ledger.visited.is_empty() {
-            ledger.fence(context).await;
+            ledger.fence(tenant).await;
             left.extend(&std::mem::take(&mut ledger.left));
         }
         entry.checkpoint = Part::Left(left).to_string();
@@ -107,13 +107,13 @@ impl Ledger {
 
     /// Makes sure that what was visited lasts, server by server. Whose server has forgotten it is left; whose server can't say
     /// stays as it is.
-    pub(crate) async fn fence(&mut self, context: &Context) {
+    pub(crate) async fn fence(&mut self, tenant: &Tenant) {
         if std::mem::replace(&mut self.is_fenced, true) {
             return;
         }
         let mut all = Touched::new();
         self.visited.iter().for_each(|(epoch, _)| all.add_epoch(epoch));
-        let e = match context.router().fence(&all).await {
+        let e = match tenant.router().fence(&all).await {
             Ok(outcome) => {
                 self.lacks_replicas |= outcome == FenceOutcome::WithoutReplicas;
                 return self.visited.clear();
@@ -126,7 +126,7 @@ impl Ledger {
             one.add_epoch(&epoch);
             let fenced = match &only {
                 Some(e) => Err(e.clone()),
-                None => context.router().fence(&one).await,
+                None => tenant.router().fence(&one).await,
             };
             match fenced {
                 Ok(outcome) => self.lacks_replicas |= outcome == FenceOutcome::WithoutReplicas,

@@ -19,6 +19,7 @@ use crate::bucket::Bucket;
 use crate::cluster::impatiently;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
+use crate::tenant::Tenant;
 use crate::{meters, rules};
 
 /// How often within a scan's period is looked whether somebody is back.
@@ -105,34 +106,34 @@ struct Due {
     back: BucketSet,
 }
 
-fn is_away(context: &Context, bucket: Bucket) -> bool {
-    context.router().is_away(context.keys().buckets().slot(bucket))
+fn is_away(tenant: &Tenant, bucket: Bucket) -> bool {
+    tenant.router().is_away(tenant.keys().buckets().slot(bucket))
 }
 
-fn is_held_up(context: &Context, bucket: Bucket) -> bool {
-    context.router().is_held_up(context.keys().buckets().slot(bucket))
+fn is_held_up(tenant: &Tenant, bucket: Bucket) -> bool {
+    tenant.router().is_held_up(tenant.keys().buckets().slot(bucket))
 }
 
 /// The buckets without which an entry can't go on now, as far as it says. Where some of what a round has left can be
 /// reached, or fenced, it can.
-fn missing(context: &Context, entry: &Entry) -> BucketSet {
+fn missing(tenant: &Tenant, entry: &Entry) -> BucketSet {
     let Some((mut left, unfenced)) = left_by(&entry.checkpoint) else {
         // A delivery changes nothing at its author's.
         let is_missing = match entry.task {
             Task::Deliver { .. } => is_away,
             _ => is_held_up,
         };
-        let needed = entry.task.needs(context.keys().buckets()).into_iter();
-        return needed.filter(|bucket| is_missing(context, *bucket)).collect();
+        let needed = entry.task.needs(tenant.keys().buckets()).into_iter();
+        return needed.filter(|bucket| is_missing(tenant, *bucket)).collect();
     };
     unfenced.iter().for_each(|(_, buckets)| left.extend(buckets));
     entry.unfenced.iter().for_each(|(_, buckets)| left.extend(buckets));
-    if left.iter().all(|bucket| is_held_up(context, bucket)) { left } else { BucketSet::default() }
+    if left.iter().all(|bucket| is_held_up(tenant, bucket)) { left } else { BucketSet::default() }
 }
 
 /// Whether an entry that stands in a journal waits for a server that is away.
-pub(super) fn waits(context: &Context, entry: &Entry) -> bool {
-    !missing(context, entry).is_empty()
+pub(super) fn waits(tenant: &Tenant, entry: &Entry) -> bool {
+    !missing(tenant, entry).is_empty()
 }
 
 /// Puts an entry aside whose run has failed, if a server is away: what is done stands in its journal.

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::functions::{self, FanoutFacts};
 use crate::ids::AccountId;
 use crate::meters;
+use crate::tenant::Tenant;
 
 /// Commands taken along in one batch.
 const TAKEN_AT_ONCE: usize = 256;
@@ -59,19 +60,19 @@ pub(super) struct UnderWay<'a>(&'a Arc<Context>);
 struct Sending<'a>(&'a Context);
 
 impl Rider {
-    fn slot(&self, context: &Context) -> u16 {
+    fn slot(&self, tenant: &Tenant) -> u16 {
         match self {
-            Self::Tidy(home) => context.slot(*home),
-            Self::Strike(strike) => context.keys().buckets().slot(strike.entry.bucket),
+            Self::Tidy(home) => tenant.slot(*home),
+            Self::Strike(strike) => tenant.keys().buckets().slot(strike.entry.bucket),
         }
     }
 
-    pub(super) fn request(&self, context: &Context) -> Request {
+    pub(super) fn request(&self, tenant: &Tenant) -> Request {
         let command = match self {
-            Self::Tidy(home) => functions::home_tidy(context.keys().home(*home), context.fit()),
-            Self::Strike(strike) => executor::strike_command(context, &strike.entry, strike.facts),
+            Self::Tidy(home) => functions::home_tidy(tenant.keys().home(*home), tenant.fit()),
+            Self::Strike(strike) => executor::strike_command(tenant, &strike.entry, strike.facts),
         };
-        Request::write(self.slot(context), command)
+        Request::write(self.slot(tenant), command)
     }
 }
 
@@ -90,7 +91,7 @@ impl Riders {
     }
 
     /// Tidies that find no room are dropped: the next delivery that is due at that home brings it back.
-    pub(super) fn tidy(&self, context: &Context, homes: &[AccountId]) {
+    pub(super) fn tidy(&self, tenant: &Tenant, homes: &[AccountId]) {
         if homes.is_empty() {
             return;
         }
@@ -99,21 +100,21 @@ impl Riders {
         meters::tidies_dropped(homes.len().saturating_sub(room));
         for home in homes.iter().take(room) {
             waiting.tidies += 1;
-            let node = context.router().node_number(context.slot(*home));
+            let node = tenant.router().node_number(tenant.slot(*home));
             waiting.riders.entry(node).or_default().push(Rider::Tidy(*home));
         }
     }
 
-    pub(super) fn strike(&self, context: &Context, strike: Strike) {
+    pub(super) fn strike(&self, tenant: &Tenant, strike: Strike) {
         let rider = Rider::Strike(Box::new(strike));
-        let node = context.router().node_number(rider.slot(context));
+        let node = tenant.router().node_number(rider.slot(tenant));
         self.waiting().riders.entry(node).or_default().push(rider);
     }
 
     /// Some that go to where the caller's own commands go: one node that is dead must not hold up who has nothing to do
     /// with it. `slots`: those of the caller.
-    pub(super) fn take_along(&self, context: &Context, slots: impl Iterator<Item = u16>) -> Vec<Rider> {
-        let nodes = context.router().nodes_of(slots);
+    pub(super) fn take_along(&self, tenant: &Tenant, slots: impl Iterator<Item = u16>) -> Vec<Rider> {
+        let nodes = tenant.router().nodes_of(slots);
         let mut waiting = self.waiting();
         let mut taken = Vec::new();
         for node in nodes {

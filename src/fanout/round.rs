@@ -19,6 +19,7 @@ use crate::functions::{self, Visited};
 use crate::ids::AccountId;
 use crate::rules;
 use crate::sharded::{Checkpoint, PieceAt, SortedSet};
+use crate::tenant::Tenant;
 
 /// Chunks under way at each primary at once: while one is answered, the next is on its way.
 const CHUNKS_AT_ONCE: usize = 3;
@@ -200,34 +201,34 @@ impl<V: Visit> Round<'_, V> {
 /// Makes sure that what an entry's run goes by was told by servers that know of the entry: a primary that was replaced answers
 /// on, and knows neither the post nor who has followed since (H120). In a life of the server in which the entry was seen all
 /// that was there before it is there; of another life a fence tells.
-pub(super) async fn told_in_time(context: &Context, entry: &Entry, said: &Touched) -> Result<()> {
+pub(super) async fn told_in_time(tenant: &Tenant, entry: &Entry, said: &Touched) -> Result<()> {
     let is_seen = |epoch| entry.seen_in.as_ref() == Some(epoch);
     if said.epochs().iter().all(is_seen) || !rules::holds("told_in_time") {
         return Ok(());
     }
-    context.router().fence(said).await.map(drop)
+    tenant.router().fence(said).await.map(drop)
 }
 
 /// What was done so far is on replicas; whoever goes on begins behind it.
 pub(crate) async fn move_checkpoint(
-    context: &Context,
+    tenant: &Tenant,
     entry: &mut Entry,
     to: String,
     touched: &Touched,
 ) -> Result<()> {
     if rules::holds("fence_checkpoint") {
-        entry.lacks_replicas |= context.router().fence(touched).await? == FenceOutcome::WithoutReplicas;
+        entry.lacks_replicas |= tenant.router().fence(touched).await? == FenceOutcome::WithoutReplicas;
     }
-    mark(context, entry, &to).await
+    mark(tenant, entry, &to).await
 }
 
 /// Writes a checkpoint into the journal: what it says is on replicas.
-pub(super) async fn mark(context: &Context, entry: &mut Entry, to: &str) -> Result<()> {
-    let journal = context.keys().journal(entry.bucket);
+pub(super) async fn mark(tenant: &Tenant, entry: &mut Entry, to: &str) -> Result<()> {
+    let journal = tenant.keys().journal(entry.bucket);
     let command = functions::journal_mark(journal, &entry.id, &entry.owner, entry.task.stored_len(), to);
-    let slot = context.keys().buckets().slot(entry.bucket);
+    let slot = tenant.keys().buckets().slot(entry.bucket);
     // Struck or claimed by somebody else meanwhile: then our going on does no harm either.
-    context.router().call(Request::write(slot, command)).await?;
+    tenant.router().call(Request::write(slot, command)).await?;
     entry.checkpoint = to.to_owned();
     Ok(())
 }

@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::functions;
 use crate::nonce::Nonce;
+use crate::tenant::Tenant;
 use crate::{meters, rules};
 
 /// Entries asked for at once.
@@ -138,45 +139,45 @@ pub(crate) async fn own_buckets(context: &Context) -> Vec<Bucket> {
 }
 
 /// How many entries the journals of these buckets hold.
-pub(crate) async fn lengths(context: &Context, buckets: &[Bucket]) -> Vec<(Bucket, Result<u64>)> {
+pub(crate) async fn lengths(tenant: &Tenant, buckets: &[Bucket]) -> Vec<(Bucket, Result<u64>)> {
     let request = |bucket: &Bucket| {
-        let command = Command::new("HLEN").arg(&context.keys().journal(*bucket));
-        Request::read(context.keys().buckets().slot(*bucket), command)
+        let command = Command::new("HLEN").arg(&tenant.keys().journal(*bucket));
+        Request::read(tenant.keys().buckets().slot(*bucket), command)
     };
-    let answers = context.router().run(buckets.iter().map(request).collect()).await;
+    let answers = tenant.router().run(buckets.iter().map(request).collect()).await;
     let length = |answer: Result<Answer>| answer?.ok()?.count();
     buckets.iter().zip(answers).map(|(bucket, answer)| (*bucket, length(answer))).collect()
 }
 
 /// How many entries each journal holds.
-pub(crate) async fn journal_depths(context: &Context) -> Vec<Result<u64>> {
-    let buckets: Vec<Bucket> = context.keys().buckets().all().collect();
-    lengths(context, &buckets).await.into_iter().map(|(_, length)| length).collect()
+pub(crate) async fn journal_depths(tenant: &Tenant) -> Vec<Result<u64>> {
+    let buckets: Vec<Bucket> = tenant.keys().buckets().all().collect();
+    lengths(tenant, &buckets).await.into_iter().map(|(_, length)| length).collect()
 }
 
 /// How many entries all journals hold.
-pub(crate) async fn journal_depth(context: &Context) -> Result<u64> {
-    journal_depths(context).await.into_iter().sum()
+pub(crate) async fn journal_depth(tenant: &Tenant) -> Result<u64> {
+    journal_depths(tenant).await.into_iter().sum()
 }
 
 /// An entry as it stands in its journal now, if it does.
-pub(super) async fn entry(context: &Context, bucket: Bucket, id: Nonce) -> Result<Option<Entry>> {
-    let slot = context.keys().buckets().slot(bucket);
-    let command = Command::new("HGET").arg(&context.keys().journal(bucket)).arg(&id);
-    let answer = context.router().ask(Request::read(slot, command)).await?;
+pub(super) async fn entry(tenant: &Tenant, bucket: Bucket, id: Nonce) -> Result<Option<Entry>> {
+    let slot = tenant.keys().buckets().slot(bucket);
+    let command = Command::new("HGET").arg(&tenant.keys().journal(bucket)).arg(&id);
+    let answer = tenant.router().ask(Request::read(slot, command)).await?;
     read(bucket, &id, answer)
 }
 
 /// What stands in a bucket's journal; entries that come meanwhile may be missed, the next scan finds them.
-pub(crate) async fn entries(context: &Context, bucket: Bucket) -> Result<Vec<Entry>> {
-    let slot = context.keys().buckets().slot(bucket);
+pub(crate) async fn entries(tenant: &Tenant, bucket: Bucket) -> Result<Vec<Entry>> {
+    let slot = tenant.keys().buckets().slot(bucket);
     let mut entries = Vec::new();
     let mut cursor = "0".to_owned();
     // A hash of so many entries is gone through in fewer calls than this.
-    for _ in 0..=context.settings.journal_max {
-        let command = Command::new("HSCAN").arg(&context.keys().journal(bucket)).arg(&*cursor);
+    for _ in 0..=tenant.settings.journal_max {
+        let command = Command::new("HSCAN").arg(&tenant.keys().journal(bucket)).arg(&*cursor);
         let command = command.arg("COUNT").arg(SCAN_COUNT);
-        let page = context.router().call(Request::read(slot, command)).await?.into_array()?;
+        let page = tenant.router().call(Request::read(slot, command)).await?.into_array()?;
         let mut page = page.into_iter();
         cursor = page.next().map(|c| c.text().map(str::to_owned)).transpose()?.unwrap_or_else(|| "0".into());
         let flat = page.next().map(Reply::into_array).transpose()?.unwrap_or_default();

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::fanout::Recipients;
 use crate::ids::{AccountId, PostId};
 use crate::stored::stored_post;
+use crate::tenant::Tenant;
 use crate::timeline::{Direction, Record, load_state, newest_requests, page_request, parse_home};
 use crate::timeline::{read_newest, read_page};
 
@@ -128,14 +129,14 @@ async fn missing(
 
 /// Of these posts those that a fan-out brings to the reader.
 async fn wanted(
-    context: &Context,
+    tenant: &Tenant,
     reader: AccountId,
     lacking: Vec<(AccountId, PostId)>,
 ) -> Result<Vec<Deviation>> {
-    let get = |(_, post): &(AccountId, PostId)| context.post_request(*post);
+    let get = |(_, post): &(AccountId, PostId)| tenant.post_request(*post);
     let mut found = Vec::new();
     for lacking in lacking.chunks(OUTBOXES_AT_ONCE) {
-        let answers = context.run_all(lacking.iter().map(get).collect()).await?;
+        let answers = tenant.run_all(lacking.iter().map(get).collect()).await?;
         for ((author, post), answer) in lacking.iter().zip(answers) {
             // What can't be read is found for itself.
             let Ok(Some(stored)) = stored_post(answer)? else { continue };

@@ -15,18 +15,19 @@ use crate::fanout::{self, Entry, Task};
 use crate::functions::lease_ttl;
 use crate::ids::AccountId;
 use crate::post::PostList;
+use crate::tenant::Tenant;
 
 /// Entries asked for at once.
 const ENTRIES_AT_ONCE: u32 = 256;
 
 /// What stands in a bucket's journal, as it stands there.
-async fn stored(context: &Context, bucket: Bucket) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
-    let (key, slot) = (context.keys().journal(bucket), context.keys().buckets().slot(bucket));
+async fn stored(tenant: &Tenant, bucket: Bucket) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let (key, slot) = (tenant.keys().journal(bucket), tenant.keys().buckets().slot(bucket));
     let (mut entries, mut cursor) = (Vec::new(), "0".to_owned());
     // A hash of so many entries is gone through in fewer calls than this.
-    for _ in 0..=context.settings.journal_max {
+    for _ in 0..=tenant.settings.journal_max {
         let scan = Command::new("HSCAN").arg(&key).arg(&*cursor).arg("COUNT").arg(ENTRIES_AT_ONCE);
-        let page = context.router().call(Request::read(slot, scan)).await?.into_array()?;
+        let page = tenant.router().call(Request::read(slot, scan)).await?.into_array()?;
         let [next, pairs] =
             <[_; 2]>::try_from(page).map_err(|_| Error::internal("a scan gives two parts"))?;
         for pair in pairs.into_array()?.chunks_exact(2) {
@@ -62,10 +63,9 @@ pub(super) async fn journal(context: &Context, bucket: Bucket) -> Result<Seen> {
 }
 
 /// Looks at the leases. One that can't be read is nobody's; it only goes by itself if its time can be read.
-pub(super) async fn living(context: &Context) -> Result<Seen> {
-    let slot = context.keys().buckets().slot(Bucket(0));
-    let all =
-        context.router().call(Request::read(slot, Command::new("HGETALL").arg(&context.keys().living())));
+pub(super) async fn living(tenant: &Tenant) -> Result<Seen> {
+    let slot = tenant.keys().buckets().slot(Bucket(0));
+    let all = tenant.router().call(Request::read(slot, Command::new("HGETALL").arg(&tenant.keys().living())));
     let all = all.await?.into_array()?;
     let mut found = Vec::new();
     for pair in all.chunks_exact(2) {
@@ -85,14 +85,14 @@ pub(super) struct UnderWay {
 
 impl UnderWay {
     /// Reads all journals.
-    pub(super) async fn read(context: &Context) -> Result<Self> {
-        let buckets: Vec<Bucket> = context.keys().buckets().all().collect();
+    pub(super) async fn read(tenant: &Tenant) -> Result<Self> {
+        let buckets: Vec<Bucket> = tenant.keys().buckets().all().collect();
         let mut under_way = Self::default();
-        for (bucket, length) in fanout::lengths(context, &buckets).await {
+        for (bucket, length) in fanout::lengths(tenant, &buckets).await {
             if length? == 0 {
                 continue;
             }
-            for (entry, value) in stored(context, bucket).await? {
+            for (entry, value) in stored(tenant, bucket).await? {
                 if let Ok(entry) = Entry::parse(bucket, &entry, &value) {
                     under_way.add(entry.task);
                 }

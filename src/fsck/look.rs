@@ -7,6 +7,7 @@ use crate::cluster::{Answer, Batch, Command, Reply, Request};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::AccountId;
+use crate::tenant::Tenant;
 
 /// What was seen at one thing: what is out of step, and what else must be looked at to tell.
 #[derive(Debug, Default)]
@@ -37,8 +38,8 @@ impl Seen {
 pub(super) struct Answers(std::vec::IntoIter<Answer>);
 
 impl Answers {
-    pub(super) async fn of(context: &Context, batch: Batch) -> Result<Self> {
-        Ok(Self(context.run_all(batch).await?.into_iter()))
+    pub(super) async fn of(tenant: &Tenant, batch: Batch) -> Result<Self> {
+        Ok(Self(tenant.run_all(batch).await?.into_iter()))
     }
 
     pub(super) fn next(&mut self) -> Result<Reply> {
@@ -47,9 +48,9 @@ impl Answers {
 }
 
 /// Whether an account is there: not deleted, nor one that never was.
-pub(super) async fn is_there(context: &Context, account: AccountId) -> Result<bool> {
-    let state = Command::new("HGET").arg(&context.keys().account(account)).arg("s");
-    let state = context.router().call(Request::read(context.slot(account), state)).await?;
+pub(super) async fn is_there(tenant: &Tenant, account: AccountId) -> Result<bool> {
+    let state = Command::new("HGET").arg(&tenant.keys().account(account)).arg("s");
+    let state = tenant.router().call(Request::read(tenant.slot(account), state)).await?;
     Ok(!state.is_nil() && state.bytes()? != b"d")
 }
 

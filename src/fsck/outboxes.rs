@@ -6,7 +6,6 @@ use super::look::{Answers, Seen, is_there};
 use super::unit::Unit;
 use super::{named, ties};
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout::Reference;
 use crate::functions;
@@ -14,13 +13,14 @@ use crate::ids::{AccountId, PostId};
 use crate::post::layout::HEADER_LEN;
 use crate::post::{Header, PostRef};
 use crate::stored::{Unreadable, is_of_another_type, unless_of_another_type};
+use crate::tenant::Tenant;
 
 /// Ids of an outbox looked at in one go.
 const POSTS_AT_ONCE: usize = 500;
 
-pub(super) fn header_request(context: &Context, post: PostId) -> Request {
-    let buckets = context.keys().buckets();
-    let range = Command::new("GETRANGE").arg(&context.keys().post(post)).arg("0").arg(HEADER_LEN - 1);
+pub(super) fn header_request(tenant: &Tenant, post: PostId) -> Request {
+    let buckets = tenant.keys().buckets();
+    let range = Command::new("GETRANGE").arg(&tenant.keys().post(post)).arg("0").arg(HEADER_LEN - 1);
     Request::read(buckets.slot(post.bucket(buckets)), range)
 }
 
@@ -41,16 +41,15 @@ pub(super) fn author_is(answer: Answer, author: AccountId) -> Result<bool> {
 }
 
 /// Looks at an outbox: its order, and whether its posts are there.
-pub(super) async fn outbox(context: &Context, author: AccountId) -> Result<Seen> {
-    let key = context.keys().outbox(author);
-    if !is_there(context, author).await? {
+pub(super) async fn outbox(tenant: &Tenant, author: AccountId) -> Result<Seen> {
+    let key = tenant.keys().outbox(author);
+    if !is_there(tenant, author).await? {
         return Ok(Seen::orphan(key, author));
     }
     let (mut seen, mut from, mut before) = (Seen::default(), 0, 0);
     loop {
         let range = Command::new("LRANGE").arg(&key).arg(from).arg(from + POSTS_AT_ONCE - 1);
-        let elements =
-            context.router().call(Request::read(context.slot(author), range)).await?.into_array()?;
+        let elements = tenant.router().call(Request::read(tenant.slot(author), range)).await?.into_array()?;
         let mut live = Vec::new();
         for element in &elements {
             let bytes = element.bytes()?;
@@ -66,8 +65,7 @@ pub(super) async fn outbox(context: &Context, author: AccountId) -> Result<Seen>
             before = post.get();
             live.extend((id >> 63 == 0).then_some(post));
         }
-        let answers =
-            context.run_all(live.iter().map(|post| header_request(context, *post)).collect()).await?;
+        let answers = tenant.run_all(live.iter().map(|post| header_request(tenant, *post)).collect()).await?;
         for (post, answer) in live.into_iter().zip(answers) {
             let is_its = match unless_of_another_type(answer)? {
                 Some(header) => header.bytes()?.get(8..16) == Some(author.to_bytes().as_slice()),
@@ -86,35 +84,35 @@ pub(super) async fn outbox(context: &Context, author: AccountId) -> Result<Seen>
 
 /// Looks at a post: whether its outbox has it, those that it answers and reposts list it, and it knows how long its own
 /// lists are.
-pub(super) async fn post(context: &Context, post: PostId) -> Result<Seen> {
-    let stored = lists::post(context, post).await?.map_err(Unreadable::error)?;
+pub(super) async fn post(tenant: &Tenant, post: PostId) -> Result<Seen> {
+    let stored = lists::post(tenant, post).await?.map_err(Unreadable::error)?;
     let Some(stored) = stored else { return Ok(Seen::default()) };
     let author = stored.header().author;
-    let mut seen = listed(context, post, author).await?;
-    if is_there(context, author).await? {
-        seen = seen.and(lists::counts(context, PostRef { id: post, author }).await?);
-        seen = seen.and(ties::noted(context, post, &stored).await?);
+    let mut seen = listed(tenant, post, author).await?;
+    if is_there(tenant, author).await? {
+        seen = seen.and(lists::counts(tenant, PostRef { id: post, author }).await?);
+        seen = seen.and(ties::noted(tenant, post, &stored).await?);
         for to in Reference::of_post(&stored) {
-            seen = seen.and(lists::listing(context, PostRef { id: post, author }, to).await?);
+            seen = seen.and(lists::listing(tenant, PostRef { id: post, author }, to).await?);
         }
-        seen = seen.and(named::of_post(context, post, author).await?);
+        seen = seen.and(named::of_post(tenant, post, author).await?);
     }
     Ok(seen)
 }
 
 /// Whether a post and its author's outbox agree.
-pub(super) async fn listed(context: &Context, post: PostId, author: AccountId) -> Result<Seen> {
-    let (keys, slot) = (context.keys(), context.slot(author));
+pub(super) async fn listed(tenant: &Tenant, post: PostId, author: AccountId) -> Result<Seen> {
+    let (keys, slot) = (tenant.keys(), tenant.slot(author));
     let outbox = keys.outbox(author);
     let mut batch = Batch::new();
     // The post, its place, the post: what is published or deleted between shows.
     batch.push_ordered([
-        header_request(context, post),
+        header_request(tenant, post),
         Request::read(slot, functions::outbox_page(outbox.clone(), true, post.get() + 1, 1)),
         Request::read(slot, Command::new("LINDEX").arg(&outbox).arg("0")),
-        header_request(context, post),
+        header_request(tenant, post),
     ]);
-    let mut answers = Answers::of(context, batch).await?;
+    let mut answers = Answers::of(tenant, batch).await?;
     let is_its = |header: Option<Header>| header.is_some_and(|header| header.author == author);
     let before = is_its(header_of(&answers.next()?)?);
     let (page, first) = (answers.next()?.into_array()?, answers.next()?);
@@ -131,7 +129,7 @@ pub(super) async fn listed(context: &Context, post: PostId, author: AccountId) -
     let floor = number(&first).unwrap_or(0);
     let of = |kind| Ok(Seen::of(vec![Deviation::Outbox { kind, author, post }]));
     match (is_its, found) {
-        (true, _) if !is_there(context, author).await? => {
+        (true, _) if !is_there(tenant, author).await? => {
             let kind = FindingKind::PostOrphaned;
             let key = Deviation::Key { kind, key: keys.post(post), owner: Some(author), detail: Vec::new() };
             Ok(Seen::of(vec![key]))

@@ -11,6 +11,7 @@ use crate::functions::read_nonce;
 use crate::ids::AccountId;
 use crate::nonce::Nonce;
 use crate::sharded::{Scored, Spot};
+use crate::tenant::Tenant;
 use crate::timeline::{Record, parse_home};
 
 /// Pairs looked at in one go.
@@ -63,21 +64,21 @@ fn judge(reader: AccountId, author: AccountId, pair: &Pair) -> Vec<Deviation> {
 
 /// Looks at one reader and some authors.
 pub(super) async fn pairs(
-    context: &Context,
+    tenant: &Tenant,
     reader: AccountId,
     authors: &[AccountId],
 ) -> Result<Vec<Deviation>> {
     let mut found = Vec::new();
     for authors in authors.chunks(PAIRS_AT_ONCE) {
-        found.extend(some_pairs(context, reader, authors).await?);
+        found.extend(some_pairs(tenant, reader, authors).await?);
     }
     Ok(found)
 }
 
-async fn some_pairs(context: &Context, reader: AccountId, authors: &[AccountId]) -> Result<Vec<Deviation>> {
-    let (keys, slot) = (context.keys(), context.slot(reader));
-    let of = authors.iter().map(|author| Ok((context.followers(*author)?, reader)));
-    let edges = context.sets().scores_in(&of.collect::<Result<Vec<_>>>()?).await?;
+async fn some_pairs(tenant: &Tenant, reader: AccountId, authors: &[AccountId]) -> Result<Vec<Deviation>> {
+    let (keys, slot) = (tenant.keys(), tenant.slot(reader));
+    let of = authors.iter().map(|author| Ok((tenant.followers(*author)?, reader)));
+    let edges = tenant.sets().scores_in(&of.collect::<Result<Vec<_>>>()?).await?;
     let marks = Command::new("HMGET").arg(&keys.marks(reader));
     let marks = authors.iter().fold(marks, |command, author| command.arg(&author.to_bytes()));
     let first = Command::new("LRANGE").arg(&keys.home(reader)).arg("0").arg("0");
@@ -85,9 +86,9 @@ async fn some_pairs(context: &Context, reader: AccountId, authors: &[AccountId])
     batch.push(Request::read(slot, marks));
     batch.push(Request::read(slot, first));
     for author in authors {
-        batch.push(context.account_request(*author));
+        batch.push(tenant.account_request(*author));
     }
-    let mut answers = Answers::of(context, batch).await?;
+    let mut answers = Answers::of(tenant, batch).await?;
     let marks = answers.next()?.into_array()?;
     // One that can't be read is found elsewhere.
     let first = parse_home(answers.next()?).unwrap_or_default();
@@ -95,7 +96,7 @@ async fn some_pairs(context: &Context, reader: AccountId, authors: &[AccountId])
         Some(Record::Watermark(floor)) => Some(*floor),
         _ => None,
     };
-    let following = context.following(reader)?.scores(authors).await?;
+    let following = tenant.following(reader)?.scores(authors).await?;
     let mut found = Vec::new();
     for (n, author) in authors.iter().enumerate() {
         let mark = marks.get(n).filter(|mark| !mark.is_nil()).map(mark_of);
@@ -124,25 +125,25 @@ fn author_of(id: AccountId, record: Reply) -> Result<Option<Author>> {
 }
 
 /// Everybody that somebody has a mark for.
-pub(super) async fn marks(context: &Context, reader: AccountId) -> Result<Seen> {
-    let key = context.keys().marks(reader);
-    if !is_there(context, reader).await? {
+pub(super) async fn marks(tenant: &Tenant, reader: AccountId) -> Result<Seen> {
+    let key = tenant.keys().marks(reader);
+    if !is_there(tenant, reader).await? {
         return Ok(Seen::orphan(key, reader));
     }
-    let fields = context.router().call(Request::read(context.slot(reader), Command::new("HKEYS").arg(&key)));
+    let fields = tenant.router().call(Request::read(tenant.slot(reader), Command::new("HKEYS").arg(&key)));
     let authors = fields.await?.into_array()?;
     let authors = authors.iter().map(|id| AccountId::from_bytes(id.bytes()?)).collect::<Result<Vec<_>>>()?;
-    Ok(Seen::of(pairs(context, reader, &authors).await?))
+    Ok(Seen::of(pairs(tenant, reader, &authors).await?))
 }
 
 /// The members of a follower set, or of a part of one: those who don't follow, or since another moment, are looked at.
-pub(super) async fn edges(context: &Context, author: AccountId, members: &[(Spot, &Scored)]) -> Result<Seen> {
+pub(super) async fn edges(tenant: &Tenant, author: AccountId, members: &[(Spot, &Scored)]) -> Result<Seen> {
     let mut seen = Seen::default();
     for members in members.chunks(PAIRS_AT_ONCE) {
         let readers = members.iter().map(|(_, entry)| AccountId::from_bytes(&entry.member));
         let readers = readers.collect::<Result<Vec<_>>>()?;
-        let asked = readers.iter().map(|reader| Ok((context.following(*reader)?, author)));
-        let since = context.sets().scores_in(&asked.collect::<Result<Vec<_>>>()?).await?;
+        let asked = readers.iter().map(|reader| Ok((tenant.following(*reader)?, author)));
+        let since = tenant.sets().scores_in(&asked.collect::<Result<Vec<_>>>()?).await?;
         for ((reader, (_, entry)), since) in readers.iter().zip(members).zip(since) {
             if since.is_none_or(|since| since > entry.score) {
                 seen.units.push(Unit::Pair(*reader, author));

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 use crate::sharded::SortedSet;
+use crate::tenant::Tenant;
 
 /// Ids of an outbox read at once.
 const IDS_AT_ONCE: usize = 2_000;
@@ -91,21 +92,21 @@ async fn counts(context: &Context, account: AccountId) -> Result<Vec<Deviation>>
 }
 
 /// By how much the number of an account's followers is off. `None`: they are to be summed up, and somebody will.
-async fn followers(context: &Context, account: AccountId) -> Result<Option<i128>> {
+async fn followers(tenant: &Tenant, account: AccountId) -> Result<Option<i128>> {
     let look = async || {
-        let record = context.keys().account(account);
+        let record = tenant.keys().account(account);
         let fields = Command::new("HMGET").arg(&record).arg(FOLLOWERS).arg("nd");
-        let told = context.router().call(Request::read(context.slot(account), fields)).await?.into_array()?;
+        let told = tenant.router().call(Request::read(tenant.slot(account), fields)).await?.into_array()?;
         let [told, waits] = told.as_slice() else { return Err(Error::internal("two fields were asked for")) };
         let since = waits.text().ok().and_then(|waits| waits.split_once(' ')?.0.parse::<u64>().ok());
         Ok((number_of(told)?, waits.is_nil(), since.unwrap_or_default()))
     };
     let before = look().await?;
-    let is_left = context.router().now_ms().saturating_sub(before.2) > COUNT_LEFT_MS;
+    let is_left = tenant.router().now_ms().saturating_sub(before.2) > COUNT_LEFT_MS;
     if !before.1 && !is_left {
         return Ok(None);
     }
-    let sum = context.followers(account)?.len().await?;
+    let sum = tenant.followers(account)?.len().await?;
     Ok((look().await? == before).then(|| i128::from(before.0) - i128::from(sum)))
 }
 
@@ -115,13 +116,13 @@ struct Numbers {
     sizes: [u64; 3],
 }
 
-async fn numbers(context: &Context, account: AccountId) -> Result<Numbers> {
+async fn numbers(tenant: &Tenant, account: AccountId) -> Result<Numbers> {
     let fields = ["g", "nf", "nb", "nh"]
         .iter()
-        .fold(Command::new("HMGET").arg(&context.keys().account(account)), |command, field| {
+        .fold(Command::new("HMGET").arg(&tenant.keys().account(account)), |command, field| {
             command.arg(*field)
         });
-    let fields = context.router().call(Request::read(context.slot(account), fields)).await?.into_array()?;
+    let fields = tenant.router().call(Request::read(tenant.slot(account), fields)).await?.into_array()?;
     let number = |n: usize| fields.get(n).map_or(Ok(0), number_of);
     let graph = fields.first().and_then(|g| g.bytes().ok()).unwrap_or_default().to_vec();
     Ok(Numbers { graph, sizes: [number(1)?, number(2)?, number(3)?] })
@@ -144,9 +145,9 @@ pub(super) struct Posts {
 
 /// Counts an account's posts. `None`: it posts all the time; or some have been cut off, and nobody knows how many of
 /// these are deleted.
-pub(super) async fn posts(context: &Context, account: AccountId) -> Result<Option<Posts>> {
-    let (record, outbox) = (context.keys().account(account), context.keys().outbox(account));
-    let slot = context.slot(account);
+pub(super) async fn posts(tenant: &Tenant, account: AccountId) -> Result<Option<Posts>> {
+    let (record, outbox) = (tenant.keys().account(account), tenant.keys().outbox(account));
+    let slot = tenant.slot(account);
     let look = async || {
         let mut batch = Batch::new();
         let commands = [
@@ -155,7 +156,7 @@ pub(super) async fn posts(context: &Context, account: AccountId) -> Result<Optio
             Command::new("LINDEX").arg(&outbox).arg("0"),
         ];
         batch.push_ordered(commands.map(|command| Request::read(slot, command)));
-        let mut answers = Answers::of(context, batch).await?;
+        let mut answers = Answers::of(tenant, batch).await?;
         let told = number_of(&answers.next()?)?;
         let last = answers.next()?.bytes().unwrap_or_default().to_vec();
         let first = answers.next()?.bytes().unwrap_or_default().to_vec();
@@ -169,7 +170,7 @@ pub(super) async fn posts(context: &Context, account: AccountId) -> Result<Optio
         let (mut counted, mut from) = (0, 0);
         loop {
             let range = Command::new("LRANGE").arg(&outbox).arg(from).arg(from + IDS_AT_ONCE - 1);
-            let ids = context.router().call(Request::read(slot, range)).await?.into_array()?;
+            let ids = tenant.router().call(Request::read(slot, range)).await?.into_array()?;
             let is_live = |id: &&Reply| id.bytes().is_ok_and(|id| id.len() == 8 && id[0] < 0x80);
             counted += ids.iter().filter(is_live).count() as u64;
             from += ids.len();

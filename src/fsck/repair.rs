@@ -22,6 +22,7 @@ use crate::nonce::draw;
 use crate::post::PostRef;
 use crate::sharded::{LocalKey, SortedSet, State};
 use crate::stored::stored_post;
+use crate::tenant::Tenant;
 
 /// Tries of a number between changes of what it counts.
 const TRIES_MAX: usize = 16;
@@ -157,8 +158,8 @@ pub(super) fn left_alone() -> Error {
     Error::new(ErrorKind::Invalid, "left to a person: nobody can tell what it should be")
 }
 
-async fn write(context: &Context, account: AccountId, command: Command) -> Result<Reply> {
-    context.router().call(Request::write(context.slot(account), command)).await
+async fn write(tenant: &Tenant, account: AccountId, command: Command) -> Result<Reply> {
+    tenant.router().call(Request::write(tenant.slot(account), command)).await
 }
 
 async fn look_at_pair(
@@ -184,12 +185,12 @@ async fn edge(context: &Arc<Context>, kind: FindingKind, reader: AccountId, auth
 }
 
 /// Has a reader pull an author, if it follows.
-async fn mark(context: &Context, reader: AccountId, author: AccountId) -> Result<()> {
-    let head = context.keys().bucket_head(context.bucket(reader));
+async fn mark(tenant: &Tenant, reader: AccountId, author: AccountId) -> Result<()> {
+    let head = tenant.keys().bucket_head(tenant.bucket(reader));
     let marking = Marking { head, author, mark: draw(), stamp: draw() };
-    let command = marking.accounts(context.keys().marks(reader), &[reader]);
-    let request = Request::write(context.slot(reader), command).touching_undeclared_keys().once();
-    context.router().call(request).await.map(drop)
+    let command = marking.accounts(tenant.keys().marks(reader), &[reader]);
+    let request = Request::write(tenant.slot(reader), command).touching_undeclared_keys().once();
+    tenant.router().call(request).await.map(drop)
 }
 
 async fn request(context: &Arc<Context>, reader: AccountId, author: AccountId) -> Result<()> {
@@ -206,40 +207,40 @@ async fn request(context: &Arc<Context>, reader: AccountId, author: AccountId) -
     Ok(())
 }
 
-async fn drop_home(context: &Context, reader: AccountId) -> Result<()> {
-    write(context, reader, Command::new("UNLINK").arg(&context.keys().home(reader))).await.map(drop)
+async fn drop_home(tenant: &Tenant, reader: AccountId) -> Result<()> {
+    write(tenant, reader, Command::new("UNLINK").arg(&tenant.keys().home(reader))).await.map(drop)
 }
 
-async fn home(context: &Context, kind: FindingKind, reader: AccountId, detail: u64) -> Result<()> {
-    let keys = context.keys();
+async fn home(tenant: &Tenant, kind: FindingKind, reader: AccountId, detail: u64) -> Result<()> {
+    let keys = tenant.keys();
     let home = keys.home(reader);
     match kind {
         FindingKind::FillHalted => {
-            write(context, reader, functions::home_drop(home, &detail.to_be_bytes())).await.map(drop)
+            write(tenant, reader, functions::home_drop(home, &detail.to_be_bytes())).await.map(drop)
         }
         FindingKind::HomeUnlisted => {
             let day = Command::new("HGET").arg(&keys.account(reader)).arg("d");
-            let day = context.router().call(Request::read(context.slot(reader), day)).await?;
+            let day = tenant.router().call(Request::read(tenant.slot(reader), day)).await?;
             let day = day.count().ok().and_then(|day| u32::try_from(day).ok()).filter(|day| *day > 0);
-            let day = day.unwrap_or_else(|| context.today());
-            context.router().call(context.read_noted(reader, day)).await.map(drop)
+            let day = day.unwrap_or_else(|| tenant.today());
+            tenant.router().call(tenant.read_noted(reader, day)).await.map(drop)
         }
         FindingKind::HomeTooLong => {
-            write(context, reader, functions::home_tidy(home.clone(), context.fit())).await?;
+            write(tenant, reader, functions::home_tidy(home.clone(), tenant.fit())).await?;
             let length = Command::new("LLEN").arg(&home);
-            let length = context.router().call(Request::read(context.slot(reader), length)).await?.count()?;
-            if length > context.fit().most() { drop_home(context, reader).await } else { Ok(()) }
+            let length = tenant.router().call(Request::read(tenant.slot(reader), length)).await?.count()?;
+            if length > tenant.fit().most() { drop_home(tenant, reader).await } else { Ok(()) }
         }
-        _ => drop_home(context, reader).await,
+        _ => drop_home(tenant, reader).await,
     }
 }
 
-async fn posts(context: &Context, account: AccountId) -> Result<()> {
-    let Some(posts) = records::posts(context, account).await? else { return Ok(()) };
-    let keys = [context.keys().account(account), context.keys().outbox(account)];
+async fn posts(tenant: &Tenant, account: AccountId) -> Result<()> {
+    let Some(posts) = records::posts(tenant, account).await? else { return Ok(()) };
+    let keys = [tenant.keys().account(account), tenant.keys().outbox(account)];
     let command = functions::posts_recount(&keys, posts.told, &posts.last, posts.counted);
     // Posted or deleted meanwhile: found again, and counted again.
-    write(context, account, command).await.map(drop)
+    write(tenant, account, command).await.map(drop)
 }
 
 async fn size(context: &Context, account: AccountId, field: &'static str) -> Result<()> {
@@ -273,19 +274,14 @@ async fn listing(context: &Arc<Context>, kind: FindingKind, task: Task, to: Refe
     fanout::add(context, post.bucket(buckets), task).await.map(drop)
 }
 
-async fn set_of(
-    context: &Arc<Context>,
-    kind: FindingKind,
-    set: &LocalKey,
-    detail: &[u8],
-) -> Result<Vec<Unit>> {
-    let sets_ = context.sets();
+async fn set_of(tenant: &Tenant, kind: FindingKind, set: &LocalKey, detail: &[u8]) -> Result<Vec<Unit>> {
+    let sets_ = tenant.sets();
     match kind {
         FindingKind::GuardLeft => {
-            let guard = context.keys().guard(set.bucket, &set.name);
-            let slot = context.keys().buckets().slot(set.bucket);
+            let guard = tenant.keys().guard(set.bucket, &set.name);
+            let slot = tenant.keys().buckets().slot(set.bucket);
             let close = Request::write(slot, functions::string_drop(guard, detail));
-            context.router().call(close).await?;
+            tenant.router().call(close).await?;
         }
         FindingKind::TreeCountWrong => {
             let sight = sets_.sight(set).await?;
@@ -297,22 +293,22 @@ async fn set_of(
         }
         FindingKind::ListOrphaned => {
             let Some((post, _)) = list_of(&set.name) else { return Ok(Vec::new()) };
-            graph::drop_lists(context, &[post], &mut Touched::new()).await?;
+            graph::drop_lists(tenant, &[post], &mut Touched::new()).await?;
         }
         _ => {
             // Only of its own sets the engine knows what members are.
             if owner_of(&set.name).is_none() && list_of(&set.name).is_none() {
                 return Err(left_alone());
             }
-            let root = sets::root_of(context, set)?;
+            let root = sets::root_of(tenant, set)?;
             let whole = SortedSet::<AccountId>::beginning_at(sets_, &root);
-            let (members, state) = sets::state_of(context, &root).await?;
+            let (members, state) = sets::state_of(tenant, &root).await?;
             let is_orphaned = kind == FindingKind::PartOrphaned;
             // Far from being spread, nobody will look into the parts soon. Else they become parts of it, and what
             // doesn't belong there is found by what it means.
             let never_spreads = list_of(&set.name).is_some();
             if is_orphaned && state == State::Local && (never_spreads || members < sets_.spread_at() / 2) {
-                drop_set(context, set).await?;
+                drop_set(tenant, set).await?;
             } else {
                 whole.spread().await?;
                 return Ok(vec![Unit::Set(set.clone())]);
@@ -323,44 +319,44 @@ async fn set_of(
 }
 
 /// Drops a part that belongs to nothing.
-async fn drop_set(context: &Context, set: &LocalKey) -> Result<()> {
-    let keys = context.sets().stored_keys(set).await?;
+async fn drop_set(tenant: &Tenant, set: &LocalKey) -> Result<()> {
+    let keys = tenant.sets().stored_keys(set).await?;
     let unlink = keys.iter().fold(Command::new("UNLINK"), |command, key| command.arg(key));
-    let slot = context.keys().buckets().slot(set.bucket);
-    context.router().call(Request::write(slot, unlink)).await.map(drop)
+    let slot = tenant.keys().buckets().slot(set.bucket);
+    tenant.router().call(Request::write(slot, unlink)).await.map(drop)
 }
 
 async fn loose(
-    context: &Context,
+    tenant: &Tenant,
     kind: FindingKind,
     key: &[u8],
     owner: Option<AccountId>,
     detail: &[u8],
 ) -> Result<()> {
     let Some(owner) = owner else { return Err(left_alone()) };
-    let keys = context.keys();
+    let keys = tenant.keys();
     let form = form_of(keys, key);
     let command = match (kind, form) {
         (FindingKind::TokenEndless, _) => {
-            let ttl = u64::try_from(context.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
+            let ttl = u64::try_from(tenant.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
             Command::new("PEXPIRE").arg(key).arg(ttl)
         }
         (FindingKind::TokenOfNoPost, _) => functions::string_drop(key.to_vec(), detail),
         (_, Form::Home(account)) => {
-            let days = keys.days(context.bucket(account));
+            let days = keys.days(tenant.bucket(account));
             functions::home_sweep(days, key.to_vec(), &account.to_bytes(), u32::MAX, None)
         }
         (_, Form::Set(set)) if set.place == Place::Part => {
             // In another slot than its account: nothing could look once more and drop it in one go. An account that is
             // created meanwhile has no followers to lose.
-            return if is_there(context, owner).await? { Ok(()) } else { drop_set(context, &set).await };
+            return if is_there(tenant, owner).await? { Ok(()) } else { drop_set(tenant, &set).await };
         }
         (_, Form::Set(set)) => {
-            let of = context.sets().stored_keys(&set).await?;
+            let of = tenant.sets().stored_keys(&set).await?;
             let all: Vec<Vec<u8>> = std::iter::once(keys.account(owner)).chain(of).collect();
             functions::orphan_drop(&all)
         }
         _ => functions::orphan_drop(&[keys.account(owner), key.to_vec()]),
     };
-    context.router().call(Request::write(slot_of_key(key), command)).await.map(drop)
+    tenant.router().call(Request::write(slot_of_key(key), command)).await.map(drop)
 }

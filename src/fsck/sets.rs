@@ -7,25 +7,25 @@ use super::look::{Seen, is_there};
 use super::{lists, named, pairs, ties};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::functions;
 use crate::ids::AccountId;
 use crate::keys::Place;
 use crate::sharded::{LocalKey, Scored, Sight, Spot, State};
+use crate::tenant::Tenant;
 
 /// The local set in which a set begins.
-pub(super) fn root_of(context: &Context, set: &LocalKey) -> Result<LocalKey> {
+pub(super) fn root_of(tenant: &Tenant, set: &LocalKey) -> Result<LocalKey> {
     let unknown = || Error::internal(format!("a set is named {}", set.name.escape_ascii()));
-    let bucket = root_bucket(context.keys(), &set.name).ok_or_else(unknown)?;
+    let bucket = root_bucket(tenant.keys(), &set.name).ok_or_else(unknown)?;
     Ok(LocalKey { place: Place::Whole, bucket, name: set.name.clone() })
 }
 
 /// What the record of a set says.
-pub(super) async fn state_of(context: &Context, root: &LocalKey) -> Result<(u64, State)> {
-    let count = functions::count(context.sets().key(root));
-    let slot = context.keys().buckets().slot(root.bucket);
-    let (members, state) = functions::parse_count(context.router().call(Request::read(slot, count)).await?)?;
+pub(super) async fn state_of(tenant: &Tenant, root: &LocalKey) -> Result<(u64, State)> {
+    let count = functions::count(tenant.sets().key(root));
+    let slot = tenant.keys().buckets().slot(root.bucket);
+    let (members, state) = functions::parse_count(tenant.router().call(Request::read(slot, count)).await?)?;
     Ok((
         members,
         match state {
@@ -38,46 +38,46 @@ pub(super) async fn state_of(context: &Context, root: &LocalKey) -> Result<(u64,
 }
 
 /// Looks at a local set and at what its members mean.
-pub(super) async fn set(context: &Context, set: &LocalKey) -> Result<Seen> {
-    let (seen, sight) = structure(context, set).await?;
+pub(super) async fn set(tenant: &Tenant, set: &LocalKey) -> Result<Seen> {
+    let (seen, sight) = structure(tenant, set).await?;
     let Some(sight) = sight else { return Ok(seen) };
     let members: Vec<(Spot, &Scored)> =
         sight.members().filter(|(.., belongs)| *belongs).map(|(spot, entry, _)| (spot, entry)).collect();
     if let Some(list) = list_named(&set.name) {
-        return Ok(seen.and(named::members(context, list, &members).await?));
+        return Ok(seen.and(named::members(tenant, list, &members).await?));
     }
     Ok(seen.and(match owner_of(&set.name) {
-        Some((owner, b"followers")) => pairs::edges(context, owner, &members).await?,
+        Some((owner, b"followers")) => pairs::edges(tenant, owner, &members).await?,
         Some((owner, b"following")) => {
             let authors = members.iter().map(|(_, entry)| AccountId::from_bytes(&entry.member));
-            Seen::of(pairs::pairs(context, owner, &authors.collect::<Result<Vec<_>>>()?).await?)
+            Seen::of(pairs::pairs(tenant, owner, &authors.collect::<Result<Vec<_>>>()?).await?)
         }
-        Some((owner, b"likes")) => ties::likes(context, owner, &members).await?,
-        Some((owner, b"bookmarks")) => ties::bookmarks(context, owner, &members).await?,
-        Some((owner, b"reposts")) => ties::reposts(context, owner, &members).await?,
+        Some((owner, b"likes")) => ties::likes(tenant, owner, &members).await?,
+        Some((owner, b"bookmarks")) => ties::bookmarks(tenant, owner, &members).await?,
+        Some((owner, b"reposts")) => ties::reposts(tenant, owner, &members).await?,
         Some(_) => Seen::default(),
-        None => lists::members(context, set, &members).await?,
+        None => lists::members(tenant, set, &members).await?,
     }))
 }
 
 /// Looks at how a local set is laid out. Also gives what was read, if its members count.
-pub(super) async fn structure(context: &Context, set: &LocalKey) -> Result<(Seen, Option<Sight>)> {
-    let (sets, owner) = (context.sets(), owner_of(&set.name));
+pub(super) async fn structure(tenant: &Tenant, set: &LocalKey) -> Result<(Seen, Option<Sight>)> {
+    let (sets, owner) = (tenant.sets(), owner_of(&set.name));
     if let Some((owner, _)) = owner
-        && !is_there(context, owner).await?
+        && !is_there(tenant, owner).await?
     {
         return Ok((Seen::orphan(sets.key(set), owner), None));
     }
-    let root = root_of(context, set)?;
+    let root = root_of(tenant, set)?;
     let of = |kind, detail| Deviation::Set { kind, set: set.clone(), detail };
-    if set.place == Place::Whole && lists::is_orphaned(context, set).await? {
+    if set.place == Place::Whole && lists::is_orphaned(tenant, set).await? {
         return Ok((Seen::of(vec![of(FindingKind::ListOrphaned, Vec::new())]), None));
     }
     let mut counts = true;
     if set.place == Place::Part {
-        match state_of(context, &root).await?.1 {
+        match state_of(tenant, &root).await?.1 {
             State::Local => {
-                let orphan = exists(context, set.bucket, &sets.key(set)).await?;
+                let orphan = exists(tenant, set.bucket, &sets.key(set)).await?;
                 let orphan = orphan.then(|| of(FindingKind::PartOrphaned, Vec::new()));
                 return Ok((Seen::of(orphan.into_iter().collect()), None));
             }
@@ -97,7 +97,7 @@ pub(super) async fn structure(context: &Context, set: &LocalKey) -> Result<(Seen
     let ours = owner.is_some() || list_of(&set.name).is_some();
     for (spot, entry, belongs) in sight.members() {
         let is_elsewhere =
-            ours && set.place == Place::Part && bucket_of(context, &entry.member) != Some(set.bucket);
+            ours && set.place == Place::Part && bucket_of(tenant, &entry.member) != Some(set.bucket);
         if !belongs || is_elsewhere {
             found.push(Deviation::Misplaced { set: set.clone(), spot, member: entry.member.clone() });
         }
@@ -112,33 +112,33 @@ pub(super) async fn structure(context: &Context, set: &LocalKey) -> Result<(Seen
 }
 
 /// The bucket of a member of one of the engine's sets.
-fn bucket_of(context: &Context, member: &[u8]) -> Option<Bucket> {
-    AccountId::from_bytes(member).ok().map(|id| context.keys().bucket_of(id))
+fn bucket_of(tenant: &Tenant, member: &[u8]) -> Option<Bucket> {
+    AccountId::from_bytes(member).ok().map(|id| tenant.keys().bucket_of(id))
 }
 
 /// Looks whether a piece belongs to its set.
-pub(super) async fn piece(context: &Context, set: &LocalKey, piece: u32) -> Result<Seen> {
-    let kind = match context.sets().knows_piece(set, piece).await? {
+pub(super) async fn piece(tenant: &Tenant, set: &LocalKey, piece: u32) -> Result<Seen> {
+    let kind = match tenant.sets().knows_piece(set, piece).await? {
         Some(true) => return Ok(Seen::default()),
         Some(false) => FindingKind::PieceOrphaned,
         None => FindingKind::SpreadLeftover,
     };
-    let key = context.keys().piece(set.place, set.bucket, &set.name, piece);
-    let is_there = exists(context, set.bucket, &key).await?;
+    let key = tenant.keys().piece(set.place, set.bucket, &set.name, piece);
+    let is_there = exists(tenant, set.bucket, &key).await?;
     Ok(Seen::of(is_there.then_some(Deviation::Piece { kind, set: set.clone(), piece }).into_iter().collect()))
 }
 
-async fn exists(context: &Context, bucket: Bucket, key: &[u8]) -> Result<bool> {
-    let slot = context.keys().buckets().slot(bucket);
-    Ok(context.router().call(Request::read(slot, Command::new("EXISTS").arg(key))).await?.int()? == 1)
+async fn exists(tenant: &Tenant, bucket: Bucket, key: &[u8]) -> Result<bool> {
+    let slot = tenant.keys().buckets().slot(bucket);
+    Ok(tenant.router().call(Request::read(slot, Command::new("EXISTS").arg(key))).await?.int()? == 1)
 }
 
 /// Looks whether anybody copies under a guard.
-pub(super) async fn guard(context: &Context, set: &LocalKey) -> Result<Seen> {
-    let key = context.keys().guard(set.bucket, &set.name);
-    let slot = context.keys().buckets().slot(set.bucket);
-    let value = context.router().call(Request::read(slot, Command::new("GET").arg(&key))).await?;
-    if value.is_nil() || state_of(context, &root_of(context, set)?).await?.1 == State::Spreading {
+pub(super) async fn guard(tenant: &Tenant, set: &LocalKey) -> Result<Seen> {
+    let key = tenant.keys().guard(set.bucket, &set.name);
+    let slot = tenant.keys().buckets().slot(set.bucket);
+    let value = tenant.router().call(Request::read(slot, Command::new("GET").arg(&key))).await?;
+    if value.is_nil() || state_of(tenant, &root_of(tenant, set)?).await?.1 == State::Spreading {
         return Ok(Seen::default());
     }
     let detail = value.bytes()?.to_vec();

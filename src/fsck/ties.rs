@@ -5,13 +5,13 @@ use super::lists::post;
 use super::look::{Seen, is_there};
 use super::outboxes::{author_is, header_request};
 use super::unit::Unit;
-use crate::context::Context;
 use crate::error::Result;
 use crate::graph::{Tie, likers};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
 use crate::sharded::{Member as _, Scored, Spot};
 use crate::stored::stored_post;
+use crate::tenant::Tenant;
 
 /// Members of a set looked at in one go.
 const MEMBERS_AT_ONCE: usize = 500;
@@ -21,16 +21,12 @@ fn posts_of(members: &[(Spot, &Scored)]) -> Result<Vec<(PostRef, f64)>> {
 }
 
 /// What an account likes: those that are not on the post's list, or with an older stamp, are looked at.
-pub(super) async fn likes(
-    context: &Context,
-    account: AccountId,
-    members: &[(Spot, &Scored)],
-) -> Result<Seen> {
+pub(super) async fn likes(tenant: &Tenant, account: AccountId, members: &[(Spot, &Scored)]) -> Result<Seen> {
     let mut seen = Seen::default();
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let posts = posts_of(members)?;
-        let lists = posts.iter().map(|(post, _)| Ok((likers(context, post.id)?, account)));
-        let listed = context.sets().scores_in(&lists.collect::<Result<Vec<_>>>()?).await?;
+        let lists = posts.iter().map(|(post, _)| Ok((likers(tenant, post.id)?, account)));
+        let listed = tenant.sets().scores_in(&lists.collect::<Result<Vec<_>>>()?).await?;
         for ((post, since), listed) in posts.into_iter().zip(listed) {
             if listed.is_none_or(|listed| listed < since) {
                 seen.units.push(Unit::Tie { account, post, what: Tie::Like });
@@ -42,15 +38,15 @@ pub(super) async fn likes(
 
 /// What an account has bookmarked: posts that are gone are looked at.
 pub(super) async fn bookmarks(
-    context: &Context,
+    tenant: &Tenant,
     account: AccountId,
     members: &[(Spot, &Scored)],
 ) -> Result<Seen> {
     let mut seen = Seen::default();
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let posts = posts_of(members)?;
-        let headers = posts.iter().map(|(post, _)| header_request(context, post.id));
-        let answers = context.run_all(headers.collect()).await?;
+        let headers = posts.iter().map(|(post, _)| header_request(tenant, post.id));
+        let answers = tenant.run_all(headers.collect()).await?;
         for ((post, _), answer) in posts.into_iter().zip(answers) {
             if !author_is(answer, post.author)? {
                 seen.units.push(Unit::Tie { account, post, what: Tie::Bookmark });
@@ -61,13 +57,13 @@ pub(super) async fn bookmarks(
 }
 
 /// Who likes a post: those that don't say so are looked at.
-pub(super) async fn listed(context: &Context, post: PostRef, members: &[(Spot, &Scored)]) -> Result<Seen> {
+pub(super) async fn listed(tenant: &Tenant, post: PostRef, members: &[(Spot, &Scored)]) -> Result<Seen> {
     let mut seen = Seen::default();
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let accounts = members.iter().map(|(_, entry)| AccountId::from_bytes(&entry.member));
         let accounts = accounts.collect::<Result<Vec<_>>>()?;
-        let sets = accounts.iter().map(|account| Ok((context.likes(*account)?, post)));
-        let likes = context.sets().scores_in(&sets.collect::<Result<Vec<_>>>()?).await?;
+        let sets = accounts.iter().map(|account| Ok((tenant.likes(*account)?, post)));
+        let likes = tenant.sets().scores_in(&sets.collect::<Result<Vec<_>>>()?).await?;
         for (account, likes) in accounts.into_iter().zip(likes) {
             if likes.is_none() {
                 seen.units.push(Unit::Tie { account, post, what: Tie::Like });
@@ -78,14 +74,14 @@ pub(super) async fn listed(context: &Context, post: PostRef, members: &[(Spot, &
 }
 
 /// Looks at one like or bookmark, from both sides.
-pub(super) async fn tie(context: &Context, account: AccountId, post: PostRef, what: Tie) -> Result<Seen> {
-    let is_account = is_there(context, account).await?;
-    let since = what.set(context, account)?.score(&post).await?.filter(|_| is_account);
+pub(super) async fn tie(tenant: &Tenant, account: AccountId, post: PostRef, what: Tie) -> Result<Seen> {
+    let is_account = is_there(tenant, account).await?;
+    let since = what.set(tenant, account)?.score(&post).await?.filter(|_| is_account);
     let listed = match what {
-        Tie::Like => likers(context, post.id)?.score(&account).await?,
+        Tie::Like => likers(tenant, post.id)?.score(&account).await?,
         Tie::Bookmark => None,
     };
-    let is_post = author_is(context.router().ask(header_request(context, post.id)).await?, post.author)?;
+    let is_post = author_is(tenant.router().ask(header_request(tenant, post.id)).await?, post.author)?;
     let of = |kind, stamp: f64| {
         Ok(Seen::of(vec![Deviation::Tie { kind, what, account, post, stamp: stamp.to_bits() }]))
     };
@@ -101,18 +97,18 @@ pub(super) async fn tie(context: &Context, account: AccountId, post: PostRef, wh
 
 /// What an account has reposted: notes of what is no such repost (any more) are looked at.
 pub(super) async fn reposts(
-    context: &Context,
+    tenant: &Tenant,
     account: AccountId,
     members: &[(Spot, &Scored)],
 ) -> Result<Seen> {
-    let (mut seen, bucket) = (Seen::default(), context.bucket(account));
+    let (mut seen, bucket) = (Seen::default(), tenant.bucket(account));
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let noted = posts_of(members)?.into_iter().map(|(original, place)| {
-            Ok((original, PostId::at_place(context.keys().buckets(), bucket, place)?))
+            Ok((original, PostId::at_place(tenant.keys().buckets(), bucket, place)?))
         });
         let noted = noted.collect::<Result<Vec<_>>>()?;
-        let reposts = noted.iter().map(|(_, repost)| context.post_request(*repost));
-        let answers = context.run_all(reposts.collect()).await?;
+        let reposts = noted.iter().map(|(_, repost)| tenant.post_request(*repost));
+        let answers = tenant.run_all(reposts.collect()).await?;
         for ((original, _), answer) in noted.into_iter().zip(answers) {
             // What can't be read is found for itself.
             let may_stay = stored_post(answer)?
@@ -130,15 +126,15 @@ fn reposts_it(post: &Post, account: AccountId, original: PostRef) -> bool {
 }
 
 /// Looks whether a plain repost is noted as such by its author.
-pub(super) async fn noted(context: &Context, repost: PostId, stored: &Post) -> Result<Seen> {
+pub(super) async fn noted(tenant: &Tenant, repost: PostId, stored: &Post) -> Result<Seen> {
     let Some(original) = stored.passes_on() else { return Ok(Seen::default()) };
     let account = stored.header().author;
-    if context.reposts(account)?.score(&original).await?.is_some() {
+    if tenant.reposts(account)?.score(&original).await?.is_some() {
         // This one, or another one that is looked at for itself.
         return Ok(Seen::default());
     }
     // What was deleted meanwhile is noted no more.
-    let stored = post(context, repost).await?.ok().flatten();
+    let stored = post(tenant, repost).await?.ok().flatten();
     if !stored.is_some_and(|post| reposts_it(&post, account, original)) {
         return Ok(Seen::default());
     }
@@ -147,10 +143,10 @@ pub(super) async fn noted(context: &Context, repost: PostId, stored: &Post) -> R
 }
 
 /// Looks at the note of one repost.
-pub(super) async fn reposted(context: &Context, account: AccountId, original: PostRef) -> Result<Seen> {
-    let Some(place) = context.reposts(account)?.score(&original).await? else { return Ok(Seen::default()) };
-    let repost = PostId::at_place(context.keys().buckets(), context.bucket(account), place)?;
-    let Ok(stored) = post(context, repost).await? else { return Ok(Seen::default()) };
+pub(super) async fn reposted(tenant: &Tenant, account: AccountId, original: PostRef) -> Result<Seen> {
+    let Some(place) = tenant.reposts(account)?.score(&original).await? else { return Ok(Seen::default()) };
+    let repost = PostId::at_place(tenant.keys().buckets(), tenant.bucket(account), place)?;
+    let Ok(stored) = post(tenant, repost).await? else { return Ok(Seen::default()) };
     if stored.is_some_and(|post| reposts_it(&post, account, original)) {
         return Ok(Seen::default());
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::key::{bucket_of, pattern};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, NodeAddr};
-use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::tenant::Tenant;
 
 /// Keys of a server that one step passes.
 const KEYS_PER_STEP: u32 = 500;
@@ -38,12 +38,12 @@ impl Walk {
     }
 
     /// The next keys of its buckets, often none; `None`: that was all. A key may come twice.
-    pub(crate) async fn step(&mut self, context: &Context) -> Result<Option<Vec<Vec<u8>>>> {
+    pub(crate) async fn step(&mut self, tenant: &Tenant) -> Result<Option<Vec<Vec<u8>>>> {
         loop {
             if self.open.is_empty() {
                 return Ok(None);
             }
-            match self.try_step(context).await {
+            match self.try_step(tenant).await {
                 Ok(keys) => {
                     self.failures = 0;
                     return Ok(Some(keys));
@@ -60,8 +60,8 @@ impl Walk {
         }
     }
 
-    async fn try_step(&mut self, context: &Context) -> Result<Vec<Vec<u8>>> {
-        let (router, keys) = (context.router(), context.keys());
+    async fn try_step(&mut self, tenant: &Tenant) -> Result<Vec<Vec<u8>>> {
+        let (router, keys) = (tenant.router(), tenant.keys());
         let owner = |bucket: &Bucket| router.owner(keys.buckets().slot(*bucket));
         let at = match &mut self.at {
             Some(at) => at,
@@ -99,7 +99,7 @@ impl Walk {
 }
 
 /// About how many keys all servers have, of all tenants.
-pub(super) async fn keys_of_all(context: &Context) -> u64 {
-    let sizes = context.router().ask_primaries(&Command::new("DBSIZE")).await;
+pub(super) async fn keys_of_all(tenant: &Tenant) -> u64 {
+    let sizes = tenant.router().ask_primaries(&Command::new("DBSIZE")).await;
     sizes.into_iter().filter_map(|(_, size)| size.ok()?.count().ok()).sum()
 }

@@ -21,6 +21,7 @@ use crate::post::{PostList, PostRef};
 use crate::rules;
 use crate::sharded::{Checkpoint, SortedSet};
 use crate::stored::stored_post;
+use crate::tenant::Tenant;
 
 /// Followers that are turned away at once.
 const AT_ONCE: usize = 32;
@@ -91,15 +92,15 @@ fn note(touched: &mut Touched, outcome: Result<Epoch>) -> Result<()> {
 }
 
 /// The accounts that are fields of one of an account's hashes.
-async fn accounts_in(context: &Context, account: AccountId, hash: &[u8]) -> Result<Vec<AccountId>> {
+async fn accounts_in(tenant: &Tenant, account: AccountId, hash: &[u8]) -> Result<Vec<AccountId>> {
     let command = Command::new("HKEYS").arg(hash);
-    let fields = context.router().call(Request::read(context.slot(account), command)).await?.into_array()?;
+    let fields = tenant.router().call(Request::read(tenant.slot(account), command)).await?.into_array()?;
     fields.iter().map(|id| AccountId::from_bytes(id.bytes()?)).collect()
 }
 
 /// Takes the account off the lists of who likes a post, page by page: another run finds those that are left.
-async fn ties(context: &Arc<Context>, account: AccountId, touched: &mut Touched) -> Result<()> {
-    let likes = context.likes(account)?;
+async fn ties(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Result<()> {
+    let likes = tenant.likes(account)?;
     let mut next = Some(Checkpoint::START);
     while let Some(from) = next {
         let page = likes.walk(from).await?;
@@ -109,7 +110,7 @@ async fn ties(context: &Arc<Context>, account: AccountId, touched: &mut Touched)
         let mut settled = stream::iter(posts.clone())
             .map(|post| async move {
                 let mut said = Touched::new();
-                settle_tie(context, account, post, &mut said).await.map(|_| said)
+                settle_tie(tenant, account, post, &mut said).await.map(|_| said)
             })
             .buffer_unordered(AT_ONCE);
         while let Some(said) = settled.next().await {
@@ -117,7 +118,7 @@ async fn ties(context: &Arc<Context>, account: AccountId, touched: &mut Touched)
         }
         drop(settled);
         // That the lists forget it must last before nobody knows any more which lists these are.
-        context.router().fence(touched).await?;
+        tenant.router().fence(touched).await?;
         likes.remove(&posts).await?;
     }
     Ok(())
@@ -187,23 +188,23 @@ async fn some_posts(
 
 /// Only while the record says "deleted": an executor that stalled must not harm anybody.
 async fn bury_keys(
-    context: &Context,
+    tenant: &Tenant,
     account: AccountId,
     dropped: Vec<Vec<u8>>,
     all: bool,
     entries: &[Entry],
     touched: &mut Touched,
 ) -> Result<()> {
-    let (keys, most) = (context.keys(), context.settings.journal_max);
-    let of = [keys.account(account), keys.journal(context.bucket(account))];
+    let (keys, most) = (tenant.keys(), tenant.settings.journal_max);
+    let of = [keys.account(account), keys.journal(tenant.bucket(account))];
     let of: Vec<Vec<u8>> = of.into_iter().chain(dropped).collect();
     let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
     let command = functions::account_bury(&of, all, most, &values);
-    let answer = context.router().ask(Request::write(context.slot(account), command)).await?;
+    let answer = tenant.router().ask(Request::write(tenant.slot(account), command)).await?;
     touched.add(&answer);
     match answer.ok()?.int()? {
         1 => Ok(()),
-        -1 => Err(journal_full(context)),
+        -1 => Err(journal_full(tenant)),
         -2 => Err(Error::unavailable("an earlier sending has left its entries: again, with others")),
         _ => Err(Error::new(ErrorKind::Conflict, "an account that is being deleted is deleted no more")),
     }
@@ -212,12 +213,12 @@ async fn bury_keys(
 /// Drops the keys of the account itself, and its followers' edges in other buckets: nobody follows it any more, and an
 /// edge that a pair on its way still writes is taken off by that pair.
 async fn sets(
-    context: &Context,
+    tenant: &Tenant,
     account: AccountId,
     followers: &SortedSet<AccountId>,
     touched: &mut Touched,
 ) -> Result<()> {
-    let keys = context.keys();
+    let keys = tenant.keys();
     let mut own = vec![
         keys.marks(account),
         keys.home(account),
@@ -229,26 +230,23 @@ async fn sets(
         // Last: they say which names it has.
         keys.credentials(account),
     ];
-    for set in [
-        context.following(account)?,
-        context.mutes(account)?,
-        context.blocks(account)?,
-        context.hides(account)?,
-    ] {
+    for set in
+        [tenant.following(account)?, tenant.mutes(account)?, tenant.blocks(account)?, tenant.hides(account)?]
+    {
         own.extend(set.keys_at_home().await?);
     }
     let mentions = PostList::Mentions(account);
-    own.extend(post_list(context, mentions)?.keys_at_home().await?);
-    own.extend(floors(context, mentions)?.keys_at_home().await?);
-    for set in [context.likes(account)?, context.bookmarks(account)?, context.reposts(account)?] {
+    own.extend(post_list(tenant, mentions)?.keys_at_home().await?);
+    own.extend(floors(tenant, mentions)?.keys_at_home().await?);
+    for set in [tenant.likes(account)?, tenant.bookmarks(account)?, tenant.reposts(account)?] {
         own.extend(set.keys_at_home().await?);
     }
     followers.drop_parts().await?;
     own.extend(followers.keys_at_home().await?);
     for chunk in own.chunks(KEYS_AT_ONCE) {
-        bury_keys(context, account, chunk.to_vec(), true, &[], touched).await?;
+        bury_keys(tenant, account, chunk.to_vec(), true, &[], touched).await?;
     }
-    let days = Command::new("ZREM").arg(&context.keys().days(context.bucket(account)));
+    let days = Command::new("ZREM").arg(&tenant.keys().days(tenant.bucket(account)));
     let days = days.arg(&account.to_bytes());
-    context.router().call(Request::write(context.slot(account), days)).await.map(drop)
+    tenant.router().call(Request::write(tenant.slot(account), days)).await.map(drop)
 }

@@ -8,13 +8,14 @@ use super::complete::Follow;
 use super::new_mark::{draw_new, is_new};
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request};
-use crate::context::{Context, changed_always, no_account};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Entry, Task, accept, journal_full};
 use crate::functions::{Changed, Edge, EdgeOp, GraphChange, read_nonce};
 use crate::ids::AccountId;
 use crate::nonce::{Nonce, draw};
 use crate::sharded::{PieceAt, SortedSet};
+use crate::tenant::{Tenant, changed_always, no_account};
 use crate::timeline::ReaderState;
 
 /// Tries of one change; each begins anew after another change of the same account, or a split, came between.
@@ -85,9 +86,9 @@ pub(super) async fn apply<'a>(
 }
 
 /// An account's graph stamp, and who told it.
-pub(crate) async fn graph_stamp(context: &Context, account: AccountId) -> Result<(Nonce, Epoch)> {
-    let command = Command::new("HGET").arg(&context.keys().account(account)).arg("g");
-    let answer = context.router().ask(Request::read(context.slot(account), command)).await?;
+pub(crate) async fn graph_stamp(tenant: &Tenant, account: AccountId) -> Result<(Nonce, Epoch)> {
+    let command = Command::new("HGET").arg(&tenant.keys().account(account)).arg("g");
+    let answer = tenant.router().ask(Request::read(tenant.slot(account), command)).await?;
     let epoch = answer.epoch.clone();
     let stamp = answer.ok()?;
     if stamp.is_nil() { Err(no_account(account)) } else { Ok((read_nonce(&stamp)?, epoch)) }
@@ -158,20 +159,20 @@ fn nth<T>(items: &[T], n: usize) -> Result<&T> {
 }
 
 fn graph_change(
-    context: &Context,
+    tenant: &Tenant,
     account: AccountId,
     seen: Nonce,
     intent: &Intent,
     entries: &[Entry],
     pieces: &[PieceAt],
 ) -> GraphChange {
-    let keys = context.keys();
-    let bucket = context.bucket(account);
+    let keys = tenant.keys();
+    let bucket = tenant.bucket(account);
     let edge = |(wanted, piece): (&Wanted, &PieceAt)| Edge {
         op: wanted.op,
-        keys: context.sets().piece_keys(piece),
+        keys: tenant.sets().piece_keys(piece),
         leaf: piece.leaf(),
-        piece_limit: context.sets().piece_limit(),
+        piece_limit: tenant.sets().piece_limit(),
         set_limit: wanted.limit,
         count_field: wanted.count_field,
         member: wanted.member,
@@ -189,11 +190,11 @@ fn graph_change(
         ],
         seen,
         stamps: [draw(), draw()],
-        journal_most: context.settings.journal_max,
+        journal_most: tenant.settings.journal_max,
         entries: entries.iter().map(|entry| (entry.id, entry.stored())).collect(),
         marks: marked.chain(intent.unmarked.iter().map(|(author, seen)| (*author, None, *seen))).collect(),
         request: intent.request,
-        requests_max: context.settings.requests_max,
+        requests_max: tenant.settings.requests_max,
         edges: intent.edges.iter().zip(pieces).map(edge).collect(),
     }
 }

@@ -11,6 +11,7 @@ use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::rules;
 use crate::sharded::{PieceAt, SortedSet};
+use crate::tenant::Tenant;
 use crate::timeline::ReaderState;
 
 /// Ids that a completion reads of an outbox.
@@ -43,35 +44,35 @@ pub(crate) enum Completed {
 
 /// Looks whether these accounts follow the author, and with which marks. Stamps of those who don't are above `above` too.
 pub(crate) async fn look_at(
-    context: &Context,
+    tenant: &Tenant,
     author: AccountId,
     readers: &[AccountId],
     above: u64,
     touched: &mut Touched,
 ) -> Result<Vec<(AccountId, Look)>> {
-    let keys = context.keys();
+    let keys = tenant.keys();
     let mut looks = Vec::with_capacity(readers.len());
     let mut open = readers.to_vec();
     for _ in 0..ROUNDS_MAX {
         let mut batch = Batch::with_capacity(open.len());
         let mut pieces = Vec::with_capacity(open.len());
         for reader in &open {
-            let piece = context.following(*reader)?.piece_of(&author);
-            let [set, place] = context.sets().piece_keys(&piece);
-            let clock = keys.clock(context.bucket(*reader));
+            let piece = tenant.following(*reader)?.piece_of(&author);
+            let [set, place] = tenant.sets().piece_keys(&piece);
+            let clock = keys.clock(tenant.bucket(*reader));
             let of = [keys.marks(*reader), keys.home(*reader), clock, set, place];
             let look = PairLook { keys: of, leaf: piece.leaf() };
-            let command = look.command(author, context.router().now_ms(), above);
-            batch.push(Request::write(context.slot(*reader), command));
+            let command = look.command(author, tenant.router().now_ms(), above);
+            batch.push(Request::write(tenant.slot(*reader), command));
             pieces.push(piece);
         }
-        let answers = context.run_all(batch).await?;
+        let answers = tenant.run_all(batch).await?;
         let mut again = Vec::new();
         for ((reader, piece), answer) in open.into_iter().zip(pieces).zip(answers) {
             touched.add(&answer);
             match Look::parse(answer.ok()?)? {
                 Look::Tree(tree) => {
-                    context.sets().piece_heirs(&piece, &tree)?;
+                    tenant.sets().piece_heirs(&piece, &tree)?;
                     again.push(reader);
                 }
                 seen => looks.push((reader, seen)),
@@ -153,8 +154,8 @@ pub(crate) async fn complete_at_once(
     Ok(None)
 }
 
-fn join(context: &Context, author: AccountId, follow: &Follow, piece: &PieceAt) -> Result<Join> {
-    let (keys, sets) = (context.keys(), context.sets());
+fn join(tenant: &Tenant, author: AccountId, follow: &Follow, piece: &PieceAt) -> Result<Join> {
+    let (keys, sets) = (tenant.keys(), tenant.sets());
     let [set, place] = sets.piece_keys(piece);
     Ok(Join {
         keys: [
@@ -162,10 +163,10 @@ fn join(context: &Context, author: AccountId, follow: &Follow, piece: &PieceAt) 
             keys.outbox(author),
             set,
             place,
-            context.blocks(author)?.root_key(),
+            tenant.blocks(author)?.root_key(),
             keys.waiting(author),
             keys.approved(author),
-            keys.notes(context.bucket(author)),
+            keys.notes(tenant.bucket(author)),
         ],
         leaf: piece.leaf(),
         floor: follow.floor,
@@ -175,7 +176,7 @@ fn join(context: &Context, author: AccountId, follow: &Follow, piece: &PieceAt) 
         reader: follow.reader,
         since: follow.since,
         author,
-        now_ms: context.router().now_ms(),
+        now_ms: tenant.router().now_ms(),
     })
 }
 

@@ -9,13 +9,12 @@
 use super::fair::{Leaving, leaving};
 use super::named::{Listed, list_score, most_on, post_list};
 use crate::cluster::Touched;
-use crate::context::Context;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::PostList;
 use crate::rules;
 use crate::sharded::{Checkpoint, Order, PAGE_MAX, SortedSet};
-use crate::tenant::Decision;
+use crate::tenant::{Decision, Tenant};
 
 /// A list is cut once it is longer than it should be by this part of it, and by so many: a cut costs a few trips.
 const SLACK: (u64, u64) = (8, 8);
@@ -33,26 +32,26 @@ pub(crate) struct Standing {
 
 /// Looks where a post stands on a list.
 pub(crate) async fn standing(
-    context: &Context,
+    tenant: &Tenant,
     list: PostList,
     post: PostId,
     author: AccountId,
 ) -> Result<Standing> {
-    let scores = post_list(context, list)?.scores(&[Listed::Post(post, author), Listed::Floor]).await?;
+    let scores = post_list(tenant, list)?.scores(&[Listed::Post(post, author), Listed::Floor]).await?;
     let (score, floor) = (scores.first().copied().flatten(), scores.get(1).copied().flatten());
     // After that: an author's floor rises before its posts go.
-    let of_author = floors(context, list)?.score(&author).await?;
-    let place = post.place(context.keys().buckets());
+    let of_author = floors(tenant, list)?.score(&author).await?;
+    let place = post.place(tenant.keys().buckets());
     let has_left =
         floor.is_some_and(|floor| list_score(post) <= floor) || of_author.is_some_and(|floor| place <= floor);
     Ok(Standing { score, has_left })
 }
 
 /// The floors of authors on a list: each the place of a post among the ids of its author's bucket.
-pub(crate) fn floors(context: &Context, list: PostList) -> Result<SortedSet<AccountId>> {
+pub(crate) fn floors(tenant: &Tenant, list: PostList) -> Result<SortedSet<AccountId>> {
     Ok(match list {
-        PostList::Mentions(account) => context.sets().of_account(account, "mentions-left")?.pinned(),
-        PostList::Tagged(number) => context.sets().left_of_tag(number).pinned(),
+        PostList::Mentions(account) => tenant.sets().of_account(account, "mentions-left")?.pinned(),
+        PostList::Tagged(number) => tenant.sets().left_of_tag(number).pinned(),
     })
 }
 
@@ -68,11 +67,11 @@ fn slack(most: u64) -> u64 {
 /// Cuts a list down to as many posts as was decided, if its bucket knows that decision. Several that cut at once let nothing
 /// go that should stay: what goes was read before, and what the others have let go meanwhile would go anyway. Tells how many
 /// posts went.
-pub(crate) async fn cut(context: &Context, list: PostList, decision: Decision) -> Result<u64> {
+pub(crate) async fn cut(tenant: &Tenant, list: PostList, decision: Decision) -> Result<u64> {
     let most = u64::from(most_on(decision.settings, list));
-    let set = post_list(context, list)?;
+    let set = post_list(tenant, list)?;
     let leaving = leaving(&newest_first(&set).await?, usize::try_from(most).unwrap_or(usize::MAX));
-    let Some(told) = raise_floors(context, list, &leaving, decision.number).await? else { return Ok(0) };
+    let Some(told) = raise_floors(tenant, list, &leaving, decision.number).await? else { return Ok(0) };
     let leave: Vec<Listed> =
         leaving.posts.into_iter().map(|(post, author)| Listed::Post(post, author)).collect();
     let mut went = 0;
@@ -82,7 +81,7 @@ pub(crate) async fn cut(context: &Context, list: PostList, decision: Decision) -
         went += set.remove_decided(part, decision.number).await?.members;
     }
     if told > most + slack(most) {
-        forget_oldest(context, list, decision.number, told - most).await?;
+        forget_oldest(tenant, list, decision.number, told - most).await?;
     }
     Ok(went)
 }
@@ -90,7 +89,7 @@ pub(crate) async fn cut(context: &Context, list: PostList, decision: Decision) -
 /// Says what leaves, for good, before it does. Gives how many authors have a floor, if any has risen, else 0. `None`: the
 /// bucket knows another decision, so nothing may leave, and the list must not say that it has (H143).
 async fn raise_floors(
-    context: &Context,
+    tenant: &Tenant,
     list: PostList,
     leaving: &Leaving,
     decision: u32,
@@ -98,13 +97,13 @@ async fn raise_floors(
     let (mut risen, mut told) = (Touched::new(), 0);
     if let Some(until) = leaving.until_ms {
         let floor = [(Listed::Floor, score_of(until))];
-        let Some(added) = post_list(context, list)?.add_greater_decided(&floor, decision).await? else {
+        let Some(added) = post_list(tenant, list)?.add_greater_decided(&floor, decision).await? else {
             return Ok(None);
         };
         risen.extend(&added.touched);
     }
     if rules::holds("author_floors") {
-        let (floors, buckets) = (floors(context, list)?, context.keys().buckets());
+        let (floors, buckets) = (floors(tenant, list)?, tenant.keys().buckets());
         for part in leaving.authors.chunks(rules::size(AT_ONCE, 2)) {
             let places: Vec<_> = part.iter().map(|(author, post)| (*author, post.place(buckets))).collect();
             let Some(added) = floors.add_greater_decided(&places, decision).await? else { return Ok(None) };
@@ -112,7 +111,7 @@ async fn raise_floors(
             risen.extend(&added.touched);
         }
     }
-    lasts(context, &risen).await?;
+    lasts(tenant, &risen).await?;
     Ok(Some(told))
 }
 
@@ -135,8 +134,8 @@ async fn newest_first(set: &SortedSet<Listed>) -> Result<Vec<(PostId, AccountId)
 
 /// As many authors as a list may have posts have a floor there. Beyond that the lowest become the list's own floor, which
 /// takes nothing off it: what it says is only less.
-async fn forget_oldest(context: &Context, list: PostList, decision: u32, many: u64) -> Result<()> {
-    let (set, floors, keys) = (post_list(context, list)?, floors(context, list)?, context.keys());
+async fn forget_oldest(tenant: &Tenant, list: PostList, decision: u32, many: u64) -> Result<()> {
+    let (set, floors, keys) = (post_list(tenant, list)?, floors(tenant, list)?, tenant.keys());
     let mut left = usize::try_from(many).unwrap_or(usize::MAX);
     while left > 0 {
         let lowest = floors.page(.., None, left.min(PAGE_MAX), Order::Ascending).await?.entries;
@@ -151,7 +150,7 @@ async fn forget_oldest(context: &Context, list: PostList, decision: u32, many: u
         }
         let floor = [(Listed::Floor, score_of(until_ms))];
         let Some(risen) = set.add_greater_decided(&floor, decision).await? else { return Ok(()) };
-        lasts(context, &risen.touched).await?;
+        lasts(tenant, &risen.touched).await?;
         // One that has risen meanwhile stays.
         let lowest: Vec<_> = lowest.into_iter().map(|(author, place)| (author, place + 1.0)).collect();
         floors.remove_below(&lowest).await?;
@@ -161,9 +160,9 @@ async fn forget_oldest(context: &Context, list: PostList, decision: u32, many: u
 
 /// What floors say must last before anything goes by them: the server may fail over without them, and take the removal
 /// as if they had risen (H101).
-async fn lasts(context: &Context, risen: &Touched) -> Result<()> {
+async fn lasts(tenant: &Tenant, risen: &Touched) -> Result<()> {
     if rules::holds("fence_floors") {
-        context.router().fence(risen).await?;
+        tenant.router().fence(risen).await?;
     }
     Ok(())
 }

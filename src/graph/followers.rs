@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::functions;
 use crate::ids::AccountId;
+use crate::tenant::Tenant;
 
 /// How often followers are summed up that have come or gone: twice within the minute that is promised.
 const COUNT_EVERY: Duration = Duration::from_secs(25);
@@ -66,16 +67,16 @@ pub(crate) async fn note(context: &Context, account: AccountId, touched: &mut To
 }
 
 /// Sums the followers of a spread set up, if that is still to be done.
-pub(crate) async fn count(context: &Context, account: AccountId) -> Result<()> {
-    let (record, slot) = (context.keys().account(account), context.slot(account));
+pub(crate) async fn count(tenant: &Tenant, account: AccountId) -> Result<()> {
+    let (record, slot) = (tenant.keys().account(account), tenant.slot(account));
     let seen = Command::new("HGET").arg(&record).arg("nd");
-    let seen = context.router().call(Request::read(slot, seen)).await?;
+    let seen = tenant.router().call(Request::read(slot, seen)).await?;
     if seen.is_nil() {
         return Ok(());
     }
-    let sum = context.followers(account)?.len().await?;
-    let command = functions::followers_counted(record, seen.bytes()?, sum, context.router().now_ms());
-    context.router().call(Request::write(slot, command)).await.map(drop)
+    let sum = tenant.followers(account)?.len().await?;
+    let command = functions::followers_counted(record, seen.bytes()?, sum, tenant.router().now_ms());
+    tenant.router().call(Request::write(slot, command)).await.map(drop)
 }
 
 /// Sums up what is to be summed up, again and again.

@@ -5,7 +5,6 @@
 //! has members while its post is there, and whoever brings one in line reads the truth again.
 
 use crate::cluster::{Command, Request, Touched};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::Reference;
 use crate::functions::{self, LastRemoval, ListAnswer, ListChange, ListSet};
@@ -14,6 +13,7 @@ use crate::post::PostRef;
 use crate::post::layout::{LIKES_OFFSET, QUOTES_OFFSET, REPLIES_OFFSET, REPOSTS_OFFSET};
 use crate::rules;
 use crate::sharded::{Member, SortedSet};
+use crate::tenant::Tenant;
 
 /// The list of who likes a post, beside those of [`Reference`].
 pub(crate) const LIKES: u8 = b'l';
@@ -33,13 +33,13 @@ pub(crate) const COMPARED_TRIES: usize = 6;
 const KEYS_AT_ONCE: usize = 500;
 
 /// What answers, reposts or quotes a post: posts with their authors, by the time of their writing.
-pub(crate) fn list(context: &Context, kind: u8, post: PostId) -> Result<SortedSet<PostRef>> {
-    context.sets().of_post(post, layout_of(kind)?.0)
+pub(crate) fn list(tenant: &Tenant, kind: u8, post: PostId) -> Result<SortedSet<PostRef>> {
+    tenant.sets().of_post(post, layout_of(kind)?.0)
 }
 
 /// Who likes a post, by stamps of their own buckets.
-pub(crate) fn likers(context: &Context, post: PostId) -> Result<SortedSet<AccountId>> {
-    context.sets().of_post(post, layout_of(LIKES)?.0)
+pub(crate) fn likers(tenant: &Tenant, post: PostId) -> Result<SortedSet<AccountId>> {
+    tenant.sets().of_post(post, layout_of(LIKES)?.0)
 }
 
 /// The name of a list, and where its length stands in the post.
@@ -54,42 +54,38 @@ fn layout_of(kind: u8) -> Result<(&'static str, usize)> {
 /// gone, and settled, before the addition arrives, however late, then there is another one (H126).
 ///
 /// `None`, with the later of many tries: it is not compared.
-pub(super) async fn last_removal(
-    context: &Context,
-    post: PostId,
-    tries: usize,
-) -> Result<Option<LastRemoval>> {
+pub(super) async fn last_removal(tenant: &Tenant, post: PostId, tries: usize) -> Result<Option<LastRemoval>> {
     if tries >= COMPARED_TRIES && rules::holds("compared_so_often") {
         return Ok(None);
     }
-    let (keys, buckets) = (context.keys(), context.keys().buckets());
+    let (keys, buckets) = (tenant.keys(), tenant.keys().buckets());
     let bucket = post.bucket(buckets);
     let get = Command::new("GET").arg(&keys.last_removal(bucket));
-    LastRemoval::parse(&context.router().call(Request::read(buckets.slot(bucket), get)).await?).map(Some)
+    LastRemoval::parse(&tenant.router().call(Request::read(buckets.slot(bucket), get)).await?).map(Some)
 }
 
 /// Puts a member on a list of a post, or takes it off; a list whose post is gone takes nobody. False: it was to be added, and something
 /// has been taken off since its caller looked.
 pub(super) async fn set_member<M: Member>(
-    context: &Context,
+    tenant: &Tenant,
     (post, kind): (PostRef, u8),
     member: &M,
     change: ListChange,
     touched: &mut Touched,
 ) -> Result<bool> {
     let (name, count_offset) = layout_of(kind)?;
-    let set = context.sets().of_post::<M>(post.id, name)?;
-    let (sets, buckets) = (context.sets(), context.keys().buckets());
+    let set = tenant.sets().of_post::<M>(post.id, name)?;
+    let (sets, buckets) = (tenant.sets(), tenant.keys().buckets());
     for _ in 0..TRIES_MAX {
         let piece = set.piece_of(member);
         let [root, place] = sets.piece_keys(&piece);
         let bytes = member.to_bytes();
         let wanted = ListSet {
             keys: [
-                context.keys().post(post.id),
+                tenant.keys().post(post.id),
                 root,
                 place,
-                context.keys().last_removal(post.id.bucket(buckets)),
+                tenant.keys().last_removal(post.id.bucket(buckets)),
             ],
             author: post.author,
             count_offset,
@@ -97,10 +93,10 @@ pub(super) async fn set_member<M: Member>(
             piece_limit: sets.piece_limit(),
             change,
             member: bytes.as_ref(),
-            now_ms: context.router().now_ms(),
+            now_ms: tenant.router().now_ms(),
         };
         let slot = buckets.slot(post.id.bucket(buckets));
-        let answer = context.router().ask(Request::write(slot, wanted.command())).await?;
+        let answer = tenant.router().ask(Request::write(slot, wanted.command())).await?;
         touched.add(&answer);
         match ListAnswer::parse(answer.ok()?)? {
             ListAnswer::Done(_) | ListAnswer::NoPost => return Ok(true),
@@ -124,51 +120,51 @@ pub(super) fn no_decision(post: PostId) -> Error {
 /// Drops the lists of posts that are gone; those of posts that are there stay. The post goes first, in the same slot:
 /// nothing can bring it back without its lists. Whoever says that there is none must be right when the last is forgotten
 /// that knows of them: a primary that was replaced doesn't know lists that have begun since (H121), and one that takes over may have them still (H125).
-pub(crate) async fn drop_lists(context: &Context, posts: &[PostId], touched: &mut Touched) -> Result<()> {
+pub(crate) async fn drop_lists(tenant: &Tenant, posts: &[PostId], touched: &mut Touched) -> Result<()> {
     let mut lists = Vec::with_capacity(LISTS.len() * posts.len());
     for post in posts {
         for (_, name, _) in LISTS {
             // What its members are doesn't matter for dropping it.
-            lists.push((*post, context.sets().of_post::<AccountId>(*post, name)?));
+            lists.push((*post, tenant.sets().of_post::<AccountId>(*post, name)?));
         }
     }
     let exists = |(_, set): &(PostId, SortedSet<AccountId>)| {
-        Request::read(slot_of(context, set), Command::new("EXISTS").arg(&set.root_key()))
+        Request::read(slot_of(tenant, set), Command::new("EXISTS").arg(&set.root_key()))
     };
-    let exist = context.run_all(lists.iter().map(exists).collect()).await?;
+    let exist = tenant.run_all(lists.iter().map(exists).collect()).await?;
     // Most have none.
     for ((post, set), exists) in lists.iter().zip(exist) {
         if rules::holds("unlisted_at_the_last") {
             touched.add(&exists);
         }
         if exists.ok()?.int()? == 1 {
-            drop_list(context, *post, set).await?;
+            drop_list(tenant, *post, set).await?;
         }
     }
     Ok(())
 }
 
 /// The first key says which pieces there are, and goes last.
-async fn drop_list(context: &Context, post: PostId, set: &SortedSet<AccountId>) -> Result<()> {
+async fn drop_list(tenant: &Tenant, post: PostId, set: &SortedSet<AccountId>) -> Result<()> {
     let mut keys = set.keys_at_home().await?;
     keys.reverse();
     for keys in keys.chunks(KEYS_AT_ONCE) {
-        let all: Vec<Vec<u8>> = std::iter::once(context.keys().post(post)).chain(keys.to_vec()).collect();
+        let all: Vec<Vec<u8>> = std::iter::once(tenant.keys().post(post)).chain(keys.to_vec()).collect();
         let command = functions::list_drop(&all);
-        context.router().call(Request::write(slot_of(context, set), command)).await?;
+        tenant.router().call(Request::write(slot_of(tenant, set), command)).await?;
     }
     Ok(())
 }
 
-fn slot_of(context: &Context, set: &SortedSet<AccountId>) -> u16 {
-    context.keys().buckets().slot(set.home_bucket())
+fn slot_of(tenant: &Tenant, set: &SortedSet<AccountId>) -> u16 {
+    tenant.keys().buckets().slot(set.home_bucket())
 }
 
 /// Writes how long a list of a post is into the post.
-pub(crate) async fn recount(context: &Context, post: PostRef, kind: u8) -> Result<()> {
+pub(crate) async fn recount(tenant: &Tenant, post: PostRef, kind: u8) -> Result<()> {
     let (name, offset) = layout_of(kind)?;
-    let set = context.sets().of_post::<AccountId>(post.id, name)?;
-    let keys = [context.keys().post(post.id), set.root_key()];
+    let set = tenant.sets().of_post::<AccountId>(post.id, name)?;
+    let keys = [tenant.keys().post(post.id), set.root_key()];
     let command = functions::list_recount(&keys, post.author, offset);
-    context.router().call(Request::write(slot_of(context, &set), command)).await.map(drop)
+    tenant.router().call(Request::write(slot_of(tenant, &set), command)).await.map(drop)
 }

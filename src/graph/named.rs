@@ -12,7 +12,6 @@ use super::cut::{cut, is_due};
 use crate::account::Account;
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::Touched;
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout::Ended;
 use crate::ids::{AccountId, PostId};
@@ -20,7 +19,7 @@ use crate::post::PostList;
 use crate::rules;
 use crate::sharded::{Member, SortedSet};
 use crate::stored::readable_post;
-use crate::tenant::TenantSettings;
+use crate::tenant::{Tenant, TenantSettings};
 
 /// The floor's stored form.
 const FLOOR: &[u8] = b"F";
@@ -75,63 +74,63 @@ pub(crate) fn list_score(post: PostId) -> f64 {
 }
 
 /// One of the lists that posts name.
-pub(crate) fn post_list(context: &Context, list: PostList) -> Result<SortedSet<Listed>> {
+pub(crate) fn post_list(tenant: &Tenant, list: PostList) -> Result<SortedSet<Listed>> {
     Ok(match list {
-        PostList::Mentions(account) => context.sets().of_account(account, "mentions")?.pinned(),
-        PostList::Tagged(number) => context.sets().of_tag(number).pinned(),
+        PostList::Mentions(account) => tenant.sets().of_account(account, "mentions")?.pinned(),
+        PostList::Tagged(number) => tenant.sets().of_tag(number).pinned(),
     })
 }
 
 /// Looks at whether the post is there, and brings the lists in line with that. `once`: those that it was on, if it was
 /// deleted.
 pub(crate) async fn settle_lists(
-    context: &Context,
+    tenant: &Tenant,
     post: PostId,
     author: AccountId,
     once: &[PostList],
     touched: &mut Touched,
 ) -> Result<Ended> {
-    let named = named_by(context, post, author, touched).await?;
+    let named = named_by(tenant, post, author, touched).await?;
     // That it is gone must last before the lists forget it.
-    context.router().fence(touched).await?;
+    tenant.router().fence(touched).await?;
     let Some(mut lists) = named else {
-        take_off(context, post, author, once, touched).await?;
+        take_off(tenant, post, author, once, touched).await?;
         return Ok(Ended::Done);
     };
     // What lies on a server that is away keeps the post from no list elsewhere (H112).
     let mut failed = Ok(());
-    let owners = owners_of(context, &lists, touched).await;
+    let owners = owners_of(tenant, &lists, touched).await;
     lists.retain(|list| owners.are_there(list));
     failed = failed.and(owners.failed);
-    failed = failed.and(put_on(context, post, author, &lists, touched).await);
+    failed = failed.and(put_on(tenant, post, author, &lists, touched).await);
     // Looked at after that: whoever deleted the post, or dropped a list with its account, was faster.
     let is_gone =
-        rules::holds("list_looked_again") && named_by(context, post, author, touched).await?.is_none();
+        rules::holds("list_looked_again") && named_by(tenant, post, author, touched).await?.is_none();
     let gone = match is_gone {
         true => lists,
         false if rules::holds("list_owner_again") => {
-            let owners = owners_of(context, &lists, touched).await;
+            let owners = owners_of(tenant, &lists, touched).await;
             failed = failed.and(owners.failed);
             owners.gone
         }
         false => Vec::new(),
     };
-    failed = failed.and(take_off(context, post, author, &gone, touched).await);
+    failed = failed.and(take_off(tenant, post, author, &gone, touched).await);
     failed.map(|()| Ended::Done)
 }
 
 /// The lists that a post names, or has named: an edit that names one again leaves nothing to do, so it must be there by
 /// then. `None`: there is no such post of that author (any more).
 async fn named_by(
-    context: &Context,
+    tenant: &Tenant,
     post: PostId,
     author: AccountId,
     touched: &mut Touched,
 ) -> Result<Option<Vec<PostList>>> {
-    let answer = context.router().ask(context.post_request(post)).await?;
+    let answer = tenant.router().ask(tenant.post_request(post)).await?;
     touched.add(&answer);
     let Some(post) = readable_post(answer)? else { return Ok(None) };
-    let tags = context.tags();
+    let tags = tenant.tags();
     let all = || if rules::holds("listed_once_named") { post.lists_ever(tags) } else { post.lists(tags) };
     Ok((post.header().author == author).then(all))
 }
@@ -151,7 +150,7 @@ impl Owners {
     }
 }
 
-async fn owners_of(context: &Context, lists: &[PostList], touched: &mut Touched) -> Owners {
+async fn owners_of(tenant: &Tenant, lists: &[PostList], touched: &mut Touched) -> Owners {
     let accounts: Vec<AccountId> = lists
         .iter()
         .filter_map(|list| match list {
@@ -159,8 +158,8 @@ async fn owners_of(context: &Context, lists: &[PostList], touched: &mut Touched)
             PostList::Tagged(_) => None,
         })
         .collect();
-    let records = accounts.iter().map(|account| context.account_request(*account)).collect();
-    let answers = context.router().run(records).await;
+    let records = accounts.iter().map(|account| tenant.account_request(*account)).collect();
+    let answers = tenant.router().run(records).await;
     let mut owners = Owners { gone: Vec::new(), unknown: Vec::new(), failed: Ok(()) };
     for (account, answer) in accounts.into_iter().zip(answers) {
         let read = answer.and_then(|answer| {
@@ -182,7 +181,7 @@ async fn owners_of(context: &Context, lists: &[PostList], touched: &mut Touched)
 
 /// Puts a post on each of these lists that can be reached; an error: on some it could not be put.
 async fn put_on(
-    context: &Context,
+    tenant: &Tenant,
     post: PostId,
     author: AccountId,
     lists: &[PostList],
@@ -190,12 +189,12 @@ async fn put_on(
 ) -> Result<()> {
     let member = [(Listed::Post(post, author), list_score(post))];
     let added = join_all(lists.iter().map(async |list| {
-        let set = post_list(context, *list)?;
+        let set = post_list(tenant, *list)?;
         let added = set.add(&member).await?;
-        let decision = context.tenant.decision();
+        let decision = tenant.known.decision();
         // H140: where nothing was decided nothing leaves, so there is nothing to look for.
         if decision.is_made() && is_due(added.len, u64::from(most_on(decision.settings, *list))) {
-            cut(context, *list, decision).await?;
+            cut(tenant, *list, decision).await?;
         }
         Ok::<_, Error>(added.touched)
     }));
@@ -214,26 +213,26 @@ fn all_of(outcomes: Vec<Result<Touched>>, touched: &mut Touched) -> Result<()> {
 /// Takes a post off a list that it doesn't name, or was deleted from. Whoever does has the post's lists looked at after
 /// that: an edit may have named this one meanwhile.
 pub(crate) async fn take_off_list(
-    context: &Context,
+    tenant: &Tenant,
     post: PostId,
     author: AccountId,
     list: PostList,
 ) -> Result<()> {
     let mut touched = Touched::new();
-    named_by(context, post, author, &mut touched).await?;
-    context.router().fence(&touched).await?;
-    take_off(context, post, author, &[list], &mut touched).await
+    named_by(tenant, post, author, &mut touched).await?;
+    tenant.router().fence(&touched).await?;
+    take_off(tenant, post, author, &[list], &mut touched).await
 }
 
 async fn take_off(
-    context: &Context,
+    tenant: &Tenant,
     post: PostId,
     author: AccountId,
     lists: &[PostList],
     touched: &mut Touched,
 ) -> Result<()> {
     let removed = join_all(lists.iter().map(async |list| {
-        let removed = post_list(context, *list)?.remove(&[Listed::Post(post, author)]).await?;
+        let removed = post_list(tenant, *list)?.remove(&[Listed::Post(post, author)]).await?;
         Ok::<_, Error>(removed.touched)
     }));
     all_of(removed.await, touched)

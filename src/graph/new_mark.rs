@@ -20,6 +20,7 @@ use crate::functions::{EdgeOp, mark_renew};
 use crate::ids::AccountId;
 use crate::nonce::{Nonce, draw};
 use crate::rules;
+use crate::tenant::Tenant;
 
 /// What a new mark begins with, as the functions know it too. Of others it is one in four thousand million.
 const HEAD: [u8; 4] = *b"new\0";
@@ -40,7 +41,7 @@ pub(crate) fn is_new(mark: &Nonce) -> bool {
 
 /// The author has been asked, and the mark stays all the same: it is new no more. False: it is another one.
 pub(super) async fn confirm(
-    context: &Context,
+    tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
     mark: &Nonce,
@@ -49,9 +50,9 @@ pub(super) async fn confirm(
     if !is_new(mark) || !rules::holds("mark_confirmed") {
         return Ok(true);
     }
-    let keys = [context.keys().marks(reader), context.keys().account(reader)];
+    let keys = [tenant.keys().marks(reader), tenant.keys().account(reader)];
     let command = mark_renew(&keys, author, &draw(), Some(mark), Some(&draw()));
-    let answer = context.router().ask(Request::write(context.slot(reader), command).once()).await?;
+    let answer = tenant.router().ask(Request::write(tenant.slot(reader), command).once()).await?;
     touched.add(&answer);
     Ok(answer.ok()?.count()? == 1)
 }
@@ -103,13 +104,13 @@ pub(super) async fn end_unapproved(
 /// Whether an author lets that reader follow without asking: it isn't locked, or has said yes. One that is gone, or blocks
 /// the reader, is somebody else's affair. `said`: whose word that is.
 async fn is_let_in(
-    context: &Context,
+    tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
     said: &mut Touched,
 ) -> Result<bool> {
-    match wanted(context, reader, author, said).await? {
-        Some(card) if card.is_locked => Ok(approved(context, author, reader, said).await?.is_some()),
+    match wanted(tenant, reader, author, said).await? {
+        Some(card) if card.is_locked => Ok(approved(tenant, author, reader, said).await?.is_some()),
         _ => Ok(true),
     }
 }

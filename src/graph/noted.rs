@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::fanout::{self, Task};
 use crate::functions::notes_drop;
 use crate::ids::AccountId;
+use crate::tenant::Tenant;
 use crate::{meters, rules};
 
 /// How long an edge rests before it is looked at: by then its pair is settled, as a rule.
@@ -81,18 +82,18 @@ async fn look(context: &Arc<Context>) {
 }
 
 /// Notes that have rested, of the buckets that have some and whose node answers.
-async fn rested(context: &Context, buckets: &[Bucket]) -> Vec<(Bucket, Vec<Note>)> {
+async fn rested(tenant: &Tenant, buckets: &[Bucket]) -> Vec<(Bucket, Vec<Note>)> {
     let rest = u64::try_from(rules::size(REST, Duration::from_millis(150)).as_millis()).unwrap_or(u64::MAX);
-    let now = context.router().now_ms();
+    let now = tenant.router().now_ms();
     // What is of the future was noted by a clock that was wrong.
     #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
     let has_rested =
         |note: &Note| note.noted_ms <= now.saturating_sub(rest) as f64 || note.noted_ms > (now + rest) as f64;
     let request = |bucket: &Bucket| {
-        let command = Command::new("ZRANGE").arg(&context.keys().notes(*bucket)).arg("0").arg(EDGES_AT_ONCE);
-        Request::read(context.keys().buckets().slot(*bucket), command.arg("WITHSCORES"))
+        let command = Command::new("ZRANGE").arg(&tenant.keys().notes(*bucket)).arg("0").arg(EDGES_AT_ONCE);
+        Request::read(tenant.keys().buckets().slot(*bucket), command.arg("WITHSCORES"))
     };
-    let answers = context.router().run(buckets.iter().map(request).collect()).await;
+    let answers = tenant.router().run(buckets.iter().map(request).collect()).await;
     let notes = |answer: Result<Answer>| {
         let notes = answer?.ok()?.into_array()?;
         let notes = notes.as_chunks::<2>().0.iter().map(Note::parse).collect::<Result<Vec<_>>>()?;

@@ -24,6 +24,7 @@ use crate::ids::AccountId;
 use crate::meters;
 use crate::nonce::Nonce;
 use crate::rules;
+use crate::tenant::Tenant;
 
 /// A fill that is seen with the same nonce for so long has come to a halt.
 const FILL_PATIENCE: Duration = Duration::from_secs(10);
@@ -149,15 +150,15 @@ async fn remove_edge(
 /// An author that is there and doesn't block the reader. `said`: whose word that is. It is noted before the block is
 /// read, so a fence over it covers both.
 pub(super) async fn wanted(
-    context: &Context,
+    tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
     said: &mut Touched,
 ) -> Result<Option<Account>> {
-    let answer = context.router().ask(context.account_request(author)).await?;
+    let answer = tenant.router().ask(tenant.account_request(author)).await?;
     said.add(&answer);
     let Some(card) = Account::parse(author, answer.ok()?)?.filter(Account::is_there) else { return Ok(None) };
-    Ok(if context.is_blocked(author, reader).await? { None } else { Some(card) })
+    Ok(if tenant.is_blocked(author, reader).await? { None } else { Some(card) })
 }
 
 /// What is left to do once one follow was to be completed.
@@ -308,14 +309,14 @@ async fn settle_request(
 
 /// Whether an account is locked no more, on replicas too: what was asked of it while it was needs no answer. `denied`: whose
 /// word it is that it does.
-async fn needs_no_answer(context: &Context, author: AccountId, denied: &mut Touched) -> Result<bool> {
-    let answer = context.router().ask(context.account_request(author)).await?;
+async fn needs_no_answer(tenant: &Tenant, author: AccountId, denied: &mut Touched) -> Result<bool> {
+    let answer = tenant.router().ask(tenant.account_request(author)).await?;
     let mut said = Touched::new();
     said.add(&answer);
     let is_open =
         Account::parse(author, answer.ok()?)?.is_some_and(|card| card.is_there() && !card.is_locked);
     match is_open {
-        true => context.router().fence(&said).await.map(drop)?,
+        true => tenant.router().fence(&said).await.map(drop)?,
         false => denied.extend(&said),
     }
     Ok(is_open)
@@ -341,12 +342,12 @@ async fn withdraw(
 /// What R's request is, and whose word that is: a primary that was replaced says what was asked before, and X's list is left as it is
 /// by that alone (H94). So it must be true when the entry is struck.
 async fn asked(
-    context: &Context,
+    tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
     touched: &mut Touched,
 ) -> Result<Option<Nonce>> {
-    let answer = context.router().ask(requested_request(context, reader, author)).await?;
+    let answer = tenant.router().ask(requested_request(tenant, reader, author)).await?;
     if rules::holds("request_fenced") {
         touched.add(&answer);
     }
@@ -354,44 +355,39 @@ async fn asked(
 }
 
 /// Whether X's list of who waits doesn't say what R has asked; if it does, that lasts.
-pub(super) async fn is_listed_wrongly(
-    context: &Context,
-    reader: AccountId,
-    author: AccountId,
-) -> Result<bool> {
-    let get = Command::new("HGET").arg(&context.keys().waiting(author)).arg(&reader.to_bytes());
-    let listed = maybe_nonce(&context.router().call(Request::read(context.slot(author), get)).await?)?;
+pub(super) async fn is_listed_wrongly(tenant: &Tenant, reader: AccountId, author: AccountId) -> Result<bool> {
+    let get = Command::new("HGET").arg(&tenant.keys().waiting(author)).arg(&reader.to_bytes());
+    let listed = maybe_nonce(&tenant.router().call(Request::read(tenant.slot(author), get)).await?)?;
     let mut said = Touched::new();
-    let is_wrong = asked(context, reader, author, &mut said).await? != listed;
-    context.router().fence(&said).await?;
+    let is_wrong = asked(tenant, reader, author, &mut said).await? != listed;
+    tenant.router().fence(&said).await?;
     Ok(is_wrong)
 }
 
 /// R no longer asks: X's list needn't hold it, nor what X said to it.
 async fn finish_request(
-    context: &Context,
+    tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
     touched: &mut Touched,
 ) -> Result<()> {
-    let keys = context.keys();
+    let keys = tenant.keys();
     for hash in [keys.waiting(author), keys.approved(author)] {
         let get = Command::new("HGET").arg(&hash).arg(&reader.to_bytes());
         // Seen gone, by us or by whoever tried before: that must last as well.
-        let answer = context.router().ask(Request::read(context.slot(author), get)).await?;
+        let answer = tenant.router().ask(Request::read(tenant.slot(author), get)).await?;
         touched.add(&answer);
         let value = answer.ok()?;
         if value.is_nil() {
             continue;
         }
         // A newer request may have come since: only what was seen goes, if nothing is asked now.
-        if asked(context, reader, author, touched).await?.as_ref().map(Nonce::as_slice)
-            == Some(value.bytes()?)
+        if asked(tenant, reader, author, touched).await?.as_ref().map(Nonce::as_slice) == Some(value.bytes()?)
         {
             continue;
         }
         let command = functions::field_drop(hash, &reader.to_bytes(), value.bytes()?);
-        let answer = context.router().ask(Request::write(context.slot(author), command)).await?;
+        let answer = tenant.router().ask(Request::write(tenant.slot(author), command)).await?;
         touched.add(&answer);
         answer.ok()?;
     }

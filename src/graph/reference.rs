@@ -4,7 +4,6 @@ use super::lists::{last_removal, no_decision, set_member};
 use super::named::settle_lists;
 use super::tie::renew_ties;
 use crate::cluster::Touched;
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fanout::{Ended, Reference};
 use crate::functions::ListChange;
@@ -12,13 +11,14 @@ use crate::ids::{AccountId, PostId};
 use crate::post::{Draft, PostRef};
 use crate::rules;
 use crate::stored::stored_post;
+use crate::tenant::Tenant;
 
 /// Tries of an addition between removals from other lists of the bucket.
 const TRIES_MAX: usize = 64;
 
 /// Looks at whether the post is there, and brings the list in line with that.
 pub(crate) async fn settle_reference(
-    context: &Context,
+    tenant: &Tenant,
     post: PostId,
     author: AccountId,
     to: Reference,
@@ -27,15 +27,15 @@ pub(crate) async fn settle_reference(
     let (of, member) = ((to.target(), to.kind), PostRef { id: post, author });
     for n in 0..TRIES_MAX {
         // H53, H126: before the look. It may be deleted, and that settled, before what we write arrives.
-        let removed = last_removal(context, to.post, n).await?;
-        let is_there = refers(context, member, to, touched).await?;
+        let removed = last_removal(tenant, to.post, n).await?;
+        let is_there = refers(tenant, member, to, touched).await?;
         // What was seen must last: else the list holds what nobody takes off again, or forgets what nobody adds.
-        context.router().fence(touched).await?;
+        tenant.router().fence(touched).await?;
         #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
         let change = if is_there { ListChange::On(post.unix_ms() as f64, removed) } else { ListChange::Off };
-        let is_brought = set_member(context, of, &member, change, touched).await?;
+        let is_brought = set_member(tenant, of, &member, change, touched).await?;
         let is_sure = removed.is_some() || !is_there || !rules::holds("listed_looked_again");
-        if is_brought && (is_sure || refers(context, member, to, touched).await?) {
+        if is_brought && (is_sure || refers(tenant, member, to, touched).await?) {
             return Ok(Ended::Done);
         }
     }
@@ -43,15 +43,15 @@ pub(crate) async fn settle_reference(
 }
 
 /// Takes a post off a list on which it has never belonged.
-pub(crate) async fn unlist(context: &Context, to: Reference, post: PostRef) -> Result<()> {
-    set_member(context, (to.target(), to.kind), &post, ListChange::Off, &mut Touched::new()).await.map(drop)
+pub(crate) async fn unlist(tenant: &Tenant, to: Reference, post: PostRef) -> Result<()> {
+    set_member(tenant, (to.target(), to.kind), &post, ListChange::Off, &mut Touched::new()).await.map(drop)
 }
 
 /// Whether the post is there and refers to that. After a failover an id may come twice: to another author (H43), and to
 /// the same one, for a post that refers to something else, or to nothing (H129). One that can't be read is neither there
 /// nor gone (H93).
-async fn refers(context: &Context, post: PostRef, to: Reference, touched: &mut Touched) -> Result<bool> {
-    let answer = context.router().ask(context.post_request(post.id)).await?;
+async fn refers(tenant: &Tenant, post: PostRef, to: Reference, touched: &mut Touched) -> Result<bool> {
+    let answer = tenant.router().ask(tenant.post_request(post.id)).await?;
     touched.add(&answer);
     match stored_post(answer)? {
         Ok(Some(stored)) if stored.header().author != post.author => Ok(false),
@@ -64,25 +64,25 @@ async fn refers(context: &Context, post: PostRef, to: Reference, touched: &mut T
 
 /// Brings an imported post onto the lists of what it refers to, and notes it with its author if it is a plain repost.
 pub(crate) async fn list_references(
-    context: &Context,
+    tenant: &Tenant,
     post: PostId,
     author: AccountId,
     draft: &Draft,
 ) -> Result<()> {
     if let Some(original) = draft.repost_of.filter(|_| draft.is_plain_repost()) {
-        let place = post.place(context.keys().buckets());
-        context.reposts(author)?.add(&[(original, place)]).await?;
-        renew_ties(context, author).await?;
+        let place = post.place(tenant.keys().buckets());
+        tenant.reposts(author)?.add(&[(original, place)]).await?;
+        renew_ties(tenant, author).await?;
     }
     // No journal has it tried again if a server fails over.
-    let mut tries = context.router().fence_tries();
+    let mut tries = tenant.router().fence_tries();
     for to in Reference::of_draft(draft) {
-        while let Err(e) = settle_reference(context, post, author, to, &mut Touched::new()).await {
+        while let Err(e) = settle_reference(tenant, post, author, to, &mut Touched::new()).await {
             tries.after(e).await?;
         }
     }
     if !(draft.content.mentions.is_empty() && draft.content.hashtags.is_empty()) {
-        while let Err(e) = settle_lists(context, post, author, &[], &mut Touched::new()).await {
+        while let Err(e) = settle_lists(tenant, post, author, &[], &mut Touched::new()).await {
             tries.after(e).await?;
         }
     }

@@ -5,13 +5,13 @@
 use super::toggles::requested_request;
 use crate::account::Account;
 use crate::cluster::{Answer, Batch, Command, Request};
-use crate::context::{Context, no_account};
 use crate::error::{Error, Result};
 use crate::functions::maybe_nonce;
 use crate::ids::AccountId;
 use crate::nonce::Nonce;
 use crate::settings::check_asked;
 use crate::sharded::Questions;
+use crate::tenant::{Tenant, no_account};
 
 /// How an account stands to another one. Between two of whom one blocks the other there is no follow and no request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ pub struct Relationship {
 
 /// How `account` stands to others, in their order; `None`: there is no such account. Two batches, however many these are.
 pub(crate) async fn relationships(
-    context: &Context,
+    tenant: &Tenant,
     account: AccountId,
     others: &[AccountId],
 ) -> Result<Vec<Option<Relationship>>> {
@@ -51,8 +51,8 @@ pub(crate) async fn relationships(
         return Ok(Vec::new());
     }
     // First the requests: an approval may turn one into a follow between the two looks, never back.
-    let requests = requests(context, account, others).await?;
-    let edges = edges(context, account, others).await?;
+    let requests = requests(tenant, account, others).await?;
+    let edges = edges(tenant, account, others).await?;
     let relationship = |((other, requests), edges): ((&AccountId, Option<Requests>), Edges)| {
         // What a block ends goes a moment later.
         let is_apart = edges.is_blocking || edges.is_blocked;
@@ -85,23 +85,23 @@ struct Requests {
 
 /// Requests between an account and others; `None`: there is no such account.
 async fn requests(
-    context: &Context,
+    tenant: &Tenant,
     account: AccountId,
     others: &[AccountId],
 ) -> Result<Vec<Option<Requests>>> {
-    let keys = context.keys();
+    let keys = tenant.keys();
     let mut batch = Batch::new();
-    batch.push(context.account_request(account));
+    batch.push(tenant.account_request(account));
     for own in [keys.requested(account), keys.approved(account)] {
         let command = Command::new("HMGET").arg(&own);
         let command = others.iter().fold(command, |command, other| command.arg(&other.to_bytes()));
-        batch.push(Request::read(context.slot(account), command));
+        batch.push(Request::read(tenant.slot(account), command));
     }
     for other in others {
-        batch.push(context.account_request(*other));
-        batch.push(requested_request(context, *other, account));
+        batch.push(tenant.account_request(*other));
+        batch.push(requested_request(tenant, *other, account));
     }
-    let mut answers = context.run_all(batch).await?.into_iter().map(Answer::ok);
+    let mut answers = tenant.run_all(batch).await?.into_iter().map(Answer::ok);
     let mut next = || answers.next().unwrap_or_else(|| Err(Error::internal("an answer is missing")));
     Account::parse(account, next()?)?.filter(Account::is_there).ok_or_else(|| no_account(account))?;
     let (made, approved) = (next()?.into_array()?, next()?.into_array()?);
@@ -129,18 +129,18 @@ struct Edges {
     is_blocked: bool,
 }
 
-async fn edges(context: &Context, account: AccountId, others: &[AccountId]) -> Result<Vec<Edges>> {
+async fn edges(tenant: &Tenant, account: AccountId, others: &[AccountId]) -> Result<Vec<Edges>> {
     let mut questions = Questions::default();
     let own =
-        [context.following(account), context.mutes(account), context.blocks(account), context.hides(account)];
+        [tenant.following(account), tenant.mutes(account), tenant.blocks(account), tenant.hides(account)];
     for set in own {
         questions.scores(&set?, others.iter().copied());
     }
     for other in others {
-        questions.scores(&context.following(*other)?, [account]);
-        questions.scores(&context.blocks(*other)?, [account]);
+        questions.scores(&tenant.following(*other)?, [account]);
+        questions.scores(&tenant.blocks(*other)?, [account]);
     }
-    let told = questions.ask(context.sets()).await?;
+    let told = questions.ask(tenant.sets()).await?;
     let mut told = told.into_iter().map(|told| told.scores().into_iter().map(|score| score.is_some()));
     let mut next = || told.next().into_iter().flatten();
     let (following, muting, blocking, hiding) = (next(), next(), next(), next());

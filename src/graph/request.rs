@@ -13,12 +13,13 @@ use super::pair::settle_pair;
 use super::toggles::{nothing_left, requested, unfollow_intent};
 use crate::account::Account;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::context::{Context, no_account};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Ended, Entry, Task, accept, journal_full, reserve};
 use crate::functions::{self, Compared, maybe_nonce};
 use crate::ids::AccountId;
 use crate::nonce::Nonce;
+use crate::tenant::{Tenant, no_account};
 
 /// Tries of an approval between other changes of it.
 const TRIES_MAX: usize = 16;
@@ -31,21 +32,21 @@ const LISTED_AT_ONCE: u32 = 1_000;
 const SCAN_START: &str = "0";
 
 /// Who waits for `account`'s answer.
-pub(crate) async fn waiting(context: &Context, account: AccountId) -> Result<BTreeSet<AccountId>> {
-    listed(context, account, &context.keys().waiting(account)).await
+pub(crate) async fn waiting(tenant: &Tenant, account: AccountId) -> Result<BTreeSet<AccountId>> {
+    listed(tenant, account, &tenant.keys().waiting(account)).await
 }
 
 /// Whose answer `account` waits for.
-pub(crate) async fn requests_made(context: &Context, account: AccountId) -> Result<BTreeSet<AccountId>> {
-    listed(context, account, &context.keys().requested(account)).await
+pub(crate) async fn requests_made(tenant: &Tenant, account: AccountId) -> Result<BTreeSet<AccountId>> {
+    listed(tenant, account, &tenant.keys().requested(account)).await
 }
 
 /// All that a hash of requests holds: one trip for a thousand.
-async fn listed(context: &Context, account: AccountId, key: &[u8]) -> Result<BTreeSet<AccountId>> {
+async fn listed(tenant: &Tenant, account: AccountId, key: &[u8]) -> Result<BTreeSet<AccountId>> {
     let (mut all, mut from) = (BTreeSet::new(), Some(SCAN_START.to_owned()));
-    for _ in 0..=scans_max(context) {
+    for _ in 0..=scans_max(tenant) {
         let Some(cursor) = from else { break };
-        let (requesters, next) = scan(context, account, (key, &cursor), LISTED_AT_ONCE).await?;
+        let (requesters, next) = scan(tenant, account, (key, &cursor), LISTED_AT_ONCE).await?;
         all.extend(requesters);
         from = next;
     }
@@ -53,19 +54,19 @@ async fn listed(context: &Context, account: AccountId, key: &[u8]) -> Result<BTr
 }
 
 /// A hash of requests is gone through in fewer calls than this.
-fn scans_max(context: &Context) -> u32 {
-    2 * context.settings.requests_max
+fn scans_max(tenant: &Tenant) -> u32 {
+    2 * tenant.settings.requests_max
 }
 
 /// Some members of a hash of requests of an account, and where it goes on.
 async fn scan(
-    context: &Context,
+    tenant: &Tenant,
     account: AccountId,
     (key, from): (&[u8], &str),
     count: u32,
 ) -> Result<(Vec<AccountId>, Option<String>)> {
     let scan = Command::new("HSCAN").arg(key).arg(from).arg("COUNT").arg(count);
-    let page = context.router().call(Request::read(context.slot(account), scan)).await?.into_array()?;
+    let page = tenant.router().call(Request::read(tenant.slot(account), scan)).await?.into_array()?;
     let [next, pairs] = <[_; 2]>::try_from(page).map_err(|_| Error::internal("a scan gives two parts"))?;
     let pairs = pairs.into_array()?;
     let members = pairs.chunks_exact(2).map(|pair| AccountId::from_bytes(pair[0].bytes()?));
@@ -183,13 +184,13 @@ fn no_request(account: AccountId, requester: AccountId) -> Error {
 
 /// What `account` has approved of `requester`. `said`: whose word that is.
 pub(super) async fn approved(
-    context: &Context,
+    tenant: &Tenant,
     account: AccountId,
     requester: AccountId,
     said: &mut Touched,
 ) -> Result<Option<Nonce>> {
-    let command = Command::new("HGET").arg(&context.keys().approved(account)).arg(&requester.to_bytes());
-    let answer = context.router().ask(Request::read(context.slot(account), command)).await?;
+    let command = Command::new("HGET").arg(&tenant.keys().approved(account)).arg(&requester.to_bytes());
+    let answer = tenant.router().ask(Request::read(tenant.slot(account), command)).await?;
     said.add(&answer);
     maybe_nonce(&answer.ok()?)
 }

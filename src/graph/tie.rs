@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::lists::{LIKES, last_removal, set_member};
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::context::{Context, changed_always, no_account};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{Ended, Entry, Task, accept, journal_full, reserve};
 use crate::functions::{self, ListChange, TieAnswer, TieLook, TieSet, read_nonce};
@@ -17,6 +17,7 @@ use crate::post::PostRef;
 use crate::rules;
 use crate::sharded::{Checkpoint, SortedSet};
 use crate::stored::stored_post;
+use crate::tenant::{Tenant, changed_always, no_account};
 use crate::timeline::Ties;
 
 /// Tries of one change between others of the same account, and between splits.
@@ -40,10 +41,10 @@ impl Tie {
     }
 
     /// What an account has tied so.
-    pub(crate) fn set(self, context: &Context, account: AccountId) -> Result<SortedSet<PostRef>> {
+    pub(crate) fn set(self, tenant: &Tenant, account: AccountId) -> Result<SortedSet<PostRef>> {
         match self {
-            Self::Like => context.likes(account),
-            Self::Bookmark => context.bookmarks(account),
+            Self::Like => tenant.likes(account),
+            Self::Bookmark => tenant.bookmarks(account),
         }
     }
 }
@@ -175,9 +176,9 @@ pub(crate) async fn untie_if_gone(
 }
 
 /// An account's ties stamp, and who told it; `None`: it has never liked or bookmarked.
-pub(crate) async fn ties_stamp(context: &Context, account: AccountId) -> Result<(Option<Nonce>, Epoch)> {
-    let command = Command::new("HGET").arg(&context.keys().account(account)).arg("i");
-    let answer = context.router().ask(Request::read(context.slot(account), command)).await?;
+pub(crate) async fn ties_stamp(tenant: &Tenant, account: AccountId) -> Result<(Option<Nonce>, Epoch)> {
+    let command = Command::new("HGET").arg(&tenant.keys().account(account)).arg("i");
+    let answer = tenant.router().ask(Request::read(tenant.slot(account), command)).await?;
     let epoch = answer.epoch.clone();
     let stamp = answer.ok()?;
     Ok((if stamp.is_nil() { None } else { Some(read_nonce(&stamp)?) }, epoch))
@@ -186,15 +187,15 @@ pub(crate) async fn ties_stamp(context: &Context, account: AccountId) -> Result<
 /// Renews an account's ties stamp, so that nobody goes on with what it remembers, and a copy of a change that lies in a
 /// frozen server's socket is void. Who then looks for something and finds nothing may say so: if what was acknowledged
 /// here lasts, then so does that.
-pub(crate) async fn renew_ties(context: &Context, account: AccountId) -> Result<Epoch> {
+pub(crate) async fn renew_ties(tenant: &Tenant, account: AccountId) -> Result<Epoch> {
     if !rules::holds("absence_renews") {
-        return Ok(ties_stamp(context, account).await?.1);
+        return Ok(ties_stamp(tenant, account).await?.1);
     }
     let mut lost = None;
     for _ in 0..TRIES_MAX {
         let stamp = [("i", draw().to_vec())];
-        let command = functions::account_set(context.keys().account(account), None, stamp);
-        match context.once(context.slot(account), command).await {
+        let command = functions::account_set(tenant.keys().account(account), None, stamp);
+        match tenant.once(tenant.slot(account), command).await {
             Err(e) if e.kind() == ErrorKind::Unknown => lost = Some(e),
             answer => {
                 let answer = answer?;
@@ -211,25 +212,25 @@ pub(crate) async fn renew_ties(context: &Context, account: AccountId) -> Result<
 /// A list never has a member that its account doesn't like: an addition counts only if nothing was taken off since the look (H126), and
 /// who takes one off names a stamp that is below the next like.
 pub(crate) async fn settle_tie(
-    context: &Context,
+    tenant: &Tenant,
     account: AccountId,
     post: PostRef,
     touched: &mut Touched,
 ) -> Result<Ended> {
     for n in 0..TRIES_MAX {
-        let removed = last_removal(context, post.id, n).await?;
-        let look = look_at(context, account, post, touched).await?;
+        let removed = last_removal(tenant, post.id, n).await?;
+        let look = look_at(tenant, account, post, touched).await?;
         // What was seen must last before the list says so: else nobody would look again.
-        context.router().fence(touched).await?;
+        tenant.router().fence(touched).await?;
         let change = match look {
             TieLook::Tied(since) => ListChange::On(since, removed),
             TieLook::Not(stamp) => ListChange::OffBelow(stamp),
             TieLook::Tree(_) => return Err(Error::internal("the look at a like went on with a tree")),
         };
-        let is_brought = set_member(context, (post, LIKES), &account, change, touched).await?;
+        let is_brought = set_member(tenant, (post, LIKES), &account, change, touched).await?;
         let is_sure =
             removed.is_some() || matches!(look, TieLook::Not(_)) || !rules::holds("liked_looked_again");
-        if is_brought && (is_sure || look_at(context, account, post, touched).await? == look) {
+        if is_brought && (is_sure || look_at(tenant, account, post, touched).await? == look) {
             return Ok(Ended::Done);
         }
     }
@@ -237,18 +238,18 @@ pub(crate) async fn settle_tie(
 }
 
 async fn look_at(
-    context: &Context,
+    tenant: &Tenant,
     account: AccountId,
     post: PostRef,
     touched: &mut Touched,
 ) -> Result<TieLook> {
-    let (keys, sets, set) = (context.keys(), context.sets(), context.likes(account)?);
+    let (keys, sets, set) = (tenant.keys(), tenant.sets(), tenant.likes(account)?);
     for _ in 0..TRIES_MAX {
         let piece = set.piece_of(&post);
         let [root, place] = sets.piece_keys(&piece);
-        let of = [keys.account(account), keys.clock(context.bucket(account)), root, place];
-        let command = functions::tie_look(&of, piece.leaf(), post, context.router().now_ms());
-        let answer = context.router().ask(Request::write(context.slot(account), command)).await?;
+        let of = [keys.account(account), keys.clock(tenant.bucket(account)), root, place];
+        let command = functions::tie_look(&of, piece.leaf(), post, tenant.router().now_ms());
+        let answer = tenant.router().ask(Request::write(tenant.slot(account), command)).await?;
         touched.add(&answer);
         match TieLook::parse(answer.ok()?)? {
             TieLook::Tree(tree) => drop(sets.piece_heirs(&piece, &tree)?),

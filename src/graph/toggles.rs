@@ -12,6 +12,7 @@ use crate::fanout::{Task, reserve};
 use crate::functions::{EdgeOp, maybe_nonce};
 use crate::ids::AccountId;
 use crate::nonce::{Nonce, draw};
+use crate::tenant::Tenant;
 use crate::{meters, rules};
 
 /// What came of a follow.
@@ -60,16 +61,16 @@ fn distinct(a: AccountId, b: AccountId) -> Result<()> {
 }
 
 pub(super) fn following_edge(
-    context: &Context,
+    tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
     op: EdgeOp,
 ) -> Result<Wanted> {
     Ok(Wanted {
-        set: context.following(reader)?,
+        set: tenant.following(reader)?,
         op,
         member: author,
-        limit: context.settings.following_max,
+        limit: tenant.settings.following_max,
         count_field: "nf",
         what: "follows",
     })
@@ -78,13 +79,13 @@ pub(super) fn following_edge(
 /// The intent of a follow that may be made. `is_asked`: its author has said yes to it. Else it was open a moment ago, and
 /// is asked again.
 pub(super) fn follow_intent(
-    context: &Context,
+    tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
     is_asked: bool,
 ) -> Result<Intent> {
     Ok(Intent {
-        edges: vec![following_edge(context, reader, author, EdgeOp::Add)?],
+        edges: vec![following_edge(tenant, reader, author, EdgeOp::Add)?],
         marked: vec![(author, !is_asked)],
         request: Some((author, None, None)),
         tasks: vec![Task::Pair { reader, author, may_drop: true }],
@@ -92,9 +93,9 @@ pub(super) fn follow_intent(
     })
 }
 
-pub(super) fn unfollow_intent(context: &Context, reader: AccountId, author: AccountId) -> Result<Intent> {
+pub(super) fn unfollow_intent(tenant: &Tenant, reader: AccountId, author: AccountId) -> Result<Intent> {
     Ok(Intent {
-        edges: vec![following_edge(context, reader, author, EdgeOp::Remove)?],
+        edges: vec![following_edge(tenant, reader, author, EdgeOp::Remove)?],
         unmarked: vec![(author, None)],
         request: Some((author, None, None)),
         tasks: vec![Task::Pair { reader, author, may_drop: false }],
@@ -168,25 +169,25 @@ async fn follow_known(context: &Arc<Context>, reader: AccountId, author: Account
 }
 
 /// Asks what `reader`'s request to follow `author` is.
-pub(super) fn requested_request(context: &Context, reader: AccountId, author: AccountId) -> Request {
-    let command = Command::new("HGET").arg(&context.keys().requested(reader)).arg(&author.to_bytes());
-    Request::read(context.slot(reader), command)
+pub(super) fn requested_request(tenant: &Tenant, reader: AccountId, author: AccountId) -> Request {
+    let command = Command::new("HGET").arg(&tenant.keys().requested(reader)).arg(&author.to_bytes());
+    Request::read(tenant.slot(reader), command)
 }
 
 /// What `reader`'s request to follow `author` is, if there is one.
 pub(super) async fn requested(
-    context: &Context,
+    tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
 ) -> Result<Option<Nonce>> {
-    maybe_nonce(&context.router().call(requested_request(context, reader, author)).await?)
+    maybe_nonce(&tenant.router().call(requested_request(tenant, reader, author)).await?)
 }
 
 /// Whether one more may wait for a locked account's answer. Those under way are not counted, so it may be a few more.
-async fn has_room(context: &Context, author: AccountId) -> Result<()> {
-    let waiting = Command::new("HLEN").arg(&context.keys().waiting(author));
-    let waiting = context.router().call(Request::read(context.slot(author), waiting)).await?.count()?;
-    if waiting < u64::from(context.settings.requests_max) {
+async fn has_room(tenant: &Tenant, author: AccountId) -> Result<()> {
+    let waiting = Command::new("HLEN").arg(&tenant.keys().waiting(author));
+    let waiting = tenant.router().call(Request::read(tenant.slot(author), waiting)).await?.count()?;
+    if waiting < u64::from(tenant.settings.requests_max) {
         return Ok(());
     }
     let text = format!(

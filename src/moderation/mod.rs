@@ -6,12 +6,12 @@
 mod reports;
 
 use crate::cluster::{Command, Request};
-use crate::context::{Context, no_post};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Compared};
 use crate::ids::PostId;
 use crate::post::Header;
 use crate::post::layout::{FLAG_HIDDEN, FLAG_SENSITIVE_SAID, HEADER_LEN};
+use crate::tenant::{Tenant, no_post};
 
 pub use reports::{
     NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, Report,
@@ -33,15 +33,15 @@ pub struct Moderation {
 
 /// Changes what moderators say of a post.
 pub(crate) async fn moderate(
-    context: &Context,
+    tenant: &Tenant,
     post: PostId,
     moderation: Moderation,
 ) -> Result<crate::cluster::Epoch> {
-    let (key, buckets) = (context.keys().post(post), context.keys().buckets());
+    let (key, buckets) = (tenant.keys().post(post), tenant.keys().buckets());
     let slot = buckets.slot(post.bucket(buckets));
     for _ in 0..TRIES_MAX {
         let range = Command::new("GETRANGE").arg(&key).arg("0").arg(HEADER_LEN - 1);
-        let answer = context.router().ask(Request::read(slot, range)).await?;
+        let answer = tenant.router().ask(Request::read(slot, range)).await?;
         let header = answer.ok()?;
         if header.bytes()?.is_empty() {
             return Err(no_post(post));
@@ -58,7 +58,7 @@ pub(crate) async fn moderate(
         }
         // Also if that is so already: a copy of the opposite that lies in a frozen server's socket is void then.
         let command = functions::post_moderate(key.clone(), seen, crate::rules::random(), wanted);
-        let answer = match context.once(slot, command).await {
+        let answer = match tenant.once(slot, command).await {
             Err(e) if e.kind() == ErrorKind::Unknown => continue,
             answer => answer?,
         };

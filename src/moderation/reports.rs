@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use super::TRIES_MAX;
 use crate::account::AccountState;
 use crate::cluster::{Answer, Command, Epoch, Reply, Request};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Compared, ReportAdd, ReportAdded};
 use crate::ids::{AccountId, PostId};
 use crate::nonce::{Nonce, draw};
 use crate::post::TOKEN_LEN_MAX;
 use crate::stored::stored_post;
+use crate::tenant::Tenant;
 
 /// Posts that a report names.
 pub const REPORT_POSTS_MAX: usize = 100;
@@ -193,33 +193,33 @@ impl Report {
 }
 
 /// Stores a report, if there is none with its token yet.
-pub(crate) async fn add(context: &Context, report: &NewReport) -> Result<(ReportId, Epoch)> {
+pub(crate) async fn add(tenant: &Tenant, report: &NewReport) -> Result<(ReportId, Epoch)> {
     report.check()?;
     // A repeat doesn't depend on what follows: posts may have gone meanwhile, and who reports is perhaps suspended.
-    if let Some(before) = added_before(context, report).await? {
+    if let Some(before) = added_before(tenant, report).await? {
         return Ok(before);
     }
-    let reporter = context.existing(report.reporter).await?;
+    let reporter = tenant.existing(report.reporter).await?;
     if reporter.state == AccountState::Suspended {
         return Err(Error::invalid(format!("account {} is suspended: it cannot report", report.reporter)));
     }
-    context.existing(report.target).await?;
-    only_of_target(context, report).await?;
-    let bucket = context.bucket(report.target);
-    let ids = context.store.clock().post_ids(bucket, 1).await?;
+    tenant.existing(report.target).await?;
+    only_of_target(tenant, report).await?;
+    let bucket = tenant.bucket(report.target);
+    let ids = tenant.store.clock().post_ids(bucket, 1).await?;
     let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;
-    let keys = context.keys();
-    let ttl = u64::try_from(context.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
+    let keys = tenant.keys();
+    let ttl = u64::try_from(tenant.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
     let add = ReportAdd {
         keys: [keys.reports(bucket, false), keys.reports(bucket, true), keys.reporters(bucket)],
-        token: token_key(context, report).map(|key| (key, ttl)),
+        token: token_key(tenant, report).map(|key| (key, ttl)),
         most: [REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX],
         id: id.get(),
         reporter: report.reporter,
         value: &report.stored(&draw(), None)?,
     };
     // Sent twice it is the same: the id says so, for as long as the report is there; the token longer.
-    let answer = context.router().ask(Request::write(context.slot(report.target), add.command())).await?;
+    let answer = tenant.router().ask(Request::write(tenant.slot(report.target), add.command())).await?;
     let epoch = answer.epoch.clone();
     match ReportAdded::parse(answer.ok()?)? {
         ReportAdded::Is(id) => Ok((ReportId::from_u64(id)?, epoch)),
@@ -238,25 +238,25 @@ pub(crate) async fn add(context: &Context, report: &NewReport) -> Result<(Report
     }
 }
 
-fn token_key(context: &Context, report: &NewReport) -> Option<Vec<u8>> {
+fn token_key(tenant: &Tenant, report: &NewReport) -> Option<Vec<u8>> {
     let token = report.token.as_deref()?;
-    Some(context.keys().report_token(report.target, report.reporter, token))
+    Some(tenant.keys().report_token(report.target, report.reporter, token))
 }
 
 /// The report that was made with this one's token, if it has one, and who told it.
-async fn added_before(context: &Context, report: &NewReport) -> Result<Option<(ReportId, Epoch)>> {
-    let Some(token) = token_key(context, report) else { return Ok(None) };
+async fn added_before(tenant: &Tenant, report: &NewReport) -> Result<Option<(ReportId, Epoch)>> {
+    let Some(token) = token_key(tenant, report) else { return Ok(None) };
     let command = Command::new("GET").arg(&token);
-    let answer = context.router().ask(Request::read(context.slot(report.target), command)).await?;
+    let answer = tenant.router().ask(Request::read(tenant.slot(report.target), command)).await?;
     let epoch = answer.epoch.clone();
     let id = functions::maybe_nonce(&answer.ok()?)?;
     id.map(|id| Ok((ReportId::from_u64(u64::from_be_bytes(id))?, epoch))).transpose()
 }
 
 /// What is reported is the target's: moderators go by the report. What is gone meanwhile is gone.
-async fn only_of_target(context: &Context, report: &NewReport) -> Result<()> {
-    let posts = report.posts.iter().map(|id| context.post_request(*id)).collect();
-    for (id, answer) in report.posts.iter().zip(context.run_all(posts).await?) {
+async fn only_of_target(tenant: &Tenant, report: &NewReport) -> Result<()> {
+    let posts = report.posts.iter().map(|id| tenant.post_request(*id)).collect();
+    for (id, answer) in report.posts.iter().zip(tenant.run_all(posts).await?) {
         let is_anothers = match stored_post(answer)? {
             Ok(post) => post.is_some_and(|post| post.header().author != report.target),
             Err(unreadable) => unreadable.is_anothers(report.target),
@@ -268,17 +268,17 @@ async fn only_of_target(context: &Context, report: &NewReport) -> Result<()> {
     Ok(())
 }
 
-fn get_request(context: &Context, id: ReportId, resolved: bool) -> Request {
-    let buckets = context.keys().buckets();
+fn get_request(tenant: &Tenant, id: ReportId, resolved: bool) -> Request {
+    let buckets = tenant.keys().buckets();
     let bucket = id.0.bucket(buckets);
     let command =
-        Command::new("HGET").arg(&context.keys().reports(bucket, resolved)).arg(&id.get().to_be_bytes());
+        Command::new("HGET").arg(&tenant.keys().reports(bucket, resolved)).arg(&id.get().to_be_bytes());
     Request::read(buckets.slot(bucket), command)
 }
 
 /// Lists reports, newest first. A round takes two trips, one for their ids, one for themselves, and is nearly always the
 /// only one.
-pub(crate) async fn list(context: &Context, query: &ReportQuery) -> Result<ReportList> {
+pub(crate) async fn list(tenant: &Tenant, query: &ReportQuery) -> Result<ReportList> {
     let limit = query.limit.unwrap_or(20);
     if limit == 0 || limit > PAGE_MAX {
         return Err(Error::invalid(format!("a page of {limit} reports: from 1 to {PAGE_MAX}")));
@@ -287,10 +287,10 @@ pub(crate) async fn list(context: &Context, query: &ReportQuery) -> Result<Repor
     let most = if query.target.is_some() { REPORTS_OPEN_MAX as usize } else { limit };
     let mut list = ReportList { reports: Vec::with_capacity(limit), older: query.before };
     for _ in 0..ROUNDS_MAX {
-        let ids = newest_below(context, query, list.older, most).await?;
+        let ids = newest_below(tenant, query, list.older, most).await?;
         let is_all = ids.len() < most;
-        let gets = ids.iter().map(|id| get_request(context, *id, query.resolved)).collect();
-        for (id, answer) in ids.into_iter().zip(context.run_all(gets).await?.into_iter().map(Answer::ok)) {
+        let gets = ids.iter().map(|id| get_request(tenant, *id, query.resolved)).collect();
+        for (id, answer) in ids.into_iter().zip(tenant.run_all(gets).await?.into_iter().map(Answer::ok)) {
             let stored: Reply = answer?;
             if list.reports.len() == limit {
                 return Ok(list);
@@ -317,20 +317,20 @@ pub(crate) async fn list(context: &Context, query: &ReportQuery) -> Result<Repor
 
 /// The ids of so many reports below one, newest first.
 async fn newest_below(
-    context: &Context,
+    tenant: &Tenant,
     query: &ReportQuery,
     below: Option<ReportId>,
     most: usize,
 ) -> Result<Vec<ReportId>> {
-    let (keys, buckets) = (context.keys(), context.keys().buckets());
-    let asked = buckets.all().filter(|b| query.target.is_none_or(|target| context.bucket(target) == *b));
+    let (keys, buckets) = (tenant.keys(), tenant.keys().buckets());
+    let asked = buckets.all().filter(|b| query.target.is_none_or(|target| tenant.bucket(target) == *b));
     let ids = asked.map(|bucket| {
         let command =
             functions::report_ids(keys.reports(bucket, query.resolved), below.map(ReportId::get), most);
         Request::read(buckets.slot(bucket), command)
     });
     let mut found = Vec::new();
-    for answer in context.run_all(ids.collect()).await? {
+    for answer in tenant.run_all(ids.collect()).await? {
         for id in answer.ok()?.into_array()? {
             found.push(ReportId::from_u64(u64::from_be_bytes(functions::read_nonce(&id)?))?);
         }
@@ -341,16 +341,16 @@ async fn newest_below(
 }
 
 /// Resolves a report, or opens it again.
-pub(crate) async fn resolve(context: &Context, id: ReportId, by: Option<AccountId>) -> Result<Epoch> {
-    let buckets = context.keys().buckets();
+pub(crate) async fn resolve(tenant: &Tenant, id: ReportId, by: Option<AccountId>) -> Result<Epoch> {
+    let buckets = tenant.keys().buckets();
     let bucket = id.0.bucket(buckets);
     for _ in 0..TRIES_MAX {
         let resolved = by.is_some();
         let (mut from, mut stored) =
-            (!resolved, context.router().call(get_request(context, id, !resolved)).await?);
+            (!resolved, tenant.router().call(get_request(tenant, id, !resolved)).await?);
         if stored.is_nil() {
             // It is there already, and written again: a copy of the opposite in a frozen server's socket is void then.
-            (from, stored) = (resolved, context.router().call(get_request(context, id, resolved)).await?);
+            (from, stored) = (resolved, tenant.router().call(get_request(tenant, id, resolved)).await?);
         }
         if stored.is_nil() {
             return Err(Error::new(ErrorKind::NotFound, format!("there is no report {id} (any more)")));
@@ -358,13 +358,13 @@ pub(crate) async fn resolve(context: &Context, id: ReportId, by: Option<AccountI
         let report = Report::parse(id, stored.bytes()?)?;
         // Whoever resolved it first has.
         let by = by.map(|by| report.resolved_by.unwrap_or(by));
-        let [from, to] = [from, resolved].map(|resolved| context.keys().reports(bucket, resolved));
-        let keys = [from, to, context.keys().reporters(bucket)];
+        let [from, to] = [from, resolved].map(|resolved| tenant.keys().reports(bucket, resolved));
+        let keys = [from, to, tenant.keys().reporters(bucket)];
         let value = report.report.stored(&draw(), by)?;
         let most = resolved.then_some(REPORTS_OPEN_MAX);
         let command =
             functions::report_move(&keys, (id.get(), report.report.reporter), &report.stamp, &value, most);
-        let answer = match context.once(buckets.slot(bucket), command).await {
+        let answer = match tenant.once(buckets.slot(bucket), command).await {
             Err(e) if e.kind() == ErrorKind::Unknown => continue,
             answer => answer?,
         };

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::functions::{Rates, pulls_add};
 use crate::ids::AccountId;
 use crate::meters;
+use crate::tenant::Tenant;
 
 /// Accounts looked at side by side.
 const AT_ONCE: usize = 16;
@@ -37,8 +38,8 @@ impl Judge {
     }
 
     /// How many follow an account. Those of a spread set are in every bucket: they are counted now and then.
-    async fn followers(&self, context: &Context, account: AccountId) -> Result<u64> {
-        let set = context.followers(account)?;
+    async fn followers(&self, tenant: &Tenant, account: AccountId) -> Result<u64> {
+        let set = tenant.followers(account)?;
         let counted = self.counted.get(&account).filter(|(at, _)| at.elapsed() < COUNTED_FOR);
         if let Some((_, followers)) = counted.filter(|_| set.is_known_spread()) {
             return Ok(followers);

@@ -16,12 +16,13 @@ use std::sync::Arc;
 
 use crate::account::Mode;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::context::{Context, changed_always, no_account};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fanout::{self, Delivery, Ended, Entry, Reporter, Task};
 use crate::functions::{self, By, Compared};
 use crate::ids::AccountId;
 use crate::nonce::{Nonce, draw};
+use crate::tenant::{Tenant, changed_always, no_account};
 use crate::{meters, rules};
 
 pub(crate) use decide::{Judge, decide, judge_pulled, keep_judging};
@@ -55,10 +56,10 @@ struct Seen {
 }
 
 /// How an account is delivered, and who told; `None`: there is no such account.
-async fn look(context: &Context, account: AccountId) -> Result<(Option<Seen>, Epoch)> {
-    let fields = Command::new("HMGET").arg(&context.keys().account(account));
+async fn look(tenant: &Tenant, account: AccountId) -> Result<(Option<Seen>, Epoch)> {
+    let fields = Command::new("HMGET").arg(&tenant.keys().account(account));
     let fields = ["s", "m", "mf", "g"].iter().fold(fields, |command, field| command.arg(*field));
-    let answer = context.router().ask(Request::read(context.slot(account), fields)).await?;
+    let answer = tenant.router().ask(Request::read(tenant.slot(account), fields)).await?;
     let epoch = answer.epoch.clone();
     let fields = answer.ok()?.into_array()?;
     let bytes = |n: usize| fields.get(n).and_then(|field| field.bytes().ok());

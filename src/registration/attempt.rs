@@ -3,13 +3,14 @@
 
 use crate::claims::{self, Taken};
 use crate::cluster::{Command, Request, Touched};
-use crate::context::{Context, no_account};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Compared, FieldValue, Holder};
 use crate::ids::{AccountId, Claim};
 use crate::nonce::{Nonce, draw};
 use crate::rules;
 use crate::settings::Acknowledge;
+use crate::tenant::no_account;
 
 /// A point at which a process may be killed, for tests.
 #[doc(hidden)]

@@ -6,7 +6,6 @@ use super::attempt::{Attempt, Begun, Dies, Step, credentials, is_done, refusal};
 use super::{Registration, names, passwords};
 use crate::claims;
 use crate::cluster::{Command, Touched};
-use crate::context::{Context, changed_always};
 use crate::error::{ErrorKind, Result};
 use crate::functions::{self, Compared, FieldValue};
 use crate::ids::{AccountId, Claim};
@@ -15,6 +14,7 @@ use crate::profile::{Profile, ProfileUpdate};
 use crate::rules;
 use crate::settings::{Acknowledge, Receipt};
 use crate::stored::profile_of;
+use crate::tenant::{Tenant, changed_always};
 
 /// Tries of one change between others of the same account.
 const TRIES_MAX: usize = 16;
@@ -193,9 +193,9 @@ impl Registration {
 }
 
 /// Gives up what an account doesn't have any more, again while a fence fails.
-async fn give_up_patiently(context: &Context, account: AccountId, claims: &[Claim]) {
-    let mut tries = context.router().fence_tries();
-    while let Err(e) = claims::give_up_all(context, account, claims).await {
+async fn give_up_patiently(tenant: &Tenant, account: AccountId, claims: &[Claim]) {
+    let mut tries = tenant.router().fence_tries();
+    while let Err(e) = claims::give_up_all(tenant, account, claims).await {
         if let Err(e) = tries.after(e).await {
             return tracing::debug!("an old name of account {account} stays claimed, for nobody: {e}");
         }

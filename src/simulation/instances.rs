@@ -18,7 +18,7 @@ use crate::ids::AccountId;
 use crate::modes::Policy;
 use crate::settings::EngineSettings;
 use crate::store::Store;
-use crate::tenant::{Decision, TenantSettings};
+use crate::tenant::{Decision, Tenant, TenantSettings};
 use crate::timeline::OwnCaches;
 use crate::{fanout, rules, tenant};
 
@@ -109,8 +109,8 @@ pub(super) async fn starting() -> (usize, Result<Engine>) {
 /// One more process that imports, if it may.
 pub(super) async fn importing() -> (usize, Result<Arc<Context>>) {
     let (number, store, engine, policy) = parts();
-    let tenant = tenant::known_to_a_tool(&store, &engine).await.expect("a record");
-    let context = Context::new(store, engine, OwnCaches::default(), policy, tenant);
+    let known = tenant::known_to_a_tool(&store, &engine).await.expect("a record");
+    let context = Context::new(Tenant::new(store, engine, known), OwnCaches::default(), policy);
     (number, fanout::begin_import(&context).await.map(|()| context))
 }
 

@@ -16,13 +16,13 @@ pub use cursor::ListCursor;
 pub use lists::{AccountList, ListQuery, PostList};
 
 use crate::cluster::Epoch;
-use crate::context::no_post;
 use crate::engine::{Engine, Published};
 use crate::error::Result;
 use crate::graph::{self, Tie};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Draft, Post, PostRef};
 use crate::settings::{Receipt, check_asked};
+use crate::tenant::no_post;
 use crate::timeline::{self, Marks};
 
 /// Likes, bookmarks, reposts and conversations on an [`Engine`]. Copies are cheap.

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use super::Social;
-use crate::context::no_post;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::PostRef;
 use crate::settings::check_asked;
+use crate::tenant::no_post;
 use crate::timeline::PagePost;
 
 impl Social {

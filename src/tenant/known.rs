@@ -1,12 +1,12 @@
 //! What an instance knows of its tenant's decision, and how it hears of the next one.
 
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
+use super::Tenant;
 use super::decision::{Decision, TenantSettings};
 use super::record::{found, remind_buckets, told};
 use crate::cluster::{Finding, Severity};
-use crate::context::Context;
 use crate::error::Result;
 use crate::functions::Grounds;
 use crate::rules;
@@ -171,33 +171,38 @@ fn lost(record: Record, known: u32) -> Option<String> {
     }
 }
 
-/// Looks at the record now and then, until the engine is gone or stopped, and goes by what it says.
-pub(crate) async fn keep_to_the_tenant(context: Weak<Context>) {
-    let (mut told_of, mut looks) = (None, 0);
-    loop {
-        {
-            let Some(context) = context.upgrade() else { return };
-            if context.tasks.is_stopping() {
-                return;
-            }
-            if looks % TOLD_AGAIN == 0 {
-                told_of = None;
-            }
-            if let Err(e) = look(&context, &mut told_of).await {
-                tracing::warn!("what the tenant has decided could not be looked at: {e}");
-            }
+/// The looks at the tenant's record, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct RecordLooks {
+    /// The decision that all buckets know.
+    told_of: Option<u32>,
+    count: u32,
+}
+
+impl RecordLooks {
+    /// How long to wait between two.
+    pub(crate) fn period() -> Duration {
+        rules::size(PERIOD, Duration::from_millis(90))
+    }
+
+    /// Looks at the record, and goes by what it says.
+    pub(crate) async fn look(&mut self, tenant: &Tenant) {
+        if self.count.is_multiple_of(TOLD_AGAIN) {
+            self.told_of = None;
         }
-        looks += 1;
-        tokio::time::sleep(rules::size(PERIOD, Duration::from_millis(90))).await;
+        self.count += 1;
+        if let Err(e) = look(tenant, &mut self.told_of).await {
+            tracing::warn!("what the tenant has decided could not be looked at: {e}");
+        }
     }
 }
 
 /// One look. `told_of`: the decision that all buckets know.
-async fn look(context: &Arc<Context>, told_of: &mut Option<u32>) -> Result<()> {
-    let known = &context.tenant;
+async fn look(tenant: &Tenant, told_of: &mut Option<u32>) -> Result<()> {
+    let known = &tenant.known;
     // Before the record: what is decided meanwhile it says, and this doesn't know.
     let State { decision: ours, record: before } = known.state();
-    let fields = told(&context.store).await?;
+    let fields = told(&tenant.store).await?;
     let decision = Decision::parse(&fields, known.own)?;
     let record = match decision {
         None if ours.is_made() || fields.is_empty() => Record::Gone,
@@ -213,10 +218,10 @@ async fn look(context: &Arc<Context>, told_of: &mut Option<u32>) -> Result<()> {
     }
     let decision = decision.unwrap_or(Decision::none(known.own));
     if decision.is_made() && known.learn(decision) {
-        context.router().learn_replicas(decision.settings.replicas);
+        tenant.router().learn_replicas(decision.settings.replicas);
     }
     if *told_of != Some(decision.number) {
-        remind_buckets(&context.store, &decision).await?.1?;
+        remind_buckets(&tenant.store, &decision).await?.1?;
         *told_of = Some(decision.number);
     }
     Ok(())

@@ -12,12 +12,14 @@
 
 mod change;
 mod decision;
+mod handle;
 mod known;
 mod lost;
 mod record;
 
 pub use change::TenantChange;
 pub use decision::{Decision, TenantSettings};
-pub(crate) use known::{Known, keep_to_the_tenant, known_to_a_tool, known_to_an_instance};
+pub(crate) use handle::{Tenant, changed_always, no_account, no_post};
+pub(crate) use known::{Known, RecordLooks, known_to_a_tool, known_to_an_instance};
 pub(crate) use lost::{check_change, is_known, other_decision, record_is_gone, restore};
 pub(crate) use record::{begin, tell_buckets, tell_what_stands, write};

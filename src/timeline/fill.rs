@@ -11,13 +11,14 @@ use super::merge::Entry;
 use super::outbox::{self, Part};
 use super::state::{Current, current};
 use crate::cluster::{Request, Touched};
-use crate::context::{Context, changed_always, no_account};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Begun};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::rules;
+use crate::tenant::{Tenant, changed_always, no_account};
 
 /// Posts pulled of each outbox at first.
 const DEPTH_FIRST: usize = 8;
@@ -66,19 +67,19 @@ pub(crate) async fn fill(context: &Arc<Context>, reader: AccountId) -> Result<bo
 }
 
 /// Creates the home, or joins who is filling it; `None`: it is there.
-async fn begin(context: &Context, reader: AccountId) -> Result<Option<Nonce>> {
-    let keys = context.keys();
+async fn begin(tenant: &Tenant, reader: AccountId) -> Result<Option<Nonce>> {
+    let keys = tenant.keys();
     let mut lost = None;
     for _ in 0..TRIES_MAX {
         let command = functions::home_begin(
             keys.account(reader),
             keys.home(reader),
-            keys.days(context.bucket(reader)),
+            keys.days(tenant.bucket(reader)),
             &draw_nonce(),
             &reader.to_bytes(),
-            context.today(),
+            tenant.today(),
         );
-        match context.once(context.slot(reader), command).await {
+        match tenant.once(tenant.slot(reader), command).await {
             Err(e) if e.kind() == ErrorKind::Unknown => lost = Some(e),
             Err(e) => return Err(e),
             Ok(answer) => {
@@ -126,7 +127,7 @@ struct Pulled {
 
 /// Reads outboxes, those that are cut highest deeper, until enough posts lie above all cuts.
 async fn pull(
-    context: &Context,
+    tenant: &Tenant,
     authors: &[AccountId],
     wanted: usize,
     touched: &mut Touched,
@@ -147,9 +148,9 @@ async fn pull(
         for chunk in deepen.chunks(OUTBOXES_AT_ONCE) {
             let request = |i: &usize| {
                 let Pulled { author, depth, .. } = &pulled[*i];
-                outbox::end_request(context, *author, depth * 2)
+                outbox::end_request(tenant, *author, depth * 2)
             };
-            let answers = context.run_all(chunk.iter().map(request).collect()).await?;
+            let answers = tenant.run_all(chunk.iter().map(request).collect()).await?;
             for (i, answer) in chunk.iter().zip(answers) {
                 touched.add(&answer);
                 let pulled = &mut pulled[*i];

@@ -3,9 +3,9 @@
 
 use super::merge::Entry;
 use crate::cluster::{Command, Reply, Request};
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
+use crate::tenant::Tenant;
 
 const RECORD_LEN: usize = 16;
 /// The author of a watermark that counts.
@@ -57,9 +57,9 @@ pub(crate) fn parse(reply: Reply) -> Result<Vec<Record>> {
 }
 
 /// The posts that a home holds, as stored: id and author, in order of arrival.
-pub(crate) async fn stored_posts(context: &Context, reader: AccountId) -> Result<Vec<(u64, u64)>> {
-    let command = Command::new("LRANGE").arg(&context.keys().home(reader)).arg("0").arg("-1");
-    let records = parse(context.router().call(Request::read(context.slot(reader), command)).await?)?;
+pub(crate) async fn stored_posts(tenant: &Tenant, reader: AccountId) -> Result<Vec<(u64, u64)>> {
+    let command = Command::new("LRANGE").arg(&tenant.keys().home(reader)).arg("0").arg("-1");
+    let records = parse(tenant.router().call(Request::read(tenant.slot(reader), command)).await?)?;
     Ok(window(&records).posts.into_iter().map(|entry| (entry.id, entry.author)).collect())
 }
 

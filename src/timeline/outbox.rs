@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::functions;
 use crate::ids::{AccountId, PostId};
+use crate::tenant::Tenant;
 
 /// Top bit of the id of a post that was deleted.
 pub(super) const DELETED: u64 = 1 << 63;
@@ -44,10 +45,10 @@ pub(crate) fn newest_requests(context: &Context, author: AccountId, most: usize)
 }
 
 /// Asks for the last posts of an author, and whether there are more.
-pub(super) fn end_request(context: &Context, author: AccountId, most: usize) -> Request {
+pub(super) fn end_request(tenant: &Tenant, author: AccountId, most: usize) -> Request {
     let last = -1 - i64::try_from(most).unwrap_or(i64::MAX - 1);
-    let ids = Command::new("LRANGE").arg(&context.keys().outbox(author)).arg(last).arg("-1");
-    Request::read(context.slot(author), ids)
+    let ids = Command::new("LRANGE").arg(&tenant.keys().outbox(author)).arg(last).arg("-1");
+    Request::read(tenant.slot(author), ids)
 }
 
 /// Reads what [`newest_requests`] were answered.
@@ -69,7 +70,7 @@ pub(crate) fn read_end(ids: Reply, most: usize) -> Result<Part> {
 
 /// Asks for posts on one side of an id.
 pub(crate) fn page_request(
-    context: &Context,
+    tenant: &Tenant,
     author: AccountId,
     direction: Direction,
     from: u64,
@@ -77,9 +78,9 @@ pub(crate) fn page_request(
 ) -> Request {
     // Ids are below 2^63; beyond that the search has no order.
     let from = from.min(i64::MAX.unsigned_abs());
-    let outbox = context.keys().outbox(author);
+    let outbox = tenant.keys().outbox(author);
     let command = functions::outbox_page(outbox, direction == Direction::Down, from, most);
-    Request::read(context.slot(author), command)
+    Request::read(tenant.slot(author), command)
 }
 
 /// Reads what [`page_request`] was answered.
@@ -91,13 +92,9 @@ pub(crate) fn read_page(reply: Reply, direction: Direction) -> Result<Part> {
 
 /// Whether a post is one of an author's, deleted or not, and who told it. One that the outbox has cut off is none any
 /// more.
-pub(crate) async fn has_published(
-    context: &Context,
-    author: AccountId,
-    post: PostId,
-) -> Result<(bool, Epoch)> {
-    let request = page_request(context, author, Direction::Down, post.get() + 1, 1);
-    let answer = context.router().ask(request).await?;
+pub(crate) async fn has_published(tenant: &Tenant, author: AccountId, post: PostId) -> Result<(bool, Epoch)> {
+    let request = page_request(tenant, author, Direction::Down, post.get() + 1, 1);
+    let answer = tenant.router().ask(request).await?;
     let epoch = answer.epoch.clone();
     let reply = answer.ok()?.into_array()?;
     let is = |element: &Reply| {

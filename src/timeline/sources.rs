@@ -4,12 +4,12 @@ use super::list;
 use super::merge::{Direction, Entry, Merge};
 use super::outbox::{self, Part};
 use super::state::ReaderState;
-use crate::context::Context;
 use crate::error::Result;
 use crate::graph::Listed;
 use crate::ids::{AccountId, IdMap};
 use crate::rules;
 use crate::sharded::SortedSet;
+use crate::tenant::Tenant;
 
 /// Posts asked of an outbox at first, and at most, in one round.
 const DEPTH: (usize, usize) = (8, 128);
@@ -145,7 +145,7 @@ impl Sources {
     }
 
     /// Asks the outboxes and lists that hold up the next `missing` posts for more.
-    pub(super) async fn ask(&mut self, context: &Context, missing: usize) -> Result<()> {
+    pub(super) async fn ask(&mut self, tenant: &Tenant, missing: usize) -> Result<()> {
         let mut asked = Vec::new();
         for number in self.merge.wanting_for(missing) {
             match self.kinds[number] {
@@ -160,10 +160,10 @@ impl Sources {
         }
         for chunk in asked.chunks(OUTBOXES_AT_ONCE) {
             let request = |(number, author, depth): &(usize, AccountId, usize)| match self.end_of(*number) {
-                None => outbox::end_request(context, *author, *depth),
-                Some(from) => outbox::page_request(context, *author, self.direction, from, *depth),
+                None => outbox::end_request(tenant, *author, *depth),
+                Some(from) => outbox::page_request(tenant, *author, self.direction, from, *depth),
             };
-            let answers = context.run_all(chunk.iter().map(request).collect()).await?;
+            let answers = tenant.run_all(chunk.iter().map(request).collect()).await?;
             for ((number, author, depth), answer) in chunk.iter().zip(answers) {
                 let part = match self.end_of(*number) {
                     None => outbox::read_end(answer.ok()?, *depth)?,

@@ -8,13 +8,14 @@ use tokio::time::Instant;
 
 use crate::account::Account;
 use crate::cluster::{Answer, Command, Epoch, Request};
-use crate::context::{Context, no_account};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::functions::{maybe_nonce, read_nonce};
 use crate::graph::is_new_mark;
 use crate::ids::AccountId;
 use crate::nonce::Nonce;
 use crate::rules;
+use crate::tenant::{Tenant, no_account};
 
 /// Tries to read a state between two changes of it.
 const TRIES_MAX: usize = 16;
@@ -34,9 +35,9 @@ pub(crate) struct Stamps {
 }
 
 /// Asks for a reader's stamps.
-pub(crate) fn stamps_request(context: &Context, reader: AccountId) -> Request {
-    let command = Command::new("HMGET").arg(&context.keys().account(reader));
-    Request::read(context.slot(reader), command.arg("g").arg("t").arg("i").arg("d"))
+pub(crate) fn stamps_request(tenant: &Tenant, reader: AccountId) -> Request {
+    let command = Command::new("HMGET").arg(&tenant.keys().account(reader));
+    Request::read(tenant.slot(reader), command.arg("g").arg("t").arg("i").arg("d"))
 }
 
 /// Reads what [`stamps_request`] was answered.
@@ -204,8 +205,8 @@ pub(crate) async fn current(context: &Context, reader: AccountId) -> Result<Curr
 }
 
 /// A reader's stamps as they are now.
-pub(crate) async fn stamps(context: &Context, reader: AccountId) -> Result<Stamps> {
-    read_stamps(reader, context.router().ask(stamps_request(context, reader)).await?)
+pub(crate) async fn stamps(tenant: &Tenant, reader: AccountId) -> Result<Stamps> {
+    read_stamps(reader, tenant.router().ask(stamps_request(tenant, reader)).await?)
 }
 
 async fn graph(context: &Context, reader: AccountId) -> Result<[Arc<[u64]>; 3]> {

@@ -7,9 +7,9 @@ use super::home::{self, HomeStatus, Record};
 use super::outbox::DELETED;
 use super::state::{read_stamps, stamps_request};
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
+use crate::tenant::Tenant;
 
 /// Records and posts shown of each end.
 const NEWEST: usize = 40;
@@ -77,8 +77,8 @@ pub(crate) struct Stored {
 }
 
 /// Reads what is stored of an account's timelines: one trip, and a second one for what a server may not tell.
-pub(crate) async fn stored(context: &Context, account: AccountId) -> Result<Stored> {
-    let keys = context.keys();
+pub(crate) async fn stored(tenant: &Tenant, account: AccountId) -> Result<Stored> {
+    let keys = tenant.keys();
     let (home, outbox) = (keys.home(account), keys.outbox(account));
     let range = |key: &Vec<u8>, from: i64| Command::new("LRANGE").arg(key).arg(from).arg("-1");
     let newest = i64::try_from(NEWEST).map_or(i64::MIN, |n| -n);
@@ -89,11 +89,11 @@ pub(crate) async fn stored(context: &Context, account: AccountId) -> Result<Stor
         range(&outbox, newest),
         Command::new("HKEYS").arg(&keys.marks(account)),
     ];
-    let slot = context.slot(account);
+    let slot = tenant.slot(account);
     let mut batch = Batch::new();
     let requests = commands.map(|command| Request::read(slot, command));
-    batch.push_ordered([stamps_request(context, account)].into_iter().chain(requests));
-    let mut answers = context.run_all(batch).await?.into_iter();
+    batch.push_ordered([stamps_request(tenant, account)].into_iter().chain(requests));
+    let mut answers = tenant.run_all(batch).await?.into_iter();
     let missing = || Error::internal("an answer is missing");
     let stamps = answers.next().ok_or_else(missing)?;
     let mut answers = answers.map(Answer::ok);
@@ -106,8 +106,8 @@ pub(crate) async fn stored(context: &Context, account: AccountId) -> Result<Stor
         home: StoredHome {
             status: home::status(&records),
             records: records.len(),
-            list_nodes: list_nodes(context, slot, &home).await,
-            bytes: told(context, slot, Command::new("MEMORY").arg("USAGE").arg(&home)).await,
+            list_nodes: list_nodes(tenant, slot, &home).await,
+            bytes: told(tenant, slot, Command::new("MEMORY").arg("USAGE").arg(&home)).await,
             newest: records[records.len().saturating_sub(NEWEST)..].iter().filter_map(shown).collect(),
         },
         outbox: outbox_of(&listed, first, newest)?,
@@ -145,8 +145,8 @@ fn outbox_of(listed: &Reply, first: Reply, newest: Reply) -> Result<StoredOutbox
 }
 
 /// How many list nodes a list has: only DEBUG tells, which most servers forbid, unless it is one small list.
-async fn list_nodes(context: &Context, slot: u16, list: &[u8]) -> Option<u64> {
-    let ask = async |command: Command| context.router().call(Request::read(slot, command)).await.ok();
+async fn list_nodes(tenant: &Tenant, slot: u16, list: &[u8]) -> Option<u64> {
+    let ask = async |command: Command| tenant.router().call(Request::read(slot, command)).await.ok();
     let encoding = ask(Command::new("OBJECT").arg("ENCODING").arg(list)).await?;
     if encoding.text().ok()? == "listpack" {
         return Some(1);
@@ -156,6 +156,6 @@ async fn list_nodes(context: &Context, slot: u16, list: &[u8]) -> Option<u64> {
 }
 
 /// A number that a server may keep for itself.
-async fn told(context: &Context, slot: u16, command: Command) -> Option<u64> {
-    context.router().call(Request::read(slot, command)).await.ok()?.count().ok()
+async fn told(tenant: &Tenant, slot: u16, command: Command) -> Option<u64> {
+    tenant.router().call(Request::read(slot, command)).await.ok()?.count().ok()
 }

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::functions::{self, Grounds};
 use crate::ids::AccountId;
 use crate::meters;
-use crate::tenant::Decision;
+use crate::tenant::{Decision, Tenant};
 
 /// How often homes are looked at, and how many of a bucket at once.
 const PERIOD: Duration = Duration::from_secs(60 * 60);
@@ -25,8 +25,8 @@ pub(crate) async fn keep_sweeping(context: Weak<Context>) {
         if context.tasks.is_stopping() {
             return;
         }
-        let Decision { number, settings } = context.tenant.decision();
-        let (Some(days), grounds) = (settings.dormant_after_days, context.tenant.grounds(number)) else {
+        let Decision { number, settings } = context.known.decision();
+        let (Some(days), grounds) = (settings.dormant_after_days, context.known.grounds(number)) else {
             continue;
         };
         let day = context.today().saturating_sub(days);
@@ -37,11 +37,11 @@ pub(crate) async fn keep_sweeping(context: Weak<Context>) {
 }
 
 /// Drops the homes of all who have not read after `day`, on these grounds; `None`: by hand. Tells how many.
-pub(crate) async fn sweep(context: &Context, day: u32, grounds: Option<Grounds>) -> Result<u64> {
+pub(crate) async fn sweep(tenant: &Tenant, day: u32, grounds: Option<Grounds>) -> Result<u64> {
     let mut swept = 0;
-    for bucket in context.keys().buckets().all() {
+    for bucket in tenant.keys().buckets().all() {
         loop {
-            let dropped = sweep_some(context, bucket, day, grounds).await?;
+            let dropped = sweep_some(tenant, bucket, day, grounds).await?;
             swept += dropped;
             if dropped < u64::from(BATCH) {
                 break;
@@ -53,33 +53,33 @@ pub(crate) async fn sweep(context: &Context, day: u32, grounds: Option<Grounds>)
 }
 
 /// How many have not read after `day`, and are known to have had a home.
-pub(crate) async fn dormant(context: &Context, day: u32) -> Result<u64> {
+pub(crate) async fn dormant(tenant: &Tenant, day: u32) -> Result<u64> {
     let count = |bucket| {
-        let command = Command::new("ZCOUNT").arg(&context.keys().days(bucket)).arg("-inf").arg(day);
-        Request::read(context.keys().buckets().slot(bucket), command)
+        let command = Command::new("ZCOUNT").arg(&tenant.keys().days(bucket)).arg("-inf").arg(day);
+        Request::read(tenant.keys().buckets().slot(bucket), command)
     };
     let mut dormant = 0;
-    for answer in context.run_all(context.keys().buckets().all().map(count).collect()).await? {
+    for answer in tenant.run_all(tenant.keys().buckets().all().map(count).collect()).await? {
         dormant += answer.ok()?.count()?;
     }
     Ok(dormant)
 }
 
-async fn sweep_some(context: &Context, bucket: Bucket, day: u32, grounds: Option<Grounds>) -> Result<u64> {
-    let days = context.keys().days(bucket);
-    let slot = context.keys().buckets().slot(bucket);
+async fn sweep_some(tenant: &Tenant, bucket: Bucket, day: u32, grounds: Option<Grounds>) -> Result<u64> {
+    let days = tenant.keys().days(bucket);
+    let slot = tenant.keys().buckets().slot(bucket);
     let range = Command::new("ZRANGEBYSCORE").arg(&days).arg("-inf").arg(day);
     let range = range.arg("LIMIT").arg("0").arg(BATCH);
-    let dormant = context.router().call(Request::read(slot, range)).await?.into_array()?;
+    let dormant = tenant.router().call(Request::read(slot, range)).await?.into_array()?;
     let mut batch = Batch::with_capacity(dormant.len());
     for id in dormant {
         let account = AccountId::from_bytes(id.bytes()?)?;
-        let home = context.keys().home(account);
+        let home = tenant.keys().home(account);
         let command = functions::home_sweep(days.clone(), home, &account.to_bytes(), day, grounds);
         batch.push(Request::write(slot, command));
     }
     let mut dropped = 0;
-    for answer in context.router().run(batch).await {
+    for answer in tenant.router().run(batch).await {
         dropped += answer?.ok()?.count()?;
     }
     Ok(dropped)

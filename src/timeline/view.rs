@@ -13,10 +13,11 @@ use super::page::PagePost;
 use super::state::{Current, ReaderState, Stamps, current};
 use super::ties::marks_of;
 use crate::account::Account;
-use crate::context::{Context, no_post};
+use crate::context::Context;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
+use crate::tenant::no_post;
 
 /// Most accounts that come along because the posts of a page mention them; whom those mention beyond that don't.
 const MENTIONED_MAX: usize = 500;

@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use crate::claims;
 use crate::cluster::Touched;
-use crate::context::Context;
 use crate::error::Result;
 use crate::functions;
 use crate::ids::{AccountId, Claim};
+use crate::tenant::Tenant;
 
 /// An account's names, as its credentials tell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,21 +31,21 @@ pub struct StoredClaim {
 }
 
 /// Reads what is stored of an account's names; `None`: nothing.
-pub(super) async fn stored(context: &Context, account: AccountId) -> Result<Option<StoredNames>> {
-    let said = claims::of_account(context, account, &mut Touched::new()).await?;
+pub(super) async fn stored(tenant: &Tenant, account: AccountId) -> Result<Option<StoredNames>> {
+    let said = claims::of_account(tenant, account, &mut Touched::new()).await?;
     if said.held.is_empty() && said.attempt.is_none() {
         return Ok(None);
     }
     Ok(Some(StoredNames {
-        held: looked_up(context, &said.held).await?,
-        wanted: looked_up(context, &said.wanted).await?,
+        held: looked_up(tenant, &said.held).await?,
+        wanted: looked_up(tenant, &said.wanted).await?,
         attempt_since_ms: said.attempt.map(|(_, began)| began),
     }))
 }
 
-async fn looked_up(context: &Context, claims: &[Claim]) -> Result<Vec<StoredClaim>> {
-    let looks = claims.iter().map(|claim| claims::look_request(context, claim)).collect();
-    let found = context.run_all(looks).await?;
+async fn looked_up(tenant: &Tenant, claims: &[Claim]) -> Result<Vec<StoredClaim>> {
+    let looks = claims.iter().map(|claim| claims::look_request(tenant, claim)).collect();
+    let found = tenant.run_all(looks).await?;
     let claim = |(claim, answer): (&Claim, crate::cluster::Answer)| {
         let names = functions::parse_claim(&answer.ok()?)?.map(|(account, _)| account);
         Ok(StoredClaim { is_login: claim.kind() == Claim::LOGIN, names })

@@ -4,13 +4,13 @@
 use serde::Serialize;
 
 use super::{Engine, OpenTask, journal};
-use crate::context::{Context, no_post};
 use crate::error::Result;
 use crate::fanout::{Reference, Task};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Audience, Post, PostList, PostRef, Tag, TagKey, Visibility};
 use crate::stored::readable_post;
+use crate::tenant::{Tenant, no_post};
 
 /// What is stored of a post, but for what it says.
 ///
@@ -137,18 +137,18 @@ impl Engine {
 }
 
 /// How long its lists are, and what its bytes say of that.
-async fn lengths(context: &Context, id: PostId, bytes: &[u8]) -> Result<Vec<ListLength>> {
+async fn lengths(tenant: &Tenant, id: PostId, bytes: &[u8]) -> Result<Vec<ListLength>> {
     let mut lengths = Vec::with_capacity(graph::LISTS.len());
     for (_, list, offset) in graph::LISTS {
         let said = bytes.get(offset..).and_then(<[u8]>::first_chunk).copied().map_or(0, u32::from_be_bytes);
-        let members = context.sets().of_post::<AccountId>(id, list)?.len().await?;
+        let members = tenant.sets().of_post::<AccountId>(id, list)?.len().await?;
         lengths.push(ListLength { list, said, members });
     }
     Ok(lengths)
 }
 
 /// The lists that it is to be on, and those that an earlier revision named.
-async fn listings(context: &Context, id: PostId, post: &Post) -> Result<Vec<Listing>> {
+async fn listings(tenant: &Tenant, id: PostId, post: &Post) -> Result<Vec<Listing>> {
     let author = post.header().author;
     let me = PostRef { id, author };
     let on = |list: String, is_on: bool| {
@@ -157,25 +157,25 @@ async fn listings(context: &Context, id: PostId, post: &Post) -> Result<Vec<List
     };
     let mut listings = Vec::new();
     if let Some(original) = post.passes_on() {
-        let place = context.reposts(author)?.score(&original).await?;
-        let is_on = place == Some(id.place(context.keys().buckets()));
+        let place = tenant.reposts(author)?.score(&original).await?;
+        let is_on = place == Some(id.place(tenant.keys().buckets()));
         listings.push(on(format!("what {author} reposts"), is_on));
     }
     for to in Reference::of_post(post) {
-        let is_on = graph::list(context, to.kind, to.post)?.score(&me).await?.is_some();
+        let is_on = graph::list(tenant, to.kind, to.post)?.score(&me).await?.is_some();
         let of = graph::LISTS.iter().find(|(kind, ..)| *kind == to.kind).map_or("?", |(_, name, _)| name);
         listings.push(on(format!("{of} of post {} of {}", to.post, to.author), is_on));
     }
-    let named = post.lists(context.tags());
-    for list in post.lists_ever(context.tags()) {
-        let standing = graph::standing(context, list, id, author).await?;
+    let named = post.lists(tenant.tags());
+    for list in post.lists_ever(tenant.tags()) {
+        let standing = graph::standing(tenant, list, id, author).await?;
         let place = match (standing.score, standing.has_left) {
             (Some(_), _) => ListPlace::On,
             (None, true) => ListPlace::TooOld,
             (None, false) => ListPlace::Off,
         };
         listings.push(Listing {
-            list: in_words(list, post, context.tags()),
+            list: in_words(list, post, tenant.tags()),
             is_named: named.contains(&list),
             place,
         });

@@ -1,0 +1,278 @@
+//! What all parts of an engine share: the store, the settings, who we are, and where everything of an account is.
+
+use std::iter;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::decision::{Decision, TenantSettings};
+use super::known::Known;
+use crate::account::Account;
+use crate::bucket::Bucket;
+use crate::cluster::{Answer, Batch, Command, Epoch, FenceOutcome, Request, Router, Touched};
+use crate::error::{Error, ErrorKind, Result};
+use crate::functions::{self, Grounds, HomeFit};
+use crate::ids::{AccountId, PostId};
+use crate::keys::Keyspace;
+use crate::nonce::{Nonce, draw};
+use crate::post::{PostRef, TagKey};
+use crate::settings::{Acknowledge, EngineSettings};
+use crate::sharded::{Sets, SortedSet};
+use crate::store::Store;
+
+/// A tenant as the parts of an engine share it: nothing here changes after the start but the clock and what the tenant
+/// decides.
+#[derive(Debug)]
+pub(crate) struct Tenant {
+    pub(crate) store: Store,
+    pub(crate) settings: EngineSettings,
+    /// What the tenant has decided, whatever the settings say of it.
+    pub(crate) known: Known,
+    /// This instance, drawn at its start: one that restarts is another one, so what it left is claimed.
+    pub(crate) instance: Nonce,
+}
+
+impl Tenant {
+    pub(crate) fn new(store: Store, settings: EngineSettings, known: Known) -> Arc<Self> {
+        let decision = known.decision();
+        let decided = decision.settings;
+        if decision.is_made() {
+            store.router().learn_replicas(decided.replicas);
+        }
+        let (posts, size) = (decided.home_posts, store.router().limits().list_size);
+        if !HomeFit::new(posts, size, Grounds::Own).is_one_node() {
+            tracing::warn!(
+                "homes of {posts} posts take several list nodes with `list-max-listpack-size {size}`: they cost more \
+                 to read; 400 fit with -2, the servers' default"
+            );
+        }
+        Arc::new(Self { store, settings, known, instance: draw() })
+    }
+
+    pub(crate) fn router(&self) -> &Router {
+        self.store.router()
+    }
+
+    /// How long homes are, by what the servers keep in one list node now: that is read again with each change of the
+    /// slot map.
+    pub(crate) fn fit(&self) -> HomeFit {
+        self.fit_of(self.known.decision())
+    }
+
+    /// The same, by that decision.
+    pub(crate) fn fit_of(&self, Decision { number, settings }: Decision) -> HomeFit {
+        HomeFit::new(settings.home_posts, self.router().limits().list_size, self.known.grounds(number))
+    }
+
+    /// The settings that are the tenant's.
+    pub(crate) fn decided(&self) -> TenantSettings {
+        self.known.decision().settings
+    }
+
+    pub(crate) fn keys(&self) -> &Keyspace {
+        self.store.keys()
+    }
+
+    /// What the numbers of hashtags are computed with.
+    pub(crate) fn tags(&self) -> TagKey {
+        self.store.tags()
+    }
+
+    pub(crate) fn sets(&self) -> &Sets {
+        self.store.sets()
+    }
+
+    pub(crate) fn slot(&self, account: AccountId) -> u16 {
+        self.keys().slot_of(account)
+    }
+
+    pub(crate) fn bucket(&self, account: AccountId) -> Bucket {
+        self.keys().bucket_of(account)
+    }
+
+    /// Whom an account follows. It stays local.
+    pub(crate) fn following(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
+        Ok(self.sets().of_account(account, "following")?.pinned())
+    }
+
+    /// Who follows an account. Spread once it is large.
+    pub(crate) fn followers(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
+        Ok(self.imported_followers(account)?.noted_of(account))
+    }
+
+    /// The same, for who writes both sides of a follow and looks at neither again.
+    pub(crate) fn imported_followers(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
+        Ok(self.sets().of_account(account, "followers")?.counted_at(self.keys().account(account)))
+    }
+
+    /// Whose posts an account doesn't want to see.
+    pub(crate) fn mutes(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
+        Ok(self.sets().of_account(account, "mutes")?.pinned())
+    }
+
+    /// Who neither follows an account nor sees its posts, nor the other way round.
+    pub(crate) fn blocks(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
+        Ok(self.sets().of_account(account, "blocks")?.pinned())
+    }
+
+    /// From whom an account hides its posts.
+    pub(crate) fn hides(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
+        Ok(self.sets().of_account(account, "hides")?.pinned())
+    }
+
+    /// What an account likes.
+    pub(crate) fn likes(&self, account: AccountId) -> Result<SortedSet<PostRef>> {
+        Ok(self.sets().of_account(account, "likes")?.pinned())
+    }
+
+    /// What an account has bookmarked.
+    pub(crate) fn bookmarks(&self, account: AccountId) -> Result<SortedSet<PostRef>> {
+        Ok(self.sets().of_account(account, "bookmarks")?.pinned())
+    }
+
+    /// What an account has reposted, without a comment: originals, with the reposts' ids as scores.
+    pub(crate) fn reposts(&self, account: AccountId) -> Result<SortedSet<PostRef>> {
+        Ok(self.sets().of_account(account, "reposts")?.pinned())
+    }
+
+    /// An account's record, now.
+    pub(crate) async fn account(&self, id: AccountId) -> Result<Option<Account>> {
+        Account::parse(id, self.router().call(self.account_request(id)).await?)
+    }
+
+    /// An account that exists and isn't deleted.
+    pub(crate) async fn existing(&self, id: AccountId) -> Result<Account> {
+        let account = self.account(id).await?.filter(Account::is_there);
+        account.ok_or_else(|| no_account(id))
+    }
+
+    pub(crate) fn account_request(&self, id: AccountId) -> Request {
+        let command = Command::new("HMGET").arg(&self.keys().account(id));
+        Request::read(self.slot(id), Account::FIELDS.iter().fold(command, |c, field| c.arg(*field)))
+    }
+
+    pub(crate) fn post_request(&self, id: PostId) -> Request {
+        let buckets = self.keys().buckets();
+        Request::read(buckets.slot(id.bucket(buckets)), Command::new("GET").arg(&self.keys().post(id)))
+    }
+
+    pub(crate) fn profile_request(&self, id: AccountId) -> Request {
+        Request::read(self.slot(id), Command::new("GET").arg(&self.keys().profile(id)))
+    }
+
+    /// What is asked about an account that somebody is to see: its record and, if the settings say so, its profile.
+    pub(crate) fn shown_requests(&self, id: AccountId) -> impl Iterator<Item = Request> {
+        let profile = self.settings.shows_profiles.then(|| self.profile_request(id));
+        iter::once(self.account_request(id)).chain(profile)
+    }
+
+    pub(crate) async fn is_blocked(&self, by: AccountId, whom: AccountId) -> Result<bool> {
+        Ok(self.blocks(by)?.score(&whom).await?.is_some())
+    }
+
+    /// Sends a function whose random bytes must not be written twice; if no reply comes, the caller draws anew.
+    pub(crate) async fn once(&self, slot: u16, command: Command) -> Result<Answer> {
+        self.router().ask(Request::write(slot, command).once()).await
+    }
+
+    /// Runs requests and gives back all their answers, or the first error.
+    pub(crate) async fn run_all(&self, batch: Batch) -> Result<Vec<Answer>> {
+        self.router().run(batch).await.into_iter().collect()
+    }
+
+    /// Waits for the replicas if the caller wants that; tells what is true then.
+    pub(crate) async fn acknowledge(&self, how: Acknowledge, epoch: &Epoch) -> Result<Acknowledge> {
+        if how == Acknowledge::Accepted {
+            return Ok(how);
+        }
+        let mut touched = Touched::new();
+        touched.add_epoch(epoch);
+        // The write is done; only whether it will last is open. Sending it again is safe.
+        let fenced = self.router().fence(&touched).await.map_err(|e| {
+            Error::new(ErrorKind::Unknown, format!("written, but not known to be replicated: {e}"))
+        })?;
+        Ok(fenced.into())
+    }
+
+    /// Today, by the cluster's clocks: days since 1970.
+    pub(crate) fn today(&self) -> u32 {
+        u32::try_from(self.router().now_ms() / 86_400_000).unwrap_or(u32::MAX)
+    }
+
+    /// How old a post is, by the cluster's clocks.
+    pub(crate) fn age(&self, posted_ms: u64) -> Duration {
+        Duration::from_millis(self.router().now_ms().saturating_sub(posted_ms))
+    }
+
+    pub(crate) fn read_noted(&self, account: AccountId, day: u32) -> Request {
+        let (record, days) = (self.keys().account(account), self.keys().days(self.bucket(account)));
+        Request::write(self.slot(account), functions::account_read(record, days, account, day))
+    }
+}
+
+impl From<FenceOutcome> for Acknowledge {
+    fn from(outcome: FenceOutcome) -> Self {
+        match outcome {
+            FenceOutcome::Replicated => Self::Replicated,
+            FenceOutcome::WithoutReplicas => Self::Accepted,
+        }
+    }
+}
+
+/// The error for an account that somebody else changed between each look and each write.
+pub(crate) fn changed_always(id: AccountId) -> Error {
+    Error::new(ErrorKind::Conflict, format!("account {id} is changed by others all the time; try again"))
+}
+
+/// The error for a post that isn't there, or that the caller has no right to: one text, that doesn't tell which, nor whose
+/// it is.
+pub(crate) fn no_post(id: PostId) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no post {id}"))
+}
+
+pub(crate) fn no_account(id: AccountId) -> Error {
+    Error::new(ErrorKind::NotFound, format!("account {id} does not exist"))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::BoxFuture;
+
+    use super::*;
+    use crate::bucket::Buckets;
+    use crate::cluster::Replicas;
+    use crate::cluster::simulated::Simulated;
+    use crate::sharded::SetSettings;
+
+    /// A cluster that nobody asks.
+    #[derive(Debug)]
+    struct Silent;
+
+    impl Simulated for Silent {
+        fn run(&self, _: Batch) -> BoxFuture<'_, Vec<Result<Answer>>> {
+            unreachable!("nobody asks")
+        }
+
+        fn fence<'a>(&'a self, _: &'a Touched) -> BoxFuture<'a, Result<()>> {
+            unreachable!("nobody asks")
+        }
+
+        fn now_ms(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn homes_fit_the_servers_as_they_are_now() {
+        let router = Router::simulated(Arc::new(Silent)).unwrap();
+        let keys = Keyspace::new("", Buckets::default()).unwrap();
+        let store = Store::simulated(router.clone(), keys, SetSettings::default()).unwrap();
+        let settings = EngineSettings::default();
+        let own = TenantSettings::of(&settings, Replicas::default());
+        let known = Known::new(own, true, Decision::none(own));
+        let tenant = Tenant::new(store, settings, known);
+        assert!(tenant.fit().is_one_node());
+        // A primary with nodes of 4 kB has joined.
+        router.learn_list_size(-1);
+        assert!(!tenant.fit().is_one_node());
+    }
+}
