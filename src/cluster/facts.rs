@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use super::batch::kind_of;
 use super::clock::SKEW_US;
 use super::wire::{Command, NodeAddr, Reply, denied};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// What `INFO server replication` tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +60,10 @@ impl Info {
 
     pub(crate) fn parse(reply: &Reply) -> Result<Self> {
         if let Some((code, rest)) = reply.error() {
-            return Err(Error::misconfigured(format!("INFO answered {}", denied(code, rest, "+info"))));
+            let said = format!("INFO answered {}", denied(code, rest, "+info"));
+            // Who is turned away needs other rights. All else ends by itself: a server that is busy with a script, say.
+            let is_denied = kind_of(code, rest) == ErrorKind::Misconfigured;
+            return Err(if is_denied { Error::misconfigured(said) } else { Error::unavailable(said) });
         }
         let text = reply.text()?;
         let field = |name: &str| {
@@ -374,6 +378,14 @@ mod tests {
             appendonly: Some(false),
             save: Some("3600 1".into()),
         }
+    }
+
+    /// An instance that started while a script kept a server busy ended with "misconfigured" (a run of `verify`).
+    #[test]
+    fn only_who_is_turned_away_needs_another_configuration() {
+        let kind = |code: &str| Info::parse(&Reply::server_error(code)).unwrap_err().kind();
+        assert_eq!(kind("NOPERM"), ErrorKind::Misconfigured);
+        assert_eq!(kind("BUSY"), ErrorKind::Unavailable);
     }
 
     #[test]
