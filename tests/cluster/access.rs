@@ -21,7 +21,7 @@ use tideline::{
 use super::engine::small;
 use super::harness::{Model, account, impatient, members, options, own, pairs, tell, try_own};
 
-/// What a user needs, nothing else: docs/testing.md lists it with the reasons.
+/// What a user of sets needs, nothing else.
 const RIGHTS: &str = "+info +time +config|get +cluster|nodes +asking +wait +function|load +function|list +fcall \
                       +fcall_ro +get +set +expire +type +unlink +del +setrange +setbit +getrange +bitfield +bitfield_ro +zadd +zrem \
                       +zcard +zrange +zscore +zcount +zrangebyscore +zrevrangebyscore +hgetall +hsetnx +hmget";
