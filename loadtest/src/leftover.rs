@@ -52,6 +52,7 @@ impl Leftover {
     }
 
     /// Tells of keys that stay when the run is over.
+    #[cfg(feature = "verify")]
     pub(crate) fn tell_that_they_stay(&self) {
         eprintln!("The keys of this run begin with `{}`; they stay on the cluster. {self}", self.prefix);
     }

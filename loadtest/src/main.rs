@@ -37,6 +37,7 @@ mod systems;
 mod tally;
 mod target;
 mod typed;
+#[cfg(feature = "verify")]
 mod verify;
 mod weighted;
 mod workload;
@@ -86,10 +87,12 @@ enum Command {
     Plan(Box<plan::PlanArgs>),
     /// Random histories of everything that accounts do; every page, and in the end every timeline, is held against a
     /// naive model.
+    #[cfg(feature = "verify")]
     Verify(verify::VerifyArgs),
     /// Removes the keys that a run has left on a cluster of others.
     Clean(clean::CleanArgs),
     /// An instance of `verify` in a process of its own.
+    #[cfg(feature = "verify")]
     #[command(hide = true)]
     VerifyWorker,
 }
@@ -139,8 +142,10 @@ async fn run(cli: Cli) -> ExitCode {
         Command::Scale(args) => Box::pin(scale::run(args)).await,
         Command::Fairness(args) => Box::pin(fairness::run(args)).await,
         Command::Plan(args) => plan::run(&args),
+        #[cfg(feature = "verify")]
         Command::Verify(args) => Box::pin(verify::run(args)).await.map(End::from),
         Command::Clean(args) => clean::run(args).await,
+        #[cfg(feature = "verify")]
         Command::VerifyWorker => verify::serve().await.map(|()| End::Right),
     };
     match outcome {

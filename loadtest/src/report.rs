@@ -73,6 +73,7 @@ pub(crate) fn operations(rows: &[(&'static str, Summary)]) -> Table {
 }
 
 /// A table of names and values.
+#[cfg(feature = "verify")]
 pub(crate) fn facts<const N: usize>(rows: [(&str, String); N]) -> Table {
     let mut table = new_table();
     for (name, value) in rows {
