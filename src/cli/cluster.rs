@@ -97,7 +97,7 @@ async fn up(spec: ClusterSpec) -> anyhow::Result<ExitCode> {
     let cluster = LocalCluster::up_with(spec, &|progress| meter.show(progress)).await?;
     meter.finish();
     print_addresses(&cluster);
-    println!("\nIt goes on until `{}`; `{}` shows how it is.", command("down"), command("status"));
+    println!("\nIt runs until `{}`; `{}` shows its state.", command("down"), command("status"));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -110,7 +110,7 @@ async fn up_ephemeral(spec: ClusterSpec) -> anyhow::Result<ExitCode> {
         let cluster = LocalCluster::up_with(spec, &|progress| meter.show(progress)).await?;
         meter.finish();
         print_addresses(&cluster);
-        println!("\nIt ends, and its data with it, at ctrl-C.");
+        println!("\nPress ctrl-C to stop it and remove its data.");
         std::future::pending::<anyhow::Result<()>>().await
     };
     tokio::select! {

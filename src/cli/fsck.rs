@@ -122,7 +122,7 @@ fn print(report: &FsckReport, is_json: bool) {
         }
     }
     if report.in_flight > 0 {
-        println!("{} more were under way all the time: look again later.", report.in_flight);
+        println!("{} more were still being written throughout: run fsck again later.", report.in_flight);
     }
     println!("{}", if report.is_clean() { "Clean." } else { "Not clean." });
 }

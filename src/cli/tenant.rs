@@ -72,7 +72,7 @@ async fn restore(wanted: Restore) -> anyhow::Result<ExitCode> {
     let prefix = store.prefix.clone();
     let Decision { number, settings } = found(Store::restore(store).await)?;
     println!("The record under prefix `{prefix}` is there, decision {number}: {settings}");
-    println!("Whatever else its server has lost, `tideline fsck` finds.");
+    println!("`tideline fsck` finds what else its server has lost.");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -138,7 +138,7 @@ async fn set(wanted: Set) -> anyhow::Result<ExitCode> {
         println!("Nothing was changed.");
         return Ok(ExitCode::FAILURE);
     }
-    let removed = engine.decide(&change).await.context("call it again: it goes on where it stopped")?;
+    let removed = engine.decide(&change).await.context("run it again: it continues where it stopped")?;
     let number = engine.decision().number;
     println!("Decided, number {number}. {}", described(&removed, "removed"));
     Ok(ExitCode::SUCCESS)
@@ -160,7 +160,7 @@ fn say_what_changes(decision: Decision, change: &TenantChange) {
 async fn looked_at(engine: &Engine, change: &TenantChange) -> anyhow::Result<Excess> {
     // Raising a bound removes nothing.
     if change.removes() {
-        eprintln!("looking at what exceeds; of many keys this takes minutes");
+        eprintln!("counting what exceeds the new bounds; with many keys this takes minutes");
     }
     Ok(engine.excess(change).await?)
 }
@@ -178,7 +178,7 @@ fn described(excess: &Excess, verb: &str) -> String {
         }
     }
     if *homes > 0 {
-        parts.push(format!("the oldest of {homes} homes, whose pages go on in the outboxes"));
+        parts.push(format!("the oldest of {homes} homes, whose further pages come from the outboxes"));
     }
     if *dormant_homes > 0 {
         parts.push(format!(
@@ -190,7 +190,7 @@ fn described(excess: &Excess, verb: &str) -> String {
 
 fn is_confirmed() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
-        bail!("this removes data for good: say so with --yes, or look first with --dry-run");
+        bail!("this removes data for good: confirm with --yes, or see first what it removes with --dry-run");
     }
     print!("Go on? [y/N] ");
     std::io::stdout().flush()?;

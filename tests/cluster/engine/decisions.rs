@@ -244,7 +244,7 @@ async fn the_command_says_before_what_it_removes_and_removes_that() {
 
     let (is_good, text) = program(&options, &[&set[..], &["--yes"]].concat());
     let says = "600 posts from profiles of 1 accounts, for good; 40 posts from mentions of 1 accounts, for good; 30 posts from \
-                timelines of 1 hashtags, for good; the oldest of 1 homes, whose pages go on in the outboxes.";
+                timelines of 1 hashtags, for good; the oldest of 1 homes, whose further pages come from the outboxes.";
     for verb in ["It removes", "Decided, number 2. It removed"] {
         assert!(is_good && text.contains(&format!("{verb} {says}")), "{text}");
     }
