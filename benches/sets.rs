@@ -16,9 +16,9 @@ use support::{Cost, cluster, flush, measure, own_cpu, us_each, used_memory};
 use tideline::bucket::mix64;
 use tideline::cluster::{Batch, Command, Replicas, Request, RouterSettings};
 use tideline::keys::slot_of_key;
-use tideline::local_cluster::LocalCluster;
 use tideline::sharded::{Checkpoint, Layout, Order, SortedSet};
 use tideline::{AccountId, Store, StoreOptions};
+use tideline_local_cluster::LocalCluster;
 
 const SIZES: [u64; 9] = [20, 100, 200, 2_000, 16_000, 16_384, 32_768, 100_000, 1_000_000];
 /// Small sets are made many times, so that what is measured is large enough.

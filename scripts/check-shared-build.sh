@@ -4,15 +4,16 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# `tideline-program` itself is in no other one.
 features() {
     "${CARGO:-cargo}" tree --locked --edges normal,build --prefix none --format '{p} [{f}]' --package "$1" |
-        sed 's/ (\*)$//' | sort --unique
+        sed 's/ (\*)$//' | grep -v '^tideline-program ' | sort --unique
 }
 
-only_in_tideline=$(comm -23 <(features tideline) <(features loadtest))
-if [ -n "$only_in_tideline" ]; then
-    echo "loadtest has these crates with other features than tideline, or not at all (see Cargo.toml, feature cli):" >&2
-    echo "$only_in_tideline" >&2
+only_in_program=$(comm -23 <(features tideline-program) <(features loadtest))
+if [ -n "$only_in_program" ]; then
+    echo "loadtest has these crates with other features than tideline-program, or not at all (see program/Cargo.toml):" >&2
+    echo "$only_in_program" >&2
     exit 1
 fi
-echo "tideline and loadtest share what they are built of"
+echo "tideline-program and loadtest share what they are built of"

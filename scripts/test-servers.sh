@@ -35,7 +35,7 @@ for server; do
     echo "=== cluster tests with $server ${path:+($path)}"
     # One that fails keeps the others from nothing.
     if TIDELINE_REDIS_SERVER=${path:-${TIDELINE_REDIS_SERVER:-}} scripts/no-strays.sh \
-        "${CARGO:-cargo}" test --locked --no-fail-fast --test cluster --test deploy; then
+        "${CARGO:-cargo}" test --package tideline --locked --no-fail-fast --test cluster --test deploy; then
         passed="$passed $server"
     else
         failed="$failed $server"

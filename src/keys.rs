@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use crate::bucket::{Bucket, Buckets, slot_of, tag_of_slot};
-use crate::error::{Error, Result};
+use crate::bucket::{Bucket, Buckets, slot_of};
+pub use crate::cluster::keys::PREFIX_LEN_MAX;
+pub(crate) use crate::cluster::keys::check_prefix;
+use crate::error::Result;
 use crate::ids::{AccountId, Claim, PostId};
 
 /// What stands before the number in names of floors on hashtags' lists. No list of a post is called so.
 const LEFT: &[u8] = b"left:";
-/// Longest key prefix of a tenant.
-pub const PREFIX_LEN_MAX: usize = 32;
 
 /// The keys of one tenant in one cluster: a prefix and a number of buckets.
 #[derive(Debug, Clone)]
@@ -265,22 +265,6 @@ pub(crate) fn list_of_post(what: &str, post: PostId) -> Vec<u8> {
     [b"#", what.as_bytes(), b":", &post.get().to_be_bytes()].concat()
 }
 
-/// What a fence writes before it waits for the replicas: any slot of the node will do, also one without a bucket.
-pub(crate) fn fence(prefix: &str, slot: u16) -> Vec<u8> {
-    format!("{prefix}{{{}}}f", tag_of_slot(slot)).into_bytes()
-}
-
-/// Refuses a prefix with braces (they would be the hash tag), of control characters, or over the length.
-pub(crate) fn check_prefix(prefix: &str) -> Result<()> {
-    if prefix.len() > PREFIX_LEN_MAX || prefix.contains(['{', '}']) || prefix.contains(char::is_control) {
-        return Err(Error::invalid(format!(
-            "key prefix `{}`: at most {PREFIX_LEN_MAX} bytes, no braces, no control characters",
-            prefix.escape_default()
-        )));
-    }
-    Ok(())
-}
-
 /// The slot of a whole key, by its hash tag if it has one.
 pub fn slot_of_key(key: &[u8]) -> u16 {
     let tag = key.iter().position(|b| *b == b'{').and_then(|open| {
@@ -294,6 +278,7 @@ pub fn slot_of_key(key: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::keys::fence;
     use proptest::prelude::*;
     use std::collections::HashSet;
 

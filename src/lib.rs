@@ -3,31 +3,26 @@
 //! [`Engine`] is what a service holds: accounts, follows, posts, pages. docs/api.md is a tour of it, docs/design.md says
 //! how it works. It stands on a ground floor that can be used by itself: a router for batches of commands
 //! ([`cluster`]), ids and buckets that spread data evenly over the slots ([`ids`], [`bucket`]), and sorted sets of any
-//! size, sharded over the cluster ([`sharded`]). [`Store`] brings these together. [`local_cluster`] starts a Redis
-//! Cluster on this machine.
+//! size, sharded over the cluster ([`sharded`]). [`Store`] brings these together. The crate
+//! `tideline-local-cluster` starts a Redis Cluster on this machine, `tideline-program` is the program.
 //!
 //! Imports between modules point one way, as docs/architecture.md shows; tests/layers.rs keeps it so.
 
 #[cfg(test)]
 mod abuse;
 pub mod account;
-pub mod bucket;
 mod claims;
-pub mod cluster;
 #[cfg(feature = "config")]
 mod config;
 mod context;
 mod engine;
-pub mod error;
 mod fanout;
 #[cfg(test)]
 mod fences;
 mod fsck;
 pub mod functions;
 mod graph;
-pub mod ids;
 pub mod keys;
-pub mod local_cluster;
 mod member;
 mod meters;
 mod moderation;
@@ -36,7 +31,6 @@ mod nonce;
 pub mod post;
 pub mod profile;
 pub mod registration;
-mod rules;
 mod settings;
 pub mod sharded;
 #[cfg(all(test, feature = "registration"))]
@@ -46,6 +40,12 @@ mod store;
 mod stored;
 mod tenant;
 mod timeline;
+
+use tideline_model::rules;
+#[doc(inline)]
+pub use tideline_model::{bucket, error, ids};
+#[doc(inline)]
+pub use tideline_router as cluster;
 
 pub use account::{Account, AccountKind, AccountState, AccountUpdate, Mode, NewAccount};
 #[cfg(feature = "config")]

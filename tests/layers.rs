@@ -21,6 +21,23 @@ const EXCEPTIONS: &[&str] = &[
 /// Modules that see everything, in tests only.
 const ASIDE: &[&str] = &["abuse", "fences", "simulation", "lib", "main"];
 
+/// The library as other crates name it.
+const ENGINE: &str = "tideline";
+
+/// Whether it is a crate of its own, not a module of the engine.
+fn is_crate(module: &str) -> bool {
+    module.starts_with("tideline_")
+}
+
+/// The crate whose sources lie in a folder: in `crates/tideline-router` it is `tideline_router`, in `program`
+/// `tideline_program`.
+fn crate_in(folder: &str) -> String {
+    match folder.strip_prefix("crates/") {
+        Some(name) => name.replace('-', "_"),
+        None => format!("tideline_{folder}"),
+    }
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -93,10 +110,12 @@ fn code_of(text: &str) -> String {
     code
 }
 
-/// All paths that begin with `crate`, `$crate` or `super`, each written out: `use crate::{a, b::{c, d}}` are three.
-fn paths(code: &str) -> Vec<Vec<String>> {
+/// All paths that begin with `crate`, `$crate`, `super` or a crate of ours, each written out:
+/// `use crate::{a, b::{c, d}}` are three.
+fn paths(code: &str, rank: &BTreeMap<String, usize>) -> Vec<Vec<String>> {
     let mut found = Vec::new();
-    for word in ["crate", "super"] {
+    let crates = rank.keys().map(String::as_str).filter(|module| is_crate(module));
+    for word in crates.chain(["crate", "super", ENGINE]) {
         for (at, _) in code.match_indices(word) {
             let before = code[..at].chars().next_back();
             let is_start = before.is_none_or(|c| !c.is_alphanumeric() && c != '_');
@@ -134,8 +153,10 @@ fn written_out<'c>(mut code: &'c str, head: &mut Vec<String>, found: &mut Vec<Ve
         code = &code[end..];
         let Some(rest) = code.strip_prefix("::") else {
             found.push(head.clone());
-            // `a as b`
+            // `a as b`: a path of that name too, for what the root exports.
             if let Some(renamed) = code.strip_prefix(" as ") {
+                let end = renamed.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(renamed.len());
+                found.push(head.iter().cloned().chain([renamed[..end].to_owned()]).collect());
                 code = renamed.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
             }
             break;
@@ -146,8 +167,19 @@ fn written_out<'c>(mut code: &'c str, head: &mut Vec<String>, found: &mut Vec<Ve
     code
 }
 
-/// The top module that a path leads to, from a module; `None`: it stays inside.
+/// The top module or crate that a path leads to, from a module; `None`: it stays inside.
 fn target(path: &[String], from: &[String], exported: &BTreeMap<String, String>) -> Option<String> {
+    if path[0] == ENGINE {
+        let first = path.get(1)?;
+        return Some(exported.get(first).unwrap_or(first).clone());
+    }
+    if path[0] != "crate" && path[0] != "super" {
+        return (path[0] != from[0]).then(|| path[0].clone());
+    }
+    // Within a crate of its own all files may use each other.
+    if is_crate(&from[0]) {
+        return None;
+    }
     let absolute: Vec<&String> = if path[0] == "super" {
         let ups = path.iter().take_while(|part| *part == "super").count();
         from.iter().take(from.len().saturating_sub(ups)).chain(&path[ups..]).collect()
@@ -177,7 +209,7 @@ fn upward(
     exported: &BTreeMap<String, String>,
 ) -> BTreeSet<String> {
     let mut up = BTreeSet::new();
-    for path in paths(code) {
+    for path in paths(code, rank) {
         let Some(to) = target(&path, from, exported) else { continue };
         if ["self", "Error", "Result"].contains(&to.as_str()) {
             continue;
@@ -193,20 +225,41 @@ fn upward(
     up
 }
 
-fn ranks() -> BTreeMap<String, usize> {
+/// The layers by rank; and the folders of crates of their own that the page names, each with its crate.
+fn ranks() -> (BTreeMap<String, usize>, Vec<(String, String)>) {
     let page = fs::read_to_string(root().join("docs/architecture.md")).expect("the checkout can be read");
-    let layers = layers(&page);
-    let all = layers.into_iter().enumerate();
-    all.flat_map(|(rank, modules)| modules.into_iter().map(move |module| (module, rank))).collect()
+    let (mut ranks, mut crates) = (BTreeMap::new(), Vec::new());
+    for (rank, named) in layers(&page).into_iter().enumerate() {
+        for module in named {
+            let is_folder = root().join(&module).join("Cargo.toml").exists();
+            let name = if is_folder { crate_in(&module) } else { module.clone() };
+            if is_folder {
+                crates.push((module, name.clone()));
+            }
+            ranks.insert(name, rank);
+        }
+    }
+    (ranks, crates)
+}
+
+/// All files of the engine and of the crates beside it, each with its module.
+fn modules(crates: &[(String, String)]) -> Vec<(PathBuf, Vec<String>)> {
+    let src = root().join("src");
+    let mut all: Vec<_> = sources(&src).into_iter().map(|file| (module_of(&file, &src), file)).collect();
+    for (folder, name) in crates {
+        let src = root().join(folder).join("src");
+        let own = |file: PathBuf| ([vec![name.clone()], module_of(&file, &src)].concat(), file);
+        all.extend(sources(&src).into_iter().map(own));
+    }
+    all.into_iter().map(|(module, file)| (file, module)).collect()
 }
 
 #[test]
 fn no_import_runs_up() {
-    let (src, rank) = (root().join("src"), ranks());
-    let lib = exported(&fs::read_to_string(src.join("lib.rs")).expect("the checkout can be read"));
+    let (rank, crates) = ranks();
+    let lib = exported(&fs::read_to_string(root().join("src/lib.rs")).expect("the checkout can be read"));
     let (mut up, mut unknown): (BTreeMap<String, Vec<String>>, BTreeSet<String>) = Default::default();
-    for file in sources(&src) {
-        let from = module_of(&file, &src);
+    for (file, from) in modules(&crates) {
         if ASIDE.contains(&from[0].as_str()) || from.last().is_some_and(|last| last == "tests") {
             continue;
         }
@@ -214,13 +267,15 @@ fn no_import_runs_up() {
             unknown.insert(from[0].clone());
             continue;
         }
-        for edge in upward(
-            &code_of(&fs::read_to_string(&file).expect("the checkout can be read")),
-            &from,
-            &rank,
-            &lib,
-        ) {
+        let code = code_of(&fs::read_to_string(&file).expect("the checkout can be read"));
+        for edge in upward(&code, &from, &rank, &lib) {
             up.entry(edge).or_default().push(from.join("/"));
+        }
+    }
+    for folder in fs::read_dir(root().join("crates")).expect("the checkout can be read") {
+        let name = crate_in(&format!("crates/{}", folder.expect("it can be read").file_name().display()));
+        if !rank.contains_key(&name) {
+            unknown.insert(name);
         }
     }
     assert!(unknown.is_empty(), "docs/architecture.md has no layer for {unknown:?}");
@@ -234,8 +289,30 @@ fn no_import_runs_up() {
 fn an_upward_use_is_found_in_each_form() {
     let rank = ["high", "low"].map(str::to_owned).into_iter().zip(0..).collect();
     let from = ["low", "file"].map(str::to_owned);
-    let exported = exported("pub use high::{Thing, other::Other};\npub use low::Small;");
+    let exported = exported(
+        "pub use high::{Thing, other::Other};\npub use low::Small;\npub use tideline_model as mine;",
+    );
     let found = |code: &str| !upward(&code_of(code), &from, &rank, &exported).is_empty();
+    let rank_of_all = ["tideline_program", "high", "low", "tideline_model"].map(str::to_owned);
+    let rank_of_all: BTreeMap<String, usize> = rank_of_all.into_iter().zip(0..).collect();
+    for (module, planted) in [
+        ("low", "use tideline_program::x;"),
+        ("tideline_model", "fn f(_: &tideline::Thing) {}"),
+        ("tideline_model", "use tideline::{low, Small};"),
+        ("tideline_model", "pub use tideline_program::x;"),
+    ] {
+        let up = upward(&code_of(planted), &[module.to_owned(), "file".to_owned()], &rank_of_all, &exported);
+        assert!(!up.is_empty(), "{planted}");
+    }
+    for (module, fine) in [
+        ("low", "use tideline_model::Error;"),
+        ("low", "use crate::mine::x;"),
+        ("tideline_program", "use tideline::high::Thing;"),
+        ("tideline_model", "use crate::high::x;"),
+    ] {
+        let up = upward(&code_of(fine), &[module.to_owned(), "file".to_owned()], &rank_of_all, &exported);
+        assert!(up.is_empty(), "{fine}");
+    }
     for planted in [
         "use crate::high::Thing;",
         "use crate::{low::{a, b}, high};",

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tideline::AccountId;
 use tideline::bucket::mix64;
 use tideline::cluster::{Command, Router};
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 /// The account with that number: ids spread over all buckets.
 pub fn account(number: u64) -> AccountId {

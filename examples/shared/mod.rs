@@ -2,7 +2,7 @@
 
 use tideline::Config;
 use tideline::cluster::Seed;
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 /// Settings from the environment (`TIDELINE_<SECTION>_<FIELD>`), for the cluster that the arguments name. Without
 /// arguments a cluster is started on this machine; it ends when what comes back beside the settings is dropped.

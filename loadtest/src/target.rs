@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tideline::cluster::Seed;
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 use crate::cpu::{self, CpuTime};
 use crate::report::many;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 const BASELINES: [&str; 3] = ["books_cluster_client", "books_per_node", "list"];
 const SMALL: [&str; 9] = [

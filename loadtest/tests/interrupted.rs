@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use redis::cluster_async::ClusterConnection;
 use rustix::process::{Pid, Signal, kill_process};
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 const PATIENCE: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(20);

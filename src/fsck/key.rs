@@ -165,7 +165,8 @@ pub(crate) fn list_named(name: &[u8]) -> Option<PostList> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::{fence, list_of_post, set_of_account};
+    use crate::cluster::keys::fence;
+    use crate::keys::{list_of_post, set_of_account};
 
     #[test]
     fn every_key_is_told_by_its_spelling() {

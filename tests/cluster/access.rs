@@ -7,7 +7,6 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
 };
 use tideline::cluster::{Command, Request, RouterSettings, TlsFiles};
-use tideline::local_cluster::{ClusterSpec, LocalCluster, TlsServerFiles};
 use tideline::post::{Draft, Edit, PostRef};
 use tideline::profile::ProfileUpdate;
 use tideline::registration::{Name, Registration, RegistrationSettings, SignUp, Step};
@@ -17,6 +16,7 @@ use tideline::{
     ListQuery, Moderation, NewAccount, NewReport, Query, ReportCategory, ReportQuery, Social, Store,
     StoreOptions, Way,
 };
+use tideline_local_cluster::{ClusterSpec, LocalCluster, TlsServerFiles};
 
 use super::engine::small;
 use super::harness::{Model, account, impatient, members, options, own, pairs, tell, try_own};

@@ -6,9 +6,9 @@ mod process;
 use std::time::Duration;
 
 use tideline::cluster::NodeAddr;
-use tideline::local_cluster::ClusterSpec;
 use tideline::post::Draft;
 use tideline::{AccountId, Engine, EngineSettings, ErrorKind, PostId, Query, Range, StoreOptions};
+use tideline_local_cluster::ClusterSpec;
 use tokio::time::{sleep, timeout};
 
 use super::engine::{accounts, drained, engine_with, small};

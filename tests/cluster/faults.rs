@@ -8,9 +8,9 @@ use futures::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tideline::cluster::{NodeAddr, RouterSettings, Touched};
-use tideline::local_cluster::{ClusterSpec, LocalCluster, LocalNode};
 use tideline::sharded::SortedSet;
 use tideline::{AccountId, ErrorKind, PostId, Store, StoreOptions};
+use tideline_local_cluster::{ClusterSpec, LocalCluster, LocalNode};
 
 use super::harness::{
     Model, PATIENCE, eventually, get_raw, impatient, incr_raw, members, options, own, pairs, raw_key,

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use tideline::cluster::{FenceOutcome, NodeAddr, Replicas, RouterSettings, Touched};
-use tideline::local_cluster::{ClusterSpec, LocalCluster, LocalNode};
 use tideline::{Error, ErrorKind, Store};
+use tideline_local_cluster::{ClusterSpec, LocalCluster, LocalNode};
 
 use super::harness::{
     Own, PATIENCE, eventually, impatient, incr_raw, own, raw_key, replicated, set_raw, store_on, store_with,

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tideline::cluster::{Command, NodeAddr, Request, RouterSettings};
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
 use tideline::sharded::{Checkpoint, SetSettings, SortedSet};
 use tideline::{AccountId, Store, StoreOptions};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -35,6 +36,24 @@ pub(crate) fn shared() -> Vec<String> {
         std::thread::spawn(start).join().unwrap()
     };
     SHARED.get_or_init(start).0.clone()
+}
+
+/// The program, built for this: it is a package of its own, and cargo builds none for the tests of another one.
+pub(crate) fn program() -> &'static Path {
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+        let test = std::env::current_exe().unwrap();
+        let place = test.ancestors().nth(2).unwrap();
+        let profile = match place.file_name().and_then(|name| name.to_str()).unwrap() {
+            "debug" => "dev",
+            name => name,
+        };
+        let mut build = std::process::Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--locked", "--package", "tideline-program", "--profile", profile]);
+        build.arg("--target-dir").arg(place.parent().unwrap());
+        assert!(build.status().unwrap().success(), "the program could not be built");
+        place.join("tideline")
+    });
+    &PROGRAM
 }
 
 /// Options with a prefix that no other test has, few buckets, small pieces and an early spread.

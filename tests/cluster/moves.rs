@@ -8,9 +8,9 @@ use futures::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tideline::cluster::{Batch, Command, NodeAddr, Request, RouterSettings};
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
 use tideline::sharded::{Order, SetSettings, SortedSet};
 use tideline::{AccountId, Engine, ErrorKind, NewAccount, Store, StoreOptions};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 use super::harness::{
     Model, account, get_raw, impatient, incr_raw, members, options, own, pairs, raw_key, seeded, set_raw,

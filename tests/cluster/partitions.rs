@@ -1,9 +1,9 @@
 //! Servers that are cut off from each other, while clients reach all of them.
 
 use tideline::cluster::{NodeAddr, RouterSettings};
-use tideline::local_cluster::ClusterSpec;
 use tideline::post::Draft;
 use tideline::{AccountId, Engine, PostAck, Query, StoreOptions};
+use tideline_local_cluster::ClusterSpec;
 
 use super::bus::{Bus, Cut};
 use super::engine::{accounts, drained, engine_with, small};

@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshot};
 use tideline::cluster::{Batch, Command, NodeAddr, Request, RouterSettings, Severity};
-use tideline::local_cluster::ClusterSpec;
 use tideline::{Error, ErrorKind, Store, StoreOptions};
+use tideline_local_cluster::ClusterSpec;
 
 use super::harness::{
     PATIENCE, account, eventually, get_raw, impatient, in_the_end, incr_raw, members, options, own, pairs,

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use metrics_util::debugging::DebuggingRecorder;
 use tideline::cluster::{Router, RouterSettings, Seed};
-use tideline::local_cluster::ClusterSpec;
 use tideline::registration::{Name, SignUp};
 use tideline::{Config, Engine, ErrorKind, Store, StoreOptions};
+use tideline_local_cluster::ClusterSpec;
 use tracing::level_filters::LevelFilter;
 
 use super::access::use_engine;
@@ -142,7 +142,7 @@ async fn no_password_shows_in_options_logs_errors_metrics_or_health() {
 }
 
 fn program(seeds: &[String], args: &[&str]) -> Output {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_tideline"));
+    let mut program = Command::new(crate::harness::program());
     program.args(args).env("RUST_LOG", "trace").env("TIDELINE_CLUSTER", seeds.join(","));
     program.env("TIDELINE_CLUSTER_SEEDS", seeds.join(",")).output().unwrap()
 }

@@ -8,9 +8,9 @@ use futures::future::join_all;
 use metrics_util::debugging::DebuggingRecorder;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tideline::local_cluster::ClusterSpec;
 use tideline::sharded::{Layout, Order, SetSettings, SortedSet, Step};
 use tideline::{AccountId, Store, StoreOptions};
+use tideline_local_cluster::ClusterSpec;
 
 use super::harness::{
     Model, account, eventually, impatient, members, options, own, pairs, seeded, shared, walk_all,

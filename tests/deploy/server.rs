@@ -19,7 +19,7 @@ const KEEPER: &str = r#"trap '' HUP INT TERM; "$@" & while read -r _; do :; done
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 const REPLIES_WITHIN: Duration = Duration::from_secs(5);
 /// The bus port is the port + 10000. All below the ports that the system hands out, all above most of
-/// `tideline::local_cluster`'s.
+/// `tideline_local_cluster`'s.
 const PORTS: std::ops::Range<u16> = 8_000..12_000;
 const BUS: u16 = 10_000;
 
@@ -121,7 +121,7 @@ fn read_reply(from: &mut BufReader<TcpStream>, into: &mut Vec<String>) -> Option
     }
 }
 
-/// The server program, looked for as `tideline::local_cluster` does.
+/// The server program, looked for as `tideline_local_cluster` does.
 fn program() -> OsString {
     if let Some(path) = std::env::var_os("TIDELINE_REDIS_SERVER").filter(|path| !path.is_empty()) {
         return path;

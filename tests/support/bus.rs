@@ -4,8 +4,8 @@
 
 use std::net::IpAddr;
 
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
 use tideline::{Error, ErrorKind};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tideline::cluster::{Command, NodeAddr};
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 pub(crate) const HOUR_S: i64 = 3_600;
 /// Clocks are set by more than this.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tokio::sync::Mutex;
 
 use super::args::{Chaos, VerifyArgs};

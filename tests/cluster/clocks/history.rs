@@ -7,8 +7,8 @@ use std::time::Duration;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use tideline::cluster::NodeAddr;
-use tideline::local_cluster::ClusterSpec;
 use tideline::{AccountId, PostId};
+use tideline_local_cluster::ClusterSpec;
 
 use super::super::engine::accounts;
 use super::super::harness::{Own, PATIENCE, eventually, own, seeded};

@@ -2,13 +2,13 @@
 //! no replica has.
 
 use tideline::cluster::{NodeAddr, Replicas, RouterSettings};
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
 use tideline::post::{Draft, Edit};
 use tideline::registration::{Registration, RegistrationSettings, SignUp};
 use tideline::{
     AccountId, AccountUpdate, Acknowledge, Engine, EngineSettings, ErrorKind, Followed, NewAccount, PostAck,
     Social, StoreOptions, Way,
 };
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 use super::super::harness::{PATIENCE, eventually, impatient, options, own, replicated};
 use super::{accounts, drained, engine_with, small};

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tideline::cluster::{Command, Finding, NodeAddr, Request, RouterSettings};
-use tideline::local_cluster::ClusterSpec;
 use tideline::post::{Draft, Edit, PostRef};
 use tideline::sharded::SetSettings;
 use tideline::{
     AccountId, AccountUpdate, Engine, EngineSettings, Health, Moderation, PostAck, PostId, Query, Social,
     StoreOptions, Way,
 };
+use tideline_local_cluster::ClusterSpec;
 
 use super::{accounts, drained, engine_with, small};
 use crate::harness::{Own, PATIENCE, eventually, impatient, in_the_end, options, own, tell};

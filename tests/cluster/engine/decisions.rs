@@ -192,7 +192,7 @@ async fn tools_bring_no_settings_and_decide_nothing() {
 
 /// What the program says, and whether it is content.
 pub(super) fn program(options: &StoreOptions, arguments: &[&str]) -> (bool, String) {
-    let mut program = Program::new(env!("CARGO_BIN_EXE_tideline"));
+    let mut program = Program::new(crate::harness::program());
     program.args(arguments).args(["--prefix", &options.prefix]).env("TIDELINE_CLUSTER", shared().join(","));
     let output = program.output().unwrap();
     let text = [output.stdout, output.stderr].concat();

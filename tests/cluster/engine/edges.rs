@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use tideline::local_cluster::ClusterSpec;
 use tideline::post::{Draft, PostRef, Visibility};
 use tideline::sharded::{Checkpoint, Order};
 use tideline::{AccountId, AccountUpdate, Engine, EngineSettings, ErrorKind, Followed, Query, StoreOptions};
+use tideline_local_cluster::ClusterSpec;
 
 use super::{accounts, at_key, drained, engine, engine_with, small, tenant, walk_home};
 use crate::harness::{eventually, impatient, options, own};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt as _};
-use tideline::local_cluster::ClusterSpec;
 use tideline::post::Draft;
 use tideline::{EngineSettings, NewAccount, StoreOptions};
+use tideline_local_cluster::ClusterSpec;
 
 use super::{accounts, drained, engine_with, walk_home};
 use crate::harness::{eventually, own};

@@ -217,7 +217,7 @@ async fn names_are_told_without_what_is_secret() {
 
 /// What the program says, and whether it is content.
 fn inspect(options: &StoreOptions, arguments: &[&str]) -> (bool, String, String) {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_tideline"));
+    let mut program = Command::new(crate::harness::program());
     program.arg("inspect").args(arguments).args(["--prefix", &options.prefix]);
     program.env("TIDELINE_CLUSTER", shared().join(",")).env("TIDELINE_SETS_TREES_CACHED", "10");
     let output = program.output().unwrap();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use tideline::cluster::{Command, Request, RouterSettings};
-use tideline::local_cluster::ClusterSpec;
 use tideline::post::Draft;
 use tideline::{AccountId, EngineSettings, StoreOptions};
+use tideline_local_cluster::ClusterSpec;
 
 use super::{accounts, at_key, drained, engine_with, small, tenant, walk_home};
 use crate::harness::{eventually, in_the_end, options, own};

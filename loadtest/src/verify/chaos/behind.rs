@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use tideline::cluster::{Command, NodeAddr};
-use tideline::local_cluster::{LocalCluster, LocalNode};
+use tideline_local_cluster::{LocalCluster, LocalNode};
 use tokio::time::sleep;
 
 use super::{Admit, RETRY, Storm, patiently};

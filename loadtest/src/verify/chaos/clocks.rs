@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use tideline::local_cluster::{LocalCluster, LocalNode};
+use tideline_local_cluster::{LocalCluster, LocalNode};
 use tokio::time::sleep;
 
 use super::super::args::Chaos;

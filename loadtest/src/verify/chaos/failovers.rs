@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use tideline::cluster::{Command, NodeAddr};
-use tideline::local_cluster::{LocalCluster, LocalNode};
+use tideline_local_cluster::{LocalCluster, LocalNode};
 use tokio::time::sleep;
 
 use super::super::args::Chaos;

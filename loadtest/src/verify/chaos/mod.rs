@@ -24,7 +24,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng as _};
 use tideline::bucket::Buckets;
-use tideline::local_cluster::LocalCluster;
+use tideline_local_cluster::LocalCluster;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 

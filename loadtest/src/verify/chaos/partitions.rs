@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tideline::local_cluster::LocalCluster;
+use tideline_local_cluster::LocalCluster;
 use tokio::time::sleep;
 
 use super::super::args::Chaos;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use tideline::cluster::{Command, NodeAddr};
-use tideline::local_cluster::LocalCluster;
+use tideline_local_cluster::LocalCluster;
 use tokio::time::sleep;
 
 use super::super::facts::{Time, Window};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use tideline::cluster::{Command, NodeAddr, Reply};
-use tideline::local_cluster::LocalCluster;
+use tideline_local_cluster::LocalCluster;
 use tokio::time::sleep;
 
 use super::super::args::Chaos;

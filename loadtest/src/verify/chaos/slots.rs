@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use tideline::cluster::{Command, NodeAddr};
-use tideline::local_cluster::LocalCluster;
+use tideline_local_cluster::LocalCluster;
 use tokio::time::sleep;
 
 use super::super::args::Chaos;

@@ -12,7 +12,7 @@ async fn its_exit_code_says_clean_or_not_or_that_it_could_not_look() {
     let engine = engine_with(store.clone(), small()).await;
     let author = engine.create_account(NewAccount::default()).await.unwrap().value;
     let program = |prefix: &str, more: &[&str]| {
-        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_tideline"));
+        let mut program = std::process::Command::new(crate::harness::program());
         program.args(["fsck", "--prefix", prefix, "--pause", "50"]).args(more);
         program.env("TIDELINE_CLUSTER", shared().join(","));
         program

@@ -1,8 +1,8 @@
 //! Attempts, and the clock of the server at which they lie.
 
-use tideline::local_cluster::ClusterSpec;
 use tideline::registration::{Registration, SignUp, Step};
 use tideline::{ErrorKind, NewAccount, StoreOptions};
+use tideline_local_cluster::ClusterSpec;
 
 use super::super::{at_key, engine_with, small};
 use super::{ada, is_clean, settings};

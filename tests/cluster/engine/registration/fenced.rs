@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tideline::cluster::{Replicas, RouterSettings, Touched};
-use tideline::local_cluster::{ClusterSpec, LocalCluster};
 use tideline::registration::{Registration, SignUp, Step};
 use tideline::{AccountId, Engine, ErrorKind, NewAccount, Store, StoreOptions};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 use super::super::{engine_with, small};
 use super::{ada, claimed, is_clean, keys, settings};

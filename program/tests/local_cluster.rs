@@ -1,0 +1,585 @@
+//! What somebody who starts a local cluster relies on: it comes up, keeps its data, mends, explains, and goes away.
+
+#![expect(clippy::unwrap_used, reason = "in helpers too, a failed step is a failed test")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tideline::cluster::NodeAddr;
+use tideline_local_cluster::{ClusterSpec, LocalCluster, TlsServerFiles};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Sends one inline command and returns the first line of the reply, and the value that follows a length.
+fn ask(port: u16, command: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(format!("{command}\r\n").as_bytes()).unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    if let Some(length) = line.strip_prefix('$').and_then(|length| length.trim().parse::<usize>().ok()) {
+        let mut value = vec![0; length];
+        reader.read_exact(&mut value).unwrap();
+        line = String::from_utf8_lossy(&value).into_owned();
+    }
+    line.trim().to_owned()
+}
+
+fn tideline(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tideline"));
+    command.arg("cluster").args(args);
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    tideline(args).output().unwrap()
+}
+
+fn succeed(args: &[&str]) -> String {
+    let output = run(args);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{args:?} failed:\n{out}\n{err}");
+    out.into_owned()
+}
+
+fn ports_in(output: &str) -> Vec<u16> {
+    let urls = output.lines().filter_map(|line| line.strip_prefix("redis://127.0.0.1:"));
+    urls.map(|port| port.parse().unwrap()).collect()
+}
+
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn is_gone(ports: &[u16], dir: &Path) -> bool {
+    !dir.exists() && ports.iter().all(|port| TcpStream::connect(("127.0.0.1", *port)).is_err())
+}
+
+fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), signal).unwrap();
+}
+
+/// The pid of a server that has been started in a directory of this test.
+fn pid_in(node: &Path) -> u32 {
+    fs::read_to_string(node.join("redis.pid")).unwrap().trim().parse().unwrap()
+}
+
+/// A persistent cluster's directory; whatever is left in it is ended with the test, failed or not.
+struct Scratch {
+    dir: PathBuf,
+    _parent: tempfile::TempDir,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        let parent = tempfile::tempdir().unwrap();
+        Self { dir: parent.path().canonicalize().unwrap().join("cluster"), _parent: parent }
+    }
+
+    fn arg(&self) -> String {
+        self.dir.display().to_string()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = run(&["down", "--wipe", "--dir", &self.arg()]);
+    }
+}
+
+/// `tideline cluster up --ephemeral`, up and running.
+struct Foreground {
+    child: Child,
+    dir: PathBuf,
+    ports: Vec<u16>,
+}
+
+impl Foreground {
+    fn start(args: &[&str]) -> Self {
+        let mut child = tideline(&["up", "--ephemeral"])
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let text: Vec<String> = lines.take_while(|line| !line.starts_with("It ends")).collect();
+        let dir =
+            text.iter().find_map(|line| line.strip_prefix("Redis Cluster in ")).expect("a directory").into();
+        Self { child, dir, ports: ports_in(&text.join("\n")) }
+    }
+
+    fn signal(&self, sent: Signal) {
+        signal(self.child.id(), sent);
+    }
+}
+
+impl Drop for Foreground {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn data_and_addresses_survive_down_and_up() {
+    let scratch = Scratch::new();
+    let dir = scratch.arg();
+    let up = ["up", "--primaries", "2", "--replicas", "1", "--dir", &dir];
+    let ports = ports_in(&succeed(&up));
+    assert_eq!(ports.len(), 4);
+    // `foo` lies in slot 12182: the second primary's.
+    assert_eq!(ask(ports[1], "SET foo bar"), "+OK");
+    let status = succeed(&["status", "--dir", &dir]);
+    assert!(
+        status.contains("healthy") && status.contains("8192-16383") && status.contains("replica"),
+        "{status}"
+    );
+
+    succeed(&["down", "--dir", &dir]);
+    assert!(ports.iter().all(|port| TcpStream::connect(("127.0.0.1", *port)).is_err()));
+    let status = run(&["status", "--dir", &dir]);
+    let text = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert_eq!(status.status.code(), Some(1));
+    assert!(text.contains("none of the 4 servers runs") && text.contains("tideline cluster up"), "{text}");
+
+    assert_eq!(ports_in(&succeed(&["up", "--dir", &dir])), ports, "the directory remembers shape and ports");
+    assert_eq!(ask(ports[1], "GET foo"), "bar");
+    assert_eq!(ports_in(&succeed(&up)), ports, "up on a running cluster changes nothing");
+
+    let other = run(&["up", "--primaries", "5", "--dir", &dir]);
+    let text = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert!(!other.status.success() && text.contains("2 primaries") && text.contains("--wipe"), "{text}");
+    succeed(&["down", "--wipe", "--dir", &dir]);
+    assert!(is_gone(&ports, &scratch.dir));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_that_start_at_the_same_moment_stay_apart() {
+    let start = || tokio::spawn(LocalCluster::up(ClusterSpec::ephemeral()));
+    let (one, two, three) = tokio::try_join!(start(), start(), start()).unwrap();
+    let clusters = [one.unwrap(), two.unwrap(), three.unwrap()];
+    let mut urls: Vec<String> = clusters.iter().flat_map(LocalCluster::urls).collect();
+    urls.sort();
+    urls.dedup();
+    assert_eq!(urls.len(), 9);
+    for cluster in &clusters {
+        let known = ask(cluster.nodes()[0].addr().port, "CLUSTER INFO");
+        assert!(
+            known.contains("cluster_known_nodes:3") && known.contains("cluster_slots_ok:16384"),
+            "{known}"
+        );
+    }
+    for cluster in clusters {
+        let (dir, ports) = (cluster.dir().to_owned(), ports_of(&cluster));
+        cluster.down().await.unwrap();
+        assert!(is_gone(&ports, &dir));
+    }
+}
+
+fn ports_of(cluster: &LocalCluster) -> Vec<u16> {
+    cluster.nodes().iter().map(|node| node.addr().port).collect()
+}
+
+#[test]
+fn a_dead_node_is_noticed_and_mended_and_a_living_one_is_found_without_its_pid() {
+    let scratch = Scratch::new();
+    let (dir, arg) = (&scratch.dir, scratch.arg());
+    let ports = ports_in(&succeed(&["up", "--replicas", "0", "--dir", &arg]));
+    let (dead, living) = (dir.join("node-1"), dir.join("node-2"));
+    let (dead_pid, living_pid) = (pid_in(&dead), pid_in(&living));
+    signal(dead_pid, Signal::KILL);
+    eventually("the node is dead", || TcpStream::connect(("127.0.0.1", ports[1])).is_err());
+
+    let status = run(&["status", "--dir", &arg]);
+    let text = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert_eq!(status.status.code(), Some(1));
+    assert!(text.contains(&format!("127.0.0.1:{} does not run", ports[1])), "{text}");
+
+    // Nobody remembers any pid; a pid file even names a process that is not a server.
+    let state = dir.join("cluster.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&fs::read(&state).unwrap()).unwrap();
+    json["nodes"].as_array_mut().unwrap().iter_mut().for_each(|node| node["pid"] = serde_json::Value::Null);
+    fs::write(&state, json.to_string()).unwrap();
+    fs::write(dead.join("redis.pid"), std::process::id().to_string()).unwrap();
+    fs::remove_file(living.join("redis.pid")).unwrap();
+
+    assert_eq!(ports_in(&succeed(&["up", "--dir", &arg])), ports);
+    assert_ne!(pid_in(&dead), dead_pid);
+    let status = succeed(&["status", "--dir", &arg]);
+    assert!(status.contains(&living_pid.to_string()), "the living server went on: {status}");
+    succeed(&["down", "--dir", &arg]);
+    assert!(ports.iter().all(|port| TcpStream::connect(("127.0.0.1", *port)).is_err()));
+}
+
+#[test]
+fn lost_slots_and_a_lost_directory_are_mended_without_losing_the_replicas_data() {
+    let scratch = Scratch::new();
+    let (dir, arg) = (&scratch.dir, scratch.arg());
+    let ports = ports_in(&succeed(&["up", "--primaries", "2", "--replicas", "1", "--dir", &arg]));
+    assert_eq!(ask(ports[1], "CLUSTER DELSLOTSRANGE 9000 9999"), "+OK");
+    assert!(!run(&["status", "--dir", &arg]).status.success());
+    succeed(&["up", "--dir", &arg]);
+    assert!(succeed(&["status", "--dir", &arg]).contains("8192-16383"));
+
+    assert_eq!(ask(ports[1], "SET foo bar"), "+OK");
+    assert_eq!(ask(ports[1], "WAIT 1 5000"), ":1");
+    signal(pid_in(&dir.join("node-1")), Signal::KILL);
+    fs::remove_dir_all(dir.join("node-1")).unwrap();
+    succeed(&["up", "--dir", &arg]);
+    let values = [ask(ports[1], "GET foo"), ask(ports[3], "GET foo")];
+    assert!(values.contains(&"bar".to_owned()), "{values:?}");
+}
+
+#[test]
+fn an_up_that_was_killed_at_any_moment_is_finished_by_the_next_or_removed_by_down() {
+    for delay_ms in [15, 60, 200, 700] {
+        let scratch = Scratch::new();
+        let arg = scratch.arg();
+        let mut up = tideline(&["up", "--primaries", "1", "--replicas", "1", "--dir", &arg])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        sleep(Duration::from_millis(delay_ms));
+        up.kill().unwrap();
+        up.wait().unwrap();
+        if delay_ms != 200 {
+            succeed(&["up", "--primaries", "1", "--replicas", "1", "--dir", &arg]);
+            succeed(&["status", "--dir", &arg]);
+        }
+        let down = run(&["down", "--wipe", "--dir", &arg]);
+        assert!(down.status.success(), "{delay_ms}: {}", String::from_utf8_lossy(&down.stderr));
+        assert!(!scratch.dir.exists());
+    }
+}
+
+#[test]
+fn nothing_survives_a_killed_foreground_cluster_not_even_a_frozen_server() {
+    let cluster = Foreground::start(&["--replicas", "0"]);
+    assert_eq!(cluster.ports.len(), 3);
+    signal(pid_in(&cluster.dir.join("node-1")), Signal::STOP);
+    cluster.signal(Signal::KILL);
+    eventually("servers and directory are gone", || is_gone(&cluster.ports, &cluster.dir));
+}
+
+#[test]
+fn an_interrupted_foreground_cluster_ends_in_good_order() {
+    let mut cluster = Foreground::start(&["--primaries", "1", "--replicas", "0"]);
+    cluster.signal(Signal::INT);
+    assert!(cluster.child.wait().unwrap().success());
+    assert!(is_gone(&cluster.ports, &cluster.dir), "gone when the command returns");
+}
+
+#[test]
+fn a_foreground_cluster_that_is_killed_while_it_starts_leaves_nothing() {
+    for delay_ms in [5, 30, 300] {
+        // Its temporary directory is ours, to see what is left there.
+        let place = tempfile::tempdir().unwrap();
+        let mut up = tideline(&["up", "--ephemeral"]);
+        let mut up =
+            up.env("TMPDIR", place.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        sleep(Duration::from_millis(delay_ms));
+        up.kill().unwrap();
+        up.wait().unwrap();
+        let is_ours =
+            |entry: &fs::DirEntry| !entry.file_name().to_string_lossy().starts_with("tideline-ports");
+        eventually("its directory is gone", || {
+            !fs::read_dir(place.path()).unwrap().any(|entry| is_ours(&entry.unwrap()))
+        });
+    }
+}
+
+#[test]
+fn a_panic_takes_the_cluster_down() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let cluster = runtime.block_on(LocalCluster::up(ClusterSpec::ephemeral().primaries(1))).unwrap();
+        cluster.nodes()[0].freeze().unwrap();
+        tell.send((ports_of(&cluster), cluster.dir().to_owned())).unwrap();
+        panic!("on purpose, to see what is left");
+    });
+    let (ports, dir) = told.recv().unwrap();
+    assert!(thread.join().is_err());
+    assert!(is_gone(&ports, &dir));
+}
+
+#[tokio::test]
+async fn what_stands_in_the_way_is_explained() {
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let refused = |spec| async { LocalCluster::up(spec).await.unwrap_err().to_string() };
+    let text = refused(ClusterSpec::ephemeral().primaries(1).port_base(port)).await;
+    assert!(text.contains(&format!("port {port} is taken")) && text.contains("--port-base"), "{text}");
+
+    for port in ["99999", "1023"] {
+        let output = run(&["up", "--ephemeral", "--port-base", port]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains(&format!("{port} is not in 1024..=65535")), "{text}");
+    }
+
+    let text = refused(ClusterSpec::ephemeral().server("/nowhere/redis-server")).await;
+    assert!(text.contains("/nowhere/redis-server") && text.contains("TIDELINE_REDIS_SERVER"), "{text}");
+
+    let place = tempfile::tempdir().unwrap();
+    let old = place.path().join("old-server");
+    fs::write(&old, "#!/bin/sh\necho 'Redis server v=6.2.14 sha=00000000:0'\n").unwrap();
+    fs::set_permissions(&old, fs::Permissions::from_mode(0o755)).unwrap();
+    let text = refused(ClusterSpec::ephemeral().server(&old)).await;
+    assert!(text.contains("Redis 6.2.14 is too old") && text.contains("7.0.0"), "{text}");
+
+    let text = refused(ClusterSpec::ephemeral().config("no-such-setting", "1")).await;
+    assert!(text.contains("no-such-setting") && text.contains("server.log"), "the log is shown: {text}");
+
+    let text = refused(ClusterSpec::ephemeral().primaries(0).replicas(1)).await;
+    assert!(text.contains("0 primaries with 1 replica each"), "{text}");
+
+    // Nothing is left of a directory that was made for it; one that was there stays, with what is in it.
+    let new = place.path().join("some/where");
+    let text = refused(ClusterSpec::default().primaries(1).port_base(port).dir(&new)).await;
+    assert!(text.contains("is taken") && !place.path().join("some").exists(), "{text}");
+    fs::create_dir(place.path().join("some")).unwrap();
+    refused(ClusterSpec::default().primaries(1).port_base(port).dir(&new)).await;
+    assert!(place.path().join("some").exists() && !new.exists());
+
+    let path = std::env::var_os("PATH").unwrap();
+    let without = std::env::split_paths(&path).filter(|dir| !dir.join("redis-server").exists());
+    let without = std::env::join_paths(without.filter(|dir| !dir.join("valkey-server").exists())).unwrap();
+    let output =
+        tideline(&["up", "--ephemeral"]).env("PATH", without).env_remove("TIDELINE_REDIS_SERVER").output();
+    let text = String::from_utf8_lossy(&output.unwrap().stderr).into_owned();
+    assert!(text.contains("apt-get install") && text.contains("brew install"), "{text}");
+
+    let text = LocalCluster::open(place.path()).await.unwrap_err().to_string();
+    let up = format!("`tideline cluster up --dir {}` starts one", place.path().display());
+    assert!(text.contains("there is no cluster") && text.contains(&up), "{text}");
+}
+
+#[tokio::test]
+async fn nodes_fail_and_come_back_and_roles_follow() {
+    let spec = ClusterSpec::ephemeral()
+        .replicas(1)
+        .node_timeout(Duration::from_millis(1500))
+        .node_config(2, "hz", "77");
+    let cluster = LocalCluster::up(spec).await.unwrap();
+    let (first, second) = (&cluster.nodes()[0], &cluster.nodes()[1]);
+    assert_eq!(cluster.primaries().await.len(), 3);
+    assert!(ask(cluster.nodes()[2].addr().port, "INFO server").contains("configured_hz:77"));
+
+    let replica = cluster.replica_of(&first.addr()).await.expect("a replica").addr();
+    cluster.failover(&replica).await.unwrap();
+    cluster.wait_healthy(PATIENCE).await.unwrap();
+    assert_eq!(cluster.replica_of(&replica).await.expect("the old primary").index, first.index);
+
+    let heir = cluster.replica_of(&second.addr()).await.expect("a replica");
+    second.kill().unwrap();
+    assert!(second.pid().is_none() && second.kill().is_err());
+    eventually("the replica took over", || {
+        ask(heir.addr().port, "ROLE").contains("master") || is_primary(heir.addr())
+    });
+    cluster.restart(second.index).await.unwrap();
+    cluster.wait_healthy(PATIENCE).await.unwrap();
+    assert_eq!(cluster.replica_of(&heir.addr()).await.expect("the dead one, back").index, second.index);
+
+    heir.freeze().unwrap();
+    assert!(heir.is_running());
+    let error = cluster.wait_healthy(Duration::ZERO).await.unwrap_err().to_string();
+    assert!(error.contains("does not answer"), "{error}");
+    heir.thaw().unwrap();
+    cluster.wait_healthy(PATIENCE).await.unwrap();
+}
+
+#[tokio::test]
+async fn roles_go_back_and_forth_also_when_votes_are_refused_or_old() {
+    // Primaries refuse to vote twice about the same primary within two of these; old votes are counted that long.
+    let spec = ClusterSpec::ephemeral().replicas(1).node_timeout(Duration::from_secs(3));
+    let cluster = LocalCluster::up(spec).await.unwrap();
+    let (first, replica) = (cluster.nodes()[0].addr(), cluster.nodes()[3].addr());
+    for (primary, heir) in [(&first, &replica), (&replica, &first), (&first, &replica)] {
+        cluster.failover(heir).await.unwrap();
+        assert!(is_primary(heir.clone()));
+        cluster.wait_healthy(PATIENCE).await.unwrap();
+        assert!(!is_primary(primary.clone()));
+    }
+}
+
+fn is_primary(addr: NodeAddr) -> bool {
+    ask(addr.port, "INFO replication").contains("role:master")
+}
+
+#[tokio::test]
+async fn slots_move_with_their_keys_to_a_node_that_joined_later() {
+    let mut cluster =
+        LocalCluster::up(ClusterSpec::ephemeral().primaries(2).password("s3cret @/")).await.unwrap();
+    assert!(cluster.urls()[0].starts_with("redis://:s3cret%20%40%2F@127.0.0.1:"));
+    let target = cluster.start_extra_node().await.unwrap();
+    // `{foo}` lies in slot 12182.
+    let source = cluster.owner_of(12_182).await.unwrap();
+    assert_eq!(source, cluster.nodes()[1].addr());
+    let ask = |port, command: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(format!("AUTH \"s3cret @/\"\r\n{command}\r\n").as_bytes()).unwrap();
+        BufReader::new(stream).lines().nth(1).unwrap().unwrap()
+    };
+    for n in 0..250 {
+        assert_eq!(ask(source.port, &format!("SET {{foo}}{n} x")), "+OK");
+    }
+    cluster.begin_migration(12_182, &source, &target).await.unwrap();
+    assert_eq!(cluster.migrate_keys(12_182, &source, &target, 40).await.unwrap(), 40);
+    assert!(ask(source.port, "GET {foo}missing").starts_with("-ASK 12182"));
+    cluster.migrate_slot(12_182, &target).await.unwrap();
+    assert_eq!(ask(target.port, "DBSIZE"), ":250");
+    assert_eq!(ask(source.port, "DBSIZE"), ":0");
+    assert_eq!(cluster.owner_of(12_182).await.unwrap(), target);
+    cluster.wait_healthy(PATIENCE).await.unwrap();
+}
+
+/// The newest epoch that a node has heard of.
+fn newest_epoch(port: u16) -> String {
+    let info = ask(port, "CLUSTER INFO");
+    info.lines().find(|line| line.starts_with("cluster_current_epoch:")).unwrap().to_owned()
+}
+
+/// Nobody claimed a slot any more, for good: the source had taken a newer epoch, and the target not heard of it, when that one
+/// was told that the slot is its own. It lost it to the source's claim before that one was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_its_target_loses_while_the_move_ends_is_the_targets_in_the_end() {
+    const SLOT: u16 = 12_182;
+    let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await.unwrap();
+    let mut nodes: Vec<(String, NodeAddr)> =
+        cluster.nodes().iter().map(|node| (ask(node.addr().port, "CLUSTER MYID"), node.addr())).collect();
+    // Of two that have the same epoch the one with the smaller id takes another.
+    nodes.sort();
+    let [source, target, third] = [0, 1, 2].map(|number| &nodes[number].1);
+    // `foo` lies in that slot: who has it answers, all others name somebody else.
+    let has_it = |addr: &NodeAddr| !ask(addr.port, "GET foo").starts_with('-');
+    let is_given_up = || ask(source.port, "GET foo") == format!("-MOVED {SLOT} {target}");
+    // Whether the target loses the slot, or the source gives it up before.
+    let loses = async || {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match (has_it(target), is_given_up()) {
+                (false, false) => return true,
+                (true, true) => return false,
+                _ => assert!(Instant::now() < until, "neither has it"),
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    for attempt in 1.. {
+        assert!(attempt < 20, "the target has never lost the slot");
+        cluster.migrate_slot(SLOT, source).await.unwrap();
+        cluster.begin_migration(SLOT, source, target).await.unwrap();
+        // Whoever has the newest epoch takes no other.
+        ask(third.port, "CLUSTER BUMPEPOCH");
+        eventually("all know the newest epoch", || {
+            let epochs: Vec<String> = nodes.iter().map(|(_, addr)| newest_epoch(addr.port)).collect();
+            epochs.iter().all(|epoch| *epoch == epochs[0])
+        });
+        // The target takes the epoch that the source has just taken.
+        ask(source.port, "CLUSTER BUMPEPOCH");
+        ask(target.port, &format!("CLUSTER SETSLOT {SLOT} NODE {}", nodes[1].0));
+        if !loses().await {
+            continue;
+        }
+        // As long as a third node is silent, it takes a second from telling the target to telling the source.
+        let silent = cluster.node(third).unwrap();
+        silent.freeze().unwrap();
+        let disturbed = async {
+            while !has_it(target) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let has_lost_it = loses().await;
+            silent.thaw().unwrap();
+            has_lost_it
+        };
+        let (ended, has_lost_it) = futures::join!(cluster.end_migration(SLOT, target), disturbed);
+        ended.unwrap();
+        assert!(has_it(target) && is_given_up());
+        cluster.wait_healthy(PATIENCE).await.unwrap();
+        if has_lost_it {
+            return;
+        }
+    }
+}
+
+/// Whoever asked for a key that wasn't there was sent to and fro for good: a source was busy when its slot had moved, heard of it from
+/// the others, and went on taking the slot for one that is on its way, also once it had it back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_comes_back_to_a_source_that_did_not_hear_the_end_of_its_move() {
+    const SLOT: u16 = 12_182;
+    let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await.unwrap();
+    let source = cluster.owner_of(SLOT).await.unwrap();
+    let target = cluster.nodes().iter().map(|node| node.addr()).find(|addr| *addr != source).unwrap();
+    assert_eq!(ask(source.port, "SET foo x"), "+OK");
+    cluster.begin_migration(SLOT, &source, &target).await.unwrap();
+    while cluster.migrate_keys(SLOT, &source, &target, 1).await.unwrap() > 0 {}
+    assert_eq!(ask(source.port, "CONFIG SET busy-reply-threshold 1"), "+OK");
+    let busy = {
+        let port = source.port;
+        std::thread::spawn(move || ask(port, "EVAL \"while true do end\" 0"))
+    };
+    eventually("the source is busy", || ask(source.port, "PING").starts_with("-BUSY"));
+    cluster.end_migration(SLOT, &target).await.unwrap();
+    assert_eq!(ask(source.port, "SCRIPT KILL"), "+OK");
+    assert!(busy.join().unwrap().starts_with('-'));
+    cluster.wait_healthy(PATIENCE).await.unwrap();
+    assert_eq!(ask(source.port, "GET foo"), format!("-MOVED {SLOT} {target}"));
+
+    cluster.migrate_slot(SLOT, &source).await.unwrap();
+    assert_eq!(ask(source.port, "GET foo"), "x");
+    assert_eq!(ask(source.port, "GET {foo}missing"), "$-1");
+}
+
+#[tokio::test]
+async fn a_cluster_speaks_tls_and_only_tls() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(files) = certificates(place.path()) else {
+        eprintln!("not tested: no `openssl` here to make certificates");
+        return;
+    };
+    let spec = ClusterSpec::ephemeral().primaries(2).replicas(1).tls(files);
+    let cluster = match LocalCluster::up(spec).await {
+        Err(e) if e.to_string().contains("Failed finding TLS support") => {
+            eprintln!("not tested: this server was built without TLS");
+            return;
+        }
+        result => result.unwrap(),
+    };
+    assert!(cluster.urls().iter().all(|url| url.starts_with("rediss://127.0.0.1:")));
+    let (from, to) = (cluster.nodes()[0].addr(), cluster.nodes()[1].addr());
+    cluster.migrate_slot(0, &to).await.unwrap();
+    assert_eq!(cluster.owner_of(0).await.unwrap(), to);
+    let mut plain = TcpStream::connect(("127.0.0.1", from.port)).unwrap();
+    plain.write_all(b"PING\r\n").unwrap();
+    let mut reply = String::new();
+    let _ = plain.read_to_string(&mut reply);
+    assert!(!reply.contains("PONG"));
+}
+
+/// A certificate for 127.0.0.1 and its authority.
+fn certificates(dir: &Path) -> Option<TlsServerFiles> {
+    let script = "set -e
+        openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.crt -days 2 -subj /CN=test-ca
+        openssl req -newkey rsa:2048 -nodes -keyout node.key -out node.csr -subj /CN=node
+        printf 'subjectAltName=IP:127.0.0.1\\n' > node.ext
+        openssl x509 -req -in node.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile node.ext -out node.crt";
+    Command::new("openssl").arg("version").output().ok()?;
+    let output = Command::new("sh").args(["-c", script]).current_dir(dir).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let file = |name| dir.join(name);
+    Some(TlsServerFiles { certificate: file("node.crt"), key: file("node.key"), ca: file("ca.crt") })
+}
