@@ -146,18 +146,18 @@ pub struct EngineSettings {
 /// A policy that is shipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PolicyName {
-    /// [`PushOnly`].
+    /// [`PushOnly`](crate::PushOnly).
     Push,
-    /// [`PullOnly`].
+    /// [`PullOnly`](crate::PullOnly).
     Pull,
-    /// [`Threshold`].
+    /// [`Threshold`](crate::Threshold).
     #[default]
     Threshold,
-    /// [`CostModel`].
+    /// [`CostModel`](crate::CostModel).
     Cost,
 }
 
-/// Who is pushed and who is pulled, unless a [`Policy`] of your own decides.
+/// Who is pushed and who is pulled, unless a [`Policy`](crate::Policy) of your own decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModeSettings {
     /// Which policy decides.

@@ -16,6 +16,7 @@ pub struct Request {
 }
 
 /// How a request may be sent again.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traits {
     /// Changes nothing: a lost reply leaves no doubt behind.

@@ -316,6 +316,7 @@ impl Router {
 
 /// What who is impatient is told of a fence, by what is known of the server: that it is silent, that its last fence failed,
 /// whether it serves any slot.
+#[doc(hidden)]
 pub fn expect_a_fence(
     epoch: &Epoch,
     (is_silent, cannot_vouch): (bool, bool),

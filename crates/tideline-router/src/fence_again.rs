@@ -18,6 +18,7 @@ use tideline_model::rules;
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
 
 /// Tries of one step and its fence, for as long as a command is tried.
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct FenceTries {
     until: Instant,

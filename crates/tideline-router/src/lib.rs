@@ -46,7 +46,6 @@ pub use seed::Seed;
 pub use settings::{Replicas, RouterSettings};
 pub use wire::{Command, NodeAddr, Reply, TlsFiles, ToArg};
 
-#[doc(hidden)]
 pub use {
     batch::Traits,
     fence::expect_a_fence,
