@@ -115,7 +115,7 @@ impl Foreground {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let text: Vec<String> = lines.take_while(|line| !line.starts_with("It ends")).collect();
+        let text: Vec<String> = lines.take_while(|line| !line.starts_with("Press ctrl-C")).collect();
         let dir =
             text.iter().find_map(|line| line.strip_prefix("Redis Cluster in ")).expect("a directory").into();
         Self { child, dir, ports: ports_in(&text.join("\n")) }
