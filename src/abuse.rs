@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::fanout::Task;
+use crate::engine::jobs;
 use crate::functions;
 
 const TABLE: &str = include_str!("../docs/abuse.md");
@@ -29,7 +29,7 @@ fn every_function_and_every_task_has_a_row() {
         .map(|(at, begin)| code[at + begin.len()..].split('\'').next().unwrap_or_default());
     let functions: Vec<&str> = registered.collect();
     assert!(functions.len() > 60, "{functions:?}");
-    let tasks: Vec<&str> = Task::one_of_each().map(Task::label).collect();
+    let tasks: Vec<&str> = jobs::kinds().iter().map(|kind| kind.label()).collect();
     assert!(tasks.len() > 8, "{tasks:?}");
     let missing: Vec<_> = functions.iter().chain(&tasks).filter(|name| !told.contains(*name)).collect();
     assert!(missing.is_empty(), "docs/abuse.md says nothing of {missing:?}");

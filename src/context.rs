@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::account::Account;
 use crate::cluster::Answer;
 use crate::error::{Error, Result};
-use crate::fanout::Tasks;
 use crate::graph::{FillsSeen, Uncounted};
 use crate::ids::AccountId;
+use crate::journal::Journal;
 use crate::modes::{Judge, Policy, Traffic};
 use crate::stored::{LeftOut, is_of_another_type, unless_of_another_type};
 use crate::tenant::Tenant;
@@ -19,7 +19,7 @@ use crate::timeline::{Caches, Fills, OwnCaches};
 pub(crate) struct Context {
     pub(crate) tenant: Arc<Tenant>,
     pub(crate) caches: Caches,
-    pub(crate) tasks: Tasks,
+    pub(crate) journal: Arc<Journal>,
     pub(crate) fills_seen: FillsSeen,
     pub(crate) uncounted: Uncounted,
     pub(crate) traffic: Traffic,
@@ -40,12 +40,12 @@ impl Context {
     pub(crate) fn new(tenant: Arc<Tenant>, own: OwnCaches, policy: Arc<dyn Policy>) -> Arc<Self> {
         let settings = &tenant.settings;
         let caches = Caches::new(settings, own);
-        let tasks = Tasks::new(settings);
+        let journal = Journal::new(tenant.clone());
         let judge = Judge::new(policy, settings.modes.decide_every);
         Arc::new(Self {
             tenant,
             caches,
-            tasks,
+            journal,
             fills_seen: FillsSeen::new(),
             uncounted: Uncounted::default(),
             fills: Fills::default(),

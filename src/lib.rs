@@ -15,13 +15,14 @@ mod claims;
 #[cfg(feature = "config")]
 mod config;
 mod context;
+mod delivery;
 mod engine;
-mod fanout;
 #[cfg(test)]
 mod fences;
 mod fsck;
 pub mod functions;
 mod graph;
+mod journal;
 pub mod keys;
 mod member;
 mod meters;
@@ -50,16 +51,17 @@ pub use tideline_router as cluster;
 pub use account::{Account, AccountKind, AccountState, AccountUpdate, Mode, NewAccount};
 #[cfg(feature = "config")]
 pub use config::Config;
+pub use delivery::FanoutState;
 pub use engine::{
     Candidate, Engine, EngineBuilder, Excess, Health, ImportedEdge, ImportedPost, Importer, Inspection,
     ListLength, ListPlace, Listing, ModeState, OpenTask, PostAck, PostInspection, Published, Removal,
     SetSizes, StoredClaim, StoredNames, Verdict,
 };
 pub use error::{Error, ErrorKind, Result};
-pub use fanout::{Delivery, DeliveryProgress, FanoutState};
 pub use fsck::{FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
 pub use graph::{Followed, Relationship};
 pub use ids::{AccountId, PostId};
+pub use journal::{Delivery, DeliveryProgress};
 pub use moderation::{
     Moderation, NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX,
     REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId, ReportList, ReportQuery,

@@ -5,9 +5,10 @@ use crate::account::{Account, AccountState, AccountUpdate, NewAccount};
 use crate::bucket::Bucket;
 use crate::cluster::Request;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{self, Task};
 use crate::functions::{Compared, account_create, account_delete, account_set, account_set_noted};
+use crate::graph::{BuryTask, UnlockTask};
 use crate::ids::AccountId;
+use crate::journal;
 use crate::nonce::draw;
 use crate::settings::Receipt;
 use crate::tenant::{changed_always, no_account};
@@ -108,9 +109,9 @@ impl Engine {
         let keys = [context.keys().account(id), context.keys().journal(context.bucket(id))];
         let mut may_be_done = false;
         for _ in 0..TRIES_MAX {
-            let _place = fanout::reserve(context, 1)?;
+            let _place = journal::reserve(&context.journal, 1)?;
             let (seen, epoch) = graph::graph_stamp(context, id).await?;
-            let entry = fanout::Entry::new(context.bucket(id), context.instance, Task::Bury { account: id });
+            let entry = journal::Entry::new(context.bucket(id), context.instance, BuryTask { account: id });
             let stamps = (seen, draw());
             let most = context.settings.journal_max;
             let command = account_delete(&keys, stamps, most, (&entry.id, &entry.stored()));
@@ -124,14 +125,14 @@ impl Engine {
             let deleted = answer.epoch.clone();
             match Compared::parse(answer.ok()?)? {
                 Compared::Done => {
-                    drop(fanout::accept(context, entry));
+                    drop(journal::accept(&context.journal, entry));
                     return self.acknowledged(deleted).await;
                 }
                 Compared::Changed => {}
                 // Our own first sending, whose reply was lost.
                 Compared::NoAccount if may_be_done => return self.acknowledged(epoch).await,
                 Compared::NoAccount => return Err(no_account(id)),
-                Compared::JournalFull => return Err(fanout::journal_full(context)),
+                Compared::JournalFull => return Err(journal::journal_full(context)),
             }
         }
         Err(changed_always(id))
@@ -153,8 +154,8 @@ impl Engine {
             if fields.is_empty() {
                 return self.acknowledged(epoch).await;
             }
-            let _place = fanout::reserve(context, usize::from(unlocks))?;
-            let entry = fanout::Entry::new(bucket, context.instance, Task::Unlock { account: id });
+            let _place = journal::reserve(&context.journal, usize::from(unlocks))?;
+            let entry = journal::Entry::new(bucket, context.instance, UnlockTask { account: id });
             let command = if unlocks {
                 account_set_noted(&keys, (seen, draw()), most, (&entry.id, &entry.stored()), fields.clone())
             } else {
@@ -168,13 +169,13 @@ impl Engine {
             match Compared::parse(answer.ok()?)? {
                 Compared::Done => {
                     if unlocks {
-                        drop(fanout::accept(context, entry));
+                        drop(journal::accept(&context.journal, entry));
                     }
                     return self.acknowledged(epoch).await;
                 }
                 Compared::Changed => {}
                 Compared::NoAccount => return Err(no_account(id)),
-                Compared::JournalFull => return Err(fanout::journal_full(context)),
+                Compared::JournalFull => return Err(journal::journal_full(context)),
             }
         }
         Err(changed_always(id))

@@ -239,7 +239,7 @@ pub(super) async fn keep_to_the_tenant(context: Weak<Context>) {
     loop {
         {
             let Some(context) = context.upgrade() else { return };
-            if context.tasks.is_stopping() {
+            if context.journal.tasks.is_stopping() {
                 return;
             }
             looks.look(&context.tenant).await;

@@ -12,10 +12,10 @@ use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Seed, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout;
 use crate::functions::{Compared, account_create, account_set, followers_note, outbox_import};
 use crate::graph::{count_followers, note_followers};
 use crate::ids::{AccountId, PostId, sequences};
+use crate::journal;
 use crate::modes::AsItIs;
 use crate::nonce::draw;
 use crate::post::{Draft, Post};
@@ -78,7 +78,7 @@ impl EngineBuilder {
         let known = tenant::known_to_a_tool(&store, &settings).await?;
         let tenant = Tenant::new(store, settings, known);
         let context = Context::new(tenant, OwnCaches::default(), Arc::new(AsItIs));
-        fanout::begin_import(&context).await?;
+        journal::begin_import(&context.journal).await?;
         // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of each
         // account fills it anew.
         timeline::sweep(&context, u32::MAX, None).await?;
@@ -99,7 +99,7 @@ impl Importer {
         let context = &self.context;
         let mut created = 0;
         for chunk in accounts.chunks(CHUNK) {
-            fanout::hold_for_import(context).await?;
+            journal::hold_for_import(&context.journal).await?;
             let mut batch = Batch::with_capacity(chunk.len());
             for account in chunk {
                 let id = account.id.ok_or_else(|| Error::invalid("an imported account needs an id"))?;
@@ -122,7 +122,7 @@ impl Importer {
                     "{edge:?}: nobody follows itself, nor since a time to come (now is {now})"
                 )));
             }
-            fanout::hold_for_import(&self.context).await?;
+            journal::hold_for_import(&self.context.journal).await?;
             let (mut following, mut followers) = (BTreeMap::new(), BTreeMap::new());
             for edge in chunk {
                 #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
@@ -237,7 +237,7 @@ impl Importer {
     pub async fn posts(&mut self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
         let mut ids = Vec::with_capacity(posts.len());
         for chunk in posts.chunks(CHUNK) {
-            fanout::hold_for_import(&self.context).await?;
+            journal::hold_for_import(&self.context.journal).await?;
             ids.extend(self.write_posts(chunk).await?);
         }
         Ok(ids)
@@ -331,12 +331,12 @@ impl Importer {
             self.context.followers(*author)?.spread().await?;
             note_followers(&self.context, *author, &mut Touched::new()).await?;
             count_followers(&self.context, *author).await?;
-            fanout::hold_for_import(&self.context).await?;
+            journal::hold_for_import(&self.context.journal).await?;
         }
         // An engine that was frozen past its lease may have filled homes meanwhile, or tools that only look.
-        fanout::hold_for_import(&self.context).await?;
+        journal::hold_for_import(&self.context.journal).await?;
         timeline::sweep(&self.context, u32::MAX, None).await?;
-        fanout::end_import(&self.context).await
+        journal::end_import(&self.context.journal).await
     }
 }
 

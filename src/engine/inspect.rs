@@ -15,9 +15,9 @@ use crate::account::{Account, Mode};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
 use crate::error::Result;
-use crate::fanout::{self, Task};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
+use crate::journal::{self, Journal, Task};
 use crate::post::PostList;
 use crate::sharded::Layout;
 use crate::tenant::{Tenant, no_account};
@@ -174,7 +174,8 @@ impl Engine {
             home: stored.home,
             outbox: stored.outbox,
             pulls: stored.pulls,
-            journal: journal(context, context.bucket(account), |task| concerns(task, account)).await?,
+            journal: journal(&context.journal, context.bucket(account), |task| task.concerns(account))
+                .await?,
         })
     }
 
@@ -238,54 +239,15 @@ async fn sizes(tenant: &Tenant, account: AccountId) -> Result<SetSizes> {
 }
 
 /// The first entries in the journal of a bucket that are about something.
-async fn journal(tenant: &Tenant, of: Bucket, is_about: impl Fn(Task) -> bool) -> Result<Vec<OpenTask>> {
-    let entries = fanout::entries(tenant, of).await?;
-    let concerned = entries.into_iter().filter(|entry| is_about(entry.task));
-    let open = |entry: fanout::Entry| OpenTask {
-        what: described(entry.task),
+async fn journal(journal: &Journal, of: Bucket, is_about: impl Fn(&Task) -> bool) -> Result<Vec<OpenTask>> {
+    let entries = journal::entries(journal, of).await?;
+    let concerned = entries.into_iter().filter(|entry| is_about(&entry.task));
+    let open = |entry: journal::Entry| OpenTask {
+        what: entry.task.describe(),
         checkpoint: entry.checkpoint,
         owner: format!("{:016x}", u64::from_be_bytes(entry.owner)),
     };
     Ok(concerned.take(ENTRIES_MAX).map(open).collect())
-}
-
-fn concerns(task: Task, id: AccountId) -> bool {
-    match task {
-        Task::Deliver { author, .. } | Task::List { author, .. } | Task::Unlist { author, .. } => {
-            author == id
-        }
-        Task::Refer { author, to, .. } => author == id || to.author == id,
-        Task::Tie { account, post } => account == id || post.author == id,
-        Task::Pair { reader, author, .. } => reader == id || author == id,
-        Task::Bury { account } | Task::Unlock { account } => account == id,
-        Task::Mode { author, .. } => author == id,
-    }
-}
-
-fn described(task: Task) -> String {
-    match task {
-        Task::Deliver { post, author } => format!("deliver post {post} of {author} to its followers"),
-        Task::Refer { post, author, to } => {
-            format!("list post {post} of {author} at post {} of {}, or take it off", to.post, to.author)
-        }
-        Task::List { post, author } => {
-            format!(
-                "bring post {post} of {author} onto the lists of its mentions and hashtags, or take it off"
-            )
-        }
-        Task::Tie { account, post } => {
-            format!("bring the list of who likes post {} in line with what {account} likes", post.id)
-        }
-        Task::Unlist { post, author } => format!("drop the lists of post {post} of {author}, if it is gone"),
-        Task::Pair { reader, author, .. } => {
-            format!("bring the followers of {author} and the pull marks of {reader} up to date")
-        }
-        Task::Bury { account } => format!("take all traces of {account} away"),
-        Task::Unlock { account } => {
-            format!("let follow who waits for the answer of {account}, unless it is locked")
-        }
-        Task::Mode { author, .. } => format!("tell the followers of {author} whether they must pull it"),
-    }
 }
 
 /// Where members are, in a word.
@@ -301,7 +263,9 @@ impl Serialize for Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fanout::Reference;
+    use crate::delivery::DeliverTask;
+    use crate::graph::{BuryTask, ListTask, PairTask, ReferTask};
+    use crate::post::Reference;
 
     #[test]
     fn a_task_concerns_all_whom_it_names_and_is_described_in_words() {
@@ -309,27 +273,31 @@ mod tests {
         let post = PostId::from_u64(77).unwrap();
         let to = Reference { kind: Reference::REPLY, post: PostId::from_u64(66).unwrap(), author: id(2) };
         let cases = [
-            (Task::Deliver { post, author: id(1) }, vec![1], "deliver post 77 of 1 to its followers"),
             (
-                Task::Refer { post, author: id(1), to },
+                Task::from(DeliverTask { post, author: id(1) }),
+                vec![1],
+                "deliver post 77 of 1 to its followers",
+            ),
+            (
+                Task::from(ReferTask { post, author: id(1), to }),
                 vec![1, 2],
                 "list post 77 of 1 at post 66 of 2, or take it off",
             ),
             (
-                Task::Pair { reader: id(1), author: id(3), may_drop: true },
+                Task::from(PairTask { reader: id(1), author: id(3), may_drop: true }),
                 vec![1, 3],
                 "bring the followers of 3 and the pull marks of 1 up to date",
             ),
             (
-                Task::List { post, author: id(1) },
+                Task::from(ListTask { post, author: id(1) }),
                 vec![1],
                 "bring post 77 of 1 onto the lists of its mentions and hashtags, or take it off",
             ),
-            (Task::Bury { account: id(2) }, vec![2], "take all traces of 2 away"),
+            (Task::from(BuryTask { account: id(2) }), vec![2], "take all traces of 2 away"),
         ];
         for (task, concerned, text) in cases {
-            assert_eq!((1..=4).filter(|n| concerns(task, id(*n))).collect::<Vec<_>>(), concerned);
-            assert_eq!(described(task), text);
+            assert_eq!((1..=4).filter(|n| task.concerns(id(*n))).collect::<Vec<_>>(), concerned);
+            assert_eq!(task.describe(), text);
         }
     }
 }

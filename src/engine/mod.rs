@@ -6,6 +6,7 @@ mod decide;
 mod edges;
 mod import;
 mod inspect;
+pub(crate) mod jobs;
 mod moderation;
 mod modes;
 mod posts;
@@ -30,10 +31,10 @@ pub use posts::{PostAck, Published};
 use crate::cluster::{Epoch, Finding, Severity, impatiently};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::fanout;
 use crate::fsck::{self, FsckOptions, FsckProgress, FsckReport};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
+use crate::journal::{self, Handlers};
 use crate::modes::{Policy, keep_judging};
 use crate::post::PostRef;
 use crate::settings::{Acknowledge, EngineSettings, Receipt};
@@ -68,6 +69,8 @@ use crate::timeline::{self, OwnCaches, Page, PostFilter, Query, View};
 #[derive(Debug, Clone)]
 pub struct Engine {
     context: Arc<Context>,
+    /// Who carries tasks out: as long as this is there.
+    _handlers: Arc<Handlers>,
     filter: Option<Arc<dyn PostFilter>>,
 }
 
@@ -120,17 +123,18 @@ impl Engine {
         let Own { policy, filter, caches } = own;
         let policy = policy.unwrap_or_else(|| settings.modes.make());
         let context = Context::new(Tenant::new(store, settings, known), caches, policy);
+        let handlers = jobs::carry_out_tasks(&context);
         // Before anything is accepted: without a lease others would take our work for left behind.
-        fanout::begin_lease(&context).await?;
-        tokio::spawn(fanout::keep_scanning(Arc::downgrade(&context)));
-        tokio::spawn(fanout::keep_resuming(Arc::downgrade(&context)));
-        tokio::spawn(fanout::keep_asking(Arc::downgrade(&context)));
+        journal::begin_lease(&context.journal).await?;
+        tokio::spawn(journal::keep_scanning(Arc::downgrade(&context.journal)));
+        tokio::spawn(journal::keep_resuming(Arc::downgrade(&context.journal)));
+        tokio::spawn(journal::keep_asking(Arc::downgrade(&context.journal)));
         tokio::spawn(timeline::keep_sweeping(Arc::downgrade(&context)));
         tokio::spawn(decide::keep_to_the_tenant(Arc::downgrade(&context)));
         tokio::spawn(keep_judging(Arc::downgrade(&context)));
         tokio::spawn(graph::keep_counting(Arc::downgrade(&context)));
         tokio::spawn(graph::keep_looking(Arc::downgrade(&context)));
-        Ok(Self { context, filter })
+        Ok(Self { context, _handlers: handlers, filter })
     }
 
     /// Only looks: nothing runs beside, and without a lease nothing is accepted that others might have to finish.
@@ -139,8 +143,9 @@ impl Engine {
         let Own { policy, filter, caches } = own;
         let policy = policy.unwrap_or_else(|| settings.modes.make());
         let context = Context::new(Tenant::new(store, settings, known), caches, policy);
-        context.tasks.stop();
-        Ok(Self { context, filter })
+        let handlers = jobs::carry_out_tasks(&context);
+        context.journal.tasks.stop();
+        Ok(Self { context, _handlers: handlers, filter })
     }
 
     /// What its parts share, for modules beside it.
@@ -192,7 +197,7 @@ impl Engine {
         let router = self.context.router();
         // So that who is back is noticed.
         router.probe_silent();
-        let depths = impatiently(fanout::journal_depths(&self.context)).await;
+        let depths = impatiently(journal::journal_depths(&self.context.journal)).await;
         let unknown: Vec<&Error> = depths.iter().filter_map(|depth| depth.as_ref().err()).collect();
         let journals_unknown = unknown.len();
         if let Some(why) = unknown.first().filter(|_| journals_unknown == depths.len()) {
@@ -201,11 +206,11 @@ impl Engine {
         // Only now it is known who doesn't answer.
         let mut findings = router.findings();
         findings.extend(self.context.known.findings());
-        let is_stopping = self.context.tasks.is_stopping();
+        let is_stopping = self.context.journal.tasks.is_stopping();
         Ok(Health {
             is_well: !is_stopping && findings.iter().all(|f| f.severity != Severity::Refusal),
             findings,
-            tasks: self.context.tasks.len(),
+            tasks: self.context.journal.tasks.len(),
             journal_entries: depths.iter().flatten().sum(),
             journals_unknown,
         })
@@ -229,7 +234,7 @@ impl Engine {
     /// Waits until no journal holds an entry: every accepted write has reached everybody.
     pub async fn drained(&self, deadline: Duration) -> Result<()> {
         let drained = async {
-            while fanout::journal_depth(&self.context).await? > 0 {
+            while journal::journal_depth(&self.context.journal).await? > 0 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             Ok(())
@@ -243,11 +248,11 @@ impl Engine {
     /// that others take over at once what is left at the deadline. Tells how many tasks that are. Other copies of this engine stop too.
     /// If the leases' server doesn't answer, others take over when the lease is over.
     pub async fn shutdown(&self, deadline: Duration) -> Result<usize> {
-        self.context.tasks.stop();
-        let _ = timeout(deadline, self.context.tasks.ended(&self.context)).await;
+        self.context.journal.tasks.stop();
+        let _ = timeout(deadline, self.context.journal.tasks.ended(&self.context.journal)).await;
         // Beside: whoever renews it may wait for that server, too.
         let context = self.context.clone();
-        let ended = tokio::spawn(async move { fanout::end_lease(&context).await });
+        let ended = tokio::spawn(async move { journal::end_lease(&context.journal).await });
         let patience = self.context.router().settings().response_timeout;
         if !matches!(timeout(patience, ended).await, Ok(Ok(Ok(())))) {
             tracing::warn!(
@@ -255,7 +260,7 @@ impl Engine {
                 self.context.settings.lease_ttl
             );
         }
-        Ok(self.context.tasks.left())
+        Ok(self.context.journal.tasks.left())
     }
 
     /// What a reader may see.

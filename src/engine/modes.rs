@@ -4,9 +4,9 @@ use super::Engine;
 use crate::account::Mode;
 use crate::cluster::{Command, Request};
 use crate::error::Result;
-use crate::fanout::{self, Delivery};
 use crate::ids::AccountId;
-use crate::modes::{self, Way, Wish};
+use crate::journal::{self, Delivery};
+use crate::modes::{self, ModeTask, Way, Wish};
 use crate::settings::Receipt;
 use crate::sharded::Checkpoint;
 use crate::tenant::no_account;
@@ -45,15 +45,15 @@ impl Engine {
             return Err(no_account(account));
         }
         let forced = letter(2).map(|told| Way::of(Mode::from_letter(told)));
-        let entries = fanout::entries(context, context.bucket(account)).await?;
+        let entries = journal::entries(&context.journal, context.bucket(account)).await?;
         // One that was overtaken by another change of mode has nothing left to do.
         let random = reply.get(1).and_then(|mode| mode.bytes().ok()?.get(1..)?.try_into().ok());
-        let change = entries.iter().find(|entry| entry.task.is_of(random));
+        let change = entries.iter().find(|entry| ModeTask::carries_out(&entry.task, random));
         let progress = change.map(|entry| {
             // A promotion goes in rounds, a demotion walks.
             let walked = || entry.checkpoint.parse().ok().and_then(Checkpoint::spread_bucket);
             let buckets = context.keys().buckets();
-            let done = walked().unwrap_or_else(|| fanout::Part::of(&entry.checkpoint).done(buckets));
+            let done = walked().unwrap_or_else(|| journal::Part::of(&entry.checkpoint).done(buckets));
             f64::from(done) / f64::from(buckets.count())
         });
         Ok(ModeState { mode: Mode::from_letter(letter(1).unwrap_or_default()), forced, progress })

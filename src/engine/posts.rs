@@ -9,11 +9,12 @@ use tracing::Instrument as _;
 use super::Engine;
 use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Replicas, Request};
+use crate::delivery::{self, DeliverTask, FanoutState, Recipients};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{self, Delivery, DeliveryProgress, Entry, FanoutState, Recipients, Task};
 use crate::functions::{self, Left, PostChanged, Publish, RepostAt};
-use crate::graph;
+use crate::graph::{self, ListTask, UnlistTask};
 use crate::ids::{AccountId, PostId};
+use crate::journal::{self, Delivery, DeliveryProgress, Entry, Hint, Task};
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::post::layout::{VISIBILITY_OFFSET, VISIBILITY_UNSAID};
@@ -221,8 +222,9 @@ impl Engine {
         let recipients = Recipients::of(&post);
         let has_lists = !post.lists(context.tags()).is_empty();
         // Its id is not known before it is written.
-        let tasks = |id: PostId| Task::all_about(id, &post, has_lists);
-        let tails: Vec<(u8, Vec<u8>)> = tasks(PostId::from_u64(0)?).into_iter().map(Task::tail).collect();
+        let tasks = |id: PostId| graph::tasks_about(id, &post, has_lists);
+        let tails: Vec<(u8, Vec<u8>)> =
+            tasks(PostId::from_u64(0)?).into_iter().map(|task| task.tail()).collect();
         let mut stored = post.encode();
         if draft.visibility.is_none() {
             // Where the lock is known, at the moment of publishing.
@@ -257,7 +259,7 @@ impl Engine {
         recipients: &Recipients,
     ) -> Result<Option<(Published, Epoch)>> {
         let context = &self.context;
-        let _places = fanout::reserve(context, 1 + tails.len())?;
+        let _places = journal::reserve(&context.journal, 1 + tails.len())?;
         let entry = draw();
         let entries: Vec<Nonce> = tails.iter().map(|_| draw()).collect();
         let left = entries.iter().zip(tails).map(|(id, (letter, rest))| (*id, *letter, rest.clone()));
@@ -276,7 +278,7 @@ impl Engine {
                 let id = PostId::from_u64(id)?;
                 for (mark, task) in entries.into_iter().zip(tasks(id)) {
                     let entry = Entry { id: mark, ..Entry::new(bucket, context.instance, task) };
-                    drop(fanout::accept(context, entry));
+                    drop(journal::accept(&context.journal, entry));
                 }
                 let delivery =
                     self.begin(author, id, (entry, &epoch), recipients.clone(), mode, layout).await?;
@@ -302,7 +304,7 @@ impl Engine {
             }
             functions::Published::NoAccount => Err(no_account(author)),
             functions::Published::State(state) => Err(may_not_post(author, state)),
-            functions::Published::JournalFull => Err(fanout::journal_full(context)),
+            functions::Published::JournalFull => Err(journal::journal_full(context)),
         }
     }
 
@@ -380,14 +382,14 @@ impl Engine {
         {
             tracing::debug!("the followers of account {author} are spread, and how is asked later: {e}");
         }
-        let task = Task::Deliver { post, author };
+        let task = DeliverTask { post, author };
         let entry = Entry {
             id: entry,
-            recipients: Some(recipients),
+            hint: Some(Hint::new(recipients)),
             seen_in: Some(epoch.clone()),
             ..Entry::new(context.bucket(author), context.instance, task)
         };
-        Ok(fanout::accept(context, entry))
+        Ok(journal::accept(&context.journal, entry))
     }
 
     /// Changes what a post says; never who may see it, but that those whom a post for followers mentions may. Only its author may, and only while it may post.
@@ -407,8 +409,8 @@ impl Engine {
             // Once on a list it stays there: only new ones have to be looked at.
             let before = post.lists_ever(context.tags());
             let is_new = edited.lists(context.tags()).iter().any(|list| !before.contains(list));
-            let entry = is_new.then(|| Entry::new(bucket, context.instance, Task::List { post: id, author }));
-            let _place = fanout::reserve(context, usize::from(is_new))?;
+            let entry = is_new.then(|| Entry::new(bucket, context.instance, ListTask { post: id, author }));
+            let _place = journal::reserve(&context.journal, usize::from(is_new))?;
             let keys = [context.keys().post(id), context.keys().account(author)].into_iter();
             let keys: Vec<Vec<u8>> = keys.chain(is_new.then(|| context.keys().journal(bucket))).collect();
             let entries: Vec<_> = entry.iter().map(|entry| (entry.id, entry.stored())).collect();
@@ -419,10 +421,10 @@ impl Engine {
             let epoch = answer.epoch.clone();
             match PostChanged::parse(answer.ok()?)? {
                 PostChanged::Done => {
-                    entry.into_iter().for_each(|entry| drop(fanout::accept(context, entry)));
+                    entry.into_iter().for_each(|entry| drop(journal::accept(&context.journal, entry)));
                     return self.acknowledged(epoch).await;
                 }
-                PostChanged::JournalFull => return Err(fanout::journal_full(context)),
+                PostChanged::JournalFull => return Err(journal::journal_full(context)),
                 PostChanged::NoPost => return Err(no_post(id)),
                 PostChanged::State(state) => return Err(may_not_post(author, state)),
                 PostChanged::Foreign => return Err(no_post(id)),
@@ -466,9 +468,10 @@ impl Engine {
                 return Err(no_post(id));
             }
             let bucket = context.bucket(author);
-            let mut entries = Entry::all_of_deleted(bucket, context.instance, id, (&post, context.tags()));
-            entries.push(Entry::new(bucket, context.instance, Task::Unlist { post: id, author }));
-            let _places = fanout::reserve(context, entries.len())?;
+            let mut entries =
+                graph::entries_of_deleted(bucket, context.instance, id, (&post, context.tags()));
+            entries.push(Entry::new(bucket, context.instance, UnlistTask { post: id, author }));
+            let _places = journal::reserve(&context.journal, entries.len())?;
             let keys = context.keys();
             let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
             let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
@@ -488,13 +491,13 @@ impl Engine {
             let epoch = answer.epoch.clone();
             match (PostChanged::parse(answer.ok()?)?, noted) {
                 (PostChanged::Done | PostChanged::NoPost, _) => {
-                    entries.into_iter().for_each(|entry| drop(fanout::accept(context, entry)));
+                    entries.into_iter().for_each(|entry| drop(journal::accept(&context.journal, entry)));
                     return self.acknowledged(epoch).await;
                 }
                 (PostChanged::Foreign, _) => return Err(no_post(id)),
                 // Edited since: it may be on other lists by now. Or its author has tied something else meanwhile.
                 (PostChanged::Revision | PostChanged::Stamp, _) => {}
-                (PostChanged::JournalFull, _) => return Err(fanout::journal_full(context)),
+                (PostChanged::JournalFull, _) => return Err(journal::journal_full(context)),
                 (PostChanged::Tree(tree), Some((piece, _))) => {
                     drop(context.sets().piece_heirs(&piece, &tree)?)
                 }
@@ -521,7 +524,7 @@ impl Engine {
 
     /// Where the fan-out of a post is, whichever instance accepted it.
     pub async fn fanout(&self, id: PostId) -> Result<FanoutState> {
-        fanout::state(&self.context, id).await
+        delivery::state(&self.context.journal, id).await
     }
 
     /// A post, whoever may see it; `None`: there is none. For moderation and tests: a timeline shows only what its

@@ -5,7 +5,8 @@ use crate::cluster::{Batch, Command, Request};
 use crate::error::Result;
 use crate::functions;
 use crate::ids::AccountId;
-use crate::timeline::{record_of, stored_posts};
+use crate::stored::record_of;
+use crate::timeline::stored_posts;
 
 /// Any nonce: nobody else fills these homes.
 const NONCE: [u8; 8] = [0x80, 0, 0, 0, 0, 0, 0, 1];
@@ -53,6 +54,6 @@ impl Engine {
     /// [`health`](Self::health) tells that and more.
     #[doc(hidden)]
     pub fn tasks(&self) -> usize {
-        self.context.tasks.len()
+        self.context.journal.tasks.len()
     }
 }

@@ -162,7 +162,7 @@ pub(super) enum Deviation {
         kind: FindingKind,
         post: PostId,
         author: AccountId,
-        to: crate::fanout::Reference,
+        to: crate::post::Reference,
     },
     ListEntry {
         kind: FindingKind,

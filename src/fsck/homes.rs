@@ -7,8 +7,8 @@ use super::look::{Answers, Seen, is_there};
 use crate::account::Mode;
 use crate::cluster::{Batch, Command, Request};
 use crate::context::Context;
+use crate::delivery::Recipients;
 use crate::error::Result;
-use crate::fanout::Recipients;
 use crate::ids::{AccountId, PostId};
 use crate::stored::stored_post;
 use crate::tenant::Tenant;
@@ -158,7 +158,7 @@ async fn wanted(
 mod tests {
     use super::*;
     use crate::cluster::Reply;
-    use crate::timeline::record_of;
+    use crate::stored::record_of;
 
     fn kinds(records: &[(u64, u64)]) -> Vec<FindingKind> {
         let records = records.iter().map(|(id, author)| Reply::of_bytes(&record_of(*id, *author))).collect();

@@ -10,10 +10,13 @@ use super::records::FOLLOWERS;
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
 use crate::context::Context;
+use crate::delivery::DeliverTask;
 use crate::error::{Error, Result};
-use crate::fanout::{self, Entry, Task};
 use crate::functions::lease_ttl;
+use crate::graph::{BuryTask, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask};
 use crate::ids::AccountId;
+use crate::journal::{self, Journal, Task};
+use crate::modes::ModeTask;
 use crate::post::PostList;
 use crate::tenant::Tenant;
 
@@ -47,12 +50,14 @@ pub(super) async fn journal(context: &Context, bucket: Bucket) -> Result<Seen> {
     if entries.is_empty() {
         return Ok(Seen::default());
     }
-    let living = fanout::living(context).await?;
+    let living = journal::living(&context.journal).await?;
     let mut found = Vec::new();
     for (entry, value) in entries {
-        let kind = match Entry::parse(bucket, &entry, &value) {
+        let kind = match context.journal.parse(bucket, &entry, &value) {
             Err(_) => FindingKind::EntryUnknown,
-            Ok(parsed) if !living.contains(&parsed.owner) && !context.tasks.knows(bucket, parsed.id) => {
+            Ok(parsed)
+                if !living.contains(&parsed.owner) && !context.journal.tasks.knows(bucket, parsed.id) =>
+            {
                 FindingKind::EntryStale
             }
             Ok(_) => continue,
@@ -85,15 +90,15 @@ pub(super) struct UnderWay {
 
 impl UnderWay {
     /// Reads all journals.
-    pub(super) async fn read(tenant: &Tenant) -> Result<Self> {
-        let buckets: Vec<Bucket> = tenant.keys().buckets().all().collect();
+    pub(super) async fn read(journal: &Journal) -> Result<Self> {
+        let buckets: Vec<Bucket> = journal.keys().buckets().all().collect();
         let mut under_way = Self::default();
-        for (bucket, length) in fanout::lengths(tenant, &buckets).await {
+        for (bucket, length) in journal::lengths(journal, &buckets).await {
             if length? == 0 {
                 continue;
             }
-            for (entry, value) in stored(tenant, bucket).await? {
-                if let Ok(entry) = Entry::parse(bucket, &entry, &value) {
+            for (entry, value) in stored(journal, bucket).await? {
+                if let Ok(entry) = journal.parse(bucket, &entry, &value) {
                     under_way.add(entry.task);
                 }
             }
@@ -102,16 +107,7 @@ impl UnderWay {
     }
 
     fn add(&mut self, task: Task) {
-        let mut add = |account| self.of_account.entry(account).or_default().push(task);
-        match task {
-            Task::Deliver { author, .. }
-            | Task::Refer { author, .. }
-            | Task::List { author, .. }
-            | Task::Unlist { author, .. }
-            | Task::Mode { author, .. } => add(author),
-            Task::Pair { reader, .. } => add(reader),
-            Task::Bury { account } | Task::Unlock { account } | Task::Tie { account, .. } => add(account),
-        }
+        self.of_account.entry(task.actor()).or_default().push(task);
     }
 
     fn any(&self, account: AccountId, is_it: impl Fn(&Task) -> bool) -> bool {
@@ -120,12 +116,12 @@ impl UnderWay {
 
     /// Whether an entry is under way that puts this right, or makes it look wrong.
     pub(super) fn excuses(&self, deviation: &Deviation) -> bool {
-        let buried = |account| self.any(account, |task| matches!(task, Task::Bury { .. }));
+        let buried = |account| self.any(account, Task::is_a::<BuryTask>);
         let pair = |reader, author| {
             buried(reader)
                 || buried(author)
-                || self.any(reader, |task| matches!(task, Task::Pair { author: of, .. } if *of == author))
-                || self.any(author, |task| matches!(task, Task::Mode { .. } | Task::Unlock { .. }))
+                || self.any(reader, |task| task.as_a::<PairTask>().is_some_and(|of| of.author == author))
+                || self.any(author, |task| task.is_a::<ModeTask>() || task.is_a::<UnlockTask>())
         };
         match deviation {
             Deviation::Edge { reader, author, .. }
@@ -133,48 +129,47 @@ impl UnderWay {
             | Deviation::Request { reader, author, .. } => pair(*reader, *author),
             Deviation::EntryMissing { reader, author, post } => {
                 pair(*reader, *author)
-                    || self.any(*author, |task| matches!(task, Task::Deliver { post: of, .. } if of == post))
+                    || self.any(*author, |task| task.as_a::<DeliverTask>().is_some_and(|of| of.post == *post))
             }
             Deviation::Home { reader, .. } => buried(*reader),
             Deviation::ModeStuck { account, .. } => {
-                buried(*account) || self.any(*account, |task| matches!(task, Task::Mode { .. }))
+                buried(*account) || self.any(*account, Task::is_a::<ModeTask>)
             }
             // Whoever comes or goes is counted at the end of that.
             Deviation::Count { account, field: FOLLOWERS, .. } => {
                 buried(*account)
-                    || self.of_account.values().flatten().any(
-                        |task| matches!(task, Task::Pair { author, .. } | Task::Mode { author, .. } if author == account),
-                    )
+                    || self.of_account.values().flatten().any(|task| changes_followers(task, *account))
             }
             Deviation::Count { account, .. } | Deviation::BurialStuck { account } => buried(*account),
             Deviation::Outbox { author, .. } => buried(*author),
             Deviation::Listing { post, author, to, .. } => {
                 buried(*author)
                     || buried(to.author)
-                    || self.of_account.values().flatten().any(
-                        |task| matches!(task, Task::Refer { post: of, to: target, .. } if of == post && target.post == to.post),
-                    )
+                    || self.of_account.values().flatten().any(|task| {
+                        task.as_a::<ReferTask>().is_some_and(|of| of.post == *post && of.to.post == to.post)
+                    })
             }
             Deviation::ListEntry { post, author, list, .. } => {
                 buried(*author)
                     || matches!(list, PostList::Mentions(account) if buried(*account))
-                    || self.any(*author, |task| matches!(task, Task::List { post: of, .. } if of == post))
+                    || self.any(*author, |task| task.as_a::<ListTask>().is_some_and(|of| of.post == *post))
             }
             Deviation::PostCount { author, .. } => buried(*author),
             Deviation::Tie { account, post, .. } => {
                 buried(*account)
                     || buried(post.author)
-                    || self.any(*account, |task| matches!(task, Task::Tie { post: of, .. } if of == post))
-                    || self.any(post.author, |task| matches!(task, Task::Unlist { post: of, .. } if *of == post.id))
+                    || self.any(*account, |task| task.as_a::<TieTask>().is_some_and(|of| of.post == *post))
+                    || self.any(post.author, |task| {
+                        task.as_a::<UnlistTask>().is_some_and(|of| of.post == post.id)
+                    })
             }
             Deviation::Reposted { account, .. } => buried(*account),
             Deviation::Set { kind: FindingKind::ListOrphaned, set, .. } => {
                 let of = list_of(&set.name).map(|(post, _)| post);
-                let drops = |task: &Task| match task {
-                    Task::Unlist { post, .. } => Some(*post) == of,
-                    // Whose the post was nobody knows any more.
-                    Task::Bury { .. } => true,
-                    _ => false,
+                // Of a burial: whose the post was nobody knows any more.
+                let drops = |task: &Task| {
+                    task.is_a::<BuryTask>()
+                        || task.as_a::<UnlistTask>().is_some_and(|task| Some(task.post) == of)
                 };
                 self.of_account.values().flatten().any(drops)
             }
@@ -186,6 +181,12 @@ impl UnderWay {
             Deviation::Journal { .. } | Deviation::Lease { .. } | Deviation::Unreadable { .. } => false,
         }
     }
+}
+
+/// Whether somebody may come to an account's followers by it, or go.
+fn changes_followers(task: &Task, account: AccountId) -> bool {
+    task.as_a::<PairTask>().is_some_and(|of| of.author == account)
+        || task.as_a::<ModeTask>().is_some_and(|of| of.author == account)
 }
 
 #[cfg(test)]
@@ -203,20 +204,20 @@ mod tests {
             let kind = FindingKind::EdgeMissing;
             Deviation::Edge { kind, reader: id(reader), author: id(author), stamp: 0 }
         };
-        let with = |task| {
+        let with = |task: Task| {
             let mut under_way = UnderWay::default();
             under_way.add(task);
             under_way
         };
-        let delivery = with(Task::Deliver { post: post(7), author: id(2) });
+        let delivery = with(DeliverTask { post: post(7), author: id(2) }.into());
         assert!(delivery.excuses(&missing(1, 7)) && !delivery.excuses(&missing(1, 8)));
         assert!(!delivery.excuses(&edge(1, 2)));
-        let pair = with(Task::Pair { reader: id(1), author: id(2), may_drop: false });
+        let pair = with(PairTask { reader: id(1), author: id(2), may_drop: false }.into());
         assert!(pair.excuses(&edge(1, 2)) && !pair.excuses(&edge(2, 1)) && !pair.excuses(&edge(1, 3)));
         assert!(pair.excuses(&missing(1, 7)) && !pair.excuses(&missing(3, 7)));
-        let mode = with(Task::Mode { author: id(2), random: [0; 8] });
+        let mode = with(ModeTask { author: id(2), random: [0; 8] }.into());
         assert!(mode.excuses(&edge(9, 2)) && !mode.excuses(&edge(2, 9)));
-        let bury = with(Task::Bury { account: id(2) });
+        let bury = with(BuryTask { account: id(2) }.into());
         assert!(bury.excuses(&edge(9, 2)) && bury.excuses(&edge(2, 9)) && !bury.excuses(&edge(8, 9)));
     }
 }

@@ -43,7 +43,7 @@ pub use report::{Findings, FsckProgress, FsckReport};
 use crate::bucket::Bucket;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::{fanout, meters};
+use crate::{journal, meters};
 use deviation::Deviation;
 use journals::UnderWay;
 pub(crate) use key::{Form, form_of};
@@ -88,11 +88,11 @@ pub(crate) async fn run(
     options: &FsckOptions,
     progress: &(dyn Fn(FsckProgress) + Sync),
 ) -> Result<FsckReport> {
-    if options.repair && context.tasks.is_stopping() {
+    if options.repair && context.journal.tasks.is_stopping() {
         return Err(Error::unavailable("who only looks, or is shutting down, repairs nothing"));
     }
     // Who has only just begun to look doesn't know yet who lives.
-    if fanout::surely_living(context).await?.contains(fanout::IMPORT) {
+    if journal::surely_living(&context.journal).await?.contains(journal::IMPORT) {
         let text = "an import fills this tenant: what it writes is out of step until it has finished";
         return Err(Error::new(ErrorKind::Conflict, text));
     }
@@ -208,7 +208,7 @@ impl Run<'_> {
             let units: HashSet<Unit> = open.keys().map(Deviation::unit).collect();
             let seen = self.seen(units.into_iter().collect()).await?;
             // After the look: an entry that was struck before it has been carried out before it.
-            let under_way = UnderWay::read(self.context).await?;
+            let under_way = UnderWay::read(&self.context.journal).await?;
             open.retain(|deviation, looks| {
                 if !seen.contains(deviation) {
                     return false;
@@ -247,7 +247,7 @@ impl Run<'_> {
             let units: HashSet<Unit> = open.iter().map(Deviation::unit).collect();
             let seen = self.seen(units.into_iter().collect()).await?;
             open.retain(|deviation| seen.contains(deviation));
-            let under_way = UnderWay::read(self.context).await?;
+            let under_way = UnderWay::read(&self.context.journal).await?;
             looks += u32::from(!open.iter().any(|deviation| under_way.excuses(deviation)));
         }
         for deviation in &deviations {

@@ -7,11 +7,10 @@ use super::unit::Unit;
 use super::{named, ties};
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
 use crate::error::{Error, Result};
-use crate::fanout::Reference;
 use crate::functions;
 use crate::ids::{AccountId, PostId};
 use crate::post::layout::HEADER_LEN;
-use crate::post::{Header, PostRef};
+use crate::post::{Header, PostRef, Reference};
 use crate::stored::{Unreadable, is_of_another_type, unless_of_another_type};
 use crate::tenant::Tenant;
 

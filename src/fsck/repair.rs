@@ -12,12 +12,17 @@ use super::{names, pairs, records, sets};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Reply, Request, Touched};
 use crate::context::Context;
+use crate::delivery::DeliverTask;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{self, Entry, Reference, Task};
 use crate::functions::{self, Marking};
-use crate::graph::{self, count_followers, graph_stamp, note_followers, take_off_list};
+use crate::graph::{
+    self, BuryTask, ListTask, PairTask, ReferTask, TieTask, count_followers, graph_stamp, note_followers,
+    take_off_list,
+};
 use crate::ids::AccountId;
+use crate::journal;
 use crate::keys::{Place, slot_of_key};
+use crate::modes::ModeTask;
 use crate::nonce::draw;
 use crate::post::PostRef;
 use crate::sharded::{LocalKey, SortedSet, State};
@@ -52,19 +57,19 @@ pub(super) async fn repair(
         }
         Deviation::Count { account, field, .. } => size(context, *account, field).await?,
         Deviation::ModeStuck { account, random } => {
-            let task = Task::Mode { author: *account, random: *random };
-            fanout::add(context, context.bucket(*account), task).await?;
+            let task = ModeTask { author: *account, random: *random };
+            journal::add(&context.journal, context.bucket(*account), task).await?;
         }
         Deviation::BurialStuck { account } => {
-            fanout::add(context, context.bucket(*account), Task::Bury { account: *account }).await?;
+            journal::add(&context.journal, context.bucket(*account), BuryTask { account: *account }).await?;
         }
         Deviation::Outbox { author, post, .. } => {
             let keys = context.keys();
             let of = [keys.post(*post), keys.outbox(*author), keys.account(*author)];
             let mended = write(context, *author, functions::outbox_mend(&of, *author, post.get())).await?;
             if mended.int()? == 1 {
-                let task = Task::Deliver { post: *post, author: *author };
-                fanout::add(context, context.bucket(*author), task).await?;
+                let task = DeliverTask { post: *post, author: *author };
+                journal::add(&context.journal, context.bucket(*author), task).await?;
             }
         }
         Deviation::Listing { .. }
@@ -85,8 +90,8 @@ pub(super) async fn repair(
             loose(context, *kind, key, *owner, detail).await?;
         }
         Deviation::Journal { kind: FindingKind::EntryStale, bucket, entry, value } => {
-            let _place = fanout::reserve(context, 1)?;
-            fanout::claim(context, Entry::parse(*bucket, entry, value)?).await?;
+            let _place = journal::reserve(&context.journal, 1)?;
+            journal::claim(&context.journal, context.journal.parse(*bucket, entry, value)?).await?;
         }
         Deviation::Lease { name } => {
             let slot = context.keys().buckets().slot(Bucket(0));
@@ -108,18 +113,18 @@ async fn around_a_post(context: &Arc<Context>, deviation: &Deviation) -> Result<
                 take_off_list(context, *post, *author, *list).await?;
             }
             // An edit may have named the list meanwhile.
-            let task = Task::List { post: *post, author: *author };
-            fanout::add(context, post.bucket(context.keys().buckets()), task).await?;
+            let task = ListTask { post: *post, author: *author };
+            journal::add(&context.journal, post.bucket(context.keys().buckets()), task).await?;
         }
         Deviation::Listing { post, author, to, kind } => {
-            listing(context, *kind, Task::Refer { post: *post, author: *author, to: *to }, *to).await?;
+            listing(context, *kind, ReferTask { post: *post, author: *author, to: *to }).await?;
         }
         Deviation::Tie { kind: FindingKind::TieOfNothing, what, account, post, .. } => {
             graph::set_tie(context, *account, *post, *what, false).await?;
         }
         Deviation::Tie { account, post, .. } => {
-            let task = Task::Tie { account: *account, post: *post };
-            fanout::add(context, context.bucket(*account), task).await?;
+            let task = TieTask { account: *account, post: *post };
+            journal::add(&context.journal, context.bucket(*account), task).await?;
         }
         Deviation::Reposted { kind, account, original, repost } => {
             let (noted, place) = (context.reposts(*account)?, repost.place(context.keys().buckets()));
@@ -168,8 +173,8 @@ async fn look_at_pair(
     author: AccountId,
     may_drop: bool,
 ) -> Result<()> {
-    let task = Task::Pair { reader, author, may_drop };
-    fanout::add(context, context.bucket(reader), task).await.map(drop)
+    let task = PairTask { reader, author, may_drop };
+    journal::add(&context.journal, context.bucket(reader), task).await.map(drop)
 }
 
 async fn edge(context: &Arc<Context>, kind: FindingKind, reader: AccountId, author: AccountId) -> Result<()> {
@@ -262,8 +267,8 @@ async fn size(context: &Context, account: AccountId, field: &'static str) -> Res
     Ok(())
 }
 
-async fn listing(context: &Arc<Context>, kind: FindingKind, task: Task, to: Reference) -> Result<()> {
-    let Task::Refer { post, author, .. } = task else { return Ok(()) };
+async fn listing(context: &Arc<Context>, kind: FindingKind, task: ReferTask) -> Result<()> {
+    let ReferTask { post, author, to } = task;
     let buckets = context.keys().buckets();
     let exists = Command::new("EXISTS").arg(&context.keys().post(post));
     let exists = context.router().call(Request::read(buckets.slot(post.bucket(buckets)), exists)).await?;
@@ -271,7 +276,7 @@ async fn listing(context: &Arc<Context>, kind: FindingKind, task: Task, to: Refe
         // It refers to something else, and always will.
         return graph::unlist(context, to, PostRef { id: post, author }).await;
     }
-    fanout::add(context, post.bucket(buckets), task).await.map(drop)
+    journal::add(&context.journal, post.bucket(buckets), task).await.map(drop)
 }
 
 async fn set_of(tenant: &Tenant, kind: FindingKind, set: &LocalKey, detail: &[u8]) -> Result<Vec<Unit>> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt as _};
 
 use super::cut::floors;
+use super::jobs::entries_of_deleted;
 use super::lists::drop_lists;
 use super::named::post_list;
 use super::tie::settle_tie;
@@ -14,9 +15,9 @@ use crate::claims;
 use crate::cluster::{Command, Epoch, Reply, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{Ended, Entry, accept, journal_full, reserve};
 use crate::functions;
 use crate::ids::{AccountId, Claim, PostId};
+use crate::journal::{Ended, Entry, accept, journal_full, reserve};
 use crate::post::{PostList, PostRef};
 use crate::rules;
 use crate::sharded::{Checkpoint, SortedSet};
@@ -64,7 +65,7 @@ pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &m
         let mut turned_away = stream::iter(page.entries)
             .map(|(reader, _)| async move {
                 // Each leaves a task: users' own must find room beside them.
-                context.tasks.room().await;
+                context.journal.tasks.room().await;
                 unfollow(context, reader, account).await
             })
             .buffer_unordered(AT_ONCE);
@@ -160,7 +161,7 @@ async fn some_posts(
             Ok(None) => {}
             Ok(Some(post)) if post.header().author == account => {
                 posts.push(keys.post(*id));
-                entries.extend(Entry::all_of_deleted(bucket, context.instance, *id, (&post, context.tags())));
+                entries.extend(entries_of_deleted(bucket, context.instance, *id, (&post, context.tags())));
             }
             Ok(Some(_)) => {}
             Err(unreadable) if unreadable.is_anothers(account) => {}
@@ -168,7 +169,7 @@ async fn some_posts(
             Err(unreadable) => {
                 posts.push(keys.post(*id));
                 if let Ok(Some(post)) = unreadable.but_for_visibility() {
-                    entries.extend(Entry::all_of_deleted(
+                    entries.extend(entries_of_deleted(
                         bucket,
                         context.instance,
                         *id,
@@ -180,8 +181,8 @@ async fn some_posts(
     }
     bury_keys(context, account, posts, false, &entries, touched).await?;
     // Without a place here they are found in the journal later.
-    if let Ok(_places) = reserve(context, entries.len()) {
-        entries.into_iter().for_each(|entry| drop(accept(context, entry)));
+    if let Ok(_places) = reserve(&context.journal, entries.len()) {
+        entries.into_iter().for_each(|entry| drop(accept(&context.journal, entry)));
     }
     drop_lists(context, &ids, touched).await
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::complete::Follow;
+use super::jobs::FollowHint;
 use super::new_mark::{draw_new, is_new};
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{Entry, Task, accept, journal_full};
 use crate::functions::{Changed, Edge, EdgeOp, GraphChange, read_nonce};
 use crate::ids::AccountId;
+use crate::journal::{Entry, Hint, Task, accept, journal_full};
 use crate::nonce::{Nonce, draw};
 use crate::sharded::{PieceAt, SortedSet};
 use crate::tenant::{Tenant, changed_always, no_account};
@@ -116,13 +117,13 @@ async fn attempt(
                 #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
                 let since = made.since as f64;
                 let follow = Follow { reader: account, since, mark: *mark, floor: made.floor };
-                entry.follow = Some((follow, epoch.clone()));
+                entry.hint = Some(Hint::new(FollowHint { follow, said: epoch.clone() }));
                 if let Some(marks_before) = made.marks_before {
                     let then = |state: &ReaderState| state.followed(*author, stamps, is_new(mark));
                     context.caches.renew_state(account, (seen, marks_before), then);
                 }
             }
-            entries.into_iter().for_each(|entry| drop(accept(context, entry)));
+            entries.into_iter().for_each(|entry| drop(accept(&context.journal, entry)));
             return Ok(Some(epoch));
         }
         Changed::Stamp(_) | Changed::Request => {}

@@ -83,7 +83,7 @@ pub(crate) async fn count(tenant: &Tenant, account: AccountId) -> Result<()> {
 pub(crate) async fn keep_counting(context: Weak<Context>) {
     loop {
         match context.upgrade() {
-            Some(context) if !context.tasks.is_stopping() => {}
+            Some(context) if !context.journal.tasks.is_stopping() => {}
             _ => return,
         }
         tokio::time::sleep(COUNT_EVERY).await;

@@ -6,11 +6,10 @@
 
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::Reference;
 use crate::functions::{self, LastRemoval, ListAnswer, ListChange, ListSet};
 use crate::ids::{AccountId, PostId};
-use crate::post::PostRef;
 use crate::post::layout::{LIKES_OFFSET, QUOTES_OFFSET, REPLIES_OFFSET, REPOSTS_OFFSET};
+use crate::post::{PostRef, Reference};
 use crate::rules;
 use crate::sharded::{Member, SortedSet};
 use crate::tenant::Tenant;

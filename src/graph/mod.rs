@@ -13,6 +13,7 @@ mod complete;
 mod cut;
 mod fair;
 mod followers;
+pub(crate) mod jobs;
 mod lists;
 mod named;
 mod new_mark;
@@ -25,7 +26,6 @@ mod tie;
 mod toggles;
 mod unreadable;
 
-pub(crate) use bury::bury;
 pub(crate) use change::graph_stamp;
 pub(crate) use complete::{Completed, Follow, complete, look_at};
 #[cfg(test)]
@@ -35,18 +35,21 @@ pub(crate) use followers::{
     Uncounted, count as count_followers, count_all as count_all_followers, is_left as is_uncounted,
     keep_counting, note as note_followers,
 };
+pub(crate) use jobs::{
+    BuryTask, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask, entries_of_deleted, tasks_about,
+};
 #[cfg(test)]
 pub(crate) use lists::COMPARED_TRIES;
 pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
-pub(crate) use named::{Listed, list_score, most_on, post_list, settle_lists, take_off_list};
+pub(crate) use named::{Listed, list_score, most_on, post_list, take_off_list};
 pub(crate) use new_mark::is_new as is_new_mark;
 pub(crate) use noted::keep_looking;
-pub(crate) use pair::{FillsSeen, settle_follow, settle_pair};
-pub(crate) use reference::{list_references, settle_reference, unlist};
+pub(crate) use pair::{FillsSeen, settle_pair};
+pub(crate) use reference::{list_references, unlist};
 pub use relations::Relationship;
 pub(crate) use relations::relationships;
-pub(crate) use request::{approve, reject, requests_made, unlock, waiting};
-pub(crate) use tie::{Tie, kept_of, renew_ties, set_tie, settle_tie, ties_stamp, untie_gone, untie_if_gone};
+pub(crate) use request::{approve, reject, requests_made, waiting};
+pub(crate) use tie::{Tie, kept_of, renew_ties, set_tie, ties_stamp, untie_gone, untie_if_gone};
 pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, toggle, unfollow};
 pub(crate) use unreadable::drop_unreadable;

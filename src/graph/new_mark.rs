@@ -9,15 +9,16 @@
 use std::sync::Arc;
 
 use super::change::{Intent, apply};
+use super::jobs::PairTask;
 use super::pair::wanted;
 use super::request::approved;
 use super::toggles::{following_edge, unfollow_intent};
 use crate::cluster::{Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{Ended, Task};
 use crate::functions::{EdgeOp, mark_renew};
 use crate::ids::AccountId;
+use crate::journal::Ended;
 use crate::nonce::{Nonce, draw};
 use crate::rules;
 use crate::tenant::Tenant;
@@ -85,7 +86,7 @@ pub(super) async fn end_unapproved(
                     edges: vec![following_edge(context, reader, author, EdgeOp::Remove)?],
                     unmarked: vec![(author, seen)],
                     request: Some((author, None, Some(draw()))),
-                    tasks: vec![Task::Pair { reader, author, may_drop: true }],
+                    tasks: vec![PairTask { reader, author, may_drop: true }.into()],
                     ..Intent::default()
                 }))
             })

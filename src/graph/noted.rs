@@ -13,14 +13,15 @@ use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
 
+use super::jobs::PairTask;
 use super::pair::is_listed_wrongly;
 use crate::bucket::Bucket;
 use crate::cluster::{Answer, Command, Reply, Request, Touched, impatiently};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::fanout::{self, Task};
 use crate::functions::notes_drop;
 use crate::ids::AccountId;
+use crate::journal;
 use crate::tenant::Tenant;
 use crate::{meters, rules};
 
@@ -64,13 +65,15 @@ impl Note {
 pub(crate) async fn keep_looking(context: Weak<Context>) {
     loop {
         tokio::time::sleep(rules::size(LOOK_EVERY, Duration::from_millis(90))).await;
-        let Some(context) = context.upgrade().filter(|context| !context.tasks.is_stopping()) else { return };
+        let Some(context) = context.upgrade().filter(|context| !context.journal.tasks.is_stopping()) else {
+            return;
+        };
         impatiently(look(&context)).await;
     }
 }
 
 async fn look(context: &Arc<Context>) {
-    let buckets = fanout::own_buckets(context).await;
+    let buckets = journal::own_buckets(&context.journal).await;
     stream::iter(rested(context, &buckets).await)
         .for_each_concurrent(BUCKETS_AT_ONCE, |(bucket, notes)| async move {
             // The notes themselves lie with a server that is away: they wait for it.
@@ -163,8 +166,8 @@ async fn look_at(context: &Arc<Context>, notes: &[Note]) -> Result<()> {
             if !is_request {
                 meters::stray_edge();
             }
-            let task = Task::Pair { reader, author, may_drop: false };
-            fanout::add(context, context.bucket(reader), task).await?;
+            let task = PairTask { reader, author, may_drop: false };
+            journal::add(&context.journal, context.bucket(reader), task).await?;
         }
     }
     Ok(())

@@ -9,15 +9,16 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt as _};
 
 use super::change::{apply, graph_stamp};
+use super::jobs::PairTask;
 use super::pair::settle_pair;
 use super::toggles::{nothing_left, requested, unfollow_intent};
 use crate::account::Account;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{Ended, Entry, Task, accept, journal_full, reserve};
 use crate::functions::{self, Compared, maybe_nonce};
 use crate::ids::AccountId;
+use crate::journal::{Ended, Entry, accept, journal_full, reserve};
 use crate::nonce::Nonce;
 use crate::tenant::{Tenant, no_account};
 
@@ -81,12 +82,12 @@ pub(crate) async fn approve(
     requester: AccountId,
 ) -> Result<Epoch> {
     let keys = context.keys();
-    let task = Task::Pair { reader: requester, author: account, may_drop: true };
+    let task = PairTask { reader: requester, author: account, may_drop: true };
     // First: what turned the request down before must not run after this.
     apply(context, requester, || Box::pin(async { Ok(nothing_left()) })).await?;
     let mut lost = None;
     for _ in 0..TRIES_MAX {
-        let _place = reserve(context, 1)?;
+        let _place = reserve(&context.journal, 1)?;
         let Some(request) = requested(context, requester, account).await? else {
             let (_, epoch) = graph_stamp(context, requester).await?;
             let follows = context.following(requester)?.score(&account).await?.is_some();
@@ -108,7 +109,7 @@ pub(crate) async fn approve(
         let epoch = answer.epoch.clone();
         match Compared::parse(answer.ok()?)? {
             Compared::Done => {
-                drop(accept(context, entry));
+                drop(accept(&context.journal, entry));
                 return Ok(epoch);
             }
             Compared::JournalFull => return Err(journal_full(context)),
@@ -140,7 +141,7 @@ pub(crate) async fn unlock(
         let mut looks = stream::iter(requesters)
             .map(|requester| async move {
                 // Each leaves a task: users' own must find room beside them.
-                context.tasks.room().await;
+                context.journal.tasks.room().await;
                 let mut touched = Touched::new();
                 let ended = settle_pair(context, requester, account, true, &mut touched).await?;
                 Ok::<_, Error>((ended, touched))
@@ -164,7 +165,7 @@ pub(crate) async fn reject(
     account: AccountId,
     requester: AccountId,
 ) -> Result<Epoch> {
-    let _place = reserve(context, 1)?;
+    let _place = reserve(&context.journal, 1)?;
     apply(context, requester, || {
         Box::pin(async {
             if requested(context, requester, account).await?.is_none() {

@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
+use super::jobs::TieTask;
 use super::lists::{LIKES, last_removal, set_member};
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{Ended, Entry, Task, accept, journal_full, reserve};
 use crate::functions::{self, ListChange, TieAnswer, TieLook, TieSet, read_nonce};
 use crate::ids::{AccountId, PostId};
+use crate::journal::{Ended, Entry, accept, journal_full, reserve};
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::post::PostRef;
@@ -65,10 +66,10 @@ pub(crate) async fn set_tie(
     };
     let mut lost = None;
     for _ in 0..TRIES_MAX {
-        let _place = reserve(context, usize::from(what == Tie::Like))?;
+        let _place = reserve(&context.journal, usize::from(what == Tie::Like))?;
         let (seen, _) = ties_stamp(context, account).await?;
         let entry =
-            (what == Tie::Like).then(|| Entry::new(bucket, context.instance, Task::Tie { account, post }));
+            (what == Tie::Like).then(|| Entry::new(bucket, context.instance, TieTask { account, post }));
         let piece = set.piece_of(&post);
         let [root, place] = sets.piece_keys(&piece);
         let change = TieSet {
@@ -98,7 +99,7 @@ pub(crate) async fn set_tie(
                 let renewed = |ties: &Ties| ties.changed(what, post, on, change.new_stamp);
                 context.caches.renew_ties(account, seen, renewed);
                 if let Some(entry) = entry.filter(|_| has_changed) {
-                    drop(accept(context, entry));
+                    drop(accept(&context.journal, entry));
                 }
                 meters::graph_change(what.label(on));
                 return Ok(epoch);

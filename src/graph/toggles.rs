@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::{Intent, Wanted, apply, apply_known};
+use super::jobs::PairTask;
 use super::pair::wanted;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{Task, reserve};
 use crate::functions::{EdgeOp, maybe_nonce};
 use crate::ids::AccountId;
+use crate::journal::reserve;
 use crate::nonce::{Nonce, draw};
 use crate::tenant::Tenant;
 use crate::{meters, rules};
@@ -88,7 +89,7 @@ pub(super) fn follow_intent(
         edges: vec![following_edge(tenant, reader, author, EdgeOp::Add)?],
         marked: vec![(author, !is_asked)],
         request: Some((author, None, None)),
-        tasks: vec![Task::Pair { reader, author, may_drop: true }],
+        tasks: vec![PairTask { reader, author, may_drop: true }.into()],
         ..Intent::default()
     })
 }
@@ -98,7 +99,7 @@ pub(super) fn unfollow_intent(tenant: &Tenant, reader: AccountId, author: Accoun
         edges: vec![following_edge(tenant, reader, author, EdgeOp::Remove)?],
         unmarked: vec![(author, None)],
         request: Some((author, None, None)),
-        tasks: vec![Task::Pair { reader, author, may_drop: false }],
+        tasks: vec![PairTask { reader, author, may_drop: false }.into()],
         ..Intent::default()
     })
 }
@@ -110,7 +111,7 @@ pub(crate) async fn follow(
     author: AccountId,
 ) -> Result<(Followed, Epoch)> {
     distinct(reader, author)?;
-    let _place = reserve(context, 1)?;
+    let _place = reserve(&context.journal, 1)?;
     let card = context.existing(author).await?;
     if !card.is_active() {
         return Err(Error::invalid(format!("account {author} is {:?}: it cannot be followed", card.state)));
@@ -147,7 +148,7 @@ pub(crate) async fn follow(
             has_room(context, author).await?;
             Ok(Some(Intent {
                 request: Some((author, None, Some(draw()))),
-                tasks: vec![Task::Pair { reader, author, may_drop: true }],
+                tasks: vec![PairTask { reader, author, may_drop: true }.into()],
                 ..Intent::default()
             }))
         })
@@ -199,7 +200,7 @@ async fn has_room(tenant: &Tenant, author: AccountId) -> Result<()> {
 /// Unfollows, or takes a request back.
 pub(crate) async fn unfollow(context: &Arc<Context>, reader: AccountId, author: AccountId) -> Result<Epoch> {
     distinct(reader, author)?;
-    let _place = reserve(context, 1)?;
+    let _place = reserve(&context.journal, 1)?;
     let following = context.following(reader)?;
     meters::graph_change("unfollow");
     apply(context, reader, || {
@@ -258,7 +259,7 @@ pub(crate) async fn toggle(
     distinct(account, other)?;
     // A block ends follows both ways.
     let places = if what == Toggle::Block && on { 2 } else { 0 };
-    let _places = reserve(context, places)?;
+    let _places = reserve(&context.journal, places)?;
     if on {
         context.existing(other).await?;
     }
@@ -287,8 +288,8 @@ pub(crate) async fn toggle(
                 intent.unmarked.push((other, None));
                 intent.request = Some((other, None, None));
                 intent.tasks = vec![
-                    Task::Pair { reader: account, author: other, may_drop: false },
-                    Task::Pair { reader: other, author: account, may_drop: false },
+                    PairTask { reader: account, author: other, may_drop: false }.into(),
+                    PairTask { reader: other, author: account, may_drop: false }.into(),
                 ];
             }
             Ok(Some(intent))

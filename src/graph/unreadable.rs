@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
+use super::jobs::UnlistTask;
 use crate::cluster::{Command, Epoch, Request};
 use crate::context::Context;
 use crate::error::Result;
-use crate::fanout::{self, Task};
 use crate::functions;
 use crate::ids::{AccountId, PostId};
+use crate::journal;
 use crate::stored::Unreadable;
 
 /// Drops it if it still is exactly that, has its author's outbox say so, and its own lists dropped. Gives who acknowledged
@@ -40,6 +41,6 @@ pub(crate) async fn drop_unreadable(
     let answer = context.router().ask(Request::write(slot, mend)).await?;
     let epoch = answer.epoch.clone();
     answer.ok()?;
-    fanout::add(context, bucket, Task::Unlist { post, author }).await?;
+    journal::add(&context.journal, bucket, UnlistTask { post, author }).await?;
     Ok(Some(epoch))
 }

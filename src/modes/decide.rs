@@ -12,8 +12,9 @@ use super::policy::{Facts, Policy, Way};
 use crate::cluster::Request;
 use crate::context::Context;
 use crate::error::Result;
-use crate::functions::{Rates, pulls_add};
+use crate::functions::{FanoutFacts, Rates, pulls_add};
 use crate::ids::AccountId;
+use crate::journal::FanoutWatcher;
 use crate::meters;
 use crate::tenant::Tenant;
 
@@ -57,12 +58,7 @@ impl Judge {
 
 /// What an account's record says has just been read; `followers`, and of these `awake` ones: as far as is known now.
 /// Who calls this doesn't wait for what comes of it.
-pub(crate) fn decide(
-    context: &Arc<Context>,
-    account: AccountId,
-    rates: Rates,
-    (followers, awake): (u64, u64),
-) {
+fn decide(context: &Arc<Context>, account: AccountId, rates: Rates, (followers, awake): (u64, u64)) {
     let now = Way::of(rates.mode);
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let reads_per_day = match now {
@@ -70,7 +66,7 @@ pub(crate) fn decide(
         Way::Push => awake as f64 * context.traffic.reads_per_reader(),
     };
     let facts = Facts { awake, posts_per_day: rates.posts_per_day, ..Facts::new(account, now, followers) };
-    let facts = facts.read(reads_per_day, context.traffic.instances(), context.settings.visible_within);
+    let facts = facts.read(reads_per_day, context.journal.tasks.instances(), context.settings.visible_within);
     let wanted = context.judge.policy.way(&facts);
     if wanted != now && !rates.is_forced {
         tracing::info!("account {account} is to be {}ed from now on: {facts:?}", wanted.label());
@@ -81,6 +77,15 @@ pub(crate) fn decide(
                 meters::decision_failed();
             }
         });
+    }
+}
+
+/// Asks the policy about authors whose posts were delivered.
+pub(crate) struct FanoutJudge(pub(crate) Arc<Context>);
+
+impl FanoutWatcher for FanoutJudge {
+    fn struck(&self, author: AccountId, facts: FanoutFacts, rates: Rates) {
+        decide(&self.0, author, rates, (facts.delivered + facts.skipped, facts.delivered));
     }
 }
 
@@ -109,7 +114,7 @@ async fn decide_pulled(context: &Arc<Context>, account: AccountId, pulls: u64) -
 pub(crate) async fn keep_judging(context: Weak<Context>) {
     loop {
         let every = match context.upgrade() {
-            Some(context) if !context.tasks.is_stopping() => context.judge.every,
+            Some(context) if !context.journal.tasks.is_stopping() => context.judge.every,
             _ => return,
         };
         tokio::time::sleep(every).await;

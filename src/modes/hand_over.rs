@@ -11,11 +11,12 @@ use crate::account::Mode;
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Touched};
 use crate::context::Context;
+use crate::delivery::{Ledger, Round, Visit};
 use crate::error::{Error, Result};
-use crate::fanout::{self, Ended, Entry, Ledger, Reporter, Round, Task, Visit};
 use crate::functions::{self, By, Look, Marking, Settled, Visited};
-use crate::graph::{self, Completed, Follow};
+use crate::graph::{self, Completed, Follow, PairTask};
 use crate::ids::AccountId;
+use crate::journal::{self, Ended, Entry, Reporter};
 use crate::nonce::draw;
 use crate::sharded::{Checkpoint, PieceAt};
 use crate::{meters, rules};
@@ -37,7 +38,7 @@ pub(super) async fn promote(
     if rules::holds("marks_first") {
         let mut ledger = Ledger::open(context, entry).await;
         let visit = &Marker { context, author, reporter };
-        if let Err(e) = (Round { context, author, visit }).run(entry, &mut ledger).await {
+        if let Err(e) = (Round { tenant: context, author, visit }).run(entry, &mut ledger).await {
             // H110: what an earlier run could not fence is not forgotten with this one.
             if rules::holds("promotion_keeps") {
                 ledger.keep(entry);
@@ -103,8 +104,8 @@ pub(super) async fn demote(
             for reader in open {
                 let settled = graph::settle_pair(context, reader, author, false, touched).await?;
                 if let Ended::Later = settled {
-                    let task = Task::Pair { reader, author, may_drop: false };
-                    fanout::add(context, context.bucket(reader), task).await?;
+                    let task = PairTask { reader, author, may_drop: false };
+                    journal::add(&context.journal, context.bucket(reader), task).await?;
                 }
             }
             if is_over {
@@ -112,7 +113,7 @@ pub(super) async fn demote(
             }
         }
         if let Some(then) = page.next {
-            fanout::move_checkpoint(context, entry, then.to_string(), touched).await?;
+            journal::move_checkpoint(context, entry, then.to_string(), touched).await?;
         }
         next = page.next;
     }

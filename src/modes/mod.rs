@@ -9,6 +9,7 @@
 
 mod decide;
 mod hand_over;
+mod job;
 mod policy;
 mod traffic;
 
@@ -18,14 +19,15 @@ use crate::account::Mode;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fanout::{self, Delivery, Ended, Entry, Reporter, Task};
 use crate::functions::{self, By, Compared};
 use crate::ids::AccountId;
+use crate::journal::{self, Delivery, Ended, Entry, Reporter};
 use crate::nonce::{Nonce, draw};
 use crate::tenant::{Tenant, changed_always, no_account};
 use crate::{meters, rules};
 
-pub(crate) use decide::{Judge, decide, judge_pulled, keep_judging};
+pub(crate) use decide::{FanoutJudge, Judge, judge_pulled, keep_judging};
+pub(crate) use job::ModeTask;
 pub use policy::{AsItIs, CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
 pub(crate) use traffic::Traffic;
 
@@ -106,11 +108,11 @@ pub(crate) async fn change(
     // What we sent and have no answer to.
     let mut lost: Option<Entry> = None;
     for _ in 0..TRIES_MAX {
-        let _place = fanout::reserve(context, 1)?;
+        let _place = journal::reserve(&context.journal, 1)?;
         let (seen, epoch) = look(context, account).await?;
         let seen = seen.ok_or_else(|| no_account(account))?;
-        if let Some(entry) = lost.take_if(|entry| entry.task.is_of(seen.mode.random())) {
-            return Ok((fanout::accept(context, entry), epoch));
+        if let Some(entry) = lost.take_if(|entry| ModeTask::carries_out(&entry.task, seen.mode.random())) {
+            return Ok((journal::accept(&context.journal, entry), epoch));
         }
         let way = wish.way().filter(|way| *way != Way::of(seen.mode.mode()));
         let by = match wish {
@@ -125,7 +127,7 @@ pub(crate) async fn change(
         let random = draw();
         let new = mode.map(|mode| mode.stored(random)).unwrap_or_default();
         let entry =
-            Entry::new(context.bucket(account), context.instance, Task::Mode { author: account, random });
+            Entry::new(context.bucket(account), context.instance, ModeTask { author: account, random });
         let value = entry.stored();
         let journaled = mode.map(|_| (&entry.id, value.as_slice()));
         let command = functions::mode_set(&keys, (&seen.mode.0, &new), by, most, journaled);
@@ -141,11 +143,11 @@ pub(crate) async fn change(
             Compared::Done => {
                 let Some(way) = way else { return Ok((Delivery(None), epoch)) };
                 meters::mode_change(way.label());
-                return Ok((fanout::accept(context, entry), epoch));
+                return Ok((journal::accept(&context.journal, entry), epoch));
             }
             Compared::Changed => {}
             Compared::NoAccount => return Err(no_account(account)),
-            Compared::JournalFull => return Err(fanout::journal_full(context)),
+            Compared::JournalFull => return Err(journal::journal_full(context)),
         }
     }
     Err(changed_always(account))

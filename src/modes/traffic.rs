@@ -1,7 +1,7 @@
 //! How often authors are pulled, and how often anybody reads, as this instance sees it: counted in memory, taken away once a
 //! minute.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::ids::{AccountId, IdMap};
@@ -22,8 +22,6 @@ pub(crate) struct Traffic {
     /// Of these, reads that were a reader's first of the day.
     first_reads: AtomicU64,
     days: Mutex<Days>,
-    /// Instances alive when that was last looked up; 0: it was not yet.
-    instances: AtomicUsize,
 }
 
 /// What is known of whole days.
@@ -62,16 +60,6 @@ impl Traffic {
     /// A reader's first read of a day was noted.
     pub(crate) fn first_read(&self) {
         self.first_reads.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn instances_are(&self, many: usize) {
-        self.instances.store(many, Ordering::Relaxed);
-    }
-
-    /// Instances that read, this one among them.
-    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    pub(crate) fn instances(&self) -> f64 {
-        self.instances.load(Ordering::Relaxed).max(1) as f64
     }
 
     /// Takes what was counted since the last time.

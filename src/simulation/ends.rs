@@ -35,7 +35,7 @@ fn left() -> (usize, u32, usize) {
 pub(super) fn is_at_rest<'a>(mut engines: impl Iterator<Item = &'a Engine>) -> bool {
     let now = Instant::now();
     let is_awake = world(|w| w.instances.iter().all(|one| one.is_dead || one.frozen_until <= now));
-    is_awake && left() == (0, 0, 0) && engines.all(|engine| engine.context().tasks.len() == 0)
+    is_awake && left() == (0, 0, 0) && engines.all(|engine| engine.context().journal.tasks.len() == 0)
 }
 
 /// Nothing goes wrong any more; all journals run empty. False, and a violation: they don't.

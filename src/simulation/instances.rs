@@ -20,7 +20,7 @@ use crate::settings::EngineSettings;
 use crate::store::Store;
 use crate::tenant::{Decision, Tenant, TenantSettings};
 use crate::timeline::OwnCaches;
-use crate::{fanout, rules, tenant};
+use crate::{journal, rules, tenant};
 
 /// Lives through something in a world of its own, without these rules.
 pub(super) fn in_a_world<F>(
@@ -111,7 +111,7 @@ pub(super) async fn importing() -> (usize, Result<Arc<Context>>) {
     let (number, store, engine, policy) = parts();
     let known = tenant::known_to_a_tool(&store, &engine).await.expect("a record");
     let context = Context::new(Tenant::new(store, engine, known), OwnCaches::default(), policy);
-    (number, fanout::begin_import(&context).await.map(|()| context))
+    (number, journal::begin_import(&context.journal).await.map(|()| context))
 }
 
 /// Ids of accounts that lie in these buckets, one after the other.

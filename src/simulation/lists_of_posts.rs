@@ -7,11 +7,10 @@ use super::data::{Bytes, Data};
 use super::truth;
 use super::world::{World, world};
 use crate::bucket::Bucket;
-use crate::fanout::Reference;
 use crate::graph::{LIKES, LISTS};
 use crate::ids::{AccountId, PostId};
 use crate::keys::{Place, list_of_post, set_of_account};
-use crate::post::PostRef;
+use crate::post::{PostRef, Reference};
 use crate::sharded::Member as _;
 
 /// All members of a local set, with their scores.

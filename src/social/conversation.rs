@@ -4,11 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::Social;
 use crate::error::Result;
-use crate::fanout::Reference;
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
-use crate::post::PostRef;
+use crate::post::{PostRef, Reference};
 use crate::sharded::Questions;
 use crate::timeline::{PagePost, View};
 

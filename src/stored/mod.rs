@@ -1,9 +1,11 @@
-//! What stands under keys, read: posts, accounts' records, profiles.
+//! What stands under keys, read: posts, accounts' records, profiles, records of homes.
 
 mod account;
+mod home;
 mod post;
 
 pub(crate) use account::profile_of;
+pub(crate) use home::{RECORD_LEN, record_of};
 pub(crate) use post::{
     LeftOut, StoredPost, Unreadable, is_of_another_type, readable_post, stored_post, unless_of_another_type,
 };

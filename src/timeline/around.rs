@@ -11,10 +11,9 @@ use super::ties;
 use super::view::View;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::fanout::Reference;
 use crate::graph;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Header, PostRef};
+use crate::post::{Header, PostRef, Reference};
 use crate::sharded::{Member, Questions, Told};
 
 /// A list of so many members counts as long.

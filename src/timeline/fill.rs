@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use super::flights::{Flights, Turn};
-use super::home::record_of;
 use super::merge::Entry;
 use super::outbox::{self, Part};
 use super::state::{Current, current};
@@ -18,6 +17,7 @@ use crate::ids::AccountId;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::rules;
+use crate::stored::record_of;
 use crate::tenant::{Tenant, changed_always, no_account};
 
 /// Posts pulled of each outbox at first.

@@ -5,21 +5,13 @@ use super::merge::Entry;
 use crate::cluster::{Command, Reply, Request};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
+use crate::stored::RECORD_LEN;
 use crate::tenant::Tenant;
 
-const RECORD_LEN: usize = 16;
 /// The author of a watermark that counts.
 const WHOLE: u64 = u64::MAX;
 /// The top bit of the author says that a record is a watermark.
 const WATERMARK: u64 = 1 << 63;
-
-/// A post in a home, as stored: id and author, so that whoever reads it knows where to look for both.
-pub(crate) fn record_of(id: u64, author: u64) -> [u8; RECORD_LEN] {
-    let mut record = [0; RECORD_LEN];
-    record[..8].copy_from_slice(&id.to_be_bytes());
-    record[8..].copy_from_slice(&author.to_be_bytes());
-    record
-}
 
 /// A record of a home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +122,7 @@ pub(super) fn window(records: &[Record]) -> Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stored::record_of;
 
     fn post(id: u64) -> Record {
         Record::Post(Entry { id, author: 7 })

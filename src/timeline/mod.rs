@@ -39,7 +39,7 @@ pub use cursor::{Cursor, Range};
 pub(crate) use fill::{Fills, fill};
 pub use filter::{FilterFacts, HiddenBecause, PostFilter};
 pub use home::HomeStatus;
-pub(crate) use home::{Record, parse as parse_home, record_of, stored_posts};
+pub(crate) use home::{Record, parse as parse_home, stored_posts};
 pub(crate) use merge::Direction;
 pub(crate) use outbox::{has_published, newest_requests, page_request, read_newest, read_page};
 pub use page::{AROUND_MAX, Marks, Page, PagePost, PassedOn, Query, Timeline};

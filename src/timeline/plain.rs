@@ -7,11 +7,10 @@ use super::read::{ROUNDS_MAX, Reading};
 use super::state::{Current, current};
 use super::view::View;
 use crate::error::Result;
-use crate::fanout::Reference;
 use crate::graph::{self, Listed, post_list};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
-use crate::post::{PostList, Tag};
+use crate::post::{PostList, Reference, Tag};
 use crate::sharded::SortedSet;
 use crate::timeline::Page;
 

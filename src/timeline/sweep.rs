@@ -22,7 +22,7 @@ pub(crate) async fn keep_sweeping(context: Weak<Context>) {
         // Not all instances at once.
         tokio::time::sleep(PERIOD.mul_f64(0.5 + rand::random::<f64>())).await;
         let Some(context) = context.upgrade() else { return };
-        if context.tasks.is_stopping() {
+        if context.journal.tasks.is_stopping() {
             return;
         }
         let Decision { number, settings } = context.known.decision();

@@ -6,8 +6,9 @@ use super::home::{self, HomeStatus};
 use crate::cluster::{Command, Request};
 use crate::context::Context;
 use crate::error::Result;
-use crate::fanout::{self, Task};
+use crate::graph::PairTask;
 use crate::ids::AccountId;
+use crate::journal;
 
 /// Journals that a mark may go, if the home's floor has passed the last post that was not pushed: only then need the
 /// home not be dropped for it.
@@ -21,8 +22,8 @@ pub(super) async fn unmark(
     let first = context.router().call(Request::read(context.slot(reader), first)).await?;
     match home::status(&home::parse(first)?) {
         HomeStatus::Whole { floor } if floor >= pushed_since => {
-            let task = Task::Pair { reader, author, may_drop: true };
-            fanout::add(context, context.bucket(reader), task).await.map(drop)
+            let task = PairTask { reader, author, may_drop: true };
+            journal::add(&context.journal, context.bucket(reader), task).await.map(drop)
         }
         _ => Ok(()),
     }

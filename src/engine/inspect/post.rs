@@ -5,10 +5,9 @@ use serde::Serialize;
 
 use super::{Engine, OpenTask, journal};
 use crate::error::Result;
-use crate::fanout::{Reference, Task};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Audience, Post, PostList, PostRef, Tag, TagKey, Visibility};
+use crate::post::{Audience, Post, PostList, PostRef, Reference, Tag, TagKey, Visibility};
 use crate::stored::readable_post;
 use crate::tenant::{Tenant, no_post};
 
@@ -131,7 +130,7 @@ impl Engine {
             conversation: header.conversation,
             lists: lengths(context, id, bytes).await?,
             listings: listings(context, id, &post).await?,
-            journal: journal(context, bucket, |task| is_about(task, id)).await?,
+            journal: journal(&context.journal, bucket, |task| task.is_about(id)).await?,
         })
     }
 }
@@ -192,14 +191,5 @@ fn in_words(list: PostList, post: &Post, key: TagKey) -> String {
             let tag = tags.find(|tag| tag.number(key) == number);
             tag.map_or_else(|| format!("hashtag number {number:016x}"), |tag| format!("hashtag {tag}"))
         }
-    }
-}
-
-fn is_about(task: Task, id: PostId) -> bool {
-    match task {
-        Task::Deliver { post, .. } | Task::List { post, .. } | Task::Unlist { post, .. } => post == id,
-        Task::Refer { post, to, .. } => post == id || to.post == id,
-        Task::Tie { post, .. } => post.id == id,
-        Task::Pair { .. } | Task::Bury { .. } | Task::Unlock { .. } | Task::Mode { .. } => false,
     }
 }

@@ -6,8 +6,9 @@ use tokio::task::JoinHandle;
 
 use super::{Stage, close, pause};
 use crate::error::Result;
-use crate::fanout::{self, Task};
+use crate::graph::PairTask;
 use crate::ids::AccountId;
+use crate::journal;
 use crate::modes::Way;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::operations::toggle;
@@ -124,8 +125,8 @@ pub(in crate::simulation) fn asked_by_two() -> LocalBoxFuture<'static, ()> {
         settle.reached().await;
         stage.lock(2, author, true).await;
         let context = stage.engines[1].context();
-        let task = Task::Pair { reader, author, may_drop: true };
-        drop(fanout::add(context, context.bucket(reader), task).await.expect("an entry"));
+        let task = PairTask { reader, author, may_drop: true };
+        drop(journal::add(&context.journal, context.bucket(reader), task).await.expect("an entry"));
         change.reached().await;
         settle.open();
         pause(5).await;

@@ -8,16 +8,15 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::entry::{Entry, Task};
+use super::Journal;
+use super::checkpoint::mark;
+use super::entry::Entry;
 use super::executor::resume;
-use super::ledger::Acknowledged;
-use super::left::{BucketSet, checkpoint_of, left_by};
-use super::round::mark;
+use super::left::{Acknowledged, BucketSet, checkpoint_of, left_by};
 use super::scan::entries;
 use super::tasks::{Reserved, reserve};
 use crate::bucket::Bucket;
 use crate::cluster::impatiently;
-use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::tenant::Tenant;
 use crate::{meters, rules};
@@ -118,10 +117,10 @@ fn is_held_up(tenant: &Tenant, bucket: Bucket) -> bool {
 /// reached, or fenced, it can.
 fn missing(tenant: &Tenant, entry: &Entry) -> BucketSet {
     let Some((mut left, unfenced)) = left_by(&entry.checkpoint) else {
-        // A delivery changes nothing at its author's.
-        let is_missing = match entry.task {
-            Task::Deliver { .. } => is_away,
-            _ => is_held_up,
+        // There it changes nothing.
+        let is_missing = match entry.task.kind().waits_for_named() {
+            true => is_away,
+            false => is_held_up,
         };
         let needed = entry.task.needs(tenant.keys().buckets()).into_iter();
         return needed.filter(|bucket| is_missing(tenant, *bucket)).collect();
@@ -137,16 +136,16 @@ pub(super) fn waits(tenant: &Tenant, entry: &Entry) -> bool {
 }
 
 /// Puts an entry aside whose run has failed, if a server is away: what is done stands in its journal.
-pub(super) async fn park(context: &Arc<Context>, entry: &mut Entry, why: &Error) -> bool {
-    if context.tasks.is_stopping() {
+pub(super) async fn park(journal: &Arc<Journal>, entry: &mut Entry, why: &Error) -> bool {
+    if journal.tasks.is_stopping() {
         return false;
     }
-    let mut awaited = missing(context, entry);
+    let mut awaited = missing(journal, entry);
     // That somebody was faster has nothing to do with who is away.
-    let may_wait = !matches!(entry.task, Task::Deliver { .. }) && why.kind() != ErrorKind::Conflict;
+    let may_wait = !entry.task.kind().waits_for_named() && why.kind() != ErrorKind::Conflict;
     if awaited.is_empty() && may_wait {
         // It doesn't say all that it needs.
-        awaited = context.keys().buckets().all().filter(|bucket| is_held_up(context, *bucket)).collect();
+        awaited = journal.keys().buckets().all().filter(|bucket| is_held_up(journal, *bucket)).collect();
     }
     if awaited.is_empty() {
         return false;
@@ -158,58 +157,58 @@ pub(super) async fn park(context: &Arc<Context>, entry: &mut Entry, why: &Error)
         if !rules::holds("unfenced_noted") {
             unfenced.clear();
         }
-        if let Err(e) = mark(context, entry, &checkpoint_of(&left, &unfenced)).await {
+        if let Err(e) = mark(journal, entry, &checkpoint_of(&left, &unfenced)).await {
             tracing::debug!("what {:?} has left could not be written: {e}", entry.task);
             return false;
         }
     }
-    context.tasks.park(entry, &awaited);
+    journal.tasks.park(entry, &awaited);
     true
 }
 
 /// An entry that could not be put aside, because its own journal's server is away: it takes no place, and waits for that
 /// server.
-pub(super) async fn wait_if_held_up(context: &Arc<Context>, entry: &Entry) {
-    while !context.tasks.is_stopping() && is_away(context, entry.bucket) {
-        context.tasks.shelve((entry.bucket, entry.id));
-        context.tasks.pause(HELD_UP_PAUSE).await;
+pub(super) async fn wait_if_held_up(journal: &Arc<Journal>, entry: &Entry) {
+    while !journal.tasks.is_stopping() && is_away(journal, entry.bucket) {
+        journal.tasks.shelve((entry.bucket, entry.id));
+        journal.tasks.pause(HELD_UP_PAUSE).await;
     }
 }
 
 /// Asks servers that could not be fenced, or are silent, whether that is over, until the engine is gone or stopped. Beside what
 /// resumes: that may wait for places of tasks which wait for such a fence.
-pub(crate) async fn keep_asking(context: Weak<Context>) {
+pub(crate) async fn keep_asking(journal: Weak<Journal>) {
     loop {
-        let Some(period) = context.upgrade().map(|c| c.settings.scan_period) else { return };
+        let Some(period) = journal.upgrade().map(|c| c.settings.scan_period) else { return };
         tokio::time::sleep(period / LOOKS_PER_SCAN).await;
-        let Some(context) = context.upgrade().filter(|context| !context.tasks.is_stopping()) else { return };
+        let Some(journal) = journal.upgrade().filter(|journal| !journal.tasks.is_stopping()) else { return };
         // Also while nothing waits: until one of them succeeds nobody else tries.
-        context.router().fence_again_who_could_not();
-        if context.tasks.parked.count() > 0 {
-            context.router().probe_silent();
+        journal.router().fence_again_who_could_not();
+        if journal.tasks.parked.count() > 0 {
+            journal.router().probe_silent();
         }
     }
 }
 
 /// Runs what was put aside, as soon as it can be, until the engine is gone or stopped.
-pub(crate) async fn keep_resuming(context: Weak<Context>) {
+pub(crate) async fn keep_resuming(journal: Weak<Journal>) {
     let mut before = 0;
     loop {
-        let Some(period) = context.upgrade().map(|c| c.settings.scan_period) else { return };
+        let Some(period) = journal.upgrade().map(|c| c.settings.scan_period) else { return };
         tokio::time::sleep(period / LOOKS_PER_SCAN).await;
-        let Some(context) = context.upgrade() else { return };
-        if context.tasks.is_stopping() {
+        let Some(journal) = journal.upgrade() else { return };
+        if journal.tasks.is_stopping() {
             return;
         }
-        let count = context.tasks.parked.count();
+        let count = journal.tasks.parked.count();
         tell(before, count);
         before = count;
         if count == 0 {
             continue;
         }
-        context.tasks.forget_unwatched();
-        let due = context.tasks.parked.take_due(|bucket| is_held_up(&context, bucket));
-        impatiently(look_through(&context, &due)).await;
+        journal.tasks.forget_unwatched();
+        let due = journal.tasks.parked.take_due(|bucket| is_held_up(&journal, bucket));
+        impatiently(look_through(&journal, &due)).await;
     }
 }
 
@@ -229,54 +228,54 @@ fn tell(before: usize, count: usize) {
 
 /// Runs the entries that stand in journals and wait for nothing any more. It ends where a server is away again that was back:
 /// one out of memory is asked with a few of them, not with all.
-async fn look_through(context: &Arc<Context>, due: &Due) {
-    let parked = &context.tasks.parked;
-    for journal in &due.journals {
-        let before = parked.take(*journal);
-        let watched = context.tasks.watched();
-        let found = match is_away(context, *journal) {
+async fn look_through(journal: &Arc<Journal>, due: &Due) {
+    let parked = &journal.tasks.parked;
+    for bucket in &due.journals {
+        let before = parked.take(*bucket);
+        let watched = journal.tasks.watched();
+        let found = match is_away(journal, *bucket) {
             true => None,
-            false => entries(context, *journal).await.ok(),
+            false => entries(journal, *bucket).await.ok(),
         };
         let Some(found) = found else {
-            parked.put(*journal, before.max(1), &[*journal].into_iter().collect());
+            parked.put(*bucket, before.max(1), &[*bucket].into_iter().collect());
             continue;
         };
-        let of_it = watched.iter().filter(|(bucket, _)| bucket == journal);
-        context.tasks.forget_lost(of_it, &found, context.instance);
+        let of_it = watched.iter().filter(|(of, _)| of == bucket);
+        journal.tasks.forget_lost(of_it, &found, journal.instance);
         let (mut left, mut awaited) = (0, BucketSet::default());
         for entry in found {
-            if entry.owner != context.instance || context.tasks.knows(*journal, entry.id) {
+            if entry.owner != journal.instance || journal.tasks.knows(*bucket, entry.id) {
                 continue;
             }
-            let missing = missing(context, &entry);
+            let missing = missing(journal, &entry);
             if missing.is_empty() {
-                let Some((permit, _place)) = room(context).await else { return };
+                let Some((permit, _place)) = room(journal).await else { return };
                 meters::task_recovered("parked");
-                resume(context, &entry, Some(permit));
+                resume(journal, &entry, Some(permit));
                 continue;
             }
-            if missing.iter().any(|bucket| due.back.contains(bucket)) {
-                return parked.put(*journal, before.max(1), &due.back);
+            if missing.iter().any(|away| due.back.contains(away)) {
+                return parked.put(*bucket, before.max(1), &due.back);
             }
             left += 1;
             awaited.extend(&missing);
         }
-        parked.put(*journal, left, &awaited);
+        parked.put(*bucket, left, &awaited);
     }
 }
 
 /// Waits until there is room for one more that comes back; `None`: this instance is stopping.
-async fn room(context: &Context) -> Option<(OwnedSemaphorePermit, Reserved<'_>)> {
-    let permit = context.tasks.resuming.clone().acquire_owned().await.ok()?;
+async fn room(journal: &Journal) -> Option<(OwnedSemaphorePermit, Reserved<'_>)> {
+    let permit = journal.tasks.resuming.clone().acquire_owned().await.ok()?;
     loop {
-        if let Ok(place) = reserve(context, 1) {
+        if let Ok(place) = reserve(journal, 1) {
             return Some((permit, place));
         }
-        if context.tasks.is_stopping() {
+        if journal.tasks.is_stopping() {
             return None;
         }
-        context.tasks.pause(ROOM_PAUSE).await;
+        journal.tasks.pause(ROOM_PAUSE).await;
     }
 }
 

@@ -1,16 +1,12 @@
 //! What a round has done and what it has left, bucket by bucket. A server that is away costs the round the buckets that lie
 //! there, and none of those that it has visited elsewhere.
 
-use super::entry::Entry;
-use super::left::{BucketSet, Part, VisitedIn, left_by};
 use crate::bucket::Bucket;
 use crate::cluster::{Epoch, FenceOutcome, Touched};
 use crate::error::{Error, ErrorKind, Result};
+use crate::journal::{Acknowledged, BucketSet, Entry, Part, VisitedIn, left_by};
 use crate::rules;
 use crate::tenant::Tenant;
-
-/// Buckets that one server has acknowledged, in one life of it.
-pub(crate) type Acknowledged = (Epoch, BucketSet);
 
 /// What a round has done and what it has left.
 #[derive(Debug, Default)]
@@ -169,12 +165,12 @@ impl Ledger {
 mod tests {
     use super::*;
     use crate::cluster::NodeAddr;
-    use crate::fanout::Task;
+    use crate::delivery::DeliverTask;
     use crate::ids::{AccountId, PostId};
 
     #[test]
     fn what_is_left_stands_in_the_entry_and_the_worst_reason_is_told() {
-        let task = Task::Deliver { post: PostId::from_u64(7).unwrap(), author: AccountId::new(1).unwrap() };
+        let task = DeliverTask { post: PostId::from_u64(7).unwrap(), author: AccountId::new(1).unwrap() };
         let mut entry = Entry::new(Bucket(0), [1; 8], task);
         let epoch = Epoch::simulated(NodeAddr::new("node", 1), 0);
         let (mut ledger, mut beside) = (Ledger::default(), Ledger::default());

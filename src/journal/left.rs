@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::bucket::{Bucket, Buckets, SLOTS};
+use crate::cluster::Epoch;
 use crate::error::{Error, Result};
 
 /// How the checkpoint of a round begins; behind it stands how many buckets are done, in the order of
@@ -13,6 +14,9 @@ const ROUND: &str = "round.";
 const LEFT: &str = "left.";
 /// Between these, and what was visited in epochs that could not be fenced: `left.0-340;127.0.0.1:7001/<epoch>=700-703`.
 const UNFENCED: char = ';';
+
+/// Buckets that one server has acknowledged, in one life of it.
+pub(crate) type Acknowledged = (Epoch, BucketSet);
 
 /// What was visited in an epoch of that name.
 pub(crate) type VisitedIn = (String, BucketSet);

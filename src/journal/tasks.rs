@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, watch};
 
-use super::entry::{Entry, Task};
+use super::Journal;
+use super::entry::Entry;
+use super::job::{Pool, Task};
 use super::lease::Lease;
 use super::left::BucketSet;
 use super::parked::Parked;
 use super::progress::{Delivery, Reporter};
 use super::riders::{self, Riders};
 use crate::bucket::Bucket;
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::PostId;
 use crate::nonce::Nonce;
 
 /// Fan-outs over all buckets at once; each of them keeps every node busy.
@@ -31,16 +31,16 @@ const ROOM_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) struct Tasks {
     known: Mutex<Known>,
     most: usize,
-    pub(super) small: Semaphore,
-    pub(super) large: Semaphore,
-    pub(super) slow: Semaphore,
+    small: Semaphore,
+    large: Semaphore,
+    slow: Semaphore,
     /// Entries that were put aside come back a few at a time, so that they leave room for fresh ones.
     pub(super) resuming: Arc<Semaphore>,
     pub(super) lease: Lease,
     /// Entries of ours that wait for servers that are away.
     pub(super) parked: Parked,
     /// What goes along with deliveries.
-    pub(super) riders: Riders,
+    pub(crate) riders: Riders,
     /// Nothing new is begun any more.
     is_stopping: watch::Sender<bool>,
     has_ended: Notify,
@@ -225,10 +225,24 @@ impl Tasks {
         self.known().entries.contains_key(&(bucket, id))
     }
 
-    /// The fan-out of a post, if it is being run here.
-    pub(super) fn delivery_of(&self, post: PostId) -> Option<Delivery> {
-        let is_it = |held: &&Held| matches!(held.task, Task::Deliver { post: id, .. } if id == post);
-        self.known().entries.values().find(is_it).map(|held| held.reporter.follow())
+    /// How far a task is, if such a one is being run here.
+    pub(crate) fn running(&self, is_it: impl Fn(&Task) -> bool) -> Option<Delivery> {
+        let known = self.known();
+        known.entries.values().find(|held| is_it(&held.task)).map(|held| held.reporter.follow())
+    }
+
+    pub(super) fn permits(&self, pool: Pool) -> &Semaphore {
+        match pool {
+            Pool::Small => &self.small,
+            Pool::Large => &self.large,
+            Pool::Slow => &self.slow,
+        }
+    }
+
+    /// Instances that serve the tenant, as far as this one knows; this one among them.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    pub(crate) fn instances(&self) -> f64 {
+        self.lease.instances() as f64
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -257,13 +271,13 @@ impl Tasks {
     }
 
     /// Waits until nothing is under way.
-    pub(crate) async fn ended(&self, context: &Arc<Context>) {
+    pub(crate) async fn ended(&self, journal: &Arc<Journal>) {
         loop {
             let ended = self.has_ended.notified();
             if self.len() == 0 {
                 return;
             }
-            riders::send_all(context);
+            riders::send_all(journal);
             // Another look now and then: a task that ended between the look and the wait has notified nobody.
             let _ = tokio::time::timeout(Duration::from_millis(50), ended).await;
         }
@@ -271,6 +285,6 @@ impl Tasks {
 }
 
 /// Makes sure that there is room for so many tasks before a write that leaves them is accepted.
-pub(crate) fn reserve(context: &Context, places: usize) -> Result<Reserved<'_>> {
-    context.tasks.reserve(places)
+pub(crate) fn reserve(journal: &Journal, places: usize) -> Result<Reserved<'_>> {
+    journal.tasks.reserve(places)
 }

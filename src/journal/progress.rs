@@ -115,15 +115,15 @@ impl Reporter {
     }
 
     /// What was done is fenced.
-    pub(super) fn fenced(&self, is_replicated: bool) {
+    pub(crate) fn fenced(&self, is_replicated: bool) {
         self.0.send_modify(|progress| progress.is_replicated = is_replicated);
     }
 
-    pub(super) fn done(&self) {
+    pub(crate) fn done(&self) {
         self.0.send_modify(|progress| progress.is_done = true);
     }
 
-    pub(super) fn progress(&self) -> DeliveryProgress {
+    pub(crate) fn progress(&self) -> DeliveryProgress {
         *self.0.borrow()
     }
 }

@@ -9,14 +9,12 @@ use futures::StreamExt as _;
 use futures::future::{BoxFuture, join_all};
 use futures::stream;
 
-use super::entry::Entry;
 use super::ledger::Ledger;
-use super::left::Part;
-use crate::cluster::{Batch, FenceOutcome, Reply, Request, Touched};
-use crate::context::Context;
+use crate::cluster::{Batch, Reply, Request, Touched};
 use crate::error::{Error, Result};
-use crate::functions::{self, Visited};
+use crate::functions::Visited;
 use crate::ids::AccountId;
+use crate::journal::{Entry, Part, mark, told_in_time};
 use crate::rules;
 use crate::sharded::{Checkpoint, PieceAt, SortedSet};
 use crate::tenant::Tenant;
@@ -43,7 +41,7 @@ pub(crate) trait Visit: Sync {
 
 /// A round for a journal entry, whose checkpoint says where it begins, and moves.
 pub(crate) struct Round<'a, V> {
-    pub(crate) context: &'a Context,
+    pub(crate) tenant: &'a Tenant,
     pub(crate) author: AccountId,
     pub(crate) visit: &'a V,
 }
@@ -51,7 +49,7 @@ pub(crate) struct Round<'a, V> {
 impl<V: Visit> Round<'_, V> {
     /// Visits all that the entry's checkpoint leaves. What can't be visited the ledger has; an error: nothing was done.
     pub(crate) async fn run(&self, entry: &mut Entry, ledger: &mut Ledger) -> Result<()> {
-        let followers = self.context.followers(self.author)?;
+        let followers = self.tenant.followers(self.author)?;
         let part = Part::of(&entry.checkpoint);
         let mut next = Some(Checkpoint::START);
         while let Some(from) = next {
@@ -62,9 +60,9 @@ impl<V: Visit> Round<'_, V> {
             }
             let mut said = Touched::new();
             let (mut members, then) = followers.walk_members_said(from, &mut said).await?;
-            told_in_time(self.context, entry, &said).await?;
+            told_in_time(self.tenant, entry, &said).await?;
             // What is left goes by the bucket of each follower, so that it holds in both layouts.
-            members.retain(|reader| part.has(self.context.bucket(*reader)));
+            members.retain(|reader| part.has(self.tenant.bucket(*reader)));
             self.visit.accounts(&members, ledger).await;
             next = then;
         }
@@ -80,7 +78,7 @@ impl<V: Visit> Round<'_, V> {
         part: &Part,
         ledger: &mut Ledger,
     ) {
-        let (router, buckets) = (self.context.router(), self.context.keys().buckets());
+        let (router, buckets) = (self.tenant.router(), self.tenant.keys().buckets());
         let mut done = part.done(buckets);
         for some in part.buckets(buckets).chunks(rules::size(BUCKETS_PER_CHECKPOINT, 1)) {
             let mut lanes: BTreeMap<u16, Vec<PieceAt>> = BTreeMap::new();
@@ -101,7 +99,7 @@ impl<V: Visit> Round<'_, V> {
     /// Notes in the journal how far it came, if all of that lasts.
     async fn note(&self, entry: &mut Entry, done: u16, ledger: &mut Ledger) {
         if rules::holds("fence_checkpoint") {
-            ledger.fence(self.context).await;
+            ledger.fence(self.tenant).await;
         } else {
             ledger.trust();
         }
@@ -109,7 +107,7 @@ impl<V: Visit> Round<'_, V> {
             return;
         }
         // Without it whoever goes on begins earlier.
-        if let Err(e) = mark(self.context, entry, &Part::Behind(done).to_string()).await {
+        if let Err(e) = mark(self.tenant, entry, &Part::Behind(done).to_string()).await {
             tracing::debug!("a checkpoint could not be moved: {e}");
         }
     }
@@ -130,12 +128,12 @@ impl<V: Visit> Round<'_, V> {
 
     /// Visits all members of these pieces, and of what becomes of them.
     async fn pieces(&self, followers: &SortedSet<AccountId>, pieces: Vec<PieceAt>) -> Ledger {
-        let context = self.context;
+        let tenant = self.tenant;
         let mut ledger = Ledger::default();
         let mut open = pieces;
         for _ in 0..SPLITS_MAX {
-            let visit = |piece: &PieceAt| self.visit.piece(context.sets().piece_keys(piece), piece);
-            let answers = context.router().run(open.iter().map(visit).collect::<Batch>()).await;
+            let visit = |piece: &PieceAt| self.visit.piece(tenant.sets().piece_keys(piece), piece);
+            let answers = tenant.router().run(open.iter().map(visit).collect::<Batch>()).await;
             let mut again = Vec::new();
             let mut plainly = Vec::new();
             for (piece, answer) in open.into_iter().zip(answers) {
@@ -191,44 +189,9 @@ impl<V: Visit> Round<'_, V> {
                 Ok(Vec::new())
             }
             Visited::Tree(tree) => {
-                let heirs = self.context.sets().piece_heirs(piece, &tree)?;
+                let heirs = self.tenant.sets().piece_heirs(piece, &tree)?;
                 Ok(heirs.unwrap_or_else(|| followers.part_pieces(piece.bucket())))
             }
         }
     }
-}
-
-/// Makes sure that what an entry's run goes by was told by servers that know of the entry: a primary that was replaced answers
-/// on, and knows neither the post nor who has followed since (H120). In a life of the server in which the entry was seen all
-/// that was there before it is there; of another life a fence tells.
-pub(super) async fn told_in_time(tenant: &Tenant, entry: &Entry, said: &Touched) -> Result<()> {
-    let is_seen = |epoch| entry.seen_in.as_ref() == Some(epoch);
-    if said.epochs().iter().all(is_seen) || !rules::holds("told_in_time") {
-        return Ok(());
-    }
-    tenant.router().fence(said).await.map(drop)
-}
-
-/// What was done so far is on replicas; whoever goes on begins behind it.
-pub(crate) async fn move_checkpoint(
-    tenant: &Tenant,
-    entry: &mut Entry,
-    to: String,
-    touched: &Touched,
-) -> Result<()> {
-    if rules::holds("fence_checkpoint") {
-        entry.lacks_replicas |= tenant.router().fence(touched).await? == FenceOutcome::WithoutReplicas;
-    }
-    mark(tenant, entry, &to).await
-}
-
-/// Writes a checkpoint into the journal: what it says is on replicas.
-pub(super) async fn mark(tenant: &Tenant, entry: &mut Entry, to: &str) -> Result<()> {
-    let journal = tenant.keys().journal(entry.bucket);
-    let command = functions::journal_mark(journal, &entry.id, &entry.owner, entry.task.stored_len(), to);
-    let slot = tenant.keys().buckets().slot(entry.bucket);
-    // Struck or claimed by somebody else meanwhile: then our going on does no harm either.
-    tenant.router().call(Request::write(slot, command)).await?;
-    entry.checkpoint = to.to_owned();
-    Ok(())
 }

@@ -3,16 +3,17 @@
 //! only the one that comes first.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
+use super::Journal;
 use super::living::Leases;
 use crate::bucket::Bucket;
 use crate::cluster::Request;
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions;
 use crate::nonce::Nonce;
@@ -24,19 +25,29 @@ pub(crate) struct Lease {
     /// Whether it was given back. Renewing and giving back take turns, so that no renewal comes after the end.
     is_given_back: Mutex<bool>,
     seen: SyncMutex<Leases>,
+    /// Instances alive when that was last looked up; 0: it was not yet.
+    instances: AtomicUsize,
 }
 
 impl Lease {
+    pub(super) fn instances_are(&self, many: usize) {
+        self.instances.store(many, Ordering::Relaxed);
+    }
+
+    pub(super) fn instances(&self) -> usize {
+        self.instances.load(Ordering::Relaxed).max(1)
+    }
+
     fn seen(&self) -> MutexGuard<'_, Leases> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Renews this instance's lease until the engine is gone, or gives it back; also while it drains.
-pub(crate) async fn keep_lease(context: Weak<Context>) {
+pub(crate) async fn keep_lease(journal: Weak<Journal>) {
     loop {
-        let Some(context) = context.upgrade() else { return };
-        match renew(&context).await {
+        let Some(journal) = journal.upgrade() else { return };
+        match renew(&journal).await {
             Ok(Renewed::Yes) => {}
             Ok(Renewed::Undecided) => {
                 tracing::warn!(
@@ -50,7 +61,7 @@ pub(crate) async fn keep_lease(context: Weak<Context>) {
                     "an import has begun while this instance was silent for longer than its lease: it stops; start it \
                      again when the import has finished"
                 );
-                return context.tasks.stop();
+                return journal.tasks.stop();
             }
             Err(e) => {
                 tracing::warn!(
@@ -58,8 +69,8 @@ pub(crate) async fn keep_lease(context: Weak<Context>) {
                 );
             }
         }
-        let period = context.settings.lease_renewal;
-        drop(context);
+        let period = journal.settings.lease_renewal;
+        drop(journal);
         sleep(period).await;
     }
 }
@@ -76,14 +87,14 @@ enum Renewed {
 }
 
 /// Says that this instance lives, unless the lease of an import stands there.
-async fn renew(context: &Context) -> Result<Renewed> {
-    let mut is_given_back = context.tasks.lease.is_given_back.lock().await;
+async fn renew(journal: &Journal) -> Result<Renewed> {
+    let mut is_given_back = journal.tasks.lease.is_given_back.lock().await;
     if *is_given_back {
         return Ok(Renewed::GivenBack);
     }
-    ask(context, &context.instance, ttl_ms(context)).await?;
+    ask(journal, &journal.instance, ttl_ms(journal)).await?;
     let (is_there, is_alive) = {
-        let seen = context.tasks.lease.seen();
+        let seen = journal.tasks.lease.seen();
         (seen.has(IMPORT), seen.is_renewed(IMPORT))
     };
     match (is_there, is_alive) {
@@ -91,7 +102,7 @@ async fn renew(context: &Context) -> Result<Renewed> {
         (true, false) => Ok(Renewed::Undecided),
         (true, true) => {
             *is_given_back = true;
-            ask(context, &context.instance, 0).await?;
+            ask(journal, &journal.instance, 0).await?;
             Ok(Renewed::GaveWay)
         }
     }
@@ -107,53 +118,53 @@ fn look_again(tenant: &Tenant) -> Duration {
 }
 
 /// Says that this instance has ended: what it left may be claimed at once.
-pub(crate) async fn end(context: &Context) -> Result<()> {
-    let mut is_given_back = context.tasks.lease.is_given_back.lock().await;
+pub(crate) async fn end(journal: &Journal) -> Result<()> {
+    let mut is_given_back = journal.tasks.lease.is_given_back.lock().await;
     *is_given_back = true;
-    ask(context, &context.instance, 0).await
+    ask(journal, &journal.instance, 0).await
 }
 
 /// The instances that are alive, as far as this one knows: of whom it has seen too little it believes it.
-pub(crate) async fn living(context: &Context) -> Result<HashSet<Nonce>> {
-    ask(context, &[], 1).await?;
-    Ok(context.tasks.lease.seen().living())
+pub(crate) async fn living(journal: &Journal) -> Result<HashSet<Nonce>> {
+    ask(journal, &[], 1).await?;
+    Ok(journal.tasks.lease.seen().living())
 }
 
 /// The same as of the last look, if the leases' server is away; and whether it is.
-pub(super) async fn living_or_before(context: &Context) -> (HashSet<Nonce>, bool) {
-    let (mut living, is_old) = match living(context).await {
+pub(super) async fn living_or_before(journal: &Journal) -> (HashSet<Nonce>, bool) {
+    let (mut living, is_old) = match living(journal).await {
         Ok(living) => (living, false),
         Err(e) => {
             tracing::debug!("who lives could not be asked, what was seen last counts: {e}");
-            (context.tasks.lease.seen().living(), true)
+            (journal.tasks.lease.seen().living(), true)
         }
     };
-    living.insert(context.instance);
+    living.insert(journal.instance);
     (living, is_old)
 }
 
 /// [`living`] once it is known of each lease whether it is renewed: that takes as long as one lasts, at most. For those who have
 /// looked too seldom to know.
-pub(crate) async fn surely_living(context: &Context) -> Result<HashSet<Nonce>> {
+pub(crate) async fn surely_living(journal: &Journal) -> Result<HashSet<Nonce>> {
     loop {
-        let living = living(context).await?;
-        if context.tasks.lease.seen().is_decided(&context.instance) {
+        let living = living(journal).await?;
+        if journal.tasks.lease.seen().is_decided(&journal.instance) {
             return Ok(living);
         }
-        sleep(look_again(context)).await;
+        sleep(look_again(journal)).await;
     }
 }
 
 /// Renews a lease (0: gives it back; no name: neither), takes away those that are over, and notes what all say.
-async fn ask(context: &Context, name: &[u8], ttl_ms: u64) -> Result<()> {
-    let lease = &context.tasks.lease;
+async fn ask(journal: &Journal, name: &[u8], ttl_ms: u64) -> Result<()> {
+    let lease = &journal.tasks.lease;
     let over = if name.is_empty() { Vec::new() } else { lease.seen().over() };
-    let command = functions::lease_renew(context.keys().living(), name, ttl_ms, &over);
-    let slot = context.keys().buckets().slot(Bucket(0));
+    let command = functions::lease_renew(journal.keys().living(), name, ttl_ms, &over);
+    let slot = journal.keys().buckets().slot(Bucket(0));
     let now = Instant::now();
-    let answer = context.router().ask(Request::write(slot, command)).await?;
+    let answer = journal.router().ask(Request::write(slot, command)).await?;
     let said_by = answer.epoch.clone();
-    lease.seen().see((now, said_by), functions::parse_leases(answer.ok()?)?, context.settings.lease_ttl);
+    lease.seen().see((now, said_by), functions::parse_leases(answer.ok()?)?, journal.settings.lease_ttl);
     Ok(())
 }
 
@@ -162,21 +173,21 @@ pub(crate) const IMPORT: &[u8; 8] = b"(import)";
 
 /// Holds the tenant for an import from now on. Refused while engines serve it; those that were killed are waited for as long
 /// as their leases last.
-pub(crate) async fn begin_import(context: &Arc<Context>) -> Result<()> {
+pub(crate) async fn begin_import(journal: &Arc<Journal>) -> Result<()> {
     loop {
-        match hold(context).await? {
+        match hold(journal).await? {
             Hold::Ours => break,
-            Hold::Others { serve: false, .. } => sleep(look_again(context)).await,
-            Hold::Others { count, serve: true } => return give_up(context, count).await,
+            Hold::Others { serve: false, .. } => sleep(look_again(journal)).await,
+            Hold::Others { count, serve: true } => return give_up(journal, count).await,
         }
     }
-    let held = Arc::downgrade(context);
+    let held = Arc::downgrade(journal);
     tokio::spawn(async move {
         loop {
-            let Some(period) = held.upgrade().map(|context| context.settings.lease_renewal) else { return };
+            let Some(period) = held.upgrade().map(|journal| journal.settings.lease_renewal) else { return };
             sleep(period).await;
-            let Some(context) = held.upgrade() else { return };
-            match hold_for_import(&context).await {
+            let Some(journal) = held.upgrade() else { return };
+            match hold_for_import(&journal).await {
                 // Whoever imports is told by its next call.
                 Err(e) if e.kind() == ErrorKind::Conflict => return,
                 Err(e) => tracing::warn!("the hold of an import could not be renewed: {e}"),
@@ -198,14 +209,14 @@ enum Hold {
 }
 
 /// Takes the tenant for an import, or holds it for longer: unless leases of engines stand there.
-async fn hold(context: &Context) -> Result<Hold> {
-    let is_given_back = context.tasks.lease.is_given_back.lock().await;
+async fn hold(journal: &Journal) -> Result<Hold> {
+    let is_given_back = journal.tasks.lease.is_given_back.lock().await;
     if *is_given_back {
         let text = "this import was given up because instances serve its tenant, or is over";
         return Err(Error::new(ErrorKind::Conflict, text));
     }
-    ask(context, IMPORT, ttl_ms(context)).await?;
-    Ok(match context.tasks.lease.seen().engines() {
+    ask(journal, IMPORT, ttl_ms(journal)).await?;
+    Ok(match journal.tasks.lease.seen().engines() {
         (0, _) => Hold::Ours,
         (count, serve) => Hold::Others { count, serve },
     })
@@ -213,42 +224,42 @@ async fn hold(context: &Context) -> Result<Hold> {
 
 /// Renews the hold of an import. Refused for good once an engine was seen to live: it has begun after us. The lease of one
 /// that has ended may have come back with a failover (H102): it is waited for, and the import goes on.
-pub(crate) async fn hold_for_import(context: &Context) -> Result<()> {
-    match hold(context).await? {
+pub(crate) async fn hold_for_import(journal: &Journal) -> Result<()> {
+    match hold(journal).await? {
         Hold::Ours | Hold::Others { serve: false, .. } => Ok(()),
-        Hold::Others { count, serve: true } => give_up(context, count).await,
+        Hold::Others { count, serve: true } => give_up(journal, count).await,
     }
 }
 
-async fn give_up(context: &Context, others: usize) -> Result<()> {
-    let mut is_given_back = context.tasks.lease.is_given_back.lock().await;
+async fn give_up(journal: &Journal, others: usize) -> Result<()> {
+    let mut is_given_back = journal.tasks.lease.is_given_back.lock().await;
     *is_given_back = true;
-    ask(context, IMPORT, 0).await?;
+    ask(journal, IMPORT, 0).await?;
     let text =
         format!("{others} instances serve this tenant: an import needs it for itself; stop them first");
     Err(Error::new(ErrorKind::Conflict, text))
 }
 
 /// The import is over.
-pub(crate) async fn end_import(context: &Context) -> Result<()> {
-    let mut is_given_back = context.tasks.lease.is_given_back.lock().await;
+pub(crate) async fn end_import(journal: &Journal) -> Result<()> {
+    let mut is_given_back = journal.tasks.lease.is_given_back.lock().await;
     *is_given_back = true;
-    ask(context, IMPORT, 0).await
+    ask(journal, IMPORT, 0).await
 }
 
 /// Starts keeping the lease; the first one stands before anything is accepted. The lease of an import that was killed is
 /// waited for as long as it lasts.
-pub(crate) async fn begin(context: &Arc<Context>) -> Result<()> {
+pub(crate) async fn begin(journal: &Arc<Journal>) -> Result<()> {
     loop {
-        match renew(context).await? {
+        match renew(journal).await? {
             Renewed::Yes => break,
-            Renewed::Undecided => sleep(look_again(context)).await,
+            Renewed::Undecided => sleep(look_again(journal)).await,
             Renewed::GivenBack | Renewed::GaveWay => {
                 let text = "an import is filling this tenant: start again when it has finished";
                 return Err(Error::new(ErrorKind::Conflict, text));
             }
         }
     }
-    tokio::spawn(keep_lease(Arc::downgrade(context)));
+    tokio::spawn(keep_lease(Arc::downgrade(journal)));
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
+use super::Journal;
 use super::entry::Entry;
 use super::executor::{accept, resume};
 use super::lease::living_or_before;
@@ -11,7 +12,6 @@ use super::riders;
 use super::tasks::reserve;
 use crate::bucket::{Bucket, mix64};
 use crate::cluster::{Answer, Command, Reply, Request, impatiently};
-use crate::context::Context;
 use crate::error::Result;
 use crate::functions;
 use crate::nonce::Nonce;
@@ -24,64 +24,64 @@ const SCAN_COUNT: u32 = 256;
 const ALL_EVERY: u64 = 8;
 
 /// Scans until the engine is gone or stopped.
-pub(crate) async fn keep_scanning(context: Weak<Context>) {
+pub(crate) async fn keep_scanning(journal: Weak<Journal>) {
     let mut absent = HashMap::new();
     for round in 1u64.. {
-        let Some(period) = context.upgrade().map(|c| c.settings.scan_period) else { return };
+        let Some(period) = journal.upgrade().map(|c| c.settings.scan_period) else { return };
         tokio::time::sleep(period).await;
-        let Some(context) = context.upgrade() else { return };
-        if context.tasks.is_stopping() {
+        let Some(journal) = journal.upgrade() else { return };
+        if journal.tasks.is_stopping() {
             return;
         }
         // What could not be sent, or waits for a fan-out that hangs.
-        riders::send_all(&context);
+        riders::send_all(&journal);
         // Else one server that is away would keep the journals of all others from being searched.
-        impatiently(scan(&context, round, &mut absent)).await;
+        impatiently(scan(&journal, round, &mut absent)).await;
     }
 }
 
 /// One scan. `absent`: since which round an owner has been seen without a lease.
-async fn scan(context: &Arc<Context>, round: u64, absent: &mut HashMap<Nonce, u64>) {
-    let (living, is_old) = living_or_before(context).await;
+async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u64>) {
+    let (living, is_old) = living_or_before(journal).await;
     // H113: while the leases' server is away, what lies elsewhere is still found.
     match is_old {
         true if !rules::holds("scanned_without_leases") => return,
         true => {}
-        false => context.traffic.instances_are(living.len()),
+        false => journal.tasks.lease.instances_are(living.len()),
     }
     let all = round.is_multiple_of(ALL_EVERY);
     let buckets: Vec<Bucket> =
-        context.keys().buckets().all().filter(|b| all || is_ours(&living, context.instance, *b)).collect();
+        journal.keys().buckets().all().filter(|b| all || is_ours(&living, journal.instance, *b)).collect();
     // Before the journals are read: what is put aside meanwhile stands there.
-    let watched = if all { context.tasks.watched() } else { Vec::new() };
+    let watched = if all { journal.tasks.watched() } else { Vec::new() };
     let watched_in = |bucket: Bucket| watched.iter().filter(move |(of, _)| *of == bucket);
     let mut depth = 0;
     let mut seen: HashSet<Nonce> = HashSet::new();
-    for (bucket, length) in lengths(context, &buckets).await {
+    for (bucket, length) in lengths(journal, &buckets).await {
         // A dead node keeps its own buckets waiting, not those of the others.
         let Ok(length) = length else { continue };
         depth += length;
         if length == 0 {
-            context.tasks.forget_lost(watched_in(bucket), &[], context.instance);
+            journal.tasks.forget_lost(watched_in(bucket), &[], journal.instance);
             if all {
-                context.tasks.parked.count_is(bucket, 0);
+                journal.tasks.parked.count_is(bucket, 0);
             }
             continue;
         }
         // What was put aside is known; now and then it is counted.
-        if !all && context.tasks.parked.is_all(bucket, length) {
+        if !all && journal.tasks.parked.is_all(bucket, length) {
             continue;
         }
-        let mine = is_ours(&living, context.instance, bucket);
-        let Ok(entries) = entries(context, bucket).await else { continue };
-        context.tasks.forget_lost(watched_in(bucket), &entries, context.instance);
+        let mine = is_ours(&living, journal.instance, bucket);
+        let Ok(entries) = entries(journal, bucket).await else { continue };
+        journal.tasks.forget_lost(watched_in(bucket), &entries, journal.instance);
         let mut parked = 0;
         for entry in entries {
-            if context.tasks.knows(bucket, entry.id) || context.tasks.is_stopping() {
+            if journal.tasks.knows(bucket, entry.id) || journal.tasks.is_stopping() {
                 continue;
             }
-            let is_own = entry.owner == context.instance;
-            if is_own && parked::waits(context, &entry) {
+            let is_own = entry.owner == journal.instance;
+            if is_own && parked::waits(journal, &entry) {
                 parked += 1;
                 continue;
             }
@@ -93,21 +93,21 @@ async fn scan(context: &Arc<Context>, round: u64, absent: &mut HashMap<Nonce, u6
                 }
             }
             // What finds no room is left for the next look.
-            let Ok(_place) = reserve(context, 1) else { continue };
+            let Ok(_place) = reserve(journal, 1) else { continue };
             if is_own {
                 // Of those that wait for a server which they don't name all come back at once: fresh ones keep their places.
-                let Ok(permit) = context.tasks.resuming.clone().try_acquire_owned() else {
+                let Ok(permit) = journal.tasks.resuming.clone().try_acquire_owned() else {
                     parked += 1;
                     continue;
                 };
                 meters::task_recovered("own");
-                resume(context, &entry, Some(permit));
-            } else if let Err(e) = claim(context, entry).await {
+                resume(journal, &entry, Some(permit));
+            } else if let Err(e) = claim(journal, entry).await {
                 tracing::debug!("an entry of bucket {bucket} could not be claimed: {e}");
             }
         }
         if all {
-            context.tasks.parked.count_is(bucket, parked);
+            journal.tasks.parked.count_is(bucket, parked);
         }
     }
     absent.retain(|owner, _| seen.contains(owner));
@@ -133,9 +133,9 @@ fn is_ours(living: &HashSet<Nonce>, instance: Nonce, bucket: Bucket) -> bool {
 }
 
 /// The buckets that this instance searches, by who is alive now.
-pub(crate) async fn own_buckets(context: &Context) -> Vec<Bucket> {
-    let (living, _) = living_or_before(context).await;
-    context.keys().buckets().all().filter(|bucket| is_ours(&living, context.instance, *bucket)).collect()
+pub(crate) async fn own_buckets(journal: &Journal) -> Vec<Bucket> {
+    let (living, _) = living_or_before(journal).await;
+    journal.keys().buckets().all().filter(|bucket| is_ours(&living, journal.instance, *bucket)).collect()
 }
 
 /// How many entries the journals of these buckets hold.
@@ -161,28 +161,28 @@ pub(crate) async fn journal_depth(tenant: &Tenant) -> Result<u64> {
 }
 
 /// An entry as it stands in its journal now, if it does.
-pub(super) async fn entry(tenant: &Tenant, bucket: Bucket, id: Nonce) -> Result<Option<Entry>> {
-    let slot = tenant.keys().buckets().slot(bucket);
-    let command = Command::new("HGET").arg(&tenant.keys().journal(bucket)).arg(&id);
-    let answer = tenant.router().ask(Request::read(slot, command)).await?;
-    read(bucket, &id, answer)
+pub(super) async fn entry(journal: &Journal, bucket: Bucket, id: Nonce) -> Result<Option<Entry>> {
+    let slot = journal.keys().buckets().slot(bucket);
+    let command = Command::new("HGET").arg(&journal.keys().journal(bucket)).arg(&id);
+    let answer = journal.router().ask(Request::read(slot, command)).await?;
+    read(journal, bucket, &id, answer)
 }
 
 /// What stands in a bucket's journal; entries that come meanwhile may be missed, the next scan finds them.
-pub(crate) async fn entries(tenant: &Tenant, bucket: Bucket) -> Result<Vec<Entry>> {
-    let slot = tenant.keys().buckets().slot(bucket);
+pub(crate) async fn entries(journal: &Journal, bucket: Bucket) -> Result<Vec<Entry>> {
+    let slot = journal.keys().buckets().slot(bucket);
     let mut entries = Vec::new();
     let mut cursor = "0".to_owned();
     // A hash of so many entries is gone through in fewer calls than this.
-    for _ in 0..=tenant.settings.journal_max {
-        let command = Command::new("HSCAN").arg(&tenant.keys().journal(bucket)).arg(&*cursor);
+    for _ in 0..=journal.settings.journal_max {
+        let command = Command::new("HSCAN").arg(&journal.keys().journal(bucket)).arg(&*cursor);
         let command = command.arg("COUNT").arg(SCAN_COUNT);
-        let page = tenant.router().call(Request::read(slot, command)).await?.into_array()?;
+        let page = journal.router().call(Request::read(slot, command)).await?.into_array()?;
         let mut page = page.into_iter();
         cursor = page.next().map(|c| c.text().map(str::to_owned)).transpose()?.unwrap_or_else(|| "0".into());
         let flat = page.next().map(Reply::into_array).transpose()?.unwrap_or_default();
         for pair in flat.chunks_exact(2) {
-            match Entry::parse(bucket, pair[0].bytes()?, pair[1].bytes()?) {
+            match journal.parse(bucket, pair[0].bytes()?, pair[1].bytes()?) {
                 Ok(entry) => entries.push(entry),
                 // A later release's, most likely: its instances carry it out.
                 Err(e) => tracing::warn!("{e}"),
@@ -196,26 +196,26 @@ pub(crate) async fn entries(tenant: &Tenant, bucket: Bucket) -> Result<Vec<Entry
 }
 
 /// Takes an entry over, if its owner has it still, and runs it.
-pub(crate) async fn claim(context: &Arc<Context>, entry: Entry) -> Result<()> {
-    let journal = context.keys().journal(entry.bucket);
-    let command = functions::journal_claim(journal, &entry.id, &entry.owner, &context.instance);
-    let slot = context.keys().buckets().slot(entry.bucket);
-    let answer = context.router().ask(Request::write(slot, command)).await?;
-    if let Some(entry) = read(entry.bucket, &entry.id, answer)? {
+pub(crate) async fn claim(journal: &Arc<Journal>, entry: Entry) -> Result<()> {
+    let key = journal.keys().journal(entry.bucket);
+    let command = functions::journal_claim(key, &entry.id, &entry.owner, &journal.instance);
+    let slot = journal.keys().buckets().slot(entry.bucket);
+    let answer = journal.router().ask(Request::write(slot, command)).await?;
+    if let Some(entry) = read(journal, entry.bucket, &entry.id, answer)? {
         meters::task_recovered("claimed");
-        accept(context, entry);
+        accept(journal, entry);
     }
     Ok(())
 }
 
 /// An entry as its server has told it, if it stands there.
-fn read(bucket: Bucket, id: &Nonce, answer: Answer) -> Result<Option<Entry>> {
+fn read(journal: &Journal, bucket: Bucket, id: &Nonce, answer: Answer) -> Result<Option<Entry>> {
     let seen_in = Some(answer.epoch.clone());
     let value = answer.ok()?;
     if value.is_nil() {
         return Ok(None);
     }
-    Ok(Some(Entry { seen_in, ..Entry::parse(bucket, id, value.bytes()?)? }))
+    Ok(Some(Entry { seen_in, ..journal.parse(bucket, id, value.bytes()?)? }))
 }
 
 #[cfg(test)]

@@ -6,30 +6,26 @@ use std::time::Instant;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::entry::{Entry, Recipients};
 use super::ledger::Ledger;
-use super::left::Part;
-use super::progress::{DeliveryProgress, Reporter};
-use super::riders;
-use super::round::{Round, Visit, told_in_time};
+use super::recipients::Recipients;
+use super::round::{Round, Visit};
 use crate::cluster::{Answer, Batch, Command, Request, Touched};
-use crate::context::Context;
 use crate::error::Result;
 use crate::functions::{self, HomeFit};
 use crate::ids::{AccountId, PostId};
+use crate::journal::{self, DeliveryProgress, Entry, Hint, Journal, Part, Reporter, told_in_time};
 use crate::meters;
 use crate::rules;
 use crate::sharded::PieceAt;
-use crate::stored::readable_post;
+use crate::stored::{readable_post, record_of};
 use crate::tenant::Tenant;
-use crate::timeline::record_of;
 
 /// The length of a home is measured at one of so many deliveries.
 const HOMES_PER_SAMPLE: usize = 64;
 
 /// A post on its way to homes.
 pub(super) struct Parcel<'a> {
-    pub(super) context: &'a Arc<Context>,
+    pub(super) journal: &'a Arc<Journal>,
     pub(super) record: [u8; 16],
     posted_ms: u64,
     reporter: &'a Reporter,
@@ -38,7 +34,7 @@ pub(super) struct Parcel<'a> {
 /// Delivers a post to all who are to have it, or to those whom `entry.checkpoint` leaves; what can't be delivered the ledger
 /// has. Tells whether these were all followers, so that they are counted now.
 pub(super) async fn run(
-    context: &Arc<Context>,
+    journal: &Arc<Journal>,
     entry: &mut Entry,
     id: PostId,
     author: AccountId,
@@ -54,25 +50,25 @@ pub(super) async fn run(
     }
     let before = reporter.progress();
     let parcel =
-        Parcel { context, record: record_of(id.get(), author.get()), posted_ms: id.unix_ms(), reporter };
-    let recipients = recipients(context, entry, id, author).await?;
+        Parcel { journal, record: record_of(id.get(), author.get()), posted_ms: id.unix_ms(), reporter };
+    let recipients = recipients(journal, entry, id, author).await?;
     let counts = from_start && recipients == Recipients::Followers;
     match recipients {
         Recipients::Nobody => return Ok(false),
         Recipients::Named(mut named) => {
-            named.retain(|reader| part.has(context.bucket(*reader)));
+            named.retain(|reader| part.has(journal.bucket(*reader)));
             parcel.to_named(author, &named, ledger).await;
         }
-        Recipients::Followers => Round { context, author, visit: &parcel }.run(entry, ledger).await?,
+        Recipients::Followers => Round { tenant: journal, author, visit: &parcel }.run(entry, ledger).await?,
     }
     let DeliveryProgress { delivered, skipped, .. } = reporter.progress();
     let (delivered, skipped) = (delivered - before.delivered, skipped - before.skipped);
-    meters::fanout(started.elapsed(), context.age(id.unix_ms()), delivered, skipped);
+    meters::fanout(started.elapsed(), journal.age(id.unix_ms()), delivered, skipped);
     Ok(counts)
 }
 
 async fn recipients(tenant: &Tenant, entry: &Entry, id: PostId, author: AccountId) -> Result<Recipients> {
-    if let Some(recipients) = &entry.recipients {
+    if let Some(recipients) = entry.hint.as_ref().and_then(Hint::says::<Recipients>) {
         return Ok(recipients.clone());
     }
     let answer = tenant.router().ask(tenant.post_request(id)).await?;
@@ -91,38 +87,38 @@ async fn recipients(tenant: &Tenant, entry: &Entry, id: PostId, author: AccountI
 impl Parcel<'_> {
     pub(super) fn report(&self, delivered: u64, skipped: u64) {
         if delivered > 0 && self.reporter.progress().delivered == 0 {
-            meters::first_delivery(self.context.age(self.posted_ms));
+            meters::first_delivery(self.journal.age(self.posted_ms));
         }
         self.reporter.add(delivered, skipped);
     }
 
     /// Delivers to these homes, wherever they are.
     pub(super) async fn to_homes(&self, readers: &[AccountId], ledger: &mut Ledger) {
-        let context = self.context;
-        for chunk in readers.chunks(context.settings.fanout_chunk) {
-            let slots = chunk.iter().map(|reader| context.slot(*reader));
-            let riders = context.tasks.riders.take_along(context, slots);
+        let journal = self.journal;
+        for chunk in readers.chunks(journal.settings.fanout_chunk) {
+            let slots = chunk.iter().map(|reader| journal.slot(*reader));
+            let riders = journal.tasks.riders.take_along(journal, slots);
             let mut batch = Batch::with_capacity(chunk.len() + riders.len());
             for reader in chunk {
-                let command = Command::new("RPUSHX").arg(&context.keys().home(*reader)).arg(&self.record);
-                batch.push(Request::write(context.slot(*reader), command));
+                let command = Command::new("RPUSHX").arg(&journal.keys().home(*reader)).arg(&self.record);
+                batch.push(Request::write(journal.slot(*reader), command));
             }
             for rider in &riders {
-                batch.push(rider.request(context));
+                batch.push(rider.request(journal));
             }
-            let mut answers = context.router().run(batch).await.into_iter();
+            let mut answers = journal.router().run(batch).await.into_iter();
             let ours: Vec<_> = answers.by_ref().take(chunk.len()).collect();
-            riders::arrived(context, riders, answers);
+            journal::arrived(journal, riders, answers);
             self.read(chunk, ours, ledger);
         }
     }
 
     fn read(&self, readers: &[AccountId], answers: Vec<Result<Answer>>, ledger: &mut Ledger) {
-        let context = self.context;
+        let journal = self.journal;
         let mut due = Vec::new();
         let (mut delivered, mut skipped) = (0, 0);
         for (n, (reader, answer)) in readers.iter().zip(answers).enumerate() {
-            let bucket = context.bucket(*reader);
+            let bucket = journal.bucket(*reader);
             let length = answer.and_then(|answer| {
                 let epoch = answer.epoch.clone();
                 Ok((answer.ok()?.count()?, epoch))
@@ -150,17 +146,17 @@ impl Parcel<'_> {
                 due.push(*reader);
             }
         }
-        context.tasks.riders.tidy(context, &due);
+        journal.tasks.riders.tidy(journal, &due);
         self.report(delivered, skipped);
     }
 }
 
 impl Visit for Parcel<'_> {
     fn piece(&self, [set, members]: [Vec<u8>; 2], piece: &PieceAt) -> Request {
-        let keys = self.context.keys();
+        let keys = self.journal.keys();
         let head = keys.home_head(piece.bucket());
         let command =
-            functions::home_deliver(set, members, piece.leaf(), &head, &self.record, self.context.fit());
+            functions::home_deliver(set, members, piece.leaf(), &head, &self.record, self.journal.fit());
         Request::write(keys.buckets().slot(piece.bucket()), command).unless_moving()
     }
 

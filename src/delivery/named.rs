@@ -20,17 +20,17 @@ const ACCOUNTS_AT_ONCE: usize = 128;
 impl Parcel<'_> {
     /// Delivers to those of these accounts that follow the author; its own home has the post from its publishing.
     pub(super) async fn to_named(&self, author: AccountId, named: &[AccountId], ledger: &mut Ledger) {
-        let context = self.context;
+        let journal = self.journal;
         let mut buckets: BTreeMap<Bucket, Vec<AccountId>> = BTreeMap::new();
         for reader in named.iter().filter(|reader| **reader != author) {
-            buckets.entry(context.bucket(*reader)).or_default().push(*reader);
+            buckets.entry(journal.bucket(*reader)).or_default().push(*reader);
         }
         let calls: Vec<(Bucket, &[AccountId])> = buckets
             .iter()
             .flat_map(|(bucket, readers)| readers.chunks(ACCOUNTS_AT_ONCE).map(|readers| (*bucket, readers)))
             .collect();
         let requests = calls.iter().map(|(bucket, readers)| self.call(author, *bucket, readers));
-        let answers = context.router().run(requests.collect::<Batch>()).await;
+        let answers = journal.router().run(requests.collect::<Batch>()).await;
         for ((bucket, readers), answer) in calls.into_iter().zip(answers) {
             let done = match answer {
                 // Also of who doesn't follow: a server says so that must not be one of the past.
@@ -47,10 +47,10 @@ impl Parcel<'_> {
     }
 
     fn call(&self, author: AccountId, bucket: Bucket, readers: &[AccountId]) -> Request {
-        let (context, keys) = (self.context, self.context.keys());
+        let (journal, keys) = (self.journal, self.journal.keys());
         let home = readers.first().map(|reader| keys.home(*reader)).unwrap_or_default();
         let head = keys.bucket_head(bucket);
-        let command = functions::home_deliver_to(home, head, author, &self.record, context.fit(), readers);
+        let command = functions::home_deliver_to(home, head, author, &self.record, journal.fit(), readers);
         Request::write(keys.buckets().slot(bucket), command).unless_moving()
     }
 
@@ -80,9 +80,9 @@ impl Parcel<'_> {
         readers: &[AccountId],
         ledger: &mut Ledger,
     ) -> Result<()> {
-        let asked = readers.iter().map(|reader| Ok((self.context.following(*reader)?, author)));
+        let asked = readers.iter().map(|reader| Ok((self.journal.following(*reader)?, author)));
         let (asked, mut said) = (asked.collect::<Result<Vec<_>>>()?, Touched::new());
-        let since = self.context.sets().scores_said(&asked, &mut said).await?;
+        let since = self.journal.sets().scores_said(&asked, &mut said).await?;
         ledger.told(bucket, &said);
         let follows = readers.iter().zip(&since).filter(|(_, since)| since.is_some());
         let followers: Vec<AccountId> = follows.map(|(reader, _)| *reader).collect();

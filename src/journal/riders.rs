@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::join_all;
 
+use super::Journal;
 use super::entry::Entry;
 use super::executor;
 use crate::cluster::{Answer, Batch, Request, impatiently};
-use crate::context::Context;
 use crate::error::Result;
 use crate::functions::{self, FanoutFacts};
 use crate::ids::AccountId;
@@ -23,7 +23,7 @@ const TIDIES_MAX: usize = 100_000;
 
 /// A command that waits.
 #[derive(Debug)]
-pub(super) enum Rider {
+pub(crate) enum Rider {
     /// A home is due for a watermark. A lost one does no harm.
     Tidy(AccountId),
     /// All of a fan-out is on replicas. The entry counts as known here until it is struck.
@@ -32,16 +32,16 @@ pub(super) enum Rider {
 
 /// An entry that may go.
 #[derive(Debug)]
-pub(super) struct Strike {
-    pub(super) entry: Entry,
-    pub(super) facts: Option<FanoutFacts>,
+pub(crate) struct Strike {
+    pub(crate) entry: Entry,
+    pub(crate) facts: Option<(AccountId, FanoutFacts)>,
     /// Whether somebody was told that it can't be struck.
-    pub(super) is_told: bool,
+    pub(crate) is_told: bool,
 }
 
 /// What waits. Bounded: tidies by what is said here, strikes by the tasks that an instance may have.
 #[derive(Debug, Default)]
-pub(super) struct Riders(Mutex<Waiting>);
+pub(crate) struct Riders(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -54,10 +54,10 @@ struct Waiting {
 }
 
 /// A small fan-out; it is over when this is dropped.
-pub(super) struct UnderWay<'a>(&'a Arc<Context>);
+pub(crate) struct UnderWay<'a>(&'a Arc<Journal>);
 
 /// Everything that waits is being sent; over when this is dropped.
-struct Sending<'a>(&'a Context);
+struct Sending<'a>(&'a Journal);
 
 impl Rider {
     fn slot(&self, tenant: &Tenant) -> u16 {
@@ -67,7 +67,7 @@ impl Rider {
         }
     }
 
-    pub(super) fn request(&self, tenant: &Tenant) -> Request {
+    pub(crate) fn request(&self, tenant: &Tenant) -> Request {
         let command = match self {
             Self::Tidy(home) => functions::home_tidy(tenant.keys().home(*home), tenant.fit()),
             Self::Strike(strike) => executor::strike_command(tenant, &strike.entry, strike.facts),
@@ -91,7 +91,7 @@ impl Riders {
     }
 
     /// Tidies that find no room are dropped: the next delivery that is due at that home brings it back.
-    pub(super) fn tidy(&self, tenant: &Tenant, homes: &[AccountId]) {
+    pub(crate) fn tidy(&self, tenant: &Tenant, homes: &[AccountId]) {
         if homes.is_empty() {
             return;
         }
@@ -105,7 +105,7 @@ impl Riders {
         }
     }
 
-    pub(super) fn strike(&self, tenant: &Tenant, strike: Strike) {
+    pub(crate) fn strike(&self, tenant: &Tenant, strike: Strike) {
         let rider = Rider::Strike(Box::new(strike));
         let node = tenant.router().node_number(rider.slot(tenant));
         self.waiting().riders.entry(node).or_default().push(rider);
@@ -113,7 +113,7 @@ impl Riders {
 
     /// Some that go to where the caller's own commands go: one node that is dead must not hold up who has nothing to do
     /// with it. `slots`: those of the caller.
-    pub(super) fn take_along(&self, tenant: &Tenant, slots: impl Iterator<Item = u16>) -> Vec<Rider> {
+    pub(crate) fn take_along(&self, tenant: &Tenant, slots: impl Iterator<Item = u16>) -> Vec<Rider> {
         let nodes = tenant.router().nodes_of(slots);
         let mut waiting = self.waiting();
         let mut taken = Vec::new();
@@ -133,9 +133,9 @@ impl Riders {
 }
 
 impl<'a> UnderWay<'a> {
-    pub(super) fn begin(context: &'a Arc<Context>) -> Self {
-        context.tasks.riders.waiting().under_way += 1;
-        Self(context)
+    pub(crate) fn begin(journal: &'a Arc<Journal>) -> Self {
+        journal.tasks.riders.waiting().under_way += 1;
+        Self(journal)
     }
 }
 
@@ -158,40 +158,40 @@ impl Drop for Sending<'_> {
 }
 
 /// Sends all that waits, beside: nobody has to wait for a node that is dead.
-pub(super) fn send_all(context: &Arc<Context>) {
+pub(crate) fn send_all(journal: &Arc<Journal>) {
     // A fan-out may be dropped together with its runtime.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-    let context = context.clone();
+    let journal = journal.clone();
     runtime.spawn(async move {
-        if std::mem::replace(&mut context.tasks.riders.waiting().is_sending, true) {
+        if std::mem::replace(&mut journal.tasks.riders.waiting().is_sending, true) {
             return;
         }
-        let _sending = Sending(&context);
+        let _sending = Sending(&journal);
         // What can't be sent waits again: a node's turn comes once. Who is silent gets none: the others' would come only
         // when its own is over.
-        let nodes = context.tasks.riders.nodes().into_iter();
-        let nodes = nodes.filter(|node| !context.router().is_silent(*node));
-        impatiently(join_all(nodes.map(|node| send_to(&context, node)))).await;
+        let nodes = journal.tasks.riders.nodes().into_iter();
+        let nodes = nodes.filter(|node| !journal.router().is_silent(*node));
+        impatiently(join_all(nodes.map(|node| send_to(&journal, node)))).await;
     });
 }
 
-async fn send_to(context: &Arc<Context>, node: u16) {
+async fn send_to(journal: &Arc<Journal>, node: u16) {
     loop {
-        let riders = context.tasks.riders.waiting().take(node, TAKEN_AT_ONCE);
+        let riders = journal.tasks.riders.waiting().take(node, TAKEN_AT_ONCE);
         if riders.is_empty() {
             return;
         }
-        let batch: Batch = riders.iter().map(|rider| rider.request(context)).collect();
-        let answers = context.router().run(batch).await;
-        if !arrived(context, riders, answers.into_iter()) {
+        let batch: Batch = riders.iter().map(|rider| rider.request(journal)).collect();
+        let answers = journal.router().run(batch).await;
+        if !arrived(journal, riders, answers.into_iter()) {
             return;
         }
     }
 }
 
 /// What became of riders that were sent. False: some strikes wait again.
-pub(super) fn arrived(
-    context: &Arc<Context>,
+pub(crate) fn arrived(
+    journal: &Arc<Journal>,
     riders: Vec<Rider>,
     answers: impl Iterator<Item = Result<Answer>>,
 ) -> bool {
@@ -199,12 +199,12 @@ pub(super) fn arrived(
     for (rider, answer) in riders.into_iter().zip(answers) {
         let Rider::Strike(mut strike) = rider else { continue };
         match answer.and_then(|answer| functions::parse_struck(answer.ok()?)) {
-            Ok(rates) => executor::struck(context, &strike.entry, strike.facts, rates),
+            Ok(rates) => executor::struck(journal, &strike.entry, strike.facts, rates),
             // Whoever sends something next tries again; the search of the journals does at the latest.
             Err(e) => {
                 is_all = false;
-                if context.router().is_away(context.keys().buckets().slot(strike.entry.bucket)) {
-                    context.tasks.shelve((strike.entry.bucket, strike.entry.id));
+                if journal.router().is_away(journal.keys().buckets().slot(strike.entry.bucket)) {
+                    journal.tasks.shelve((strike.entry.bucket, strike.entry.id));
                 }
                 let task = strike.entry.task;
                 if e.kind().is_retryable() || strike.is_told {
@@ -217,7 +217,7 @@ pub(super) fn arrived(
                          names (rights, a key of another type)"
                     );
                 }
-                context.tasks.riders.strike(context, *strike);
+                journal.tasks.riders.strike(journal, *strike);
             }
         }
     }

@@ -1,0 +1,22 @@
+//! Whom a post is delivered to.
+
+use crate::ids::AccountId;
+use crate::post::{Audience, Post};
+
+/// Whom a post is delivered to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Recipients {
+    Followers,
+    Named(Vec<AccountId>),
+    /// It is gone.
+    Nobody,
+}
+
+impl Recipients {
+    pub(crate) fn of(post: &Post) -> Self {
+        match post.audience() {
+            Audience::Only(named) => Self::Named(named.to_vec()),
+            _ => Self::Followers,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The task of a post that may not be in all homes yet, and where it is.
+
+use std::sync::Arc;
+
+use super::deliver;
+use super::ledger::Ledger;
+use crate::error::Result;
+use crate::functions::FanoutFacts;
+use crate::ids::{AccountId, PostId};
+use crate::journal::{
+    ArgumentReader, Arguments, Delivery, DeliveryProgress, Ended, Entry, Job, Journal, Pool, Reporter, Run,
+    Strike, Task, UnderWay, entries, send_all,
+};
+use crate::rules;
+
+/// A post may not be in all homes yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DeliverTask {
+    pub(crate) post: PostId,
+    pub(crate) author: AccountId,
+}
+
+impl Job for DeliverTask {
+    type Service = Journal;
+
+    const LETTER: u8 = b'D';
+    const LABEL: &'static str = "deliver";
+    // A delivery changes nothing at its author's, and notes the buckets that it has left.
+    const WAITS_FOR_NAMED: bool = true;
+
+    fn arguments(&self) -> Arguments {
+        Arguments::default().post(self.post).account(self.author)
+    }
+
+    fn read(arguments: &mut ArgumentReader<'_>) -> Option<Self> {
+        Some(Self { post: arguments.post()?, author: arguments.account()? })
+    }
+
+    fn actor(&self) -> AccountId {
+        self.author
+    }
+
+    fn is_about(&self, post: PostId) -> bool {
+        self.post == post
+    }
+
+    fn describe(&self) -> String {
+        format!("deliver post {} of {} to its followers", self.post, self.author)
+    }
+
+    fn pool(&self, journal: &Journal) -> Result<Pool> {
+        let is_large = journal.followers(self.author)?.is_known_spread();
+        Ok(if is_large { Pool::Large } else { Pool::Small })
+    }
+
+    async fn run(self, journal: &Arc<Journal>, run: &mut Run<'_>) -> Result<Ended> {
+        let is_large = run.pool == Pool::Large;
+        // A large one takes nobody along: nothing has to wait for it.
+        let _under_way = (!is_large).then(|| UnderWay::begin(journal));
+        let facts = run_delivery(journal, run.entry, (self.post, self.author), run.reporter).await?;
+        let facts = facts.map(|facts| (self.author, facts));
+        journal.tasks.riders.strike(journal, Strike { entry: run.entry.clone(), facts, is_told: false });
+        if is_large {
+            send_all(journal);
+        }
+        Ok(Ended::Riding)
+    }
+}
+
+/// Delivers a post, up to where its entry may be struck. Gives what it found out, if it went to all followers. After an
+/// error the entry says what is left; all else lasts.
+async fn run_delivery(
+    journal: &Arc<Journal>,
+    entry: &mut Entry,
+    (post, author): (PostId, AccountId),
+    reporter: &Reporter,
+) -> Result<Option<FanoutFacts>> {
+    if entry.checkpoint.is_empty() {
+        reporter.restart();
+    }
+    let mut ledger = Ledger::open(journal, entry).await;
+    let counts = match deliver::run(journal, entry, post, author, reporter, &mut ledger).await {
+        Ok(counts) => counts,
+        Err(e) => {
+            ledger.keep(entry);
+            return Err(e);
+        }
+    };
+    // H31; H75: what is not left is never looked at again.
+    let is_fenced = rules::holds(if ledger.has_left() { "fence_left" } else { "fence_strike" });
+    if is_fenced {
+        ledger.fence(journal).await;
+    } else {
+        ledger.trust();
+    }
+    ledger.close(entry)?;
+    if is_fenced {
+        reporter.fenced(entry.is_replicated(journal.router().replicas()));
+    }
+    reporter.done();
+    let DeliveryProgress { delivered, skipped, .. } = reporter.progress();
+    let every = journal.settings.modes.decide_every.as_millis();
+    let (now_ms, every_ms) = (journal.router().now_ms(), u64::try_from(every).unwrap_or(u64::MAX));
+    // Followers as of now: the only cheap moment to count those of a spread set.
+    Ok(counts.then_some(FanoutFacts { delivered, skipped, now_ms, every_ms }))
+}
+
+/// Where the fan-out of a post is.
+#[derive(Debug, Clone)]
+pub enum FanoutState {
+    /// This instance runs it.
+    Here(Delivery),
+    /// Another instance does, or will when it finds it; or what is left of it waits for a server that is away.
+    Elsewhere,
+    /// There is none (any more): all homes have it, or nobody was to.
+    Done,
+}
+
+/// Where the fan-out of a post is.
+pub(crate) async fn state(journal: &Journal, post: PostId) -> Result<FanoutState> {
+    if let Some(delivery) = journal.tasks.running(|task| delivers(task, post)) {
+        return Ok(FanoutState::Here(delivery));
+    }
+    let entries = entries(journal, post.bucket(journal.keys().buckets())).await?;
+    let is_open = entries.iter().any(|entry| delivers(&entry.task, post));
+    Ok(if is_open { FanoutState::Elsewhere } else { FanoutState::Done })
+}
+
+fn delivers(task: &Task, post: PostId) -> bool {
+    task.as_a::<DeliverTask>().is_some_and(|task| task.post == post)
+}

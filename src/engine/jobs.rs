@@ -1,0 +1,107 @@
+//! All kinds of tasks: who adds one adds its line here, and what it runs on.
+
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::delivery::DeliverTask;
+use crate::graph::{BuryTask, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask};
+use crate::journal::Handlers;
+use crate::modes::{FanoutJudge, ModeTask};
+
+macro_rules! kinds {
+    ($journal:ident, $context:ident; $($kind:ty: $service:ident,)*) => {
+        /// Has the tasks of a journal carried out, as long as somebody keeps what this gives.
+        pub(crate) fn carry_out_tasks($context: &Arc<Context>) -> Arc<Handlers> {
+            let $journal = &$context.journal;
+            let handlers = Handlers::new(FanoutJudge($context.clone()))$(.with::<$kind>($service))*;
+            $journal.carried_out_by(handlers)
+        }
+
+        #[cfg(test)]
+        pub(crate) fn kinds() -> Vec<&'static dyn crate::journal::Kind> {
+            vec![$(crate::journal::kind::<$kind>()),*]
+        }
+    };
+}
+
+kinds! {
+    journal, context;
+    DeliverTask: journal,
+    ReferTask: context,
+    ListTask: context,
+    PairTask: context,
+    TieTask: context,
+    UnlistTask: context,
+    BuryTask: context,
+    UnlockTask: context,
+    ModeTask: context,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::bucket::Bucket;
+    use crate::cluster::Replicas;
+    use crate::ids::{AccountId, PostId};
+    use crate::journal::{Entry, Task};
+    use crate::nonce::Nonce;
+    use crate::post::{PostList, PostRef, Reference};
+
+    fn tasks() -> impl Strategy<Value = Task> {
+        let account = || (1..=i64::MAX as u64).prop_map(|id| AccountId::new(id).unwrap());
+        let post = || (0..=i64::MAX as u64).prop_map(|id| PostId::from_u64(id).unwrap());
+        let to = (any::<u8>(), post(), account()).prop_map(|(kind, post, author)| Reference {
+            kind,
+            post,
+            author,
+        });
+        prop_oneof![
+            (post(), account()).prop_map(|(post, author)| Task::from(DeliverTask { post, author })),
+            (account(), post(), account()).prop_map(|(account, id, author)| Task::from(TieTask {
+                account,
+                post: PostRef { id, author }
+            })),
+            (post(), account()).prop_map(|(post, author)| Task::from(UnlistTask { post, author })),
+            (post(), account(), to).prop_map(|(post, author, to)| Task::from(ReferTask { post, author, to })),
+            (account(), account(), any::<bool>())
+                .prop_map(|(reader, author, may_drop)| Task::from(PairTask { reader, author, may_drop })),
+            account().prop_map(|account| Task::from(BuryTask { account })),
+            account().prop_map(|account| Task::from(UnlockTask { account })),
+            (account(), any::<Nonce>()).prop_map(|(author, random)| Task::from(ModeTask { author, random })),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn an_entry_gives_back_its_parts(task in tasks(), owner: Nonce, checkpoint in "[a-z0-9.]{0,20}") {
+            let mut value = task.stored(&owner);
+            prop_assert_eq!(value.len(), task.stored_len());
+            value.extend(checkpoint.bytes());
+            let entry = Entry::parse(&kinds(), Bucket(3), &[7; 8], &value).unwrap();
+            let lacks_replicas = !checkpoint.is_empty();
+            let expected = Entry { id: [7; 8], checkpoint, lacks_replicas, ..Entry::new(Bucket(3), owner, task) };
+            prop_assert_eq!(entry.is_replicated(Replicas::Preferred), !lacks_replicas);
+            // H146
+            prop_assert!(entry.is_replicated(Replicas::Required));
+            prop_assert_eq!(entry, expected);
+        }
+
+        #[test]
+        fn an_entry_of_a_deleted_post_gives_back_its_lists(
+            post in 0..=i64::MAX as u64, owner: Nonce, tags in proptest::collection::vec(any::<u64>(), 0..90)
+        ) {
+            let (post, author) = (PostId::from_u64(post).unwrap(), AccountId::new(7).unwrap());
+            let lists: Vec<PostList> = tags.into_iter().map(PostList::Tagged).collect();
+            let payload = PostList::all_to_bytes(&lists);
+            let entry = Entry { payload, ..Entry::new(Bucket(3), owner, ListTask { post, author }) };
+            prop_assert_eq!(Entry::parse(&kinds(), Bucket(3), &entry.id, &entry.stored()).unwrap(), entry);
+        }
+
+        #[test]
+        fn reading_never_panics(id: Vec<u8>, value: Vec<u8>) {
+            let _ = Entry::parse(&kinds(), Bucket(0), &id, &value);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The task of an account that was deleted.
+
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::graph::bury::bury;
+use crate::ids::AccountId;
+use crate::journal::{ArgumentReader, Arguments, Ended, Job, Pool, Run};
+
+/// An account is to go with all its traces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BuryTask {
+    pub(crate) account: AccountId,
+}
+
+impl Job for BuryTask {
+    type Service = Context;
+
+    const LETTER: u8 = b'X';
+    const LABEL: &'static str = "bury";
+
+    fn arguments(&self) -> Arguments {
+        Arguments::default().account(self.account)
+    }
+
+    fn read(arguments: &mut ArgumentReader<'_>) -> Option<Self> {
+        Some(Self { account: arguments.account()? })
+    }
+
+    fn actor(&self) -> AccountId {
+        self.account
+    }
+
+    fn describe(&self) -> String {
+        format!("take all traces of {} away", self.account)
+    }
+
+    fn pool(&self, _: &Context) -> Result<Pool> {
+        Ok(Pool::Slow)
+    }
+
+    async fn run(self, context: &Arc<Context>, run: &mut Run<'_>) -> Result<Ended> {
+        bury(context, self.account, &mut run.touched).await
+    }
+}

@@ -1,0 +1,47 @@
+//! What changes of the graph and of posts leave to do elsewhere: a file for each kind of task.
+
+mod bury;
+mod list;
+mod pair;
+mod refer;
+mod tie;
+mod unlist;
+mod unlock;
+
+pub(crate) use bury::BuryTask;
+pub(crate) use list::ListTask;
+pub(crate) use pair::{FollowHint, PairTask};
+pub(crate) use refer::ReferTask;
+pub(crate) use tie::TieTask;
+pub(crate) use unlist::UnlistTask;
+pub(crate) use unlock::UnlockTask;
+
+use crate::bucket::Bucket;
+use crate::ids::PostId;
+use crate::journal::{Entry, Task};
+use crate::nonce::Nonce;
+use crate::post::{Post, PostList, Reference, TagKey};
+
+/// What a new post, or one that goes, leaves to do about what it refers to. `lists`: whether it is about any lists.
+pub(crate) fn tasks_about(id: PostId, post: &Post, lists: bool) -> Vec<Task> {
+    let refers = Reference::of_post(post);
+    let (post, author) = (id, post.header().author);
+    let refer = |to| ReferTask { post, author, to }.into();
+    let list = lists.then(|| ListTask { post, author }.into());
+    refers.into_iter().map(refer).chain(list).collect()
+}
+
+/// What the deletion of a post leaves to do elsewhere than on its own lists.
+pub(crate) fn entries_of_deleted(
+    bucket: Bucket,
+    owner: Nonce,
+    id: PostId,
+    (post, tags): (&Post, TagKey),
+) -> Vec<Entry> {
+    let lists = post.lists_of_any_release(tags);
+    let entry = |task: Task| match task.is_a::<ListTask>() {
+        true => Entry { payload: PostList::all_to_bytes(&lists), ..Entry::new(bucket, owner, task) },
+        false => Entry::new(bucket, owner, task),
+    };
+    tasks_about(id, post, !lists.is_empty()).into_iter().map(entry).collect()
+}

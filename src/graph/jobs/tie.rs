@@ -1,0 +1,59 @@
+//! The task of a like.
+
+use std::sync::Arc;
+
+use crate::bucket::{Bucket, Buckets};
+use crate::context::Context;
+use crate::error::Result;
+use crate::graph::tie::settle_tie;
+use crate::ids::{AccountId, PostId};
+use crate::journal::{ArgumentReader, Arguments, Ended, Job, Run};
+use crate::post::PostRef;
+
+/// Whether an account likes a post may not show in the post's list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TieTask {
+    pub(crate) account: AccountId,
+    pub(crate) post: PostRef,
+}
+
+impl Job for TieTask {
+    type Service = Context;
+
+    const LETTER: u8 = b'T';
+    const LABEL: &'static str = "tie";
+
+    fn arguments(&self) -> Arguments {
+        Arguments::default().account(self.account).post(self.post.id).account(self.post.author)
+    }
+
+    fn read(arguments: &mut ArgumentReader<'_>) -> Option<Self> {
+        let account = arguments.account()?;
+        let (id, author) = (arguments.post()?, arguments.account()?);
+        Some(Self { account, post: PostRef { id, author } })
+    }
+
+    fn actor(&self) -> AccountId {
+        self.account
+    }
+
+    fn needs(&self, buckets: Buckets) -> Vec<Bucket> {
+        vec![buckets.of_account(self.account.get()), self.post.id.bucket(buckets)]
+    }
+
+    fn concerns(&self, account: AccountId) -> bool {
+        self.account == account || self.post.author == account
+    }
+
+    fn is_about(&self, post: PostId) -> bool {
+        self.post.id == post
+    }
+
+    fn describe(&self) -> String {
+        format!("bring the list of who likes post {} in line with what {} likes", self.post.id, self.account)
+    }
+
+    async fn run(self, context: &Arc<Context>, run: &mut Run<'_>) -> Result<Ended> {
+        settle_tie(context, self.account, self.post, &mut run.touched).await
+    }
+}

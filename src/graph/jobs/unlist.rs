@@ -1,0 +1,53 @@
+//! The task of a post that was deleted.
+
+use std::sync::Arc;
+
+use crate::bucket::{Bucket, Buckets};
+use crate::context::Context;
+use crate::error::Result;
+use crate::graph::lists::drop_lists;
+use crate::ids::{AccountId, PostId};
+use crate::journal::{ArgumentReader, Arguments, Ended, Job, Run};
+
+/// A post is gone; its lists may not be yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UnlistTask {
+    pub(crate) post: PostId,
+    pub(crate) author: AccountId,
+}
+
+impl Job for UnlistTask {
+    type Service = Context;
+
+    const LETTER: u8 = b'U';
+    const LABEL: &'static str = "unlist";
+
+    fn arguments(&self) -> Arguments {
+        Arguments::default().post(self.post).account(self.author)
+    }
+
+    fn read(arguments: &mut ArgumentReader<'_>) -> Option<Self> {
+        Some(Self { post: arguments.post()?, author: arguments.account()? })
+    }
+
+    fn actor(&self) -> AccountId {
+        self.author
+    }
+
+    fn needs(&self, buckets: Buckets) -> Vec<Bucket> {
+        vec![self.post.bucket(buckets)]
+    }
+
+    fn is_about(&self, post: PostId) -> bool {
+        self.post == post
+    }
+
+    fn describe(&self) -> String {
+        format!("drop the lists of post {} of {}, if it is gone", self.post, self.author)
+    }
+
+    async fn run(self, context: &Arc<Context>, run: &mut Run<'_>) -> Result<Ended> {
+        drop_lists(context, &[self.post], &mut run.touched).await?;
+        Ok(Ended::Done)
+    }
+}

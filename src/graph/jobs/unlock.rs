@@ -1,0 +1,46 @@
+//! The task of an account that was unlocked.
+
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::graph::request::unlock;
+use crate::ids::AccountId;
+use crate::journal::{ArgumentReader, Arguments, Ended, Job, Pool, Run};
+
+/// An account may be locked no more, and somebody may still wait for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UnlockTask {
+    pub(crate) account: AccountId,
+}
+
+impl Job for UnlockTask {
+    type Service = Context;
+
+    const LETTER: u8 = b'O';
+    const LABEL: &'static str = "unlock";
+
+    fn arguments(&self) -> Arguments {
+        Arguments::default().account(self.account)
+    }
+
+    fn read(arguments: &mut ArgumentReader<'_>) -> Option<Self> {
+        Some(Self { account: arguments.account()? })
+    }
+
+    fn actor(&self) -> AccountId {
+        self.account
+    }
+
+    fn describe(&self) -> String {
+        format!("let follow who waits for the answer of {}, unless it is locked", self.account)
+    }
+
+    fn pool(&self, _: &Context) -> Result<Pool> {
+        Ok(Pool::Slow)
+    }
+
+    async fn run(self, context: &Arc<Context>, run: &mut Run<'_>) -> Result<Ended> {
+        unlock(context, self.account, &mut run.touched).await
+    }
+}

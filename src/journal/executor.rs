@@ -1,0 +1,232 @@
+//! Carrying out journal entries: bounded, the small ones beside the large ones, again until they succeed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::OwnedSemaphorePermit;
+use tracing::Instrument as _;
+
+use super::Journal;
+use super::entry::Entry;
+use super::job::{Ended, Handlers, Run, Task};
+use super::parked;
+use super::progress::{Delivery, Reporter};
+use super::tasks::reserve;
+use crate::bucket::Bucket;
+use crate::cluster::{Command, FenceOutcome, Request, Touched, impatiently};
+use crate::error::{Error, ErrorKind, Result};
+use crate::functions::{self, FanoutFacts, Rates};
+use crate::ids::AccountId;
+use crate::tenant::Tenant;
+use crate::{meters, rules};
+
+/// First and longest pause before an entry that failed is tried again.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
+/// Longest pause where trying again cannot help by itself.
+const BACKOFF_STUCK: Duration = Duration::from_secs(60);
+
+/// A task that fails for so long is worth a warning.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Writes an entry into its journal.
+async fn note(tenant: &Tenant, entry: &Entry) -> Result<()> {
+    let value = entry.stored();
+    let key = tenant.keys().journal(entry.bucket);
+    let most = tenant.settings.journal_max;
+    let command = functions::journal_add(key, most, [(entry.id.as_slice(), value.as_slice())]);
+    let slot = tenant.keys().buckets().slot(entry.bucket);
+    let reply = tenant.router().call(Request::write(slot, command)).await?;
+    if functions::parse_added(reply)? { Ok(()) } else { Err(journal_full(tenant)) }
+}
+
+/// The error for a write that found no room in the journal.
+pub(crate) fn journal_full(tenant: &Tenant) -> Error {
+    let most = tenant.settings.journal_max;
+    Error::new(
+        ErrorKind::Overloaded,
+        format!("{most} tasks of this bucket wait to be carried out; slow down"),
+    )
+}
+
+/// Has something looked at, by us or by whoever finishes what we leave.
+pub(crate) async fn add(journal: &Arc<Journal>, bucket: Bucket, task: impl Into<Task>) -> Result<Delivery> {
+    let _place = reserve(journal, 1)?;
+    let entry = Entry::new(bucket, journal.instance, task);
+    note(journal, &entry).await?;
+    Ok(accept(journal, entry))
+}
+
+/// Runs an entry that stands in the journal.
+pub(crate) fn accept(journal: &Arc<Journal>, entry: Entry) -> Delivery {
+    let reporter = match journal.tasks.begin((entry.bucket, entry.id), entry.task) {
+        Ok((reporter, _)) => reporter,
+        // Somebody here runs it already.
+        Err(delivery) => return delivery,
+    };
+    let delivery = reporter.follow();
+    let Some(handlers) = journal.handlers() else {
+        // The engine is gone: others find it.
+        journal.tasks.end((entry.bucket, entry.id));
+        return delivery;
+    };
+    let journal = journal.clone();
+    tokio::spawn(async move { carry_out(&journal, &handlers, entry, &reporter).await });
+    delivery
+}
+
+/// Runs an entry of ours that was found in its journal, as it stands there now: what was found may have been run, and put
+/// aside again, since it was read. `permit`: given back when it ends.
+pub(super) fn resume(journal: &Arc<Journal>, found: &Entry, permit: Option<OwnedSemaphorePermit>) {
+    let key = (found.bucket, found.id);
+    let Ok((reporter, lacks_replicas)) = journal.tasks.begin(key, found.task) else { return };
+    let Some(handlers) = journal.handlers() else { return journal.tasks.end(key) };
+    let journal = journal.clone();
+    tokio::spawn(async move {
+        let _permit = permit;
+        match impatiently(super::scan::entry(&journal, key.0, key.1)).await {
+            Ok(Some(mut entry)) if entry.owner == journal.instance => {
+                entry.lacks_replicas = lacks_replicas.unwrap_or(entry.lacks_replicas);
+                carry_out(&journal, &handlers, entry, &reporter).await;
+            }
+            // Struck, or claimed by somebody else.
+            Ok(_) => journal.tasks.end(key),
+            Err(e) => {
+                tracing::debug!("an entry of bucket {} could not be read again: {e}", key.0);
+                journal.tasks.end(key);
+                journal.tasks.parked.add(key.0, &[key.0].into_iter().collect());
+            }
+        }
+    });
+}
+
+/// Runs an entry until it needs no more attention here, or is put aside.
+async fn carry_out(journal: &Arc<Journal>, handlers: &Handlers, entry: Entry, reporter: &Reporter) {
+    let key = (entry.bucket, entry.id);
+    let span = tracing::debug_span!("task", kind = entry.task.label(), bucket = %entry.bucket);
+    if run_until_done(journal, handlers, entry, reporter).instrument(span).await {
+        journal.tasks.end(key);
+    }
+}
+
+/// Whether the entry needs no more attention: it was struck, or is left to others. Else it waits for its strike, or for
+/// servers that are away.
+async fn run_until_done(
+    journal: &Arc<Journal>,
+    handlers: &Handlers,
+    mut entry: Entry,
+    reporter: &Reporter,
+) -> bool {
+    let mut wait = BACKOFF.0;
+    let started = Instant::now();
+    let mut is_told = false;
+    loop {
+        let error = match impatiently(run(journal, handlers, &mut entry, reporter)).await {
+            Ok(Ended::Done | Ended::Struck) => {
+                reporter.done();
+                return true;
+            }
+            Ok(Ended::Riding) => return false,
+            Ok(Ended::Later) => None,
+            Err(e) => Some(e),
+        };
+        let is_stuck = error.as_ref().is_some_and(|e| !e.kind().is_retryable());
+        if let Some(e) = &error
+            && !is_stuck
+            && impatiently(parked::park(journal, &mut entry, e)).await
+        {
+            tracing::debug!("task {:?} waits in its journal: {e}", entry.task);
+            return false;
+        }
+        match error {
+            None => {}
+            // In a failover all tasks under way fail, again and again: what goes by itself is no warning.
+            Some(e) if is_told || (!is_stuck && started.elapsed() < PATIENCE) => {
+                tracing::debug!("task {:?} again: {e}", entry.task);
+            }
+            Some(e) => {
+                is_told = true;
+                warn_of(&entry, is_stuck, &e);
+            }
+        }
+        meters::task_retried(entry.task.label());
+        if !journal.tasks.is_stopping() {
+            journal.tasks.pause(wait).await;
+            parked::wait_if_held_up(journal, &entry).await;
+        }
+        if journal.tasks.is_stopping() {
+            return true;
+        }
+        wait = longer(wait, is_stuck);
+    }
+}
+
+fn warn_of(entry: &Entry, is_stuck: bool, e: &Error) {
+    if is_stuck {
+        meters::task_stuck(entry.task.label());
+    }
+    tracing::warn!(
+        "task {:?} of bucket {} fails: {e}. It stays in the journal and is tried again, at least every \
+         {BACKOFF_STUCK:?}; nothing is lost. If that goes on, see to what the error names (rights, a key \
+         of another type, a newer release's data); `tideline inspect` shows the task",
+        entry.task,
+        entry.bucket
+    );
+}
+
+/// The pause after this one.
+fn longer(wait: Duration, is_stuck: bool) -> Duration {
+    (wait * 2).min(if is_stuck { BACKOFF_STUCK } else { BACKOFF.1 })
+}
+
+async fn run(
+    journal: &Arc<Journal>,
+    handlers: &Handlers,
+    entry: &mut Entry,
+    reporter: &Reporter,
+) -> Result<Ended> {
+    let pool = handlers.pool(&entry.task)?;
+    let _permit = journal.tasks.permits(pool).acquire().await.map_err(|e| Error::internal(e.to_string()))?;
+    let mut run = Run { entry, reporter, pool, touched: Touched::new() };
+    let ended = handlers.run(&mut run).await?;
+    let touched = run.touched;
+    if let Ended::Done = ended {
+        fence_strike(journal, entry, reporter, &touched).await?;
+        let slot = journal.keys().buckets().slot(entry.bucket);
+        let command = strike_command(journal, entry, None);
+        journal.router().call(Request::write(slot, command)).await?;
+    }
+    Ok(ended)
+}
+
+/// What was done must be on replicas before the entry goes; where a server has none, as the setting says.
+async fn fence_strike(tenant: &Tenant, entry: &Entry, reporter: &Reporter, touched: &Touched) -> Result<()> {
+    if rules::holds("fence_strike") {
+        let fenced = tenant.router().fence(touched).await?;
+        let is_replicated = entry.is_replicated(tenant.router().replicas());
+        reporter.fenced(fenced == FenceOutcome::Replicated && is_replicated);
+    }
+    Ok(())
+}
+
+/// Takes a finished entry out of its journal; where it was a fan-out, its author's record gets the facts.
+pub(super) fn strike_command(
+    tenant: &Tenant,
+    entry: &Entry,
+    facts: Option<(AccountId, FanoutFacts)>,
+) -> Command {
+    let facts = facts.map(|(author, facts)| (tenant.keys().account(author), facts));
+    functions::journal_strike(tenant.keys().journal(entry.bucket), &entry.id, facts)
+}
+
+/// An entry is struck that was done before. Of a fan-out to all followers its facts are told.
+pub(super) fn struck(
+    journal: &Journal,
+    entry: &Entry,
+    facts: Option<(AccountId, FanoutFacts)>,
+    rates: Option<Rates>,
+) {
+    journal.tasks.end((entry.bucket, entry.id));
+    if let (Some((author, facts)), Some(rates), Some(handlers)) = (facts, rates, journal.handlers()) {
+        handlers.struck(author, facts, rates);
+    }
+}

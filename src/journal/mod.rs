@@ -1,0 +1,89 @@
+//! What crosses buckets: the journal and who carries it out. A write that has consequences elsewhere leaves an entry
+//! in its bucket's journal; the instance that accepted it runs it at once, strikes it when what it did is on
+//! replicas, and any other instance finishes what it left. Which kinds of tasks there are nobody here knows: `job` says what
+//! one is, and `engine/jobs.rs` lists them.
+//!
+//! Invariants kept here: an entry is struck, and its checkpoint moves, only after a fence over all that was done for
+//! it; an executor rereads the truth, so one that is late or doubled does nothing wrong; who waits for a server that is
+//! away is an entry in a journal and nothing else.
+
+mod arguments;
+mod checkpoint;
+mod entry;
+mod executor;
+mod job;
+mod lease;
+mod left;
+mod living;
+mod parked;
+mod progress;
+mod riders;
+mod scan;
+mod tasks;
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock, Weak};
+
+pub(crate) use arguments::{ArgumentReader, Arguments};
+pub(crate) use checkpoint::{mark, move_checkpoint, told_in_time};
+pub(crate) use entry::{Entry, Hint};
+pub(crate) use executor::{accept, add, journal_full};
+#[cfg(test)]
+pub(crate) use job::kind;
+pub(crate) use job::{Ended, FanoutWatcher, Handlers, Job, Kind, Pool, Run, Task};
+pub(crate) use lease::{IMPORT, living, surely_living};
+pub(crate) use lease::{begin as begin_lease, begin_import, end as end_lease, end_import, hold_for_import};
+pub(crate) use left::{Acknowledged, BucketSet, Part, VisitedIn, left_by};
+pub(crate) use parked::{keep_asking, keep_resuming};
+pub(crate) use progress::Reporter;
+pub use progress::{Delivery, DeliveryProgress};
+pub(crate) use riders::{Strike, UnderWay, arrived, send_all};
+pub(crate) use scan::{claim, entries, journal_depth, journal_depths, keep_scanning, lengths, own_buckets};
+pub(crate) use tasks::{Tasks, reserve};
+
+use crate::bucket::Bucket;
+use crate::error::Result;
+use crate::tenant::Tenant;
+
+/// The journals of a tenant, as an instance works on them.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    tenant: Arc<Tenant>,
+    pub(crate) tasks: Tasks,
+    /// Set once all that tasks run on is there. Whoever serves keeps the handlers, and each task that runs: they keep the
+    /// journal.
+    kinds: OnceLock<(Vec<&'static dyn Kind>, Weak<Handlers>)>,
+}
+
+impl Deref for Journal {
+    type Target = Tenant;
+
+    fn deref(&self) -> &Tenant {
+        &self.tenant
+    }
+}
+
+impl Journal {
+    pub(crate) fn new(tenant: Arc<Tenant>) -> Arc<Self> {
+        let tasks = Tasks::new(&tenant.settings);
+        Arc::new(Self { tenant, tasks, kinds: OnceLock::new() })
+    }
+
+    /// Has its tasks carried out by these, as long as somebody keeps them.
+    pub(crate) fn carried_out_by(&self, handlers: Handlers) -> Arc<Handlers> {
+        let handlers = Arc::new(handlers);
+        let is_first = self.kinds.set((handlers.kinds(), Arc::downgrade(&handlers))).is_ok();
+        assert!(is_first, "a journal gets its handlers once");
+        handlers
+    }
+
+    fn handlers(&self) -> Option<Arc<Handlers>> {
+        self.kinds.get()?.1.upgrade()
+    }
+
+    /// Reads what stands in a bucket's journal.
+    pub(crate) fn parse(&self, bucket: Bucket, id: &[u8], value: &[u8]) -> Result<Entry> {
+        let kinds = self.kinds.get().map(|(kinds, _)| &**kinds).unwrap_or_default();
+        Entry::parse(kinds, bucket, id, value)
+    }
+}

@@ -1,0 +1,55 @@
+//! The task of a change of mode.
+
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::ids::AccountId;
+use crate::journal::{ArgumentReader, Arguments, Ended, Job, Pool, Run, Task};
+use crate::nonce::Nonce;
+
+/// Followers may not know yet that an account is pulled, or pushed again. Stands for the change of mode that wrote
+/// these random bytes; after another one there is nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ModeTask {
+    pub(crate) author: AccountId,
+    pub(crate) random: Nonce,
+}
+
+impl ModeTask {
+    /// Whether a task carries out the change of mode that wrote these random bytes.
+    pub(crate) fn carries_out(task: &Task, change: Option<Nonce>) -> bool {
+        task.as_a::<Self>().is_some_and(|task| Some(task.random) == change)
+    }
+}
+
+impl Job for ModeTask {
+    type Service = Context;
+
+    const LETTER: u8 = b'M';
+    const LABEL: &'static str = "mode";
+
+    fn arguments(&self) -> Arguments {
+        Arguments::default().account(self.author).bytes(&self.random)
+    }
+
+    fn read(arguments: &mut ArgumentReader<'_>) -> Option<Self> {
+        Some(Self { author: arguments.account()?, random: arguments.nonce()? })
+    }
+
+    fn actor(&self) -> AccountId {
+        self.author
+    }
+
+    fn describe(&self) -> String {
+        format!("tell the followers of {} whether they must pull it", self.author)
+    }
+
+    fn pool(&self, _: &Context) -> Result<Pool> {
+        Ok(Pool::Slow)
+    }
+
+    async fn run(self, context: &Arc<Context>, run: &mut Run<'_>) -> Result<Ended> {
+        super::settle(context, run.entry, self.author, self.random, run.reporter, &mut run.touched).await
+    }
+}

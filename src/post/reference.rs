@@ -1,0 +1,48 @@
+//! What a post refers to: what it answers, reposts or quotes.
+
+use super::{Draft, Post, PostRef};
+use crate::ids::{AccountId, PostId};
+
+/// What a post refers to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Reference {
+    pub(crate) kind: u8,
+    pub(crate) post: PostId,
+    pub(crate) author: AccountId,
+}
+
+impl Reference {
+    pub(crate) const REPLY: u8 = b'r';
+    pub(crate) const REPOST: u8 = b'o';
+    /// A repost with a comment.
+    pub(crate) const QUOTE: u8 = b'q';
+
+    /// What a draft refers to: what it reposts or quotes, what it answers.
+    pub(crate) fn of_draft(draft: &Draft) -> Vec<Self> {
+        Self::all(draft.repost_of, draft.is_plain_repost(), draft.reply_to)
+    }
+
+    /// What a post refers to.
+    pub(crate) fn of_post(post: &Post) -> Vec<Self> {
+        Self::all(post.header().original, post.is_plain_repost(), post.header().reply_to)
+    }
+
+    fn all(original: Option<PostRef>, is_plain: bool, parent: Option<PostRef>) -> Vec<Self> {
+        let of = |kind| move |to: PostRef| Self { kind, post: to.id, author: to.author };
+        let passed_on = original.map(of(if is_plain { Self::REPOST } else { Self::QUOTE }));
+        passed_on.into_iter().chain(parent.map(of(Self::REPLY))).collect()
+    }
+
+    /// What is referred to.
+    pub(crate) fn target(self) -> PostRef {
+        PostRef { id: self.post, author: self.author }
+    }
+
+    /// What stands behind the post and its author in an entry.
+    pub(crate) fn stored(self) -> Vec<u8> {
+        let mut stored = vec![self.kind];
+        stored.extend(self.post.get().to_be_bytes());
+        stored.extend(self.author.to_bytes());
+        stored
+    }
+}
