@@ -1,21 +1,22 @@
 #!/bin/sh
 # Installs what the Makefile's targets need and what this machine lacks; what is there is left alone.
 #
-#   scripts/install-tools.sh [cargo] [compiler] [server] [client] [benchmark] [prometheus] [shellcheck]
+#   scripts/install-tools.sh [cargo] [compiler] [server] [client] [benchmark] [prometheus] [shellcheck] [jemalloc]
 #
-# Without arguments: all of them. The package manager is the first of apt-get, dnf, apk, pacman and brew; sudo (or doas) is
+# Without arguments: all of them but jemalloc, which servers want that were built without it, and without which nothing fails. The package manager is the first of apt-get, dnf, apk, pacman and brew; sudo (or doas) is
 # used only by users who are not root. A service that a package brings (a Redis server, Prometheus) is never left running or
 # enabled, and one that was on the machine before is never touched.
 #
 # TIDELINE_REDIS_SERVER=/path/to/server names the server to use; then no server and no client is installed.
-# TIDELINE_WITHOUT_PROMETHEUS=1 does without Prometheus; the test that asks it then checks nothing.
+# TIDELINE_WITHOUT_JEMALLOC=1 leaves servers their allocator; TIDELINE_WITHOUT_PROMETHEUS=1 does without Prometheus; the test that asks it then checks nothing.
 set -eu
 
 MIN_REDIS=7.0
 MIN_VALKEY=7.2
 SELF=scripts/install-tools.sh
-# Only the test of this script moves it.
+# Only the test of this script changes these two.
 ROOT=${INSTALL_TOOLS_ROOT:-}
+JEMALLOC=${INSTALL_TOOLS_JEMALLOC:-libjemalloc.so.2}
 POLICY_RC_D=$ROOT/usr/sbin/policy-rc.d
 apt_updated=no
 
@@ -259,6 +260,22 @@ need_prometheus() {
     done
 }
 
+# For servers whose allocator is the C library's: a delivery costs them twice as much. Never a reason to fail.
+need_jemalloc() {
+    if [ -n "${TIDELINE_WITHOUT_JEMALLOC:-}" ] || [ "$(uname -s)" = Darwin ]; then return 0; fi
+    # The loader complains of a library that it can't find, and goes on.
+    if [ -z "$(LD_PRELOAD=$JEMALLOC sh -c : 2>&1)" ]; then return 0; fi
+    if ! (
+        find_manager "$JEMALLOC" "Install jemalloc."
+        case $manager in
+        apt-get) install libjemalloc2 ;;
+        *) install jemalloc ;;
+        esac
+    ); then
+        say "going on without $JEMALLOC: servers that were built without jemalloc are slower"
+    fi
+}
+
 need_shellcheck() {
     need_program "shellcheck" shellcheck shellcheck ShellCheck shellcheck shellcheck shellcheck
 }
@@ -285,7 +302,7 @@ need_cargo() {
 [ $# -gt 0 ] || set -- cargo compiler server client benchmark prometheus shellcheck
 for tool; do
     case $tool in
-    cargo | compiler | server | client | benchmark | prometheus | shellcheck) "need_$tool" ;;
-    *) die "unknown tool $tool (cargo, compiler, server, client, benchmark, prometheus, shellcheck)" ;;
+    cargo | compiler | server | client | benchmark | prometheus | shellcheck | jemalloc) "need_$tool" ;;
+    *) die "unknown tool $tool (cargo, compiler, server, client, benchmark, prometheus, shellcheck, jemalloc)" ;;
     esac
 done

@@ -52,7 +52,7 @@ begin() {
 # run ARGS: sets `status`, `output` and `log` (without apt-cache: only looking).
 run() {
     status=0
-    output=$(PATH="$sandbox/bin:$sandbox/base" INSTALL_TOOLS_ROOT="$root" HOME="$sandbox" CARGO_HOME="$sandbox/cargo" \
+    output=$(PATH="$sandbox/bin:$sandbox/base" INSTALL_TOOLS_ROOT="$root" INSTALL_TOOLS_JEMALLOC=libnowhere.so HOME="$sandbox" CARGO_HOME="$sandbox/cargo" \
         TIDELINE_REDIS_SERVER="${server:-}" TIDELINE_WITHOUT_PROMETHEUS="${without:-}" sh "$script" "$@" 2>&1 </dev/null) || status=$?
     log=$(grep -v '^apt-cache' "$sandbox/log" || true)
 }
@@ -143,6 +143,17 @@ stub brew "$manager_body"
 sudo_stub
 run server client
 expect "brew, never by sudo" 0 "brew install --quiet redis" ""
+
+begin 0
+apt_stubs 5:7.0.15-1~deb12u6
+run jemalloc
+expect "jemalloc" 0 "apt-get update -q
+apt-get install -q -y --no-install-recommends libjemalloc2" "installing libjemalloc2"
+
+begin 1000
+apt_stubs 5:7.0.15-1~deb12u6
+run jemalloc
+expect "without jemalloc nothing fails" 0 "" "going on without libnowhere.so"
 
 begin 0
 stub apk 'exit 1'

@@ -19,7 +19,9 @@ use tideline::{
 use tideline_local_cluster::{ClusterSpec, LocalCluster, TlsServerFiles};
 
 use super::engine::small;
-use super::harness::{Model, account, impatient, members, options, own, pairs, tell, try_own};
+use super::harness::{
+    Model, account, findings_of_settings, impatient, members, options, own, pairs, tell, try_own,
+};
 
 /// What a user of sets needs, nothing else.
 const RIGHTS: &str = "+info +time +config|get +cluster|nodes +asking +wait +function|load +function|list +fcall \
@@ -348,11 +350,8 @@ async fn a_user_needs_few_rights_and_each_that_is_missing_is_named() {
     // Without CONFIG it goes on with the defaults, and says so.
     set_user(&cluster, &without("+config|get")).await;
     let store = open_as(&cluster, "tideline:secret").await.unwrap();
-    assert!(
-        store.router().findings().iter().all(|f| f.text.contains("CONFIG GET")),
-        "{:?}",
-        store.router().findings()
-    );
+    let findings = findings_of_settings(&store);
+    assert!(findings.iter().all(|f| f.text.contains("CONFIG GET")), "{findings:?}");
     use_everything(&store).await.unwrap();
     for (missing, named) in
         [("+cluster|nodes", "+cluster|nodes"), ("+info", "info"), ("+function|list", "+function|list")]

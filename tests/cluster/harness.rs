@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use tideline::cluster::{Command, NodeAddr, Request, RouterSettings};
+use tideline::cluster::{Command, Finding, NodeAddr, Request, RouterSettings, Severity};
 use tideline::sharded::{Checkpoint, SetSettings, SortedSet};
 use tideline::{AccountId, Store, StoreOptions};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
@@ -82,6 +82,16 @@ pub(crate) fn seeded(test: &str) -> StdRng {
     };
     println!("{test}: TIDELINE_SEED={seed}");
     StdRng::seed_from_u64(seed)
+}
+
+/// What was found of settings and connections: what the program costs that tests run on is not theirs to choose.
+pub(crate) fn findings_of_settings(store: &Store) -> Vec<Finding> {
+    store.router().findings().into_iter().filter(|finding| !costs_much(finding)).collect()
+}
+
+/// Whether a finding is about a server's allocator or version.
+pub(crate) fn costs_much(finding: &Finding) -> bool {
+    finding.severity == Severity::Warning && finding.text.contains("a delivery")
 }
 
 pub(crate) fn account(id: u64) -> AccountId {

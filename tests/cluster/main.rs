@@ -17,6 +17,7 @@ mod faults;
 mod fences;
 mod moves;
 mod partitions;
+mod programs;
 mod router;
 mod secrets;
 mod sets;

@@ -12,8 +12,8 @@ use tideline::{Error, ErrorKind, Store, StoreOptions};
 use tideline_local_cluster::ClusterSpec;
 
 use super::harness::{
-    PATIENCE, account, eventually, get_raw, impatient, in_the_end, incr_raw, members, options, own, pairs,
-    raw_key, set_raw, store_on, store_with, tell,
+    PATIENCE, account, eventually, findings_of_settings, get_raw, impatient, in_the_end, incr_raw, members,
+    options, own, pairs, raw_key, set_raw, store_on, store_with, tell,
 };
 
 /// Gives up soon.
@@ -159,7 +159,7 @@ async fn settings_that_would_lose_data_are_refused_and_others_that_do_not_fit_ar
     tell(&second, "CONFIG SET cluster-allow-reads-when-down no").await;
     tell(&replica, "CONFIG SET cluster-replica-validity-factor 10").await;
     tell(&replica, "CONFIG SET appendonly yes").await;
-    assert_eq!(store_on(&cluster).await.router().findings(), []);
+    assert_eq!(findings_of_settings(&store_on(&cluster).await), []);
 }
 
 #[tokio::test]

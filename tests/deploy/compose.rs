@@ -199,6 +199,18 @@ fn images_are_pinned() {
 }
 
 #[test]
+fn the_servers_are_of_a_release_that_the_tests_run_with() {
+    // What it costs was measured with that one: docs/decisions/0046-which-server.md.
+    let fetched = fs::read_to_string(repository().join("scripts/fetch-servers.sh")).unwrap();
+    let compose = compose();
+    let images = compose.services.values().map(|s| s.image.as_str()).filter(|image| image.contains("valkey"));
+    let images: BTreeSet<&str> = images.collect();
+    assert_eq!(images.len(), 1, "servers and the job that joins them: {images:?}");
+    let release = images.first().unwrap().split_once(':').unwrap().1.split('-').next().unwrap();
+    assert!(fetched.contains(&format!("binary=valkey-server version={release} ")), "{release}");
+}
+
+#[test]
 fn what_opens_a_port_opens_it_for_this_machine_alone() {
     let compose = compose();
     let ports: Vec<&String> = compose.services.values().flat_map(|service| &service.ports).collect();

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::facts::{Facts, Live};
 use super::spec::ClusterSpec;
 use super::view::View;
-use tideline_model::error::{Error, Result};
-use tideline_router::Seed;
 use tideline_router::wire::{Command, Dialer, NodeAddr, Pipeline, Reply, TlsFiles, WireError};
+use tideline_router::{Seed, ServerProgram};
+use tideline_model::error::{Error, Result};
 
 /// A node that does not answer questions within this counts as silent.
 const ASK_TIMEOUT: Duration = Duration::from_secs(1);
@@ -77,6 +77,14 @@ impl Admin {
         }
         let is_ok = parse_info(answer(state)?).get("cluster_state").is_some_and(|state| state == "ok");
         Ok(Facts::Live(Box::new(Live { is_ok, view: View::parse(answer(nodes)?)?, info })))
+    }
+
+    /// Which program the server at `addr` runs, if it answers.
+    pub(super) async fn program(&self, addr: &NodeAddr) -> Option<ServerProgram> {
+        let wire = self.ask.dial(addr).await.ok()?;
+        let mut program = ServerProgram::parse(&wire.call(&ServerProgram::command()).await.ok()?)?;
+        program.look_again(&wire.call(&ServerProgram::second_command()).await.ok()?);
+        Some(program)
     }
 
     /// The process id of the server at `addr`, if one answers; it may be anybody's.

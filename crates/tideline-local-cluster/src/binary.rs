@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::preload;
 use tideline_model::error::{Error, Result};
 
 /// Names the server program, before the PATH is searched.
@@ -20,6 +21,8 @@ const OLDEST_VALKEY: Version = Version(7, 2, 0);
 #[derive(Debug, Clone)]
 pub(super) struct ServerBinary {
     pub(super) path: PathBuf,
+    /// The library that its allocator comes from, if it was built without a good one.
+    pub(super) jemalloc: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,8 +51,10 @@ impl ServerBinary {
                 "cannot run the server program {shown}: {e}; set {VARIABLE} to a redis-server or valkey-server"
             ))
         })?;
-        check_version(&String::from_utf8_lossy(&output.stdout)).map_err(|e| e.context(shown))?;
-        Ok(Self { path })
+        let version = String::from_utf8_lossy(&output.stdout);
+        check_version(&version).map_err(|e| e.context(shown))?;
+        let jemalloc = preload::jemalloc_for(&path, &version);
+        Ok(Self { path, jemalloc })
     }
 }
 

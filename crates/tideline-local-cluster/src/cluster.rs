@@ -19,8 +19,9 @@ use super::ports::PortPool;
 use super::process::Process;
 use super::progress::Progress;
 use super::spec::ClusterSpec;
-use tideline_model::error::{Error, ErrorKind, Result};
 use tideline_router::wire::{Command, NodeAddr, Reply};
+use tideline_router::{ServerProgram, describe_programs};
+use tideline_model::error::{Error, ErrorKind, Result};
 
 /// Between two looks at the facts.
 pub(super) const POLL: Duration = Duration::from_millis(25);
@@ -158,6 +159,13 @@ impl LocalCluster {
     /// `redis://` or `rediss://` URLs of all nodes, the password included.
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(|node| url(&self.spec, &node.addr())).collect()
+    }
+
+    /// Which programs its nodes run now, and on further lines what another would bring.
+    pub async fn describe_programs(&self) -> String {
+        let asked = self.nodes.iter().map(async |node| self.admin.program(&node.addr()).await);
+        let programs: Vec<ServerProgram> = join_all(asked).await.into_iter().flatten().collect();
+        describe_programs(&programs)
     }
 
     /// What the cluster was started with.

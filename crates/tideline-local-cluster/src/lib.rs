@@ -33,6 +33,7 @@ mod moves;
 mod node;
 mod plan;
 mod ports;
+mod preload;
 mod process;
 mod progress;
 mod slots;

@@ -11,6 +11,7 @@ use super::home::{cannot, make_dir};
 use super::mend::{Watch, Watcher};
 use super::node::LocalNode;
 use super::ports;
+use super::preload;
 use super::process::Process;
 use super::progress::Progress;
 use tideline_model::error::{Error, Result};
@@ -77,7 +78,8 @@ impl LocalCluster {
         let path = node.dir().join(CONF);
         std::fs::write(&path, text).map_err(|e| cannot("write", &path, &e))?;
         let env = self.spec.node_env.iter().filter(|(node, ..)| *node == index);
-        let env: Vec<_> = env.map(|(_, name, value)| (name.clone(), value.clone())).collect();
+        let mut env: Vec<_> = env.map(|(_, name, value)| (name.clone(), value.clone())).collect();
+        env.extend(server.jemalloc.and_then(|library| preload::variable(library, &env)));
         node.set_process(Some(Process::spawn(&server.path, node.dir(), &env)?));
         Ok(())
     }

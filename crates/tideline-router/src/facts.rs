@@ -38,6 +38,16 @@ pub struct Version {
 }
 
 impl Version {
+    /// By the fields of `INFO server`: Valkey tells a `redis_version` besides, which it is compatible with.
+    pub(crate) fn parse<T: AsRef<str>>(field: impl Fn(&str) -> Option<T>) -> Option<Self> {
+        let (product, number) = match field("valkey_version") {
+            Some(number) => ("Valkey", number),
+            None => ("Redis", field("redis_version")?),
+        };
+        let mut numbers = number.as_ref().split('.').map(|n| n.parse().unwrap_or(0));
+        Some(Self { product, number: (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) })
+    }
+
     /// Whether it is one that Tideline supports: Redis from 7.0, Valkey from 7.2.
     pub fn is_supported(&self) -> bool {
         self.number >= if self.product == "Valkey" { (7, 2) } else { (7, 0) }
@@ -71,12 +81,6 @@ impl Info {
         };
         let need =
             |name: &str| field(name).ok_or_else(|| Error::internal(format!("INFO has no field {name}")));
-        let (product, number) = match field("valkey_version") {
-            Some(number) => ("Valkey", number),
-            None => ("Redis", need("redis_version")?),
-        };
-        let mut numbers = number.split('.').map(|n| n.parse().unwrap_or(0));
-        let number = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         let is_primary = need("role")? == "master";
         let offset = field(if is_primary { "master_repl_offset" } else { "slave_repl_offset" });
         Ok(Self {
@@ -85,7 +89,8 @@ impl Info {
             is_primary,
             offset: offset.and_then(|offset| offset.parse().ok()).unwrap_or(0),
             attached: Attached::parse(text),
-            version: Version { product, number },
+            version: Version::parse(field)
+                .ok_or_else(|| Error::internal("INFO has no field redis_version"))?,
         })
     }
 }

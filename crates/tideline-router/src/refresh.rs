@@ -11,9 +11,10 @@ use rand::seq::SliceRandom;
 use tokio::sync::Notify;
 
 use super::clock;
-use super::facts::{Config, Finding, Info, Severity, judge, judge_clocks};
+use super::facts::{Config, Finding, Info, Severity, Version, judge, judge_clocks};
 use super::meters;
 use super::node::Node;
+use super::program::{Allocator, ServerProgram, judge_programs};
 use super::router::{Health, Inner};
 use super::settings::RouterSettings;
 use super::topology::{Member, Topology};
@@ -236,12 +237,15 @@ pub(crate) async fn check_primaries(inner: &Inner) -> Result<()> {
     let (looks, replicas) = futures::future::join(primaries, asked).await;
     let replicas: Vec<_> = replicas.into_iter().flatten().collect();
     inner.tell_time();
-    let mut facts = Vec::new();
+    let (mut facts, mut programs) = (Vec::new(), Vec::new());
     let mut findings = Vec::new();
     let mut refused = Ok(());
     for (member, look) in topology.members.iter().zip(looks) {
         match look {
-            Ok(fact) => facts.push(fact),
+            Ok((version, config, program)) => {
+                facts.push((member.node.addr.clone(), version, config));
+                programs.extend(program.map(|program| (member.node.addr.clone(), program)));
+            }
             Err(e) if e.kind() == tideline_model::ErrorKind::Misconfigured => refused = Err(e),
             // A dead primary must not keep us from serving the others.
             Err(e) => findings.push(Finding {
@@ -253,10 +257,11 @@ pub(crate) async fn check_primaries(inner: &Inner) -> Result<()> {
     }
     let (limits, judged) = judge(&facts, &replicas);
     findings.extend(judged);
+    findings.extend(judge_programs(&programs));
     for finding in &findings {
         tracing::warn!("{finding}");
     }
-    inner.health.store(Arc::new(Health { limits, findings }));
+    inner.health.store(Arc::new(Health { limits, findings, programs }));
     refused
 }
 
@@ -267,17 +272,23 @@ async fn settings_of(inner: &Inner, replica: &Replica) -> Option<(NodeAddr, Conf
     Some((node.addr.clone(), Config::parse(told.into_iter().next()?)))
 }
 
-async fn check(node: &Node) -> Result<(NodeAddr, super::facts::Version, Config)> {
+async fn check(node: &Node) -> Result<(Version, Config, Option<ServerProgram>)> {
     let failed = |e: WireError| Error::unavailable(e.to_string());
-    let replies = node.ask([Info::command(), Config::command()]).await.map_err(failed)?;
-    let [info, config] =
-        <[_; 2]>::try_from(replies).map_err(|_| Error::internal("two commands, other replies"))?;
+    let questions = [Info::command(), Config::command(), ServerProgram::command()];
+    let replies = node.ask(questions).await.map_err(failed)?;
+    let [info, config, program] =
+        <[_; 3]>::try_from(replies).map_err(|_| Error::internal("three commands, other replies"))?;
     let (info, _) = node.observe(&info)?;
     node.probe().await;
     if info.version.is_supported() {
         node.load_library().await?;
     }
-    Ok((node.addr.clone(), info.version, Config::parse(config)))
+    let mut program = ServerProgram::parse(&program);
+    if let Some(program) = program.as_mut().filter(|program| program.allocator == Allocator::Libc) {
+        let client = node.ask([ServerProgram::second_command()]).await.map_err(failed)?;
+        client.iter().for_each(|client| program.look_again(client));
+    }
+    Ok((info.version, Config::parse(config), program))
 }
 
 /// Tells if a primary is another process than the one that served under this claim before, by what it has said since the map

@@ -13,6 +13,7 @@ use super::epoch::Epoch;
 use super::facts::{Finding, ListpackLimits, Severity, judge_clocks};
 use super::library::Library;
 use super::node::{Common, Node};
+use super::program::ServerProgram;
 use super::refresh;
 use super::seed::Seed;
 use super::settings::{Replicas, RouterSettings};
@@ -62,6 +63,7 @@ pub(crate) struct Inner {
 pub(crate) struct Health {
     pub(crate) limits: ListpackLimits,
     pub(crate) findings: Vec<Finding>,
+    pub(crate) programs: Vec<(NodeAddr, ServerProgram)>,
 }
 
 impl Router {
@@ -153,6 +155,11 @@ impl Router {
             }
             None => Ok(reply),
         }
+    }
+
+    /// Which programs the primaries run, as far as they told at start-up and at the last change of the slot map.
+    pub fn programs(&self) -> Vec<(NodeAddr, ServerProgram)> {
+        self.inner.health.load().programs.clone()
     }
 
     /// The primaries, as the slot map has them now.

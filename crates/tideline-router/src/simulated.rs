@@ -70,6 +70,6 @@ impl Router {
     /// As if the servers had been asked again, and said this of their lists.
     pub fn learn_list_size(&self, list_size: i64) {
         let limits = ListpackLimits { list_size, ..self.limits() };
-        self.inner.health.store(Arc::new(Health { limits, findings: Vec::new() }));
+        self.inner.health.store(Arc::new(Health { limits, ..Health::default() }));
     }
 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tideline::cluster::describe_programs;
 
 use crate::bench::{Bench, on_cluster};
 use crate::calibration::{self, Calibration};
@@ -71,6 +72,8 @@ async fn compare(
     bench: &Bench,
     seed: u64,
 ) -> anyhow::Result<Outcome> {
+    let programs = bench.router.programs();
+    eprintln!("Servers: {}.", describe_programs(programs.iter().map(|(_, program)| program)));
     let until = Deadline::after(args.longest(LONGEST_SECONDS));
     let calibrated = until.phase(CALIBRATING, calibration::run(bench)).await?;
     let graph = Arc::new(scenario.graph.make(seed)?);

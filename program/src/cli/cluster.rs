@@ -96,7 +96,7 @@ async fn up(spec: ClusterSpec) -> anyhow::Result<ExitCode> {
     let command = |action| ClusterSpec::command(action, &dir);
     let cluster = LocalCluster::up_with(spec, &|progress| meter.show(progress)).await?;
     meter.finish();
-    print_addresses(&cluster);
+    print_addresses(&cluster).await;
     println!("\nIt runs until `{}`; `{}` shows its state.", command("down"), command("status"));
     Ok(ExitCode::SUCCESS)
 }
@@ -109,7 +109,7 @@ async fn up_ephemeral(spec: ClusterSpec) -> anyhow::Result<ExitCode> {
     let session = async {
         let cluster = LocalCluster::up_with(spec, &|progress| meter.show(progress)).await?;
         meter.finish();
-        print_addresses(&cluster);
+        print_addresses(&cluster).await;
         println!("\nPress ctrl-C to stop it and remove its data.");
         std::future::pending::<anyhow::Result<()>>().await
     };
@@ -135,9 +135,10 @@ async fn down(dir: &Path, wipe: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_addresses(cluster: &LocalCluster) {
+async fn print_addresses(cluster: &LocalCluster) {
     println!("Redis Cluster in {}", cluster.dir().display());
     for url in cluster.urls() {
         println!("{url}");
     }
+    println!("Servers: {}.", cluster.describe_programs().await);
 }
