@@ -2,7 +2,7 @@
 
 use tideline::Store;
 use tideline::cluster::Command;
-use tideline::local_cluster::ClusterSpec;
+use tideline_local_cluster::ClusterSpec;
 
 use super::harness::{costs_much, options, own};
 
