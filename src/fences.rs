@@ -25,8 +25,8 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("modes/hand_over.rs", 2, TASKS),
     ("registration/attempt.rs", 1, "itself, with `FenceTries`"),
     ("claims.rs", 2, "who takes names, with `FenceTries`: attempts, changes, sign-ups"),
-    ("store.rs", 2, "who opens a store, with `FenceTries`"),
-    ("tenant/record.rs", 2, "itself, with `FenceTries`"),
+    ("charter/layout.rs", 2, "who opens a store, with `FenceTries`"),
+    ("charter/record.rs", 2, "itself, with `FenceTries`"),
     ("timeline/fill.rs", 1, "itself, with `FenceTries`"),
 ];
 const TASKS: &str = "executors: the entry stays, and is run again";

@@ -11,10 +11,10 @@
 #[cfg(test)]
 mod abuse;
 pub mod account;
+mod charter;
 mod claims;
 #[cfg(feature = "config")]
 mod config;
-mod context;
 mod delivery;
 mod engine;
 #[cfg(test)]
@@ -31,6 +31,7 @@ mod modes;
 mod nonce;
 pub mod post;
 pub mod profile;
+mod reader;
 pub mod registration;
 mod settings;
 pub mod sharded;
@@ -49,6 +50,7 @@ pub use tideline_model::{bucket, error, ids};
 pub use tideline_router as cluster;
 
 pub use account::{Account, AccountKind, AccountState, AccountUpdate, Mode, NewAccount};
+pub use charter::{Decision, FORMAT, TenantChange, TenantSettings};
 #[cfg(feature = "config")]
 pub use config::Config;
 pub use delivery::FanoutState;
@@ -68,15 +70,15 @@ pub use moderation::{
 };
 pub use modes::{AsItIs, CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
 pub use profile::Profile;
+pub use reader::Marks;
 pub use settings::{ASKED_MAX, Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName, Receipt};
 pub use social::{
     ANCESTORS_MAX, AccountList, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery, PostList, Social,
 };
-pub use store::{FORMAT, Store, StoreOptions};
-pub use tenant::{Decision, TenantChange, TenantSettings};
+pub use store::{Store, StoreOptions};
 pub use timeline::{
-    AROUND_MAX, Cursor, FilterFacts, HiddenBecause, HomeRecord, HomeStatus, Marks, OutboxPost, Page,
-    PagePost, PassedOn, PostFilter, Query, Range, StoredHome, StoredOutbox, Timeline,
+    AROUND_MAX, Cursor, FilterFacts, HiddenBecause, HomeRecord, HomeStatus, OutboxPost, Page, PagePost,
+    PassedOn, PostFilter, Query, Range, StoredHome, StoredOutbox, Timeline,
 };
 pub use timeline::{AccountCache, Aged, ObjectCache, PostCache};
 

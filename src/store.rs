@@ -1,20 +1,13 @@
 //! A tenant's data on a cluster: the router, the keys, the clocks and the sets that belong together.
 
-use crate::bucket::{Bucket, Buckets};
-use crate::cluster::{Batch, Command, Reply, Request, Router, RouterSettings, Seed, Touched};
-use crate::error::{Error, ErrorKind, Result};
+use crate::bucket::Buckets;
+use crate::charter::{self, Decision, IfNew, charter};
+use crate::cluster::{Router, RouterSettings, Seed};
+use crate::error::Result;
 use crate::functions::{self, Clock};
 use crate::keys::Keyspace;
 use crate::post::TagKey;
-use crate::rules;
 use crate::sharded::{SetSettings, Sets};
-use crate::tenant::{self, Decision};
-
-/// Version of how data is stored that is initialized now. A store of a later one is refused.
-pub const FORMAT: u32 = 2;
-/// The first version that this release reads and writes. Its hashtags' numbers have no key, for the release that wrote it
-/// knows none; all else is the same.
-const FORMAT_WITHOUT_TAG_KEY: u32 = 1;
 
 /// How to open a [`Store`].
 #[derive(Debug, Clone, Default)]
@@ -36,14 +29,6 @@ impl StoreOptions {
     pub fn new<S: Into<Seed>>(seeds: impl IntoIterator<Item = S>) -> Self {
         Self { seeds: seeds.into_iter().map(Into::into).collect(), ..Self::default() }
     }
-}
-
-/// What becomes of a tenant that nobody has opened yet.
-#[derive(Debug, Clone, Copy)]
-enum IfNew<'a> {
-    Refused,
-    /// It is begun, and decides that, if anything.
-    Begun(Option<&'a Decision>),
 }
 
 /// A tenant's data on a cluster. Copies are cheap and share connections.
@@ -100,7 +85,7 @@ impl Store {
         let clock = Clock::new(router.clone(), keys.clone());
         let store = Self { router, keys, sets, clock, tags };
         if is_new && let IfNew::Begun(decided) = if_new {
-            tenant::tell_what_stands(&store, decided).await?;
+            charter::tell_what_stands(&store.router, &store.keys, decided).await?;
         }
         Ok(store)
     }
@@ -112,7 +97,7 @@ impl Store {
     pub async fn restore(options: StoreOptions) -> Result<Decision> {
         let library = Some(functions::library());
         let router = Router::connect(&options.seeds, &options.prefix, options.router, library).await?;
-        tenant::restore(&router, &options.prefix).await
+        charter::restore(&router, &options.prefix).await
     }
 
     /// A store without servers: what it sends is answered by the simulation.
@@ -146,201 +131,5 @@ impl Store {
     /// Ids and stamps.
     pub fn clock(&self) -> &Clock {
         &self.clock
-    }
-}
-
-/// Writes how the tenant is laid out if nobody has yet, if that is wanted, and reads how it is. `is_new`: something was written.
-async fn charter(
-    router: &Router,
-    prefix: &str,
-    wanted: Option<Buckets>,
-    if_new: IfNew<'_>,
-    is_new: &mut bool,
-) -> Result<(Buckets, TagKey)> {
-    let slot = matches!(if_new, IfNew::Begun(_)).then(|| Buckets::default().slot(Bucket(0)));
-    if let Err(refused) = router.expect_replicas(slot) {
-        // Where somebody has opened it before nothing is to be written.
-        return match charter_once(router, prefix, wanted, IfNew::Refused, &mut false).await {
-            Err(e) if e.kind() == ErrorKind::NotFound => Err(refused),
-            charter => charter,
-        };
-    }
-    let mut tries = router.fence_tries();
-    loop {
-        match charter_once(router, prefix, wanted, if_new, is_new).await {
-            Err(e) => tries.after(e).await?,
-            Ok(charter) => return Ok(charter),
-        }
-    }
-}
-
-/// One try. `is_new`: it was written here, now or by an earlier try.
-async fn charter_once(
-    router: &Router,
-    prefix: &str,
-    wanted: Option<Buckets>,
-    if_new: IfNew<'_>,
-    is_new: &mut bool,
-) -> Result<(Buckets, TagKey)> {
-    // Its key is the same for every number of buckets: bucket 0 always lies in slot 0.
-    let keys = Keyspace::new(prefix, Buckets::default())?;
-    let key = keys.charter();
-    let slot = keys.buckets().slot(Bucket(0));
-    let get = Request::read(slot, Command::new("HMGET").arg(&key).arg("format").arg("buckets").arg("tags"));
-    let mut charter = router.call(get.clone()).await?.into_array()?;
-    let is_missing = charter.iter().take(2).any(Reply::is_nil);
-    if is_missing && !*is_new && tenant::is_known(router, prefix).await? {
-        // Or somebody has begun it meanwhile: buckets hear of a tenant once its record stands.
-        charter = router.call(get.clone()).await?.into_array()?;
-        if charter.iter().take(2).any(Reply::is_nil) {
-            return Err(tenant::record_is_gone(prefix));
-        }
-    }
-    // A try before this one may have written it, and found no fence.
-    if let IfNew::Begun(decided) = if_new
-        && (is_missing || *is_new)
-    {
-        *is_new = true;
-        let begin = tenant::begin(key.clone(), slot, wanted.unwrap_or_default().count(), decided);
-        charter = write_layout(router, begin, get).await?;
-    }
-    let [format, buckets, tags] = charter.as_slice() else {
-        return Err(Error::internal("a charter has three fields"));
-    };
-    if format.is_nil() {
-        let under = if prefix.is_empty() { "the empty prefix".into() } else { format!("prefix `{prefix}`") };
-        let text = format!("there is no data under {under}: nobody has opened it yet");
-        return Err(Error::new(ErrorKind::NotFound, text));
-    }
-    let (format, buckets) = (format.count()?, buckets.count()?);
-    if !(u64::from(FORMAT_WITHOUT_TAG_KEY)..=u64::from(FORMAT)).contains(&format) {
-        return Err(Error::misconfigured(format!(
-            "the data under prefix `{prefix}` has format {format}, this release reads and writes formats \
-             {FORMAT_WITHOUT_TAG_KEY} to {FORMAT}"
-        )));
-    }
-    let found = Buckets::new(u16::try_from(buckets).unwrap_or(0))?;
-    match wanted {
-        Some(wanted) if wanted != found => Err(Error::misconfigured(format!(
-            "the data under prefix `{prefix}` has {buckets} buckets, which is fixed for good; asked for {}",
-            wanted.count()
-        ))),
-        _ if format == u64::from(FORMAT_WITHOUT_TAG_KEY) => Ok((found, TagKey::NONE)),
-        _ if tags.is_nil() && matches!(if_new, IfNew::Begun(_)) => {
-            Ok((found, draw_tag_key(router, slot, &key, is_new).await?))
-        }
-        _ => Ok((found, tag_key(tags)?)),
-    }
-}
-
-/// Writes what isn't there yet of the layout. Gives what stands there then, on replicas: what all data will hang on must not
-/// get lost in a failover, whoever wrote it.
-async fn write_layout(router: &Router, begin: Request, get: Request) -> Result<Vec<Reply>> {
-    let mut batch = Batch::new();
-    batch.push_ordered([begin, get]);
-    let mut answers = router.run(batch).await;
-    let stands = answers.pop().unwrap_or_else(|| Err(Error::internal("no charter")))?.ok()?.into_array()?;
-    let mut touched = Touched::new();
-    for answer in answers {
-        let answer = answer?;
-        touched.add(&answer);
-        answer.ok()?;
-    }
-    router.fence(&touched).await?;
-    Ok(stands)
-}
-
-/// Draws the key of the hashtags' numbers, unless somebody else does: of data that is new, or was raised to this format.
-async fn draw_tag_key(router: &Router, slot: u16, charter: &[u8], is_new: &mut bool) -> Result<TagKey> {
-    let drawn: [u8; TagKey::LEN] = rules::random();
-    let mut batch = Batch::new();
-    batch.push_ordered([
-        Request::write(slot, Command::new("HSETNX").arg(charter).arg("tags").arg(&drawn)),
-        Request::read(slot, Command::new("HMGET").arg(charter).arg("tags")),
-    ]);
-    let (mut touched, mut key) = (Touched::new(), None);
-    for answer in router.run(batch).await {
-        let answer = answer?;
-        touched.add(&answer);
-        key = Some(answer.ok()?);
-    }
-    // Lists will be found by it; a try after a fence that failed finds it written.
-    *is_new = true;
-    router.fence(&touched).await?;
-    let key = key.ok_or_else(|| Error::internal("no key of hashtags"))?.into_array()?;
-    tag_key(key.first().ok_or_else(|| Error::internal("no key of hashtags"))?)
-}
-
-fn tag_key(stored: &Reply) -> Result<TagKey> {
-    let key = if stored.is_nil() { &[] } else { stored.bytes()? };
-    key.try_into().map(TagKey::new).map_err(|_| {
-        let len = key.len();
-        Error::misconfigured(format!(
-            "the charter's field `tags`, which hashtags are found by, has {len} bytes, not {}: if it never had any, start \
-             an instance, which draws it; if it was lost, `tideline tenant restore` brings it back from what the buckets know",
-            TagKey::LEN
-        ))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    use futures::FutureExt as _;
-    use futures::future::BoxFuture;
-
-    use super::*;
-    use crate::cluster::simulated::Simulated;
-    use crate::cluster::{Answer, Epoch, NodeAddr};
-
-    /// A server that fails over before the first fence.
-    #[derive(Debug, Default)]
-    struct FailsOver {
-        written: AtomicU32,
-        fences: AtomicU32,
-    }
-
-    impl Simulated for FailsOver {
-        fn run(&self, batch: Batch) -> BoxFuture<'_, Vec<Result<Answer>>> {
-            let epoch = Epoch::simulated(NodeAddr::new("h", 1), self.fences.load(Ordering::Relaxed));
-            let number = |n: u32| Reply::of_bytes(n.to_string().as_bytes());
-            let reply = |request: &Request| match request.traits.read {
-                true if self.written.load(Ordering::Relaxed) == 0 => {
-                    Reply::of_items(vec![Reply::of_nil(), Reply::of_nil(), Reply::of_nil()])
-                }
-                true => Reply::of_items(vec![number(FORMAT), number(64), Reply::of_bytes(&[7; TagKey::LEN])]),
-                // The first write makes it.
-                false => Reply::of_int(i64::from(self.written.fetch_add(1, Ordering::Relaxed) < 1)),
-            };
-            let answer = |request: &Request| Ok(Answer { reply: reply(request), epoch: epoch.clone() });
-            let answers = batch.requests.iter().map(answer).collect();
-            async move { answers }.boxed()
-        }
-
-        fn fence<'a>(&'a self, _: &'a Touched) -> BoxFuture<'a, Result<()>> {
-            let fence = self.fences.fetch_add(1, Ordering::Relaxed);
-            let failed = || Err(Error::of_fence(ErrorKind::Conflict, "it has failed over"));
-            async move { if fence == 0 { failed() } else { Ok(()) } }.boxed()
-        }
-
-        fn now_ms(&self) -> u64 {
-            0
-        }
-    }
-
-    /// A new tenant was refused with "fence: ... run the step again"; the second start found it written, and nothing to
-    /// fence.
-    #[tokio::test(start_paused = true)]
-    async fn who_opens_a_new_tenant_hears_nothing_of_a_failover_and_its_charter_is_fenced() {
-        let server = Arc::new(FailsOver::default());
-        let router = Router::simulated(server.clone()).unwrap();
-        let wanted = Buckets::new(64).unwrap();
-        assert_eq!(
-            charter(&router, "", Some(wanted), IfNew::Begun(None), &mut false).await.unwrap().0,
-            wanted
-        );
-        assert_eq!(server.fences.load(Ordering::Relaxed), 2);
     }
 }

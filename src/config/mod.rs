@@ -17,13 +17,13 @@ use toml::de::DeTable;
 use self::fields::{Field, SECTIONS, fields};
 use self::value::Value;
 use crate::bucket::Buckets;
+use crate::charter::TenantSettings;
 use crate::engine::EngineBuilder;
 use crate::error::{Error, Result};
 use crate::keys::check_prefix;
 use crate::registration::RegistrationSettings;
 use crate::settings::EngineSettings;
 use crate::store::StoreOptions;
-use crate::tenant::TenantSettings;
 
 /// What the names of environment variables begin with.
 const VARIABLE: &str = "TIDELINE_";

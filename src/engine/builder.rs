@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::{Engine, Own};
+use crate::charter::{Decision, TenantSettings};
 use crate::cluster::{RouterSettings, Seed};
 use crate::error::Result;
 use crate::modes::{AsItIs, Policy};
 use crate::settings::EngineSettings;
 use crate::sharded::SetSettings;
 use crate::store::{Store, StoreOptions};
-use crate::tenant::{Decision, TenantSettings};
 use crate::timeline::{AccountCache, PostCache, PostFilter};
 
 /// How an [`Engine`] is set up.

@@ -8,15 +8,16 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::Engine;
 use crate::bucket::fnv;
+use crate::charter::{self, Decision, TenantChange};
 use crate::cluster::{Batch, Command, Request};
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fsck::{Form, Walk, form_of, list_named};
 use crate::functions::{Grounds, home_tidy, outbox_cut};
 use crate::graph::{Listed, cut, most_on, post_list};
+use crate::journal::Journal;
 use crate::keys::slot_of_key;
 use crate::post::PostList;
-use crate::tenant::{self, Decision, RecordLooks, Tenant, TenantChange};
+use crate::tenant::{RecordLooks, Tenant};
 use crate::timeline;
 
 /// Lists looked at, or cut, at once.
@@ -66,8 +67,8 @@ impl Engine {
     ///
     /// Fails as [`decide`](Self::decide) does.
     pub async fn excess(&self, change: &TenantChange) -> Result<Excess> {
-        tenant::check_change(&self.context.store, change).await?;
-        Box::pin(walk(&self.context, change, None)).await
+        charter::check_change(self.graph.router(), self.graph.keys(), change).await?;
+        Box::pin(walk(&self.graph, change, None)).await
     }
 
     /// Changes the tenant's settings, for all its instances, and removes what is beyond the new bounds. Tells what that was.
@@ -81,20 +82,20 @@ impl Engine {
     /// [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant's record has lost a decision, and is
     /// [restored](crate::Store::restore) first.
     pub async fn decide(&self, change: &TenantChange) -> Result<Excess> {
-        let (context, decision) = (&self.context, change.decision());
-        tenant::check_change(&context.store, change).await?;
+        let (graph, decision) = (&self.graph, change.decision());
+        charter::check_change(graph.router(), graph.keys(), change).await?;
         // H66: the record first. A bucket that knows what no record says could not be told anything else later.
-        let fields = tenant::write(&context.store, &decision).await?;
+        let fields = charter::write(graph.router(), graph.keys(), &decision).await?;
         let stands = Decision::parse(&fields, decision.settings)?;
         if stands != Some(decision) {
-            return Err(tenant::other_decision(stands, change));
+            return Err(charter::other_decision(stands, change));
         }
-        tenant::tell_buckets(&context.store, &decision).await.map_err(|e| {
+        charter::tell_buckets(graph.router(), graph.keys(), &decision).await.map_err(|e| {
             e.context("it is decided, but not all buckets know it yet, and nothing was removed; do it again")
         })?;
-        context.known.learn(decision);
-        context.router().learn_replicas(decision.settings.replicas);
-        Box::pin(walk(context, change, Some(decision))).await
+        graph.known.learn(decision);
+        graph.router().learn_replicas(decision.settings.replicas);
+        Box::pin(walk(graph, change, Some(decision))).await
     }
 }
 
@@ -234,15 +235,15 @@ async fn of_list(
 }
 
 /// Looks at the tenant's record now and then, until the engine is gone or stopped.
-pub(super) async fn keep_to_the_tenant(context: Weak<Context>) {
+pub(super) async fn keep_to_the_tenant(journal: Weak<Journal>) {
     let mut looks = RecordLooks::default();
     loop {
         {
-            let Some(context) = context.upgrade() else { return };
-            if context.journal.tasks.is_stopping() {
+            let Some(journal) = journal.upgrade() else { return };
+            if journal.tasks.is_stopping() {
                 return;
             }
-            looks.look(&context.tenant).await;
+            looks.look(&journal).await;
         }
         tokio::time::sleep(RecordLooks::period()).await;
     }

@@ -10,18 +10,18 @@ use crate::sharded::{Checkpoint, Common, Order, Page as SetPage};
 impl Engine {
     /// Follows, or asks to, if the account is locked. The next read shows the author's posts.
     pub async fn follow(&self, reader: AccountId, author: AccountId) -> Result<Receipt<Followed>> {
-        let (followed, epoch) = graph::follow(&self.context, reader, author).await?;
+        let (followed, epoch) = graph::follow(&self.graph, reader, author).await?;
         Ok(self.acknowledged(epoch).await?.with(followed))
     }
 
     /// Unfollows, or takes the request to follow back.
     pub async fn unfollow(&self, reader: AccountId, author: AccountId) -> Result<Receipt> {
-        let epoch = graph::unfollow(&self.context, reader, author).await?;
+        let epoch = graph::unfollow(&self.graph, reader, author).await?;
         self.acknowledged(epoch).await
     }
 
     async fn toggle(&self, account: AccountId, other: AccountId, what: Toggle, on: bool) -> Result<Receipt> {
-        let epoch = graph::toggle(&self.context, account, other, what, on).await?;
+        let epoch = graph::toggle(&self.graph, account, other, what, on).await?;
         self.acknowledged(epoch).await
     }
 
@@ -58,24 +58,24 @@ impl Engine {
     /// Who waits for a locked account's answer, by their ids. With what they show of themselves, page by page:
     /// [`Social::follow_requests`](crate::Social::follow_requests).
     pub async fn follow_requests(&self, account: AccountId) -> Result<Vec<AccountId>> {
-        Ok(graph::waiting(&self.context, account).await?.into_iter().collect())
+        Ok(graph::waiting(&self.graph, account).await?.into_iter().collect())
     }
 
     /// Says yes to a request. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is none (any more).
     pub async fn approve(&self, account: AccountId, requester: AccountId) -> Result<Receipt> {
-        let epoch = graph::approve(&self.context, account, requester).await?;
+        let epoch = graph::approve(&self.graph, account, requester).await?;
         self.acknowledged(epoch).await
     }
 
     /// Says no to a request.
     pub async fn reject(&self, account: AccountId, requester: AccountId) -> Result<Receipt> {
-        let epoch = graph::reject(&self.context, account, requester).await?;
+        let epoch = graph::reject(&self.graph, account, requester).await?;
         self.acknowledged(epoch).await
     }
 
     /// Whether `reader` follows `author`.
     pub async fn is_following(&self, reader: AccountId, author: AccountId) -> Result<bool> {
-        Ok(self.context.following(reader)?.score(&author).await?.is_some())
+        Ok(self.graph.following(reader)?.score(&author).await?.is_some())
     }
 
     /// How an account stands to others: up to [`ASKED_MAX`](crate::ASKED_MAX), in their order, in two batches. `None`:
@@ -87,7 +87,7 @@ impl Engine {
         account: AccountId,
         others: &[AccountId],
     ) -> Result<Vec<Option<Relationship>>> {
-        graph::relationships(&self.context, account, others).await
+        graph::relationships(&self.graph, account, others).await
     }
 
     /// Whether each follows the other.
@@ -105,7 +105,7 @@ impl Engine {
         limit: usize,
         order: Order,
     ) -> Result<SetPage<AccountId>> {
-        self.context.following(account)?.page(.., after, limit, order).await
+        self.graph.following(account)?.page(.., after, limit, order).await
     }
 
     /// A page of who follows an account, by the time of the follow.
@@ -116,20 +116,20 @@ impl Engine {
         limit: usize,
         order: Order,
     ) -> Result<SetPage<AccountId>> {
-        self.context.followers(account)?.page(.., after, limit, order).await
+        self.graph.followers(account)?.page(.., after, limit, order).await
     }
 
     /// How many an account follows, and how many follow it, counted now. [`Account`](crate::Account) has both too, and costs
     /// less: those who follow an account that many follow are asked for in every bucket here.
     pub async fn counts(&self, account: AccountId) -> Result<(u64, u64)> {
-        let (following, followers) = (self.context.following(account)?, self.context.followers(account)?);
+        let (following, followers) = (self.graph.following(account)?, self.graph.followers(account)?);
         futures::future::try_join(following.len(), followers.len()).await
     }
 
     /// Whom both accounts follow.
     pub async fn common_following(&self, one: AccountId, other: AccountId) -> Result<Vec<AccountId>> {
-        let sets = [self.context.following(one)?, self.context.following(other)?];
-        let members = self.context.sets().members_of(&[&sets[0], &sets[1]]).await?;
+        let sets = [self.graph.following(one)?, self.graph.following(other)?];
+        let members = self.graph.sets().members_of(&[&sets[0], &sets[1]]).await?;
         let mut both = members.into_iter();
         let first: std::collections::HashSet<AccountId> = both.next().into_iter().flatten().collect();
         Ok(both.next().into_iter().flatten().filter(|id| first.contains(id)).collect())
@@ -143,6 +143,6 @@ impl Engine {
         other: AccountId,
         from: Checkpoint,
     ) -> Result<Common<AccountId>> {
-        self.context.followers(one)?.common(&self.context.followers(other)?, from).await
+        self.graph.followers(one)?.common(&self.graph.followers(other)?, from).await
     }
 }

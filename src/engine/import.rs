@@ -10,18 +10,16 @@ use super::{Engine, EngineBuilder};
 use crate::account::{Account, Mode, NewAccount};
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Seed, Touched};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{Compared, account_create, account_set, followers_note, outbox_import};
-use crate::graph::{count_followers, note_followers};
+use crate::graph::{Graph, count_followers, note_followers};
 use crate::ids::{AccountId, PostId, sequences};
 use crate::journal;
-use crate::modes::AsItIs;
 use crate::nonce::draw;
 use crate::post::{Draft, Post};
 use crate::store::Store;
 use crate::tenant::{self, Tenant};
-use crate::timeline::{self, OwnCaches};
+use crate::timeline;
 
 /// Accounts, edges or posts written at once.
 const CHUNK: usize = 20_000;
@@ -59,7 +57,7 @@ pub struct ImportedPost {
 /// half-way may be sent again, except posts: they then get other ids.
 #[derive(Debug)]
 pub struct Importer {
-    context: Arc<Context>,
+    graph: Arc<Graph>,
     /// Followers that were imported, by author: who has many is spread at the end.
     followers: HashMap<AccountId, u64>,
 }
@@ -77,12 +75,12 @@ impl EngineBuilder {
         // What the tenant decides is the affair of who runs it: nothing leaves a list until then.
         let known = tenant::known_to_a_tool(&store, &settings).await?;
         let tenant = Tenant::new(store, settings, known);
-        let context = Context::new(tenant, OwnCaches::default(), Arc::new(AsItIs));
-        journal::begin_import(&context.journal).await?;
+        let graph = Graph::new(&tenant);
+        journal::begin_import(&graph.journal).await?;
         // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of each
         // account fills it anew.
-        timeline::sweep(&context, u32::MAX, None).await?;
-        Ok(Importer { context, followers: HashMap::new() })
+        timeline::sweep(&graph, u32::MAX, None).await?;
+        Ok(Importer { graph, followers: HashMap::new() })
     }
 }
 
@@ -96,17 +94,17 @@ impl Engine {
 impl Importer {
     /// Creates accounts; each needs an id. Those that exist stay as they are. Tells how many are new.
     pub async fn accounts(&mut self, accounts: &[NewAccount]) -> Result<u64> {
-        let context = &self.context;
+        let graph = &self.graph;
         let mut created = 0;
         for chunk in accounts.chunks(CHUNK) {
-            journal::hold_for_import(&context.journal).await?;
+            journal::hold_for_import(&graph.journal).await?;
             let mut batch = Batch::with_capacity(chunk.len());
             for account in chunk {
                 let id = account.id.ok_or_else(|| Error::invalid("an imported account needs an id"))?;
-                let command = account_create(context.keys().account(id), account.fields(draw()));
-                batch.push(Request::write(context.slot(id), command));
+                let command = account_create(graph.keys().account(id), account.fields(draw()));
+                batch.push(Request::write(graph.slot(id), command));
             }
-            for answer in context.run_all(batch).await? {
+            for answer in graph.run_all(batch).await? {
                 created += answer.ok()?.count()?;
             }
         }
@@ -115,20 +113,20 @@ impl Importer {
 
     /// Writes follows, on both sides. The accounts must exist.
     pub async fn edges(&mut self, edges: &[ImportedEdge]) -> Result<()> {
-        let now = self.context.router().now_ms();
+        let now = self.graph.router().now_ms();
         for chunk in edges.chunks(CHUNK) {
             if let Some(edge) = chunk.iter().find(|e| e.reader == e.author || e.since_ms > now) {
                 return Err(Error::invalid(format!(
                     "{edge:?}: nobody follows itself, nor since a time to come (now is {now})"
                 )));
             }
-            journal::hold_for_import(&self.context.journal).await?;
+            journal::hold_for_import(&self.graph.journal).await?;
             let (mut following, mut followers) = (BTreeMap::new(), BTreeMap::new());
             for edge in chunk {
                 #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
                 let since = edge.since_ms as f64;
-                push(&self.context, &mut following, edge.reader, (edge.author, since));
-                push(&self.context, &mut followers, edge.author, (edge.reader, since));
+                push(&self.graph, &mut following, edge.reader, (edge.author, since));
+                push(&self.graph, &mut followers, edge.author, (edge.reader, since));
                 *self.followers.entry(edge.author).or_default() += 1;
             }
             let pulled = self.pulled_authors(followers.keys().map(|(_, author)| *author)).await?;
@@ -141,11 +139,11 @@ impl Importer {
 
     /// Which of these authors aren't pushed. All of them must exist.
     async fn pulled_authors(&self, authors: impl Iterator<Item = AccountId>) -> Result<HashSet<AccountId>> {
-        let context = &self.context;
+        let graph = &self.graph;
         let authors: Vec<AccountId> = authors.collect();
-        let requests = authors.iter().map(|author| context.account_request(*author)).collect();
+        let requests = authors.iter().map(|author| graph.account_request(*author)).collect();
         let mut pulled = HashSet::new();
-        for (author, answer) in authors.iter().zip(context.run_all(requests).await?) {
+        for (author, answer) in authors.iter().zip(graph.run_all(requests).await?) {
             match Account::parse(*author, answer.ok()?)? {
                 Some(account) if account.mode != Mode::Push => drop(pulled.insert(*author)),
                 Some(_) => {}
@@ -160,39 +158,39 @@ impl Importer {
 
     /// Whoever follows an author that isn't pushed pulls it: nothing else would show its posts.
     async fn write_marks(&self, following: &Grouped, pulled: &HashSet<AccountId>) -> Result<()> {
-        let context = &self.context;
+        let graph = &self.graph;
         let mut batch = Batch::new();
         for ((_, reader), pairs) in following {
             let authors: Vec<AccountId> =
                 pairs.iter().map(|(author, _)| *author).filter(|author| pulled.contains(author)).collect();
             if !authors.is_empty() {
-                let set = Command::new("HSET").arg(&context.keys().marks(*reader));
+                let set = Command::new("HSET").arg(&graph.keys().marks(*reader));
                 let set = authors.iter().fold(set, |set, a| set.arg(&a.to_bytes()).arg(&draw()));
-                batch.push(Request::write(context.slot(*reader), set));
+                batch.push(Request::write(graph.slot(*reader), set));
             }
         }
-        for answer in context.run_all(batch).await? {
+        for answer in graph.run_all(batch).await? {
             answer.ok()?;
         }
         Ok(())
     }
 
     async fn write_following(&self, following: Grouped) -> Result<()> {
-        let context = &self.context;
+        let graph = &self.graph;
         let readers: Vec<AccountId> = following.keys().map(|(_, reader)| *reader).collect();
         let mut adds = Vec::with_capacity(following.len());
         for ((_, reader), pairs) in following {
-            adds.push((context.following(reader)?, pairs));
+            adds.push((graph.following(reader)?, pairs));
         }
         let refused = || Error::internal("what accounts follow was spread");
-        context.sets().add_to_many(&adds).await?.ok_or_else(refused)?;
+        graph.sets().add_to_many(&adds).await?.ok_or_else(refused)?;
         let sets: Vec<_> = adds.into_iter().map(|(set, _)| set).collect();
-        let lengths = context.sets().len_of_many(&sets).await?;
+        let lengths = graph.sets().len_of_many(&sets).await?;
         let note = |(reader, length): (&AccountId, u64)| {
             let fields = [("nf", length.to_string().into_bytes())];
-            Request::write(context.slot(*reader), account_set(context.keys().account(*reader), None, fields))
+            Request::write(graph.slot(*reader), account_set(graph.keys().account(*reader), None, fields))
         };
-        let answers = context.run_all(readers.iter().zip(lengths).map(note).collect()).await?;
+        let answers = graph.run_all(readers.iter().zip(lengths).map(note).collect()).await?;
         for (reader, answer) in readers.iter().zip(answers) {
             if Compared::parse(answer.ok()?)? != Compared::Done {
                 return Err(Error::new(
@@ -205,29 +203,29 @@ impl Importer {
     }
 
     async fn write_followers(&self, followers: Grouped) -> Result<()> {
-        let context = &self.context;
+        let graph = &self.graph;
         let authors: Vec<AccountId> = followers.keys().map(|(_, author)| *author).collect();
         let mut small = Vec::with_capacity(followers.len());
         for ((_, author), pairs) in followers {
-            let set = context.imported_followers(author)?;
+            let set = graph.imported_followers(author)?;
             if pairs.len() >= LARGE || set.is_known_spread() {
                 set.add(&pairs).await?;
             } else {
                 small.push((set, pairs));
             }
         }
-        if context.sets().add_to_many(&small).await?.is_none() {
+        if graph.sets().add_to_many(&small).await?.is_none() {
             for (set, pairs) in small {
                 set.add(&pairs).await?;
             }
         }
         let note = |author: &AccountId| {
-            let followers = context.followers(*author)?.root_key();
-            let now_ms = context.router().now_ms();
-            let command = followers_note(context.keys().account(*author), followers, now_ms);
-            Ok(Request::write(context.slot(*author), command))
+            let followers = graph.followers(*author)?.root_key();
+            let now_ms = graph.router().now_ms();
+            let command = followers_note(graph.keys().account(*author), followers, now_ms);
+            Ok(Request::write(graph.slot(*author), command))
         };
-        for answer in context.run_all(authors.iter().map(note).collect::<Result<_>>()?).await? {
+        for answer in graph.run_all(authors.iter().map(note).collect::<Result<_>>()?).await? {
             answer.ok()?;
         }
         Ok(())
@@ -237,14 +235,14 @@ impl Importer {
     pub async fn posts(&mut self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
         let mut ids = Vec::with_capacity(posts.len());
         for chunk in posts.chunks(CHUNK) {
-            journal::hold_for_import(&self.context.journal).await?;
+            journal::hold_for_import(&self.graph.journal).await?;
             ids.extend(self.write_posts(chunk).await?);
         }
         Ok(ids)
     }
 
     async fn write_posts(&mut self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
-        let now = self.context.router().now_ms();
+        let now = self.graph.router().now_ms();
         for post in posts {
             if post.created_ms > now {
                 return Err(Error::invalid(format!(
@@ -252,22 +250,22 @@ impl Importer {
                     post.author
                 )));
             }
-            post.draft.check(self.context.settings.text_chars)?;
+            post.draft.check(self.graph.settings.text_chars)?;
         }
         // The posts first: an id in an outbox without its post would show nothing.
         let ids = self.store_posts(posts).await?;
-        let context = &self.context;
+        let graph = &self.graph;
         let mut outboxes: BTreeMap<(Bucket, AccountId), Vec<u64>> = BTreeMap::new();
         for (id, post) in ids.iter().zip(posts) {
-            outboxes.entry((context.bucket(post.author), post.author)).or_default().push(id.get());
+            outboxes.entry((graph.bucket(post.author), post.author)).or_default().push(id.get());
         }
         for ((_, author), mut new) in outboxes {
             // Those of one millisecond have got their ids in any order.
             new.sort_unstable();
             for part in new.chunks(IDS_PER_CALL) {
-                let (record, outbox) = (context.keys().account(author), context.keys().outbox(author));
-                let request = Request::write(context.slot(author), outbox_import(record, outbox, part));
-                match context.router().call(request).await?.int()? {
+                let (record, outbox) = (graph.keys().account(author), graph.keys().outbox(author));
+                let request = Request::write(graph.slot(author), outbox_import(record, outbox, part));
+                match graph.router().call(request).await?.int()? {
                     1 => {}
                     0 => {
                         let text = format!("account {author} has posts, but doesn't exist");
@@ -282,15 +280,15 @@ impl Importer {
             }
         }
         for (id, post) in ids.iter().zip(posts) {
-            crate::graph::list_references(context, *id, post.author, &post.draft).await?;
+            crate::graph::list_references(graph, *id, post.author, &post.draft).await?;
         }
         Ok(ids)
     }
 
     /// Stores posts, each under an id of its time that no post has.
     async fn store_posts(&self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
-        let context = &self.context;
-        let buckets = context.keys().buckets();
+        let graph = &self.graph;
+        let buckets = graph.keys().buckets();
         let mut ids: Vec<Option<PostId>> = vec![None; posts.len()];
         let mut open: Vec<usize> = (0..posts.len()).collect();
         // How many ids of each bucket and millisecond were tried: what is full goes over into the next millisecond.
@@ -300,17 +298,17 @@ impl Importer {
             let mut candidates = Vec::with_capacity(open.len());
             for n in &open {
                 let post = &posts[*n];
-                let bucket = context.bucket(post.author);
+                let bucket = graph.bucket(post.author);
                 let nth = tried.entry((bucket, post.created_ms)).or_default();
                 let (over, sequence) = (*nth / sequences(buckets), *nth % sequences(buckets));
                 *nth += 1;
                 let id = PostId::new(buckets, bucket, post.created_ms + over, sequence)?;
                 let stored = Post::new(post.author, &post.draft).encode();
-                let set = Command::new("SET").arg(&context.keys().post(id)).arg(&stored).arg("NX");
+                let set = Command::new("SET").arg(&graph.keys().post(id)).arg(&stored).arg("NX");
                 batch.push(Request::write(buckets.slot(bucket), set));
                 candidates.push(id);
             }
-            let answers = context.run_all(batch).await?;
+            let answers = graph.run_all(batch).await?;
             let mut taken = Vec::new();
             for ((n, id), answer) in open.iter().zip(candidates).zip(answers) {
                 match answer.ok()?.is_nil() {
@@ -326,17 +324,17 @@ impl Importer {
     /// Spreads the follower sets that have become large, drops homes that came into being meanwhile, and gives the
     /// tenant free.
     pub async fn finish(self) -> Result<()> {
-        let most = self.context.sets().spread_at();
+        let most = self.graph.sets().spread_at();
         for (author, _) in self.followers.iter().filter(|(_, count)| **count >= most) {
-            self.context.followers(*author)?.spread().await?;
-            note_followers(&self.context, *author, &mut Touched::new()).await?;
-            count_followers(&self.context, *author).await?;
-            journal::hold_for_import(&self.context.journal).await?;
+            self.graph.followers(*author)?.spread().await?;
+            note_followers(&self.graph, *author, &mut Touched::new()).await?;
+            count_followers(&self.graph, *author).await?;
+            journal::hold_for_import(&self.graph.journal).await?;
         }
         // An engine that was frozen past its lease may have filled homes meanwhile, or tools that only look.
-        journal::hold_for_import(&self.context.journal).await?;
-        timeline::sweep(&self.context, u32::MAX, None).await?;
-        journal::end_import(&self.context.journal).await
+        journal::hold_for_import(&self.graph.journal).await?;
+        timeline::sweep(&self.graph, u32::MAX, None).await?;
+        journal::end_import(&self.graph.journal).await
     }
 }
 

@@ -150,23 +150,23 @@ impl Engine {
     /// For people who look for a fault: it takes some ten round trips. An account that is being deleted still shows;
     /// [`NotFound`](crate::ErrorKind::NotFound): there is none.
     pub async fn inspect(&self, account: AccountId) -> Result<Inspection> {
-        let context = &self.context;
-        let record = context.account(account).await?.ok_or_else(|| no_account(account))?;
-        let stored = timeline::stored(context, account).await?;
+        let graph = &self.graph;
+        let record = graph.account(account).await?.ok_or_else(|| no_account(account))?;
+        let stored = timeline::stored(graph, account).await?;
         let query = Query::home().limit(PAGE);
-        let read = timeline::explain(context, self.filter.as_deref(), account, &query).await;
+        let read = timeline::explain(&self.timelines, self.filter.as_deref(), account, &query).await;
         let (judged, page_error) = match read {
             Ok((_, judged)) => (judged, None),
             Err(e) => (Vec::new(), Some(e.to_string())),
         };
-        let sizes = sizes(context, account);
-        let ties_stamp = graph::ties_stamp(context, account).await?.0;
+        let sizes = sizes(graph, account);
+        let ties_stamp = graph::ties_stamp(graph, account).await?.0;
         Ok(Inspection {
             account: record,
-            bucket: context.bucket(account).index(),
-            slot: context.slot(account),
+            bucket: graph.bucket(account).index(),
+            slot: graph.slot(account),
             last_read_day: stored.last_read_day,
-            names: names::stored(context, account).await?,
+            names: names::stored(graph, account).await?,
             sets: Box::pin(sizes).await?,
             ties_stamp: ties_stamp.map(|stamp| format!("{:016x}", u64::from_be_bytes(stamp))),
             page: self.candidates(account, &stored.home.newest, &judged).await?,
@@ -174,8 +174,7 @@ impl Engine {
             home: stored.home,
             outbox: stored.outbox,
             pulls: stored.pulls,
-            journal: journal(&context.journal, context.bucket(account), |task| task.concerns(account))
-                .await?,
+            journal: journal(&graph.journal, graph.bucket(account), |task| task.concerns(account)).await?,
         })
     }
 
@@ -194,7 +193,7 @@ impl Engine {
         let in_home: HashSet<(PostId, AccountId)> = records.iter().filter_map(post).collect();
         let authors: HashSet<AccountId> = in_home.iter().map(|(_, author)| *author).collect();
         let authors: Vec<AccountId> = authors.into_iter().collect();
-        let scores = self.context.following(reader)?.scores(&authors).await?;
+        let scores = self.graph.following(reader)?.scores(&authors).await?;
         let strangers: HashSet<AccountId> = authors
             .into_iter()
             .zip(scores)

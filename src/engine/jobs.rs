@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::context::Context;
 use crate::delivery::DeliverTask;
-use crate::graph::{BuryTask, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask};
+use crate::graph::{BuryTask, Graph, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask};
 use crate::journal::Handlers;
-use crate::modes::{FanoutJudge, ModeTask};
+use crate::modes::{FanoutJudge, ModeTask, Modes};
 
 macro_rules! kinds {
-    ($journal:ident, $context:ident; $($kind:ty: $service:ident,)*) => {
+    ($journal:ident, $graph:ident; $($kind:ty: $service:ident,)*) => {
         /// Has the tasks of a journal carried out, as long as somebody keeps what this gives.
-        pub(crate) fn carry_out_tasks($context: &Arc<Context>) -> Arc<Handlers> {
-            let $journal = &$context.journal;
-            let handlers = Handlers::new(FanoutJudge($context.clone()))$(.with::<$kind>($service))*;
+        pub(crate) fn carry_out_tasks($graph: &Arc<Graph>, modes: &Arc<Modes>) -> Arc<Handlers> {
+            let $journal = &$graph.journal;
+            let handlers = Handlers::new(FanoutJudge(modes.clone()))$(.with::<$kind>($service))*;
             $journal.carried_out_by(handlers)
         }
 
@@ -25,16 +24,16 @@ macro_rules! kinds {
 }
 
 kinds! {
-    journal, context;
+    journal, graph;
     DeliverTask: journal,
-    ReferTask: context,
-    ListTask: context,
-    PairTask: context,
-    TieTask: context,
-    UnlistTask: context,
-    BuryTask: context,
-    UnlockTask: context,
-    ModeTask: context,
+    ReferTask: graph,
+    ListTask: graph,
+    PairTask: graph,
+    TieTask: graph,
+    UnlistTask: graph,
+    BuryTask: graph,
+    UnlockTask: graph,
+    ModeTask: graph,
 }
 
 #[cfg(test)]

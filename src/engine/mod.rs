@@ -28,19 +28,19 @@ pub use inspect::{
 pub use modes::ModeState;
 pub use posts::{PostAck, Published};
 
+use crate::charter::Decision;
 use crate::cluster::{Epoch, Finding, Severity, impatiently};
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fsck::{self, FsckOptions, FsckProgress, FsckReport};
-use crate::graph;
+use crate::graph::{self, Graph};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Handlers};
-use crate::modes::{Policy, keep_judging};
+use crate::modes::{Modes, Policy, Traffic, keep_judging};
 use crate::post::PostRef;
 use crate::settings::{Acknowledge, EngineSettings, Receipt};
 use crate::store::Store;
-use crate::tenant::{self, Decision, Known, Tenant};
-use crate::timeline::{self, OwnCaches, Page, PostFilter, Query, View};
+use crate::tenant::{self, Known, Tenant};
+use crate::timeline::{self, OwnCaches, Page, PostFilter, Query, Timelines, View};
 
 /// A home-timeline engine on a Redis Cluster. Copies are cheap and share everything.
 ///
@@ -68,7 +68,9 @@ use crate::timeline::{self, OwnCaches, Page, PostFilter, Query, View};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Engine {
-    context: Arc<Context>,
+    graph: Arc<Graph>,
+    timelines: Arc<Timelines>,
+    modes: Arc<Modes>,
     /// Who carries tasks out: as long as this is there.
     _handlers: Arc<Handlers>,
     filter: Option<Arc<dyn PostFilter>>,
@@ -120,52 +122,60 @@ impl Engine {
     }
 
     async fn serve(store: Store, settings: EngineSettings, own: Own, known: Known) -> Result<Self> {
-        let Own { policy, filter, caches } = own;
-        let policy = policy.unwrap_or_else(|| settings.modes.make());
-        let context = Context::new(Tenant::new(store, settings, known), caches, policy);
-        let handlers = jobs::carry_out_tasks(&context);
+        let engine = Self::assembled(store, settings, own, known);
+        let Self { graph, timelines, modes, .. } = &engine;
+        let journal = &graph.journal;
         // Before anything is accepted: without a lease others would take our work for left behind.
-        journal::begin_lease(&context.journal).await?;
-        tokio::spawn(journal::keep_scanning(Arc::downgrade(&context.journal)));
-        tokio::spawn(journal::keep_resuming(Arc::downgrade(&context.journal)));
-        tokio::spawn(journal::keep_asking(Arc::downgrade(&context.journal)));
-        tokio::spawn(timeline::keep_sweeping(Arc::downgrade(&context)));
-        tokio::spawn(decide::keep_to_the_tenant(Arc::downgrade(&context)));
-        tokio::spawn(keep_judging(Arc::downgrade(&context)));
-        tokio::spawn(graph::keep_counting(Arc::downgrade(&context)));
-        tokio::spawn(graph::keep_looking(Arc::downgrade(&context)));
-        Ok(Self { context, _handlers: handlers, filter })
+        journal::begin_lease(journal).await?;
+        tokio::spawn(journal::keep_scanning(Arc::downgrade(journal)));
+        tokio::spawn(journal::keep_resuming(Arc::downgrade(journal)));
+        tokio::spawn(journal::keep_asking(Arc::downgrade(journal)));
+        tokio::spawn(timeline::keep_sweeping(Arc::downgrade(timelines)));
+        tokio::spawn(decide::keep_to_the_tenant(Arc::downgrade(journal)));
+        tokio::spawn(keep_judging(Arc::downgrade(modes)));
+        tokio::spawn(graph::keep_counting(Arc::downgrade(graph)));
+        tokio::spawn(graph::keep_looking(Arc::downgrade(graph)));
+        Ok(engine)
     }
 
     /// Only looks: nothing runs beside, and without a lease nothing is accepted that others might have to finish.
     async fn observe(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
         let known = tenant::known_to_a_tool(&store, &settings).await?;
-        let Own { policy, filter, caches } = own;
-        let policy = policy.unwrap_or_else(|| settings.modes.make());
-        let context = Context::new(Tenant::new(store, settings, known), caches, policy);
-        let handlers = jobs::carry_out_tasks(&context);
-        context.journal.tasks.stop();
-        Ok(Self { context, _handlers: handlers, filter })
+        let engine = Self::assembled(store, settings, own, known);
+        engine.graph.journal.tasks.stop();
+        Ok(engine)
     }
 
-    /// What its parts share, for modules beside it.
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
+    /// Each part gets those below it that it works with.
+    fn assembled(store: Store, settings: EngineSettings, own: Own, known: Known) -> Self {
+        let Own { policy, filter, caches } = own;
+        let policy = policy.unwrap_or_else(|| settings.modes.make());
+        let graph = Graph::new(&Tenant::new(store, settings, known));
+        let traffic = Arc::<Traffic>::default();
+        let modes = Modes::new(graph.clone(), traffic.clone(), policy);
+        let timelines = Timelines::new(graph.clone(), traffic, caches);
+        let handlers = jobs::carry_out_tasks(&graph, &modes);
+        Self { graph, timelines, modes, _handlers: handlers, filter }
+    }
+
+    /// The graph, and what it stands on, for modules beside this one.
+    pub(crate) fn graph(&self) -> &Arc<Graph> {
+        &self.graph
     }
 
     /// The store that it works on.
     pub fn store(&self) -> &Store {
-        &self.context.store
+        &self.graph.store
     }
 
     /// Its own settings. Those that are the tenant's count only where these are the same: [`decision`](Self::decision).
     pub fn settings(&self) -> &EngineSettings {
-        &self.context.settings
+        &self.graph.settings
     }
 
     /// What the tenant has decided, as this instance knows it: it hears of another decision within seconds.
     pub fn decision(&self) -> Decision {
-        self.context.known.decision()
+        self.graph.known.decision()
     }
 
     /// A page of a timeline, as `reader` may see it.
@@ -174,18 +184,18 @@ impl Engine {
     /// all it follows; where that can't be, the page is read from these. Cancel-safe: it changes nothing else.
     pub async fn read(&self, reader: AccountId, query: &Query) -> Result<Page> {
         let span = tracing::debug_span!("read", %reader, timeline = ?query.timeline);
-        timeline::read(&self.context, self.filter.as_deref(), reader, query).instrument(span).await
+        timeline::read(&self.timelines, self.filter.as_deref(), reader, query).instrument(span).await
     }
 
     /// Fills the home of an account that has none now, instead of at its next read.
     pub async fn warm(&self, reader: AccountId) -> Result<bool> {
-        timeline::fill(&self.context, reader).await
+        timeline::fill(&self.timelines, reader).await
     }
 
     /// Drops the homes of all who have not read for `days` days, and tells how many. It happens by itself, now and
     /// then, with the setting `dormant_after_days`.
     pub async fn sweep(&self, days: u32) -> Result<u64> {
-        timeline::sweep(&self.context, self.context.today().saturating_sub(days), None).await
+        timeline::sweep(&self.graph, self.graph.today().saturating_sub(days), None).await
     }
 
     /// How it is. Asks all journals: for a page that is looked at now and then, not for each request.
@@ -194,10 +204,10 @@ impl Engine {
     /// [`response_timeout`](crate::cluster::RouterSettings::response_timeout) is named among the findings, and the rest is told
     /// all the same. [`Unavailable`](crate::ErrorKind::Unavailable): nobody answers.
     pub async fn health(&self) -> Result<Health> {
-        let router = self.context.router();
+        let router = self.graph.router();
         // So that who is back is noticed.
         router.probe_silent();
-        let depths = impatiently(journal::journal_depths(&self.context.journal)).await;
+        let depths = impatiently(journal::journal_depths(&self.graph.journal)).await;
         let unknown: Vec<&Error> = depths.iter().filter_map(|depth| depth.as_ref().err()).collect();
         let journals_unknown = unknown.len();
         if let Some(why) = unknown.first().filter(|_| journals_unknown == depths.len()) {
@@ -205,12 +215,12 @@ impl Engine {
         }
         // Only now it is known who doesn't answer.
         let mut findings = router.findings();
-        findings.extend(self.context.known.findings());
-        let is_stopping = self.context.journal.tasks.is_stopping();
+        findings.extend(self.graph.known.findings());
+        let is_stopping = self.graph.journal.tasks.is_stopping();
         Ok(Health {
             is_well: !is_stopping && findings.iter().all(|f| f.severity != Severity::Refusal),
             findings,
-            tasks: self.context.journal.tasks.len(),
+            tasks: self.graph.journal.tasks.len(),
             journal_entries: depths.iter().flatten().sum(),
             journals_unknown,
         })
@@ -228,13 +238,13 @@ impl Engine {
         options: &FsckOptions,
         progress: impl Fn(FsckProgress) + Sync,
     ) -> Result<FsckReport> {
-        Box::pin(fsck::run(&self.context, options, &progress)).await
+        Box::pin(fsck::run(&self.graph, options, &progress)).await
     }
 
     /// Waits until no journal holds an entry: every accepted write has reached everybody.
     pub async fn drained(&self, deadline: Duration) -> Result<()> {
         let drained = async {
-            while journal::journal_depth(&self.context.journal).await? > 0 {
+            while journal::journal_depth(&self.graph.journal).await? > 0 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             Ok(())
@@ -248,29 +258,29 @@ impl Engine {
     /// that others take over at once what is left at the deadline. Tells how many tasks that are. Other copies of this engine stop too.
     /// If the leases' server doesn't answer, others take over when the lease is over.
     pub async fn shutdown(&self, deadline: Duration) -> Result<usize> {
-        self.context.journal.tasks.stop();
-        let _ = timeout(deadline, self.context.journal.tasks.ended(&self.context.journal)).await;
+        self.graph.journal.tasks.stop();
+        let _ = timeout(deadline, self.graph.journal.tasks.ended(&self.graph.journal)).await;
         // Beside: whoever renews it may wait for that server, too.
-        let context = self.context.clone();
-        let ended = tokio::spawn(async move { journal::end_lease(&context.journal).await });
-        let patience = self.context.router().settings().response_timeout;
+        let graph = self.graph.clone();
+        let ended = tokio::spawn(async move { journal::end_lease(&graph.journal).await });
+        let patience = self.graph.router().settings().response_timeout;
         if !matches!(timeout(patience, ended).await, Ok(Ok(Ok(())))) {
             tracing::warn!(
                 "the lease could not be given back within {patience:?}: what is left is taken over when it is over, in {:?}",
-                self.context.settings.lease_ttl
+                self.graph.settings.lease_ttl
             );
         }
-        Ok(self.context.journal.tasks.left())
+        Ok(self.graph.journal.tasks.left())
     }
 
     /// What a reader may see.
     pub(crate) async fn view(&self, reader: AccountId) -> Result<View<'_>> {
-        View::new(&self.context, self.filter.as_deref(), reader).await
+        View::new(&self.timelines, self.filter.as_deref(), reader).await
     }
 
     /// The same, of a post by its id, whoever may see that. [`ErrorKind::NotFound`]: it is not there.
     pub(crate) async fn view_of(&self, reader: AccountId, post: PostId) -> Result<(View<'_>, PostRef)> {
-        View::of_post(&self.context, self.filter.as_deref(), reader, post).await
+        View::of_post(&self.timelines, self.filter.as_deref(), reader, post).await
     }
 
     /// The same, of several: those that are there.
@@ -279,12 +289,12 @@ impl Engine {
         reader: AccountId,
         posts: &[PostId],
     ) -> Result<(View<'_>, Vec<PostRef>)> {
-        View::of_posts(&self.context, self.filter.as_deref(), reader, posts).await
+        View::of_posts(&self.timelines, self.filter.as_deref(), reader, posts).await
     }
 
     /// Waits for the replicas if the settings say so.
     pub(crate) async fn acknowledged(&self, epoch: Epoch) -> Result<Receipt> {
-        let reached = self.context.acknowledge(self.context.settings.acknowledge, &epoch).await?;
+        let reached = self.graph.acknowledge(self.graph.settings.acknowledge, &epoch).await?;
         Ok(Receipt { value: (), reached })
     }
 }

@@ -12,7 +12,7 @@ impl Engine {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post.
     pub async fn moderate(&self, post: PostId, moderation: Moderation) -> Result<Receipt> {
-        let epoch = moderation::moderate(&self.context, post, moderation).await?;
+        let epoch = moderation::moderate(&self.graph, post, moderation).await?;
         self.acknowledged(epoch).await
     }
 
@@ -23,26 +23,26 @@ impl Engine {
     /// [`Conflict`](crate::ErrorKind::Conflict): too many of them are this reporter's
     /// ([`REPORTS_OPEN_OF_ONE_MAX`](crate::REPORTS_OPEN_OF_ONE_MAX)).
     pub async fn report(&self, report: &NewReport) -> Result<Receipt<ReportId>> {
-        let (id, epoch) = moderation::add(&self.context, report).await?;
+        let (id, epoch) = moderation::add(&self.graph, report).await?;
         Ok(self.acknowledged(epoch).await?.with(id))
     }
 
     /// Lists reports, newest first, page by page. It asks all buckets, unless it is for one account: for moderators' pages.
     pub async fn reports(&self, query: &ReportQuery) -> Result<ReportList> {
-        moderation::list(&self.context, query).await
+        moderation::list(&self.graph, query).await
     }
 
     /// Resolves a report; of resolved ones the oldest go, a few hundred in each bucket are kept.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such report.
     pub async fn resolve_report(&self, report: ReportId, moderator: AccountId) -> Result<Receipt> {
-        let epoch = moderation::resolve(&self.context, report, Some(moderator)).await?;
+        let epoch = moderation::resolve(&self.graph, report, Some(moderator)).await?;
         self.acknowledged(epoch).await
     }
 
     /// Opens a resolved report again.
     pub async fn reopen_report(&self, report: ReportId) -> Result<Receipt> {
-        let epoch = moderation::resolve(&self.context, report, None).await?;
+        let epoch = moderation::resolve(&self.graph, report, None).await?;
         self.acknowledged(epoch).await
     }
 }

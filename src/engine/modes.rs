@@ -30,29 +30,28 @@ impl Engine {
     /// how many followers know, and is done at once if there was nothing to change, or another change of mode has
     /// overtaken this one; the change goes on whether or not somebody holds it.
     pub async fn set_way(&self, account: AccountId, way: Option<Way>) -> Result<Receipt<Delivery>> {
-        let (delivery, epoch) = modes::change(&self.context, account, Wish::Hand(way)).await?;
+        let (delivery, epoch) = modes::change(&self.graph, account, Wish::Hand(way)).await?;
         Ok(self.acknowledged(epoch).await?.with(delivery))
     }
 
     /// How an account's posts reach its followers.
     pub async fn mode(&self, account: AccountId) -> Result<ModeState> {
-        let context = &self.context;
-        let fields = Command::new("HMGET").arg(&context.keys().account(account)).arg("s").arg("m").arg("mf");
-        let reply =
-            context.router().call(Request::read(context.slot(account), fields)).await?.into_array()?;
+        let graph = &self.graph;
+        let fields = Command::new("HMGET").arg(&graph.keys().account(account)).arg("s").arg("m").arg("mf");
+        let reply = graph.router().call(Request::read(graph.slot(account), fields)).await?.into_array()?;
         let letter = |n: usize| reply.get(n).and_then(|f| f.bytes().ok()?.first().copied());
         if letter(0).is_none_or(|state| state == b'd') {
             return Err(no_account(account));
         }
         let forced = letter(2).map(|told| Way::of(Mode::from_letter(told)));
-        let entries = journal::entries(&context.journal, context.bucket(account)).await?;
+        let entries = journal::entries(&graph.journal, graph.bucket(account)).await?;
         // One that was overtaken by another change of mode has nothing left to do.
         let random = reply.get(1).and_then(|mode| mode.bytes().ok()?.get(1..)?.try_into().ok());
         let change = entries.iter().find(|entry| ModeTask::carries_out(&entry.task, random));
         let progress = change.map(|entry| {
             // A promotion goes in rounds, a demotion walks.
             let walked = || entry.checkpoint.parse().ok().and_then(Checkpoint::spread_bucket);
-            let buckets = context.keys().buckets();
+            let buckets = graph.keys().buckets();
             let done = walked().unwrap_or_else(|| journal::Part::of(&entry.checkpoint).done(buckets));
             f64::from(done) / f64::from(buckets.count())
         });
@@ -62,6 +61,6 @@ impl Engine {
     /// Asks the policy about all accounts that were pulled since the last time, without waiting for the minute to end.
     #[doc(hidden)]
     pub async fn judge_now(&self) {
-        modes::judge_pulled(&self.context).await;
+        modes::judge_pulled(&self.modes).await;
     }
 }

@@ -71,7 +71,7 @@ impl Engine {
     /// without one, [`ErrorKind::Unknown`] means that there may be a post. [`ErrorKind::Overloaded`]: too much is
     /// waiting to be delivered; nothing was written.
     pub async fn publish(&self, author: AccountId, draft: &Draft) -> Result<Published> {
-        self.publish_with(author, draft, self.context.settings.acknowledge.into()).await
+        self.publish_with(author, draft, self.graph.settings.acknowledge.into()).await
     }
 
     /// The same, acknowledged at another moment than the settings say.
@@ -81,7 +81,7 @@ impl Engine {
     }
 
     async fn publish_now(&self, author: AccountId, draft: &Draft, ack: PostAck) -> Result<Published> {
-        draft.check(self.context.settings.text_chars)?;
+        draft.check(self.graph.settings.text_chars)?;
         let (mut published, epoch) = match self.with_references(author, draft).await {
             Ok(draft) => self.send(author, &draft).await?,
             // What a post refers to may have gone since it was published: a repeat gives it all the same.
@@ -90,7 +90,7 @@ impl Engine {
         meters::post(if draft.repost_of.is_some() { "repost" } else { "post" });
         published.reached = match ack {
             PostAck::Accepted => ack,
-            PostAck::Replicated => self.context.acknowledge(Acknowledge::Replicated, &epoch).await?.into(),
+            PostAck::Replicated => self.graph.acknowledge(Acknowledge::Replicated, &epoch).await?.into(),
             PostAck::First => {
                 let homes = self.delivered(&mut published, FIRST_HOMES).await;
                 let post = self.acknowledged(epoch).await?.reached;
@@ -99,7 +99,7 @@ impl Engine {
             PostAck::Delivered => {
                 // Homes' servers are fenced by the fan-out, the author's by nobody else: homes without the post itself
                 // would name what is gone (H70).
-                let post = self.context.acknowledge(Acknowledge::Replicated, &epoch);
+                let post = self.graph.acknowledge(Acknowledge::Replicated, &epoch);
                 let homes = self.delivered(&mut published, u64::MAX);
                 match futures::future::join(post, homes).await {
                     (post, None) => post?.into(),
@@ -114,7 +114,7 @@ impl Engine {
     /// Waits until so many homes have a post, or all. `None`: that waits for servers that are away, or nobody here knows. The
     /// post is written, so that is no error (H104): who takes it for one publishes it twice.
     async fn delivered(&self, published: &mut Published, homes: u64) -> Option<DeliveryProgress> {
-        let patience = self.context.router().settings().deadline;
+        let patience = self.graph.router().settings().deadline;
         // Whoever accepted it the first time may be at it still.
         if published.is_repeat {
             self.fanned_out(published.id, patience).await
@@ -141,8 +141,8 @@ impl Engine {
     /// The post that was published with the draft's token, if it has one.
     async fn published_before(&self, author: AccountId, draft: &Draft) -> Result<Option<(Published, Epoch)>> {
         let Some(token) = &draft.token else { return Ok(None) };
-        let command = Command::new("GET").arg(&self.context.keys().token(author, token));
-        let answer = self.context.router().ask(Request::read(self.context.slot(author), command)).await?;
+        let command = Command::new("GET").arg(&self.graph.keys().token(author, token));
+        let answer = self.graph.router().ask(Request::read(self.graph.slot(author), command)).await?;
         let epoch = answer.epoch.clone();
         let reply = answer.ok()?;
         if reply.is_nil() {
@@ -165,7 +165,7 @@ impl Engine {
 
     /// A fan-out that somebody has finished: whether all of its servers had replicas, only the setting tells.
     fn finished(&self) -> Delivery {
-        Delivery::over(self.context.router().replicas() == Replicas::Required)
+        Delivery::over(self.graph.router().replicas() == Replicas::Required)
     }
 
     /// What a post refers to must be there, be seen by its author, and be fit to be passed on. Of a plain repost the
@@ -206,21 +206,21 @@ impl Engine {
     }
 
     async fn deciding(&self, actor: AccountId, post: PostId) -> Result<(View<'_>, PostRef)> {
-        View::deciding(&self.context, self.filter.as_deref(), actor, post).await
+        View::deciding(&self.timelines, self.filter.as_deref(), actor, post).await
     }
 
     /// A post as it is stored, and who told it.
     pub(crate) async fn stored(&self, id: PostId) -> Result<(StoredPost, Epoch)> {
-        let answer = self.context.router().ask(self.context.post_request(id)).await?;
+        let answer = self.graph.router().ask(self.graph.post_request(id)).await?;
         let epoch = answer.epoch.clone();
         Ok((stored_post(answer)?, epoch))
     }
 
     async fn send(&self, author: AccountId, draft: &Draft) -> Result<(Published, Epoch)> {
-        let context = &self.context;
+        let graph = &self.graph;
         let post = Post::new(author, draft);
         let recipients = Recipients::of(&post);
-        let has_lists = !post.lists(context.tags()).is_empty();
+        let has_lists = !post.lists(graph.tags()).is_empty();
         // Its id is not known before it is written.
         let tasks = |id: PostId| graph::tasks_about(id, &post, has_lists);
         let tails: Vec<(u8, Vec<u8>)> =
@@ -258,27 +258,27 @@ impl Engine {
         (tails, tasks): (&[(u8, Vec<u8>)], &impl Fn(PostId) -> Vec<Task>),
         recipients: &Recipients,
     ) -> Result<Option<(Published, Epoch)>> {
-        let context = &self.context;
-        let _places = journal::reserve(&context.journal, 1 + tails.len())?;
+        let graph = &self.graph;
+        let _places = journal::reserve(&graph.journal, 1 + tails.len())?;
         let entry = draw();
         let entries: Vec<Nonce> = tails.iter().map(|_| draw()).collect();
         let left = entries.iter().zip(tails).map(|(id, (letter, rest))| (*id, *letter, rest.clone()));
         let noted = self.noted_repost(author, draft.repost_of.filter(|_| draft.is_plain_repost())).await?;
         let publish = self.command(author, draft, stored, entry, left.collect())?;
         let publish = Publish { repost: noted.as_ref().map(|(_, at)| at.clone()), ..publish };
-        let bucket = context.bucket(author);
-        let piece_limit = context.sets().piece_limit();
-        let command = publish.command(context.keys().buckets(), bucket, piece_limit);
-        let request = Request::write(context.slot(author), command).touching_undeclared_keys().once();
-        let answer = context.router().ask(request).await?;
+        let bucket = graph.bucket(author);
+        let piece_limit = graph.sets().piece_limit();
+        let command = publish.command(graph.keys().buckets(), bucket, piece_limit);
+        let request = Request::write(graph.slot(author), command).touching_undeclared_keys().once();
+        let answer = graph.router().ask(request).await?;
         let epoch = answer.epoch.clone();
         match functions::Published::parse(answer.ok()?)? {
             functions::Published::New { id, mode, layout } => {
                 let mode = Mode::from_letter(mode);
                 let id = PostId::from_u64(id)?;
                 for (mark, task) in entries.into_iter().zip(tasks(id)) {
-                    let entry = Entry { id: mark, ..Entry::new(bucket, context.instance, task) };
-                    drop(journal::accept(&context.journal, entry));
+                    let entry = Entry { id: mark, ..Entry::new(bucket, graph.instance, task) };
+                    drop(journal::accept(&graph.journal, entry));
                 }
                 let delivery =
                     self.begin(author, id, (entry, &epoch), recipients.clone(), mode, layout).await?;
@@ -288,23 +288,23 @@ impl Engine {
             functions::Published::Stamp => Ok(None),
             functions::Published::Tree(tree) => {
                 if let Some((piece, _)) = noted {
-                    context.sets().piece_heirs(&piece, &tree)?;
+                    graph.sets().piece_heirs(&piece, &tree)?;
                 }
                 Ok(None)
             }
             functions::Published::PieceFull => {
                 if let Some((piece, _)) = noted {
-                    context.sets().split_piece(&piece).await?;
+                    graph.sets().split_piece(&piece).await?;
                 }
                 Ok(None)
             }
             functions::Published::Limit => {
-                let most = context.settings.reposts_max;
+                let most = graph.settings.reposts_max;
                 Err(Error::invalid(format!("account {author} has reposted {most} posts already")))
             }
             functions::Published::NoAccount => Err(no_account(author)),
             functions::Published::State(state) => Err(may_not_post(author, state)),
-            functions::Published::JournalFull => Err(journal::journal_full(context)),
+            functions::Published::JournalFull => Err(journal::journal_full(graph)),
         }
     }
 
@@ -315,9 +315,9 @@ impl Engine {
         original: Option<PostRef>,
     ) -> Result<Option<(PieceAt, RepostAt)>> {
         let Some(original) = original else { return Ok(None) };
-        let (seen, _) = graph::ties_stamp(&self.context, author).await?;
-        let piece = self.context.reposts(author)?.piece_of(&original);
-        let keys = self.context.sets().piece_keys(&piece);
+        let (seen, _) = graph::ties_stamp(&self.graph, author).await?;
+        let piece = self.graph.reposts(author)?.piece_of(&original);
+        let keys = self.graph.sets().piece_keys(&piece);
         let leaf = piece.leaf();
         Ok(Some((piece, RepostAt { keys, leaf, original, seen, stamp: draw() })))
     }
@@ -330,12 +330,12 @@ impl Engine {
         entry: Nonce,
         tasks: Vec<(Nonce, u8, Vec<u8>)>,
     ) -> Result<Publish<'a>> {
-        let context = &self.context;
-        let keys = context.keys();
-        let bucket = context.bucket(author);
+        let graph = &self.graph;
+        let keys = graph.keys();
+        let bucket = graph.bucket(author);
         // Once: a bound goes with the number of the decision that it is of.
-        let decision = context.known.decision();
-        let ttl = u64::try_from(context.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
+        let decision = graph.known.decision();
+        let ttl = u64::try_from(graph.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
         Ok(Publish {
             keys: [
                 keys.clock(bucket),
@@ -343,20 +343,20 @@ impl Engine {
                 keys.outbox(author),
                 keys.home(author),
                 keys.journal(bucket),
-                context.followers(author)?.root_key(),
+                graph.followers(author)?.root_key(),
             ],
             repost: None,
             token: draft.token.as_deref().map(|token| (keys.token(author, token), ttl)),
             post_head: keys.post_head(bucket),
-            now_ms: context.router().now_ms(),
+            now_ms: graph.router().now_ms(),
             post,
             author,
-            journal_most: context.settings.journal_max,
+            journal_most: graph.settings.journal_max,
             outbox_most: decision.settings.outbox_posts,
-            reposts_most: context.settings.reposts_max,
-            owner: context.instance,
+            reposts_most: graph.settings.reposts_max,
+            owner: graph.instance,
             entry,
-            fit: context.fit_of(decision),
+            fit: graph.fit_of(decision),
             tasks,
         })
     }
@@ -371,11 +371,11 @@ impl Engine {
         mode: Mode,
         layout: u8,
     ) -> Result<Delivery> {
-        let context = &self.context;
+        let graph = &self.graph;
         if mode == Mode::Pull {
             return Ok(Delivery(None));
         }
-        let followers = context.followers(author)?;
+        let followers = graph.followers(author)?;
         if layout == b'S' && !followers.is_known_spread()
             // The post is written: whoever delivers it asks again.
             && let Err(e) = followers.layout().await
@@ -387,15 +387,15 @@ impl Engine {
             id: entry,
             hint: Some(Hint::new(recipients)),
             seen_in: Some(epoch.clone()),
-            ..Entry::new(context.bucket(author), context.instance, task)
+            ..Entry::new(graph.bucket(author), graph.instance, task)
         };
-        Ok(journal::accept(&context.journal, entry))
+        Ok(journal::accept(&graph.journal, entry))
     }
 
     /// Changes what a post says; never who may see it, but that those whom a post for followers mentions may. Only its author may, and only while it may post.
     pub async fn edit(&self, author: AccountId, id: PostId, edit: &Edit) -> Result<Receipt> {
-        let context = &self.context;
-        let buckets = context.keys().buckets();
+        let graph = &self.graph;
+        let buckets = graph.keys().buckets();
         for _ in 0..TRIES_MAX {
             let Some(post) = self.stored(id).await?.0.map_err(Unreadable::error)? else {
                 return Err(no_post(id));
@@ -403,28 +403,28 @@ impl Engine {
             if post.header().author != author {
                 return Err(no_post(id));
             }
-            edit.check(&post, context.settings.text_chars)?;
-            let edited = post.edited_on_lists(edit, context.tags())?;
+            edit.check(&post, graph.settings.text_chars)?;
+            let edited = post.edited_on_lists(edit, graph.tags())?;
             let bucket = id.bucket(buckets);
             // Once on a list it stays there: only new ones have to be looked at.
-            let before = post.lists_ever(context.tags());
-            let is_new = edited.lists(context.tags()).iter().any(|list| !before.contains(list));
-            let entry = is_new.then(|| Entry::new(bucket, context.instance, ListTask { post: id, author }));
-            let _place = journal::reserve(&context.journal, usize::from(is_new))?;
-            let keys = [context.keys().post(id), context.keys().account(author)].into_iter();
-            let keys: Vec<Vec<u8>> = keys.chain(is_new.then(|| context.keys().journal(bucket))).collect();
+            let before = post.lists_ever(graph.tags());
+            let is_new = edited.lists(graph.tags()).iter().any(|list| !before.contains(list));
+            let entry = is_new.then(|| Entry::new(bucket, graph.instance, ListTask { post: id, author }));
+            let _place = journal::reserve(&graph.journal, usize::from(is_new))?;
+            let keys = [graph.keys().post(id), graph.keys().account(author)].into_iter();
+            let keys: Vec<Vec<u8>> = keys.chain(is_new.then(|| graph.keys().journal(bucket))).collect();
             let entries: Vec<_> = entry.iter().map(|entry| (entry.id, entry.stored())).collect();
-            let left = Left { journal_most: context.settings.journal_max, entries: &entries };
+            let left = Left { journal_most: graph.settings.journal_max, entries: &entries };
             let command =
                 functions::post_edit(&keys, author, post.header().revision, &edited.encode(), &left);
-            let answer = context.router().ask(Request::write(buckets.slot(bucket), command)).await?;
+            let answer = graph.router().ask(Request::write(buckets.slot(bucket), command)).await?;
             let epoch = answer.epoch.clone();
             match PostChanged::parse(answer.ok()?)? {
                 PostChanged::Done => {
-                    entry.into_iter().for_each(|entry| drop(journal::accept(&context.journal, entry)));
+                    entry.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
                     return self.acknowledged(epoch).await;
                 }
-                PostChanged::JournalFull => return Err(journal::journal_full(context)),
+                PostChanged::JournalFull => return Err(journal::journal_full(graph)),
                 PostChanged::NoPost => return Err(no_post(id)),
                 PostChanged::State(state) => return Err(may_not_post(author, state)),
                 PostChanged::Foreign => return Err(no_post(id)),
@@ -444,9 +444,9 @@ impl Engine {
     ///
     /// [`ErrorKind::NotFound`]: it is not one of the author's posts. That doesn't tell whether it is somebody else's.
     pub async fn delete(&self, author: AccountId, id: PostId) -> Result<Receipt> {
-        let context = &self.context;
-        let buckets = context.keys().buckets();
-        if id.bucket(buckets) != context.bucket(author) {
+        let graph = &self.graph;
+        let buckets = graph.keys().buckets();
+        if id.bucket(buckets) != graph.bucket(author) {
             return Err(no_post(id));
         }
         let mut lost = None;
@@ -459,7 +459,7 @@ impl Engine {
                 },
             };
             let Some(post) = stored else {
-                let (is_its_own, epoch) = timeline::has_published(context, author, id).await?;
+                let (is_its_own, epoch) = timeline::has_published(graph, author, id).await?;
                 // An earlier sending may have deleted it; that may not be on replicas yet.
                 let was_its_own = is_its_own || lost.is_some();
                 return if was_its_own { self.acknowledged(epoch).await } else { Err(no_post(id)) };
@@ -467,21 +467,20 @@ impl Engine {
             if post.header().author != author {
                 return Err(no_post(id));
             }
-            let bucket = context.bucket(author);
-            let mut entries =
-                graph::entries_of_deleted(bucket, context.instance, id, (&post, context.tags()));
-            entries.push(Entry::new(bucket, context.instance, UnlistTask { post: id, author }));
-            let _places = journal::reserve(&context.journal, entries.len())?;
-            let keys = context.keys();
+            let bucket = graph.bucket(author);
+            let mut entries = graph::entries_of_deleted(bucket, graph.instance, id, (&post, graph.tags()));
+            entries.push(Entry::new(bucket, graph.instance, UnlistTask { post: id, author }));
+            let _places = journal::reserve(&graph.journal, entries.len())?;
+            let keys = graph.keys();
             let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
             let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
-            let left = Left { journal_most: context.settings.journal_max, entries: &values };
+            let left = Left { journal_most: graph.settings.journal_max, entries: &values };
             let noted = self.noted_repost(author, post.passes_on()).await?;
             let repost = noted.as_ref().map(|(_, at)| (at, id.place(buckets)));
             let command =
                 functions::post_delete(&of, (author, id.get()), post.header().revision, repost, &left);
             // A repost's carries random bytes.
-            let answer = match context.once(context.slot(author), command).await {
+            let answer = match graph.once(graph.slot(author), command).await {
                 Err(e) if e.kind() == ErrorKind::Unknown => {
                     lost = Some(e);
                     continue;
@@ -491,16 +490,14 @@ impl Engine {
             let epoch = answer.epoch.clone();
             match (PostChanged::parse(answer.ok()?)?, noted) {
                 (PostChanged::Done | PostChanged::NoPost, _) => {
-                    entries.into_iter().for_each(|entry| drop(journal::accept(&context.journal, entry)));
+                    entries.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
                     return self.acknowledged(epoch).await;
                 }
                 (PostChanged::Foreign, _) => return Err(no_post(id)),
                 // Edited since: it may be on other lists by now. Or its author has tied something else meanwhile.
                 (PostChanged::Revision | PostChanged::Stamp, _) => {}
-                (PostChanged::JournalFull, _) => return Err(journal::journal_full(context)),
-                (PostChanged::Tree(tree), Some((piece, _))) => {
-                    drop(context.sets().piece_heirs(&piece, &tree)?)
-                }
+                (PostChanged::JournalFull, _) => return Err(journal::journal_full(graph)),
+                (PostChanged::Tree(tree), Some((piece, _))) => drop(graph.sets().piece_heirs(&piece, &tree)?),
                 (PostChanged::Tree(_), None) => return Err(Error::internal("a tree of no set")),
                 (PostChanged::State(_), _) => return Err(Error::internal("a deletion asks for no state")),
             }
@@ -515,16 +512,16 @@ impl Engine {
         id: PostId,
         unreadable: &Unreadable,
     ) -> Result<Option<Epoch>> {
-        let (is_its_own, _) = timeline::has_published(&self.context, author, id).await?;
+        let (is_its_own, _) = timeline::has_published(&self.graph, author, id).await?;
         if !is_its_own || unreadable.is_anothers(author) {
             return Err(no_post(id));
         }
-        graph::drop_unreadable(&self.context, id, unreadable, Some(author)).await
+        graph::drop_unreadable(&self.graph, id, unreadable, Some(author)).await
     }
 
     /// Where the fan-out of a post is, whichever instance accepted it.
     pub async fn fanout(&self, id: PostId) -> Result<FanoutState> {
-        delivery::state(&self.context.journal, id).await
+        delivery::state(&self.graph.journal, id).await
     }
 
     /// A post, whoever may see it; `None`: there is none. For moderation and tests: a timeline shows only what its

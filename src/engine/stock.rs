@@ -16,17 +16,17 @@ impl Engine {
     /// of days names them, so no sweep finds them, nor does an import.
     #[doc(hidden)]
     pub async fn stock_homes(&self, homes: &[(AccountId, Vec<(u64, u64)>)]) -> Result<()> {
-        let context = &self.context;
+        let graph = &self.graph;
         let mut batch = Batch::with_capacity(2 * homes.len());
         for (reader, posts) in homes {
-            let (home, slot) = (context.keys().home(*reader), context.slot(*reader));
+            let (home, slot) = (graph.keys().home(*reader), graph.slot(*reader));
             let head = record_of(0, u64::from_be_bytes(NONCE));
             let begin = Command::new("RPUSH").arg(&home).arg(&head);
             let records = posts.iter().map(|(id, author)| record_of(*id, *author));
-            let finish = functions::home_finish(home, &NONCE, 0, context.fit(), records);
+            let finish = functions::home_finish(home, &NONCE, 0, graph.fit(), records);
             batch.push_ordered([Request::write(slot, begin), Request::write(slot, finish)]);
         }
-        for answer in context.run_all(batch).await? {
+        for answer in graph.run_all(batch).await? {
             answer.ok()?;
         }
         Ok(())
@@ -38,22 +38,22 @@ impl Engine {
         if authors.is_empty() {
             return Ok(());
         }
-        let context = &self.context;
-        let set = Command::new("HSET").arg(&context.keys().marks(reader));
+        let graph = &self.graph;
+        let set = Command::new("HSET").arg(&graph.keys().marks(reader));
         let set = authors.iter().fold(set, |set, author| set.arg(&author.to_bytes()).arg(&NONCE));
-        context.router().call(Request::write(context.slot(reader), set)).await.map(drop)
+        graph.router().call(Request::write(graph.slot(reader), set)).await.map(drop)
     }
 
     /// The posts that a home holds, as stored, in order of arrival. For load tests only.
     #[doc(hidden)]
     pub async fn stored_home(&self, reader: AccountId) -> Result<Vec<(u64, u64)>> {
-        stored_posts(&self.context, reader).await
+        stored_posts(&self.graph, reader).await
     }
 
     /// Fan-outs and other journal entries that wait or are under way in this instance. For load tests only:
     /// [`health`](Self::health) tells that and more.
     #[doc(hidden)]
     pub fn tasks(&self) -> usize {
-        self.context.journal.tasks.len()
+        self.graph.journal.tasks.len()
     }
 }

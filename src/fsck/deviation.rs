@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::unit::Unit;
 use crate::bucket::Bucket;
-use crate::graph::Tie;
 use crate::ids::{AccountId, Claim, PostId};
 use crate::nonce::Nonce;
 use crate::post::{PostList, PostRef};
+use crate::reader::Tie;
 use crate::sharded::{LocalKey, Spot};
 
 macro_rules! kinds {

@@ -6,13 +6,14 @@ use super::deviation::{Deviation, FindingKind};
 use super::look::{Answers, Seen, is_there};
 use crate::account::Mode;
 use crate::cluster::{Batch, Command, Request};
-use crate::context::Context;
 use crate::delivery::Recipients;
 use crate::error::Result;
+use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
+use crate::reader::load_state;
 use crate::stored::stored_post;
 use crate::tenant::Tenant;
-use crate::timeline::{Direction, Record, load_state, newest_requests, page_request, parse_home};
+use crate::timeline::{Direction, Record, newest_requests, page_request, parse_home};
 use crate::timeline::{read_newest, read_page};
 
 /// Ids read of an outbox at first, and further down.
@@ -41,25 +42,25 @@ fn judge(reader: AccountId, records: &[Record]) -> Vec<Deviation> {
 }
 
 /// Looks at the home of an account, if it has one.
-pub(super) async fn home(context: &Context, reader: AccountId) -> Result<Seen> {
-    let (keys, slot) = (context.keys(), context.slot(reader));
+pub(super) async fn home(graph: &Graph, reader: AccountId) -> Result<Seen> {
+    let (keys, slot) = (graph.keys(), graph.slot(reader));
     let key = keys.home(reader);
-    if !is_there(context, reader).await? {
-        return super::loose::key(context, &key).await;
+    if !is_there(graph, reader).await? {
+        return super::loose::key(graph, &key).await;
     }
     let of = |kind, detail| Deviation::Home { kind, reader, detail };
     // First whom it follows and pulls, then the home: a mark goes only once the home holds what it stood for.
-    let state = load_state(context, reader, None).await?;
-    let most = context.fit().most();
+    let state = load_state(graph, reader, None).await?;
+    let most = graph.fit().most();
     let asked = [
         Command::new("LLEN").arg(&key),
         Command::new("LRANGE").arg(&key).arg("0").arg(2 * most),
         Command::new("LINDEX").arg(&key).arg("0"),
-        Command::new("ZSCORE").arg(&keys.days(context.bucket(reader))).arg(&reader.to_bytes()),
+        Command::new("ZSCORE").arg(&keys.days(graph.bucket(reader))).arg(&reader.to_bytes()),
     ];
     let mut batch = Batch::new();
     batch.push_ordered(asked.map(|command| Request::read(slot, command)));
-    let mut answers = Answers::of(context, batch).await?;
+    let mut answers = Answers::of(graph, batch).await?;
     let (length, stored) = (answers.next()?.count()?, answers.next()?);
     let (first, day) = (answers.next()?, answers.next()?);
     let Ok(records) = parse_home(stored) else {
@@ -82,7 +83,7 @@ pub(super) async fn home(context: &Context, reader: AccountId) -> Result<Seen> {
             let pushed = state.following.iter().filter(|author| state.pulled.binary_search(author).is_err());
             let authors =
                 pushed.copied().chain([reader.get()]).map(AccountId::new).collect::<Result<Vec<_>>>()?;
-            found.extend(missing(context, reader, *floor, &held.collect(), &authors).await?);
+            found.extend(missing(graph, reader, *floor, &held.collect(), &authors).await?);
         }
         _ => {}
     }
@@ -94,7 +95,7 @@ pub(super) async fn home(context: &Context, reader: AccountId) -> Result<Seen> {
 
 /// Posts above a home's floor that it should hold and doesn't.
 async fn missing(
-    context: &Context,
+    graph: &Graph,
     reader: AccountId,
     floor: u64,
     held: &HashSet<(u64, u64)>,
@@ -104,9 +105,9 @@ async fn missing(
     for authors in authors.chunks(OUTBOXES_AT_ONCE) {
         let mut batch = Batch::with_capacity(2 * authors.len());
         for author in authors {
-            batch.push_ordered(newest_requests(context, *author, DEPTH.0));
+            batch.push_ordered(newest_requests(graph, *author, DEPTH.0));
         }
-        let mut answers = Answers::of(context, batch).await?;
+        let mut answers = Answers::of(graph, batch).await?;
         for author in authors {
             let mut newest = read_newest(answers.next()?, answers.next()?, DEPTH.0)?;
             // Who is pulled and has no mark is found by that; one's own posts always come.
@@ -116,15 +117,15 @@ async fn missing(
             let mut ids = newest.part.ids.clone();
             while newest.part.bound > floor.saturating_add(1) && newest.part.bound > 0 {
                 let from = newest.part.bound;
-                let request = page_request(context, *author, Direction::Down, from, DEPTH.1);
-                newest.part = read_page(context.router().call(request).await?, Direction::Down)?;
+                let request = page_request(graph, *author, Direction::Down, from, DEPTH.1);
+                newest.part = read_page(graph.router().call(request).await?, Direction::Down)?;
                 ids.extend(&newest.part.ids);
             }
             let lacks = ids.into_iter().filter(|id| *id > floor && !held.contains(&(*id, author.get())));
             lacking.extend(lacks.filter_map(|id| Some((*author, PostId::from_u64(id).ok()?))));
         }
     }
-    wanted(context, reader, lacking).await
+    wanted(graph, reader, lacking).await
 }
 
 /// Of these posts those that a fan-out brings to the reader.

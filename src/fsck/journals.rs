@@ -9,10 +9,10 @@ use super::look::Seen;
 use super::records::FOLLOWERS;
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
-use crate::context::Context;
 use crate::delivery::DeliverTask;
 use crate::error::{Error, Result};
 use crate::functions::lease_ttl;
+use crate::graph::Graph;
 use crate::graph::{BuryTask, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask};
 use crate::ids::AccountId;
 use crate::journal::{self, Journal, Task};
@@ -45,18 +45,18 @@ async fn stored(tenant: &Tenant, bucket: Bucket) -> Result<Vec<(Vec<u8>, Vec<u8>
 }
 
 /// Looks at a journal: entries of owners that don't live are searched for and claimed, unless nobody does that.
-pub(super) async fn journal(context: &Context, bucket: Bucket) -> Result<Seen> {
-    let entries = stored(context, bucket).await?;
+pub(super) async fn journal(graph: &Graph, bucket: Bucket) -> Result<Seen> {
+    let entries = stored(graph, bucket).await?;
     if entries.is_empty() {
         return Ok(Seen::default());
     }
-    let living = journal::living(&context.journal).await?;
+    let living = journal::living(&graph.journal).await?;
     let mut found = Vec::new();
     for (entry, value) in entries {
-        let kind = match context.journal.parse(bucket, &entry, &value) {
+        let kind = match graph.journal.parse(bucket, &entry, &value) {
             Err(_) => FindingKind::EntryUnknown,
             Ok(parsed)
-                if !living.contains(&parsed.owner) && !context.journal.tasks.knows(bucket, parsed.id) =>
+                if !living.contains(&parsed.owner) && !graph.journal.tasks.knows(bucket, parsed.id) =>
             {
                 FindingKind::EntryStale
             }

@@ -4,8 +4,8 @@ use super::deviation::{Deviation, FindingKind};
 use super::unit::Unit;
 use super::{homes, journals, lists, loose, named, names, outboxes, pairs, records, sets, ties};
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::tenant::Tenant;
 
@@ -55,8 +55,8 @@ pub(super) async fn is_there(tenant: &Tenant, account: AccountId) -> Result<bool
 }
 
 /// Looks at it. Stored data that makes no sense is what it finds; only a cluster that doesn't answer is an error.
-pub(super) async fn look(context: &Context, unit: &Unit) -> Result<Seen> {
-    match look_at(context, unit).await {
+pub(super) async fn look(graph: &Graph, unit: &Unit) -> Result<Seen> {
+    match look_at(graph, unit).await {
         Err(e) if e.kind() == ErrorKind::Internal => {
             Ok(Seen::of(vec![Deviation::Unreadable { unit: unit.clone(), why: e.to_string() }]))
         }
@@ -66,32 +66,32 @@ pub(super) async fn look(context: &Context, unit: &Unit) -> Result<Seen> {
     }
 }
 
-async fn look_at(context: &Context, unit: &Unit) -> Result<Seen> {
+async fn look_at(graph: &Graph, unit: &Unit) -> Result<Seen> {
     match unit {
-        Unit::Record(account) => records::record(context, *account).await,
-        Unit::Marks(account) => pairs::marks(context, *account).await,
-        Unit::Pair(reader, author) => pairs::pairs(context, *reader, &[*author]).await.map(Seen::of),
-        Unit::Requests(account, letter) => pairs::requests(context, *account, *letter).await,
+        Unit::Record(account) => records::record(graph, *account).await,
+        Unit::Marks(account) => pairs::marks(graph, *account).await,
+        Unit::Pair(reader, author) => pairs::pairs(graph, *reader, &[*author]).await.map(Seen::of),
+        Unit::Requests(account, letter) => pairs::requests(graph, *account, *letter).await,
         Unit::Request(reader, author) => {
-            Ok(Seen::of(pairs::request(context, *reader, *author).await?.into_iter().collect()))
+            Ok(Seen::of(pairs::request(graph, *reader, *author).await?.into_iter().collect()))
         }
-        Unit::Home(account) => homes::home(context, *account).await,
-        Unit::Outbox(account) => outboxes::outbox(context, *account).await,
-        Unit::Post(post) => outboxes::post(context, *post).await,
-        Unit::Listed { post, author } => outboxes::listed(context, *post, *author).await,
-        Unit::Listing { post, to } => lists::listing(context, *post, *to).await,
-        Unit::ListEntry { post, author, list } => named::entry(context, *post, *author, *list).await,
-        Unit::Tie { account, post, what } => ties::tie(context, *account, *post, *what).await,
-        Unit::Reposted { account, original } => ties::reposted(context, *account, *original).await,
-        Unit::Set(set) => sets::set(context, set).await,
-        Unit::Structure(set) => sets::structure(context, set).await.map(|(seen, _)| seen),
-        Unit::Piece(set, piece) => sets::piece(context, set, *piece).await,
-        Unit::Guard(set) => sets::guard(context, set).await,
-        Unit::Claim(claim) => names::claim(context, claim).await,
-        Unit::Credentials(account) => names::credentials(context, *account).await,
-        Unit::Key(key) => loose::key(context, key).await,
-        Unit::Journal(bucket) => journals::journal(context, *bucket).await,
-        Unit::Days(bucket) => loose::days(context, *bucket).await,
-        Unit::Living => journals::living(context).await,
+        Unit::Home(account) => homes::home(graph, *account).await,
+        Unit::Outbox(account) => outboxes::outbox(graph, *account).await,
+        Unit::Post(post) => outboxes::post(graph, *post).await,
+        Unit::Listed { post, author } => outboxes::listed(graph, *post, *author).await,
+        Unit::Listing { post, to } => lists::listing(graph, *post, *to).await,
+        Unit::ListEntry { post, author, list } => named::entry(graph, *post, *author, *list).await,
+        Unit::Tie { account, post, what } => ties::tie(graph, *account, *post, *what).await,
+        Unit::Reposted { account, original } => ties::reposted(graph, *account, *original).await,
+        Unit::Set(set) => sets::set(graph, set).await,
+        Unit::Structure(set) => sets::structure(graph, set).await.map(|(seen, _)| seen),
+        Unit::Piece(set, piece) => sets::piece(graph, set, *piece).await,
+        Unit::Guard(set) => sets::guard(graph, set).await,
+        Unit::Claim(claim) => names::claim(graph, claim).await,
+        Unit::Credentials(account) => names::credentials(graph, *account).await,
+        Unit::Key(key) => loose::key(graph, key).await,
+        Unit::Journal(bucket) => journals::journal(graph, *bucket).await,
+        Unit::Days(bucket) => loose::days(graph, *bucket).await,
+        Unit::Living => journals::living(graph).await,
     }
 }

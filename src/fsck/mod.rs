@@ -41,8 +41,8 @@ pub(crate) use names::look_through;
 pub use report::{Findings, FsckProgress, FsckReport};
 
 use crate::bucket::Bucket;
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Graph;
 use crate::{journal, meters};
 use deviation::Deviation;
 use journals::UnderWay;
@@ -84,32 +84,32 @@ impl Default for FsckOptions {
 
 /// Looks through the tenant.
 pub(crate) async fn run(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     options: &FsckOptions,
     progress: &(dyn Fn(FsckProgress) + Sync),
 ) -> Result<FsckReport> {
-    if options.repair && context.journal.tasks.is_stopping() {
+    if options.repair && graph.journal.tasks.is_stopping() {
         return Err(Error::unavailable("who only looks, or is shutting down, repairs nothing"));
     }
     // Who has only just begun to look doesn't know yet who lives.
-    if journal::surely_living(&context.journal).await?.contains(journal::IMPORT) {
+    if journal::surely_living(&graph.journal).await?.contains(journal::IMPORT) {
         let text = "an import fills this tenant: what it writes is out of step until it has finished";
         return Err(Error::new(ErrorKind::Conflict, text));
     }
-    let buckets = context.keys().buckets();
+    let buckets = graph.keys().buckets();
     if let Some(wanted) = options.buckets.as_ref().filter(|wanted| *wanted.end() >= buckets.count()) {
         let text = format!("buckets {wanted:?}: there are {}, counted from 0", buckets.count());
         return Err(Error::invalid(text));
     }
     let wanted = |bucket: &Bucket| options.buckets.as_ref().is_none_or(|b| b.contains(&bucket.index()));
-    let mut run = Run { context, options, suspects: HashSet::new(), report: FsckReport::default() };
+    let mut run = Run { graph, options, suspects: HashSet::new(), report: FsckReport::default() };
     let mut walk = Walk::new(buckets.all().filter(wanted));
-    let of = walk::keys_of_all(context).await;
-    while let Some(keys) = walk.step(context).await? {
+    let of = walk::keys_of_all(graph).await;
+    while let Some(keys) = walk.step(graph).await? {
         run.report.keys += keys.len() as u64;
         let mut units = Vec::with_capacity(keys.len());
         for key in keys {
-            let form = form_of(context.keys(), &key);
+            let form = form_of(graph.keys(), &key);
             run.report.accounts += u64::from(matches!(form, Form::Record(_)));
             units.extend(Unit::of(form, key));
         }
@@ -125,7 +125,7 @@ pub(crate) async fn run(
 }
 
 struct Run<'a> {
-    context: &'a Arc<Context>,
+    graph: &'a Arc<Graph>,
     options: &'a FsckOptions,
     suspects: HashSet<Deviation>,
     report: FsckReport,
@@ -164,7 +164,7 @@ impl Run<'_> {
     async fn patient_look(&self, unit: Unit) -> Result<look::Seen> {
         let mut tries = 0;
         loop {
-            match look::look(self.context, &unit).await {
+            match look::look(self.graph, &unit).await {
                 Err(e) if e.kind().is_retryable() && tries < 4 => tries += 1,
                 seen => return seen,
             }
@@ -208,7 +208,7 @@ impl Run<'_> {
             let units: HashSet<Unit> = open.keys().map(Deviation::unit).collect();
             let seen = self.seen(units.into_iter().collect()).await?;
             // After the look: an entry that was struck before it has been carried out before it.
-            let under_way = UnderWay::read(&self.context.journal).await?;
+            let under_way = UnderWay::read(&self.graph.journal).await?;
             open.retain(|deviation, looks| {
                 if !seen.contains(deviation) {
                     return false;
@@ -227,9 +227,9 @@ impl Run<'_> {
 
     /// Puts these right. Gives what should be looked at besides.
     async fn repair(&mut self, deviations: Vec<Deviation>) -> Result<Vec<Unit>> {
-        let (context, drops_unreadable) = (self.context, self.options.drop_unreadable);
+        let (graph, drops_unreadable) = (self.graph, self.options.drop_unreadable);
         let repairs = stream::iter(&deviations).map(|deviation| async move {
-            match repair::repair(context, deviation, drops_unreadable).await {
+            match repair::repair(graph, deviation, drops_unreadable).await {
                 Ok(units) => units,
                 Err(e) => {
                     tracing::warn!("{}: {deviation} could not be repaired: {e}", deviation.kind().label());
@@ -247,7 +247,7 @@ impl Run<'_> {
             let units: HashSet<Unit> = open.iter().map(Deviation::unit).collect();
             let seen = self.seen(units.into_iter().collect()).await?;
             open.retain(|deviation| seen.contains(deviation));
-            let under_way = UnderWay::read(&self.context.journal).await?;
+            let under_way = UnderWay::read(&self.graph.journal).await?;
             looks += u32::from(!open.iter().any(|deviation| under_way.excuses(deviation)));
         }
         for deviation in &deviations {

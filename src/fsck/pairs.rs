@@ -5,9 +5,9 @@ use super::look::{Answers, Seen, is_there};
 use super::unit::Unit;
 use crate::account::{Account, Mode};
 use crate::cluster::{Batch, Command, Reply, Request};
-use crate::context::Context;
 use crate::error::Result;
 use crate::functions::read_nonce;
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::nonce::Nonce;
 use crate::sharded::{Scored, Spot};
@@ -154,36 +154,35 @@ pub(super) async fn edges(tenant: &Tenant, author: AccountId, members: &[(Spot, 
 }
 
 /// What somebody has asked for, has said yes to, or is asked: that both sides agree.
-pub(super) async fn requests(context: &Context, account: AccountId, letter: u8) -> Result<Seen> {
-    let keys = context.keys();
+pub(super) async fn requests(graph: &Graph, account: AccountId, letter: u8) -> Result<Seen> {
+    let keys = graph.keys();
     let hash = match letter {
         b'r' => keys.requested(account),
         b'u' => keys.approved(account),
         _ => keys.waiting(account),
     };
-    if !is_there(context, account).await? {
+    if !is_there(graph, account).await? {
         return Ok(Seen::orphan(hash, account));
     }
-    let fields =
-        context.router().call(Request::read(context.slot(account), Command::new("HKEYS").arg(&hash)));
+    let fields = graph.router().call(Request::read(graph.slot(account), Command::new("HKEYS").arg(&hash)));
     let mut found = Vec::new();
     for other in fields.await?.into_array()? {
         let other = AccountId::from_bytes(other.bytes()?)?;
         let (reader, author) = if letter == b'r' { (account, other) } else { (other, account) };
-        found.extend(request(context, reader, author).await?);
+        found.extend(request(graph, reader, author).await?);
     }
     Ok(Seen::of(found))
 }
 
 /// What stands where about one request: asked, waiting, approved.
 pub(super) async fn request_state(
-    context: &Context,
+    graph: &Graph,
     reader: AccountId,
     author: AccountId,
 ) -> Result<[Option<Nonce>; 3]> {
-    let keys = context.keys();
+    let keys = graph.keys();
     let get = |hash: Vec<u8>, of: AccountId, field: AccountId| {
-        Request::read(context.slot(of), Command::new("HGET").arg(&hash).arg(&field.to_bytes()))
+        Request::read(graph.slot(of), Command::new("HGET").arg(&hash).arg(&field.to_bytes()))
     };
     let asked = [
         get(keys.waiting(author), author, reader),
@@ -191,7 +190,7 @@ pub(super) async fn request_state(
         get(keys.requested(reader), reader, author),
     ];
     let mut values = Vec::new();
-    for answer in context.run_all(asked.into_iter().collect()).await? {
+    for answer in graph.run_all(asked.into_iter().collect()).await? {
         let value = answer.ok()?;
         values.push((!value.is_nil()).then(|| mark_of(&value)));
     }
@@ -200,11 +199,11 @@ pub(super) async fn request_state(
 }
 
 pub(super) async fn request(
-    context: &Context,
+    graph: &Graph,
     reader: AccountId,
     author: AccountId,
 ) -> Result<Option<Deviation>> {
-    let [requested, waiting, approved] = request_state(context, reader, author).await?;
+    let [requested, waiting, approved] = request_state(graph, reader, author).await?;
     // An approval is carried out at once, so none stays; whoever asks waits on the other's list.
     let is_right = waiting == requested && approved.is_none();
     let request = requested.or(waiting).or(approved).unwrap_or_default();

@@ -5,8 +5,8 @@ use super::look::{Answers, Seen};
 use super::unit::Unit;
 use crate::account::Mode;
 use crate::cluster::{Batch, Command, Reply, Request};
-use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::sharded::SortedSet;
 use crate::tenant::Tenant;
@@ -22,18 +22,18 @@ const TRIES_MAX: usize = 8;
 
 /// The sets whose sizes a record holds, and where.
 pub(super) fn counted(
-    context: &Context,
+    graph: &Graph,
     account: AccountId,
 ) -> Result<[(&'static str, SortedSet<AccountId>); 3]> {
-    let (following, blocks) = (context.following(account)?, context.blocks(account)?);
-    Ok([("nf", following), ("nb", blocks), ("nh", context.hides(account)?)])
+    let (following, blocks) = (graph.following(account)?, graph.blocks(account)?);
+    Ok([("nf", following), ("nb", blocks), ("nh", graph.hides(account)?)])
 }
 
 /// Looks at an account's record.
-pub(super) async fn record(context: &Context, account: AccountId) -> Result<Seen> {
-    let fields = Command::new("HMGET").arg(&context.keys().account(account));
+pub(super) async fn record(graph: &Graph, account: AccountId) -> Result<Seen> {
+    let fields = Command::new("HMGET").arg(&graph.keys().account(account));
     let fields = ["s", "m", "k", "un", "g", "t"].iter().fold(fields, |command, field| command.arg(*field));
-    let fields = context.router().call(Request::read(context.slot(account), fields)).await?.into_array()?;
+    let fields = graph.router().call(Request::read(graph.slot(account), fields)).await?.into_array()?;
     let [state, mode, kind, login, stamps @ ..] = fields.as_slice() else {
         return Err(Error::internal("six fields were asked for"));
     };
@@ -59,20 +59,20 @@ pub(super) async fn record(context: &Context, account: AccountId) -> Result<Seen
         let random = mode[1..].try_into().unwrap_or_default();
         found.push(Deviation::ModeStuck { account, random });
     }
-    found.extend(counts(context, account).await?);
+    found.extend(counts(graph, account).await?);
     Ok(Seen { deviations: found, units: if login.is_nil() { Vec::new() } else { names } })
 }
 
 /// Numbers in the record that are not what they count.
-async fn counts(context: &Context, account: AccountId) -> Result<Vec<Deviation>> {
-    let sets = counted(context, account)?;
+async fn counts(graph: &Graph, account: AccountId) -> Result<Vec<Deviation>> {
+    let sets = counted(graph, account)?;
     let of_sets = sets.clone().map(|(_, set)| set);
     let mut found = Vec::new();
     for _ in 0..TRIES_MAX {
         // While the stamp is the same, no set has changed.
-        let before = numbers(context, account).await?;
-        let sizes = context.sets().len_of_many(&of_sets).await?;
-        let after = numbers(context, account).await?;
+        let before = numbers(graph, account).await?;
+        let sizes = graph.sets().len_of_many(&of_sets).await?;
+        let after = numbers(graph, account).await?;
         if before.graph != after.graph {
             continue;
         }
@@ -81,10 +81,10 @@ async fn counts(context: &Context, account: AccountId) -> Result<Vec<Deviation>>
         }
         break;
     }
-    if let Some(off) = followers(context, account).await? {
+    if let Some(off) = followers(graph, account).await? {
         found.push((FOLLOWERS, off));
     }
-    if let Some(posts) = posts(context, account).await? {
+    if let Some(posts) = posts(graph, account).await? {
         found.push(("p", i128::from(posts.told) - i128::from(posts.counted)));
     }
     found.retain(|(_, off)| *off != 0);

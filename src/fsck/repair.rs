@@ -11,10 +11,10 @@ use super::unit::Unit;
 use super::{names, pairs, records, sets};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Reply, Request, Touched};
-use crate::context::Context;
 use crate::delivery::DeliverTask;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Marking};
+use crate::graph::Graph;
 use crate::graph::{
     self, BuryTask, ListTask, PairTask, ReferTask, TieTask, count_followers, graph_stamp, note_followers,
     take_off_list,
@@ -34,110 +34,110 @@ const TRIES_MAX: usize = 16;
 
 /// Puts one deviation right, or has that done. Gives what should be looked at afterwards, besides itself.
 pub(super) async fn repair(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     deviation: &Deviation,
     drops_unreadable: bool,
 ) -> Result<Vec<Unit>> {
     match deviation {
-        Deviation::Edge { kind, reader, author, .. } => edge(context, *kind, *reader, *author).await?,
+        Deviation::Edge { kind, reader, author, .. } => edge(graph, *kind, *reader, *author).await?,
         Deviation::Nonce { kind: FindingKind::MarkMayGo, reader, author, .. } => {
-            look_at_pair(context, *reader, *author, true).await?;
+            look_at_pair(graph, *reader, *author, true).await?;
         }
         Deviation::Nonce { reader, author, mark, .. } => {
-            let marks = context.keys().marks(*reader);
-            write(context, *reader, functions::field_drop(marks, &author.to_bytes(), mark)).await?;
+            let marks = graph.keys().marks(*reader);
+            write(graph, *reader, functions::field_drop(marks, &author.to_bytes(), mark)).await?;
         }
-        Deviation::Request { reader, author, .. } => request(context, *reader, *author).await?,
-        Deviation::EntryMissing { reader, .. } => drop_home(context, *reader).await?,
-        Deviation::Home { kind, reader, detail } => home(context, *kind, *reader, *detail).await?,
-        Deviation::Count { account, field: "p", .. } => posts(context, *account).await?,
+        Deviation::Request { reader, author, .. } => request(graph, *reader, *author).await?,
+        Deviation::EntryMissing { reader, .. } => drop_home(graph, *reader).await?,
+        Deviation::Home { kind, reader, detail } => home(graph, *kind, *reader, *detail).await?,
+        Deviation::Count { account, field: "p", .. } => posts(graph, *account).await?,
         Deviation::Count { account, field: records::FOLLOWERS, .. } => {
-            note_followers(context, *account, &mut Touched::new()).await?;
-            count_followers(context, *account).await?;
+            note_followers(graph, *account, &mut Touched::new()).await?;
+            count_followers(graph, *account).await?;
         }
-        Deviation::Count { account, field, .. } => size(context, *account, field).await?,
+        Deviation::Count { account, field, .. } => size(graph, *account, field).await?,
         Deviation::ModeStuck { account, random } => {
             let task = ModeTask { author: *account, random: *random };
-            journal::add(&context.journal, context.bucket(*account), task).await?;
+            journal::add(&graph.journal, graph.bucket(*account), task).await?;
         }
         Deviation::BurialStuck { account } => {
-            journal::add(&context.journal, context.bucket(*account), BuryTask { account: *account }).await?;
+            journal::add(&graph.journal, graph.bucket(*account), BuryTask { account: *account }).await?;
         }
         Deviation::Outbox { author, post, .. } => {
-            let keys = context.keys();
+            let keys = graph.keys();
             let of = [keys.post(*post), keys.outbox(*author), keys.account(*author)];
-            let mended = write(context, *author, functions::outbox_mend(&of, *author, post.get())).await?;
+            let mended = write(graph, *author, functions::outbox_mend(&of, *author, post.get())).await?;
             if mended.int()? == 1 {
                 let task = DeliverTask { post: *post, author: *author };
-                journal::add(&context.journal, context.bucket(*author), task).await?;
+                journal::add(&graph.journal, graph.bucket(*author), task).await?;
             }
         }
         Deviation::Listing { .. }
         | Deviation::ListEntry { .. }
         | Deviation::Tie { .. }
         | Deviation::Reposted { .. }
-        | Deviation::PostCount { .. } => around_a_post(context, deviation).await?,
+        | Deviation::PostCount { .. } => around_a_post(graph, deviation).await?,
         Deviation::Misplaced { set, spot, member } => {
-            context.sets().remove_at(set, *spot, member).await?;
+            graph.sets().remove_at(set, *spot, member).await?;
             let of = AccountId::from_bytes(member).ok().zip(owner_of(&set.name));
             let pair = of.filter(|(_, (_, what))| *what == b"followers");
             let pair = pair.map(|(member, (owner, _))| Unit::Pair(member, owner));
             return Ok(pair.into_iter().chain([Unit::Structure(set.clone())]).collect());
         }
-        Deviation::Set { kind, set, detail } => return set_of(context, *kind, set, detail).await,
-        Deviation::Piece { set, piece, .. } => context.sets().drop_piece(set, *piece).await?,
+        Deviation::Set { kind, set, detail } => return set_of(graph, *kind, set, detail).await,
+        Deviation::Piece { set, piece, .. } => graph.sets().drop_piece(set, *piece).await?,
         Deviation::Key { kind, key, owner, detail } => {
-            loose(context, *kind, key, *owner, detail).await?;
+            loose(graph, *kind, key, *owner, detail).await?;
         }
         Deviation::Journal { kind: FindingKind::EntryStale, bucket, entry, value } => {
-            let _place = journal::reserve(&context.journal, 1)?;
-            journal::claim(&context.journal, context.journal.parse(*bucket, entry, value)?).await?;
+            let _place = journal::reserve(&graph.journal, 1)?;
+            journal::claim(&graph.journal, graph.journal.parse(*bucket, entry, value)?).await?;
         }
         Deviation::Lease { name } => {
-            let slot = context.keys().buckets().slot(Bucket(0));
-            let command = Command::new("HDEL").arg(&context.keys().living()).arg(name);
-            context.router().call(Request::write(slot, command)).await?;
+            let slot = graph.keys().buckets().slot(Bucket(0));
+            let command = Command::new("HDEL").arg(&graph.keys().living()).arg(name);
+            graph.router().call(Request::write(slot, command)).await?;
         }
-        Deviation::Claim { .. } | Deviation::Names { .. } => return names::repair(context, deviation).await,
-        Deviation::Unreadable { unit, .. } if drops_unreadable => unreadable(context, unit).await?,
+        Deviation::Claim { .. } | Deviation::Names { .. } => return names::repair(graph, deviation).await,
+        Deviation::Unreadable { unit, .. } if drops_unreadable => unreadable(graph, unit).await?,
         Deviation::Journal { .. } | Deviation::Unreadable { .. } => return Err(left_alone()),
     }
     Ok(Vec::new())
 }
 
 /// Lists of posts, and what accounts have done with posts.
-async fn around_a_post(context: &Arc<Context>, deviation: &Deviation) -> Result<()> {
+async fn around_a_post(graph: &Arc<Graph>, deviation: &Deviation) -> Result<()> {
     match deviation {
         Deviation::ListEntry { kind, post, author, list } => {
             if *kind == FindingKind::ListingNeedless {
-                take_off_list(context, *post, *author, *list).await?;
+                take_off_list(graph, *post, *author, *list).await?;
             }
             // An edit may have named the list meanwhile.
             let task = ListTask { post: *post, author: *author };
-            journal::add(&context.journal, post.bucket(context.keys().buckets()), task).await?;
+            journal::add(&graph.journal, post.bucket(graph.keys().buckets()), task).await?;
         }
         Deviation::Listing { post, author, to, kind } => {
-            listing(context, *kind, ReferTask { post: *post, author: *author, to: *to }).await?;
+            listing(graph, *kind, ReferTask { post: *post, author: *author, to: *to }).await?;
         }
         Deviation::Tie { kind: FindingKind::TieOfNothing, what, account, post, .. } => {
-            graph::set_tie(context, *account, *post, *what, false).await?;
+            graph::set_tie(graph, *account, *post, *what, false).await?;
         }
         Deviation::Tie { account, post, .. } => {
             let task = TieTask { account: *account, post: *post };
-            journal::add(&context.journal, context.bucket(*account), task).await?;
+            journal::add(&graph.journal, graph.bucket(*account), task).await?;
         }
         Deviation::Reposted { kind, account, original, repost } => {
-            let (noted, place) = (context.reposts(*account)?, repost.place(context.keys().buckets()));
+            let (noted, place) = (graph.reposts(*account)?, repost.place(graph.keys().buckets()));
             match kind {
                 FindingKind::RepostUnnoted => noted.add_greater(&[(*original, place)]).await?,
                 // Only this note: the next repost of the same has a higher place.
                 _ => noted.remove_below(&[(*original, place + 1.0)]).await?,
             };
             // So that no instance goes on with what it remembers.
-            graph::renew_ties(context, *account).await?;
+            graph::renew_ties(graph, *account).await?;
         }
         Deviation::PostCount { post, author, list, .. } => {
-            graph::recount(context, PostRef { id: *post, author: *author }, *list).await?;
+            graph::recount(graph, PostRef { id: *post, author: *author }, *list).await?;
         }
         _ => {}
     }
@@ -145,16 +145,16 @@ async fn around_a_post(context: &Arc<Context>, deviation: &Deviation) -> Result<
 }
 
 /// Deletes a post that still can't be read: of the account whose outbox has it; else of whoever it says that it is.
-async fn unreadable(context: &Arc<Context>, unit: &Unit) -> Result<()> {
+async fn unreadable(graph: &Arc<Graph>, unit: &Unit) -> Result<()> {
     let (post, listed_by) = match unit {
         Unit::Post(post) => (*post, None),
         Unit::Listed { post, author } => (*post, Some(*author)),
         _ => return Err(left_alone()),
     };
-    let answer = context.router().ask(context.post_request(post)).await?;
+    let answer = graph.router().ask(graph.post_request(post)).await?;
     if let Err(unreadable) = stored_post(answer)? {
         let author = listed_by.or(unreadable.author());
-        graph::drop_unreadable(context, post, &unreadable, author).await?;
+        graph::drop_unreadable(graph, post, &unreadable, author).await?;
     }
     Ok(())
 }
@@ -168,24 +168,24 @@ async fn write(tenant: &Tenant, account: AccountId, command: Command) -> Result<
 }
 
 async fn look_at_pair(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     reader: AccountId,
     author: AccountId,
     may_drop: bool,
 ) -> Result<()> {
     let task = PairTask { reader, author, may_drop };
-    journal::add(&context.journal, context.bucket(reader), task).await.map(drop)
+    journal::add(&graph.journal, graph.bucket(reader), task).await.map(drop)
 }
 
-async fn edge(context: &Arc<Context>, kind: FindingKind, reader: AccountId, author: AccountId) -> Result<()> {
+async fn edge(graph: &Arc<Graph>, kind: FindingKind, reader: AccountId, author: AccountId) -> Result<()> {
     match kind {
-        FindingKind::MarkMissing => mark(context, reader, author).await,
+        FindingKind::MarkMissing => mark(graph, reader, author).await,
         FindingKind::EdgeMissing | FindingKind::EdgeOld => {
             // What was posted meanwhile has reached nobody: pulled first, then completed like a new follow.
-            mark(context, reader, author).await?;
-            look_at_pair(context, reader, author, true).await
+            mark(graph, reader, author).await?;
+            look_at_pair(graph, reader, author, true).await
         }
-        _ => look_at_pair(context, reader, author, false).await,
+        _ => look_at_pair(graph, reader, author, false).await,
     }
 }
 
@@ -198,15 +198,15 @@ async fn mark(tenant: &Tenant, reader: AccountId, author: AccountId) -> Result<(
     tenant.router().call(request).await.map(drop)
 }
 
-async fn request(context: &Arc<Context>, reader: AccountId, author: AccountId) -> Result<()> {
-    let [requested, waiting, approved] = pairs::request_state(context, reader, author).await?;
+async fn request(graph: &Arc<Graph>, reader: AccountId, author: AccountId) -> Result<()> {
+    let [requested, waiting, approved] = pairs::request_state(graph, reader, author).await?;
     if requested.is_some() {
-        return look_at_pair(context, reader, author, true).await;
+        return look_at_pair(graph, reader, author, true).await;
     }
-    let keys = context.keys();
+    let keys = graph.keys();
     for (hash, value) in [(keys.waiting(author), waiting), (keys.approved(author), approved)] {
         if let Some(value) = value {
-            write(context, author, functions::field_drop(hash, &reader.to_bytes(), &value)).await?;
+            write(graph, author, functions::field_drop(hash, &reader.to_bytes(), &value)).await?;
         }
     }
     Ok(())
@@ -248,15 +248,15 @@ async fn posts(tenant: &Tenant, account: AccountId) -> Result<()> {
     write(tenant, account, command).await.map(drop)
 }
 
-async fn size(context: &Context, account: AccountId, field: &'static str) -> Result<()> {
-    let sets = records::counted(context, account)?;
+async fn size(graph: &Graph, account: AccountId, field: &'static str) -> Result<()> {
+    let sets = records::counted(graph, account)?;
     let Some((_, set)) = sets.into_iter().find(|(of, _)| *of == field) else { return Ok(()) };
     for _ in 0..TRIES_MAX {
-        let (seen, _) = graph_stamp(context, account).await?;
+        let (seen, _) = graph_stamp(graph, account).await?;
         let size = set.len().await?.to_string().into_bytes();
         let command =
-            functions::account_set(context.keys().account(account), Some((seen, draw())), [(field, size)]);
-        let answer = match context.once(context.slot(account), command).await {
+            functions::account_set(graph.keys().account(account), Some((seen, draw())), [(field, size)]);
+        let answer = match graph.once(graph.slot(account), command).await {
             Err(e) if e.kind() == ErrorKind::Unknown => continue,
             answer => answer?.ok()?,
         };
@@ -267,16 +267,16 @@ async fn size(context: &Context, account: AccountId, field: &'static str) -> Res
     Ok(())
 }
 
-async fn listing(context: &Arc<Context>, kind: FindingKind, task: ReferTask) -> Result<()> {
+async fn listing(graph: &Arc<Graph>, kind: FindingKind, task: ReferTask) -> Result<()> {
     let ReferTask { post, author, to } = task;
-    let buckets = context.keys().buckets();
-    let exists = Command::new("EXISTS").arg(&context.keys().post(post));
-    let exists = context.router().call(Request::read(buckets.slot(post.bucket(buckets)), exists)).await?;
+    let buckets = graph.keys().buckets();
+    let exists = Command::new("EXISTS").arg(&graph.keys().post(post));
+    let exists = graph.router().call(Request::read(buckets.slot(post.bucket(buckets)), exists)).await?;
     if kind == FindingKind::ListingNeedless && exists.int()? == 1 {
         // It refers to something else, and always will.
-        return graph::unlist(context, to, PostRef { id: post, author }).await;
+        return graph::unlist(graph, to, PostRef { id: post, author }).await;
     }
-    journal::add(&context.journal, post.bucket(buckets), task).await.map(drop)
+    journal::add(&graph.journal, post.bucket(buckets), task).await.map(drop)
 }
 
 async fn set_of(tenant: &Tenant, kind: FindingKind, set: &LocalKey, detail: &[u8]) -> Result<Vec<Unit>> {

@@ -2,9 +2,9 @@
 
 use super::key::Form;
 use crate::bucket::Bucket;
-use crate::graph::Tie;
 use crate::ids::{AccountId, Claim, PostId};
 use crate::post::{PostList, PostRef, Reference};
+use crate::reader::Tie;
 use crate::sharded::LocalKey;
 
 /// Something to look at. Whoever looks at one finds all that is wrong with it.

@@ -13,9 +13,9 @@ use super::toggles::unfollow;
 use crate::account::{Account, AccountState};
 use crate::claims;
 use crate::cluster::{Command, Epoch, Reply, Request, Touched};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions;
+use crate::graph::Graph;
 use crate::ids::{AccountId, Claim, PostId};
 use crate::journal::{Ended, Entry, accept, journal_full, reserve};
 use crate::post::{PostList, PostRef};
@@ -32,8 +32,8 @@ const POSTS_AT_ONCE: usize = 32;
 const KEYS_AT_ONCE: usize = 500;
 
 /// Takes away what is left of an account whose record says "deleted".
-pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &mut Touched) -> Result<Ended> {
-    let answer = context.router().ask(context.account_request(account)).await?;
+pub(crate) async fn bury(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) -> Result<Ended> {
+    let answer = graph.router().ask(graph.account_request(account)).await?;
     touched.add(&answer);
     let record = Account::parse(account, answer.ok()?)?;
     let is_deleted = record.is_some_and(|a| a.state == AccountState::Deleted);
@@ -41,20 +41,20 @@ pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &m
         // The deletion was lost together with whoever wrote it, or never made.
         return Ok(Ended::Done);
     }
-    let followed = context.sets().members_of(&[&context.following(account)?]).await?;
+    let followed = graph.sets().members_of(&[&graph.following(account)?]).await?;
     // Others' follows end for it, and others may have its names: that it is deleted must last.
-    context.router().fence(touched).await?;
-    let names = claims::of_account(context, account, touched).await?;
+    graph.router().fence(touched).await?;
+    let names = claims::of_account(graph, account, touched).await?;
     let names: Vec<Claim> = names.held.into_iter().chain(names.wanted).collect();
-    claims::give_up_all(context, account, &names).await?;
-    let asked = accounts_in(context, account, &context.keys().requested(account)).await?;
+    claims::give_up_all(graph, account, &names).await?;
+    let asked = accounts_in(graph, account, &graph.keys().requested(account)).await?;
     for author in followed.into_iter().flatten().chain(asked) {
-        note(touched, unfollow(context, account, author).await)?;
+        note(touched, unfollow(graph, account, author).await)?;
     }
-    for reader in accounts_in(context, account, &context.keys().waiting(account)).await? {
-        note(touched, unfollow(context, reader, account).await)?;
+    for reader in accounts_in(graph, account, &graph.keys().waiting(account)).await? {
+        note(touched, unfollow(graph, reader, account).await)?;
     }
-    let followers = context.followers(account)?;
+    let followers = graph.followers(account)?;
     let mut next = Some(Checkpoint::START);
     while let Some(from) = next {
         let mut said = Touched::new();
@@ -65,8 +65,8 @@ pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &m
         let mut turned_away = stream::iter(page.entries)
             .map(|(reader, _)| async move {
                 // Each leaves a task: users' own must find room beside them.
-                context.journal.tasks.room().await;
-                unfollow(context, reader, account).await
+                graph.journal.tasks.room().await;
+                unfollow(graph, reader, account).await
             })
             .buffer_unordered(AT_ONCE);
         while let Some(outcome) = turned_away.next().await {
@@ -74,11 +74,11 @@ pub(crate) async fn bury(context: &Arc<Context>, account: AccountId, touched: &m
         }
         next = page.next;
     }
-    ties(context, account, touched).await?;
-    posts(context, account, touched).await?;
+    ties(graph, account, touched).await?;
+    posts(graph, account, touched).await?;
     // Where followers are spread a primary that was replaced may not know some; after this nobody does (H120).
-    context.router().fence(touched).await?;
-    sets(context, account, &followers, touched).await?;
+    graph.router().fence(touched).await?;
+    sets(graph, account, &followers, touched).await?;
     Ok(Ended::Done)
 }
 
@@ -126,12 +126,12 @@ async fn ties(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Res
 }
 
 /// Deletes all posts, the oldest first; the outbox goes last, so that another run finds what is left.
-async fn posts(context: &Arc<Context>, account: AccountId, touched: &mut Touched) -> Result<()> {
-    let (outbox, slot) = (context.keys().outbox(account), context.slot(account));
+async fn posts(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) -> Result<()> {
+    let (outbox, slot) = (graph.keys().outbox(account), graph.slot(account));
     let mut from = 0;
     loop {
         let range = Command::new("LRANGE").arg(&outbox).arg(from).arg(from + POSTS_AT_ONCE - 1);
-        let elements = context.router().call(Request::read(slot, range)).await?.into_array()?;
+        let elements = graph.router().call(Request::read(slot, range)).await?.into_array()?;
         if elements.is_empty() {
             return Ok(());
         }
@@ -140,20 +140,20 @@ async fn posts(context: &Arc<Context>, account: AccountId, touched: &mut Touched
             let bytes: [u8; 8] = element.bytes().ok()?.try_into().ok()?;
             PostId::from_u64(u64::from_be_bytes(bytes) & (u64::MAX >> 1)).ok()
         };
-        some_posts(context, account, elements.iter().filter_map(id).collect(), touched).await?;
+        some_posts(graph, account, elements.iter().filter_map(id).collect(), touched).await?;
     }
 }
 
 /// Deletes these posts, takes them off the lists of what they refer to, and drops their own lists.
 async fn some_posts(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     account: AccountId,
     ids: Vec<PostId>,
     touched: &mut Touched,
 ) -> Result<()> {
-    let (keys, slot, bucket) = (context.keys(), context.slot(account), context.bucket(account));
+    let (keys, slot, bucket) = (graph.keys(), graph.slot(account), graph.bucket(account));
     let get = |id: &PostId| Request::read(slot, Command::new("GET").arg(&keys.post(*id)));
-    let answers = context.run_all(ids.iter().map(get).collect()).await?;
+    let answers = graph.run_all(ids.iter().map(get).collect()).await?;
     let (mut entries, mut posts) = (Vec::new(), Vec::new());
     for (id, answer) in ids.iter().zip(answers) {
         // An id that a failover has given twice may be another author's post by now.
@@ -161,7 +161,7 @@ async fn some_posts(
             Ok(None) => {}
             Ok(Some(post)) if post.header().author == account => {
                 posts.push(keys.post(*id));
-                entries.extend(entries_of_deleted(bucket, context.instance, *id, (&post, context.tags())));
+                entries.extend(entries_of_deleted(bucket, graph.instance, *id, (&post, graph.tags())));
             }
             Ok(Some(_)) => {}
             Err(unreadable) if unreadable.is_anothers(account) => {}
@@ -169,22 +169,17 @@ async fn some_posts(
             Err(unreadable) => {
                 posts.push(keys.post(*id));
                 if let Ok(Some(post)) = unreadable.but_for_visibility() {
-                    entries.extend(entries_of_deleted(
-                        bucket,
-                        context.instance,
-                        *id,
-                        (&post, context.tags()),
-                    ));
+                    entries.extend(entries_of_deleted(bucket, graph.instance, *id, (&post, graph.tags())));
                 }
             }
         }
     }
-    bury_keys(context, account, posts, false, &entries, touched).await?;
+    bury_keys(graph, account, posts, false, &entries, touched).await?;
     // Without a place here they are found in the journal later.
-    if let Ok(_places) = reserve(&context.journal, entries.len()) {
-        entries.into_iter().for_each(|entry| drop(accept(&context.journal, entry)));
+    if let Ok(_places) = reserve(&graph.journal, entries.len()) {
+        entries.into_iter().for_each(|entry| drop(accept(&graph.journal, entry)));
     }
-    drop_lists(context, &ids, touched).await
+    drop_lists(graph, &ids, touched).await
 }
 
 /// Only while the record says "deleted": an executor that stalled must not harm anybody.

@@ -6,18 +6,19 @@ use futures::future::BoxFuture;
 
 use super::complete::Follow;
 use super::jobs::FollowHint;
-use super::new_mark::{draw_new, is_new};
+use super::new_mark::draw_new;
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{Changed, Edge, EdgeOp, GraphChange, read_nonce};
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{Entry, Hint, Task, accept, journal_full};
 use crate::nonce::{Nonce, draw};
+use crate::reader::ReaderState;
+use crate::reader::is_new_mark;
 use crate::sharded::{PieceAt, SortedSet};
 use crate::tenant::{Tenant, changed_always, no_account};
-use crate::timeline::ReaderState;
 
 /// Tries of one change; each begins anew after another change of the same account, or a split, came between.
 const TRIES_MAX: usize = 64;
@@ -52,12 +53,12 @@ pub(super) struct Intent {
 /// Applies what was decided by what this instance remembers of `account`. `None`: that is not so any more, or nobody knows
 /// whether it was done.
 pub(super) async fn apply_known(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     account: AccountId,
     known: &ReaderState,
     intent: Intent,
 ) -> Result<Option<Epoch>> {
-    match attempt(context, account, known.stamps().0, intent).await {
+    match attempt(graph, account, known.stamps().0, intent).await {
         Err(e) if e.kind() == ErrorKind::Unknown => Ok(None),
         outcome => outcome,
     }
@@ -66,16 +67,16 @@ pub(super) async fn apply_known(
 /// Applies what `decide` wants of `account`, unless it wants nothing any more. Tells who acknowledged it; if nothing
 /// was left to do, who said so: an earlier sending may have done it, and may not be on replicas yet.
 pub(super) async fn apply<'a>(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     account: AccountId,
     decide: impl Fn() -> BoxFuture<'a, Result<Option<Intent>>> + Send,
 ) -> Result<Epoch> {
     let mut last = None;
     for _ in 0..TRIES_MAX {
         // First the stamp, then what the decision is based on.
-        let (seen, epoch) = graph_stamp(context, account).await?;
+        let (seen, epoch) = graph_stamp(graph, account).await?;
         let Some(intent) = decide().await? else { return Ok(epoch) };
-        match attempt(context, account, seen, intent).await {
+        match attempt(graph, account, seen, intent).await {
             Ok(Some(epoch)) => return Ok(epoch),
             Ok(None) => {}
             // It may have run: the next look at the truth tells.
@@ -97,19 +98,19 @@ pub(crate) async fn graph_stamp(tenant: &Tenant, account: AccountId) -> Result<(
 
 /// One try. `None`: what it was based on has changed.
 async fn attempt(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     account: AccountId,
     seen: Nonce,
     intent: Intent,
 ) -> Result<Option<Epoch>> {
-    let bucket = context.bucket(account);
+    let bucket = graph.bucket(account);
     let mut entries: Vec<Entry> =
-        intent.tasks.iter().map(|task| Entry::new(bucket, context.instance, *task)).collect();
+        intent.tasks.iter().map(|task| Entry::new(bucket, graph.instance, *task)).collect();
     let pieces: Vec<PieceAt> = intent.edges.iter().map(|w| w.set.piece_of(&w.member)).collect();
-    let change = graph_change(context, account, seen, &intent, &entries, &pieces);
+    let change = graph_change(graph, account, seen, &intent, &entries, &pieces);
     let (stamps, marks) = (change.stamps, change.marks.clone());
-    let command = change.command(context.router().now_ms());
-    let answer = context.once(context.slot(account), command).await?;
+    let command = change.command(graph.router().now_ms());
+    let answer = graph.once(graph.slot(account), command).await?;
     let epoch = answer.epoch.clone();
     match Changed::parse(answer.ok()?)? {
         Changed::Done(made) => {
@@ -119,16 +120,16 @@ async fn attempt(
                 let follow = Follow { reader: account, since, mark: *mark, floor: made.floor };
                 entry.hint = Some(Hint::new(FollowHint { follow, said: epoch.clone() }));
                 if let Some(marks_before) = made.marks_before {
-                    let then = |state: &ReaderState| state.followed(*author, stamps, is_new(mark));
-                    context.caches.renew_state(account, (seen, marks_before), then);
+                    let then = |state: &ReaderState| state.followed(*author, stamps, is_new_mark(mark));
+                    graph.readers.renew_state(account, (seen, marks_before), then);
                 }
             }
-            entries.into_iter().for_each(|entry| drop(accept(&context.journal, entry)));
+            entries.into_iter().for_each(|entry| drop(accept(&graph.journal, entry)));
             return Ok(Some(epoch));
         }
         Changed::Stamp(_) | Changed::Request => {}
-        Changed::Tree(n, tree) => drop(context.sets().piece_heirs(nth(&pieces, n)?, &tree)?),
-        Changed::PieceFull(n) => context.sets().split_piece(nth(&pieces, n)?).await?,
+        Changed::Tree(n, tree) => drop(graph.sets().piece_heirs(nth(&pieces, n)?, &tree)?),
+        Changed::PieceFull(n) => graph.sets().split_piece(nth(&pieces, n)?).await?,
         Changed::NoAccount => return Err(no_account(account)),
         Changed::State(state) => {
             let state = AccountState::from_letter(state);
@@ -147,10 +148,10 @@ async fn attempt(
             )));
         }
         Changed::Requests => {
-            let most = context.settings.requests_max;
+            let most = graph.settings.requests_max;
             return Err(Error::invalid(format!("account {account} waits for {most} answers already")));
         }
-        Changed::JournalFull => return Err(journal_full(context)),
+        Changed::JournalFull => return Err(journal_full(graph)),
     }
     Ok(None)
 }

@@ -3,16 +3,16 @@
 
 use crate::account::Mode;
 use crate::cluster::{Batch, Request, Touched};
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::functions::{self, AuthorSeen, Join, Joined, Look, PairLook, Settle, Settled};
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
+use crate::reader::ReaderState;
 use crate::rules;
 use crate::sharded::{PieceAt, SortedSet};
 use crate::tenant::Tenant;
-use crate::timeline::ReaderState;
 
 /// Ids that a completion reads of an outbox.
 const IDS_MAX: u32 = 128;
@@ -91,18 +91,18 @@ pub(crate) async fn look_at(
 /// `have_edges`: the followers' edges were just read. Once they are spread, `settle` looks at them itself, so none needs to
 /// be written, which might bring one back that has gone meanwhile.
 pub(crate) async fn complete(
-    context: &Context,
+    graph: &Graph,
     author: AccountId,
     follows: &[Follow],
     (may_drop, have_edges): (bool, bool),
     touched: &mut Touched,
 ) -> Result<Completed> {
-    let followers = context.followers(author)?;
-    let keys = context.keys();
+    let followers = graph.followers(author)?;
+    let keys = graph.keys();
     let deepest = follows.iter().filter_map(|follow| follow.floor).min();
     let command =
         functions::author_look(keys.account(author), keys.outbox(author), deepest, rules::size(IDS_MAX, 4));
-    let ask = || context.router().ask(Request::read(context.slot(author), command.clone()));
+    let ask = || graph.router().ask(Request::read(graph.slot(author), command.clone()));
     let early = if rules::holds("edge_first") { None } else { Some(ask().await?) };
     let writes = !(have_edges && followers.is_known_spread());
     if writes {
@@ -118,36 +118,36 @@ pub(crate) async fn complete(
     touched.add(&answer);
     let seen = AuthorSeen::parse(answer.ok()?)?;
     let last = Last { followers: &followers, may_drop, writes, entry: None };
-    take_away(context, author, follows, &seen, &last, touched).await
+    take_away(graph, author, follows, &seen, &last, touched).await
 }
 
 /// The same for one follow, all of whose author's side is simple: one call there. What had it looked at (`entry`, in the
 /// reader's journal) is struck in the last call. `None`: it is not that simple, and nothing was done.
 pub(crate) async fn complete_at_once(
-    context: &Context,
+    graph: &Graph,
     author: AccountId,
     follow: &Follow,
     may_drop: bool,
     entry: Nonce,
     touched: &mut Touched,
 ) -> Result<Option<Completed>> {
-    let followers = context.followers(author)?;
+    let followers = graph.followers(author)?;
     for _ in 0..JOINS_MAX {
         if followers.is_known_spread() {
             return Ok(None);
         }
         let piece = followers.piece_of(&follow.reader);
-        let command = join(context, author, follow, &piece)?.command();
-        let answer = context.router().ask(Request::write(context.slot(author), command)).await?;
+        let command = join(graph, author, follow, &piece)?.command();
+        let answer = graph.router().ask(Request::write(graph.slot(author), command)).await?;
         touched.add(&answer);
         match Joined::parse(answer.ok()?)? {
             Joined::Seen(seen) => {
                 let last = Last { followers: &followers, may_drop, writes: true, entry: Some(entry) };
                 let follows = std::slice::from_ref(follow);
-                return take_away(context, author, follows, &seen, &last, touched).await.map(Some);
+                return take_away(graph, author, follows, &seen, &last, touched).await.map(Some);
             }
-            Joined::Tree(tree) => drop(context.sets().piece_heirs(&piece, &tree)?),
-            Joined::PieceFull => context.sets().split_piece(&piece).await?,
+            Joined::Tree(tree) => drop(graph.sets().piece_heirs(&piece, &tree)?),
+            Joined::PieceFull => graph.sets().split_piece(&piece).await?,
             Joined::Apart => return Ok(None),
         }
     }
@@ -192,7 +192,7 @@ struct Last<'a> {
 
 /// Takes marks away, if the author is pushed; its edges are written.
 async fn take_away(
-    context: &Context,
+    graph: &Graph,
     author: AccountId,
     follows: &[Follow],
     seen: &AuthorSeen,
@@ -200,7 +200,7 @@ async fn take_away(
     touched: &mut Touched,
 ) -> Result<Completed> {
     if rules::holds("fence_unmark") {
-        context.router().fence(touched).await?;
+        graph.router().fence(touched).await?;
     }
     if seen.mode == AUTHOR_GONE {
         return Ok(Completed::AuthorGone);
@@ -209,19 +209,19 @@ async fn take_away(
         follows.iter().for_each(|_| meters::completion("pulled"));
         return Ok(Completed::Pulled);
     }
-    settle(context, author, follows, seen, last, touched).await.map(Completed::Settled)
+    settle(graph, author, follows, seen, last, touched).await.map(Completed::Settled)
 }
 
 /// The last step.
 async fn settle(
-    context: &Context,
+    graph: &Graph,
     author: AccountId,
     follows: &[Follow],
     seen: &AuthorSeen,
     last: &Last<'_>,
     touched: &mut Touched,
 ) -> Result<Vec<(AccountId, Settled)>> {
-    let keys = context.keys();
+    let keys = graph.keys();
     let &AuthorSeen { reach, ref ids, .. } = seen;
     let &Last { followers, may_drop, writes, entry } = last;
     // Leaving a mark is always right: no need to ask where the ids don't reach. But who has written an edge must hear
@@ -243,9 +243,9 @@ async fn settle(
                     keys.account(reader),
                     keys.marks(reader),
                     keys.home(reader),
-                    keys.journal(context.bucket(reader)),
+                    keys.journal(graph.bucket(reader)),
                 ],
-                edge: piece.as_ref().map(|piece| (context.sets().piece_keys(piece), piece.leaf())),
+                edge: piece.as_ref().map(|piece| (graph.sets().piece_keys(piece), piece.leaf())),
                 reader,
                 author,
                 mark: follow.mark,
@@ -254,19 +254,19 @@ async fn settle(
                 may_drop,
                 reach,
                 entry,
-                fit: context.fit(),
+                fit: graph.fit(),
             };
             let above = ids.partition_point(|id| follow.floor.is_none_or(|floor| *id > floor));
-            batch.push(Request::write(context.slot(reader), settle.command(&ids[..above])).once());
+            batch.push(Request::write(graph.slot(reader), settle.command(&ids[..above])).once());
             asked.push((piece, new_stamp));
         }
-        let answers = context.run_all(batch).await?;
+        let answers = graph.run_all(batch).await?;
         let mut again = Vec::new();
         for ((follow, (piece, new_stamp)), answer) in open.into_iter().zip(asked).zip(answers) {
             touched.add(&answer);
             match (Settled::parse(answer.ok()?)?, piece) {
                 (Settled::Tree(tree), Some(piece)) => {
-                    context.sets().piece_heirs(&piece, &tree)?;
+                    graph.sets().piece_heirs(&piece, &tree)?;
                     again.push(follow);
                 }
                 (Settled::Tree(_), None) => {
@@ -275,7 +275,7 @@ async fn settle(
                 (outcome, _) => {
                     if let Settled::Done(Some(stamps)) = outcome {
                         let then = |state: &ReaderState| state.completed(author, new_stamp);
-                        context.caches.renew_state(follow.reader, stamps, then);
+                        graph.readers.renew_state(follow.reader, stamps, then);
                     }
                     meters::completion(outcome.label());
                     settled.push((follow.reader, outcome));

@@ -8,13 +8,14 @@
 
 use super::fair::{Leaving, leaving};
 use super::named::{Listed, list_score, most_on, post_list};
+use crate::charter::Decision;
 use crate::cluster::Touched;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::PostList;
 use crate::rules;
 use crate::sharded::{Checkpoint, Order, PAGE_MAX, SortedSet};
-use crate::tenant::{Decision, Tenant};
+use crate::tenant::Tenant;
 
 /// A list is cut once it is longer than it should be by this part of it, and by so many: a cut costs a few trips.
 const SLACK: (u64, u64) = (8, 8);

@@ -10,9 +10,9 @@ use futures::stream::{self, StreamExt as _};
 
 use crate::account::Account;
 use crate::cluster::{Command, Request, Touched, impatiently};
-use crate::context::Context;
 use crate::error::Result;
 use crate::functions;
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::tenant::Tenant;
 
@@ -55,13 +55,13 @@ pub(crate) fn is_left(account: &Account, now_ms: u64) -> bool {
 }
 
 /// Somebody may have come or gone. Before what caused that is struck: then it is never forgotten.
-pub(crate) async fn note(context: &Context, account: AccountId, touched: &mut Touched) -> Result<()> {
-    let (record, now_ms) = (context.keys().account(account), context.router().now_ms());
-    let command = functions::followers_note(record, context.followers(account)?.root_key(), now_ms);
-    let answer = context.router().ask(Request::write(context.slot(account), command)).await?;
+pub(crate) async fn note(graph: &Graph, account: AccountId, touched: &mut Touched) -> Result<()> {
+    let (record, now_ms) = (graph.keys().account(account), graph.router().now_ms());
+    let command = functions::followers_note(record, graph.followers(account)?.root_key(), now_ms);
+    let answer = graph.router().ask(Request::write(graph.slot(account), command)).await?;
     touched.add(&answer);
     if answer.ok()?.int()? == 1 {
-        context.uncounted.add(account);
+        graph.uncounted.add(account);
     }
     Ok(())
 }
@@ -80,27 +80,27 @@ pub(crate) async fn count(tenant: &Tenant, account: AccountId) -> Result<()> {
 }
 
 /// Sums up what is to be summed up, again and again.
-pub(crate) async fn keep_counting(context: Weak<Context>) {
+pub(crate) async fn keep_counting(graph: Weak<Graph>) {
     loop {
-        match context.upgrade() {
-            Some(context) if !context.journal.tasks.is_stopping() => {}
+        match graph.upgrade() {
+            Some(graph) if !graph.journal.tasks.is_stopping() => {}
             _ => return,
         }
         tokio::time::sleep(COUNT_EVERY).await;
-        let Some(context) = context.upgrade() else { return };
+        let Some(graph) = graph.upgrade() else { return };
         // Those whose servers are away wait for the next time, and keep none of the others waiting.
-        impatiently(count_all(&context)).await;
+        impatiently(count_all(&graph)).await;
     }
 }
 
 /// Sums up all that wait for it here.
-pub(crate) async fn count_all(context: &Arc<Context>) {
-    let accounts = std::mem::take(&mut *context.uncounted.accounts());
+pub(crate) async fn count_all(graph: &Arc<Graph>) {
+    let accounts = std::mem::take(&mut *graph.uncounted.accounts());
     stream::iter(accounts)
         .for_each_concurrent(AT_ONCE, |account| async move {
-            if let Err(e) = count(context, account).await {
+            if let Err(e) = count(graph, account).await {
                 tracing::debug!("the followers of account {account} could not be summed up: {e}");
-                context.uncounted.add(account);
+                graph.uncounted.add(account);
             }
         })
         .await;

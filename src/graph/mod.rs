@@ -26,6 +26,9 @@ mod tie;
 mod toggles;
 mod unreadable;
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 pub(crate) use change::graph_stamp;
 pub(crate) use complete::{Completed, Follow, complete, look_at};
 #[cfg(test)]
@@ -42,14 +45,45 @@ pub(crate) use jobs::{
 pub(crate) use lists::COMPARED_TRIES;
 pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
 pub(crate) use named::{Listed, list_score, most_on, post_list, take_off_list};
-pub(crate) use new_mark::is_new as is_new_mark;
 pub(crate) use noted::keep_looking;
 pub(crate) use pair::{FillsSeen, settle_pair};
 pub(crate) use reference::{list_references, unlist};
 pub use relations::Relationship;
 pub(crate) use relations::relationships;
 pub(crate) use request::{approve, reject, requests_made, waiting};
-pub(crate) use tie::{Tie, kept_of, renew_ties, set_tie, ties_stamp, untie_gone, untie_if_gone};
+pub(crate) use tie::{kept_of, renew_ties, set_tie, ties_stamp, untie_gone, untie_if_gone};
 pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, toggle, unfollow};
 pub(crate) use unreadable::drop_unreadable;
+
+use crate::journal::Journal;
+use crate::reader::Readers;
+use crate::tenant::Tenant;
+
+/// What a change of the graph touches: the journal, what is remembered of readers, and followers that are still to be counted.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) readers: Readers,
+    pub(crate) uncounted: Uncounted,
+    fills_seen: FillsSeen,
+}
+
+impl Deref for Graph {
+    type Target = Journal;
+
+    fn deref(&self) -> &Journal {
+        &self.journal
+    }
+}
+
+impl Graph {
+    pub(crate) fn new(tenant: &Arc<Tenant>) -> Arc<Self> {
+        Arc::new(Self {
+            journal: Journal::new(tenant.clone()),
+            readers: Readers::new(tenant.clone()),
+            uncounted: Uncounted::default(),
+            fills_seen: FillsSeen::new(),
+        })
+    }
+}

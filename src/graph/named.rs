@@ -11,6 +11,7 @@ use futures::future::join_all;
 use super::cut::{cut, is_due};
 use crate::account::Account;
 use crate::bucket::{Bucket, Buckets};
+use crate::charter::TenantSettings;
 use crate::cluster::Touched;
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
@@ -19,7 +20,7 @@ use crate::post::PostList;
 use crate::rules;
 use crate::sharded::{Member, SortedSet};
 use crate::stored::readable_post;
-use crate::tenant::{Tenant, TenantSettings};
+use crate::tenant::Tenant;
 
 /// The floor's stored form.
 const FLOOR: &[u8] = b"F";

@@ -14,30 +14,23 @@ use super::pair::wanted;
 use super::request::approved;
 use super::toggles::{following_edge, unfollow_intent};
 use crate::cluster::{Request, Touched};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{EdgeOp, mark_renew};
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::Ended;
 use crate::nonce::{Nonce, draw};
+use crate::reader::{NEW_MARK, is_new_mark};
 use crate::rules;
 use crate::tenant::Tenant;
-
-/// What a new mark begins with, as the functions know it too. Of others it is one in four thousand million.
-const HEAD: [u8; 4] = *b"new\0";
 
 /// A new mark, drawn anew for each sending as all marks are.
 pub(super) fn draw_new() -> Nonce {
     let mut mark = draw();
     if rules::holds("mark_is_new") {
-        mark[..HEAD.len()].copy_from_slice(&HEAD);
+        mark[..NEW_MARK.len()].copy_from_slice(&NEW_MARK);
     }
     mark
-}
-
-/// Whether the author of a follow with this mark is still to be asked whether it is locked.
-pub(crate) fn is_new(mark: &Nonce) -> bool {
-    mark.starts_with(&HEAD)
 }
 
 /// The author has been asked, and the mark stays all the same: it is new no more. False: it is another one.
@@ -48,7 +41,7 @@ pub(super) async fn confirm(
     mark: &Nonce,
     touched: &mut Touched,
 ) -> Result<bool> {
-    if !is_new(mark) || !rules::holds("mark_confirmed") {
+    if !is_new_mark(mark) || !rules::holds("mark_confirmed") {
         return Ok(true);
     }
     let keys = [tenant.keys().marks(reader), tenant.keys().account(reader)];
@@ -60,30 +53,30 @@ pub(super) async fn confirm(
 
 /// Makes a request of a follow whose author was locked before it could be asked, if both are so still.
 pub(super) async fn end_unapproved(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     reader: AccountId,
     author: AccountId,
     (since, mark): (f64, Nonce),
 ) -> Result<Ended> {
-    let following = context.following(reader)?;
+    let following = graph.following(reader)?;
     let end = async |asks: bool| {
-        apply(context, reader, || {
+        apply(graph, reader, || {
             Box::pin(async {
                 let now = following.score(&author).await?;
                 let is_same = now.is_some_and(|now| now.to_bits() == since.to_bits());
                 let mut said = Touched::new();
-                if !is_same || is_let_in(context, reader, author, &mut said).await? {
+                if !is_same || is_let_in(graph, reader, author, &mut said).await? {
                     return Ok(None);
                 }
                 // As for a block: that it is locked must last.
-                context.router().fence(&said).await?;
+                graph.router().fence(&said).await?;
                 let seen = rules::holds("new_mark_compared").then_some(mark);
                 if !asks {
                     let unmarked = vec![(author, seen)];
-                    return Ok(Some(Intent { unmarked, ..unfollow_intent(context, reader, author)? }));
+                    return Ok(Some(Intent { unmarked, ..unfollow_intent(graph, reader, author)? }));
                 }
                 Ok(Some(Intent {
-                    edges: vec![following_edge(context, reader, author, EdgeOp::Remove)?],
+                    edges: vec![following_edge(graph, reader, author, EdgeOp::Remove)?],
                     unmarked: vec![(author, seen)],
                     request: Some((author, None, Some(draw()))),
                     tasks: vec![PairTask { reader, author, may_drop: true }.into()],

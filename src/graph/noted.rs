@@ -17,9 +17,9 @@ use super::jobs::PairTask;
 use super::pair::is_listed_wrongly;
 use crate::bucket::Bucket;
 use crate::cluster::{Answer, Command, Reply, Request, Touched, impatiently};
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::functions::notes_drop;
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal;
 use crate::tenant::Tenant;
@@ -62,22 +62,22 @@ impl Note {
 }
 
 /// Looks at edges that have rested, again and again.
-pub(crate) async fn keep_looking(context: Weak<Context>) {
+pub(crate) async fn keep_looking(graph: Weak<Graph>) {
     loop {
         tokio::time::sleep(rules::size(LOOK_EVERY, Duration::from_millis(90))).await;
-        let Some(context) = context.upgrade().filter(|context| !context.journal.tasks.is_stopping()) else {
+        let Some(graph) = graph.upgrade().filter(|graph| !graph.journal.tasks.is_stopping()) else {
             return;
         };
-        impatiently(look(&context)).await;
+        impatiently(look(&graph)).await;
     }
 }
 
-async fn look(context: &Arc<Context>) {
-    let buckets = journal::own_buckets(&context.journal).await;
-    stream::iter(rested(context, &buckets).await)
+async fn look(graph: &Arc<Graph>) {
+    let buckets = journal::own_buckets(&graph.journal).await;
+    stream::iter(rested(graph, &buckets).await)
         .for_each_concurrent(BUCKETS_AT_ONCE, |(bucket, notes)| async move {
             // The notes themselves lie with a server that is away: they wait for it.
-            if let Err(e) = look_at_all(context, bucket, &notes).await {
+            if let Err(e) = look_at_all(graph, bucket, &notes).await {
                 tracing::debug!("edges noted in bucket {bucket} wait: {e}");
             }
         })
@@ -108,14 +108,14 @@ async fn rested(tenant: &Tenant, buckets: &[Bucket]) -> Vec<(Bucket, Vec<Note>)>
 }
 
 /// Looks at edges of a bucket, and drops their notes. What can't be looked at now has its note made new.
-async fn look_at_all(context: &Arc<Context>, bucket: Bucket, notes: &[Note]) -> Result<()> {
+async fn look_at_all(graph: &Arc<Graph>, bucket: Bucket, notes: &[Note]) -> Result<()> {
     let (mut looked_at, mut left) = (Vec::new(), Vec::new());
-    match look_at(context, notes).await {
+    match look_at(graph, notes).await {
         Ok(()) => looked_at.extend(notes),
         Err(e) if !rules::holds("notes_alone") => return Err(e),
         Err(_) => {
             for note in notes {
-                match look_at(context, std::slice::from_ref(note)).await {
+                match look_at(graph, std::slice::from_ref(note)).await {
                     Ok(()) => looked_at.push(note),
                     Err(e) => {
                         tracing::debug!(
@@ -129,45 +129,45 @@ async fn look_at_all(context: &Arc<Context>, bucket: Bucket, notes: &[Note]) -> 
             }
         }
     }
-    let (key, slot) = (context.keys().notes(bucket), context.keys().buckets().slot(bucket));
+    let (key, slot) = (graph.keys().notes(bucket), graph.keys().buckets().slot(bucket));
     if !looked_at.is_empty() {
         let drop =
             notes_drop(key.clone(), looked_at.iter().map(|note| (note.noted_ms, note.member.as_slice())));
-        context.router().call(Request::write(slot, drop)).await?;
+        graph.router().call(Request::write(slot, drop)).await?;
     }
     if !left.is_empty() {
         let renew = Command::new("ZADD").arg(&key).arg("XX");
-        let now = context.router().now_ms();
+        let now = graph.router().now_ms();
         let renew = left.iter().fold(renew, |renew, note| renew.arg(now).arg(&note.member));
-        context.router().call(Request::write(slot, renew)).await?;
+        graph.router().call(Request::write(slot, renew)).await?;
     }
     Ok(())
 }
 
 /// Asks their followers about these edges. Those whose follow isn't there leave a task each.
-async fn look_at(context: &Arc<Context>, notes: &[Note]) -> Result<()> {
-    let asked = notes.iter().map(|note| Ok((context.following(note.reader)?, note.author)));
+async fn look_at(graph: &Arc<Graph>, notes: &[Note]) -> Result<()> {
+    let asked = notes.iter().map(|note| Ok((graph.following(note.reader)?, note.author)));
     let mut said = Touched::new();
-    let since = context.sets().scores_said(&asked.collect::<Result<Vec<_>>>()?, &mut said).await?;
+    let since = graph.sets().scores_said(&asked.collect::<Result<Vec<_>>>()?, &mut said).await?;
     // That a follow is there must last, or its edge has to be looked at once more.
     if rules::holds("note_fenced") {
-        context.router().fence(&said).await?;
+        graph.router().fence(&said).await?;
     }
     for (note, since) in notes.iter().zip(since) {
         let &Note { reader, author, is_request, .. } = note;
         let is_wrong = match (is_request, since) {
             // Whoever follows may be listed as waiting all the same (H127).
-            (true, _) => is_listed_wrongly(context, reader, author).await?,
+            (true, _) => is_listed_wrongly(graph, reader, author).await?,
             (false, Some(_)) => false,
             // Who has unfollowed in the meantime has no edge any more, as a rule.
-            (false, None) => context.followers(author)?.score(&reader).await?.is_some(),
+            (false, None) => graph.followers(author)?.score(&reader).await?.is_some(),
         };
         if is_wrong {
             if !is_request {
                 meters::stray_edge();
             }
             let task = PairTask { reader, author, may_drop: false };
-            journal::add(&context.journal, context.bucket(reader), task).await?;
+            journal::add(&graph.journal, graph.bucket(reader), task).await?;
         }
     }
     Ok(())

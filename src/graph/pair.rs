@@ -11,18 +11,19 @@ use tokio::time::Instant;
 
 use super::complete::{Completed, Follow, complete, complete_at_once, look_at};
 use super::followers::note as note_followers;
-use super::new_mark::{confirm, end_unapproved, is_new, no_tree};
+use super::new_mark::{confirm, end_unapproved, no_tree};
 use super::request::approved;
 use super::toggles::{end_unwanted, follow_intent, requested, requested_request};
 use crate::account::Account;
 use crate::cluster::{Command, Request, Touched};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Look, Settled, maybe_nonce};
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::Ended;
 use crate::meters;
 use crate::nonce::Nonce;
+use crate::reader::is_new_mark;
 use crate::rules;
 use crate::tenant::Tenant;
 
@@ -35,22 +36,22 @@ const FILLS_SEEN: usize = 10_000;
 
 /// Looks at whether one follows the other, and does what is left to do.
 pub(crate) async fn settle_pair(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     reader: AccountId,
     author: AccountId,
     may_drop: bool,
     touched: &mut Touched,
 ) -> Result<Ended> {
-    let ended = settle_edge(context, reader, author, may_drop, touched).await?;
+    let ended = settle_edge(graph, reader, author, may_drop, touched).await?;
     if matches!(ended, Ended::Done) {
-        note_followers(context, author, touched).await?;
+        note_followers(graph, author, touched).await?;
     }
     Ok(ended)
 }
 
 /// The same for a follow that was made just now, in fewer calls if all about it is small. `entry`: what is done with that.
 pub(crate) async fn settle_follow(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     entry: Nonce,
     author: AccountId,
     follow: &Follow,
@@ -58,55 +59,55 @@ pub(crate) async fn settle_follow(
     touched: &mut Touched,
 ) -> Result<Ended> {
     let completed = match rules::takes_short_cuts() {
-        true => complete_at_once(context, author, follow, may_drop, entry, touched).await?,
+        true => complete_at_once(graph, author, follow, may_drop, entry, touched).await?,
         false => None,
     };
     match completed {
         // One thing after another: a look tells what it is by now.
-        None => settle_pair(context, follow.reader, author, may_drop, touched).await,
+        None => settle_pair(graph, follow.reader, author, may_drop, touched).await,
         Some(Completed::Settled(settled)) if matches!(settled[..], [(_, Settled::Done(_))]) => {
             Ok(Ended::Struck)
         }
-        Some(completed) => came_of(context, author, follow, completed, touched).await,
+        Some(completed) => came_of(graph, author, follow, completed, touched).await,
     }
 }
 
 async fn settle_edge(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     reader: AccountId,
     author: AccountId,
     may_drop: bool,
     touched: &mut Touched,
 ) -> Result<Ended> {
-    match look(context, reader, author, 0, touched).await? {
+    match look(graph, reader, author, 0, touched).await? {
         Look::Following { since, mark, floor } => {
-            let card = wanted(context, reader, author, touched).await?;
+            let card = wanted(graph, reader, author, touched).await?;
             if card.is_none() && rules::holds("block_read_again") {
-                end_unwanted(context, reader, author, since).await?;
+                end_unwanted(graph, reader, author, since).await?;
                 // Whatever came of it: the next look takes the edge off, or finds the follow wanted after all.
                 return Ok(Ended::Later);
             }
             let Some(mark) = mark else {
-                finish_request(context, reader, author, touched).await?;
+                finish_request(graph, reader, author, touched).await?;
                 return Ok(Ended::Done);
             };
             // H85: it may have been locked between the decision to follow and the follow.
             let is_locked = card.is_some_and(|card| card.is_locked) && rules::holds("lock_read_again");
-            if is_locked && is_new(&mark) && approved(context, author, reader, touched).await?.is_none() {
-                return end_unapproved(context, reader, author, (since, mark)).await;
+            if is_locked && is_new_mark(&mark) && approved(graph, author, reader, touched).await?.is_none() {
+                return end_unapproved(graph, reader, author, (since, mark)).await;
             }
             let follow = Follow { reader, since, mark, floor };
             let completed =
-                complete(context, author, std::slice::from_ref(&follow), (may_drop, false), touched).await?;
-            let ended = came_of(context, author, &follow, completed, touched).await?;
-            finish_request(context, reader, author, touched).await?;
+                complete(graph, author, std::slice::from_ref(&follow), (may_drop, false), touched).await?;
+            let ended = came_of(graph, author, &follow, completed, touched).await?;
+            finish_request(graph, reader, author, touched).await?;
             Ok(ended)
         }
         Look::Not(stamp) => {
-            if !remove_edge(context, reader, author, stamp, touched).await? {
+            if !remove_edge(graph, reader, author, stamp, touched).await? {
                 return Ok(Ended::Later);
             }
-            settle_request(context, reader, author, touched).await
+            settle_request(graph, reader, author, touched).await
         }
         Look::Tree(_) => Err(no_tree()),
     }
@@ -114,7 +115,7 @@ async fn settle_edge(
 
 /// R doesn't follow X, as of that stamp of its bucket: takes its edge off. False: by now it follows.
 async fn remove_edge(
-    context: &Context,
+    graph: &Graph,
     reader: AccountId,
     author: AccountId,
     mut stamp: u64,
@@ -123,10 +124,10 @@ async fn remove_edge(
     for _ in 0..REMOVALS_MAX {
         // That R doesn't follow must last before the edge goes: else R follows again, without an edge.
         if rules::holds("fence_edge") {
-            context.router().fence(touched).await?;
+            graph.router().fence(touched).await?;
         }
         #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
-        let removed = context.followers(author)?.remove_below(&[(reader, stamp as f64)]).await?;
+        let removed = graph.followers(author)?.remove_below(&[(reader, stamp as f64)]).await?;
         touched.extend(&removed.touched);
         #[expect(
             clippy::cast_possible_truncation,
@@ -137,7 +138,7 @@ async fn remove_edge(
         let Some(kept) = kept else { return Ok(true) };
         // It is of a newer follow; or of one that R's server has lost, and its clock is behind (H86). Raised above that
         // one, it tells which.
-        match look(context, reader, author, kept, touched).await? {
+        match look(graph, reader, author, kept, touched).await? {
             Look::Following { .. } => return Ok(false),
             Look::Not(above) => stamp = above,
             Look::Tree(_) => return Err(no_tree()),
@@ -163,7 +164,7 @@ pub(super) async fn wanted(
 
 /// What is left to do once one follow was to be completed.
 async fn came_of(
-    context: &Context,
+    graph: &Graph,
     author: AccountId,
     follow: &Follow,
     completed: Completed,
@@ -174,41 +175,41 @@ async fn came_of(
         // Its deletion may have turned all followers away before our edge was written.
         Completed::AuthorGone => return Ok(Ended::Later),
         // An unfollow may have been settled before our edge was written: then it must be looked at again.
-        Completed::Pulled => match look(context, reader, author, 0, touched).await? {
+        Completed::Pulled => match look(graph, reader, author, 0, touched).await? {
             Look::Following { .. } => true,
             _ => return Ok(Ended::Later),
         },
         Completed::Settled(settled) => match settled.first() {
             Some((_, Settled::Busy(nonce))) => {
                 // However long the fill takes, its author has let it follow.
-                confirm(context, reader, author, &follow.mark, touched).await?;
-                return wait_for_fill(context, reader, *nonce).await;
+                confirm(graph, reader, author, &follow.mark, touched).await?;
+                return wait_for_fill(graph, reader, *nonce).await;
             }
             Some((_, Settled::Changed | Settled::NoEdge)) => return Ok(Ended::Later),
             Some((_, Settled::Left)) => true,
             _ => false,
         },
     };
-    let is_done = !stays || confirm(context, reader, author, &follow.mark, touched).await?;
+    let is_done = !stays || confirm(graph, reader, author, &follow.mark, touched).await?;
     Ok(if is_done { Ended::Done } else { Ended::Later })
 }
 
 async fn look(
-    context: &Context,
+    graph: &Graph,
     reader: AccountId,
     author: AccountId,
     above: u64,
     touched: &mut Touched,
 ) -> Result<Look> {
-    let mut looks = look_at(context, author, &[reader], above, touched).await?;
+    let mut looks = look_at(graph, author, &[reader], above, touched).await?;
     looks.pop().map(|(_, look)| look).ok_or_else(|| Error::internal("a look at a pair saw nothing"))
 }
 
 /// The home is being filled. A fill that has come to a halt is ended: the next read begins another.
-async fn wait_for_fill(context: &Context, reader: AccountId, nonce: Nonce) -> Result<Ended> {
-    if context.fills_seen.is_stale(reader, nonce) {
-        let command = functions::home_drop(context.keys().home(reader), &nonce);
-        context.router().call(Request::write(context.slot(reader), command)).await?;
+async fn wait_for_fill(graph: &Graph, reader: AccountId, nonce: Nonce) -> Result<Ended> {
+    if graph.fills_seen.is_stale(reader, nonce) {
+        let command = functions::home_drop(graph.keys().home(reader), &nonce);
+        graph.router().call(Request::write(graph.slot(reader), command)).await?;
         meters::fill("ended");
     }
     Ok(Ended::Later)
@@ -242,38 +243,38 @@ impl FillsSeen {
 
 /// R doesn't follow X: perhaps it has asked to, and perhaps X has said yes.
 async fn settle_request(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     reader: AccountId,
     author: AccountId,
     touched: &mut Touched,
 ) -> Result<Ended> {
-    let keys = context.keys();
-    let Some(request) = asked(context, reader, author, touched).await? else {
-        finish_request(context, reader, author, touched).await?;
+    let keys = graph.keys();
+    let Some(request) = asked(graph, reader, author, touched).await? else {
+        finish_request(graph, reader, author, touched).await?;
         return Ok(Ended::Done);
     };
     let mut said = Touched::new();
-    if wanted(context, reader, author, &mut said).await?.is_none() {
+    if wanted(graph, reader, author, &mut said).await?.is_none() {
         // As for a follow: that it is unwanted must last.
-        context.router().fence(&said).await?;
-        return withdraw(context, reader, author, request).await;
+        graph.router().fence(&said).await?;
+        return withdraw(graph, reader, author, request).await;
     }
     let mut said = Touched::new();
-    let approval = approved(context, author, reader, &mut said).await?;
+    let approval = approved(graph, author, reader, &mut said).await?;
     let is_approved = approval == Some(request) || approval.is_some() && !rules::holds("same_request");
     if is_approved {
         // As for a follow that ends: what it begins by must last.
-        context.router().fence(&said).await?;
+        graph.router().fence(&said).await?;
     }
     // H122: nobody has said yes, and it is locked: if a primary that was replaced says so, that goes for what was.
     let mut denied = if is_approved { Touched::new() } else { said };
-    if is_approved || needs_no_answer(context, author, &mut denied).await? {
-        let made = super::change::apply(context, reader, || {
+    if is_approved || needs_no_answer(graph, author, &mut denied).await? {
+        let made = super::change::apply(graph, reader, || {
             Box::pin(async {
-                if requested(context, reader, author).await? != Some(request) {
+                if requested(graph, reader, author).await? != Some(request) {
                     return Ok(None);
                 }
-                let mut intent = follow_intent(context, reader, author, is_approved)?;
+                let mut intent = follow_intent(graph, reader, author, is_approved)?;
                 intent.request = Some((author, Some(request), None));
                 Ok(Some(intent))
             })
@@ -283,27 +284,27 @@ async fn settle_request(
             Ok(_) => Ok(Ended::Done),
             // It follows as many as it may, or may not follow (any more): asking again later is its affair.
             Err(e) if matches!(e.kind(), ErrorKind::Invalid | ErrorKind::NotFound) => {
-                withdraw(context, reader, author, request).await
+                withdraw(graph, reader, author, request).await
             }
             Err(e) => Err(e),
         };
     }
-    let of = [keys.waiting(author), keys.notes(context.bucket(author))];
-    let set = functions::waiting_set(&of, (reader, author), &request, context.router().now_ms());
-    let answer = context.router().ask(Request::write(context.slot(author), set)).await?;
+    let of = [keys.waiting(author), keys.notes(graph.bucket(author))];
+    let set = functions::waiting_set(&of, (reader, author), &request, graph.router().now_ms());
+    let answer = graph.router().ask(Request::write(graph.slot(author), set)).await?;
     touched.add(&answer);
     answer.ok()?;
     // After that: who unlocks goes through those that are listed.
-    if needs_no_answer(context, author, &mut denied).await? {
+    if needs_no_answer(graph, author, &mut denied).await? {
         return Ok(Ended::Later);
     }
     if rules::holds("denial_fenced") {
         touched.extend(&denied);
     }
     // It may have been taken back, and that settled, before we wrote.
-    finish_request(context, reader, author, touched).await?;
+    finish_request(graph, reader, author, touched).await?;
     // Then another one made, and that listed: ours has come over it.
-    let newer = asked(context, reader, author, touched).await?.filter(|now| *now != request);
+    let newer = asked(graph, reader, author, touched).await?.filter(|now| *now != request);
     Ok(if newer.is_some() && rules::holds("newer_request") { Ended::Later } else { Ended::Done })
 }
 
@@ -323,16 +324,11 @@ async fn needs_no_answer(tenant: &Tenant, author: AccountId, denied: &mut Touche
 }
 
 /// Takes a request back, if it is still that one.
-async fn withdraw(
-    context: &Arc<Context>,
-    reader: AccountId,
-    author: AccountId,
-    request: Nonce,
-) -> Result<Ended> {
-    super::change::apply(context, reader, || {
+async fn withdraw(graph: &Arc<Graph>, reader: AccountId, author: AccountId, request: Nonce) -> Result<Ended> {
+    super::change::apply(graph, reader, || {
         Box::pin(async {
-            let is_same = requested(context, reader, author).await? == Some(request);
-            is_same.then(|| super::toggles::unfollow_intent(context, reader, author)).transpose()
+            let is_same = requested(graph, reader, author).await? == Some(request);
+            is_same.then(|| super::toggles::unfollow_intent(graph, reader, author)).transpose()
         })
     })
     .await?;

@@ -14,9 +14,9 @@ use super::pair::settle_pair;
 use super::toggles::{nothing_left, requested, unfollow_intent};
 use crate::account::Account;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Compared, maybe_nonce};
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{Ended, Entry, accept, journal_full, reserve};
 use crate::nonce::Nonce;
@@ -76,30 +76,26 @@ async fn scan(
 }
 
 /// Approves the request that `requester` has made.
-pub(crate) async fn approve(
-    context: &Arc<Context>,
-    account: AccountId,
-    requester: AccountId,
-) -> Result<Epoch> {
-    let keys = context.keys();
+pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: AccountId) -> Result<Epoch> {
+    let keys = graph.keys();
     let task = PairTask { reader: requester, author: account, may_drop: true };
     // First: what turned the request down before must not run after this.
-    apply(context, requester, || Box::pin(async { Ok(nothing_left()) })).await?;
+    apply(graph, requester, || Box::pin(async { Ok(nothing_left()) })).await?;
     let mut lost = None;
     for _ in 0..TRIES_MAX {
-        let _place = reserve(&context.journal, 1)?;
-        let Some(request) = requested(context, requester, account).await? else {
-            let (_, epoch) = graph_stamp(context, requester).await?;
-            let follows = context.following(requester)?.score(&account).await?.is_some();
+        let _place = reserve(&graph.journal, 1)?;
+        let Some(request) = requested(graph, requester, account).await? else {
+            let (_, epoch) = graph_stamp(graph, requester).await?;
+            let follows = graph.following(requester)?.score(&account).await?.is_some();
             return if follows { Ok(epoch) } else { Err(no_request(account, requester)) };
         };
         // Whoever says so: it is compared.
-        let before = approved(context, account, requester, &mut Touched::new()).await?;
-        let entry = Entry::new(context.bucket(account), context.instance, task);
+        let before = approved(graph, account, requester, &mut Touched::new()).await?;
+        let entry = Entry::new(graph.bucket(account), graph.instance, task);
         let of = [keys.approved(account), keys.journal(entry.bucket), keys.account(account)];
-        let most = context.settings.journal_max;
+        let most = graph.settings.journal_max;
         let command = functions::approve(&of, requester, before, request, most, (&entry.id, &entry.stored()));
-        let answer = match context.once(context.slot(account), command).await {
+        let answer = match graph.once(graph.slot(account), command).await {
             Err(e) if e.kind() == ErrorKind::Unknown => {
                 lost = Some(e);
                 continue;
@@ -109,10 +105,10 @@ pub(crate) async fn approve(
         let epoch = answer.epoch.clone();
         match Compared::parse(answer.ok()?)? {
             Compared::Done => {
-                drop(accept(&context.journal, entry));
+                drop(accept(&graph.journal, entry));
                 return Ok(epoch);
             }
-            Compared::JournalFull => return Err(journal_full(context)),
+            Compared::JournalFull => return Err(journal_full(graph)),
             Compared::Changed => {}
             Compared::NoAccount => return Err(no_account(account)),
         }
@@ -122,28 +118,24 @@ pub(crate) async fn approve(
 
 /// Has all who wait for an account's answer looked at, unless it is locked: each look finds that none is needed. Whoever
 /// asks from now on finds that too.
-pub(crate) async fn unlock(
-    context: &Arc<Context>,
-    account: AccountId,
-    touched: &mut Touched,
-) -> Result<Ended> {
-    let answer = context.router().ask(context.account_request(account)).await?;
+pub(crate) async fn unlock(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) -> Result<Ended> {
+    let answer = graph.router().ask(graph.account_request(account)).await?;
     touched.add(&answer);
     let card = Account::parse(account, answer.ok()?)?;
     if card.is_none_or(|card| !card.is_there() || card.is_locked) {
         return Ok(Ended::Done);
     }
-    let (key, mut ended) = (context.keys().waiting(account), Ended::Done);
+    let (key, mut ended) = (graph.keys().waiting(account), Ended::Done);
     let mut from = Some(SCAN_START.to_owned());
-    for _ in 0..=scans_max(context) {
+    for _ in 0..=scans_max(graph) {
         let Some(cursor) = from else { break };
-        let (requesters, next) = scan(context, account, (&key, &cursor), UNLOCKED_AT_ONCE).await?;
+        let (requesters, next) = scan(graph, account, (&key, &cursor), UNLOCKED_AT_ONCE).await?;
         let mut looks = stream::iter(requesters)
             .map(|requester| async move {
                 // Each leaves a task: users' own must find room beside them.
-                context.journal.tasks.room().await;
+                graph.journal.tasks.room().await;
                 let mut touched = Touched::new();
-                let ended = settle_pair(context, requester, account, true, &mut touched).await?;
+                let ended = settle_pair(graph, requester, account, true, &mut touched).await?;
                 Ok::<_, Error>((ended, touched))
             })
             .buffer_unordered(UNLOCKED_SIDE_BY_SIDE);
@@ -160,18 +152,14 @@ pub(crate) async fn unlock(
 }
 
 /// Turns the request that `requester` has made down.
-pub(crate) async fn reject(
-    context: &Arc<Context>,
-    account: AccountId,
-    requester: AccountId,
-) -> Result<Epoch> {
-    let _place = reserve(&context.journal, 1)?;
-    apply(context, requester, || {
+pub(crate) async fn reject(graph: &Arc<Graph>, account: AccountId, requester: AccountId) -> Result<Epoch> {
+    let _place = reserve(&graph.journal, 1)?;
+    apply(graph, requester, || {
         Box::pin(async {
-            if requested(context, requester, account).await?.is_none() {
+            if requested(graph, requester, account).await?.is_none() {
                 return Ok(None);
             }
-            unfollow_intent(context, requester, account).map(Some)
+            unfollow_intent(graph, requester, account).map(Some)
         })
     })
     .await

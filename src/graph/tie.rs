@@ -7,69 +7,43 @@ use super::jobs::TieTask;
 use super::lists::{LIKES, last_removal, set_member};
 use crate::account::AccountState;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, ListChange, TieAnswer, TieLook, TieSet, read_nonce};
+use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{Ended, Entry, accept, journal_full, reserve};
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::post::PostRef;
+use crate::reader::{Tie, Ties};
 use crate::rules;
 use crate::sharded::{Checkpoint, SortedSet};
 use crate::stored::stored_post;
 use crate::tenant::{Tenant, changed_always, no_account};
-use crate::timeline::Ties;
 
 /// Tries of one change between others of the same account, and between splits.
 const TRIES_MAX: usize = 64;
 
-/// What ties an account to a post.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Tie {
-    Like,
-    Bookmark,
-}
-
-impl Tie {
-    fn label(self, on: bool) -> &'static str {
-        match (self, on) {
-            (Self::Like, true) => "like",
-            (Self::Like, false) => "unlike",
-            (Self::Bookmark, true) => "bookmark",
-            (Self::Bookmark, false) => "unbookmark",
-        }
-    }
-
-    /// What an account has tied so.
-    pub(crate) fn set(self, tenant: &Tenant, account: AccountId) -> Result<SortedSet<PostRef>> {
-        match self {
-            Self::Like => tenant.likes(account),
-            Self::Bookmark => tenant.bookmarks(account),
-        }
-    }
-}
-
 /// Likes or bookmarks a post, or takes that back. That it may be seen is the caller's affair.
 pub(crate) async fn set_tie(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     account: AccountId,
     post: PostRef,
     what: Tie,
     on: bool,
 ) -> Result<Epoch> {
-    let set = what.set(context, account)?;
-    let (keys, sets, bucket) = (context.keys(), context.sets(), context.bucket(account));
+    let set = what.set(graph, account)?;
+    let (keys, sets, bucket) = (graph.keys(), graph.sets(), graph.bucket(account));
     let set_limit = match what {
-        Tie::Like => context.settings.likes_max,
-        Tie::Bookmark => context.settings.bookmarks_max,
+        Tie::Like => graph.settings.likes_max,
+        Tie::Bookmark => graph.settings.bookmarks_max,
     };
     let mut lost = None;
     for _ in 0..TRIES_MAX {
-        let _place = reserve(&context.journal, usize::from(what == Tie::Like))?;
-        let (seen, _) = ties_stamp(context, account).await?;
+        let _place = reserve(&graph.journal, usize::from(what == Tie::Like))?;
+        let (seen, _) = ties_stamp(graph, account).await?;
         let entry =
-            (what == Tie::Like).then(|| Entry::new(bucket, context.instance, TieTask { account, post }));
+            (what == Tie::Like).then(|| Entry::new(bucket, graph.instance, TieTask { account, post }));
         let piece = set.piece_of(&post);
         let [root, place] = sets.piece_keys(&piece);
         let change = TieSet {
@@ -81,11 +55,11 @@ pub(crate) async fn set_tie(
             piece_limit: sets.piece_limit(),
             set_limit,
             post,
-            journal_most: context.settings.journal_max,
+            journal_most: graph.settings.journal_max,
             entry: entry.as_ref().map(|entry| (entry.id, entry.stored())),
         };
-        let command = change.command(context.router().now_ms());
-        let answer = match context.once(context.slot(account), command).await {
+        let command = change.command(graph.router().now_ms());
+        let answer = match graph.once(graph.slot(account), command).await {
             // It may have run: the next try finds out, under another stamp.
             Err(e) if e.kind() == ErrorKind::Unknown => {
                 lost = Some(e);
@@ -97,9 +71,9 @@ pub(crate) async fn set_tie(
         match TieAnswer::parse(answer.ok()?)? {
             TieAnswer::Done { has_changed } => {
                 let renewed = |ties: &Ties| ties.changed(what, post, on, change.new_stamp);
-                context.caches.renew_ties(account, seen, renewed);
+                graph.readers.renew_ties(account, seen, renewed);
                 if let Some(entry) = entry.filter(|_| has_changed) {
-                    drop(accept(&context.journal, entry));
+                    drop(accept(&graph.journal, entry));
                 }
                 meters::graph_change(what.label(on));
                 return Ok(epoch);
@@ -113,7 +87,7 @@ pub(crate) async fn set_tie(
                 let text = format!("account {account} is {state:?}: it cannot like or bookmark");
                 return Err(Error::invalid(text));
             }
-            TieAnswer::JournalFull => return Err(journal_full(context)),
+            TieAnswer::JournalFull => return Err(journal_full(graph)),
             TieAnswer::Limit => {
                 let verb = if what == Tie::Like { "likes" } else { "has bookmarked" };
                 return Err(Error::invalid(format!("account {account} {verb} {set_limit} posts already")));
@@ -126,14 +100,14 @@ pub(crate) async fn set_tie(
 /// Takes back what ties an account to a post that is gone, by its id alone: who wrote it only the account's own set can
 /// say, so that is gone through.
 pub(crate) async fn untie_gone(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     account: AccountId,
     id: PostId,
     what: Tie,
 ) -> Result<Epoch> {
-    let mut epoch = renew_ties(context, account).await?;
-    for post in kept_of(&what.set(context, account)?, id).await? {
-        epoch = set_tie(context, account, post, what, false).await?;
+    let mut epoch = renew_ties(graph, account).await?;
+    for post in kept_of(&what.set(graph, account)?, id).await? {
+        epoch = set_tie(graph, account, post, what, false).await?;
     }
     Ok(epoch)
 }
@@ -151,14 +125,14 @@ pub(crate) async fn kept_of(set: &SortedSet<PostRef>, id: PostId) -> Result<Vec<
 
 /// Takes back what ties an account to these posts, as far as they are gone for good.
 pub(crate) async fn untie_if_gone(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     account: AccountId,
     posts: &[PostRef],
     what: Tie,
 ) -> Result<()> {
-    let get = |post: &PostRef| context.post_request(post.id);
+    let get = |post: &PostRef| graph.post_request(post.id);
     let (mut touched, mut gone) = (Touched::new(), Vec::new());
-    let answers = context.run_all(posts.iter().map(get).collect()).await?;
+    let answers = graph.run_all(posts.iter().map(get).collect()).await?;
     for (post, answer) in posts.iter().zip(answers) {
         touched.add(&answer);
         let is_gone = match stored_post(answer)? {
@@ -169,9 +143,9 @@ pub(crate) async fn untie_if_gone(
         gone.extend(is_gone.then_some(*post));
     }
     // That it is gone must last before it is forgotten.
-    context.router().fence(&touched).await?;
+    graph.router().fence(&touched).await?;
     for post in gone {
-        set_tie(context, account, post, what, false).await?;
+        set_tie(graph, account, post, what, false).await?;
     }
     Ok(())
 }

@@ -7,9 +7,9 @@ use super::change::{Intent, Wanted, apply, apply_known};
 use super::jobs::PairTask;
 use super::pair::wanted;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{EdgeOp, maybe_nonce};
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::reserve;
 use crate::nonce::{Nonce, draw};
@@ -106,32 +106,32 @@ pub(super) fn unfollow_intent(tenant: &Tenant, reader: AccountId, author: Accoun
 
 /// Follows, or asks to.
 pub(crate) async fn follow(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     reader: AccountId,
     author: AccountId,
 ) -> Result<(Followed, Epoch)> {
     distinct(reader, author)?;
-    let _place = reserve(&context.journal, 1)?;
-    let card = context.existing(author).await?;
+    let _place = reserve(&graph.journal, 1)?;
+    let card = graph.existing(author).await?;
     if !card.is_active() {
         return Err(Error::invalid(format!("account {author} is {:?}: it cannot be followed", card.state)));
     }
-    if card.blocks > 0 && context.is_blocked(author, reader).await? {
+    if card.blocks > 0 && graph.is_blocked(author, reader).await? {
         return Err(Error::invalid(format!("account {author} blocks account {reader}")));
     }
     if !card.is_locked
         && rules::takes_short_cuts()
-        && let Some(epoch) = follow_known(context, reader, author).await?
+        && let Some(epoch) = follow_known(graph, reader, author).await?
     {
         meters::graph_change("follow");
         return Ok((Followed::Following, epoch));
     }
-    let following = context.following(reader)?;
+    let following = graph.following(reader)?;
     let is_requested = AtomicBool::new(false);
-    let epoch = apply(context, reader, || {
+    let epoch = apply(graph, reader, || {
         Box::pin(async {
             is_requested.store(false, Ordering::Relaxed);
-            if context.is_blocked(reader, author).await? {
+            if graph.is_blocked(reader, author).await? {
                 let text = format!("account {reader} blocks account {author}: unblock it first");
                 return Err(Error::invalid(text));
             }
@@ -139,13 +139,13 @@ pub(crate) async fn follow(
                 return Ok(nothing_left());
             }
             if !card.is_locked {
-                return follow_intent(context, reader, author, false).map(Some);
+                return follow_intent(graph, reader, author, false).map(Some);
             }
             is_requested.store(true, Ordering::Relaxed);
-            if requested(context, reader, author).await?.is_some() {
+            if requested(graph, reader, author).await?.is_some() {
                 return Ok(nothing_left());
             }
-            has_room(context, author).await?;
+            has_room(graph, author).await?;
             Ok(Some(Intent {
                 request: Some((author, None, Some(draw()))),
                 tasks: vec![PairTask { reader, author, may_drop: true }.into()],
@@ -160,10 +160,10 @@ pub(crate) async fn follow(
 }
 
 /// Follows, if what this instance remembers of the reader says that it may: the change compares whether it is still so.
-async fn follow_known(context: &Arc<Context>, reader: AccountId, author: AccountId) -> Result<Option<Epoch>> {
-    match context.caches.states.get(&reader) {
+async fn follow_known(graph: &Arc<Graph>, reader: AccountId, author: AccountId) -> Result<Option<Epoch>> {
+    match graph.readers.state(reader) {
         Some(known) if !known.blocks(author.get()) && !known.follows(author.get()) => {
-            apply_known(context, reader, &known, follow_intent(context, reader, author, false)?).await
+            apply_known(graph, reader, &known, follow_intent(graph, reader, author, false)?).await
         }
         _ => Ok(None),
     }
@@ -198,15 +198,15 @@ async fn has_room(tenant: &Tenant, author: AccountId) -> Result<()> {
 }
 
 /// Unfollows, or takes a request back.
-pub(crate) async fn unfollow(context: &Arc<Context>, reader: AccountId, author: AccountId) -> Result<Epoch> {
+pub(crate) async fn unfollow(graph: &Arc<Graph>, reader: AccountId, author: AccountId) -> Result<Epoch> {
     distinct(reader, author)?;
-    let _place = reserve(&context.journal, 1)?;
-    let following = context.following(reader)?;
+    let _place = reserve(&graph.journal, 1)?;
+    let following = graph.following(reader)?;
     meters::graph_change("unfollow");
-    apply(context, reader, || {
+    apply(graph, reader, || {
         Box::pin(async {
             // First the request: an approval may turn it into a follow between these two looks, never back.
-            let is_unasked = async || requested(context, reader, author).await.map(|asked| asked.is_none());
+            let is_unasked = async || requested(graph, reader, author).await.map(|asked| asked.is_none());
             let follows_not = async || following.score(&author).await.map(|since| since.is_none());
             let is_nothing = match rules::holds("request_first") {
                 true => is_unasked().await? && follows_not().await?,
@@ -215,7 +215,7 @@ pub(crate) async fn unfollow(context: &Arc<Context>, reader: AccountId, author: 
             if is_nothing {
                 return Ok(nothing_left());
             }
-            unfollow_intent(context, reader, author).map(Some)
+            unfollow_intent(graph, reader, author).map(Some)
         })
     })
     .await
@@ -223,13 +223,13 @@ pub(crate) async fn unfollow(context: &Arc<Context>, reader: AccountId, author: 
 
 /// Ends the follow with this score, if its author still doesn't want it.
 pub(super) async fn end_unwanted(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     reader: AccountId,
     author: AccountId,
     since: f64,
 ) -> Result<Epoch> {
-    let following = context.following(reader)?;
-    apply(context, reader, || {
+    let following = graph.following(reader)?;
+    apply(graph, reader, || {
         Box::pin(async {
             let now = following.score(&author).await?;
             let is_same = now.is_some_and(|now| now.to_bits() == since.to_bits());
@@ -237,12 +237,12 @@ pub(super) async fn end_unwanted(
             // Read under the stamp that is compared: a follow that was acknowledged since has renewed it.
             let is_same = is_same || !rules::holds("same_follow");
             let asks = rules::holds("wanted_again");
-            if !is_same || asks && wanted(context, reader, author, &mut said).await?.is_some() {
+            if !is_same || asks && wanted(graph, reader, author, &mut said).await?.is_some() {
                 return Ok(None);
             }
             // That it is unwanted must last: else a failover takes the block back, and the follow is gone all the same.
-            context.router().fence(&said).await?;
-            unfollow_intent(context, reader, author).map(Some)
+            graph.router().fence(&said).await?;
+            unfollow_intent(graph, reader, author).map(Some)
         })
     })
     .await
@@ -250,7 +250,7 @@ pub(super) async fn end_unwanted(
 
 /// Switches a mute, block or hide on or off.
 pub(crate) async fn toggle(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     account: AccountId,
     other: AccountId,
     what: Toggle,
@@ -259,23 +259,23 @@ pub(crate) async fn toggle(
     distinct(account, other)?;
     // A block ends follows both ways.
     let places = if what == Toggle::Block && on { 2 } else { 0 };
-    let _places = reserve(&context.journal, places)?;
+    let _places = reserve(&graph.journal, places)?;
     if on {
-        context.existing(other).await?;
+        graph.existing(other).await?;
     }
     let (set, count_field) = match what {
-        Toggle::Mute => (context.mutes(account)?, ""),
-        Toggle::Block => (context.blocks(account)?, "nb"),
-        Toggle::Hide => (context.hides(account)?, "nh"),
+        Toggle::Mute => (graph.mutes(account)?, ""),
+        Toggle::Block => (graph.blocks(account)?, "nb"),
+        Toggle::Hide => (graph.hides(account)?, "nh"),
     };
     let op = if on { EdgeOp::Add } else { EdgeOp::Remove };
     meters::graph_change(what.label(on));
-    apply(context, account, || {
+    apply(graph, account, || {
         Box::pin(async {
             if set.score(&other).await?.is_some() == on {
                 return Ok(nothing_left());
             }
-            let limit = context.settings.restrictions_max;
+            let limit = graph.settings.restrictions_max;
             let what_limit = match what {
                 Toggle::Mute => "mutes",
                 Toggle::Block => "blocks",
@@ -284,7 +284,7 @@ pub(crate) async fn toggle(
             let edge = Wanted { set: set.clone(), op, member: other, limit, count_field, what: what_limit };
             let mut intent = Intent { edges: vec![edge], ..Intent::default() };
             if what == Toggle::Block && on {
-                intent.edges.push(following_edge(context, account, other, EdgeOp::Remove)?);
+                intent.edges.push(following_edge(graph, account, other, EdgeOp::Remove)?);
                 intent.unmarked.push((other, None));
                 intent.request = Some((other, None, None));
                 intent.tasks = vec![

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::jobs::UnlistTask;
 use crate::cluster::{Command, Epoch, Request};
-use crate::context::Context;
 use crate::error::Result;
 use crate::functions;
+use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal;
 use crate::stored::Unreadable;
@@ -15,12 +15,12 @@ use crate::stored::Unreadable;
 /// Drops it if it still is exactly that, has its author's outbox say so, and its own lists dropped. Gives who acknowledged
 /// that; `None`: something else stands there by now.
 pub(crate) async fn drop_unreadable(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     post: PostId,
     unreadable: &Unreadable,
     author: Option<AccountId>,
 ) -> Result<Option<Epoch>> {
-    let (keys, buckets) = (context.keys(), context.keys().buckets());
+    let (keys, buckets) = (graph.keys(), graph.keys().buckets());
     let (key, bucket) = (keys.post(post), post.bucket(buckets));
     let slot = buckets.slot(bucket);
     let drop = match unreadable.bytes() {
@@ -28,19 +28,19 @@ pub(crate) async fn drop_unreadable(
         // Of another type: no id is given twice while something stands there.
         None => Command::new("UNLINK").arg(&key),
     };
-    let answer = context.router().ask(Request::write(slot, drop)).await?;
+    let answer = graph.router().ask(Request::write(slot, drop)).await?;
     let epoch = answer.epoch.clone();
     // An earlier sending may have dropped it.
     let exists = Request::read(slot, Command::new("EXISTS").arg(&key));
-    if answer.ok()?.int()? == 0 && context.router().call(exists).await?.int()? == 1 {
+    if answer.ok()?.int()? == 0 && graph.router().call(exists).await?.int()? == 1 {
         return Ok(None);
     }
     let Some(author) = author else { return Ok(Some(epoch)) };
     let of = [key, keys.outbox(author), keys.account(author)];
     let mend = functions::outbox_mend(&of, author, post.get());
-    let answer = context.router().ask(Request::write(slot, mend)).await?;
+    let answer = graph.router().ask(Request::write(slot, mend)).await?;
     let epoch = answer.epoch.clone();
     answer.ok()?;
-    journal::add(&context.journal, bucket, UnlistTask { post, author }).await?;
+    journal::add(&graph.journal, bucket, UnlistTask { post, author }).await?;
     Ok(Some(epoch))
 }

@@ -7,10 +7,10 @@ use futures::stream::{self, StreamExt as _};
 
 use quick_cache::sync::Cache;
 
+use super::Modes;
 use super::Wish;
 use super::policy::{Facts, Policy, Way};
 use crate::cluster::Request;
-use crate::context::Context;
 use crate::error::Result;
 use crate::functions::{FanoutFacts, Rates, pulls_add};
 use crate::ids::AccountId;
@@ -26,15 +26,15 @@ const COUNTED_MAX: usize = 10_000;
 
 /// The policy.
 #[derive(Debug)]
-pub(crate) struct Judge {
+pub(super) struct Judge {
     policy: Arc<dyn Policy>,
     /// How often pulls are brought into records, and how old rates may be.
-    pub(crate) every: Duration,
+    pub(super) every: Duration,
     counted: Cache<AccountId, (Instant, u64)>,
 }
 
 impl Judge {
-    pub(crate) fn new(policy: Arc<dyn Policy>, every: Duration) -> Self {
+    pub(super) fn new(policy: Arc<dyn Policy>, every: Duration) -> Self {
         Self { policy, every, counted: Cache::new(COUNTED_MAX) }
     }
 
@@ -58,21 +58,21 @@ impl Judge {
 
 /// What an account's record says has just been read; `followers`, and of these `awake` ones: as far as is known now.
 /// Who calls this doesn't wait for what comes of it.
-fn decide(context: &Arc<Context>, account: AccountId, rates: Rates, (followers, awake): (u64, u64)) {
+fn decide(modes: &Arc<Modes>, account: AccountId, rates: Rates, (followers, awake): (u64, u64)) {
     let now = Way::of(rates.mode);
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let reads_per_day = match now {
         Way::Pull => rates.pulls_per_day,
-        Way::Push => awake as f64 * context.traffic.reads_per_reader(),
+        Way::Push => awake as f64 * modes.traffic.reads_per_reader(),
     };
     let facts = Facts { awake, posts_per_day: rates.posts_per_day, ..Facts::new(account, now, followers) };
-    let facts = facts.read(reads_per_day, context.journal.tasks.instances(), context.settings.visible_within);
-    let wanted = context.judge.policy.way(&facts);
+    let facts = facts.read(reads_per_day, modes.journal.tasks.instances(), modes.settings.visible_within);
+    let wanted = modes.judge.policy.way(&facts);
     if wanted != now && !rates.is_forced {
         tracing::info!("account {account} is to be {}ed from now on: {facts:?}", wanted.label());
-        let context = context.clone();
+        let modes = modes.clone();
         tokio::spawn(async move {
-            if let Err(e) = super::change(&context, account, Wish::Policy(wanted)).await {
+            if let Err(e) = super::change(&modes.graph, account, Wish::Policy(wanted)).await {
                 tracing::debug!("account {account} stays as it is for now: {e}");
                 meters::decision_failed();
             }
@@ -81,7 +81,7 @@ fn decide(context: &Arc<Context>, account: AccountId, rates: Rates, (followers, 
 }
 
 /// Asks the policy about authors whose posts were delivered.
-pub(crate) struct FanoutJudge(pub(crate) Arc<Context>);
+pub(crate) struct FanoutJudge(pub(crate) Arc<Modes>);
 
 impl FanoutWatcher for FanoutJudge {
     fn struck(&self, author: AccountId, facts: FanoutFacts, rates: Rates) {
@@ -90,46 +90,46 @@ impl FanoutWatcher for FanoutJudge {
 }
 
 /// Looks at an account that was pulled so often.
-async fn decide_pulled(context: &Arc<Context>, account: AccountId, pulls: u64) -> Result<()> {
-    let record = context.keys().account(account);
-    let add = pulls_add(record, pulls, context.router().now_ms(), context.judge.every_ms());
-    let reply = context.router().call(Request::write(context.slot(account), add)).await?.into_array()?;
+async fn decide_pulled(modes: &Arc<Modes>, account: AccountId, pulls: u64) -> Result<()> {
+    let record = modes.keys().account(account);
+    let add = pulls_add(record, pulls, modes.router().now_ms(), modes.judge.every_ms());
+    let reply = modes.router().call(Request::write(modes.slot(account), add)).await?.into_array()?;
     if reply.is_empty() {
         return Ok(());
     }
     let rates = Rates::parse(&reply)?;
     // While it is pulled nobody goes through its followers: how many there are is asked, how many of them are awake is
     // taken from the last fan-out.
-    let followers = context.judge.followers(context, account).await?;
+    let followers = modes.judge.followers(modes, account).await?;
     let awake = match rates.followers {
         0 => followers,
         of => u64::try_from(u128::from(followers) * u128::from(rates.delivered) / u128::from(of))
             .unwrap_or(followers),
     };
-    decide(context, account, rates, (followers, awake.min(followers)));
+    decide(modes, account, rates, (followers, awake.min(followers)));
     Ok(())
 }
 
 /// Brings what was pulled into the authors' records, once a minute, and asks the policy about them.
-pub(crate) async fn keep_judging(context: Weak<Context>) {
+pub(crate) async fn keep_judging(modes: Weak<Modes>) {
     loop {
-        let every = match context.upgrade() {
-            Some(context) if !context.journal.tasks.is_stopping() => context.judge.every,
+        let every = match modes.upgrade() {
+            Some(modes) if !modes.journal.tasks.is_stopping() => modes.judge.every,
             _ => return,
         };
         tokio::time::sleep(every).await;
-        let Some(context) = context.upgrade() else { return };
-        judge_pulled(&context).await;
+        let Some(modes) = modes.upgrade() else { return };
+        judge_pulled(&modes).await;
     }
 }
 
 /// Looks at all that were pulled since the last time.
-pub(crate) async fn judge_pulled(context: &Arc<Context>) {
-    context.traffic.turn(context.today());
-    let pulled = stream::iter(context.traffic.take_pulls());
+pub(crate) async fn judge_pulled(modes: &Arc<Modes>) {
+    modes.traffic.turn(modes.today());
+    let pulled = stream::iter(modes.traffic.take_pulls());
     pulled
         .for_each_concurrent(AT_ONCE, |(author, pulls)| async move {
-            if let Err(e) = decide_pulled(context, author, pulls).await {
+            if let Err(e) = decide_pulled(modes, author, pulls).await {
                 tracing::debug!("the way of account {author} could not be looked at: {e}");
                 meters::decision_failed();
             }

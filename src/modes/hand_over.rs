@@ -10,14 +10,15 @@ use super::Stored;
 use crate::account::Mode;
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Touched};
-use crate::context::Context;
 use crate::delivery::{Ledger, Round, Visit};
 use crate::error::{Error, Result};
 use crate::functions::{self, By, Look, Marking, Settled, Visited};
+use crate::graph::Graph;
 use crate::graph::{self, Completed, Follow, PairTask};
 use crate::ids::AccountId;
 use crate::journal::{self, Ended, Entry, Reporter};
 use crate::nonce::draw;
+use crate::reader::is_new_mark;
 use crate::sharded::{Checkpoint, PieceAt};
 use crate::{meters, rules};
 
@@ -28,7 +29,7 @@ const COMPLETED_AT_ONCE: usize = 256;
 
 /// Marks every follower anew, and stops delivering once all marks are on replicas.
 pub(super) async fn promote(
-    context: &Context,
+    graph: &Graph,
     entry: &mut Entry,
     author: AccountId,
     promoting: &Stored,
@@ -36,9 +37,9 @@ pub(super) async fn promote(
     touched: &mut Touched,
 ) -> Result<()> {
     if rules::holds("marks_first") {
-        let mut ledger = Ledger::open(context, entry).await;
-        let visit = &Marker { context, author, reporter };
-        if let Err(e) = (Round { tenant: context, author, visit }).run(entry, &mut ledger).await {
+        let mut ledger = Ledger::open(graph, entry).await;
+        let visit = &Marker { graph, author, reporter };
+        if let Err(e) = (Round { tenant: graph, author, visit }).run(entry, &mut ledger).await {
             // H110: what an earlier run could not fence is not forgotten with this one.
             if rules::holds("promotion_keeps") {
                 ledger.keep(entry);
@@ -46,20 +47,20 @@ pub(super) async fn promote(
             return Err(e);
         }
         if rules::holds("fence_promotion") {
-            ledger.fence(context).await;
+            ledger.fence(graph).await;
         } else {
             ledger.trust();
         }
         ledger.close(entry)?;
     }
     if rules::holds("fence_promotion") {
-        context.router().fence(touched).await?;
+        graph.router().fence(touched).await?;
     }
     let pull = Mode::Pull.stored(promoting.random().unwrap_or_default());
     // Only if it is this promotion still. Sent twice, the second finds it done, or overtaken: both will do.
-    let keys = super::keys_of(context, author);
+    let keys = super::keys_of(graph, author);
     let command = functions::mode_set(&keys, (&promoting.0, &pull), By::Executor, 0, None);
-    let answer = context.router().ask(Request::write(context.slot(author), command)).await?;
+    let answer = graph.router().ask(Request::write(graph.slot(author), command)).await?;
     touched.add(&answer);
     answer.ok().map(drop)
 }
@@ -67,13 +68,13 @@ pub(super) async fn promote(
 /// Takes followers' marks away, as far as their homes hold what was posted since. The others keep theirs, and ask
 /// themselves when they read.
 pub(super) async fn demote(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     entry: &mut Entry,
     author: AccountId,
     reporter: &Reporter,
     touched: &mut Touched,
 ) -> Result<()> {
-    let followers = context.followers(author)?;
+    let followers = graph.followers(author)?;
     let mut next = Some(match entry.checkpoint.as_str() {
         "" => Checkpoint::START,
         text => text.parse()?,
@@ -81,10 +82,10 @@ pub(super) async fn demote(
     while let Some(from) = next {
         let page = followers.walk(from).await?;
         for edges in page.entries.chunks(COMPLETED_AT_ONCE) {
-            let (follows, mut open) = follows(context, author, edges, touched).await?;
+            let (follows, mut open) = follows(graph, author, edges, touched).await?;
             let mut is_over = false;
             if !follows.is_empty() {
-                match graph::complete(context, author, &follows, (false, true), touched).await? {
+                match graph::complete(graph, author, &follows, (false, true), touched).await? {
                     Completed::Settled(settled) => {
                         reporter.add(settled.len() as u64, 0);
                         let is_open =
@@ -102,10 +103,10 @@ pub(super) async fn demote(
             }
             // Who has unfollowed meanwhile may have lost its edge before ours was written.
             for reader in open {
-                let settled = graph::settle_pair(context, reader, author, false, touched).await?;
+                let settled = graph::settle_pair(graph, reader, author, false, touched).await?;
                 if let Ended::Later = settled {
                     let task = PairTask { reader, author, may_drop: false };
-                    journal::add(&context.journal, context.bucket(reader), task).await?;
+                    journal::add(&graph.journal, graph.bucket(reader), task).await?;
                 }
             }
             if is_over {
@@ -113,7 +114,7 @@ pub(super) async fn demote(
             }
         }
         if let Some(then) = page.next {
-            journal::move_checkpoint(context, entry, then.to_string(), touched).await?;
+            journal::move_checkpoint(graph, entry, then.to_string(), touched).await?;
         }
         next = page.next;
     }
@@ -123,7 +124,7 @@ pub(super) async fn demote(
 /// Those of an author's followers that follow it, with a mark; and those that don't follow it, but have an edge. Whose edge
 /// is older than its follow has followed again: what is journaled for that completes it.
 async fn follows(
-    context: &Context,
+    graph: &Graph,
     author: AccountId,
     edges: &[(AccountId, f64)],
     touched: &mut Touched,
@@ -131,11 +132,11 @@ async fn follows(
     let (mut follows, mut strangers) = (Vec::new(), Vec::new());
     let edges: BTreeMap<AccountId, f64> = edges.iter().copied().collect();
     let readers: Vec<AccountId> = edges.keys().copied().collect();
-    for (reader, look) in graph::look_at(context, author, &readers, 0, touched).await? {
+    for (reader, look) in graph::look_at(graph, author, &readers, 0, touched).await? {
         match look {
             // A new mark is of a follow that is under way, and stays for that one.
             Look::Following { since, mark: Some(mark), floor }
-                if edges[&reader] >= since && !graph::is_new_mark(&mark) =>
+                if edges[&reader] >= since && !is_new_mark(&mark) =>
             {
                 follows.push(Follow { reader, since, mark, floor });
             }
@@ -148,32 +149,32 @@ async fn follows(
 
 /// Has followers pull an author.
 struct Marker<'a> {
-    context: &'a Context,
+    graph: &'a Graph,
     author: AccountId,
     reporter: &'a Reporter,
 }
 
 impl Marker<'_> {
     fn marking(&self, bucket: Bucket) -> Marking<'_> {
-        let head = self.context.keys().bucket_head(bucket);
+        let head = self.graph.keys().bucket_head(bucket);
         Marking { head, author: self.author, mark: draw(), stamp: draw() }
     }
 
     async fn mark(&self, accounts: &[AccountId], touched: &mut Touched) -> Result<()> {
-        let context = self.context;
+        let graph = self.graph;
         let mut by_bucket: BTreeMap<Bucket, Vec<AccountId>> = BTreeMap::new();
         for account in accounts {
-            by_bucket.entry(context.bucket(*account)).or_default().push(*account);
+            by_bucket.entry(graph.bucket(*account)).or_default().push(*account);
         }
         let calls: Vec<(Bucket, &[AccountId])> = by_bucket
             .iter()
             .flat_map(|(bucket, accounts)| accounts.chunks(MARKED_AT_ONCE).map(|part| (*bucket, part)))
             .collect();
         let request = |(bucket, accounts): &(Bucket, &[AccountId])| {
-            let command = self.marking(*bucket).accounts(context.keys().marks(accounts[0]), accounts);
-            Request::write(context.keys().buckets().slot(*bucket), command).unless_moving().once()
+            let command = self.marking(*bucket).accounts(graph.keys().marks(accounts[0]), accounts);
+            Request::write(graph.keys().buckets().slot(*bucket), command).unless_moving().once()
         };
-        let answers = context.run_all(calls.iter().map(request).collect::<Batch>()).await?;
+        let answers = graph.run_all(calls.iter().map(request).collect::<Batch>()).await?;
         for ((_, accounts), answer) in calls.iter().zip(answers) {
             touched.add(&answer);
             if answer.is_moving() {
@@ -187,12 +188,12 @@ impl Marker<'_> {
 
     /// Key by key, while their slot moves.
     async fn mark_plainly(&self, accounts: &[AccountId], touched: &mut Touched) -> Result<()> {
-        let context = self.context;
+        let graph = self.graph;
         for account in accounts {
             // "Not following" must be as lasting as a mark, so it counts only from a server whose epoch is known.
-            let before = context.router().ask(context.account_request(*account)).await?;
-            let follows = context.following(*account)?.score(&self.author).await?.is_some();
-            let after = context.router().ask(context.account_request(*account)).await?;
+            let before = graph.router().ask(graph.account_request(*account)).await?;
+            let follows = graph.following(*account)?.score(&self.author).await?.is_some();
+            let after = graph.router().ask(graph.account_request(*account)).await?;
             if before.epoch != after.epoch {
                 return Err(Error::unavailable("a server failed over while followers were told to pull"));
             }
@@ -201,7 +202,7 @@ impl Marker<'_> {
                 self.reached(0, 1);
                 continue;
             }
-            let keys = context.keys();
+            let keys = graph.keys();
             let mark = functions::mark_renew(&[keys.marks(*account)], self.author, &draw(), None, None);
             let stamp = Command::new("HSET").arg(&keys.account(*account)).arg("t").arg(&draw());
             // As the function does: with a new stamp and without the mark a reader would believe that it need not pull.
@@ -210,7 +211,7 @@ impl Marker<'_> {
                 commands.reverse();
             }
             for command in commands {
-                let answer = context.once(context.slot(*account), command).await?;
+                let answer = graph.once(graph.slot(*account), command).await?;
                 touched.add(&answer);
                 answer.ok()?;
             }
@@ -223,7 +224,7 @@ impl Marker<'_> {
 impl Visit for Marker<'_> {
     fn piece(&self, [set, members]: [Vec<u8>; 2], piece: &PieceAt) -> Request {
         let command = self.marking(piece.bucket()).piece(set, members, piece.leaf());
-        let slot = self.context.keys().buckets().slot(piece.bucket());
+        let slot = self.graph.keys().buckets().slot(piece.bucket());
         Request::write(slot, command).unless_moving().once()
     }
 
@@ -231,7 +232,7 @@ impl Visit for Marker<'_> {
         async move {
             let mut touched = Touched::new();
             let marked = self.mark(accounts, &mut touched).await;
-            for bucket in accounts.iter().map(|account| self.context.bucket(*account)) {
+            for bucket in accounts.iter().map(|account| self.graph.bucket(*account)) {
                 match &marked {
                     Ok(()) => touched.epochs().iter().for_each(|epoch| ledger.visited(bucket, epoch)),
                     Err(e) => ledger.left(bucket, e.clone()),

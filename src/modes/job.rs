@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::context::Context;
 use crate::error::Result;
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Ended, Job, Pool, Run, Task};
 use crate::nonce::Nonce;
@@ -24,7 +24,7 @@ impl ModeTask {
 }
 
 impl Job for ModeTask {
-    type Service = Context;
+    type Service = Graph;
 
     const LETTER: u8 = b'M';
     const LABEL: &'static str = "mode";
@@ -45,11 +45,11 @@ impl Job for ModeTask {
         format!("tell the followers of {} whether they must pull it", self.author)
     }
 
-    fn pool(&self, _: &Context) -> Result<Pool> {
+    fn pool(&self, _: &Graph) -> Result<Pool> {
         Ok(Pool::Slow)
     }
 
-    async fn run(self, context: &Arc<Context>, run: &mut Run<'_>) -> Result<Ended> {
-        super::settle(context, run.entry, self.author, self.random, run.reporter, &mut run.touched).await
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+        super::settle(graph, run.entry, self.author, self.random, run.reporter, &mut run.touched).await
     }
 }

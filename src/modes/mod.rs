@@ -13,23 +13,48 @@ mod job;
 mod policy;
 mod traffic;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::account::Mode;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, By, Compared};
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{self, Delivery, Ended, Entry, Reporter};
 use crate::nonce::{Nonce, draw};
 use crate::tenant::{Tenant, changed_always, no_account};
 use crate::{meters, rules};
 
-pub(crate) use decide::{FanoutJudge, Judge, judge_pulled, keep_judging};
+use decide::Judge;
+pub(crate) use decide::{FanoutJudge, judge_pulled, keep_judging};
 pub(crate) use job::ModeTask;
 pub use policy::{AsItIs, CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
 pub(crate) use traffic::Traffic;
+
+/// What a decision about an account's mode touches: the policy, what is counted for it, and the graph.
+#[derive(Debug)]
+pub(crate) struct Modes {
+    pub(crate) graph: Arc<Graph>,
+    judge: Judge,
+    traffic: Arc<Traffic>,
+}
+
+impl Deref for Modes {
+    type Target = Graph;
+
+    fn deref(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+impl Modes {
+    pub(crate) fn new(graph: Arc<Graph>, traffic: Arc<Traffic>, policy: Arc<dyn Policy>) -> Arc<Self> {
+        let judge = Judge::new(policy, graph.settings.modes.decide_every);
+        Arc::new(Self { graph, judge, traffic })
+    }
+}
 
 /// Tries of one change between others of the same account.
 const TRIES_MAX: usize = 16;
@@ -98,21 +123,17 @@ impl Wish {
 }
 
 /// Has an account pushed, or pulled. What is returned tells how many followers know.
-pub(crate) async fn change(
-    context: &Arc<Context>,
-    account: AccountId,
-    wish: Wish,
-) -> Result<(Delivery, Epoch)> {
-    let keys = keys_of(context, account);
-    let most = context.settings.journal_max;
+pub(crate) async fn change(graph: &Arc<Graph>, account: AccountId, wish: Wish) -> Result<(Delivery, Epoch)> {
+    let keys = keys_of(graph, account);
+    let most = graph.settings.journal_max;
     // What we sent and have no answer to.
     let mut lost: Option<Entry> = None;
     for _ in 0..TRIES_MAX {
-        let _place = journal::reserve(&context.journal, 1)?;
-        let (seen, epoch) = look(context, account).await?;
+        let _place = journal::reserve(&graph.journal, 1)?;
+        let (seen, epoch) = look(graph, account).await?;
         let seen = seen.ok_or_else(|| no_account(account))?;
         if let Some(entry) = lost.take_if(|entry| ModeTask::carries_out(&entry.task, seen.mode.random())) {
-            return Ok((journal::accept(&context.journal, entry), epoch));
+            return Ok((journal::accept(&graph.journal, entry), epoch));
         }
         let way = wish.way().filter(|way| *way != Way::of(seen.mode.mode()));
         let by = match wish {
@@ -126,12 +147,11 @@ pub(crate) async fn change(
         let mode = way.map(|way| if way == Way::Pull { Mode::Promoting } else { Mode::Push });
         let random = draw();
         let new = mode.map(|mode| mode.stored(random)).unwrap_or_default();
-        let entry =
-            Entry::new(context.bucket(account), context.instance, ModeTask { author: account, random });
+        let entry = Entry::new(graph.bucket(account), graph.instance, ModeTask { author: account, random });
         let value = entry.stored();
         let journaled = mode.map(|_| (&entry.id, value.as_slice()));
         let command = functions::mode_set(&keys, (&seen.mode.0, &new), by, most, journaled);
-        let answer = match context.once(context.slot(account), command).await {
+        let answer = match graph.once(graph.slot(account), command).await {
             Err(e) if e.kind() == ErrorKind::Unknown => {
                 lost = mode.map(|_| entry);
                 continue;
@@ -143,32 +163,32 @@ pub(crate) async fn change(
             Compared::Done => {
                 let Some(way) = way else { return Ok((Delivery(None), epoch)) };
                 meters::mode_change(way.label());
-                return Ok((journal::accept(&context.journal, entry), epoch));
+                return Ok((journal::accept(&graph.journal, entry), epoch));
             }
             Compared::Changed => {}
             Compared::NoAccount => return Err(no_account(account)),
-            Compared::JournalFull => return Err(journal::journal_full(context)),
+            Compared::JournalFull => return Err(journal::journal_full(graph)),
         }
     }
     Err(changed_always(account))
 }
 
 /// The keys that `mode_set` takes.
-fn keys_of(context: &Context, account: AccountId) -> [Vec<u8>; 3] {
-    let keys = context.keys();
-    [keys.account(account), keys.outbox(account), keys.journal(context.bucket(account))]
+fn keys_of(graph: &Graph, account: AccountId) -> [Vec<u8>; 3] {
+    let keys = graph.keys();
+    [keys.account(account), keys.outbox(account), keys.journal(graph.bucket(account))]
 }
 
 /// Carries out the change of mode that wrote `random`, if it is the last one still.
 pub(crate) async fn settle(
-    context: &Arc<Context>,
+    graph: &Arc<Graph>,
     entry: &mut Entry,
     author: AccountId,
     random: Nonce,
     reporter: &Reporter,
     touched: &mut Touched,
 ) -> Result<Ended> {
-    let (seen, epoch) = look(context, author).await?;
+    let (seen, epoch) = look(graph, author).await?;
     touched.add_epoch(&epoch);
     // What it says of the change was written with the entry.
     entry.seen_in = Some(epoch);
@@ -178,8 +198,8 @@ pub(crate) async fn settle(
     };
     reporter.restart();
     match stored.mode() {
-        Mode::Promoting => hand_over::promote(context, entry, author, &stored, reporter, touched).await?,
-        Mode::Push => hand_over::demote(context, entry, author, reporter, touched).await?,
+        Mode::Promoting => hand_over::promote(graph, entry, author, &stored, reporter, touched).await?,
+        Mode::Push => hand_over::demote(graph, entry, author, reporter, touched).await?,
         Mode::Pull => {}
     }
     Ok(Ended::Done)

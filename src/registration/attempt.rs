@@ -3,9 +3,9 @@
 
 use crate::claims::{self, Taken};
 use crate::cluster::{Command, Request, Touched};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Compared, FieldValue, Holder};
+use crate::graph::Graph;
 use crate::ids::{AccountId, Claim};
 use crate::nonce::{Nonce, draw};
 use crate::rules;
@@ -33,7 +33,7 @@ pub(super) type Dies<'a> = &'a (dyn Fn(Step) -> bool + Sync);
 
 /// An attempt under way.
 pub(super) struct Attempt<'a> {
-    pub(super) context: &'a Context,
+    pub(super) graph: &'a Graph,
     pub(super) account: AccountId,
     pub(super) nonce: Nonce,
     /// What the account is to have.
@@ -60,13 +60,13 @@ impl Attempt<'_> {
 
     /// Whether what it is to write can be fenced at all, before any of that is written.
     pub(super) fn expect_replicas(&self) -> Result<()> {
-        let (context, buckets) = (self.context, self.context.keys().buckets());
-        let of_claims = self.wanted.iter().map(|claim| buckets.slot(context.keys().bucket_of_claim(claim)));
-        context.router().expect_replicas(of_claims.chain([context.slot(self.account)]))
+        let (graph, buckets) = (self.graph, self.graph.keys().buckets());
+        let of_claims = self.wanted.iter().map(|claim| buckets.slot(graph.keys().bucket_of_claim(claim)));
+        graph.router().expect_replicas(of_claims.chain([graph.slot(self.account)]))
     }
 
     fn keys(&self) -> [Vec<u8>; 2] {
-        [self.context.keys().account(self.account), self.context.keys().credentials(self.account)]
+        [self.graph.keys().account(self.account), self.graph.keys().credentials(self.account)]
     }
 
     /// Takes the claims; what it took before somebody else had one is given up again.
@@ -74,7 +74,7 @@ impl Attempt<'_> {
         for n in 0..self.taken.len() {
             let claim = self.taken[n];
             let taken =
-                claims::take(self.context, &claim, (self.account, &self.nonce), &mut self.touched).await;
+                claims::take(self.graph, &claim, (self.account, &self.nonce), &mut self.touched).await;
             match taken {
                 Ok(Taken::Ours) => self.at(Step::Claimed(n + 1))?,
                 Ok(taken) => {
@@ -99,7 +99,7 @@ impl Attempt<'_> {
         credentials: &[FieldValue],
     ) -> Result<Reread> {
         if rules::holds("fence_taken")
-            && let Err(e) = self.context.router().fence_patiently(&self.touched).await
+            && let Err(e) = self.graph.router().fence_patiently(&self.touched).await
         {
             self.end().await?;
             return Err(e);
@@ -111,7 +111,7 @@ impl Attempt<'_> {
             return Err(Error::new(ErrorKind::Conflict, text));
         }
         self.at(Step::Settled)?;
-        let mut tries = self.context.router().fence_tries();
+        let mut tries = self.graph.router().fence_tries();
         loop {
             match self.reread().await {
                 Err(e) => tries.after(e).await.map_err(|e| unknown(&e))?,
@@ -129,8 +129,8 @@ impl Attempt<'_> {
     /// The last word of the attempt; false: it has been ended, or another one has come after it.
     async fn write_settled(&mut self, record: &[FieldValue], credentials: &[FieldValue]) -> Result<bool> {
         let command = functions::claims_settle(&self.keys(), &self.nonce, &draw(), record, credentials);
-        let slot = self.context.slot(self.account);
-        let answer = match self.context.router().ask(Request::write(slot, command)).await {
+        let slot = self.graph.slot(self.account);
+        let answer = match self.graph.router().ask(Request::write(slot, command)).await {
             Err(e) => {
                 // If it was written, then it stays; else nobody need wait for that.
                 drop(self.end().await);
@@ -144,8 +144,8 @@ impl Attempt<'_> {
 
     /// Looks at all claims once more, and waits for replicas. A failover may have taken one back: then it is taken again.
     pub(super) async fn reread(&mut self) -> Result<Reread> {
-        let looks = self.wanted.iter().map(|claim| claims::look_request(self.context, claim)).collect();
-        let found = self.context.run_all(looks).await?;
+        let looks = self.wanted.iter().map(|claim| claims::look_request(self.graph, claim)).collect();
+        let found = self.graph.run_all(looks).await?;
         for (claim, answer) in self.wanted.clone().into_iter().zip(found) {
             self.touched.add(&answer);
             if !rules::holds("reread") {
@@ -158,7 +158,7 @@ impl Attempt<'_> {
                 break;
             }
             let of = (self.account, &draw());
-            match claims::take(self.context, &claim, of, &mut self.touched).await? {
+            match claims::take(self.graph, &claim, of, &mut self.touched).await? {
                 Taken::Ours => {}
                 taken if self.is_last().await? => return Ok(Some((claim, taken))),
                 _ => break,
@@ -166,7 +166,7 @@ impl Attempt<'_> {
         }
         self.at(Step::Reread)?;
         if rules::holds("fence_settled") {
-            self.reached = self.context.router().fence_patiently(&self.touched).await?.into();
+            self.reached = self.graph.router().fence_patiently(&self.touched).await?.into();
         }
         Ok(None)
     }
@@ -174,20 +174,20 @@ impl Attempt<'_> {
     /// Whether what the account says is the word of this attempt still. Else whoever has changed it since was told of the
     /// account, and what this one had taken may be somebody else's, rightly.
     async fn is_last(&mut self) -> Result<bool> {
-        let [last] = credentials(self.context, self.account, ["v"], &mut self.touched).await?;
+        let [last] = credentials(self.graph, self.account, ["v"], &mut self.touched).await?;
         Ok(last.as_deref() == Some(&self.nonce) || !rules::holds("last_attempt"))
     }
 
     /// Ends the attempt: first the account wants nothing any more, then what it took is given up.
     pub(super) async fn end(&mut self) -> Result<()> {
-        let mut tries = self.context.router().fence_tries();
+        let mut tries = self.graph.router().fence_tries();
         let free = loop {
             let mut said = Touched::new();
-            claims::void(self.context, self.account, &self.nonce, 0, &mut said).await?;
+            claims::void(self.graph, self.account, &self.nonce, 0, &mut said).await?;
             let mut free = Vec::with_capacity(self.taken.len());
             for claim in &self.taken {
-                let look = claims::holder_request(self.context, self.account, claim);
-                let answer = self.context.router().ask(look).await?;
+                let look = claims::holder_request(self.graph, self.account, claim);
+                let answer = self.graph.router().ask(look).await?;
                 said.add(&answer);
                 // A twin of this attempt may have settled it: then they stay.
                 if Holder::parse(answer.ok()?)? == Holder::Free || !rules::holds("twin_looked_at") {
@@ -199,14 +199,14 @@ impl Attempt<'_> {
             }
             // H130: or a failover brings it back, and its last word, which may lie in some socket, counts when somebody
             // else has the name.
-            match self.context.router().fence(&said).await {
+            match self.graph.router().fence(&said).await {
                 Ok(_) => break free,
                 Err(e) => tries.after(e).await?,
             }
         };
         let value = functions::claim_value(self.account, &self.nonce);
         for claim in free {
-            claims::give_up(self.context, &claim, &value).await?;
+            claims::give_up(self.graph, &claim, &value).await?;
         }
         Ok(())
     }
@@ -233,14 +233,14 @@ pub(super) fn unknown(e: &dyn std::fmt::Display) -> Error {
 
 /// What is stored in an account's credentials under these names, whatever its state.
 pub(super) async fn credentials<const N: usize>(
-    context: &Context,
+    graph: &Graph,
     account: AccountId,
     fields: [&str; N],
     touched: &mut Touched,
 ) -> Result<[Option<Vec<u8>>; N]> {
-    let command = Command::new("HMGET").arg(&context.keys().credentials(account));
+    let command = Command::new("HMGET").arg(&graph.keys().credentials(account));
     let command = fields.iter().fold(command, |command, field| command.arg(*field));
-    let answer = context.router().ask(Request::read(context.slot(account), command)).await?;
+    let answer = graph.router().ask(Request::read(graph.slot(account), command)).await?;
     touched.add(&answer);
     let mut found = answer.ok()?.into_array()?.into_iter();
     let mut next = || found.next().and_then(|field| field.bytes().ok().map(<[u8]>::to_vec));

@@ -64,13 +64,13 @@ impl Registration {
         fields: (&[FieldValue], &[FieldValue]),
         dies: Dies<'_>,
     ) -> Result<Receipt> {
-        let context = self.context();
-        let (mut tries, mut begun, mut changed) = (context.router().fence_tries(), Begun::new(), 0);
+        let graph = self.graph();
+        let (mut tries, mut begun, mut changed) = (graph.router().fence_tries(), Begun::new(), 0);
         while changed < TRIES_MAX {
             match self.try_claim((account, claim, kind), fields, &mut begun, dies).await {
                 Ok(Some((left, reached))) => {
                     // It is made, and lasts. What can't be given up now is nobody's: whoever wants it gets it.
-                    give_up_patiently(context, account, &left).await;
+                    give_up_patiently(graph, account, &left).await;
                     return Ok(Receipt { value: (), reached });
                 }
                 Ok(None) => changed += 1,
@@ -89,17 +89,17 @@ impl Registration {
         begun: &mut Begun,
         dies: Dies<'_>,
     ) -> Result<Option<(Vec<Claim>, Acknowledge)>> {
-        let context = self.context();
-        context.existing(account).await?;
+        let graph = self.graph();
+        graph.existing(account).await?;
         let mut touched = Touched::new();
-        let [seen, held] = credentials(context, account, ["v", "c"], &mut touched).await?;
+        let [seen, held] = credentials(graph, account, ["v", "c"], &mut touched).await?;
         let held = Claim::parse_all(&held.unwrap_or_default())?;
         let (old, kept): (Vec<Claim>, Vec<Claim>) = held.iter().partition(|held| held.kind() == kind);
         let mut wanted: Vec<Claim> = kept.into_iter().chain(claim).collect();
         wanted.sort_unstable();
         let taken = claim.into_iter().filter(|claim| !old.contains(claim)).collect();
         let (nonce, reached) = (draw(), Acknowledge::default());
-        let mut attempt = Attempt { context, account, nonce, wanted, taken, touched, reached, dies };
+        let mut attempt = Attempt { graph, account, nonce, wanted, taken, touched, reached, dies };
         if begun.is_empty() {
             attempt.expect_replicas()?;
         }
@@ -120,12 +120,12 @@ impl Registration {
     /// Gives an account another password; also one that has none yet.
     pub async fn set_password(&self, account: AccountId, password: &str) -> Result<Receipt> {
         passwords::check(password)?;
-        let context = self.context();
-        context.existing(account).await?;
+        let graph = self.graph();
+        graph.existing(account).await?;
         let hash = self.passwords.hash(password.into()).await?;
-        let keys = [context.keys().account(account), context.keys().credentials(account)];
+        let keys = [graph.keys().account(account), graph.keys().credentials(account)];
         for _ in 0..TRIES_MAX {
-            let [seen] = credentials(context, account, ["v"], &mut Touched::new()).await?;
+            let [seen] = credentials(graph, account, ["v"], &mut Touched::new()).await?;
             let fields = [("h", hash.clone().into_bytes())];
             let command = functions::credentials_set(&keys, &seen.unwrap_or_default(), &draw(), &fields);
             if let Some(receipt) = self.write(account, command).await? {
@@ -137,22 +137,22 @@ impl Registration {
 
     /// Hashes a password that is right anew, as the settings are now: once, and only if nothing has changed since.
     pub(super) async fn renew_hash(&self, account: AccountId, password: &str, seen: &[u8]) -> Result<bool> {
-        let context = self.context();
+        let graph = self.graph();
         let hash = self.passwords.hash(password.into()).await?;
-        let keys = [context.keys().account(account), context.keys().credentials(account)];
+        let keys = [graph.keys().account(account), graph.keys().credentials(account)];
         let command = functions::credentials_set(&keys, seen, &draw(), &[("h", hash.into_bytes())]);
         Ok(self.write(account, command).await?.is_some())
     }
 
     /// What an account shows of itself; an empty profile if nothing was ever said.
     pub async fn profile(&self, account: AccountId) -> Result<Profile> {
-        let (_, stored) = try_join(self.context().existing(account), self.stored_profile(account)).await?;
+        let (_, stored) = try_join(self.graph().existing(account), self.stored_profile(account)).await?;
         Ok(stored.1)
     }
 
     async fn stored_profile(&self, account: AccountId) -> Result<(Vec<u8>, Profile)> {
-        let context = self.context();
-        profile_of(&context.router().call(context.profile_request(account)).await?)
+        let graph = self.graph();
+        profile_of(&graph.router().call(graph.profile_request(account)).await?)
     }
 
     /// Changes what an account shows of itself; any account has a profile.
@@ -161,9 +161,9 @@ impl Registration {
         account: AccountId,
         update: &ProfileUpdate,
     ) -> Result<Receipt<Profile>> {
-        let context = self.context();
-        context.existing(account).await?;
-        let keys = [context.keys().account(account), context.keys().profile(account)];
+        let graph = self.graph();
+        graph.existing(account).await?;
+        let keys = [graph.keys().account(account), graph.keys().profile(account)];
         for _ in 0..TRIES_MAX {
             let (seen, profile) = self.stored_profile(account).await?;
             let profile = profile.updated(update);
@@ -178,8 +178,8 @@ impl Registration {
 
     /// One try of a write that compares; `None`: something has changed, or nobody knows whether it was written.
     async fn write(&self, account: AccountId, command: Command) -> Result<Option<Receipt>> {
-        let context = self.context();
-        let answer = match context.once(context.slot(account), command).await {
+        let graph = self.graph();
+        let answer = match graph.once(graph.slot(account), command).await {
             Err(e) if e.kind() == ErrorKind::Unknown => return Ok(None),
             answer => answer?,
         };
@@ -187,7 +187,7 @@ impl Registration {
         if !is_done(Compared::parse(answer.ok()?)?, account)? {
             return Ok(None);
         }
-        let reached = context.acknowledge(context.settings.acknowledge, &epoch).await?;
+        let reached = graph.acknowledge(graph.settings.acknowledge, &epoch).await?;
         Ok(Some(Receipt { value: (), reached }))
     }
 }
@@ -204,11 +204,11 @@ async fn give_up_patiently(tenant: &Tenant, account: AccountId, claims: &[Claim]
 
 /// The first step of a change; false: the credentials have changed since they were read.
 async fn begin(attempt: &mut Attempt<'_>, seen: &[u8], begun: &Begun) -> Result<bool> {
-    let (context, account) = (attempt.context, attempt.account);
-    let keys = [context.keys().account(account), context.keys().credentials(account)];
-    let times = (context.router().now_ms(), claims::patience_ms());
+    let (graph, account) = (attempt.graph, attempt.account);
+    let keys = [graph.keys().account(account), graph.keys().credentials(account)];
+    let times = (graph.router().now_ms(), claims::patience_ms());
     let command = functions::claims_begin(&keys, &attempt.nonce, times, seen, &attempt.wanted);
-    let answer = match context.once(context.slot(account), command).await {
+    let answer = match graph.once(graph.slot(account), command).await {
         // It may have begun: ended, so that the next try needn't wait for a minute.
         Err(e) if e.kind() == ErrorKind::Unknown => return attempt.end().await.map(|()| false),
         answer => answer?,
@@ -216,11 +216,11 @@ async fn begin(attempt: &mut Attempt<'_>, seen: &[u8], begun: &Begun) -> Result<
     attempt.touched.add(&answer);
     let compared = Compared::parse(answer.ok()?)?;
     if compared == Compared::JournalFull && rules::holds("own_left") {
-        let [under_way] = credentials(context, account, ["n"], &mut attempt.touched).await?;
+        let [under_way] = credentials(graph, account, ["n"], &mut attempt.touched).await?;
         let is_ours = |under_way: &Vec<u8>| begun.iter().any(|nonce| nonce[..] == under_way[..]);
         if let Some(left) = under_way.filter(is_ours) {
             // H92: that it was ended is lost.
-            claims::void(context, account, &left, 0, &mut attempt.touched).await?;
+            claims::void(graph, account, &left, 0, &mut attempt.touched).await?;
             return Ok(false);
         }
     }

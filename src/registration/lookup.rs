@@ -50,7 +50,7 @@ impl Registration {
             return Err(Error::invalid(format!("{} names at once, at most {NAMES_MAX}", names.len())));
         }
         let candidates = self.candidates(names).await?;
-        let context = self.context();
+        let graph = self.graph();
         let mut batch = Batch::new();
         let mut known: HashMap<Candidate, Option<Account>> = HashMap::new();
         let mut asked = Vec::new();
@@ -59,22 +59,22 @@ impl Registration {
                 continue;
             }
             let (id, claim) = *candidate;
-            batch.push(context.account_request(id));
-            batch.push(context.profile_request(id));
+            batch.push(graph.account_request(id));
+            batch.push(graph.profile_request(id));
             if claim.is_some() {
-                let claims = Command::new("HGET").arg(&context.keys().credentials(id)).arg("c");
-                batch.push(Request::read(context.slot(id), claims));
+                let claims = Command::new("HGET").arg(&graph.keys().credentials(id)).arg("c");
+                batch.push(Request::read(graph.slot(id), claims));
             }
             asked.push(*candidate);
         }
-        let mut answers = context.run_all(batch).await?.into_iter().map(Answer::ok);
+        let mut answers = graph.run_all(batch).await?.into_iter().map(Answer::ok);
         let mut next = || answers.next().unwrap_or_else(|| Err(Error::internal("an answer is missing")));
         for (id, claim) in asked {
             let (account, profile) = (Account::parse(id, next()?)?, next()?);
             let is_its_own = has_claim(&mut next, claim)?;
             let account = account.filter(|account| account.is_there() && is_its_own);
             let account = account.map(|account| account.with_profile(&profile));
-            account.iter().for_each(|account| context.uncounted.met(account, context.router().now_ms()));
+            account.iter().for_each(|account| graph.uncounted.met(account, graph.router().now_ms()));
             known.insert((id, claim), account);
         }
         let account = |candidate: Option<Candidate>| known.get(&candidate?)?.clone();
@@ -89,9 +89,8 @@ impl Registration {
             Name::Email(email) => names::email(email).ok().map(|(_, claim)| claim),
         };
         let claims: Vec<Option<Claim>> = names.iter().map(claim).collect();
-        let looks =
-            claims.iter().flatten().map(|claim| claims::look_request(self.context(), claim)).collect();
-        let mut answers = self.context().run_all(looks).await?.into_iter();
+        let looks = claims.iter().flatten().map(|claim| claims::look_request(self.graph(), claim)).collect();
+        let mut answers = self.graph().run_all(looks).await?.into_iter();
         let mut found = Vec::with_capacity(names.len());
         for (name, claim) in names.iter().zip(claims) {
             found.push(match (name, claim) {
@@ -112,20 +111,19 @@ impl Registration {
     /// Whether an account that is suspended may log in is the caller's to decide, and how often somebody may try.
     /// [`ErrorKind::Overloaded`]: too many passwords wait to be looked at.
     pub async fn check(&self, name: &str, password: &str) -> Result<Option<Account>> {
-        let context = self.context();
+        let graph = self.graph();
         let by_email = name.contains('@');
         let claim = if by_email { names::email(name) } else { names::login(name) };
         let claim = claim.map_or_else(|_| nobodys(), |(_, claim)| claim);
-        let found = context.router().call(claims::look_request(context, &claim)).await?;
+        let found = graph.router().call(claims::look_request(graph, &claim)).await?;
         let id = functions::parse_claim(&found)?.map(|(id, _)| id);
         // Somebody is asked for in any case.
         let asked = id.map_or_else(|| AccountId::new(1 + (u64::from(claim.as_bytes()[1]) << 8)), Ok)?;
-        let secrets =
-            Command::new("HMGET").arg(&context.keys().credentials(asked)).arg("h").arg("c").arg("v");
-        let secrets = Request::read(context.slot(asked), secrets);
-        let batch = context.shown_requests(asked).chain([secrets]).collect();
-        let mut answers = context.run_all(batch).await?.into_iter();
-        let account = context.read_shown(asked, &mut answers)?.filter(Account::is_there);
+        let secrets = Command::new("HMGET").arg(&graph.keys().credentials(asked)).arg("h").arg("c").arg("v");
+        let secrets = Request::read(graph.slot(asked), secrets);
+        let batch = graph.shown_requests(asked).chain([secrets]).collect();
+        let mut answers = graph.run_all(batch).await?.into_iter();
+        let account = graph.readers.read_shown(asked, &mut answers)?.filter(Account::is_there);
         let secrets = answers.next().ok_or_else(|| Error::internal("an answer is missing"))?;
         let secrets = secrets.ok()?.into_array()?;
         let [hash, held, last] = secrets.as_slice() else {
@@ -146,10 +144,10 @@ impl Registration {
 
     /// An account's e-mail address, if it has one. For itself and for moderators: no page shows it.
     pub async fn email(&self, account: AccountId) -> Result<Option<String>> {
-        let context = self.context();
-        let get = Command::new("HGET").arg(&context.keys().credentials(account)).arg("e");
-        let get = context.router().call(Request::read(context.slot(account), get));
-        let (_, email) = try_join(context.existing(account), get).await?;
+        let graph = self.graph();
+        let get = Command::new("HGET").arg(&graph.keys().credentials(account)).arg("e");
+        let get = graph.router().call(Request::read(graph.slot(account), get));
+        let (_, email) = try_join(graph.existing(account), get).await?;
         Ok(secret(&email)?.filter(|email| !email.is_empty()))
     }
 

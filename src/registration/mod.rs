@@ -37,9 +37,9 @@ mod handle {
 
     use super::RegistrationSettings;
     use super::passwords::Passwords;
-    use crate::context::Context;
     use crate::engine::Engine;
     use crate::error::{Error, Result};
+    use crate::graph::Graph;
 
     /// Registration, on an engine. Copies are cheap and share everything.
     ///
@@ -69,8 +69,8 @@ mod handle {
             Ok(Self { engine: engine.clone(), passwords })
         }
 
-        pub(super) fn context(&self) -> &Context {
-            self.engine.context()
+        pub(super) fn graph(&self) -> &Graph {
+            self.engine.graph()
         }
     }
 }

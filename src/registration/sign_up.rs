@@ -138,7 +138,7 @@ impl Registration {
 
     async fn try_sign_up(&self, sign_up: &SignUp, dies: Dies<'_>) -> Result<Registered> {
         let checked = sign_up.checked()?;
-        let (mut tries, mut ours) = (self.context().router().fence_tries(), Ours::default());
+        let (mut tries, mut ours) = (self.graph().router().fence_tries(), Ours::default());
         loop {
             match self.sign_up_once(sign_up, &checked, &mut ours, dies).await {
                 // What it had begun is ended.
@@ -187,9 +187,9 @@ impl Registration {
         claims: Vec<Claim>,
         dies: Dies<'a>,
     ) -> Attempt<'a> {
-        let (context, touched) = (self.context(), Touched::new());
+        let (graph, touched) = (self.graph(), Touched::new());
         Attempt {
-            context,
+            graph,
             account,
             nonce,
             wanted: claims.clone(),
@@ -217,9 +217,9 @@ impl Registration {
         ours: &Ours,
         dies: Dies<'_>,
     ) -> Result<Option<Registered>> {
-        let context = self.context();
-        let looks = checked.claims.iter().map(|claim| claims::look_request(context, claim)).collect();
-        for (claim, answer) in checked.claims.iter().zip(context.run_all(looks).await?) {
+        let graph = self.graph();
+        let looks = checked.claims.iter().map(|claim| claims::look_request(graph, claim)).collect();
+        for (claim, answer) in checked.claims.iter().zip(graph.run_all(looks).await?) {
             let Some((holder, value)) = functions::parse_claim(&answer.ok()?)? else { continue };
             if ours.begun.iter().any(|nonce| value.ends_with(nonce)) {
                 // An attempt of this very call has left it.
@@ -231,7 +231,7 @@ impl Registration {
             {
                 return Ok(Some(repeated));
             }
-            let answer = context.router().ask(claims::holder_request(context, holder, claim)).await?;
+            let answer = graph.router().ask(claims::holder_request(graph, holder, claim)).await?;
             match Holder::parse(answer.ok()?)? {
                 Holder::Held => return Err(refusal(*claim, Taken::Held(holder))),
                 Holder::Wanted { age_ms, .. } if claims::is_young(age_ms) => {
@@ -252,16 +252,16 @@ impl Registration {
         claims: &[Claim],
         dies: Dies<'_>,
     ) -> Result<Option<Registered>> {
-        let context = self.context();
+        let graph = self.graph();
         let mut touched = Touched::new();
         let (account, [of_token, attempt, hash, last], said) = loop {
-            let Some(account) = context.account(holder).await? else { return Ok(None) };
-            let seen = credentials(context, holder, ["k", "n", "h", "v"], &mut touched).await?;
-            let said = claims::of_account(context, holder, &mut touched).await?;
+            let Some(account) = graph.account(holder).await? else { return Ok(None) };
+            let seen = credentials(graph, holder, ["k", "n", "h", "v"], &mut touched).await?;
+            let said = claims::of_account(graph, holder, &mut touched).await?;
             // Confirmed meanwhile, it may be changing its names: that attempt is not the sign-up's. It is confirmed once.
             let was_open = account.state == AccountState::Unconfirmed && rules::holds("state_again");
             let is_open = |now: &Account| now.state == AccountState::Unconfirmed;
-            if !was_open || context.account(holder).await?.as_ref().is_some_and(is_open) {
+            if !was_open || graph.account(holder).await?.as_ref().is_some_and(is_open) {
                 break (account, seen, said);
             }
         };
@@ -305,20 +305,20 @@ impl Registration {
         checked: &Checked,
         (hash, begun): (String, &mut Begun),
     ) -> Result<()> {
-        let context = self.context();
+        let graph = self.graph();
         let before = begun.len();
-        let (keys, id) = (context.keys(), attempt.account);
+        let (keys, id) = (graph.keys(), attempt.account);
         let of = [keys.account(id), keys.credentials(id), keys.profile(id)];
         let mut record = sign_up.account.fields(draw());
         record.retain(|(field, _)| *field != "s");
         record.push(("un", checked.login.clone().into_bytes()));
-        record.push(("at", context.router().now_ms().to_string().into_bytes()));
+        record.push(("at", graph.router().now_ms().to_string().into_bytes()));
         let mut credentials = vec![("h", hash.into_bytes())];
         credentials.extend(checked.email.clone().map(|email| ("e", email.into_bytes())));
         credentials.extend(sign_up.token.clone().map(|token| ("k", token.into_bytes())));
         let profile = sign_up.profile.stored(&draw())?;
         for tries_left in (0..BEGIN_TRIES_MAX).rev() {
-            let (nonce, now_ms) = (draw(), context.router().now_ms());
+            let (nonce, now_ms) = (draw(), graph.router().now_ms());
             begun.push(nonce);
             let command = functions::signup_begin(
                 &of,
@@ -329,11 +329,11 @@ impl Registration {
                 &record,
                 &credentials,
             );
-            let request = Request::write(context.slot(id), command);
+            let request = Request::write(graph.slot(id), command);
             // Sent again as it is, a copy that comes late would begin an attempt anew that somebody has ended, and behind
             // it a late copy of the last step would settle it.
             let request = if rules::holds("begun_once") { request.once() } else { request };
-            let answer = match context.router().ask(request).await {
+            let answer = match graph.router().ask(request).await {
                 Err(e) if e.kind() == ErrorKind::Unknown && tries_left > 0 => continue,
                 answer => answer?,
             };
@@ -343,7 +343,7 @@ impl Registration {
             if AccountState::from_letter(state) != AccountState::Unconfirmed {
                 break;
             }
-            let said = claims::of_account(context, id, &mut attempt.touched).await?;
+            let said = claims::of_account(graph, id, &mut attempt.touched).await?;
             let left = said.attempt.unwrap_or_default().0;
             let patience_ms = match begun.iter().position(|nonce| nonce[..] == left) {
                 Some(ours) if ours >= before => {
@@ -355,7 +355,7 @@ impl Registration {
                 // Somebody began to register that id, and never came back?
                 _ => claims::patience_ms(),
             };
-            if !claims::void(context, id, &left, patience_ms, &mut attempt.touched).await? {
+            if !claims::void(graph, id, &left, patience_ms, &mut attempt.touched).await? {
                 break;
             }
         }

@@ -35,7 +35,7 @@ fn left() -> (usize, u32, usize) {
 pub(super) fn is_at_rest<'a>(mut engines: impl Iterator<Item = &'a Engine>) -> bool {
     let now = Instant::now();
     let is_awake = world(|w| w.instances.iter().all(|one| one.is_dead || one.frozen_until <= now));
-    is_awake && left() == (0, 0, 0) && engines.all(|engine| engine.context().journal.tasks.len() == 0)
+    is_awake && left() == (0, 0, 0) && engines.all(|engine| engine.graph().journal.tasks.len() == 0)
 }
 
 /// Nothing goes wrong any more; all journals run empty. False, and a violation: they don't.
@@ -151,7 +151,7 @@ pub(super) fn check_modes(when: &str) {
 /// Posts that are missing on a list that they name make a hole. What is on one needlessly, nobody is shown; the number
 /// of those is given.
 pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
-    let key = engine.context().tags();
+    let key = engine.graph().tags();
     let tags = TAGS.iter().filter_map(|tag| Tag::new(tag).ok());
     let mut lists: Vec<PostList> = tags.map(|tag| PostList::Tagged(tag.number(key))).collect();
     let there = |w: &mut World| {
@@ -174,7 +174,7 @@ pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
             }
         };
         let floor = on.iter().find(|(listed, _)| *listed == Listed::Floor).map(|(_, score)| *score);
-        let floors = graph::floors(engine.context(), list).expect("a name");
+        let floors = graph::floors(engine.graph(), list).expect("a name");
         let floors = match floors.page(.., None, 1_000, Order::Ascending).await {
             Ok(page) => page.entries.into_iter().collect::<BTreeMap<_, _>>(),
             Err(e) => {
@@ -222,7 +222,7 @@ pub(super) async fn check_followers(engine: &Engine, when: &str) {
             continue;
         }
         let counted = async || {
-            graph::count_followers(engine.context(), account).await?;
+            graph::count_followers(engine.graph(), account).await?;
             let told = engine.account(account).await?;
             Ok::<_, crate::Error>((told.followers, told.uncounted_since, engine.counts(account).await?.1))
         };

@@ -10,17 +10,17 @@ use super::lua;
 use super::shape::{of_instance, settings};
 use super::world::{Instance, World, world};
 use crate::bucket::Bucket;
+use crate::charter::{Decision, TenantSettings};
 use crate::cluster::Router;
-use crate::context::Context;
 use crate::engine::{Engine, Own};
 use crate::error::Result;
+use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::modes::Policy;
 use crate::settings::EngineSettings;
 use crate::store::Store;
-use crate::tenant::{Decision, Tenant, TenantSettings};
-use crate::timeline::OwnCaches;
-use crate::{journal, rules, tenant};
+use crate::tenant::Tenant;
+use crate::{charter, journal, rules, tenant};
 
 /// Lives through something in a world of its own, without these rules.
 pub(super) fn in_a_world<F>(
@@ -92,10 +92,10 @@ async fn begun(store: &Store, engine: &EngineSettings) {
     let own = TenantSettings::of(engine, store.router().settings().replicas);
     let (keys, first) = (store.keys(), Decision::first(own));
     let slot = keys.buckets().slot(Bucket(0));
-    let begin = tenant::begin(keys.charter(), slot, keys.buckets().count(), Some(&first));
+    let begin = charter::begin(keys.charter(), slot, keys.buckets().count(), Some(&first));
     let is_new = async { store.router().call(begin).await?.int() };
     if is_new.await.is_ok_and(|is_new| is_new == 1) {
-        drop(tenant::tell_what_stands(store, Some(&first)).await);
+        drop(charter::tell_what_stands(store.router(), keys, Some(&first)).await);
     }
 }
 
@@ -107,11 +107,11 @@ pub(super) async fn starting() -> (usize, Result<Engine>) {
 }
 
 /// One more process that imports, if it may.
-pub(super) async fn importing() -> (usize, Result<Arc<Context>>) {
-    let (number, store, engine, policy) = parts();
+pub(super) async fn importing() -> (usize, Result<Arc<Graph>>) {
+    let (number, store, engine, _) = parts();
     let known = tenant::known_to_a_tool(&store, &engine).await.expect("a record");
-    let context = Context::new(Tenant::new(store, engine, known), OwnCaches::default(), policy);
-    (number, journal::begin_import(&context.journal).await.map(|()| context))
+    let graph = Graph::new(&Tenant::new(store, engine, known));
+    (number, journal::begin_import(&graph.journal).await.map(|()| graph))
 }
 
 /// Ids of accounts that lie in these buckets, one after the other.

@@ -160,7 +160,7 @@ pub(super) async fn look_up(registration: &Registration, kind: u8, name: &str) -
 /// Nothing is under way any more, and nothing goes wrong: names are told rightly, what is left behind is what fsck
 /// knows and takes away, and whatever nobody has anybody may get.
 pub(super) async fn end_well(engine: &Engine, registration: &Registration, all: &[(u8, &str)]) {
-    let context = engine.context();
+    let graph = engine.graph();
     let accounts: Vec<AccountId> = world(|w| w.names.tried.iter().copied().collect());
     let claims: Vec<Claim> = all.iter().map(|(kind, name)| claim_of(*kind, name)).collect();
     for (kind, name) in all {
@@ -169,7 +169,7 @@ pub(super) async fn end_well(engine: &Engine, registration: &Registration, all: 
         }
     }
     for round in 0..4 {
-        let found = fsck::look_through(context, &accounts, &claims, true).await.expect("no faults");
+        let found = fsck::look_through(graph, &accounts, &claims, true).await.expect("no faults");
         for (kind, what) in &found {
             let is_left = matches!(kind, FindingKind::AttemptLeft | FindingKind::ClaimNeedless);
             if !is_left || round == 3 {

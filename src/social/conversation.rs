@@ -52,7 +52,7 @@ impl Social {
 
     /// What answers a post, and what answers that: level by level, then in the order in which it is read.
     async fn descendants(&self, view: &mut View<'_>, post: PostRef) -> Result<Vec<PostRef>> {
-        let context = self.engine.context();
+        let graph = self.engine.graph();
         let mut answers: HashMap<PostRef, Vec<PostRef>> = HashMap::new();
         let (mut known, mut open) = (HashSet::from([post]), vec![post]);
         for _ in 0..DEPTH_MAX {
@@ -64,11 +64,11 @@ impl Social {
             }
             let mut questions = Questions::default();
             for post in &open {
-                let replies = graph::list(context, Reference::REPLY, post.id)?;
+                let replies = graph::list(graph, Reference::REPLY, post.id)?;
                 questions.newest(&replies, REPLIES_MAX.min(room));
             }
             let mut next = Vec::new();
-            for (parent, told) in open.into_iter().zip(questions.ask(context.sets()).await?) {
+            for (parent, told) in open.into_iter().zip(questions.ask(graph.sets()).await?) {
                 let mut replies = told.newest::<PostRef>()?;
                 replies.retain(|reply| known.len() <= DESCENDANTS_MAX && known.insert(*reply));
                 replies.sort_unstable();

@@ -10,10 +10,11 @@ use futures::future::try_join;
 use super::{ListCursor, Social};
 use crate::account::Account;
 use crate::error::{Error, Result};
-use crate::graph::{self, Tie};
+use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::{PostRef, Reference};
+use crate::reader::Tie;
 use crate::settings::PAGE_LEN_MAX;
 use crate::sharded::{Member, Order, SortedSet};
 use crate::timeline::{PagePost, View};
@@ -165,7 +166,7 @@ impl Social {
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the reader may not see it.
     pub async fn likers(&self, reader: AccountId, post: PostId, query: &ListQuery) -> Result<AccountList> {
-        let likers = |of| graph::likers(self.engine.context(), of);
+        let likers = |of| graph::likers(self.engine.graph(), of);
         let (mut view, listed) = self.listed_of(reader, post, likers, query).await?;
         meters::list("likers");
         view.load(&[], &listed.entries).await?;
@@ -175,7 +176,7 @@ impl Social {
     /// Who has reposted a post without a comment, the latest first: by reposts that the reader may see. Errors as for
     /// [`likers`](Self::likers).
     pub async fn reposters(&self, reader: AccountId, post: PostId, query: &ListQuery) -> Result<AccountList> {
-        let reposts = |of| graph::list(self.engine.context(), Reference::REPOST, of);
+        let reposts = |of| graph::list(self.engine.graph(), Reference::REPOST, of);
         let (mut view, listed) = self.listed_of(reader, post, reposts, query).await?;
         meters::list("reposters");
         view.load(&listed.entries, &[]).await?;
@@ -187,7 +188,7 @@ impl Social {
 
     /// What quotes a post, the latest first. Errors as for [`likers`](Self::likers).
     pub async fn quotes(&self, reader: AccountId, post: PostId, query: &ListQuery) -> Result<PostList> {
-        let quotes = |of| graph::list(self.engine.context(), Reference::QUOTE, of);
+        let quotes = |of| graph::list(self.engine.graph(), Reference::QUOTE, of);
         let (mut view, listed) = self.listed_of(reader, post, quotes, query).await?;
         meters::list("quotes");
         let posts = view.load_shown(&listed.entries, &listed.entries, |view, post| view.shows(post)).await?;
@@ -219,8 +220,8 @@ impl Social {
     }
 
     async fn tied(&self, account: AccountId, query: &ListQuery, what: Tie) -> Result<PostList> {
-        let context = self.engine.context();
-        let set = what.set(context, account)?;
+        let graph = self.engine.graph();
+        let set = what.set(graph, account)?;
         let (listed, mut view) = try_join(read(&set, query), self.engine.view(account)).await?;
         meters::list(if what == Tie::Like { "likes" } else { "bookmarks" });
         // Whom somebody mutes, it may still have liked.
@@ -230,7 +231,7 @@ impl Social {
         let gone = listed.entries.iter().copied().filter(|post| view.post(*post).is_none());
         let gone: Vec<PostRef> = gone.take(FORGOTTEN_MAX).collect();
         if !gone.is_empty()
-            && let Err(e) = graph::untie_if_gone(context, account, &gone, what).await
+            && let Err(e) = graph::untie_if_gone(graph, account, &gone, what).await
         {
             tracing::debug!(%account, "what is gone stays on a list until its next page: {e}");
         }

@@ -18,12 +18,12 @@ pub use lists::{AccountList, ListQuery, PostList};
 use crate::cluster::Epoch;
 use crate::engine::{Engine, Published};
 use crate::error::Result;
-use crate::graph::{self, Tie};
+use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Draft, Post, PostRef};
+use crate::reader::{self, Marks, Tie};
 use crate::settings::{Receipt, check_asked};
 use crate::tenant::no_post;
-use crate::timeline::{self, Marks};
 
 /// Likes, bookmarks, reposts and conversations on an [`Engine`]. Copies are cheap.
 ///
@@ -88,10 +88,10 @@ impl Social {
     /// Takes one's own repost of a post back, whichever repost of it is named, also of a post that is gone. Tells which one
     /// that was.
     pub async fn undo_repost(&self, account: AccountId, post: PostId) -> Result<Receipt<Option<PostId>>> {
-        let context = self.engine.context();
+        let graph = self.engine.graph();
         // First: what was sent before must not run after this, also if there is nothing to undo.
-        let renewed = graph::renew_ties(context, account).await?;
-        let reposts = context.reposts(account)?;
+        let renewed = graph::renew_ties(graph, account).await?;
+        let reposts = graph.reposts(account)?;
         let (target, told) = self.find_target(post).await?;
         let target = match target {
             None => graph::kept_of(&reposts, post).await?.pop(),
@@ -107,7 +107,7 @@ impl Social {
             let renewed = self.engine.acknowledged(renewed).await?;
             return Ok(Receipt { value: None, reached: told.reached.min(renewed.reached) });
         };
-        let repost = PostId::at_place(context.keys().buckets(), context.bucket(account), place)?;
+        let repost = PostId::at_place(graph.keys().buckets(), graph.bucket(account), place)?;
         Ok(self.engine.delete(account, repost).await?.with(Some(repost)))
     }
 
@@ -115,22 +115,22 @@ impl Social {
     /// others have bookmarked is theirs.
     pub async fn marks(&self, account: AccountId, posts: &[PostRef]) -> Result<Vec<Marks>> {
         check_asked(posts.len(), "posts")?;
-        let context = self.engine.context();
-        let stamps = timeline::stamps(context, account).await?;
-        timeline::marks_of(context, account, &stamps, posts).await
+        let graph = self.engine.graph();
+        let stamps = reader::stamps(graph, account).await?;
+        reader::marks_of(&graph.readers, account, &stamps, posts).await
     }
 
     async fn tie(&self, account: AccountId, post: PostId, what: Tie) -> Result<Receipt> {
         let (subject, _) = self.engine.subject(account, post).await?;
-        let epoch = graph::set_tie(self.engine.context(), account, subject, what, true).await?;
+        let epoch = graph::set_tie(self.engine.graph(), account, subject, what, true).await?;
         self.engine.acknowledged(epoch).await
     }
 
     async fn untie(&self, account: AccountId, post: PostId, what: Tie) -> Result<Receipt> {
-        let context = self.engine.context();
+        let graph = self.engine.graph();
         let epoch = match self.find_target(post).await?.0 {
-            Some(post) => graph::set_tie(context, account, post, what, false).await?,
-            None => graph::untie_gone(context, account, post, what).await?,
+            Some(post) => graph::set_tie(graph, account, post, what, false).await?,
+            None => graph::untie_gone(graph, account, post, what).await?,
         };
         self.engine.acknowledged(epoch).await
     }

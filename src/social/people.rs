@@ -25,7 +25,7 @@ impl Social {
         query: &ListQuery,
     ) -> Result<AccountList> {
         meters::list("followers");
-        self.met(reader, account, &self.engine.context().followers(account)?, query).await
+        self.met(reader, account, &self.engine.graph().followers(account)?, query).await
     }
 
     /// Whom an account follows, the latest first; the rest as for [`followers`](Self::followers).
@@ -36,35 +36,35 @@ impl Social {
         query: &ListQuery,
     ) -> Result<AccountList> {
         meters::list("following");
-        self.met(reader, account, &self.engine.context().following(account)?, query).await
+        self.met(reader, account, &self.engine.graph().following(account)?, query).await
     }
 
     /// Whom an account mutes, the latest first: for itself. Who is suspended or gone is left out.
     pub async fn mutes(&self, account: AccountId, query: &ListQuery) -> Result<AccountList> {
         meters::list("mutes");
-        self.own(account, read(&self.engine.context().mutes(account)?, query)).await
+        self.own(account, read(&self.engine.graph().mutes(account)?, query)).await
     }
 
     /// Whom an account blocks; the rest as for [`mutes`](Self::mutes).
     pub async fn blocks(&self, account: AccountId, query: &ListQuery) -> Result<AccountList> {
         meters::list("blocks");
-        self.own(account, read(&self.engine.context().blocks(account)?, query)).await
+        self.own(account, read(&self.engine.graph().blocks(account)?, query)).await
     }
 
     /// From whom an account hides its posts; the rest as for [`mutes`](Self::mutes).
     pub async fn hides(&self, account: AccountId, query: &ListQuery) -> Result<AccountList> {
         meters::list("hides");
-        self.own(account, read(&self.engine.context().hides(account)?, query)).await
+        self.own(account, read(&self.engine.graph().hides(account)?, query)).await
     }
 
     /// Who waits for an account's answer: for itself. When they asked isn't known, so they come by their ids, the highest
     /// first. Whom it has answered is left out at once. The rest as for [`mutes`](Self::mutes).
     pub async fn follow_requests(&self, account: AccountId, query: &ListQuery) -> Result<AccountList> {
         meters::list("follow_requests");
-        let context = self.engine.context();
-        let waiting = async { read_ids(&graph::waiting(context, account).await?, query) };
+        let graph = self.engine.graph();
+        let waiting = async { read_ids(&graph::waiting(graph, account).await?, query) };
         let (listed, mut view) = try_join(waiting, self.engine.view(account)).await?;
-        let stand = graph::relationships(context, account, &listed.entries);
+        let stand = graph::relationships(graph, account, &listed.entries);
         let ((), stand) = try_join(view.load(&[], &listed.entries), stand).await?;
         let asking = stand.into_iter().flatten().filter(|other| other.is_requested);
         let asking: HashSet<AccountId> = asking.map(|other| other.account).collect();
@@ -75,7 +75,7 @@ impl Social {
     pub async fn requested(&self, account: AccountId, query: &ListQuery) -> Result<AccountList> {
         meters::list("requested");
         self.own(account, async {
-            read_ids(&graph::requests_made(self.engine.context(), account).await?, query)
+            read_ids(&graph::requests_made(self.engine.graph(), account).await?, query)
         })
         .await
     }
@@ -88,7 +88,7 @@ impl Social {
         list: &SortedSet<AccountId>,
         query: &ListQuery,
     ) -> Result<AccountList> {
-        let exists = self.engine.context().existing(account);
+        let exists = self.engine.graph().existing(account);
         let (_, listed, mut view) = try_join3(exists, read(list, query), self.engine.view(reader)).await?;
         let all: Vec<AccountId> = listed.entries.iter().copied().chain([account]).collect();
         view.load(&[], &all).await?;

@@ -4,10 +4,10 @@ use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::decision::{Decision, TenantSettings};
 use super::known::Known;
 use crate::account::Account;
 use crate::bucket::Bucket;
+use crate::charter::{Decision, TenantSettings};
 use crate::cluster::{Answer, Batch, Command, Epoch, FenceOutcome, Request, Router, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Grounds, HomeFit};

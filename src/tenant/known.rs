@@ -4,8 +4,7 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use super::Tenant;
-use super::decision::{Decision, TenantSettings};
-use super::record::{found, remind_buckets, told};
+use crate::charter::{Decision, TenantSettings, found, remind_buckets, told};
 use crate::cluster::{Finding, Severity};
 use crate::error::Result;
 use crate::functions::Grounds;
@@ -151,7 +150,7 @@ pub(crate) async fn known_to_a_tool(store: &Store, settings: &EngineSettings) ->
 
 async fn known(store: &Store, settings: &EngineSettings, has_own: bool) -> Result<Known> {
     let own = own_of(store, settings);
-    let decision = found(store, own).await?;
+    let decision = found(store.router(), store.keys(), own).await?;
     Ok(Known::new(own, has_own, decision.unwrap_or(Decision::none(own))))
 }
 
@@ -202,7 +201,7 @@ async fn look(tenant: &Tenant, told_of: &mut Option<u32>) -> Result<()> {
     let known = &tenant.known;
     // Before the record: what is decided meanwhile it says, and this doesn't know.
     let State { decision: ours, record: before } = known.state();
-    let fields = told(&tenant.store).await?;
+    let fields = told(tenant.router(), tenant.keys()).await?;
     let decision = Decision::parse(&fields, known.own)?;
     let record = match decision {
         None if ours.is_made() || fields.is_empty() => Record::Gone,
@@ -221,7 +220,7 @@ async fn look(tenant: &Tenant, told_of: &mut Option<u32>) -> Result<()> {
         tenant.router().learn_replicas(decision.settings.replicas);
     }
     if *told_of != Some(decision.number) {
-        remind_buckets(&tenant.store, &decision).await?.1?;
+        remind_buckets(tenant.router(), tenant.keys(), &decision).await?.1?;
         *told_of = Some(decision.number);
     }
     Ok(())

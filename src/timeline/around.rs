@@ -6,14 +6,14 @@ use std::sync::Arc;
 use futures::future::try_join;
 use tokio::time::Instant;
 
-use super::page::{AROUND_MAX, Marks, Page, PagePost, Query};
-use super::ties;
+use super::Timelines;
+use super::page::{AROUND_MAX, Page, PagePost, Query};
 use super::view::View;
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Header, PostRef, Reference};
+use crate::reader::{Marks, look_at_ties};
 use crate::sharded::{Member, Questions, Told};
 
 /// A list of so many members counts as long.
@@ -36,7 +36,7 @@ pub(super) fn is_wanted(query: &Query) -> bool {
 
 /// Adds to a hydrated page what its query asks for, and whom its posts mention. The view is that of the page.
 pub(super) async fn add(mut view: View<'_>, query: &Query, page: &mut Page) -> Result<()> {
-    let (context, reader) = (view.context, view.reader);
+    let (timelines, reader) = (view.timelines, view.reader);
     if page.posts.is_empty() || !is_wanted(query) {
         return view.add_mentioned(&mut page.posts).await;
     }
@@ -50,20 +50,21 @@ pub(super) async fn add(mut view: View<'_>, query: &Query, page: &mut Page) -> R
         {
             // A post says how long its lists are: most have none.
             if most > 0 && length > 0 {
-                lists.push(Wanted::ask(context, n, (subject.id, kind), most, length, &mut questions)?);
+                lists.push(Wanted::ask(timelines, n, (subject.id, kind), most, length, &mut questions)?);
             }
         }
     }
     let asked = Instant::now();
     let stamps = view.stamps.clone();
-    let look =
-        async { if query.marks { ties::look(context, reader, &stamps).await.map(Some) } else { Ok(None) } };
-    let (looked, told) = try_join(look, questions.ask(context.sets())).await?;
+    let look = async {
+        if query.marks { look_at_ties(&timelines.readers, reader, &stamps).await.map(Some) } else { Ok(None) }
+    };
+    let (looked, told) = try_join(look, questions.ask(timelines.sets())).await?;
     let mut told = told.into_iter();
     let (mut likers, mut replies) = (Vec::new(), Vec::new());
     for list in lists {
         let (n, kind) = (list.post, list.of.1);
-        let members = list.members(context, asked, &mut told);
+        let members = list.members(timelines, asked, &mut told);
         match kind {
             graph::LIKES => likers.push((n, read_members::<AccountId>(&members)?)),
             _ => replies.push((n, read_members::<PostRef>(&members)?)),
@@ -75,7 +76,7 @@ pub(super) async fn add(mut view: View<'_>, query: &Query, page: &mut Page) -> R
     let mark = async {
         let Some(looked) = looked else { return Ok(Vec::new()) };
         let of: Vec<PostRef> = subjects.iter().chain(&posts).copied().collect();
-        looked.marks(context, reader, &stamps, &of).await
+        looked.marks(&timelines.readers, reader, &stamps, &of).await
     };
     let load = async {
         if posts.is_empty() && accounts.is_empty() {
@@ -118,7 +119,7 @@ struct Wanted {
 
 impl Wanted {
     fn ask(
-        context: &Context,
+        timelines: &Timelines,
         post: usize,
         of: (PostId, u8),
         most: usize,
@@ -126,7 +127,7 @@ impl Wanted {
         questions: &mut Questions,
     ) -> Result<Self> {
         let is_long = length > LONG_FROM;
-        let cache = &context.caches.newest;
+        let cache = &timelines.caches.newest;
         let remembered = if is_long { cache.get(&of, Instant::now()) } else { None };
         if is_long {
             cache.count(usize::from(remembered.is_some()), usize::from(remembered.is_none()));
@@ -134,8 +135,8 @@ impl Wanted {
         if remembered.is_none() {
             let most = if is_long { AROUND_MAX } else { most };
             match of.1 {
-                graph::LIKES => questions.newest(&graph::likers(context, of.0)?, most),
-                kind => questions.newest(&graph::list(context, kind, of.0)?, most),
+                graph::LIKES => questions.newest(&graph::likers(timelines, of.0)?, most),
+                kind => questions.newest(&graph::list(timelines, kind, of.0)?, most),
             }
         }
         Ok(Self { post, of, most, is_long, remembered })
@@ -144,7 +145,7 @@ impl Wanted {
     /// The members as stored: what was remembered, or the next answer.
     fn members(
         self,
-        context: &Context,
+        timelines: &Timelines,
         asked: Instant,
         told: &mut impl Iterator<Item = Told>,
     ) -> Vec<Vec<u8>> {
@@ -153,7 +154,7 @@ impl Wanted {
             None => {
                 let all: Arc<[Vec<u8>]> = told.next().map(Told::members).unwrap_or_default().into();
                 if self.is_long {
-                    context.caches.newest.put(self.of, asked, all.clone());
+                    timelines.caches.newest.put(self.of, asked, all.clone());
                 }
                 all
             }

@@ -1,21 +1,17 @@
-//! What an instance remembers, all of it bounded, and all but readers' states and ties no longer than `visible_within`.
+//! What an instance remembers of posts, accounts and lists: bounded, and for no longer than `visible_within`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
 use super::flights::Flights;
 use super::outbox::Newest;
 use super::pulls::Looked;
-use super::state::ReaderState;
-use super::ties::Ties;
 use crate::account::Account;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
-use crate::nonce::Nonce;
 use crate::post::Post;
 use crate::rules;
 use crate::settings::EngineSettings;
@@ -114,13 +110,9 @@ where
     }
 }
 
-/// Everything that an instance remembers.
+/// What an instance remembers of posts, accounts and lists.
 #[derive(Debug)]
 pub(crate) struct Caches {
-    /// Readers' states: good for as long as the stamps say so.
-    pub(crate) states: Cache<AccountId, Arc<ReaderState>>,
-    /// What readers have done with posts: the same.
-    pub(crate) ties: Cache<AccountId, Arc<Ties>, ByPosts>,
     /// Posts; `None`: deleted.
     pub(crate) posts: Fresh<PostId, Option<Arc<Post>>>,
     pub(crate) accounts: Fresh<AccountId, Option<Arc<Account>>>,
@@ -135,57 +127,16 @@ pub(crate) struct Caches {
     pub(crate) asked: Fresh<(AccountId, AccountId), ()>,
 }
 
-/// Ties count by the posts that they are about.
-#[derive(Debug, Clone)]
-pub(crate) struct ByPosts;
-
-impl Weighter<AccountId, Arc<Ties>> for ByPosts {
-    fn weight(&self, _: &AccountId, ties: &Arc<Ties>) -> u64 {
-        ties.weight()
-    }
-}
-
 /// A reader asks at most this often that a needless mark be looked at.
 const ASK_EVERY: Duration = Duration::from_secs(60);
 const ASKED_MAX: usize = 10_000;
-/// Posts that a reader has liked, bookmarked or reposted, about: for the size of the cache's table.
-const TIES_EACH: usize = 50;
 /// Long lists whose newest members are remembered, about a kilobyte each.
 const LISTS_MAX: usize = 5_000;
 
 impl Caches {
-    /// Our own change of a reader: what was known under the stamps until then, we know under those since.
-    pub(crate) fn renew_state(
-        &self,
-        reader: AccountId,
-        until_then: (Nonce, Nonce),
-        then: impl FnOnce(&ReaderState) -> ReaderState,
-    ) {
-        let Some(known) = self.states.get(&reader) else { return };
-        if known.stamps() == until_then || !rules::holds("renewed_by_both") {
-            self.states.insert(reader, Arc::new(then(&known)));
-        }
-    }
-
-    /// Our own like or bookmark: what was known under the stamp until then, we know under that since.
-    pub(crate) fn renew_ties(
-        &self,
-        reader: AccountId,
-        until_then: Option<Nonce>,
-        then: impl FnOnce(&Ties) -> Ties,
-    ) {
-        let Some(known) = self.ties.get(&reader) else { return };
-        if known.stamp() == until_then || !rules::holds("ties_carried_on") {
-            self.ties.insert(reader, Arc::new(then(&known)));
-        }
-    }
-
     pub(crate) fn new(settings: &EngineSettings, own: OwnCaches) -> Self {
         let t = settings.visible_within;
-        let ties = settings.ties_cached;
         Self {
-            states: Cache::new(settings.states_cached),
-            ties: Cache::with_weighter(ties / TIES_EACH, ties as u64, ByPosts),
             posts: Fresh::over("posts", own.posts, settings.posts_cached, t),
             accounts: Fresh::over("accounts", own.accounts, settings.accounts_cached, t),
             restrictions: Fresh::new("restrictions", settings.accounts_cached, t),

@@ -5,17 +5,17 @@
 
 use std::sync::Arc;
 
+use super::Timelines;
 use super::flights::{Flights, Turn};
 use super::merge::Entry;
 use super::outbox::{self, Part};
-use super::state::{Current, current};
 use crate::cluster::{Request, Touched};
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Begun};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
+use crate::reader::{Current, current};
 use crate::rules;
 use crate::stored::record_of;
 use crate::tenant::{Tenant, changed_always, no_account};
@@ -41,27 +41,29 @@ pub(crate) type Fills = Flights<()>;
 
 /// Fills the home of an account, if it has none. Tells whether it did; if this instance is at it already, it waits for
 /// that.
-pub(crate) async fn fill(context: &Arc<Context>, reader: AccountId) -> Result<bool> {
-    let _filling = match context.fills.join(reader) {
+pub(crate) async fn fill(timelines: &Arc<Timelines>, reader: AccountId) -> Result<bool> {
+    let _filling = match timelines.fills.join(reader) {
         Turn::Ours(filling) => filling,
         Turn::Theirs(filling) => {
             filling.landed().await;
             return Ok(false);
         }
     };
-    let early = if rules::holds("fill_begins_first") { begin(context, reader).await? } else { None };
+    let early = if rules::holds("fill_begins_first") { begin(timelines, reader).await? } else { None };
     if early.is_none() && rules::holds("fill_begins_first") {
         return Ok(false);
     }
     meters::fill("begun");
     // From here on whatever is published arrives in the home; what was published before is pulled.
-    let wanted = context.decided().home_posts as usize;
-    let (floor, posts) = newest(pull_fenced(context, reader, wanted).await?, wanted);
-    let late = if rules::holds("fill_begins_first") { early } else { begin(context, reader).await? };
+    let wanted = timelines.decided().home_posts as usize;
+    let (floor, posts) = newest(pull_fenced(timelines, reader, wanted).await?, wanted);
+    let late = if rules::holds("fill_begins_first") { early } else { begin(timelines, reader).await? };
     let Some(nonce) = late else { return Ok(false) };
     let records = posts.iter().map(|entry| record_of(entry.id, entry.author));
-    let command = functions::home_finish(context.keys().home(reader), &nonce, floor, context.fit(), records);
-    let finished = context.router().call(Request::write(context.slot(reader), command)).await?.count()? == 1;
+    let command =
+        functions::home_finish(timelines.keys().home(reader), &nonce, floor, timelines.fit(), records);
+    let finished =
+        timelines.router().call(Request::write(timelines.slot(reader), command)).await?.count()? == 1;
     meters::fill(if finished { "finished" } else { "superseded" });
     Ok(finished)
 }
@@ -98,16 +100,16 @@ async fn begin(tenant: &Tenant, reader: AccountId) -> Result<Option<Nonce>> {
 ///
 /// H72: "nothing else is above the floor" is what a home claims by their word alone. One that was deposed and cut off
 /// answers, too; also when it is asked whom the reader follows. A server that is another one by now is asked anew.
-async fn pull_fenced(context: &Context, reader: AccountId, wanted: usize) -> Result<Vec<Pulled>> {
-    let (mut tries, mut changes) = (context.router().fence_tries(), 0);
+async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) -> Result<Vec<Pulled>> {
+    let (mut tries, mut changes) = (timelines.router().fence_tries(), 0);
     loop {
-        let Current { stamps, state } = current(context, reader).await?;
+        let Current { stamps, state } = current(&timelines.readers, reader).await?;
         let mut touched = Touched::new();
         touched.add_epoch(&stamps.epoch);
         let followed = state.following.iter().filter_map(|id| AccountId::new(*id).ok());
         let authors: Vec<AccountId> = followed.chain([reader]).collect();
-        let pulled = pull(context, &authors, wanted, &mut touched).await?;
-        match context.router().fence(&touched).await {
+        let pulled = pull(timelines, &authors, wanted, &mut touched).await?;
+        match timelines.router().fence(&touched).await {
             Ok(_) if state.is_of(&stamps) => return Ok(pulled),
             // It has changed meanwhile, or somebody else told it than who told the stamps.
             Ok(_) if changes < TRIES_MAX => changes += 1,

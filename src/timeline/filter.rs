@@ -1,10 +1,10 @@
 //! Who may see what: one pure function of the reader's state, the post, and what its authors say. Everything that
 //! shows a post asks here.
 
-use super::state::ReaderState;
 use crate::account::{Account, AccountState};
 use crate::ids::AccountId;
 use crate::post::{Post, Visibility};
+use crate::reader::ReaderState;
 use crate::rules;
 
 /// A post with its author, as the reader would meet it.

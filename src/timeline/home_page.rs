@@ -11,12 +11,12 @@ use super::outbox::Newest;
 use super::pulls::Pulls;
 use super::read::{ROUNDS_MAX, Reading, Try, filled};
 use super::sources::Source;
-use super::state::{Current, ReaderState, Stamps, current, load_state, read_stamps, stamps_request};
 use crate::account::Mode;
 use crate::cluster::{Answer, Batch, Command, Request};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 use crate::meters;
+use crate::reader::{Current, ReaderState, Stamps, current, load_state, read_stamps, stamps_request};
 use crate::rules;
 
 /// A page that goes on from another one reads so many times more of the home at once.
@@ -38,7 +38,7 @@ impl Reading<'_> {
     /// Out of all outboxes, by what the reader follows at one moment. It costs more, and whatever changes meanwhile, it never
     /// has to begin anew.
     pub(super) async fn home_of_outboxes(&mut self) -> Result<Try> {
-        let current = current(self.context, self.reader).await?;
+        let current = current(&self.timelines.readers, self.reader).await?;
         self.is_of(&current);
         self.sources.pull_all(None, &current.state, self.reader);
         self.merged(&current, "deep").await
@@ -48,24 +48,24 @@ impl Reading<'_> {
     fn is_of(&mut self, current: &Current) {
         self.current = Some(current.clone());
         if self.judged.is_none() {
-            self.context.traffic.read(current.state.to_pull());
+            self.timelines.traffic.read(current.state.to_pull());
         }
         self.note_read(&current.stamps);
     }
 
     pub(super) async fn home(&mut self) -> Result<Try> {
-        let known = self.context.caches.states.get(&self.reader);
+        let known = self.timelines.readers.state(self.reader);
         let whole = self.direction == Direction::Up;
         let Some(trip) = self.first_trip(known.as_deref(), whole).await? else { return Ok(Try::Again) };
         let known =
-            if rules::holds("known_first") { known } else { self.context.caches.states.get(&self.reader) };
+            if rules::holds("known_first") { known } else { self.timelines.readers.state(self.reader) };
         let is_same =
             |state: &Arc<ReaderState>| state.is_of(&trip.stamps) || !rules::holds("stamps_compared");
         let state = match known {
             Some(state) if is_same(&state) => state,
             known => {
-                let state = load_state(self.context, self.reader, known.as_deref()).await?;
-                self.context.caches.states.insert(self.reader, state);
+                let state = load_state(self.timelines, self.reader, known.as_deref()).await?;
+                self.timelines.readers.remember(self.reader, state);
                 return Ok(Try::Again);
             }
         };
@@ -110,7 +110,7 @@ impl Reading<'_> {
                 }
                 None => {}
             }
-            self.sources.ask(self.context, self.missing()).await?;
+            self.sources.ask(self.timelines, self.missing()).await?;
         }
         // What the last round brought; without it a page that found nothing might not move its cursor.
         self.show(state).await?;
@@ -122,19 +122,19 @@ impl Reading<'_> {
     /// Stamps first, then the home, on one connection; and beside it the outboxes that the reader pulls, as far as is
     /// known. `None`: the replies came from two lives of a server.
     async fn first_trip(&self, known: Option<&ReaderState>, whole: bool) -> Result<Option<FirstTrip>> {
-        let context = self.context;
-        let home = context.keys().home(self.reader);
-        let slot = context.slot(self.reader);
+        let timelines = self.timelines;
+        let home = timelines.keys().home(self.reader);
+        let slot = timelines.slot(self.reader);
         let later = if self.is_newest() { 1 } else { WINDOW_LATER };
-        let window = (self.limit + context.settings.home_margin as usize) * later;
+        let window = (self.limit + timelines.settings.home_margin as usize) * later;
         let from = if whole { 0 } else { -i64::try_from(window).unwrap_or(i64::MAX) };
         let range = Command::new("LRANGE").arg(&home).arg(from).arg("-1");
         let mut batch = Batch::new();
-        batch.push_ordered([stamps_request(context, self.reader), Request::read(slot, range)]);
+        batch.push_ordered([stamps_request(timelines, self.reader), Request::read(slot, range)]);
         let pulled = known.filter(|_| self.is_newest()).into_iter().flat_map(ReaderState::to_pull);
-        let pulls = Pulls::plan(context, pulled, self.limit);
+        let pulls = Pulls::plan(timelines, pulled, self.limit);
         pulls.ask(&mut batch);
-        let mut answers = context.run_all(batch).await?.into_iter();
+        let mut answers = timelines.run_all(batch).await?.into_iter();
         let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
         let (stamps, records): (Answer, Answer) = (next()?, next()?);
         let stamps = read_stamps(self.reader, stamps)?;
@@ -180,12 +180,12 @@ impl Reading<'_> {
 
     /// All of the home, if the stamps are still the same.
     async fn whole_home(&self, stamps: &Stamps) -> Result<Option<Vec<home::Record>>> {
-        let context = self.context;
-        let command = Command::new("LRANGE").arg(&context.keys().home(self.reader)).arg("0").arg("-1");
-        let home = Request::read(context.slot(self.reader), command);
+        let timelines = self.timelines;
+        let command = Command::new("LRANGE").arg(&timelines.keys().home(self.reader)).arg("0").arg("-1");
+        let home = Request::read(timelines.slot(self.reader), command);
         let mut batch = Batch::new();
-        batch.push_ordered([stamps_request(context, self.reader), home]);
-        let mut answers = context.run_all(batch).await?.into_iter();
+        batch.push_ordered([stamps_request(timelines, self.reader), home]);
+        let mut answers = timelines.run_all(batch).await?.into_iter();
         let (Some(again), Some(home)) = (answers.next(), answers.next()) else {
             return Err(Error::internal("an answer is missing"));
         };
@@ -199,14 +199,14 @@ impl Reading<'_> {
 
     /// Notes, once a day, that the reader has read: its home stays.
     fn note_read(&self, stamps: &Stamps) {
-        let today = self.context.today();
+        let today = self.timelines.today();
         if self.judged.is_some() || stamps.day.is_some_and(|day| day >= today) {
             return;
         }
-        self.context.traffic.first_read();
-        let (context, reader) = (self.context.clone(), self.reader);
+        self.timelines.traffic.first_read();
+        let (timelines, reader) = (self.timelines.clone(), self.reader);
         tokio::spawn(async move {
-            if let Err(e) = context.router().call(context.read_noted(reader, today)).await {
+            if let Err(e) = timelines.router().call(timelines.read_noted(reader, today)).await {
                 tracing::debug!("a read of account {reader} could not be noted: {e}");
             }
         });
@@ -216,7 +216,7 @@ impl Reading<'_> {
         if self.judged.is_some() || self.is_filling {
             return;
         }
-        drop(filled(self.context, self.reader));
+        drop(filled(self.timelines, self.reader));
     }
 
     /// A mark that stands although the author is pushed again, and the home's floor has passed the last post that
@@ -226,13 +226,13 @@ impl Reading<'_> {
             return;
         }
         let (key, now) = ((self.reader, author), Instant::now());
-        if self.context.caches.asked.get(&key, now).is_some() {
+        if self.timelines.caches.asked.get(&key, now).is_some() {
             return;
         }
-        self.context.caches.asked.put(key, now, ());
-        let (context, reader, pushed_since) = (self.context.clone(), self.reader, newest.pushed_since);
+        self.timelines.caches.asked.put(key, now, ());
+        let (timelines, reader, pushed_since) = (self.timelines.clone(), self.reader, newest.pushed_since);
         tokio::spawn(async move {
-            if let Err(e) = super::unmark::unmark(&context, reader, author, pushed_since).await {
+            if let Err(e) = super::unmark::unmark(&timelines, reader, author, pushed_since).await {
                 tracing::debug!("the mark of {author} at {reader} stays for now: {e}");
             }
         });

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use futures::future::try_join;
 use tokio::time::Instant;
 
+use super::Timelines;
 use super::filter::{Met, Seen};
 use super::meet::meet;
 use super::merge;
 use super::page::{PagePost, PassedOn};
 use crate::account::Account;
 use crate::cluster::Answer;
-use crate::context::Context;
 use crate::error::Result;
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::Post;
@@ -53,34 +53,34 @@ impl Loaded {
     /// Loads what a reader needs to see of these entries.
     pub(super) async fn entries(
         &mut self,
-        context: &Context,
+        timelines: &Timelines,
         reader: AccountId,
         entries: &[(PostId, AccountId)],
     ) -> Result<()> {
-        self.entries_and(context, reader, entries, &[]).await
+        self.entries_and(timelines, reader, entries, &[]).await
     }
 
     /// The same, and other accounts in the same trip. What a post passes on needs another one, and what a repost's original
     /// quotes one more, unless they are remembered. Who restricts the reader is asked along with the next of them.
     pub(super) async fn entries_and(
         &mut self,
-        context: &Context,
+        timelines: &Timelines,
         reader: AccountId,
         entries: &[(PostId, AccountId)],
         others: &[AccountId],
     ) -> Result<()> {
-        self.load(context, reader, entries, others).await?;
+        self.load(timelines, reader, entries, others).await?;
         let (mut passed_on, mut reposted) = (Vec::new(), Vec::new());
         for post in self.posts_of(entries) {
             let original = original_of(post);
             passed_on.extend(original);
             reposted.extend(original.filter(|_| post.is_plain_repost()));
         }
-        self.load(context, reader, &passed_on, &[]).await?;
+        self.load(timelines, reader, &passed_on, &[]).await?;
         let quoted: Vec<_> = self.posts_of(&reposted).filter_map(original_of).collect();
-        self.load(context, reader, &quoted, &[]).await?;
+        self.load(timelines, reader, &quoted, &[]).await?;
         // Who was met first with what is quoted.
-        self.load(context, reader, &[], &[]).await
+        self.load(timelines, reader, &[], &[]).await
     }
 
     fn posts_of(&self, posts: &[(PostId, AccountId)]) -> impl Iterator<Item = &Post> {
@@ -91,16 +91,16 @@ impl Loaded {
     /// the cache: some may be the reader's own.
     pub(super) async fn find_authors(
         &mut self,
-        context: &Context,
+        timelines: &Timelines,
         entries: &mut [merge::Entry],
     ) -> Result<()> {
         let unknown = entries.iter().filter(|entry| entry.author == 0);
         let unknown = unknown.filter_map(|entry| PostId::from_u64(entry.id).ok());
         let open: Vec<PostId> = unknown.filter(|id| !self.posts.contains_key(id)).collect();
         let asked = Instant::now();
-        let answers = context.run_all(open.iter().map(|id| context.post_request(*id)).collect()).await?;
+        let answers = timelines.run_all(open.iter().map(|id| timelines.post_request(*id)).collect()).await?;
         for (id, answer) in open.into_iter().zip(answers) {
-            self.keep_post(context, id, asked, answer)?;
+            self.keep_post(timelines, id, asked, answer)?;
         }
         for entry in entries.iter_mut().filter(|entry| entry.author == 0) {
             let post = PostId::from_u64(entry.id).ok().and_then(|id| self.posts.get(&id)?.as_ref());
@@ -110,9 +110,9 @@ impl Loaded {
     }
 
     /// What can't be read shows as little as what is gone.
-    fn keep_post(&mut self, context: &Context, id: PostId, asked: Instant, answer: Answer) -> Result<()> {
-        let post = context.left_out.shown(id, stored_post(answer)?).map(Arc::new);
-        context.caches.posts.put(id, asked, post.clone());
+    fn keep_post(&mut self, timelines: &Timelines, id: PostId, asked: Instant, answer: Answer) -> Result<()> {
+        let post = timelines.readers.left_out.shown(id, stored_post(answer)?).map(Arc::new);
+        timelines.caches.posts.put(id, asked, post.clone());
         self.posts.insert(id, post);
         Ok(())
     }
@@ -120,12 +120,12 @@ impl Loaded {
     /// One trip: posts and their authors; and whether those who were met before restrict the reader.
     async fn load(
         &mut self,
-        context: &Context,
+        timelines: &Timelines,
         reader: AccountId,
         wanted: &[(PostId, AccountId)],
         others: &[AccountId],
     ) -> Result<()> {
-        let caches = &context.caches;
+        let caches = &timelines.caches;
         let asked = Instant::now();
         let (mut posts, mut accounts) = (Vec::new(), Vec::new());
         let mut hits = (0, 0);
@@ -156,49 +156,49 @@ impl Loaded {
         }
         caches.posts.count(hits.0, posts.len());
         caches.accounts.count(hits.1, accounts.len());
-        let mut to_meet = self.may_restrict(context, reader, asked);
+        let mut to_meet = self.may_restrict(timelines, reader, asked);
         if self.asks_ahead {
             to_meet.append(&mut accounts);
         }
         if posts.is_empty() && accounts.is_empty() && to_meet.is_empty() {
             return Ok(());
         }
-        let shown = accounts.iter().flat_map(|id| context.shown_requests(*id));
-        let requests = posts.iter().map(|id| context.post_request(*id)).chain(shown).collect();
-        let (answers, met) = try_join(context.run_all(requests), meet(context, &to_meet, reader)).await?;
+        let shown = accounts.iter().flat_map(|id| timelines.shown_requests(*id));
+        let requests = posts.iter().map(|id| timelines.post_request(*id)).chain(shown).collect();
+        let (answers, met) = try_join(timelines.run_all(requests), meet(timelines, &to_meet, reader)).await?;
         let mut answers = answers.into_iter();
         for (id, answer) in posts.into_iter().zip(&mut answers) {
-            self.keep_post(context, id, asked, answer)?;
+            self.keep_post(timelines, id, asked, answer)?;
         }
         for id in accounts {
-            let account = context.read_shown(id, &mut answers)?;
-            self.keep_account(context, id, asked, account, None);
+            let account = timelines.readers.read_shown(id, &mut answers)?;
+            self.keep_account(timelines, id, asked, account, None);
         }
         for (id, (account, is_restricted)) in to_meet.into_iter().zip(met) {
             caches.restrictions.put((id, reader), asked, is_restricted);
-            self.keep_account(context, id, asked, account, Some(is_restricted));
+            self.keep_account(timelines, id, asked, account, Some(is_restricted));
         }
         Ok(())
     }
 
     fn keep_account(
         &mut self,
-        context: &Context,
+        timelines: &Timelines,
         id: AccountId,
         asked: Instant,
         account: Option<Account>,
         is_restricted: Option<bool>,
     ) {
         let account = account.map(Arc::new);
-        account.iter().for_each(|account| context.uncounted.met(account, context.router().now_ms()));
-        context.caches.accounts.put(id, asked, account.clone());
+        account.iter().for_each(|account| timelines.uncounted.met(account, timelines.router().now_ms()));
+        timelines.caches.accounts.put(id, asked, account.clone());
         self.accounts.insert(id, Known { account, is_restricted });
     }
 
     /// Who of the accounts met may block the reader, or hide from it, and isn't known to do so or not. Most block nobody,
     /// which their records tell.
-    fn may_restrict(&mut self, context: &Context, reader: AccountId, now: Instant) -> Vec<AccountId> {
-        let cache = &context.caches.restrictions;
+    fn may_restrict(&mut self, timelines: &Timelines, reader: AccountId, now: Instant) -> Vec<AccountId> {
+        let cache = &timelines.caches.restrictions;
         let mut open = Vec::new();
         for known in self.accounts.values_mut().filter(|known| known.is_restricted.is_none()) {
             let Some(account) = &known.account else { continue };

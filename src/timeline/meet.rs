@@ -1,8 +1,8 @@
 //! Accounts as one reader meets them: each with whether it blocks the reader, or hides from it.
 
+use super::Timelines;
 use crate::account::Account;
 use crate::cluster::{Answer, Batch};
-use crate::context::Context;
 use crate::error::Result;
 use crate::ids::AccountId;
 use crate::sharded::SortedSet;
@@ -15,50 +15,54 @@ pub(super) type MetAccount = (Option<Account>, bool);
 /// A deletion takes what restricts readers away, while others may still remember the account and its posts. So its
 /// record is read after that: what is not deleted then had it. Who is deleted restricts everybody.
 pub(super) async fn meet(
-    context: &Context,
+    timelines: &Timelines,
     accounts: &[AccountId],
     reader: AccountId,
 ) -> Result<Vec<MetAccount>> {
     let mut batch = Batch::with_capacity(3 * accounts.len());
     for id in accounts {
-        let lists = restricting(context, *id)?.map(|set| set.small_score(&reader));
-        batch.push_ordered(lists.into_iter().chain(context.shown_requests(*id)));
+        let lists = restricting(timelines, *id)?.map(|set| set.small_score(&reader));
+        batch.push_ordered(lists.into_iter().chain(timelines.shown_requests(*id)));
     }
-    let mut answers = context.run_all(batch).await?.into_iter();
+    let mut answers = timelines.run_all(batch).await?.into_iter();
     let (mut met, mut long) = (Vec::with_capacity(accounts.len()), Vec::new());
     for (n, id) in accounts.iter().enumerate() {
         let lists: Vec<_> = answers.by_ref().take(2).map(holds_member).collect::<Result<_>>()?;
         if lists.contains(&None) {
             long.push(n);
         }
-        met.push(restricted(context.read_shown(*id, &mut answers)?, lists.contains(&Some(true))));
+        met.push(restricted(timelines.readers.read_shown(*id, &mut answers)?, lists.contains(&Some(true))));
     }
     if !long.is_empty() {
         let of: Vec<AccountId> = long.iter().map(|n| accounts[*n]).collect();
-        let again = meet_long(context, &of, reader).await?;
+        let again = meet_long(timelines, &of, reader).await?;
         long.into_iter().zip(again).for_each(|(n, again)| met[n] = again);
     }
     Ok(met)
 }
 
-async fn meet_long(context: &Context, accounts: &[AccountId], reader: AccountId) -> Result<Vec<MetAccount>> {
+async fn meet_long(
+    timelines: &Timelines,
+    accounts: &[AccountId],
+    reader: AccountId,
+) -> Result<Vec<MetAccount>> {
     let mut asked = Vec::with_capacity(2 * accounts.len());
     for id in accounts {
-        asked.extend(restricting(context, *id)?.map(|set| (set, reader)));
+        asked.extend(restricting(timelines, *id)?.map(|set| (set, reader)));
     }
-    let scores = context.sets().scores_in(&asked).await?;
-    let requests = accounts.iter().flat_map(|id| context.shown_requests(*id)).collect();
-    let mut answers = context.run_all(requests).await?.into_iter();
+    let scores = timelines.sets().scores_in(&asked).await?;
+    let requests = accounts.iter().flat_map(|id| timelines.shown_requests(*id)).collect();
+    let mut answers = timelines.run_all(requests).await?.into_iter();
     let both = accounts.iter().zip(scores.chunks_exact(2));
     let met = both.map(|(id, scores)| {
-        Ok(restricted(context.read_shown(*id, &mut answers)?, scores.iter().any(Option::is_some)))
+        Ok(restricted(timelines.readers.read_shown(*id, &mut answers)?, scores.iter().any(Option::is_some)))
     });
     met.collect()
 }
 
 /// Whom an account doesn't want as a reader.
-fn restricting(context: &Context, account: AccountId) -> Result<[SortedSet<AccountId>; 2]> {
-    Ok([context.blocks(account)?, context.hides(account)?])
+fn restricting(timelines: &Timelines, account: AccountId) -> Result<[SortedSet<AccountId>; 2]> {
+    Ok([timelines.blocks(account)?, timelines.hides(account)?])
 }
 
 /// Whether a set has the member whose [`small_score`](SortedSet::small_score) was asked; `None`: it is several sorted sets.

@@ -2,7 +2,7 @@
 //! the home's end the outboxes of all it follows.
 //!
 //! Pure parts: what homes and outboxes hold (`home`, `outbox`), merging (`merge`), where pages go on (`cursor`), who
-//! may see what (`filter`). Around them: the reader's state under its stamps (`state`), what it has done with posts (`ties`), reading (`read`; without
+//! may see what (`filter`). Around them: reading (`read`; without
 //! a home `plain`, lists `list`), loading posts and accounts (`load`), filling a home that was dropped (`fill`), dropping it (`sweep`).
 //!
 //! Invariants kept here: stamps are fetched before the home that is read under them; an entry shows only if every
@@ -26,27 +26,56 @@ mod plain;
 mod pulls;
 mod read;
 mod sources;
-mod state;
 mod stored;
 mod sweep;
-mod ties;
 mod unmark;
 mod view;
 
+use std::ops::Deref;
+use std::sync::Arc;
+
+use caches::Caches;
+pub(crate) use caches::OwnCaches;
 pub use caches::{AccountCache, Aged, ObjectCache, PostCache};
-pub(crate) use caches::{Caches, OwnCaches};
 pub use cursor::{Cursor, Range};
-pub(crate) use fill::{Fills, fill};
+use fill::Fills;
+pub(crate) use fill::fill;
 pub use filter::{FilterFacts, HiddenBecause, PostFilter};
 pub use home::HomeStatus;
 pub(crate) use home::{Record, parse as parse_home, stored_posts};
 pub(crate) use merge::Direction;
 pub(crate) use outbox::{has_published, newest_requests, page_request, read_newest, read_page};
-pub use page::{AROUND_MAX, Marks, Page, PagePost, PassedOn, Query, Timeline};
+pub use page::{AROUND_MAX, Page, PagePost, PassedOn, Query, Timeline};
 pub(crate) use read::{Judged, explain, read};
-pub(crate) use state::{ReaderState, load_state, stamps};
 pub(crate) use stored::stored;
 pub use stored::{HomeRecord, OutboxPost, StoredHome, StoredOutbox};
 pub(crate) use sweep::{dormant, keep_sweeping, sweep};
-pub(crate) use ties::{Ties, marks_of};
 pub(crate) use view::View;
+
+use crate::graph::Graph;
+use crate::modes::Traffic;
+
+/// What reading touches: what is remembered of posts and accounts, fills under way, what the policy is to know of reads; and the
+/// graph, where a read finds something to be done.
+#[derive(Debug)]
+pub(crate) struct Timelines {
+    pub(crate) graph: Arc<Graph>,
+    caches: Caches,
+    fills: Fills,
+    traffic: Arc<Traffic>,
+}
+
+impl Deref for Timelines {
+    type Target = Graph;
+
+    fn deref(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+impl Timelines {
+    pub(crate) fn new(graph: Arc<Graph>, traffic: Arc<Traffic>, own: OwnCaches) -> Arc<Self> {
+        let caches = Caches::new(&graph.settings, own);
+        Arc::new(Self { graph, caches, fills: Fills::default(), traffic })
+    }
+}

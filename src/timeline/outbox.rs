@@ -3,7 +3,6 @@
 use super::merge::{Direction, Entry};
 use crate::account::Mode;
 use crate::cluster::{Command, Epoch, Reply, Request};
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::functions;
 use crate::ids::{AccountId, PostId};
@@ -39,9 +38,9 @@ pub(crate) struct Newest {
 }
 
 /// Asks for the newest posts of an author, and how they are delivered: two commands that stand together.
-pub(crate) fn newest_requests(context: &Context, author: AccountId, most: usize) -> [Request; 2] {
-    let mode = Command::new("HMGET").arg(&context.keys().account(author)).arg("m").arg("b");
-    [Request::read(context.slot(author), mode), end_request(context, author, most)]
+pub(crate) fn newest_requests(tenant: &Tenant, author: AccountId, most: usize) -> [Request; 2] {
+    let mode = Command::new("HMGET").arg(&tenant.keys().account(author)).arg("m").arg("b");
+    [Request::read(tenant.slot(author), mode), end_request(tenant, author, most)]
 }
 
 /// Asks for the last posts of an author, and whether there are more.

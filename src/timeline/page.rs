@@ -6,6 +6,7 @@ use super::cursor::{Cursor, Range};
 use crate::account::Account;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef, Tag};
+use crate::reader::Marks;
 
 /// Which timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -147,17 +148,6 @@ pub struct PagePost {
     pub likers: Vec<Arc<Account>>,
     /// The newest replies to it, newest first, if the query asks for them, as far as the reader may see them.
     pub replies: Vec<PagePost>,
-}
-
-/// What a reader has done with a post. Of a plain repost: with its original, which is what is liked and answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Marks {
-    /// The reader likes it.
-    pub is_liked: bool,
-    /// The reader has bookmarked it.
-    pub is_bookmarked: bool,
-    /// The reader's own repost of it, without a comment.
-    pub repost: Option<PostId>,
 }
 
 /// What a post on a page reposts or quotes.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::Timelines;
 use super::flights::{Flight, Turn, Waiting};
 use super::outbox::{self, Newest};
 use crate::cluster::{Answer, Batch};
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 use crate::rules;
@@ -23,7 +23,7 @@ pub(crate) type Looked = (Instant, Arc<Newest>);
 /// What a page pulls.
 #[derive(Debug)]
 pub(super) struct Pulls<'a> {
-    context: &'a Context,
+    timelines: &'a Timelines,
     limit: usize,
     sent: Instant,
     known: Vec<(AccountId, Arc<Newest>)>,
@@ -34,11 +34,15 @@ pub(super) struct Pulls<'a> {
 
 impl<'a> Pulls<'a> {
     /// Who is asked for what.
-    pub(super) fn plan(context: &'a Context, authors: impl Iterator<Item = AccountId>, limit: usize) -> Self {
+    pub(super) fn plan(
+        timelines: &'a Timelines,
+        authors: impl Iterator<Item = AccountId>,
+        limit: usize,
+    ) -> Self {
         let sent = Instant::now();
-        let caches = &context.caches;
+        let caches = &timelines.caches;
         let mut pulls =
-            Self { context, limit, sent, known: Vec::new(), ours: Vec::new(), theirs: Vec::new() };
+            Self { timelines, limit, sent, known: Vec::new(), ours: Vec::new(), theirs: Vec::new() };
         for author in authors {
             match caches.outboxes.get(&author, sent) {
                 Some(cached) if pulls.suffices(&cached) => pulls.known.push((author, cached)),
@@ -65,7 +69,7 @@ impl<'a> Pulls<'a> {
     /// Adds what we ask ourselves to the page's first trip.
     pub(super) fn ask(&self, batch: &mut Batch) {
         for (author, _) in &self.ours {
-            batch.push_ordered(outbox::newest_requests(self.context, *author, self.depth()));
+            batch.push_ordered(outbox::newest_requests(self.timelines, *author, self.depth()));
         }
     }
 
@@ -94,14 +98,14 @@ impl<'a> Pulls<'a> {
             self.sent = Instant::now();
             let mut batch = Batch::new();
             self.ask(&mut batch);
-            let answers = self.context.run_all(batch).await?;
+            let answers = self.timelines.run_all(batch).await?;
             self.take(answers.into_iter())?;
         }
         Ok(self.known)
     }
 
     fn is_fresh(&self, sent: Instant) -> bool {
-        sent.elapsed() < self.context.settings.visible_within
+        sent.elapsed() < self.timelines.settings.visible_within
     }
 
     fn take(&mut self, mut answers: impl Iterator<Item = Answer>) -> Result<()> {
@@ -109,7 +113,7 @@ impl<'a> Pulls<'a> {
         for (author, flight) in std::mem::take(&mut self.ours) {
             let (mode, ids) = (next()?.ok()?, next()?.ok()?);
             let newest = Arc::new(outbox::read_newest(mode, ids, self.depth())?);
-            self.context.caches.outboxes.put(author, self.sent, newest.clone());
+            self.timelines.caches.outboxes.put(author, self.sent, newest.clone());
             if let Some(flight) = flight {
                 flight.land((self.sent, newest.clone()));
             }

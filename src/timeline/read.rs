@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::Timelines;
 use super::around;
 use super::cursor::Cursor;
 use super::filter::{
@@ -17,12 +18,11 @@ use super::load::{Loaded, named};
 use super::merge::Direction;
 use super::page::{Page, PagePost, Query, Timeline};
 use super::sources::Sources;
-use super::state::{Current, ReaderState};
 use super::view::View;
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::meters;
+use crate::reader::{Current, ReaderState};
 use crate::rules;
 use crate::settings::PAGE_LEN_MAX;
 
@@ -50,33 +50,33 @@ pub(crate) type Judged = (PostId, AccountId, Result<(), HiddenBecause>);
 
 /// Reads a page.
 pub(crate) async fn read(
-    context: &Arc<Context>,
+    timelines: &Arc<Timelines>,
     filter: Option<&dyn PostFilter>,
     reader: AccountId,
     query: &Query,
 ) -> Result<Page> {
-    Ok(read_or_explain(context, filter, reader, query, false).await?.0)
+    Ok(read_or_explain(timelines, filter, reader, query, false).await?.0)
 }
 
 /// Reads a page as [`read`] does, and tells of each entry that it met why it shows or not. Changes nothing.
 pub(crate) async fn explain(
-    context: &Arc<Context>,
+    timelines: &Arc<Timelines>,
     filter: Option<&dyn PostFilter>,
     reader: AccountId,
     query: &Query,
 ) -> Result<(Page, Vec<Judged>)> {
-    let (page, judged) = read_or_explain(context, filter, reader, query, true).await?;
+    let (page, judged) = read_or_explain(timelines, filter, reader, query, true).await?;
     Ok((page, judged.unwrap_or_default()))
 }
 
 async fn read_or_explain(
-    context: &Arc<Context>,
+    timelines: &Arc<Timelines>,
     filter: Option<&dyn PostFilter>,
     reader: AccountId,
     query: &Query,
     explains: bool,
 ) -> Result<(Page, Option<Vec<Judged>>)> {
-    let limit = query.limit.unwrap_or(context.settings.page_length);
+    let limit = query.limit.unwrap_or(timelines.settings.page_length);
     if limit == 0 || limit > PAGE_LEN_MAX {
         return Err(Error::invalid(format!("a page of {limit} posts: from 1 to {PAGE_LEN_MAX}")));
     }
@@ -84,7 +84,7 @@ async fn read_or_explain(
     let query = &Query { hydrate: query.hydrate || around::is_wanted(query), ..*query };
     let (mut may_fill, mut is_filling) = (!explains && rules::takes_short_cuts(), false);
     for tried in 1..=TRIES_MAX {
-        let mut reading = Reading::new(context, filter, reader, query, limit);
+        let mut reading = Reading::new(timelines, filter, reader, query, limit);
         reading.judged = explains.then(Vec::new);
         reading.sources.asks_muted = explains;
         (reading.may_fill, reading.is_filling) = (may_fill, is_filling);
@@ -101,13 +101,14 @@ async fn read_or_explain(
         if matches!(tried, Try::Homeless) {
             // Once, and not for long: in a slot that moves no home can be created, and the outboxes can be read.
             (may_fill, is_filling) = (false, true);
-            drop(timeout(FILL_MAX, filled(context, reader)).await);
+            drop(timeout(FILL_MAX, filled(timelines, reader)).await);
         }
         if let Try::Page(mut page) = tried {
             let judged = reading.judged.take();
             if let Some(current) = reading.current.take().filter(|_| query.hydrate) {
                 let loaded = std::mem::take(&mut reading.loaded);
-                around::add(View::under(context, filter, reader, current, loaded), query, &mut page).await?;
+                around::add(View::under(timelines, filter, reader, current, loaded), query, &mut page)
+                    .await?;
             }
             return Ok((page, judged));
         }
@@ -119,7 +120,7 @@ async fn read_or_explain(
 
 /// One try of reading one page.
 pub(super) struct Reading<'a> {
-    pub(super) context: &'a Arc<Context>,
+    pub(super) timelines: &'a Arc<Timelines>,
     pub(super) filter: Option<&'a dyn PostFilter>,
     pub(super) reader: AccountId,
     query: &'a Query,
@@ -150,7 +151,7 @@ pub(super) struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     fn new(
-        context: &'a Arc<Context>,
+        timelines: &'a Arc<Timelines>,
         filter: Option<&'a dyn PostFilter>,
         reader: AccountId,
         query: &'a Query,
@@ -158,7 +159,7 @@ impl<'a> Reading<'a> {
     ) -> Self {
         let (direction, from, until) = query.range.window(query.cursor);
         Self {
-            context,
+            timelines,
             filter,
             reader,
             query,
@@ -213,7 +214,7 @@ impl<'a> Reading<'a> {
             let wanted: Vec<_> =
                 entries.iter().copied().filter(|(_, author)| unwanted(*author).is_none()).collect();
             self.looked_at += wanted.len();
-            self.loaded.entries(self.context, reader, &wanted).await?;
+            self.loaded.entries(self.timelines, reader, &wanted).await?;
             for (id, author) in entries {
                 let verdict = unwanted(author).map_or_else(|| self.judge(state, id, author), Err);
                 if verdict.is_ok() {
@@ -232,7 +233,8 @@ impl<'a> Reading<'a> {
         let (met, header) = (seen.met, seen.met.post.header());
         match self.query.timeline {
             Timeline::Home => {
-                let rules = Rules { replies_to_strangers: self.context.settings.shows_replies_to_strangers };
+                let rules =
+                    Rules { replies_to_strangers: self.timelines.settings.shows_replies_to_strangers };
                 shown_at_home(rules, self.reader, state, seen)?;
             }
             Timeline::Profile { replies, reposts, .. } => {
@@ -307,10 +309,10 @@ impl<'a> Reading<'a> {
 }
 
 /// Fills a home, to the end also if nobody waits for that.
-pub(super) fn filled(context: &Arc<Context>, reader: AccountId) -> JoinHandle<()> {
-    let context = context.clone();
+pub(super) fn filled(timelines: &Arc<Timelines>, reader: AccountId) -> JoinHandle<()> {
+    let timelines = timelines.clone();
     tokio::spawn(async move {
-        if let Err(e) = super::fill(&context, reader).await {
+        if let Err(e) = super::fill(&timelines, reader).await {
             tracing::debug!("the home of account {reader} could not be filled: {e}");
             meters::fill("failed");
         }

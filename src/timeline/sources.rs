@@ -3,10 +3,10 @@
 use super::list;
 use super::merge::{Direction, Entry, Merge};
 use super::outbox::{self, Part};
-use super::state::ReaderState;
 use crate::error::Result;
 use crate::graph::Listed;
 use crate::ids::{AccountId, IdMap};
+use crate::reader::ReaderState;
 use crate::rules;
 use crate::sharded::SortedSet;
 use crate::tenant::Tenant;

@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use super::home::{self, HomeStatus, Record};
 use super::outbox::DELETED;
-use super::state::{read_stamps, stamps_request};
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
+use crate::reader::{read_stamps, stamps_request};
 use crate::tenant::Tenant;
 
 /// Records and posts shown of each end.

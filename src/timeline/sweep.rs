@@ -3,34 +3,35 @@
 use std::sync::Weak;
 use std::time::Duration;
 
+use super::Timelines;
 use crate::bucket::Bucket;
+use crate::charter::Decision;
 use crate::cluster::{Batch, Command, Request};
-use crate::context::Context;
 use crate::error::Result;
 use crate::functions::{self, Grounds};
 use crate::ids::AccountId;
 use crate::meters;
-use crate::tenant::{Decision, Tenant};
+use crate::tenant::Tenant;
 
 /// How often homes are looked at, and how many of a bucket at once.
 const PERIOD: Duration = Duration::from_secs(60 * 60);
 const BATCH: u32 = 500;
 
 /// Sweeps now and then, until the engine is gone or stopped. Several instances may: each home goes once.
-pub(crate) async fn keep_sweeping(context: Weak<Context>) {
+pub(crate) async fn keep_sweeping(timelines: Weak<Timelines>) {
     loop {
         // Not all instances at once.
         tokio::time::sleep(PERIOD.mul_f64(0.5 + rand::random::<f64>())).await;
-        let Some(context) = context.upgrade() else { return };
-        if context.journal.tasks.is_stopping() {
+        let Some(timelines) = timelines.upgrade() else { return };
+        if timelines.journal.tasks.is_stopping() {
             return;
         }
-        let Decision { number, settings } = context.known.decision();
-        let (Some(days), grounds) = (settings.dormant_after_days, context.known.grounds(number)) else {
+        let Decision { number, settings } = timelines.known.decision();
+        let (Some(days), grounds) = (settings.dormant_after_days, timelines.known.grounds(number)) else {
             continue;
         };
-        let day = context.today().saturating_sub(days);
-        if let Err(e) = sweep(&context, day, Some(grounds)).await {
+        let day = timelines.today().saturating_sub(days);
+        if let Err(e) = sweep(&timelines, day, Some(grounds)).await {
             tracing::warn!("dormant homes could not be dropped: {e}");
         }
     }

@@ -6,17 +6,16 @@ use std::sync::Arc;
 
 use futures::future::try_join;
 
+use super::Timelines;
 use super::filter::{HiddenBecause, PostFilter, passes, shown_on_profile};
 use super::load::{Loaded, named};
 use super::merge::Entry;
 use super::page::PagePost;
-use super::state::{Current, ReaderState, Stamps, current};
-use super::ties::marks_of;
 use crate::account::Account;
-use crate::context::Context;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
+use crate::reader::{Current, ReaderState, Stamps, current, marks_of};
 use crate::tenant::no_post;
 
 /// Most accounts that come along because the posts of a page mention them; whom those mention beyond that don't.
@@ -25,7 +24,7 @@ const MENTIONED_MAX: usize = 500;
 /// Posts and accounts as one reader may see them.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
-    pub(super) context: &'a Arc<Context>,
+    pub(super) timelines: &'a Arc<Timelines>,
     filter: Option<&'a dyn PostFilter>,
     pub(super) reader: AccountId,
     pub(super) stamps: Stamps,
@@ -36,85 +35,85 @@ pub(crate) struct View<'a> {
 impl<'a> View<'a> {
     /// For showing: what others did shows after `visible_within`.
     pub(crate) async fn new(
-        context: &'a Arc<Context>,
+        timelines: &'a Arc<Timelines>,
         filter: Option<&'a dyn PostFilter>,
         reader: AccountId,
     ) -> Result<Self> {
-        let current = current(context, reader).await?;
-        Ok(Self::under(context, filter, reader, current, Loaded::default()))
+        let current = current(&timelines.readers, reader).await?;
+        Ok(Self::under(timelines, filter, reader, current, Loaded::default()))
     }
 
     /// Of a reader that was looked at just now.
     pub(super) fn under(
-        context: &'a Arc<Context>,
+        timelines: &'a Arc<Timelines>,
         filter: Option<&'a dyn PostFilter>,
         reader: AccountId,
         Current { stamps, state }: Current,
         loaded: Loaded,
     ) -> Self {
-        Self { context, filter, reader, stamps, state, loaded }
+        Self { timelines, filter, reader, stamps, state, loaded }
     }
 
     /// For showing posts of which only the ids are known: those that are there are loaded, in the trip that the state
     /// needs, and never from the cache. Their authors are not yet.
     pub(crate) async fn of_posts(
-        context: &'a Arc<Context>,
+        timelines: &'a Arc<Timelines>,
         filter: Option<&'a dyn PostFilter>,
         reader: AccountId,
         ids: &[PostId],
     ) -> Result<(Self, Vec<PostRef>)> {
-        Self::of_posts_with(context, filter, reader, ids, Loaded::default()).await
+        Self::of_posts_with(timelines, filter, reader, ids, Loaded::default()).await
     }
 
     /// The same for one; [`NotFound`](crate::ErrorKind::NotFound): it is not there.
     pub(crate) async fn of_post(
-        context: &'a Arc<Context>,
+        timelines: &'a Arc<Timelines>,
         filter: Option<&'a dyn PostFilter>,
         reader: AccountId,
         id: PostId,
     ) -> Result<(Self, PostRef)> {
-        Self::of_post_with(context, filter, reader, id, Loaded::default()).await
+        Self::of_post_with(timelines, filter, reader, id, Loaded::default()).await
     }
 
     /// The same for deciding: nothing comes from a cache but the reader's own state, under its stamps.
     pub(crate) async fn deciding(
-        context: &'a Arc<Context>,
+        timelines: &'a Arc<Timelines>,
         filter: Option<&'a dyn PostFilter>,
         reader: AccountId,
         id: PostId,
     ) -> Result<(Self, PostRef)> {
-        Self::of_post_with(context, filter, reader, id, Loaded::fresh()).await
+        Self::of_post_with(timelines, filter, reader, id, Loaded::fresh()).await
     }
 
     async fn of_post_with(
-        context: &'a Arc<Context>,
+        timelines: &'a Arc<Timelines>,
         filter: Option<&'a dyn PostFilter>,
         reader: AccountId,
         id: PostId,
         loaded: Loaded,
     ) -> Result<(Self, PostRef)> {
-        let (view, found) = Self::of_posts_with(context, filter, reader, &[id], loaded).await?;
+        let (view, found) = Self::of_posts_with(timelines, filter, reader, &[id], loaded).await?;
         Ok((view, *found.first().ok_or_else(|| no_post(id))?))
     }
 
     async fn of_posts_with(
-        context: &'a Arc<Context>,
+        timelines: &'a Arc<Timelines>,
         filter: Option<&'a dyn PostFilter>,
         reader: AccountId,
         ids: &[PostId],
         mut loaded: Loaded,
     ) -> Result<(Self, Vec<PostRef>)> {
         let mut entries: Vec<Entry> = ids.iter().map(|id| Entry { id: id.get(), author: 0 }).collect();
-        let found = loaded.find_authors(context, &mut entries);
-        let (current, ()) = try_join(current(context, reader), found).await?;
+        let found = loaded.find_authors(timelines, &mut entries);
+        let (current, ()) = try_join(current(&timelines.readers, reader), found).await?;
         let posts = named(&entries).into_iter().map(|(id, author)| PostRef { id, author }).collect();
-        Ok((Self::under(context, filter, reader, current, loaded), posts))
+        Ok((Self::under(timelines, filter, reader, current, loaded), posts))
     }
 
     /// Loads posts with their authors and originals, and other accounts in the same trip.
     pub(crate) async fn load(&mut self, posts: &[PostRef], others: &[AccountId]) -> Result<()> {
         let entries: Vec<(PostId, AccountId)> = posts.iter().map(|post| (post.id, post.author)).collect();
-        self.loaded.entries_and(self.context, self.reader, &entries, others).await
+        self.loaded.entries_and(self.timelines, self.reader, &entries, others).await
     }
 
     /// The same in a trip less, where not nearly all of it is remembered: who restricts the reader is asked along.
@@ -126,7 +125,7 @@ impl<'a> View<'a> {
     /// Whom posts that are to be shown mention, if that shows: up to [`MENTIONED_MAX`].
     pub(super) fn mentioned_in(&self, posts: &mut [PagePost]) -> Vec<AccountId> {
         let mut all = BTreeSet::new();
-        if self.context.settings.shows_profiles {
+        if self.timelines.settings.shows_profiles {
             posts.iter_mut().for_each(|post| post.each_shown(|post, _| all.extend(&post.content().mentions)));
         }
         all.into_iter().take(MENTIONED_MAX).collect()
@@ -134,7 +133,7 @@ impl<'a> View<'a> {
 
     /// Fills in whom posts mention, as far as they were loaded for that and the reader may meet them.
     pub(super) fn show_mentioned(&self, posts: &mut [PagePost]) {
-        if self.context.settings.shows_profiles {
+        if self.timelines.settings.shows_profiles {
             let met = |post: &Post| {
                 let mentions = &post.content().mentions;
                 mentions.iter().filter_map(|id| self.loaded.met_account(*id).cloned()).collect()
@@ -162,7 +161,7 @@ impl<'a> View<'a> {
         shows: impl Fn(&Self, PostRef) -> bool,
     ) -> Result<Vec<PagePost>> {
         let stamps = self.stamps.clone();
-        let marks = marks_of(self.context, self.reader, &stamps, subjects);
+        let marks = marks_of(&self.timelines.readers, self.reader, &stamps, subjects);
         let (marks, ()) = try_join(marks, self.load(posts, &[])).await?;
         let shown = posts.iter().zip(marks).filter(|(post, _)| shows(self, **post));
         let shown = shown.map(|(post, marks)| PagePost { marks: Some(marks), ..self.page_post(*post) });
@@ -176,7 +175,7 @@ impl<'a> View<'a> {
         let mut posts: Vec<PagePost> = posts.into_iter().map(|post| self.page_post(post)).collect();
         let subjects: Vec<PostRef> = posts.iter().map(PagePost::subject).collect();
         let stamps = self.stamps.clone();
-        let marks = marks_of(self.context, self.reader, &stamps, &subjects);
+        let marks = marks_of(&self.timelines.readers, self.reader, &stamps, &subjects);
         let (marks, ()) = try_join(marks, self.add_mentioned(&mut posts)).await?;
         posts.iter_mut().zip(marks).for_each(|(post, marks)| post.marks = Some(marks));
         Ok(posts)

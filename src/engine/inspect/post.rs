@@ -97,10 +97,10 @@ impl Engine {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post, or it was deleted.
     pub async fn inspect_post(&self, id: PostId) -> Result<PostInspection> {
-        let context = &self.context;
-        let buckets = context.keys().buckets();
+        let graph = &self.graph;
+        let buckets = graph.keys().buckets();
         let bucket = id.bucket(buckets);
-        let answer = context.router().ask(context.post_request(id)).await?;
+        let answer = graph.router().ask(graph.post_request(id)).await?;
         let bytes = answer.reply.bytes().unwrap_or_default().to_vec();
         let bytes = bytes.as_slice();
         let post = readable_post(answer)?.ok_or_else(|| no_post(id))?;
@@ -128,9 +128,9 @@ impl Engine {
             is_plain_repost: post.is_plain_repost(),
             reply_to: header.reply_to,
             conversation: header.conversation,
-            lists: lengths(context, id, bytes).await?,
-            listings: listings(context, id, &post).await?,
-            journal: journal(&context.journal, bucket, |task| task.is_about(id)).await?,
+            lists: lengths(graph, id, bytes).await?,
+            listings: listings(graph, id, &post).await?,
+            journal: journal(&graph.journal, bucket, |task| task.is_about(id)).await?,
         })
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::context::Context;
 use crate::error::Result;
+use crate::graph::Graph;
 use crate::graph::bury::bury;
 use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Ended, Job, Pool, Run};
@@ -15,7 +15,7 @@ pub(crate) struct BuryTask {
 }
 
 impl Job for BuryTask {
-    type Service = Context;
+    type Service = Graph;
 
     const LETTER: u8 = b'X';
     const LABEL: &'static str = "bury";
@@ -36,11 +36,11 @@ impl Job for BuryTask {
         format!("take all traces of {} away", self.account)
     }
 
-    fn pool(&self, _: &Context) -> Result<Pool> {
+    fn pool(&self, _: &Graph) -> Result<Pool> {
         Ok(Pool::Slow)
     }
 
-    async fn run(self, context: &Arc<Context>, run: &mut Run<'_>) -> Result<Ended> {
-        bury(context, self.account, &mut run.touched).await
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+        bury(graph, self.account, &mut run.touched).await
     }
 }

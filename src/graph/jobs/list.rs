@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets};
-use crate::context::Context;
 use crate::error::Result;
+use crate::graph::Graph;
 use crate::graph::named::settle_lists;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{ArgumentReader, Arguments, Ended, Job, Run};
@@ -18,7 +18,7 @@ pub(crate) struct ListTask {
 }
 
 impl Job for ListTask {
-    type Service = Context;
+    type Service = Graph;
 
     const LETTER: u8 = b'L';
     const LABEL: &'static str = "list";
@@ -54,8 +54,8 @@ impl Job for ListTask {
         format!("bring post {post} of {author} onto the lists of its mentions and hashtags, or take it off")
     }
 
-    async fn run(self, context: &Arc<Context>, run: &mut Run<'_>) -> Result<Ended> {
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
         let lists = PostList::all_from_bytes(&run.entry.payload)?;
-        settle_lists(context, self.post, self.author, &lists, &mut run.touched).await
+        settle_lists(graph, self.post, self.author, &lists, &mut run.touched).await
     }
 }

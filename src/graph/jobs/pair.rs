@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::Epoch;
-use crate::context::Context;
 use crate::error::Result;
+use crate::graph::Graph;
 use crate::graph::complete::Follow;
 use crate::graph::pair::{settle_follow, settle_pair};
 use crate::ids::AccountId;
@@ -28,7 +28,7 @@ pub(crate) struct PairTask {
 }
 
 impl Job for PairTask {
-    type Service = Context;
+    type Service = Graph;
 
     const LETTER: u8 = b'P';
     const LABEL: &'static str = "pair";
@@ -59,17 +59,17 @@ impl Job for PairTask {
         format!("bring the followers of {author} and the pull marks of {reader} up to date")
     }
 
-    async fn run(self, context: &Arc<Context>, run: &mut Run<'_>) -> Result<Ended> {
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
         let Self { reader, author, may_drop } = self;
         // Once: if nothing comes of it, it is looked at.
         let hint = run.entry.hint.take();
         let Some(FollowHint { follow, said }) = hint.as_ref().and_then(Hint::says) else {
-            return settle_pair(context, reader, author, may_drop, &mut run.touched).await;
+            return settle_pair(graph, reader, author, may_drop, &mut run.touched).await;
         };
         // As after a look: that it follows must last before what is derived from it counts for good.
         if rules::holds("fence_follow") {
             run.touched.add_epoch(said);
         }
-        settle_follow(context, run.entry.id, author, follow, may_drop, &mut run.touched).await
+        settle_follow(graph, run.entry.id, author, follow, may_drop, &mut run.touched).await
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets};
-use crate::context::Context;
 use crate::error::Result;
+use crate::graph::Graph;
 use crate::graph::reference::settle_reference;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{ArgumentReader, Arguments, Ended, Job, Run};
@@ -19,7 +19,7 @@ pub(crate) struct ReferTask {
 }
 
 impl Job for ReferTask {
-    type Service = Context;
+    type Service = Graph;
 
     const LETTER: u8 = b'R';
     const LABEL: &'static str = "refer";
@@ -56,7 +56,7 @@ impl Job for ReferTask {
         format!("list post {post} of {author} at post {} of {}, or take it off", to.post, to.author)
     }
 
-    async fn run(self, context: &Arc<Context>, run: &mut Run<'_>) -> Result<Ended> {
-        settle_reference(context, self.post, self.author, self.to, &mut run.touched).await
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+        settle_reference(graph, self.post, self.author, self.to, &mut run.touched).await
     }
 }

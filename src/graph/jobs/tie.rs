@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets};
-use crate::context::Context;
 use crate::error::Result;
+use crate::graph::Graph;
 use crate::graph::tie::settle_tie;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{ArgumentReader, Arguments, Ended, Job, Run};
@@ -18,7 +18,7 @@ pub(crate) struct TieTask {
 }
 
 impl Job for TieTask {
-    type Service = Context;
+    type Service = Graph;
 
     const LETTER: u8 = b'T';
     const LABEL: &'static str = "tie";
@@ -53,7 +53,7 @@ impl Job for TieTask {
         format!("bring the list of who likes post {} in line with what {} likes", self.post.id, self.account)
     }
 
-    async fn run(self, context: &Arc<Context>, run: &mut Run<'_>) -> Result<Ended> {
-        settle_tie(context, self.account, self.post, &mut run.touched).await
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+        settle_tie(graph, self.account, self.post, &mut run.touched).await
     }
 }

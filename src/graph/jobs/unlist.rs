@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets};
-use crate::context::Context;
 use crate::error::Result;
+use crate::graph::Graph;
 use crate::graph::lists::drop_lists;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{ArgumentReader, Arguments, Ended, Job, Run};
@@ -17,7 +17,7 @@ pub(crate) struct UnlistTask {
 }
 
 impl Job for UnlistTask {
-    type Service = Context;
+    type Service = Graph;
 
     const LETTER: u8 = b'U';
     const LABEL: &'static str = "unlist";
@@ -46,8 +46,8 @@ impl Job for UnlistTask {
         format!("drop the lists of post {} of {}, if it is gone", self.post, self.author)
     }
 
-    async fn run(self, context: &Arc<Context>, run: &mut Run<'_>) -> Result<Ended> {
-        drop_lists(context, &[self.post], &mut run.touched).await?;
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+        drop_lists(graph, &[self.post], &mut run.touched).await?;
         Ok(Ended::Done)
     }
 }

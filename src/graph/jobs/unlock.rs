@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::context::Context;
 use crate::error::Result;
+use crate::graph::Graph;
 use crate::graph::request::unlock;
 use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Ended, Job, Pool, Run};
@@ -15,7 +15,7 @@ pub(crate) struct UnlockTask {
 }
 
 impl Job for UnlockTask {
-    type Service = Context;
+    type Service = Graph;
 
     const LETTER: u8 = b'O';
     const LABEL: &'static str = "unlock";
@@ -36,11 +36,11 @@ impl Job for UnlockTask {
         format!("let follow who waits for the answer of {}, unless it is locked", self.account)
     }
 
-    fn pool(&self, _: &Context) -> Result<Pool> {
+    fn pool(&self, _: &Graph) -> Result<Pool> {
         Ok(Pool::Slow)
     }
 
-    async fn run(self, context: &Arc<Context>, run: &mut Run<'_>) -> Result<Ended> {
-        unlock(context, self.account, &mut run.touched).await
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+        unlock(graph, self.account, &mut run.touched).await
     }
 }

@@ -40,7 +40,7 @@ pub(in crate::simulation) fn import_beside_engines() -> LocalBoxFuture<'static, 
             set_clock(ahead_ms);
             is_refused(&importing().await.1, "an import began beside an engine");
             pause(LONG_MS).await;
-            if engine.context().journal.tasks.is_stopping() {
+            if engine.graph().journal.tasks.is_stopping() {
                 world(|w| w.violated("an engine gave way to an import that was refused"));
             }
             kill(serving).await;

@@ -124,9 +124,9 @@ pub(in crate::simulation) fn asked_by_two() -> LocalBoxFuture<'static, ()> {
         stage.follow(0, reader, author).await;
         settle.reached().await;
         stage.lock(2, author, true).await;
-        let context = stage.engines[1].context();
+        let graph = stage.engines[1].graph();
         let task = PairTask { reader, author, may_drop: true };
-        drop(journal::add(&context.journal, context.bucket(reader), task).await.expect("an entry"));
+        drop(journal::add(&graph.journal, graph.bucket(reader), task).await.expect("an entry"));
         change.reached().await;
         settle.open();
         pause(5).await;

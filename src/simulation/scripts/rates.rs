@@ -17,9 +17,9 @@ const SECONDS_A_DAY: f64 = 86_400.0;
 async fn a_second(stage: &Stage, author: AccountId, pulls: u64) -> Rates {
     pause(1_000).await;
     stage.publish(0, author).await;
-    let context = stage.engines[0].context();
-    let add = pulls_add(context.keys().account(author), pulls, context.router().now_ms(), EVERY_MS);
-    let reply = context.router().call(Request::write(context.slot(author), add)).await.expect("an account");
+    let graph = stage.engines[0].graph();
+    let add = pulls_add(graph.keys().account(author), pulls, graph.router().now_ms(), EVERY_MS);
+    let reply = graph.router().call(Request::write(graph.slot(author), add)).await.expect("an account");
     Rates::parse(&reply.into_array().expect("rates")).expect("rates")
 }
 

@@ -8,10 +8,10 @@ use crate::engine::Engine;
 use crate::ids::{AccountId, PostId};
 use crate::keys::{Place, set_of_account};
 use crate::post::{Draft, PostRef};
+use crate::reader::Marks;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::world::world;
 use crate::social::Social;
-use crate::timeline::Marks;
 
 async fn marks(engine: &Engine, account: AccountId, post: PostRef) -> Marks {
     Social::new(engine).marks(account, &[post]).await.expect("marks")[0]

@@ -4,6 +4,8 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::{Stage, close, pause};
+use crate::charter::{Decision, TenantSettings};
+use crate::charter::{tell_buckets, write};
 use crate::cluster::{Command, Request};
 use crate::graph::post_list;
 use crate::ids::AccountId;
@@ -11,13 +13,12 @@ use crate::post::{Draft, PostList, Tag};
 use crate::simulation::gates::At;
 use crate::simulation::operations::TAGS;
 use crate::simulation::world::world;
-use crate::tenant::{Decision, TenantSettings, tell_buckets, write};
 
 /// How many posts a hashtag's list holds, its floor not counted.
 async fn tagged(stage: &Stage) -> u64 {
-    let context = stage.engines[2].context();
-    let number = Tag::new(TAGS[0]).expect("a hashtag").number(context.tags());
-    let list = post_list(context, PostList::Tagged(number)).expect("a list");
+    let graph = stage.engines[2].graph();
+    let number = Tag::new(TAGS[0]).expect("a hashtag").number(graph.tags());
+    let list = post_list(graph, PostList::Tagged(number)).expect("a list");
     let has_floor = list.score(&crate::graph::Listed::Floor).await.expect("a score").is_some();
     list.len().await.expect("a length") - u64::from(has_floor)
 }
@@ -72,8 +73,8 @@ pub(in crate::simulation) fn slept_through_a_decision() -> LocalBoxFuture<'stati
         let (store, now) = (stage.engines[1].store(), stage.engines[1].decision());
         let settings = TenantSettings { tag_posts_max: 50, ..now.settings };
         let next = Decision { number: now.number + 1, settings };
-        write(store, &next).await.expect("written");
-        tell_buckets(store, &next).await.expect("told");
+        write(store.router(), store.keys(), &next).await.expect("written");
+        tell_buckets(store.router(), store.keys(), &next).await.expect("told");
         cutting.open();
         stage.settled().await;
         must_hold("the hashtag", tagged(&stage).await, 6);

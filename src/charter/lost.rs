@@ -2,13 +2,13 @@
 
 use super::change::TenantChange;
 use super::decision::{Decision, Fields, NUMBER, TenantSettings};
+use super::layout::FORMAT;
 use super::record::{fields_of, told, write_fields};
 use crate::bucket::{BUCKETS_MIN, Buckets};
 use crate::cluster::{Batch, Command, Reply, Request, Router};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::Keyspace;
 use crate::settings::EngineSettings;
-use crate::store::{FORMAT, Store};
 
 /// The field of the number of buckets.
 const BUCKETS: &str = "buckets";
@@ -60,11 +60,11 @@ async fn known_of(router: &Router, keys: &Keyspace, field: &str) -> Result<Vec<R
 ///
 /// [`Conflict`](ErrorKind::Conflict): somebody else has decided since. [`Misconfigured`](ErrorKind::Misconfigured): the record
 /// has lost a decision that buckets know: the next one must not get its number (H142).
-pub(crate) async fn check_change(store: &Store, change: &TenantChange) -> Result<()> {
+pub(crate) async fn check_change(router: &Router, keys: &Keyspace, change: &TenantChange) -> Result<()> {
     change.check()?;
     // Before the record: what somebody decides meanwhile it knows first.
-    let known = newest_known(store.router(), store.keys()).await?;
-    let stands = Decision::parse(&told(store).await?, change.from().settings)?;
+    let known = newest_known(router, keys).await?;
+    let stands = Decision::parse(&told(router, keys).await?, change.from().settings)?;
     let number = stands.map_or(0, |decision| decision.number);
     if known > number {
         return Err(Error::misconfigured(format!(

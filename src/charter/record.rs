@@ -1,6 +1,7 @@
 //! Where a decision stands: in the tenant's record, and in each bucket.
 
 use super::decision::{Decision, Fields, TenantSettings};
+use super::layout::FORMAT;
 use super::lost::refuse_if_lost;
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Reply, Request, Router, Touched};
@@ -8,16 +9,15 @@ use crate::error::{Error, Result};
 use crate::functions::{decision_set, tenant_begin};
 use crate::keys::Keyspace;
 use crate::settings::EngineSettings;
-use crate::store::{FORMAT, Store};
 
 /// Reads the tenant's record.
-pub(crate) async fn told(store: &Store) -> Result<Fields> {
-    let get = Command::new("HGETALL").arg(&store.keys().charter());
-    fields_of(store.router().call(Request::read(slot(store), get)).await?)
+pub(crate) async fn told(router: &Router, keys: &Keyspace) -> Result<Fields> {
+    let get = Command::new("HGETALL").arg(&keys.charter());
+    fields_of(router.call(Request::read(slot(keys), get)).await?)
 }
 
-fn slot(store: &Store) -> u16 {
-    store.keys().buckets().slot(Bucket(0))
+fn slot(keys: &Keyspace) -> u16 {
+    keys.buckets().slot(Bucket(0))
 }
 
 pub(super) fn fields_of(reply: Reply) -> Result<Fields> {
@@ -29,11 +29,11 @@ pub(super) fn fields_of(reply: Reply) -> Result<Fields> {
 }
 
 /// Reads what the tenant has decided; `None`: nothing yet. Only who begins a tenant decides by the way.
-pub(crate) async fn found(store: &Store, own: TenantSettings) -> Result<Option<Decision>> {
-    let decision = Decision::parse(&told(store).await?, own)?;
+pub(crate) async fn found(router: &Router, keys: &Keyspace, own: TenantSettings) -> Result<Option<Decision>> {
+    let decision = Decision::parse(&told(router, keys).await?, own)?;
     if decision.is_none() {
         // H67: a record may be there that somebody began anew, who did not look.
-        refuse_if_lost(store.router(), store.keys().prefix()).await?;
+        refuse_if_lost(router, keys.prefix()).await?;
     }
     Ok(decision)
 }
@@ -46,11 +46,15 @@ pub(crate) fn begin(record: Vec<u8>, slot: u16, buckets: u16, decided: Option<&D
 }
 
 /// Has all buckets know how a new tenant is laid out, and what it has decided; whoever was the first to begin it.
-pub(crate) async fn tell_what_stands(store: &Store, decided: Option<&Decision>) -> Result<()> {
-    let defaults = || TenantSettings::of(&EngineSettings::default(), store.router().settings().replicas);
+pub(crate) async fn tell_what_stands(
+    router: &Router,
+    keys: &Keyspace,
+    decided: Option<&Decision>,
+) -> Result<()> {
+    let defaults = || TenantSettings::of(&EngineSettings::default(), router.settings().replicas);
     let own = decided.map_or_else(defaults, |decision| decision.settings);
-    let decision = found(store, own).await?.unwrap_or(Decision::none(own));
-    if let Err(e) = tell_buckets(store, &decision).await {
+    let decision = found(router, keys, own).await?.unwrap_or(Decision::none(own));
+    if let Err(e) = tell_buckets(router, keys, &decision).await {
         tracing::warn!(
             "not all buckets know yet what their tenant has decided; until they do, nothing is removed: {e}"
         );
@@ -60,8 +64,8 @@ pub(crate) async fn tell_what_stands(store: &Store, decided: Option<&Decision>) 
 
 /// Writes a decision into the tenant's record, unless one stands there that is as new; it is on replicas then. Gives what
 /// stands there.
-pub(crate) async fn write(store: &Store, decision: &Decision) -> Result<Fields> {
-    write_fields(store.router(), store.keys(), decision.number, &decision.fields()).await
+pub(crate) async fn write(router: &Router, keys: &Keyspace, decision: &Decision) -> Result<Fields> {
+    write_fields(router, keys, decision.number, &decision.fields()).await
 }
 
 pub(super) async fn write_fields(
@@ -84,12 +88,12 @@ pub(super) async fn write_fields(
 }
 
 /// Brings the record to all buckets, if it still says this; they have it on replicas then. May be repeated.
-pub(crate) async fn tell_buckets(store: &Store, decision: &Decision) -> Result<()> {
-    let mut tries = store.router().fence_tries();
+pub(crate) async fn tell_buckets(router: &Router, keys: &Keyspace, decision: &Decision) -> Result<()> {
+    let mut tries = router.fence_tries();
     loop {
-        let (touched, told) = remind_buckets(store, decision).await?;
+        let (touched, told) = remind_buckets(router, keys, decision).await?;
         // Those that can be reached know it for good, whoever else doesn't.
-        match store.router().fence(&touched).await {
+        match router.fence(&touched).await {
             Err(e) => tries.after(e).await?,
             Ok(_) => return told,
         }
@@ -98,20 +102,23 @@ pub(crate) async fn tell_buckets(store: &Store, decision: &Decision) -> Result<(
 
 /// The same, and who forgets it in a failover forgets it: then nothing is removed there. Gives who knows it, and whether
 /// all do.
-pub(super) async fn remind_buckets(store: &Store, decision: &Decision) -> Result<(Touched, Result<()>)> {
+pub(crate) async fn remind_buckets(
+    router: &Router,
+    keys: &Keyspace,
+    decision: &Decision,
+) -> Result<(Touched, Result<()>)> {
     // With all that the record says: the buckets give it back when it is lost.
-    let mut fields = told(store).await?;
+    let mut fields = told(router, keys).await?;
     if decision.is_made() {
         fields.extend(decision.fields());
     }
-    let keys = store.keys();
     let mut batch = Batch::with_capacity(usize::from(keys.buckets().count()));
     for bucket in keys.buckets().all() {
         let command = decision_set(keys.decision(bucket), decision.number, &fields);
         batch.push(Request::write(keys.buckets().slot(bucket), command));
     }
     let (mut touched, mut failure) = (Touched::new(), None);
-    for answer in store.router().run(batch).await {
+    for answer in router.run(batch).await {
         match answer {
             Ok(answer) => {
                 touched.add(&answer);

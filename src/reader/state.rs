@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::Readers;
+use super::mark::is_new_mark;
 use crate::account::Account;
 use crate::cluster::{Answer, Command, Epoch, Request};
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::functions::{maybe_nonce, read_nonce};
-use crate::graph::is_new_mark;
 use crate::ids::AccountId;
 use crate::nonce::Nonce;
 use crate::rules;
@@ -142,25 +142,25 @@ fn with(accounts: &[u64], account: u64) -> Arc<[u64]> {
 
 /// Reads a reader's state anew; what `known` has under the same graph stamp is kept.
 pub(crate) async fn load_state(
-    context: &Context,
+    tenant: &Tenant,
     reader: AccountId,
     known: Option<&ReaderState>,
 ) -> Result<Arc<ReaderState>> {
     for _ in 0..TRIES_MAX {
-        let before = stamps(context, reader).await?;
-        let [mut pulled, mut unasked] = pull_marks(context, reader).await?;
+        let before = stamps(tenant, reader).await?;
+        let [mut pulled, mut unasked] = pull_marks(tenant, reader).await?;
         let [following, mutes, blocks] = match known {
             Some(known) if known.graph == before.graph => {
                 [known.following.clone(), known.mutes.clone(), known.blocks.clone()]
             }
-            _ => graph(context, reader).await?,
+            _ => graph(tenant, reader).await?,
         };
         // Who unfollows takes the mark away; one that is left over says nothing.
         for of in [&mut pulled, &mut unasked] {
             of.retain(|author| following.binary_search(author).is_ok());
         }
         // Equal stamps before and after, from the same life of the same server: nothing changed between.
-        let after = stamps(context, reader).await?;
+        let after = stamps(tenant, reader).await?;
         let is_same =
             before.epoch == after.epoch && (before.graph, before.marks) == (after.graph, after.marks);
         if is_same || !rules::holds("state_of_stamps") {
@@ -174,9 +174,9 @@ pub(crate) async fn load_state(
 }
 
 /// Whom a reader has a mark of, and of whom a new one; sorted.
-async fn pull_marks(context: &Context, reader: AccountId) -> Result<[Vec<u64>; 2]> {
-    let command = Command::new("HGETALL").arg(&context.keys().marks(reader));
-    let marks = context.router().call(Request::read(context.slot(reader), command)).await?.into_array()?;
+async fn pull_marks(tenant: &Tenant, reader: AccountId) -> Result<[Vec<u64>; 2]> {
+    let command = Command::new("HGETALL").arg(&tenant.keys().marks(reader));
+    let marks = tenant.router().call(Request::read(tenant.slot(reader), command)).await?.into_array()?;
     let (pairs, _) = marks.as_chunks::<2>();
     let (mut pulled, mut unasked) = (Vec::with_capacity(pairs.len()), Vec::new());
     for [author, of] in pairs {
@@ -193,14 +193,14 @@ async fn pull_marks(context: &Context, reader: AccountId) -> Result<[Vec<u64>; 2
 }
 
 /// A reader as it is now: with the state that is remembered, if the stamps say so.
-pub(crate) async fn current(context: &Context, reader: AccountId) -> Result<Current> {
-    let stamps = stamps(context, reader).await?;
-    let known = context.caches.states.get(&reader);
+pub(crate) async fn current(readers: &Readers, reader: AccountId) -> Result<Current> {
+    let stamps = stamps(readers, reader).await?;
+    let known = readers.states.get(&reader);
     if let Some(state) = known.filter(|state| state.is_of(&stamps)) {
         return Ok(Current { stamps, state });
     }
-    let state = load_state(context, reader, None).await?;
-    context.caches.states.insert(reader, state.clone());
+    let state = load_state(readers, reader, None).await?;
+    readers.states.insert(reader, state.clone());
     Ok(Current { stamps, state })
 }
 
@@ -209,9 +209,9 @@ pub(crate) async fn stamps(tenant: &Tenant, reader: AccountId) -> Result<Stamps>
     read_stamps(reader, tenant.router().ask(stamps_request(tenant, reader)).await?)
 }
 
-async fn graph(context: &Context, reader: AccountId) -> Result<[Arc<[u64]>; 3]> {
-    let sets = [context.following(reader)?, context.mutes(reader)?, context.blocks(reader)?];
-    let members = context.sets().members_of(&[&sets[0], &sets[1], &sets[2]]).await?;
+async fn graph(tenant: &Tenant, reader: AccountId) -> Result<[Arc<[u64]>; 3]> {
+    let sets = [tenant.following(reader)?, tenant.mutes(reader)?, tenant.blocks(reader)?];
+    let members = tenant.sets().members_of(&[&sets[0], &sets[1], &sets[2]]).await?;
     let mut sorted = members.into_iter().map(|ids| {
         let mut ids: Vec<u64> = ids.into_iter().map(AccountId::get).collect();
         ids.sort_unstable();
@@ -225,7 +225,7 @@ async fn graph(context: &Context, reader: AccountId) -> Result<[Arc<[u64]>; 3]> 
 #[cfg(test)]
 impl ReaderState {
     /// A state for tests of what is decided by it. Each list must be sorted.
-    pub(super) fn of(following: &[u64], mutes: &[u64], blocks: &[u64]) -> Self {
+    pub(crate) fn of(following: &[u64], mutes: &[u64], blocks: &[u64]) -> Self {
         let (graph, marks) = Default::default();
         let [following, mutes, blocks] = [following, mutes, blocks].map(Arc::from);
         let marks_known = Instant::now();

@@ -6,22 +6,33 @@ use std::sync::Arc;
 
 use futures::future::try_join;
 
-use super::page::Marks;
+use super::Readers;
 use super::state::{Stamps, stamps};
-use crate::context::Context;
+use super::tie::Tie;
 use crate::error::Result;
-use crate::graph::Tie;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::nonce::Nonce;
 use crate::post::PostRef;
 use crate::rules;
 use crate::sharded::{Member as _, Questions, SortedSet, Told};
+use crate::tenant::Tenant;
 
 /// Pieces of a set that is remembered whole: about a thousand members at most.
 const PIECES_MAX: usize = 8;
 /// What is remembered and grows beyond that is asked again from the next change on.
 const MEMBERS_MAX: usize = 1_024;
+
+/// What a reader has done with a post. Of a plain repost: with its original, which is what is liked and answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// The reader likes it.
+    pub is_liked: bool,
+    /// The reader has bookmarked it.
+    pub is_bookmarked: bool,
+    /// The reader's own repost of it, without a comment.
+    pub repost: Option<PostId>,
+}
 
 /// A set with its scores, by members; `None`: too large to be remembered.
 type Kept = Option<Arc<[(PostRef, f64)]>>;
@@ -70,30 +81,30 @@ fn with(tied: Arc<[(PostRef, f64)]>, post: PostRef, on: bool) -> Kept {
     Some(below.iter().copied().chain([(post, 0.0)]).chain(above.iter().copied()).collect())
 }
 
-fn sets_of(context: &Context, reader: AccountId) -> Result<[SortedSet<PostRef>; 3]> {
-    Ok([context.likes(reader)?, context.bookmarks(reader)?, context.reposts(reader)?])
+fn sets_of(tenant: &Tenant, reader: AccountId) -> Result<[SortedSet<PostRef>; 3]> {
+    Ok([tenant.likes(reader)?, tenant.bookmarks(reader)?, tenant.reposts(reader)?])
 }
 
 /// What a read knows of its reader's ties.
 #[derive(Debug)]
-pub(super) struct Looked {
+pub(crate) struct LookedAt {
     ties: Arc<Ties>,
     /// It was read just now, and is not remembered yet.
     is_new: bool,
 }
 
 /// Looks at what a reader has done: at what is remembered, if the stamps that the read began with say so.
-pub(super) async fn look(context: &Context, reader: AccountId, stamps: &Stamps) -> Result<Looked> {
-    let known = context.caches.ties.get(&reader);
+pub(crate) async fn look(readers: &Readers, reader: AccountId, stamps: &Stamps) -> Result<LookedAt> {
+    let known = readers.ties.get(&reader);
     let is_same = |ties: &Arc<Ties>| ties.stamp == stamps.ties || !rules::holds("ties_remembered");
     let known = known.filter(is_same);
     meters::cache("ties", usize::from(known.is_some()), usize::from(known.is_none()));
     if let Some(ties) = known {
-        return Ok(Looked { ties, is_new: false });
+        return Ok(LookedAt { ties, is_new: false });
     }
     let mut questions = Questions::default();
-    sets_of(context, reader)?.iter().for_each(|set| questions.whole(set, PIECES_MAX));
-    let mut told = questions.ask(context.sets()).await?.into_iter().map(Told::whole);
+    sets_of(readers, reader)?.iter().for_each(|set| questions.whole(set, PIECES_MAX));
+    let mut told = questions.ask(readers.sets()).await?.into_iter().map(Told::whole);
     let mut next = || {
         told.next()
             .flatten()
@@ -108,26 +119,26 @@ pub(super) async fn look(context: &Context, reader: AccountId, stamps: &Stamps) 
             .transpose()
     };
     let kept = [next()?, next()?, next()?];
-    Ok(Looked { ties: Arc::new(Ties { stamp: stamps.ties, kept }), is_new: true })
+    Ok(LookedAt { ties: Arc::new(Ties { stamp: stamps.ties, kept }), is_new: true })
 }
 
-impl Looked {
+impl LookedAt {
     /// What the reader has done with these posts; and remembers what was read for that, if nothing has changed since.
-    pub(super) async fn marks(
+    pub(crate) async fn marks(
         self,
-        context: &Context,
+        readers: &Readers,
         reader: AccountId,
         stamps: &Stamps,
         posts: &[PostRef],
     ) -> Result<Vec<Marks>> {
         let mut questions = Questions::default();
-        for (set, kept) in sets_of(context, reader)?.iter().zip(&self.ties.kept) {
+        for (set, kept) in sets_of(readers, reader)?.iter().zip(&self.ties.kept) {
             if kept.is_none() && !posts.is_empty() {
                 questions.scores(set, posts.iter().copied());
             }
         }
         let (told, ()) =
-            try_join(questions.ask(context.sets()), self.remember(context, reader, stamps)).await?;
+            try_join(questions.ask(readers.sets()), self.remember(readers, reader, stamps)).await?;
         let mut told = told.into_iter().map(Told::scores);
         let mut scores = self.ties.kept.iter().map(|kept| match kept {
             Some(tied) => posts.iter().map(|post| score_in(tied, post)).collect(),
@@ -135,7 +146,7 @@ impl Looked {
         });
         let mut next = || scores.next().unwrap_or_default();
         let (likes, bookmarks, reposts) = (next(), next(), next());
-        let (buckets, bucket) = (context.keys().buckets(), context.bucket(reader));
+        let (buckets, bucket) = (readers.keys().buckets(), readers.bucket(reader));
         let mark = |((like, bookmark), repost): ((Option<f64>, Option<f64>), Option<f64>)| {
             Ok(Marks {
                 is_liked: like.is_some(),
@@ -147,12 +158,12 @@ impl Looked {
     }
 
     /// Equal stamps before and after, from the same life of the same server: nothing changed between.
-    async fn remember(&self, context: &Context, reader: AccountId, before: &Stamps) -> Result<()> {
+    async fn remember(&self, readers: &Readers, reader: AccountId, before: &Stamps) -> Result<()> {
         if self.is_new {
-            let after = stamps(context, reader).await?;
+            let after = stamps(readers, reader).await?;
             let is_same = before.epoch == after.epoch && before.ties == after.ties;
             if is_same || !rules::holds("ties_of_stamp") {
-                context.caches.ties.insert(reader, self.ties.clone());
+                readers.ties.insert(reader, self.ties.clone());
             }
         }
         Ok(())
@@ -166,7 +177,7 @@ fn score_in(tied: &[(PostRef, f64)], post: &PostRef) -> Option<f64> {
 
 /// What a reader has done with these posts. `stamps`: those that the read began with.
 pub(crate) async fn marks_of(
-    context: &Context,
+    readers: &Readers,
     reader: AccountId,
     stamps: &Stamps,
     posts: &[PostRef],
@@ -174,5 +185,5 @@ pub(crate) async fn marks_of(
     if posts.is_empty() {
         return Ok(Vec::new());
     }
-    look(context, reader, stamps).await?.marks(context, reader, stamps, posts).await
+    look(readers, reader, stamps).await?.marks(readers, reader, stamps, posts).await
 }

@@ -1,0 +1,120 @@
+//! What an instance remembers of readers.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use super::state::ReaderState;
+use super::ties::Ties;
+use crate::account::Account;
+use crate::cluster::Answer;
+use crate::error::{Error, Result};
+use crate::ids::AccountId;
+use crate::nonce::Nonce;
+use crate::rules;
+use crate::stored::{LeftOut, is_of_another_type, unless_of_another_type};
+use crate::tenant::Tenant;
+
+/// What an instance remembers of readers, and what it could not show them. Bounded.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    tenant: Arc<Tenant>,
+    /// Good for as long as the stamps say so.
+    pub(super) states: Cache<AccountId, Arc<ReaderState>>,
+    /// What readers have done with posts: the same.
+    pub(super) ties: Cache<AccountId, Arc<Ties>, ByPosts>,
+    pub(crate) left_out: LeftOut,
+}
+
+impl Deref for Readers {
+    type Target = Tenant;
+
+    fn deref(&self) -> &Tenant {
+        &self.tenant
+    }
+}
+
+/// Ties count by the posts that they are about.
+#[derive(Debug, Clone)]
+pub(crate) struct ByPosts;
+
+impl Weighter<AccountId, Arc<Ties>> for ByPosts {
+    fn weight(&self, _: &AccountId, ties: &Arc<Ties>) -> u64 {
+        ties.weight()
+    }
+}
+
+/// Posts that a reader has liked, bookmarked or reposted, about: for the size of the cache's table.
+const TIES_EACH: usize = 50;
+impl Readers {
+    pub(crate) fn new(tenant: Arc<Tenant>) -> Self {
+        let ties = tenant.settings.ties_cached;
+        Self {
+            states: Cache::new(tenant.settings.states_cached),
+            ties: Cache::with_weighter(ties / TIES_EACH, ties as u64, ByPosts),
+            left_out: LeftOut::default(),
+            tenant,
+        }
+    }
+
+    /// A reader's state, if it is remembered.
+    pub(crate) fn state(&self, reader: AccountId) -> Option<Arc<ReaderState>> {
+        self.states.get(&reader)
+    }
+
+    /// Remembers a reader's state.
+    pub(crate) fn remember(&self, reader: AccountId, state: Arc<ReaderState>) {
+        self.states.insert(reader, state);
+    }
+
+    /// Our own change of a reader: what was known under the stamps until then, we know under those since.
+    pub(crate) fn renew_state(
+        &self,
+        reader: AccountId,
+        until_then: (Nonce, Nonce),
+        then: impl FnOnce(&ReaderState) -> ReaderState,
+    ) {
+        let Some(known) = self.states.get(&reader) else { return };
+        if known.stamps() == until_then || !rules::holds("renewed_by_both") {
+            self.states.insert(reader, Arc::new(then(&known)));
+        }
+    }
+
+    /// Our own like or bookmark: what was known under the stamp until then, we know under that since.
+    pub(crate) fn renew_ties(
+        &self,
+        reader: AccountId,
+        until_then: Option<Nonce>,
+        then: impl FnOnce(&Ties) -> Ties,
+    ) {
+        let Some(known) = self.ties.get(&reader) else { return };
+        if known.stamp() == until_then || !rules::holds("ties_carried_on") {
+            self.ties.insert(reader, Arc::new(then(&known)));
+        }
+    }
+
+    /// The next account that was asked about with [`shown_requests`](Self::shown_requests); `None`: there is none.
+    pub(crate) fn read_shown(
+        &self,
+        id: AccountId,
+        answers: &mut impl Iterator<Item = Answer>,
+    ) -> Result<Option<Account>> {
+        let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
+        let account = match unless_of_another_type(next()?)? {
+            Some(record) => Account::parse(id, record)?,
+            None => {
+                self.left_out.account(id);
+                None
+            }
+        };
+        if !self.settings.shows_profiles {
+            return Ok(account);
+        }
+        let profile = next()?;
+        // One that can't be read says nothing, whatever it is.
+        let profile = if is_of_another_type(&profile) { profile.reply } else { profile.ok()? };
+        Ok(account.map(|account| account.with_profile(&profile)))
+    }
+}
