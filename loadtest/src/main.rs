@@ -37,6 +37,7 @@ mod systems;
 mod tally;
 mod target;
 mod typed;
+mod units;
 #[cfg(feature = "verify")]
 mod verify;
 mod weighted;
@@ -83,7 +84,7 @@ enum Command {
     Scale(scale::ScaleArgs),
     /// Small posts while one of a million deliveries runs, and while none does.
     Fairness(fairness::FairnessArgs),
-    /// What a service of some size needs, from measured costs, with every formula shown.
+    /// What a service of some size needs, from measured costs of one of each thing.
     Plan(Box<plan::PlanArgs>),
     /// Random histories of everything that accounts do; every page, and in the end every timeline, is held against a
     /// naive model.
@@ -141,7 +142,7 @@ async fn run(cli: Cli) -> ExitCode {
         Command::Sweep(args) => Box::pin(sweep::run(args)).await,
         Command::Scale(args) => Box::pin(scale::run(args)).await,
         Command::Fairness(args) => Box::pin(fairness::run(args)).await,
-        Command::Plan(args) => plan::run(&args),
+        Command::Plan(args) => plan::run(&args).map(|()| End::Right),
         #[cfg(feature = "verify")]
         Command::Verify(args) => Box::pin(verify::run(args)).await.map(End::from),
         Command::Clean(args) => clean::run(args).await,

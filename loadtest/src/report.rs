@@ -6,15 +6,45 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::{CellAlignment, ContentArrangement, Table};
 use serde::Serialize;
 
 use crate::tally::Summary;
 
+/// Columns of whatever is printed.
+const COLUMNS: u16 = 100;
+
 /// Tells a command's outcome: on the terminal, and in a file if one was named.
 pub(crate) fn tell(outcome: &(impl fmt::Display + Serialize), json: Option<&Path>) -> anyhow::Result<()> {
-    print!("{outcome}");
+    print(&outcome.to_string());
     json.map_or(Ok(()), |file| write_json(file, outcome))
+}
+
+/// Prints a report, no wider than a terminal.
+pub(crate) fn print(report: &str) {
+    print!("{}", fitted(report));
+}
+
+/// The same text, in lines that fit: what is longer goes on in the next one. Tables fit by themselves.
+pub(crate) fn fitted(text: &str) -> String {
+    let mut fitted = String::with_capacity(text.len());
+    for line in text.lines() {
+        let mut used = 0;
+        for (number, word) in line.split(' ').enumerate() {
+            let length = word.chars().count();
+            if number > 0 && used + 1 + length > COLUMNS.into() {
+                fitted.push('\n');
+                used = 0;
+            } else if number > 0 {
+                fitted.push(' ');
+                used += 1;
+            }
+            fitted.push_str(word);
+            used += length;
+        }
+        fitted.push('\n');
+    }
+    fitted
 }
 
 /// Writes a result to a file, readable for people too.
@@ -101,9 +131,12 @@ pub(crate) fn count(n: u64) -> f64 {
     n as f64
 }
 
+/// A table that is no wider than a report may be: cells that are too long go on in the next line.
 pub(crate) fn new_table() -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(COLUMNS);
     table
 }
 
@@ -134,6 +167,21 @@ mod tests {
         let row = table.lines().find(|line| line.contains("follow")).unwrap();
         let cells: Vec<&str> = row.split(['│', '┆']).map(str::trim).filter(|cell| !cell.is_empty()).collect();
         assert_eq!(cells, ["follow", "1", "1 unknown", "1", "1.23", "1.23", "1.23", "1.23"]);
+    }
+
+    #[test]
+    fn a_report_fits_a_terminal_and_loses_no_word() {
+        let long = "word ".repeat(50);
+        let text = format!("short\n    indented: 1\n{}\n{}", long.trim_end(), "x".repeat(150));
+        let fitted = fitted(&text);
+        assert!(fitted.starts_with("short\n    indented: 1\nword"), "{fitted}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&fitted), words(&text));
+        assert!(fitted.lines().all(|line| line.starts_with('x') || line.len() <= 100), "{fitted}");
+        let mut table = new_table();
+        table.add_row(["name", &long, &long]);
+        let widest = table.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(100), "{table}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `fairness`, `scale` and `plan --check` as people run them, small.
+//! `fairness`, `scale` and `plan` as people run them, small.
 #![cfg(target_os = "linux")] // CPU time can be read there.
 #![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
 
@@ -275,10 +275,9 @@ fn check_units(units: &Value) {
 }
 
 #[test]
-fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
+fn measured_costs_are_what_a_plan_reckons_with() {
     let dir = tempfile::tempdir().unwrap();
-    let [scale, run, plan, check, scenario] =
-        ["scale.json", "run.json", "plan.json", "check.json", "run.toml"].map(|name| dir.path().join(name));
+    let [scale, plan] = ["scale.json", "plan.json"].map(|name| dir.path().join(name));
     let line = "scale --parts units --accounts 200 --mean 10 --at-once 16 --rounds 2 --round-seconds 1 --seed 7 --json FILE";
     let output = loadtest(line, &[&scale]);
     assert!(output.status.success(), "{}", told(&output));
@@ -294,43 +293,18 @@ fn measured_costs_are_what_a_plan_reckons_with_and_is_checked_with() {
     let output = loadtest("plan --users 1M --units FILE --json FILE", &[&scale, &plan]);
     assert!(output.status.success(), "{}", told(&output));
     assert!(told(&output).contains("loadtest scale"), "{}", told(&output));
-    assert_eq!(read(&plan)["units"], *units);
+    let planned = read(&plan);
+    assert_eq!(planned["units"], *units);
+    let policies: Vec<_> = planned["policies"].as_array().unwrap().iter().map(|of| &of["policy"]).collect();
+    assert_eq!(policies, ["push", "pull", "threshold", "cost"]);
+    let figure = |of: &Value, name: &str| of[name].as_f64().unwrap();
+    let work = planned["work"].as_array().unwrap().iter();
+    let cpu: f64 = work.map(|work| figure(work, "per_second") * figure(work, "server_us")).sum();
+    let cost = figure(&planned["policies"][3], "server_cpu_us_per_second");
+    assert!((cpu / cost - 1.0).abs() < 1e-9, "{planned:#}");
     assert!(
         told(&output).contains("docs/benchmarks.md): delivery_spread_us, promote_us"),
         "{}",
         told(&output)
     );
-
-    let text = "name = 'run'\n[graph]\npreset = 'uniform'\naccounts = 300\nmean = 10\n[mix]\npost = 1\nread = 5\n[drive]\n\
-                at_once = 16\nrounds = 2\nround_seconds = 1\nwarm_up_seconds = 1\n";
-    std::fs::write(&scenario, text).unwrap();
-    let output = loadtest(
-        "compare --systems push_only,pull_only --seed 7 --scenario FILE --json FILE",
-        &[&scenario, &run],
-    );
-    assert!(output.status.success(), "{}", told(&output));
-    let output = loadtest("plan --check FILE --units FILE --json FILE", &[&run, &scale, &check]);
-    // Two seconds beside other tests: how far it is off is told, not judged.
-    assert!(output.status.success(), "{}", told(&output));
-    let strict = loadtest("plan --strict --check FILE --units FILE", &[&run, &scale]);
-    let checked = read(&check);
-    let policies = checked["policies"].as_array().unwrap();
-    assert_eq!([&policies[0]["system"], &policies[1]["system"]], ["push_only", "pull_only"]);
-    let mut is_near = true;
-    let held = |policy: &'static str| policies.iter().map(move |of| &of[policy]);
-    for held in held("cpu_us").chain(held("memory_bytes")).chain(held("wire_bytes")) {
-        let figure = |name: &str| held[name].as_f64().unwrap();
-        let off = figure("forecast") / figure("measured") - 1.0;
-        assert!((off - figure("off")).abs() < 1e-9, "{checked:#}");
-        is_near &= off.abs() <= 0.2;
-    }
-    assert_eq!(checked["is_near"], is_near, "{checked:#}");
-    let code = if is_near { 0 } else { 3 };
-    assert_eq!(strict.status.code(), Some(code), "{}", told(&strict));
-    assert_eq!(told(&strict).contains("not met (--strict): pu"), !is_near, "{}", told(&strict));
-    // Memory doesn't depend on what else runs.
-    for (policy, name) in policies.iter().zip(["push_only", "pull_only"]) {
-        let off = policy["memory_bytes"]["off"].as_f64().unwrap();
-        assert!(off.abs() < 0.1, "{name}: {checked:#}");
-    }
 }

@@ -204,7 +204,7 @@ async fn load(
 }
 
 /// What a policy reckons with.
-pub(crate) fn expected(scenario: &Scenario, workload: &Workload) -> Expected {
+fn expected(scenario: &Scenario, workload: &Workload) -> Expected {
     let rate = match scenario.drive.kind {
         Loop::Open => scenario.drive.rate.into(),
         Loop::Closed => EXPECTED_A_SECOND,

@@ -1,10 +1,10 @@
 //! Whether this machine has the memory that the networks of all systems need, which are on it at the same time.
 
 use crate::fanout::available_memory;
-use crate::plan::Units;
 use crate::report::count;
 use crate::scenario::Scenario;
 use crate::systems::{Contestant, home_posts};
+use crate::units::Units;
 
 /// How many posts come to a home during a run beside those of the beginning, on average.
 const HOME_POSTS_MORE: f64 = 100.0;

@@ -27,7 +27,7 @@ use crate::strict::End;
 use crate::workload::Workload;
 use crate::{gauges, report};
 pub(crate) use args::CompareArgs;
-pub(crate) use field::{Field, expected};
+pub(crate) use field::Field;
 pub(crate) use memory::check_memory;
 use outcome::Outcome;
 pub(crate) use outcome::{Row, cut, rows};

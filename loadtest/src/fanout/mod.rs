@@ -29,6 +29,7 @@ use ::tideline::cluster::Seed;
 use crate::bench::{Bench, on_cluster};
 use crate::calibration::{self, Calibrated, Calibration};
 use crate::target::PRIMARIES;
+use crate::units::FollowersCost;
 use crate::{gauges, report};
 pub(crate) use args::FanoutArgs;
 use measure::Turn;
@@ -70,16 +71,6 @@ pub(crate) async fn run(args: FanoutArgs) -> anyhow::Result<bool> {
     let outcome = Outcome::new(&args, seed, &world, &alone.turns, &with_replicas.turns, calibration)?;
     report::tell(&outcome, args.json.as_deref())?;
     Ok(outcome.is_right())
-}
-
-/// What deliveries to so many followers have cost.
-#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
-pub(crate) struct FollowersCost {
-    pub(crate) followers: u64,
-    pub(crate) server_us: f64,
-    pub(crate) client_us: f64,
-    /// Until a post's last delivery.
-    pub(crate) last_seconds: f64,
 }
 
 /// Posts of accounts with so many followers, with the engine alone.

@@ -1,15 +1,15 @@
-//! Whom a policy pulls in a network of that size, where nobody has told: a model of the network, and the engine's own rule. Pure.
+//! Whom a policy pulls in a network of that size: a model of the network, and the engine's own rule. Pure.
 //!
 //! Followers fall by a power law, as in the graphs that are made up here; some accounts write more than others, whatever their
 //! followers; followers of all accounts read alike.
 
 use tideline::{AccountId, CostModel, Facts, Policy, Threshold, Way};
 
-use super::forecast::{Asked, SECONDS_A_DAY};
-use super::quantity::{count, time};
-use super::units::Units;
+use super::SECONDS_A_DAY;
+use super::args::Asked;
 use crate::graph::{Degree, FOLLOWERS_EXPONENT};
 use crate::scenario::Activity;
+use crate::units::Units;
 
 /// Accounts are reckoned in so many groups, each of accounts with about as many followers.
 const GROUPS: u16 = 400;
@@ -32,8 +32,6 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    /// The engine's, unless it is told otherwise.
-    pub(super) const DEFAULT: Self = Self::Threshold;
     pub(super) const ALL: [Self; 4] = [Self::Push, Self::Pull, Self::Threshold, Self::Cost];
 
     pub(super) fn name(self) -> &'static str {
@@ -45,36 +43,12 @@ impl Rule {
         }
     }
 
-    /// Whether it pushes some and pulls others.
-    pub(super) fn is_hybrid(self) -> bool {
-        matches!(self, Self::Threshold | Self::Cost)
-    }
-
     fn policy(self, units: &Units) -> Box<dyn Policy> {
         match self {
             Self::Push => Box::new(tideline::PushOnly),
             Self::Pull => Box::new(tideline::PullOnly),
             Self::Threshold => Box::new(Threshold::default()),
             Self::Cost => Box::new(cost_model(units)),
-        }
-    }
-
-    /// What it decides by, in words.
-    pub(super) fn told(self, units: &Units) -> String {
-        match self {
-            Self::Push => "all are pushed".to_owned(),
-            Self::Pull => "all are pulled".to_owned(),
-            Self::Threshold => format!("pulled from {} followers on", Threshold::default().pull_from),
-            Self::Cost => {
-                let CostModel { delivery_us, skipped_us, pull_us, look_us, margin } = cost_model(units);
-                format!(
-                    "pulled, if that is {margin} times cheaper: a delivery {}, a follower without a home {}, one more pulled author {}, a look {}",
-                    time(delivery_us),
-                    time(skipped_us),
-                    time(pull_us),
-                    time(look_us)
-                )
-            }
         }
     }
 }
@@ -108,22 +82,23 @@ pub(super) struct Network {
 
 /// Who is pulled, and what is left to push.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-pub(crate) struct Pulled {
-    pub(crate) authors: f64,
+pub(super) struct Pulled {
+    pub(super) authors: f64,
     /// Of these, whom a reader follows, on average.
-    pub(crate) per_reader: f64,
+    pub(super) per_reader: f64,
     /// The share of posts that are theirs.
-    pub(crate) posts: f64,
+    pub(super) posts: f64,
     /// That a post of all others goes to.
-    pub(crate) mean_followers: f64,
-    /// At their outboxes, of all readers together, where it is known who is pulled how often; else all are taken to be pulled alike.
-    pub(crate) looks_per_second: Option<f64>,
+    pub(super) mean_followers: f64,
+    /// At their outboxes, of all readers together.
+    pub(super) looks_per_second: f64,
 }
 
 impl Network {
     /// Of that many accounts, of which each follows as many as asked for and the largest has so many followers.
     pub(super) fn of(asked: &Asked) -> Self {
-        let law = Degree::power_of_mean(FOLLOWERS_EXPONENT, asked.mean_following, asked.celebrity_followers);
+        let law =
+            Degree::power_of_mean(FOLLOWERS_EXPONENT, asked.mean_following(), asked.largest_followers());
         // From the share 1 of all down to a single account, in equal steps of its logarithm; the last one is alone.
         let share = |step: u16| match step {
             step if step > GROUPS => 0.0,
@@ -152,10 +127,16 @@ impl Network {
     }
 
     /// Whom this rule pulls.
-    pub(super) fn pulled(&self, rule: Rule, asked: &Asked, units: &Units) -> anyhow::Result<Pulled> {
+    pub(super) fn pulled(
+        &self,
+        rule: Rule,
+        asked: &Asked,
+        units: &Units,
+        instances: f64,
+    ) -> anyhow::Result<Pulled> {
         let policy = rule.policy(units);
         let readers = (asked.users * asked.active).max(1.0);
-        let within = asked.visible_within();
+        let within = asked.within();
         let (mut pulled, mut all, mut pushed) = ([0.0; 4], [0.0; 2], [0.0; 2]);
         for Group { accounts, followers, posts_per_second } in &self.groups {
             let awake = followers * asked.active;
@@ -163,13 +144,13 @@ impl Network {
             let mut facts = Facts::new(AccountId::new(1)?, Way::Push, whole(*followers));
             facts.awake = whole(awake);
             facts.posts_per_day = posts_per_second * SECONDS_A_DAY;
-            let way = policy.way(&facts.read(reads * SECONDS_A_DAY, asked.instances, within));
+            let way = policy.way(&facts.read(reads * SECONDS_A_DAY, instances, within));
             let posts = [accounts * posts_per_second, accounts * posts_per_second * followers];
             add(&mut all, posts);
             match way {
                 Way::Push => add(&mut pushed, posts),
                 Way::Pull => {
-                    let looks = Facts::looks_per_second(reads, asked.instances, within);
+                    let looks = Facts::looks_per_second(reads, instances, within);
                     add(&mut pulled, [*accounts, accounts * followers, posts[0], accounts * looks]);
                 }
             }
@@ -182,19 +163,8 @@ impl Network {
             posts: if all[0] > 0.0 { posts / all[0] } else { 0.0 },
             // As far as no power of followers gives the mean that was asked for, all are off by as much.
             mean_followers: asked.mean_followers * mean(pushed) / mean(all).max(f64::MIN_POSITIVE),
-            looks_per_second: Some(looks),
+            looks_per_second: looks,
         })
-    }
-
-    /// What it rests on, in words.
-    pub(super) fn told(asked: &Asked) -> String {
-        let Activity { writers_percent, of_posts_percent, .. } = Activity::default();
-        format!(
-            "followers fall by a power law (exponent {FOLLOWERS_EXPONENT}, {} on average, the largest account has {}), {writers_percent} % of all accounts write \
-             {of_posts_percent} % of the posts, followers of all accounts read alike",
-            count(asked.mean_following),
-            count(asked.celebrity_followers),
-        )
     }
 }
 
@@ -229,22 +199,29 @@ fn whole(value: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::forecast::tests::asked;
+    use super::super::args::tests::typed;
     use super::*;
+
+    const LARGE: &str = "--users 500M --posts-per-second 5000 --mean-followers 400 --reads-per-second";
+
+    fn large(reads: &str) -> Asked {
+        typed(&format!("{LARGE} {reads}")).unwrap()
+    }
 
     fn is_near(found: f64, wanted: f64) {
         assert!((found / wanted - 1.0).abs() < 0.01, "{found} {wanted}");
     }
 
     fn pulled(rule: Rule, asked: &Asked) -> Pulled {
-        Network::of(asked).pulled(rule, asked, &Units::round()).unwrap()
+        Network::of(asked).pulled(rule, asked, &Units::round(), 20.0).unwrap()
     }
 
     #[test]
     fn groups_are_all_accounts_and_follows_and_posts_that_there_are() {
         for mean_followers in [400.0, 2_000.0] {
-            let asked = Asked { mean_followers, ..asked() };
-            let groups = Network::of(&asked).groups;
+            let line = format!("{LARGE} 300k --mean-following 400")
+                .replace("rs 400", &format!("rs {mean_followers}"));
+            let groups = Network::of(&typed(&line).unwrap()).groups;
             let sum =
                 |of: &dyn Fn(&Group) -> f64| groups.iter().map(|group| group.accounts * of(group)).sum();
             is_near(sum(&|_| 1.0), 500e6);
@@ -255,72 +232,52 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_that_of_the_engine() {
-        let settings = tideline::ModeSettings::default();
-        assert_eq!(settings.policy, tideline::PolicyName::Threshold);
-        assert_eq!((Rule::DEFAULT, settings.pull_from), (Rule::Threshold, Threshold::default().pull_from));
-    }
-
-    #[test]
     fn pushing_all_pulls_nobody_and_pulling_all_everybody() {
-        let none = pulled(Rule::Push, &asked());
-        assert_eq!([none.authors, none.per_reader, none.posts, none.looks_per_second.unwrap()], [0.0; 4]);
+        let none = pulled(Rule::Push, &large("300k"));
+        assert_eq!([none.authors, none.per_reader, none.posts, none.looks_per_second], [0.0; 4]);
         is_near(none.mean_followers, 400.0);
-        let all = pulled(Rule::Pull, &asked());
+        let all = pulled(Rule::Pull, &large("300k"));
         is_near(all.authors, 500e6);
         is_near(all.per_reader, 400.0);
         is_near(all.posts, 1.0);
-        assert!(
-            all.mean_followers.abs() < 1e-9 && all.looks_per_second.unwrap() < 300_000.0 * 400.0,
-            "{all:?}"
-        );
+        assert!(all.mean_followers.abs() < 1e-9 && all.looks_per_second < 300_000.0 * 400.0, "{all:?}");
     }
 
     #[test]
-    fn the_threshold_pulls_the_tail_of_the_law() {
-        let found = pulled(Rule::Threshold, &asked());
-        // Ten times as large is 10^1.05 times as seldom, far below the largest.
+    fn the_threshold_of_the_engine_pulls_the_tail_of_the_law() {
+        let settings = tideline::ModeSettings::default();
+        assert_eq!((settings.policy, settings.pull_from), (tideline::PolicyName::Threshold, 100_000));
+        let found = pulled(Rule::Threshold, &large("300k"));
+        // Their share is where the law reaches 100,000.
         let law = Degree::power_of_mean(FOLLOWERS_EXPONENT, 400.0, 25e6);
-        let above = 500e6 * (1.0 - share_below(&law, 1e5));
-        assert!((found.authors / above - 1.0).abs() < 0.05, "{found:?} {above}");
+        let least = law.quantile(1.0 - found.authors / 500e6);
+        assert!((0.95e5..1.05e5).contains(&least), "{found:?} {least}");
         assert!(found.per_reader > 50.0 && found.per_reader < 200.0, "{found:?}");
         // They post as others do.
         is_near(found.posts, found.authors / 500e6);
         is_near(found.mean_followers * (1.0 - found.posts), 400.0 - found.per_reader);
     }
 
-    fn share_below(law: &Degree, value: f64) -> f64 {
-        let (mut low, mut high) = (0.0, 1.0);
-        for _ in 0..60 {
-            let middle = f64::midpoint(low, high);
-            if law.quantile(middle) < value { low = middle } else { high = middle }
-        }
-        low
-    }
-
     #[test]
     fn the_cost_model_pulls_who_writes_much_where_pages_are_few() {
-        let of = |reads_per_second| pulled(Rule::Cost, &Asked { reads_per_second, ..asked() });
+        let of = |reads: &str| pulled(Rule::Cost, &large(reads));
         // A post to a follower costs 0.2 x 5 + 0.8 x 1 us, a page of one of the fifth that read 1 us and a look of 10.
-        let busy = of(300_000.0);
+        let busy = of("300k");
         assert_eq!(
             [busy.authors, busy.posts],
             [0.0; 2],
             "51.8 pages a day for each follower, 0.86 posts of an author"
         );
-        let some = of(3_000.0);
+        let some = of("3k");
         is_near(some.posts, 0.8);
         is_near(some.authors, 50e6);
         assert!(some.per_reader > 39.0 && some.per_reader < 41.0, "{some:?}");
-        let idle = of(1.0);
-        is_near(idle.posts, 1.0);
+        is_near(of("1").posts, 1.0);
     }
 
     #[test]
     fn crowds_that_read_one_author_share_its_looks() {
-        let seldom = pulled(Rule::Pull, &Asked { reads_per_second: 1.0, ..asked() });
-        is_near(seldom.looks_per_second.unwrap(), 400.0);
-        let often = pulled(Rule::Pull, &Asked { reads_per_second: 1e15, ..asked() });
-        is_near(often.looks_per_second.unwrap(), 500e6 * 20.0);
+        is_near(pulled(Rule::Pull, &large("1")).looks_per_second, 400.0);
+        is_near(pulled(Rule::Pull, &large("1e15")).looks_per_second, 500e6 * 20.0);
     }
 }

@@ -35,11 +35,6 @@ pub(crate) fn time(us: f64) -> String {
     scaled(us, &[(8.64e10, " days"), (3.6e9, " h"), (6e7, " min"), (1e6, " s"), (1e3, " ms")], " us")
 }
 
-/// Times of servers and client.
-pub(crate) fn times([server, client]: [f64; 2]) -> String {
-    format!("({} + {})", time(server), time(client))
-}
-
 /// A share in percent, with a digit behind the point, and as many as it takes for two that count.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;

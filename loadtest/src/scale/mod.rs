@@ -21,7 +21,6 @@ use crate::typed::whole;
 use crate::{fanout, gauges, report};
 use outcome::Outcome;
 use phases::Network;
-pub(crate) use phases::PRIMARIES as UNITS_PRIMARIES;
 use primaries::Load;
 
 /// After this long nothing more is begun: what is missing is left out, and it says so. Of a measurement that has begun there is one

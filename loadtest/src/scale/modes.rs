@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::plan::Units;
+use crate::units::Units;
 
 /// Settings of the section `modes`, in nanoseconds of servers and client together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -8,11 +8,10 @@ use super::ScaleArgs;
 use super::modes::Modes;
 use super::phases::Cost;
 use super::primaries::{Load, Point};
-use crate::fanout::FollowersCost;
 use crate::judgement::{Judgement, too_few};
-use crate::plan::Units;
 use crate::report;
 use crate::stats::Estimate;
+use crate::units::{FollowersCost, Units};
 
 /// A cost is flat, if it grows to no more than so many times from the first number of primaries to the last.
 const GROWTH_MAX: f64 = 1.1;

@@ -13,16 +13,16 @@ use crate::compare::{Contender, Field, Measured};
 use crate::cpu;
 use crate::deadline::Deadline;
 use crate::graph::Graph;
-use crate::plan::Units;
 use crate::report::{count, many};
 use crate::scenario::{Mix, Scenario};
 use crate::session::Counted;
 use crate::stats::{Estimate, median};
 use crate::systems::{Contestant, home_posts};
+use crate::units::Units;
 use crate::workload::Workload;
 
 /// Of the cluster on which one of each thing is measured.
-pub(crate) const PRIMARIES: u16 = 3;
+const PRIMARIES: u16 = 3;
 /// Posts of each account that are there at the beginning, and the bytes of their texts.
 pub(super) const HISTORY: u32 = 8;
 const TEXT_BYTES: f64 = 100.0;

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// Where a command's fields are told: its own section, and those that it names.
-const SECTIONS: [(&str, &[&str]); 8] = [
+const SECTIONS: [(&str, &[&str]); 7] = [
     ("compare", &["compare", "fanout"]),
     ("sweep", &["sweep", "compare", "fanout"]),
     ("scale", &["scale"]),
     ("fairness", &["fairness", "compare"]),
     ("plan", &["plan", "scale"]),
-    ("plan --check", &["plan", "scale"]),
     ("fanout", &["fanout"]),
     ("verify", &["verify"]),
 ];

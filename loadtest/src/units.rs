@@ -1,13 +1,22 @@
-//! What one of each thing costs: measured on this machine, or as it was measured for docs/benchmarks.md.
+//! What one of each thing costs: measured on this machine (`loadtest scale`), or as it was measured for docs/benchmarks.md.
 
 use std::path::Path;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-use crate::fanout::FollowersCost;
 use crate::report;
 use crate::systems::PAGE;
+
+/// What deliveries to so many followers have cost.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct FollowersCost {
+    pub(crate) followers: u64,
+    pub(crate) server_us: f64,
+    pub(crate) client_us: f64,
+    /// Until a post's last delivery.
+    pub(crate) last_seconds: f64,
+}
 
 /// CPU time in microseconds and bytes. What a file does not tell is as in docs/benchmarks.md.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -119,7 +128,7 @@ impl Default for Units {
 
 impl Units {
     /// From so many followers on, more or less, they lie in all buckets, and each of these has enough for a call of its own.
-    pub(super) const SPREAD_FROM: f64 = 50_000.0;
+    pub(crate) const SPREAD_FROM: f64 = 50_000.0;
 
     /// One more post on a page.
     pub(crate) fn shown_us(&self) -> [f64; 2] {
@@ -172,7 +181,7 @@ impl Units {
 #[cfg(test)]
 impl Units {
     /// Round numbers: what they come to is reckoned in the head.
-    pub(super) fn round() -> Self {
+    pub(crate) fn round() -> Self {
         Self {
             publish_us: [100.0, 100.0],
             publish_pulled_us: [50.0, 20.0],
