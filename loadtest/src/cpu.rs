@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::report::count;
+use crate::stats::count;
 
 /// CPU time of the servers and of this process, where it can be read.
 #[derive(Debug, Clone, Copy)]
@@ -23,15 +23,6 @@ impl CpuTime {
 /// Microseconds for each of `ended`; unknown if nothing was done.
 pub(crate) fn us_each(time: Option<Duration>, ended: u64) -> Option<f64> {
     time.filter(|_| ended > 0).map(|time| time.as_secs_f64() * 1e6 / count(ended))
-}
-
-/// CPU time of all child processes that have ended, in steps of 10 ms.
-pub(crate) fn of_children() -> Option<Duration> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // Behind the command's name, field 3 of the manual is the first: cutime and cstime are 16 and 17.
-    let behind_name = stat.rsplit(')').next()?;
-    let mut times = behind_name.split_whitespace().skip(13).map(str::parse::<u64>);
-    Some(Duration::from_millis((times.next()?.ok()? + times.next()?.ok()?) * 10))
 }
 
 /// CPU time of this process.

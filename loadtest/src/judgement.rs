@@ -30,6 +30,16 @@ impl Judgement {
     }
 }
 
+impl Judgement {
+    /// What is said of an interval that decides nothing.
+    pub(crate) fn unsure(self, rounds: usize) -> String {
+        match self {
+            Self::TooFewRounds => format!("{rounds} rounds are too few to judge"),
+            _ => format!("inconclusive after {rounds} rounds"),
+        }
+    }
+}
+
 /// What is said where nothing can be judged for want of rounds.
 pub(crate) fn too_few(what: &str, rounds: usize) -> String {
     format!("{what} could not be judged in {rounds} rounds: {SURE_FROM} are needed")

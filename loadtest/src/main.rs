@@ -6,7 +6,6 @@ extern crate anstream;
 
 mod arrivals;
 mod bench;
-mod calibration;
 mod clean;
 mod compare;
 mod cpu;
@@ -16,7 +15,6 @@ mod fairness;
 mod fanout;
 mod gauges;
 mod graph;
-mod guarded;
 mod interrupt;
 mod judgement;
 mod keys;

@@ -2,7 +2,7 @@
 
 use tideline::AccountId;
 
-use crate::report::count;
+use crate::stats::count;
 
 /// Ids as large as real ones, so that the memory they take is real too.
 const FIRST_MEMBER: u64 = 1_700_000_000_000 << 16;

@@ -5,14 +5,150 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use clap::Args;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use serde::Serialize;
 
+use crate::page;
+use crate::stats::Estimate;
 use crate::tally::Summary;
+
+pub(crate) use crate::stats::count;
 
 /// Columns of whatever is printed.
 const COLUMNS: u16 = 100;
+
+/// A figure of several systems, or at several places: a row of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    /// Nothing: it is unknown.
+    pub(crate) values: Vec<Option<Value>>,
+    pub(crate) digits: usize,
+}
+
+/// A value, with the interval of an estimate.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Value {
+    middle: f64,
+    interval: Option<(f64, f64)>,
+}
+
+impl Row {
+    pub(crate) fn new(name: &str, digits: usize, values: impl Iterator<Item = Option<f64>>) -> Self {
+        let values = values.map(|value| value.map(|middle| Value { middle, interval: None })).collect();
+        Self { name: name.to_owned(), values, digits }
+    }
+
+    pub(crate) fn estimates(
+        name: &str,
+        digits: usize,
+        values: impl Iterator<Item = Option<Estimate>>,
+    ) -> Self {
+        let value = |of: Estimate| Value { middle: of.median, interval: Some((of.low, of.high)) };
+        let values = values.map(|of| of.map(value)).collect();
+        Self { name: name.to_owned(), values, digits }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let digits = self.digits;
+        let told = |value: &Option<Value>| match value {
+            None => "unknown".to_owned(),
+            Some(Value { middle, interval: None }) => format!("{middle:.digits$}"),
+            Some(Value { middle, interval: Some((low, high)) }) => {
+                format!("{middle:.digits$} ({low:.digits$}-{high:.digits$})")
+            }
+        };
+        std::iter::once(self.name.clone()).chain(self.values.iter().map(told)).collect()
+    }
+}
+
+/// A part of a report.
+#[derive(Debug, Clone)]
+pub(crate) enum Part {
+    Text(String),
+    /// A heading, what stands above the columns (the first one has names), and the rows.
+    Table(String, Vec<String>, Vec<Row>),
+    /// A heading, a note, and an SVG: on a page only.
+    Chart(&'static str, &'static str, String),
+}
+
+/// What a command tells: as text for a terminal, and as a page with charts.
+#[derive(Debug, Clone)]
+pub(crate) struct Report {
+    pub(crate) title: String,
+    pub(crate) parts: Vec<Part>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts.iter().try_for_each(|part| match part {
+            Part::Text(text) => writeln!(f, "{text}"),
+            Part::Table(heading, header, rows) => {
+                let mut table = new_table();
+                table.set_header(header);
+                table.add_rows(rows.iter().map(Row::cells));
+                align_figures(&mut table);
+                writeln!(f, "{heading}\n{table}")
+            }
+            Part::Chart(..) => Ok(()),
+        })
+    }
+}
+
+impl Report {
+    /// The page: needs nothing from elsewhere.
+    pub(crate) fn page(&self) -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => page::paragraph(text),
+            Part::Table(heading, header, rows) => {
+                let rows: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
+                page::section(heading, "", &page::table(header, &rows))
+            }
+            Part::Chart(heading, note, chart) => page::section(heading, note, chart),
+        };
+        page::page(&self.title, &self.parts.iter().map(part).collect::<Vec<_>>())
+    }
+
+    /// The first chart, as an image.
+    pub(crate) fn image(&self) -> Option<String> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Chart(_, _, chart) => Some(page::image(chart)),
+            _ => None,
+        })
+    }
+}
+
+/// Where results go, beside the terminal.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Files {
+    /// Also write the result to this file as JSON; loadtest/README.md explains the fields
+    #[arg(long, value_parser = writable, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Also write the result to this file as one page with charts, for any browser
+    // The last one counts: `make run` names one before whatever was typed.
+    #[arg(long, value_parser = writable, value_name = "FILE", overrides_with = "html")]
+    html: Option<PathBuf>,
+    /// Also write the first chart, of CPU time, to this file as an image (SVG)
+    #[arg(long, value_parser = writable, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+impl Files {
+    /// Tells an outcome: on the terminal, and in the files that were named.
+    pub(crate) fn tell(&self, outcome: &impl Serialize, report: &Report) -> anyhow::Result<()> {
+        print(&report.to_string());
+        if let Some(file) = &self.json {
+            write_json(file, outcome)?;
+        }
+        if let Some(file) = &self.html {
+            write_page(file, &report.page())?;
+        }
+        let image = self.svg.as_deref().zip(report.image());
+        image.map_or(Ok(()), |(file, image)| write(file, &image))
+    }
+}
 
 /// Tells a command's outcome: on the terminal, and in a file if one was named.
 pub(crate) fn tell(outcome: &(impl fmt::Display + Serialize), json: Option<&Path>) -> anyhow::Result<()> {
@@ -66,12 +202,12 @@ pub(crate) fn writable(name: &str) -> Result<PathBuf, String> {
 }
 
 /// Writes a text to a file.
-pub(crate) fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))
 }
 
 /// Writes a result as a page with charts, and tells where it can be opened.
-pub(crate) fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
+fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
     write(file, page)?;
     let address = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     println!("With charts, to be opened in any browser: file://{}", address.display());
@@ -123,12 +259,6 @@ pub(crate) fn align_figures(table: &mut Table) {
 pub(crate) fn many(number: impl Into<f64>, one: &str, more: &str) -> String {
     let number = number.into();
     format!("{number} {}", if (number - 1.0).abs() < f64::EPSILON { one } else { more })
-}
-
-/// A count as a number to reckon with.
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-pub(crate) fn count(n: u64) -> f64 {
-    n as f64
 }
 
 /// A table that is no wider than a report may be: cells that are too long go on in the next line.

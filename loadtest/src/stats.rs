@@ -2,6 +2,12 @@
 
 use serde::Serialize;
 
+/// A count as a number to reckon with.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+pub(crate) fn count(n: u64) -> f64 {
+    n as f64
+}
+
 /// How sure an interval is to hold what it is for.
 const CONFIDENCE: f64 = 0.95;
 

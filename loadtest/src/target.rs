@@ -1,6 +1,5 @@
 //! The cluster under load: one of our own, which goes with this value, or somebody else's.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -62,14 +61,6 @@ impl Target {
         match self {
             Self::Own(cluster) => cluster.urls().into_iter().map(Seed::from).collect(),
             Self::Foreign(seeds) => seeds.clone(),
-        }
-    }
-
-    /// Where its files are, if it was started here.
-    pub(crate) fn dir(&self) -> Option<&Path> {
-        match self {
-            Self::Own(cluster) => Some(cluster.dir()),
-            Self::Foreign(_) => None,
         }
     }
 

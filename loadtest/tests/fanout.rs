@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
-const BASELINES: [&str; 3] = ["books_cluster_client", "books_per_node", "list"];
+const BASELINES: [&str; 2] = ["books_per_node", "list"];
 const SMALL: [&str; 9] = [
     "fanout",
     "--followers",
@@ -59,7 +59,7 @@ fn a_small_run_ends_well_and_its_json_has_every_field() {
 
 fn check_row(row: &Value) {
     let figure = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("{name}: {row:#}"));
-    assert_eq!([&row["samples"], &row["deliveries_per_post"]], [2, 300]);
+    assert_eq!(row["samples"], 2);
     let mut before = 0.0;
     for field in ["first_seconds", "half_seconds", "percent_99_seconds", "last_seconds", "wall_seconds"] {
         assert!(figure(field) > 0.0 && figure(field) >= before, "{field}: {row:#}");
@@ -89,20 +89,18 @@ async fn on_another_cluster_what_was_there_stays_and_nothing_else_does() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("fanout.json");
     let seeds = urls.join(",");
-    let more = ["--cluster", &seeds, "--rounds", "1", "--sample", "100"];
+    let more = ["--cluster", &seeds, "--rounds", "1"];
     let output = tokio::task::block_in_place(|| loadtest(&file, &more));
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(told.contains("a post reached 100 followers, its times are extrapolated"), "{told}");
 
     let json: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    assert_eq!(json["baselines"]["books_cluster_client"]["deliveries_per_post"], 100);
     for name in BASELINES {
         // Its primaries tell it themselves.
         assert!(json["baselines"][name]["server_cpu_us_per_delivery"].as_f64().unwrap() > 0.0);
         assert_eq!(json["baselines"][name]["homes_wrong"], 0);
     }
-    assert!(json["with_replicas"]["books_per_node"].is_null() && json["calibration"].is_null());
+    assert!(json["with_replicas"]["books_per_node"].is_null());
 
     let mut fairness = Command::new(env!("CARGO_BIN_EXE_loadtest"));
     fairness.args(["fairness", "--cluster", &seeds]);

@@ -9,6 +9,7 @@ use serde::Serialize;
 use tideline::cluster::Seed;
 
 use super::check_memory;
+use crate::report::Files;
 use crate::scenario::Scenario;
 use crate::strict::Strict;
 use crate::systems::Contestant;
@@ -59,19 +60,9 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "HOST:PORT")]
     #[serde(skip)]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Also write the result to this file as JSON; loadtest/README.md explains the fields
-    #[arg(long, value_parser = crate::report::writable, value_name = "FILE")]
+    #[command(flatten)]
     #[serde(skip)]
-    pub(crate) json: Option<PathBuf>,
-    /// Also write the result to this file as one page with charts, for any browser
-    // The last one counts: `make run` names one before whatever was typed.
-    #[arg(long, value_parser = crate::report::writable, value_name = "FILE", overrides_with = "html")]
-    #[serde(skip)]
-    pub(crate) html: Option<PathBuf>,
-    /// Also write the chart of CPU time to this file as an image (SVG)
-    #[arg(long, value_parser = crate::report::writable, value_name = "FILE")]
-    #[serde(skip)]
-    pub(crate) svg: Option<PathBuf>,
+    pub(crate) files: Files,
     #[command(flatten)]
     #[serde(skip)]
     pub(crate) strict: Strict,

@@ -1,14 +1,12 @@
 //! `loadtest compare`: one workload through push, pull, both hybrids and the textbooks' pull.
 //!
 //! `field` has all systems on the same servers, each with its network; `rounds` lets them take turns; `turns` is what these have
-//! shown, `verdict` what is claimed of hybrids, `outcome` what is told of it all, `page` the same as a page with charts.
+//! shown, `verdict` what is claimed of hybrids, `outcome` what is told of it all.
 
 mod args;
 mod field;
 mod memory;
 mod outcome;
-mod page;
-mod reads;
 mod rounds;
 mod turns;
 mod verdict;
@@ -20,18 +18,16 @@ use anyhow::Context as _;
 use tideline::cluster::describe_programs;
 
 use crate::bench::{Bench, on_cluster};
-use crate::calibration::{self, Calibration};
 use crate::deadline::Deadline;
+use crate::gauges;
 use crate::scenario::Scenario;
 use crate::strict::End;
 use crate::workload::Workload;
-use crate::{gauges, report};
 pub(crate) use args::CompareArgs;
 pub(crate) use field::Field;
 pub(crate) use memory::check_memory;
 use outcome::Outcome;
-pub(crate) use outcome::{Row, cut, rows};
-pub(crate) use reads::{caveat, told as reads_told};
+pub(crate) use outcome::{Row, caveat, cut, rows};
 pub(crate) use rounds::{Bounds, Contender, take_turns, warm_up};
 pub(crate) use turns::{Measured, Sample};
 pub(crate) use verdict::{Verdict, cost_ratio, unmet, unsure, verdicts};
@@ -42,7 +38,6 @@ const LONGEST_SECONDS: u64 = 3_600;
 const OVERTIME_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// Phases, and what to do if they take too long.
-pub(crate) const CALIBRATING: &str = "running redis-benchmark (choose more --longest-seconds)";
 pub(crate) const LOADING: &str = "loading the network (choose fewer --accounts, or more --longest-seconds)";
 const FILLING: &str = "filling homes (choose fewer --accounts, or more --longest-seconds)";
 const MEASURING: &str = "measuring (choose fewer --round-seconds, or more --longest-seconds)";
@@ -56,13 +51,7 @@ pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<End> {
     let servers = scenario.drive.servers();
     let compare = async |bench: &Bench| Box::pin(compare(&args, scenario, bench, seed)).await;
     let outcome = on_cluster(&args.cluster, servers, compare).await?;
-    report::tell(&outcome, args.json.as_deref())?;
-    if let Some(file) = &args.html {
-        report::write_page(file, &page::of(&outcome))?;
-    }
-    if let Some(file) = &args.svg {
-        report::write(file, &crate::page::image(&page::cpu_chart(&outcome.rows)))?;
-    }
+    args.files.tell(&outcome, &outcome.report())?;
     Ok(args.strict.end(outcome.is_right(), &unmet(&outcome.rows, &outcome.verdicts)))
 }
 
@@ -75,7 +64,6 @@ async fn compare(
     let programs = bench.router.programs();
     eprintln!("Servers: {}.", describe_programs(programs.iter().map(|(_, program)| program)));
     let until = Deadline::after(args.longest(LONGEST_SECONDS));
-    let calibrated = until.phase(CALIBRATING, calibration::run(bench)).await?;
     let graph = Arc::new(scenario.graph.make(seed)?);
     let workload = Workload::new(graph.clone(), &scenario.activity, &scenario.mix, seed);
     eprintln!("{}: {} accounts, {} follows; seed {seed}.", scenario.name, graph.accounts(), graph.follows());
@@ -85,7 +73,7 @@ async fn compare(
     let measured = measure(&mut field, bench, &scenario, &workload, seed, until).await;
     field.stopped().await;
     let own = (seed, bench.target.is_own());
-    Outcome::new(scenario, own, &graph, &measured?, Calibration::of(calibrated.as_slice()))
+    Outcome::new(scenario, own, &graph, &measured?)
 }
 
 async fn measure(

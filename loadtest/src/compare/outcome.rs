@@ -1,20 +1,17 @@
-//! The result of a comparison: what the JSON holds, and the table made of it.
+//! The result of a comparison: what the JSON holds, and the report made of it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use anyhow::Context as _;
-use comfy_table::Table;
 use serde::Serialize;
 
-use super::reads::{caveat, told};
 use super::turns::{Measured, ratios};
 use super::verdict::{Verdict, unsure, verdicts};
-use crate::calibration::Calibration;
 use crate::drive::OVERDUE;
 use crate::graph::Graph;
-use crate::report;
-use crate::scenario::Scenario;
+use crate::page::{Bar, bars, table};
+use crate::report::{self, Part, Report, Row as Figures};
+use crate::scenario::{Drive, Loop, Scenario};
 use crate::session::Counted;
 use crate::stats::{Estimate, median};
 use crate::systems::Contestant;
@@ -33,7 +30,6 @@ pub(crate) struct Outcome {
     pub(crate) against: Contestant,
     pub(crate) rows: Vec<Row>,
     pub(crate) verdicts: Vec<Verdict>,
-    pub(crate) calibration: Option<Calibration>,
 }
 
 /// What a system has shown, medians over all rounds.
@@ -159,34 +155,24 @@ impl Row {
         }
         said
     }
-
-    /// What tables show.
-    pub(crate) fn cells(&self) -> [String; 13] {
-        let us = |micros: Option<f64>| micros.map_or("unknown".to_owned(), |micros| format!("{micros:.1}"));
-        let ms = |micros: u64| format!("{:.2}", report::count(micros) / 1e3);
-        let ratio = self.cpu_ratio;
-        [
-            self.system.name().to_owned(),
-            self.accounts_pulled.to_string(),
-            format!("{:.0}", self.operations_per_second),
-            self.operations_per_cpu_second.map_or("unknown".to_owned(), |rate| format!("{rate:.0}")),
-            us(self.server_cpu_us_per_operation),
-            us(self.client_cpu_us_per_operation),
-            ratio.map_or(String::new(), |r| format!("{:.2} ({:.2}-{:.2})", r.median, r.low, r.high)),
-            ms(self.read_p50_us),
-            ms(self.read_p99_us),
-            ms(self.read_p999_us),
-            format!("{:.1}", self.fanout_lag_p99_ms),
-            self.memory_mb().map_or("unknown".to_owned(), |mb| format!("{mb:.1}")),
-            format!("{:.2}", self.posts_per_page),
-        ]
-    }
 }
 
 /// Whether there was no time for all rounds.
 pub(crate) fn cut(rows: &[Row], asked: usize) -> Option<String> {
     let rounds = rows.first()?.rounds;
     (rounds < asked).then(|| format!("the time was up after {rounds} of {asked} rounds."))
+}
+
+/// What has to be known of a closed loop.
+pub(crate) fn caveat(drive: &Drive) -> Option<String> {
+    (drive.kind == Loop::Closed).then(|| {
+        format!(
+            "In a closed loop p50 and p99 are waiting times at saturation, with {} operations under way all the time; and readers come as \
+             fast as they are answered, where real ones come less often and find less in the caches, so that a pull costs more. An open \
+             loop with your own rates tells both (loop = \"open\").",
+            drive.at_once
+        )
+    })
 }
 
 /// What the fan-out lag of posts that are pulled leaves out, if there are any.
@@ -213,7 +199,6 @@ impl Outcome {
         (seed, own_cluster): (u64, bool),
         graph: &Graph,
         measured: &[Measured],
-        calibration: Option<Calibration>,
     ) -> anyhow::Result<Self> {
         let rows = rows(measured)?;
         Ok(Self {
@@ -227,7 +212,6 @@ impl Outcome {
             against: rows[0].system,
             rows,
             verdicts: verdicts(measured),
-            calibration,
         })
     }
 
@@ -236,8 +220,8 @@ impl Outcome {
         let verdicts =
             lag_of_pulled(&self.rows).into_iter().chain(self.verdicts.iter().map(ToString::to_string));
         let cut = cut(&self.rows, self.scenario.drive.rounds);
-        let reads = std::iter::once(told(&self.rows)).chain(caveat(&self.scenario.drive));
-        let said = verdicts.chain(unsure(&self.rows).map(str::to_owned)).chain(cut).chain(reads);
+        let said = verdicts.chain(unsure(&self.rows).map(str::to_owned)).chain(cut);
+        let said = said.chain(caveat(&self.scenario.drive));
         said.chain(self.rows.iter().flat_map(Row::faults)).collect()
     }
 
@@ -246,50 +230,87 @@ impl Outcome {
         self.rows.iter().all(Row::is_right)
     }
 
-    /// Over the cells of a row.
-    pub(crate) fn header(against: Contestant) -> [String; 13] {
-        let ratio = format!("CPU to {}", against.name());
-        [
-            "system",
-            "pulled",
-            "ops/s",
-            "ops per CPU-s",
-            "server us",
-            "client us",
-            &ratio,
-            "read p50 ms",
-            "p99",
-            "p99.9",
-            "fan-out* p99 ms",
-            "MB",
-            "posts/page",
+    /// What the table shows: a row for each figure, a column for each system.
+    fn figures(&self) -> Vec<Figures> {
+        let ratio = format!("CPU to {}", self.against.name());
+        let of = |name: &str, digits: usize, figure: &dyn Fn(&Row) -> Option<f64>| {
+            Figures::new(name, digits, self.rows.iter().map(figure))
+        };
+        let ms = |us: u64| Some(report::count(us) / 1e3);
+        let percent = |share: Option<f64>| share.map(|share| share * 100.0);
+        vec![
+            Figures::estimates("CPU us", 1, self.rows.iter().map(|row| row.cpu_us_per_operation)),
+            Figures::estimates(&ratio, 2, self.rows.iter().map(|row| row.cpu_ratio)),
+            of("server us", 1, &|row| row.server_cpu_us_per_operation),
+            of("client us", 1, &|row| row.client_cpu_us_per_operation),
+            of("ops per CPU-s", 0, &|row| row.operations_per_cpu_second),
+            of("ops/s", 0, &|row| Some(row.operations_per_second)),
+            of("read p50 ms", 2, &|row| ms(row.read_p50_us)),
+            of("read p99 ms", 2, &|row| ms(row.read_p99_us)),
+            of("read p99.9 ms", 2, &|row| ms(row.read_p999_us)),
+            of("fan-out* p99 ms", 1, &|row| Some(row.fanout_lag_p99_ms)),
+            of("MB", 1, &Row::memory_mb),
+            of("accounts pulled", 0, &|row| Some(report::count(row.accounts_pulled))),
+            of("posts/page", 2, &|row| Some(row.posts_per_page)),
+            of("reads/reader-s", 2, &|row| Some(row.reads_per_reader_second)),
+            of("% posts cached", 0, &|row| percent(row.posts_cached)),
+            of("% authors cached", 0, &|row| percent(row.authors_cached)),
+            of("% outboxes cached", 0, &|row| percent(row.outboxes_cached)),
         ]
-        .map(str::to_owned)
     }
 
-    fn table(&self) -> Table {
-        let mut table = report::new_table();
-        table.set_header(Self::header(self.against));
-        for row in &self.rows {
-            table.add_row(row.cells());
-        }
-        report::align_figures(&mut table);
-        table
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// All that is told, with its charts.
+    pub(crate) fn report(&self) -> Report {
         let Self { accounts, follows, largest, seed, .. } = self;
         let name = &self.scenario.name;
-        writeln!(
-            f,
+        let about = format!(
             "{name}: {accounts} accounts, {follows} follows, the largest has {largest} followers; seed {seed}"
-        )?;
-        writeln!(f, "{}", self.table())?;
-        self.remarks().iter().try_for_each(|remark| writeln!(f, "{remark}"))?;
-        let Some(calibration) = &self.calibration else { return Ok(()) };
-        writeln!(f, "{calibration}")
+        );
+        let systems = self.rows.iter().map(|row| row.system.name().to_owned());
+        let header = std::iter::once(String::new()).chain(systems).collect();
+        let heading =
+            "Medians of all rounds; in brackets the interval that holds the median with 95 % confidence.";
+        let mut parts = vec![Part::Text(about), Part::Table(heading.to_owned(), header, self.figures())];
+        parts.extend(self.remarks().into_iter().map(Part::Text));
+        parts.extend(self.charts());
+        let scenario = toml::to_string(&self.scenario).unwrap_or_default();
+        let lines: Vec<Vec<String>> = scenario.lines().map(|line| vec![line.to_owned()]).collect();
+        let lines = table(&[String::new()], &lines);
+        parts.push(Part::Chart("The scenario", "As it was run, with what was typed beside it.", lines));
+        Report { title: format!("Push or pull: {name}"), parts }
+    }
+
+    fn charts(&self) -> Vec<Part> {
+        let chart =
+            |heading, note, series: &[&str], unit: &str, values: &dyn Fn(&Row) -> Vec<Option<f64>>| {
+                let bar = |row: &Row| Bar {
+                    name: row.system.name().to_owned(),
+                    values: values(row).into_iter().map(Option::unwrap_or_default).collect(),
+                };
+                Part::Chart(heading, note, bars(series, &self.rows.iter().map(bar).collect::<Vec<_>>(), unit))
+            };
+        vec![
+            chart(
+                "CPU time of an operation",
+                "Of all servers and of this program, which is the client. Less is better.",
+                &["servers", "client"],
+                "us",
+                &|row| vec![row.server_cpu_us_per_operation, row.client_cpu_us_per_operation],
+            ),
+            chart("A page, 99 of 100", "How long readers wait.", &[""], "ms", &|row| {
+                vec![Some(report::count(row.read_p99_us) / 1e3)]
+            }),
+            chart(
+                "Until a post has reached everybody, 99 of 100",
+                "What is pulled needs to reach nobody: it counts until it is acknowledged, and shows on pages up to a second later.",
+                &[""],
+                "ms",
+                &|row| vec![Some(row.fanout_lag_p99_ms)],
+            ),
+            chart("Memory", "Of all keys of the network at the servers, at the end.", &[""], "MB", &|row| {
+                vec![row.memory_mb()]
+            }),
+        ]
     }
 }
 
@@ -315,15 +336,21 @@ mod tests {
 
     /// "What the columns say" led to a table without their names.
     #[test]
-    fn the_readme_tells_what_each_column_says() {
+    fn the_readme_tells_what_each_row_says() {
         let readme = include_str!("../../README.md");
-        let (_, part) = readme.split_once("| field | column of the table | |\n").unwrap();
+        let (_, part) = readme.split_once("| field | in the table | |\n").unwrap();
         let rows = part.lines().take_while(|line| line.starts_with('|'));
         let told: Vec<&str> =
             rows.flat_map(|row| row.split(" | ").nth(1).unwrap_or("").split(", ")).collect();
-        for column in Outcome::header(Contestant::PushOnly) {
-            let column = column.replace("push_only", "...");
-            assert!(told.contains(&column.as_str()), "{column}: {told:?}");
+        let scenario = Scenario::parse("name = 'x'\n[graph]\npreset = 'twip'\n[mix]\npost = 1\n").unwrap();
+        let graph = Graph::new(2, vec![(1, 0)]);
+        let none = crate::tally::Tally::new().summary();
+        let counted = Counted { operations: Vec::new(), pages: none.clone(), fanouts: none, shown: 0 };
+        let one = Measured { counted: Some(counted), ..measured(Contestant::PushOnly, 2, 1.0) };
+        let outcome = Outcome::new(scenario, (1, true), &graph, &[one]).unwrap();
+        for row in outcome.figures() {
+            let name = row.name.replace("push_only", "...");
+            assert!(told.contains(&name.as_str()), "{name}: {told:?}");
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Verdict {
     pub(crate) both_alike: Option<bool>,
     /// Of CPU time per operation.
     pub(crate) ratio: Estimate,
+    #[serde(skip)]
+    pub(crate) rounds: usize,
     /// Whether it is more than 5 % worse.
     pub(crate) judgement: Judgement,
     /// Both whole intervals are below what pushing and pulling all cost.
@@ -55,6 +57,7 @@ pub(crate) fn verdicts(measured: &[Measured]) -> Vec<Verdict> {
             better: better.contestant,
             both_alike,
             ratio,
+            rounds: hybrid.samples.len(),
             judgement: Judgement::of(&ratio, WORSE_MAX, hybrid.samples.len()),
             is_cheaper: is_sure && is_below(push) && is_below(pull),
         })
@@ -103,15 +106,12 @@ impl fmt::Display for Verdict {
             None => String::new(),
         };
         let said = match self {
-            Self { is_cheaper: true, .. } => ": cheaper than both",
-            Self { judgement: Judgement::Worse, .. } => ": more than 5 % worse",
-            Self { judgement: Judgement::NotWorse, .. } => ": not worse (5 % at most)",
-            Self { judgement: Judgement::Open, .. } => {
-                ": worse or not can't be told in so many rounds (more rounds tell)"
-            }
-            Self { judgement: Judgement::TooFewRounds, .. } => ": too few rounds to judge",
+            Self { is_cheaper: true, .. } => "cheaper than both".to_owned(),
+            Self { judgement: Judgement::Worse, .. } => "more than 5 % worse".to_owned(),
+            Self { judgement: Judgement::NotWorse, .. } => "not worse (5 % at most)".to_owned(),
+            Self { judgement, rounds, .. } => judgement.unsure(*rounds),
         };
-        write!(f, "{hybrid} costs {median:.2} ({low:.2}-{high:.2}) times what {better} costs{which}{said}")
+        write!(f, "{hybrid} costs {median:.2} ({low:.2}-{high:.2}) times what {better} costs{which}: {said}")
     }
 }
 
@@ -195,9 +195,7 @@ pub(super) mod tests {
         }];
         let unclear = verdicts(&all)[0];
         assert_eq!((unclear.judgement, unclear.both_alike), (Judgement::Open, Some(false)));
-        assert!(unclear.to_string().ends_with(
-            "(pull_only costs more): worse or not can't be told in so many rounds (more rounds tell)"
-        ));
+        assert!(unclear.to_string().ends_with("(pull_only costs more): inconclusive after 6 rounds"));
         let rows: Vec<Row> = all.iter().map(row).collect();
         assert_eq!(unmet(&rows, &verdicts(&all)), [""; 0]);
         // Dearer in most rounds, and cheaper in one.
@@ -226,7 +224,8 @@ pub(super) mod tests {
     fn fewer_than_six_rounds_call_nothing_alike_and_only_name_the_better_one() {
         let two = verdict(2, 0.5);
         assert_eq!((two.better, two.both_alike), (Contestant::PullOnly, None));
-        let told = "cost_model costs 2.40 (2.40-2.40) times what pull_only costs: too few rounds to judge";
+        let told =
+            "cost_model costs 2.40 (2.40-2.40) times what pull_only costs: 2 rounds are too few to judge";
         assert_eq!(two.to_string(), told);
         assert_eq!([verdict(6, 0.5).both_alike, verdict(6, 1.0).both_alike], [Some(false), Some(true)]);
     }

@@ -45,8 +45,7 @@ pub(crate) struct FanoutArgs {
     /// Posts under way at a time
     #[arg(long, default_value_t = 8, value_parser = whole::<u64>(1..=256))]
     pub(crate) posts_at_once: u64,
-    /// Entries of a full home of `books_cluster_client` and `books_per_node`; from 129 on Redis keeps them in
-    /// skiplists
+    /// Entries of a full home of `books_per_node`; from 129 on Redis keeps them in skiplists
     #[arg(long, default_value_t = 112, value_parser = whole::<u64>(16..=2_000))]
     pub(crate) books_cap: u64,
     /// Entries of a full home of `list`
@@ -55,9 +54,6 @@ pub(crate) struct FanoutArgs {
     /// How many of 100 deliveries of `list` are followed by LTRIM: Misskey trims one home in ten
     #[arg(long, default_value_t = 10, value_parser = whole::<u32>(1..=100))]
     pub(crate) list_trim_percent: u32,
-    /// Most followers that a post of `books_cluster_client` reaches; its times are then extrapolated [default: all]
-    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..))]
-    pub(crate) sample: Option<u64>,
     /// Only these systems, separated by commas [default: all]
     #[arg(long, value_name = "NAME", value_enum, value_delimiter = ',')]
     pub(crate) systems: Vec<Kind>,
@@ -100,11 +96,6 @@ impl FanoutArgs {
     /// Posts of a round.
     pub(crate) fn posts_per_round(&self) -> u64 {
         self.round_deliveries.div_ceil(self.followers)
-    }
-
-    /// Posts that are under way at a time in fact: a round may have fewer than are allowed.
-    pub(crate) fn posts_under_way(&self) -> u64 {
-        self.posts_at_once.min(self.posts_per_round())
     }
 
     /// Those of the list that were asked for.

@@ -60,7 +60,7 @@ pub(crate) async fn turn(
         let posts: Vec<(u64, u64)> = world.authors_of_round(nth).zip(number..).collect();
         number += posts.len() as u64;
         let (sample, newest) = round(bench, args, &*system, &posts, &lag).await?;
-        let expected = world.followers.min(kind.followers_max(args)) * posts.len() as u64;
+        let expected = world.followers * posts.len() as u64;
         anyhow::ensure!(
             sample.deliveries == expected,
             "{}: {} deliveries were acknowledged and {expected} were to be made",
@@ -138,10 +138,8 @@ pub(crate) async fn look(
     (author, post_id): (u64, u64),
 ) -> anyhow::Result<(u64, u64)> {
     let allowed = kind.cap(args)..=kind.cap(args) + kind.overhang(args);
-    // The first followers: a system that reaches only a sample reaches these.
-    let reached = usize::try_from(kind.followers_max(args).min(world.followers))?;
     let mut wrong = 0;
-    let homes: Vec<u64> = world.followers_of(author).into_iter().take(reached.min(LOOKS)).collect();
+    let homes: Vec<u64> = world.followers_of(author).into_iter().take(LOOKS).collect();
     for home in &homes {
         let found = system.look(*home, post_id).await?;
         wrong += u64::from(!found.has_post || !allowed.contains(&found.entries));

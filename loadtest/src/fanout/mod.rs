@@ -6,7 +6,6 @@
 
 mod args;
 mod books;
-mod books_cluster_client;
 mod books_per_node;
 mod deliveries;
 mod followers;
@@ -27,7 +26,6 @@ use anyhow::Context as _;
 use ::tideline::cluster::Seed;
 
 use crate::bench::{Bench, on_cluster};
-use crate::calibration::{self, Calibrated, Calibration};
 use crate::target::PRIMARIES;
 use crate::units::FollowersCost;
 use crate::{gauges, report};
@@ -48,7 +46,6 @@ const REPLICAS: u16 = 1;
 #[derive(Debug, Default)]
 struct Passes {
     turns: BTreeMap<Kind, Vec<Turn>>,
-    calibrated: Vec<Calibrated>,
 }
 
 /// Runs the test; true if every home that was looked at was right.
@@ -67,8 +64,7 @@ pub(crate) async fn run(args: FanoutArgs) -> anyhow::Result<bool> {
         [] => Passes::default(),
         kinds => passes(&args, &world, REPLICAS, kinds).await?,
     };
-    let calibration = Calibration::of(&alone.calibrated);
-    let outcome = Outcome::new(&args, seed, &world, &alone.turns, &with_replicas.turns, calibration)?;
+    let outcome = Outcome::new(&args, seed, &world, &alone.turns, &with_replicas.turns)?;
     report::tell(&outcome, args.json.as_deref())?;
     Ok(outcome.is_right())
 }
@@ -115,7 +111,6 @@ async fn take_turns(
 ) -> anyhow::Result<Passes> {
     let mut passes = Passes::default();
     for pass in 1..=args.passes {
-        passes.calibrated.extend(calibration::run(bench).await?);
         for kind in kinds {
             eprintln!("Pass {pass} of {}: {} with {} homes.", args.passes, kind.name(), world.homes);
             let turn = measure::turn(bench, args, world, *kind).await;

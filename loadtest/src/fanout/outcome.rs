@@ -12,7 +12,6 @@ use super::args::FanoutArgs;
 use super::measure::{Sample, Turn};
 use super::system::Kind;
 use super::world::World;
-use crate::calibration::Calibration;
 use crate::report;
 use crate::stats::{Spread, median};
 
@@ -33,7 +32,6 @@ pub(crate) struct Outcome {
     tideline: Option<Row>,
     baselines: BTreeMap<&'static str, Row>,
     with_replicas: WithReplicas,
-    calibration: Option<Calibration>,
 }
 
 /// The rows with replicas; none if they were left out.
@@ -49,8 +47,6 @@ struct WithReplicas {
 struct Row {
     samples: usize,
     entries_per_home: u64,
-    /// Followers that a post reached. Fewer than all: the times below are extrapolated, except that to the first.
-    deliveries_per_post: u64,
     wall_seconds: f64,
     first_seconds: f64,
     half_seconds: f64,
@@ -88,13 +84,9 @@ impl Outcome {
         world: &World,
         alone: &Turns,
         with_replicas: &Turns,
-        calibration: Option<Calibration>,
     ) -> anyhow::Result<Self> {
         let rows = |turns: &Turns| -> anyhow::Result<BTreeMap<&'static str, Row>> {
-            turns
-                .iter()
-                .map(|(kind, turns)| Ok((kind.name(), Row::new(args, world, *kind, turns)?)))
-                .collect()
+            turns.iter().map(|(kind, turns)| Ok((kind.name(), Row::new(args, *kind, turns)?))).collect()
         };
         let mut baselines = rows(alone)?;
         Ok(Self {
@@ -108,7 +100,6 @@ impl Outcome {
             tideline: baselines.remove(OURS),
             baselines,
             with_replicas: WithReplicas { replicas_per_primary: REPLICAS, rows: rows(with_replicas)? },
-            calibration,
         })
     }
 
@@ -134,16 +125,14 @@ impl Outcome {
 
 impl Row {
     /// Fails without a sample.
-    fn new(args: &FanoutArgs, world: &World, kind: Kind, turns: &[Turn]) -> anyhow::Result<Self> {
+    fn new(args: &FanoutArgs, kind: Kind, turns: &[Turn]) -> anyhow::Result<Self> {
         let samples: Vec<&Sample> = turns.iter().flat_map(|turn| &turn.samples).collect();
         let of = |field: &dyn Fn(&Sample) -> f64| samples.iter().map(|s| field(s)).collect::<Vec<f64>>();
         // A value that some round could not measure is unknown.
         let known = |field: &dyn Fn(&Sample) -> Option<f64>| {
             samples.iter().map(|s| field(s)).collect::<Option<Vec<f64>>>().unwrap_or_default()
         };
-        let deliveries_per_post = world.followers.min(kind.followers_max(args));
-        let whole = report::count(world.followers) / report::count(deliveries_per_post);
-        let wall = of(&|s| s.times.wall.as_secs_f64() * whole);
+        let wall = of(&|s| s.times.wall.as_secs_f64());
         let server = known(&|s| s.server_us);
         let client = known(&|s| s.client_us);
         let cpu = known(&|s| Some(s.server_us? + s.client_us?));
@@ -152,12 +141,11 @@ impl Row {
         Ok(Self {
             samples: samples.len(),
             entries_per_home: kind.cap(args),
-            deliveries_per_post,
             wall_seconds: middle(&wall)?,
             first_seconds: middle(&of(&|s| s.times.first.as_secs_f64()))?,
-            half_seconds: middle(&of(&|s| s.times.half.as_secs_f64() * whole))?,
-            percent_99_seconds: middle(&of(&|s| s.times.percent_99.as_secs_f64() * whole))?,
-            last_seconds: middle(&of(&|s| s.times.last.as_secs_f64() * whole))?,
+            half_seconds: middle(&of(&|s| s.times.half.as_secs_f64()))?,
+            percent_99_seconds: middle(&of(&|s| s.times.percent_99.as_secs_f64()))?,
+            last_seconds: middle(&of(&|s| s.times.last.as_secs_f64()))?,
             deliveries_per_second: middle(&of(&|s| report::count(s.deliveries) / s.wall.as_secs_f64()))?,
             server_cpu_us_per_delivery: median(&server),
             client_cpu_us_per_delivery: median(&client),
@@ -211,17 +199,12 @@ impl fmt::Display for Outcome {
             self.table()
         )?;
         for (name, row) in self.rows() {
-            if row.deliveries_per_post < self.followers {
-                let reached = row.deliveries_per_post;
-                writeln!(f, "{name}: a post reached {reached} followers, its times are extrapolated.")?;
-            }
             if row.homes_wrong > 0 {
                 let (wrong, looked_at) = (row.homes_wrong, row.homes_looked_at);
                 writeln!(f, "{name}: {wrong} of {looked_at} homes are not full or lack the last post.")?;
             }
         }
-        let Some(calibration) = &self.calibration else { return Ok(()) };
-        writeln!(f, "{calibration}")
+        Ok(())
     }
 }
 

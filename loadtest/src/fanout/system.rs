@@ -4,7 +4,6 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 
 use super::args::FanoutArgs;
-use super::books_cluster_client::BooksClusterClient;
 use super::books_per_node::BooksPerNode;
 use super::deliveries::Deliveries;
 use super::list::MisskeyList;
@@ -51,9 +50,7 @@ pub(crate) struct Look {
 pub(crate) enum Kind {
     /// Ours.
     Tideline,
-    /// The algorithm of "Redis in Action", chapter 8, as most would write it for a cluster.
-    BooksClusterClient,
-    /// The same with commands collected for each node.
+    /// The algorithm of "Redis in Action", chapter 8, with commands collected for each node.
     BooksPerNode,
     /// Misskey's.
     List,
@@ -61,15 +58,13 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All, in the order of their turns and of the table.
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Tideline, Self::BooksPerNode, Self::BooksClusterClient, Self::List];
+    pub(crate) const ALL: [Self; 3] = [Self::Tideline, Self::BooksPerNode, Self::List];
     /// Those that are also measured with a replica for each primary.
     pub(crate) const WITH_REPLICAS: [Self; 2] = [Self::Tideline, Self::BooksPerNode];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Tideline => super::outcome::OURS,
-            Self::BooksClusterClient => "books_cluster_client",
             Self::BooksPerNode => "books_per_node",
             Self::List => "list",
         }
@@ -78,7 +73,7 @@ impl Kind {
     /// Entries of a full home.
     pub(crate) fn cap(self, args: &FanoutArgs) -> u64 {
         match self {
-            Self::BooksClusterClient | Self::BooksPerNode => args.books_cap,
+            Self::BooksPerNode => args.books_cap,
             Self::List => args.list_cap,
             Self::Tideline => home_posts().into(),
         }
@@ -87,7 +82,7 @@ impl Kind {
     /// Entries by which a home may be longer for a while.
     pub(crate) fn overhang(self, args: &FanoutArgs) -> u64 {
         match self {
-            Self::BooksClusterClient | Self::BooksPerNode => 0,
+            Self::BooksPerNode => 0,
             // Until the next watermark, and what comes before its home is cut.
             Self::Tideline => 48,
             // As long as chance may leave a home without a trim: less than once in 10^9.
@@ -102,17 +97,9 @@ impl Kind {
         const LISTPACK_ENTRIES: u64 = 128;
         let cap = self.cap(args);
         match self {
-            Self::BooksClusterClient | Self::BooksPerNode if cap <= LISTPACK_ENTRIES => 200 + 24 * cap,
-            Self::BooksClusterClient | Self::BooksPerNode => 200 + 132 * cap,
+            Self::BooksPerNode if cap <= LISTPACK_ENTRIES => 200 + 24 * cap,
+            Self::BooksPerNode => 200 + 132 * cap,
             Self::List | Self::Tideline => bytes_per_home(cap),
-        }
-    }
-
-    /// Most followers that a post reaches.
-    pub(crate) fn followers_max(self, args: &FanoutArgs) -> u64 {
-        match self {
-            Self::BooksClusterClient => args.sample.unwrap_or(u64::MAX),
-            Self::Tideline | Self::BooksPerNode | Self::List => u64::MAX,
         }
     }
 
@@ -124,7 +111,6 @@ impl Kind {
     ) -> anyhow::Result<Box<dyn System + 'a>> {
         Ok(match self {
             Self::Tideline => Box::new(Tideline::open(bench).await?),
-            Self::BooksClusterClient => Box::new(BooksClusterClient::open(bench, args).await?),
             Self::BooksPerNode => Box::new(BooksPerNode::open(bench, args)),
             Self::List => Box::new(MisskeyList::open(bench, args)),
         })

@@ -45,7 +45,7 @@ async fn every_follower_has_the_newest_posts_in_a_full_home_and_nobody_else_has_
             let allowed = kind.cap(&args)..=kind.cap(&args) + kind.overhang(&args);
             assert!(allowed.contains(&found.entries), "{kind:?} {home}: {found:?}");
             assert_eq!(found.has_post, follows, "{kind:?} {home}");
-            if matches!(kind, Kind::BooksPerNode | Kind::BooksClusterClient) {
+            if kind == Kind::BooksPerNode {
                 assert_eq!(
                     encoding(&bench, home).await,
                     "listpack",

@@ -1,7 +1,7 @@
 //! Bars that lie: one for each name, of one or more parts.
 
 use super::{colour, escaped, figure, legend};
-use crate::report::count;
+use crate::stats::count;
 
 const WIDTH: f64 = 900.0;
 const NAMES: f64 = 130.0;

@@ -87,7 +87,7 @@ fn legend(names: &[&str], left: f64, top: f64) -> String {
             colour(series),
             escaped(name)
         );
-        x = text + 7.5 * crate::report::count(name.len() as u64) + 16.0;
+        x = text + 7.5 * crate::stats::count(name.len() as u64) + 16.0;
     }
     drawn
 }

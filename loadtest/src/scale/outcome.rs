@@ -74,10 +74,9 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cost, first, last, ratio: Estimate { median, low, high }, judgement, .. } = self;
         let said = match judgement {
-            Judgement::Worse => "more than 10 % dearer",
-            Judgement::NotWorse => "flat within 10 %",
-            Judgement::Open => "flat or not can't be told in so many rounds (more --rounds tell)",
-            Judgement::TooFewRounds => "too few rounds to judge",
+            Judgement::Worse => "more than 10 % dearer".to_owned(),
+            Judgement::NotWorse => "flat within 10 %".to_owned(),
+            unsure => unsure.unsure(self.rounds),
         };
         let last = report::many(*last, "primary", "primaries");
         write!(

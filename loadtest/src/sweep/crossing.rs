@@ -113,7 +113,7 @@ impl fmt::Display for Cheaper {
                  pushing at {to_percent} %."
             ),
             Self::Open => {
-                f.write_str("Which of pushing all and pulling all is cheaper can't be told at any share in so many rounds.")
+                f.write_str("Which of pushing all and pulling all is cheaper is inconclusive at every share.")
             }
             Self::ToAndFro => f.write_str(
                 "Which of pushing all and pulling all is cheaper changes to and fro over these shares: no crossing is told.",

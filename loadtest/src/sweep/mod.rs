@@ -3,7 +3,6 @@
 
 mod crossing;
 mod outcome;
-mod page;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,15 +11,14 @@ use anyhow::Context as _;
 use clap::Args;
 
 use crate::bench::{Bench, on_cluster};
-use crate::calibration::{self, Calibration};
-use crate::compare::{CALIBRATING, CompareArgs, Field, LOADING, Measured};
+use crate::compare::{CompareArgs, Field, LOADING, Measured};
 use crate::deadline::Deadline;
+use crate::gauges;
 use crate::graph::Graph;
 use crate::scenario::{Loop, Mix, Scenario};
 use crate::strict::End;
 use crate::typed::percent;
 use crate::workload::Workload;
-use crate::{gauges, report};
 use outcome::{Outcome, Point};
 
 /// Of a round and of warming up, unless something else is typed.
@@ -94,19 +92,12 @@ pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<End> {
     let servers = scenario.drive.servers();
     let sweep = async |bench: &Bench| Box::pin(sweep(&args, scenario, bench, seed)).await;
     let outcome = on_cluster(&args.compare.cluster, servers, sweep).await?;
-    report::tell(&outcome, args.compare.json.as_deref())?;
-    if let Some(file) = &args.compare.html {
-        report::write_page(file, &page::of(&outcome))?;
-    }
-    if let Some(file) = &args.compare.svg {
-        report::write(file, &crate::page::image(&page::cpu_chart(&outcome)))?;
-    }
+    args.compare.files.tell(&outcome, &outcome.report())?;
     Ok(args.compare.strict.end(outcome.is_right(), &outcome.unmet()))
 }
 
 async fn sweep(args: &SweepArgs, scenario: Scenario, bench: &Bench, seed: u64) -> anyhow::Result<Outcome> {
     let deadline = Deadline::after(args.compare.longest(LONGEST_SECONDS));
-    let calibrated = deadline.phase(CALIBRATING, calibration::run(bench)).await?;
     let graph = Arc::new(scenario.graph.make(seed)?);
     eprintln!("{}: {} accounts, {} follows; seed {seed}.", scenario.name, graph.accounts(), graph.follows());
     let first = at_share(&scenario, args.shares[0]);
@@ -119,7 +110,7 @@ async fn sweep(args: &SweepArgs, scenario: Scenario, bench: &Bench, seed: u64) -
     let points = points?;
     let left_out = args.shares[points.len()..].to_vec();
     let own = (seed, bench.target.is_own());
-    Ok(Outcome::new(scenario, own, &graph, points, left_out, Calibration::of(calibrated.as_slice())))
+    Ok(Outcome::new(scenario, own, &graph, points, left_out))
 }
 
 /// The comparison at each of these shares, as far as there is time.

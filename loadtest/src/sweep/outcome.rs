@@ -1,17 +1,12 @@
-//! The result of a sweep: what the JSON holds, and the table made of it.
+//! The result of a sweep: what the JSON holds, and the report made of it.
 
-use std::fmt;
-
-use comfy_table::Table;
 use serde::Serialize;
 
 use super::crossing::{Cheaper, Ratio};
-use crate::calibration::Calibration;
-use crate::compare::{
-    Measured, Row, Verdict, caveat, cost_ratio, cut, reads_told, rows, unmet, unsure, verdicts,
-};
+use crate::compare::{Measured, Row, Verdict, caveat, cost_ratio, cut, rows, unmet, unsure, verdicts};
 use crate::graph::Graph;
-use crate::report;
+use crate::page::{Line, lines};
+use crate::report::{self, Part, Report, Row as Figures};
 use crate::scenario::Scenario;
 use crate::stats::{Estimate, SURE_FROM};
 use crate::systems::Contestant;
@@ -32,7 +27,6 @@ pub(crate) struct Outcome {
     crossing_percent: Option<f64>,
     /// The whole of it.
     cheaper: Cheaper,
-    calibration: Option<Calibration>,
 }
 
 /// At one share of accounts that read.
@@ -89,7 +83,6 @@ impl Outcome {
         graph: &Graph,
         points: Vec<Point>,
         left_out: Vec<f64>,
-        calibration: Option<Calibration>,
     ) -> Self {
         let cheaper = Cheaper::of(&points.iter().filter_map(Point::ratio).collect::<Vec<_>>());
         Self {
@@ -103,7 +96,6 @@ impl Outcome {
             cheaper,
             points,
             left_out,
-            calibration,
         }
     }
 
@@ -113,41 +105,18 @@ impl Outcome {
     }
 
     /// All systems, in the order of their rows.
-    pub(crate) fn systems(&self) -> Vec<Contestant> {
+    fn systems(&self) -> Vec<Contestant> {
         self.points.first().map(|point| point.rows.iter().map(|row| row.system).collect()).unwrap_or_default()
     }
 
-    /// Over the cells of a row.
-    pub(crate) fn header(&self) -> Vec<String> {
-        let names = self.systems().into_iter().map(|system| system.name().to_owned());
-        ["% that read".to_owned(), "reads/post".to_owned()].into_iter().chain(names).collect()
-    }
-
-    /// What tables show.
-    pub(crate) fn cells(&self) -> Vec<Vec<String>> {
-        let cells = |point: &Point| {
-            let cost = |row: &Row| {
-                let Some(cpu) = row.cpu_us_per_operation else { return "unknown".to_owned() };
-                format!("{:.1} ({:.1}-{:.1})", cpu.median, cpu.low, cpu.high)
-            };
-            let shares = [point.share(), format!("{:.1}", point.reads_per_post)];
-            shares.into_iter().chain(point.rows.iter().map(cost)).collect()
-        };
-        self.points.iter().map(cells).collect()
-    }
-
     /// What is to be said besides.
-    pub(crate) fn remarks(&self) -> Vec<String> {
+    fn remarks(&self) -> Vec<String> {
         let verdicts = self.points.iter().flat_map(|point| {
             let told = |verdict: &Verdict| format!("{} %: {verdict}", point.active_percent);
             point.verdicts.iter().map(told).collect::<Vec<_>>()
         });
         let unsure = self.points.iter().find_map(|point| unsure(&point.rows));
-        let reads = self
-            .points
-            .iter()
-            .map(|point| format!("{} %: {}", point.active_percent, reads_told(&point.rows)));
-        let reads = reads.chain(caveat(&self.scenario.drive));
+        let reads = caveat(&self.scenario.drive);
         let cheaper = std::iter::once(self.cheaper.to_string());
         let said = cheaper.chain(verdicts).chain(unsure.map(str::to_owned)).chain(reads);
         said.chain(self.for_want_of_time()).chain(self.faults()).collect()
@@ -186,23 +155,50 @@ impl Outcome {
         self.left_out.iter().map(|share| format!("{share} %: left out, the time was up."))
     }
 
-    fn table(&self) -> Table {
-        let mut table = report::new_table();
-        table.set_header(self.header());
-        for cells in self.cells() {
-            table.add_row(cells);
-        }
-        report::align_figures(&mut table);
-        table
+    /// All that is told, with its charts.
+    pub(crate) fn report(&self) -> Report {
+        let Self { accounts, follows, seed, .. } = self;
+        let name = &self.scenario.name;
+        let about = format!(
+            "{name}: {accounts} accounts, {follows} follows; seed {seed}. Everybody posts as before, while the share of accounts \
+             that read grows, each of which reads as often."
+        );
+        let systems = self.systems().into_iter().map(|system| system.name().to_owned());
+        let header = std::iter::once("% that read".to_owned()).chain(systems).collect();
+        let figures = |point: &Point| {
+            Figures::estimates(&point.share(), 1, point.rows.iter().map(|row| row.cpu_us_per_operation))
+        };
+        let figures = self.points.iter().map(figures).collect();
+        let heading = "CPU us of an operation, servers and client; in brackets the interval.";
+        let mut parts = vec![Part::Text(about), Part::Table(heading.to_owned(), header, figures)];
+        parts.extend(self.remarks().into_iter().map(Part::Text));
+        parts.extend([
+            self.chart("CPU time of an operation", "us", &|row| {
+                row.cpu_us_per_operation.map(|cpu| (cpu.median, cpu.low, cpu.high))
+            }),
+            self.chart("A page, 99 of 100", "ms", &|row| alone(report::count(row.read_p99_us) / 1e3)),
+            self.chart("Memory", "MB", &|row| alone(row.memory_mb()?)),
+        ]);
+        Report { title: format!("Push or pull, by how many read: {name}"), parts }
+    }
+
+    fn chart(&self, heading: &'static str, unit: &str, value: &dyn Fn(&Row) -> Option<Figure>) -> Part {
+        let point = |system: Contestant, point: &Point| {
+            let (value, low, high) = value(point.rows.iter().find(|row| row.system == system)?)?;
+            Some((point.active_percent, value, low, high))
+        };
+        let line = |system: Contestant| Line {
+            name: system.name().to_owned(),
+            points: self.points.iter().filter_map(|at| point(system, at)).collect(),
+        };
+        let all: Vec<Line> = self.systems().into_iter().map(line).collect();
+        Part::Chart(heading, "Less is better.", lines(&all, "% of all accounts that read", unit))
     }
 }
 
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { accounts, follows, seed, .. } = self;
-        writeln!(f, "{}: {accounts} accounts, {follows} follows; seed {seed}", self.scenario.name)?;
-        writeln!(f, "CPU us of an operation, servers and client\n{}", self.table())?;
-        self.remarks().iter().try_for_each(|remark| writeln!(f, "{remark}"))?;
-        self.calibration.iter().try_for_each(|calibration| writeln!(f, "{calibration}"))
-    }
+/// A figure, and its interval.
+type Figure = (f64, f64, f64);
+
+fn alone(value: f64) -> Option<Figure> {
+    Some((value, value, value))
 }
