@@ -275,6 +275,27 @@ fn no_import_runs_up() {
     assert!(gone.is_empty(), "these don't run up any more: take them off the list: {gone:?}");
 }
 
+/// A program of its own, with layers of its own.
+#[test]
+fn no_import_of_the_load_test_runs_up() {
+    let page = fs::read_to_string(root().join("loadtest/README.md")).expect("the checkout can be read");
+    let all = layers(&page).into_iter().enumerate();
+    let rank: BTreeMap<String, usize> =
+        all.flat_map(|(rank, modules)| modules.into_iter().map(move |module| (module, rank))).collect();
+    let src = root().join("loadtest/src");
+    let mut up = BTreeSet::new();
+    for file in sources(&src) {
+        let from = module_of(&file, &src);
+        if from[0] == "main" || from.last().is_some_and(|last| last == "tests") {
+            continue;
+        }
+        assert!(rank.contains_key(&from[0]), "loadtest/README.md has no layer for {}", from[0]);
+        let code = code_of(&fs::read_to_string(&file).expect("the checkout can be read"));
+        up.extend(upward(&code, &from, &rank, &BTreeMap::new()));
+    }
+    assert!(up.is_empty(), "these run up: {up:#?}");
+}
+
 #[test]
 fn an_upward_use_is_found_in_each_form() {
     let rank = ["high", "low"].map(str::to_owned).into_iter().zip(0..).collect();

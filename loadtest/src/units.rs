@@ -1,4 +1,5 @@
-//! What one of each thing costs: measured on this machine (`loadtest scale`), or as it was measured for docs/benchmarks.md.
+//! What one of each thing costs: measured on this machine (`loadtest scale`), or as it was measured for
+//! docs/benchmarks.md.
 
 use std::path::Path;
 
@@ -66,7 +67,8 @@ pub(crate) struct Units {
     pub(crate) account_bytes: f64,
     /// A post with its place in the outbox, without its text.
     pub(crate) post_bytes: f64,
-    /// What servers receive and send for it, as for all that follow. A post that is pushed, without its deliveries and its text.
+    /// What servers receive and send for it, as for all that follow. A post that is pushed, without its deliveries
+    /// and its text.
     pub(crate) publish_wire_bytes: f64,
     /// Without its text.
     pub(crate) publish_pulled_wire_bytes: f64,
@@ -127,7 +129,8 @@ impl Default for Units {
 }
 
 impl Units {
-    /// From so many followers on, more or less, they lie in all buckets, and each of these has enough for a call of its own.
+    /// From so many followers on, more or less, they lie in all buckets, and each of these has enough for a call of
+    /// its own.
     pub(crate) const SPREAD_FROM: f64 = 50_000.0;
 
     /// One more post on a page.

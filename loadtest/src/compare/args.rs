@@ -15,7 +15,8 @@ use crate::strict::Strict;
 use crate::systems::Contestant;
 use crate::typed::{percent, whole};
 
-/// One workload through push, pull, both hybrids and the textbooks' pull, on the same servers: throughput, CPU, latencies,
+/// One workload through push, pull, both hybrids and the textbooks' pull, on the same servers: throughput, CPU,
+/// latencies,
 /// memory.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct CompareArgs {
@@ -23,8 +24,10 @@ pub(crate) struct CompareArgs {
     /// `reference.toml` explains every setting
     #[arg(long, value_name = "FILE", default_value = "small")]
     pub(crate) scenario: PathBuf,
-    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own, which it
-    /// tells, and are removed again, also when it is interrupted; CPU time is what its primaries tell [default: start one, and remove it at the end]
+    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own,
+    /// which it
+    /// tells, and are removed again, also when it is interrupted; CPU time is what its primaries tell [default:
+    /// start one, and remove it at the end]
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]
@@ -47,7 +50,8 @@ pub(crate) struct CompareArgs {
     /// Instead of the scenario's: the share of accounts that read, in percent. `sweep` goes over several
     #[arg(long, value_name = "P", value_parser = percent)]
     pub(crate) active_percent: Option<f64>,
-    /// It ends after so long: rounds that don't fit in are left out, which is said [default: 3600; of `sweep`, which gives each share
+    /// It ends after so long: rounds that don't fit in are left out, which is said [default: 3600; of `sweep`, which
+    /// gives each share
     /// an equal part of the time that is left, 900]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=86_400))]
     #[serde(skip)]
@@ -87,7 +91,8 @@ impl CompareArgs {
         Ok(scenario)
     }
 
-    /// Refuses what this machine has no memory for, before anything is started; of a file nobody knows until it is read.
+    /// Refuses what this machine has no memory for, before anything is started; of a file nobody knows until it is
+    /// read.
     pub(crate) fn check_memory(&self, scenario: &Scenario) -> anyhow::Result<()> {
         let Some(size) = scenario.graph.size()? else { return Ok(()) };
         check_memory(scenario, &self.contestants(), size, self.cluster.is_empty())

@@ -342,7 +342,9 @@ mod tests {
         let rows = part.lines().take_while(|line| line.starts_with('|'));
         let told: Vec<&str> =
             rows.flat_map(|row| row.split(" | ").nth(1).unwrap_or("").split(", ")).collect();
-        let scenario = Scenario::parse("name = 'x'\n[graph]\npreset = 'twip'\n[mix]\npost = 1\n").unwrap();
+        let scenario =
+            Scenario::parse("name = 'x'\n[graph]\npreset = 'twip'\naccounts = 100\n[mix]\npost = 1\n")
+                .unwrap();
         let graph = Graph::new(2, vec![(1, 0)]);
         let none = crate::tally::Tally::new().summary();
         let counted = Counted { operations: Vec::new(), pages: none.clone(), fanouts: none, shown: 0 };

@@ -18,7 +18,8 @@ const WORSE_MAX: f64 = 1.05;
 pub(crate) struct Verdict {
     pub(crate) hybrid: Contestant,
     pub(crate) better: Contestant,
-    /// The interval of what pushing costs in what pulling does holds 1: either may be the better one. Nothing, if there were too
+    /// The interval of what pushing costs in what pulling does holds 1: either may be the better one. Nothing, if
+    /// there were too
     /// few rounds to say so.
     pub(crate) both_alike: Option<bool>,
     /// Of CPU time per operation.
@@ -65,7 +66,8 @@ pub(crate) fn verdicts(measured: &[Measured]) -> Vec<Verdict> {
     measured.iter().filter(|m| m.contestant.is_hybrid()).filter_map(judge).collect()
 }
 
-/// What is claimed of these hybrids (that none is worse than the better one of pushing and pulling all) and is not so, or
+/// What is claimed of these hybrids (that none is worse than the better one of pushing and pulling all) and is not
+/// so, or
 /// could not be judged at all. What more rounds would tell is neither.
 pub(crate) fn unmet(rows: &[Row], verdicts: &[Verdict]) -> Vec<String> {
     let hybrids: Vec<&Row> = rows.iter().filter(|row| row.system.is_hybrid()).collect();
@@ -184,7 +186,8 @@ pub(super) mod tests {
         assert!(told(&all(6, 3.0)[..2]).contains("no hybrid was measured"));
     }
 
-    /// Pushing was called the better of both where the next run called pulling so, and a hybrid of 0.8 to 1.3 times as much was told
+    /// Pushing was called the better of both where the next run called pulling so, and a hybrid of 0.8 to 1.3 times
+    /// as much was told
     /// of as if all were well.
     #[test]
     fn what_the_intervals_leave_open_is_told_as_open() {

@@ -1,7 +1,7 @@
 //! The result of a run: what the JSON holds, and the table made of it.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::{fmt, iter};
 
 use anyhow::Context as _;
 use comfy_table::Table;
@@ -164,19 +164,23 @@ impl Row {
         })
     }
 
-    fn cells(&self, name: String, first: &Self) -> [String; 12] {
+    fn times(&self, _: &Self) -> [String; 5] {
         let ms = |seconds: f64| format!("{:.1}", seconds * 1e3);
-        let us = |micros: Option<f64>| micros.map_or("unknown".to_owned(), |micros| format!("{micros:.2}"));
-        let spread = self.spread.cpu_us_per_delivery;
-        let spread = spread.map_or(String::new(), |s| format!(" ({:.2}-{:.2})", s.lowest, s.highest));
-        let times = self.cpu_us_per_delivery.zip(first.cpu_us_per_delivery);
         [
-            name,
             ms(self.first_seconds),
             ms(self.half_seconds),
             ms(self.percent_99_seconds),
             ms(self.last_seconds),
             format!("{:.0}", self.deliveries_per_second),
+        ]
+    }
+
+    fn costs(&self, first: &Self) -> [String; 6] {
+        let us = |micros: Option<f64>| micros.map_or("unknown".to_owned(), |micros| format!("{micros:.2}"));
+        let spread = self.spread.cpu_us_per_delivery;
+        let spread = spread.map_or(String::new(), |s| format!(" ({:.2}-{:.2})", s.lowest, s.highest));
+        let times = self.cpu_us_per_delivery.zip(first.cpu_us_per_delivery);
+        [
             us(self.server_cpu_us_per_delivery),
             us(self.client_cpu_us_per_delivery),
             us(self.cpu_us_per_delivery) + &spread,
@@ -191,12 +195,13 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} homes; posts to {} followers each, {} in a round; seed {}\n{}",
+            "{} homes; posts to {} followers each, {} in a round; seed {}\n{}\n{}",
             self.homes,
             self.followers,
             self.posts_per_round,
             self.seed,
-            self.table()
+            self.times(),
+            self.costs()
         )?;
         for (name, row) in self.rows() {
             if row.homes_wrong > 0 {
@@ -209,25 +214,23 @@ impl fmt::Display for Outcome {
 }
 
 impl Outcome {
-    fn table(&self) -> Table {
+    /// When deliveries were there.
+    fn times(&self) -> Table {
+        self.table(&["first ms", "half ms", "99 % ms", "last ms", "deliveries/s"], Row::times)
+    }
+
+    /// What a delivery costs, and what it takes in memory.
+    fn costs(&self) -> Table {
+        let header = ["server us", "client us", "CPU us (spread)", "CPU", "entries", "bytes/entry"];
+        self.table(&header, Row::costs)
+    }
+
+    fn table<const N: usize>(&self, header: &[&str; N], cells: impl Fn(&Row, &Row) -> [String; N]) -> Table {
         let mut table = report::new_table();
-        table.set_header([
-            "system",
-            "first ms",
-            "half ms",
-            "99 % ms",
-            "last ms",
-            "deliveries/s",
-            "server us",
-            "client us",
-            "CPU us (spread)",
-            "CPU",
-            "entries",
-            "bytes/entry",
-        ]);
+        table.set_header(iter::once(&"system").chain(header));
         let mut first = None;
         for (name, row) in self.rows() {
-            table.add_row(row.cells(name, first.get_or_insert(row)));
+            table.add_row(iter::once(name).chain(cells(row, first.get_or_insert(row))));
         }
         report::align_figures(&mut table);
         table

@@ -15,7 +15,8 @@ use crate::typed::share;
 /// The largest account has so many followers, unless somebody tells.
 const LARGEST_FOLLOWERS: f64 = 25e6;
 
-/// What a service of some size needs: primaries, replicas, memory, disk, network, cores for instances and buckets, under each
+/// What a service of some size needs: primaries, replicas, memory, disk, network, cores for instances and buckets,
+/// under each
 /// policy. Numbers may end in k, M or G.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PlanArgs {
@@ -83,7 +84,8 @@ pub(super) struct Asked {
     /// Memory of a primary, in bytes: its maxmemory
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse, default_value = "25G")]
     pub(super) memory_per_primary: f64,
-    /// Share of that memory that keys and values may take, from 0 to 1: the rest is for the table of keys, fragmentation,
+    /// Share of that memory that keys and values may take, from 0 to 1: the rest is for the table of keys,
+    /// fragmentation,
     /// buffers of clients and replicas, and what is written while a file is rewritten
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0.6")]
     pub(super) memory_utilisation: f64,

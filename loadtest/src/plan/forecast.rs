@@ -161,12 +161,14 @@ fn largest_pushed(rule: Rule, asked: &Asked) -> f64 {
     }
 }
 
-/// Until so many followers have a post: the longer one of the servers' part, on all cores that they have left (a fan-out goes to
+/// Until so many followers have a post: the longer one of the servers' part, on all cores that they have left (a
+/// fan-out goes to
 /// all primaries at once), and the instance's part, which is on one.
 fn post_seconds(followers: f64, asked: &Asked, units: &Units, free_cores: f64) -> f64 {
     let delivery = if followers < Units::SPREAD_FROM { units.delivery_us } else { units.delivery_spread_us };
     let [server, client] = [0, 1].map(|side| {
-        // Measured where followers are few; where calls have many of them, one without a home costs no more than one with.
+        // Measured where followers are few; where calls have many of them, one without a home costs no more than one
+        // with.
         let skipped = units.skipped_us[side].min(delivery[side]);
         followers * (asked.active * delivery[side] + (1.0 - asked.active) * skipped)
     });

@@ -1,6 +1,7 @@
 //! `loadtest plan`: what a service of some size needs, from measured costs of one of each thing.
 //!
-//! `network` tells whom a policy pulls, `work` what is done in a second and what one of it takes, `forecast` what that comes to.
+//! `network` tells whom a policy pulls, `work` what is done in a second and what one of it takes, `forecast` what
+//! that comes to.
 //! Nothing here asks a server. How near a plan is to what a run costs is told in docs/benchmarks.md.
 
 mod args;

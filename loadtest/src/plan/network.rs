@@ -1,6 +1,7 @@
 //! Whom a policy pulls in a network of that size: a model of the network, and the engine's own rule. Pure.
 //!
-//! Followers fall by a power law, as in the graphs that are made up here; some accounts write more than others, whatever their
+//! Followers fall by a power law, as in the graphs that are made up here; some accounts write more than others,
+//! whatever their
 //! followers; followers of all accounts read alike.
 
 use tideline::{AccountId, CostModel, Facts, Policy, Threshold, Way};
@@ -172,7 +173,8 @@ fn add<const N: usize>(to: &mut [f64; N], more: [f64; N]) {
     to.iter_mut().zip(more).for_each(|(to, more)| *to += more);
 }
 
-/// The power of its followers with which an account posts, so that a post goes to so many on average: 0, if these are as many
+/// The power of its followers with which an account posts, so that a post goes to so many on average: 0, if these
+/// are as many
 /// as an account has on average.
 fn power_of_posts(sizes: &[(f64, f64)], mean_followers: f64) -> f64 {
     let mean = |power: f64| {

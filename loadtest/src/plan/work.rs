@@ -1,4 +1,5 @@
-//! What a service does in a second, and what one of each thing takes: CPU of the servers, of the instances, bytes on the wire.
+//! What a service does in a second, and what one of each thing takes: CPU of the servers, of the instances, bytes on
+//! the wire.
 //! Pure.
 
 use std::time::Duration;
@@ -111,13 +112,15 @@ impl Load<'_> {
         all.into_iter().filter(|work| work.per_second > 0.0).collect()
     }
 
-    /// How often an instance uses one of so many things that it has not read within `visible_within`. Things that are used
+    /// How often an instance uses one of so many things that it has not read within `visible_within`. Things that
+    /// are used
     /// alike are as many caches of one thing.
     fn anew(&self, used_per_second: f64, things: f64) -> f64 {
         Facts::looks_per_second(used_per_second, things * self.instances, self.asked.within())
     }
 
-    /// Posts that stand on anybody's newest page at a time: those that came within the time in which a page is filled anew,
+    /// Posts that stand on anybody's newest page at a time: those that came within the time in which a page is
+    /// filled anew,
     /// or within that for which a cache remembers, if that is longer. All are taken to be shown as often as any other.
     fn posts_on_show(&self) -> f64 {
         let asked = self.asked;
@@ -184,7 +187,8 @@ mod tests {
         let wire = Units::round().publish_wire_bytes + 150.0;
         assert!(is_about(post.wire(2.0), 100.0 * 0.8 * wire * 3.0), "{post:?}");
         assert!(is_about(page.wire(2.0), page.wire(0.0)), "{page:?}");
-        // 2.6 M posts of 5 M accounts are stored each day for 30 days: 51.8 of an account, and a look asks for 22 at most.
+        // 2.6 M posts of 5 M accounts are stored each day for 30 days: 51.8 of an account, and a look asks for 22 at
+        // most.
         let look = each("--users 5M", "looks at pulled outboxes");
         assert!(is_about(look.wire_bytes, Units::round().look_wire_bytes + 22.0 * 14.0), "{look:?}");
     }

@@ -149,7 +149,8 @@ mod tests {
         assert_eq!(crossing(cheaper(&[(2.0, 0.1), (up, 0.9), (down, 0.9), (0.5, 0.1)])), [1.0, 50.0, 20.0]);
     }
 
-    /// "Neither becomes the cheaper one" was said where pushing was so everywhere, and where one of both wasn't measured; and noise that
+    /// "Neither becomes the cheaper one" was said where pushing was so everywhere, and where one of both wasn't
+    /// measured; and noise that
     /// went the other way was told as a crossing.
     #[test]
     fn whoever_is_cheaper_everywhere_is_named_and_noise_is_no_crossing() {
