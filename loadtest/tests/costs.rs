@@ -139,7 +139,6 @@ fn what_cannot_be_run_is_refused_before_anything_is_started() {
         ("clean --cluster redis://127.0.0.1:1 --prefix myapp:", "no load test has such a prefix"),
         ("clean --prefix loadtest-847245f9", "--cluster <URL>"),
         ("scale --json /nowhere/scale.json", "'/nowhere/scale.json' for '--json"),
-        ("plan --users 5M --celebrity-followers 25M", "--celebrity-followers is"),
         ("scale --primaries 0", "--primaries"),
         ("scale --cluster redis://127.0.0.1:1", "leave --cluster out, and TIDELINE_CLUSTER unset"),
     ] {

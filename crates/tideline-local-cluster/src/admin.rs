@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::facts::{Facts, Live};
 use super::spec::ClusterSpec;
 use super::view::View;
+use tideline_model::error::{Error, Result};
 use tideline_router::wire::{Command, Dialer, NodeAddr, Pipeline, Reply, TlsFiles, WireError};
 use tideline_router::{Seed, ServerProgram};
-use tideline_model::error::{Error, Result};
 
 /// A node that does not answer questions within this counts as silent.
 const ASK_TIMEOUT: Duration = Duration::from_secs(1);

@@ -19,9 +19,9 @@ use super::ports::PortPool;
 use super::process::Process;
 use super::progress::Progress;
 use super::spec::ClusterSpec;
+use tideline_model::error::{Error, ErrorKind, Result};
 use tideline_router::wire::{Command, NodeAddr, Reply};
 use tideline_router::{ServerProgram, describe_programs};
-use tideline_model::error::{Error, ErrorKind, Result};
 
 /// Between two looks at the facts.
 pub(super) const POLL: Duration = Duration::from_millis(25);

@@ -114,7 +114,9 @@ impl Expense {
             Self::Allocator => {
                 "libc's allocator doubles the CPU of a delivery: preload jemalloc (LD_PRELOAD=libjemalloc.so.2)"
             }
-            Self::Version => "Redis 7.0 takes about one and a half times the CPU for a delivery that Redis 8.2 takes",
+            Self::Version => {
+                "Redis 7.0 takes about one and a half times the CPU for a delivery that Redis 8.2 takes"
+            }
         }
     }
 
