@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Engine, Own};
+use super::{Engine, Own, rights};
 use crate::charter::{Decision, TenantSettings};
 use crate::cluster::{RouterSettings, Seed};
 use crate::error::Result;
@@ -101,13 +101,14 @@ impl EngineBuilder {
     /// import, or by an earlier release, has none until they were [decided](Engine::decide): until then no posts leave
     /// outboxes, mentions and hashtags, and the log and [`Engine::health`] say so.
     ///
-    /// Fails as [`Store::open`] does, on settings that don't fit together, and beside an import ([`Conflict`](crate::ErrorKind::Conflict));
+    /// Fails as [`Store::open`] does, where its Redis user lacks a right, on settings that don't fit together, and beside an import ([`Conflict`](crate::ErrorKind::Conflict));
     /// one that was killed is waited for, at most as long as its lease lasts. Must be called inside a tokio runtime.
     pub async fn start(self) -> Result<Engine> {
         self.settings.check()?;
         // Where there is data nobody decides by the way: an operator does, who is told first what that removes.
         let own = TenantSettings::of(&self.settings, self.store.router.replicas);
         let store = Store::open_deciding(self.store, &Decision::first(own)).await?;
+        rights::check(&store).await?;
         Engine::start(store, self.settings, self.own).await
     }
 
@@ -119,6 +120,7 @@ impl EngineBuilder {
     pub async fn assist(self) -> Result<Engine> {
         self.settings.check()?;
         let store = Store::open_existing(self.store).await?;
+        rights::check(&store).await?;
         let policy = self.own.policy.or(Some(Arc::new(AsItIs)));
         Engine::assist(store, self.settings, Own { policy, ..self.own }).await
     }

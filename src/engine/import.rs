@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{Engine, EngineBuilder};
+use super::{Engine, EngineBuilder, rights};
 use crate::account::{Account, Mode, NewAccount};
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Seed, Touched};
@@ -72,6 +72,7 @@ impl EngineBuilder {
         let (store, settings) = self.parts();
         settings.check()?;
         let store = Store::open(store).await?;
+        rights::check(&store).await?;
         // What the tenant decides is the affair of who runs it: nothing leaves a list until then.
         let known = tenant::known_to_a_tool(&store, &settings).await?;
         let tenant = Tenant::new(store, settings, known);

@@ -10,6 +10,7 @@ pub(crate) mod jobs;
 mod moderation;
 mod modes;
 mod posts;
+mod rights;
 mod stock;
 
 use std::sync::Arc;

@@ -52,7 +52,7 @@ pub(crate) use reports::{ReportAdd, ReportAdded, report_ids, report_move};
 pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
 pub(crate) use sets::{count, guard_close, notes_drop, parse_count, set_split, string_drop};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
-pub(crate) use tenant::{Grounds, decision_set, tenant_begin};
+pub(crate) use tenant::{Grounds, decision_set, rights_missing, tenant_begin};
 pub(crate) use ties::{TieAnswer, TieLook, TieSet, tie_look};
 
 use std::sync::LazyLock;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::fcall;
+use super::{fcall, fcall_ro};
 use crate::cluster::Command;
 
 /// On what grounds homes are cut and dropped, which are filled anew where they are needed.
@@ -33,6 +33,11 @@ pub(crate) fn tenant_begin(
 pub(crate) fn decision_set(key: Vec<u8>, number: u32, fields: &BTreeMap<Vec<u8>, Vec<u8>>) -> Command {
     let command = fcall("decision_set", &[key]).arg(number);
     fields.iter().fold(command, |command, (field, value)| command.arg(field).arg(value))
+}
+
+/// Asks which of these commands the user may not use on a key like that. Answers with those.
+pub(crate) fn rights_missing<'a>(key: &[u8], commands: impl Iterator<Item = &'a str>) -> Command {
+    commands.fold(fcall_ro("rights_missing", &[]).arg(key), |asked, command| asked.arg(command))
 }
 
 /// What a change of a set follows from; `None`: from no decision, so none is compared.

@@ -48,5 +48,20 @@ local function decision_set(keys, args)
   return redis.call('HGETALL', keys[1])
 end
 
+-- rights_missing: what the user whose call this is may not do inside functions. Its commands are told at start; else the first
+-- call that comes to one would fail there.
+-- KEYS  none
+-- ARGV  a key like those that it works on, then commands
+-- Reply those that it may not use, there or at all
+local function rights_missing(_, args)
+  local missing = {}
+  for i = 2, #args do
+    -- Some take what follows for a key, too.
+    if not redis.acl_check_cmd(args[i], args[1], args[1]) then missing[#missing + 1] = args[i] end
+  end
+  return missing
+end
+
+register('rights_missing', rights_missing, { 'no-writes' })
 register('tenant_begin', tenant_begin, {})
 register('decision_set', decision_set, {})
