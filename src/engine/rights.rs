@@ -23,7 +23,7 @@ pub(super) async fn check(store: &Store) -> Result<()> {
         let rights: Vec<String> =
             missing.iter().filter_map(|name| Some(format!("+{}", name.text().ok()?))).collect();
         if !rights.is_empty() {
-            let (prefix, rights) = (store.router().prefix(), rights.join(" "));
+            let (prefix, rights) = (store.keys().prefix(), rights.join(" "));
             return Err(Error::misconfigured(format!(
                 "the Redis user of this engine may not do at {addr} what it needs on keys like `{prefix}{{…`: it lacks \
                  `{rights}`; docs/router.md lists all rights"

@@ -401,7 +401,7 @@ async fn ids_keep_going_up_across_failovers_that_lose_nothing() {
             let answer = store.router().ask(incr_raw(&raw_key(&store, 4, "fenced"))).await.unwrap();
             let mut touched = Touched::new();
             touched.add(&answer);
-            store.router().fence(&touched).await.unwrap();
+            super::fences::settled(&store, &touched).await.unwrap();
             // Callers go on: a failover that the primary agrees to loses nothing at all.
             cluster.failover(&replica).await.unwrap();
             tokio::time::sleep(Duration::from_millis(300)).await;

@@ -188,6 +188,17 @@ pub(crate) async fn tell(addr: &NodeAddr, command: &str) -> String {
     tokio::time::timeout(Duration::from_millis(500), answer).await.ok().flatten().unwrap_or_default()
 }
 
+/// Tells a server to do something that can be done twice, until it says that it has: a slow one is asked again.
+pub(crate) async fn order(addr: &NodeAddr, command: &str) {
+    let mut said = String::new();
+    eventually("a server does as it is told", async || {
+        said = tell(addr, command).await;
+        !said.is_empty()
+    })
+    .await;
+    assert!(said.starts_with("+OK"), "{command}: {said}");
+}
+
 /// Waits for what has to end, however fast the machine is: the bound is there so that "for ever" fails.
 pub(crate) async fn in_the_end<T>(what: &str, work: impl Future<Output = T>) -> T {
     let ended = tokio::time::timeout(PATIENCE, work).await;

@@ -232,7 +232,9 @@ async fn a_half_moved_set_is_read_key_by_key_and_changed_once_it_has_moved() {
     }
     // Whoever pauses, be it once, is too late: following ASK needs none.
     let (deadline, pause) = (Duration::from_secs(20), Duration::from_millis(19_999));
-    let router = RouterSettings { deadline, backoff: (pause, pause), ..impatient() };
+    // A slow server's answer is waited for: who takes it for silent pauses, too.
+    let response_timeout = deadline / 2;
+    let router = RouterSettings { deadline, response_timeout, backoff: (pause, pause), ..impatient() };
     let base = StoreOptions { prefix: store.keys().prefix().into(), ..options(cluster.urls()) };
     let hasty = Store::open(StoreOptions { router, sets, ..base }).await.unwrap();
     let read: SortedSet<AccountId> = hasty.sets().named("half").unwrap();

@@ -13,7 +13,7 @@ use tideline_local_cluster::ClusterSpec;
 
 use super::harness::{
     PATIENCE, account, eventually, findings_of_settings, get_raw, impatient, in_the_end, incr_raw, members,
-    options, own, pairs, raw_key, set_raw, store_on, store_with, tell,
+    options, order, own, pairs, raw_key, set_raw, store_on, store_with, tell,
 };
 
 /// Gives up soon.
@@ -89,7 +89,7 @@ async fn functions_that_a_server_lost_are_loaded_again_without_anybody_noticing(
     let set = store.sets().named("functions").unwrap();
     for round in 0..3 {
         for node in cluster.nodes() {
-            assert!(tell(&node.addr(), "FUNCTION FLUSH").await.starts_with("+OK"));
+            order(&node.addr(), "FUNCTION FLUSH").await;
         }
         // Many at once: all meet the missing function, one load serves them.
         let model = members(round * 100 + 1..round * 100 + 100);
@@ -124,20 +124,20 @@ async fn a_server_that_joins_and_gets_slots_is_used_with_functions_and_all() {
 async fn settings_that_would_lose_data_are_refused_and_others_that_do_not_fit_are_named() {
     let cluster = own(ClusterSpec::ephemeral().replicas(1).config("appendonly", "yes")).await;
     let second = cluster.nodes()[1].addr();
-    tell(&second, "CONFIG SET maxmemory-policy allkeys-lru").await;
+    order(&second, "CONFIG SET maxmemory-policy allkeys-lru").await;
     let refused = refusal(options(cluster.urls())).await;
     assert_eq!(refused.kind(), ErrorKind::Misconfigured);
     for part in ["allkeys-lru", "noeviction", &second.to_string()] {
         assert!(refused.to_string().contains(part), "{refused}");
     }
-    tell(&second, "CONFIG SET maxmemory-policy volatile-lru").await;
-    tell(&second, "CONFIG SET cluster-require-full-coverage yes").await;
-    tell(&second, "CONFIG SET zset-max-listpack-entries 20").await;
-    tell(&second, "CONFIG SET cluster-allow-reads-when-down yes").await;
+    order(&second, "CONFIG SET maxmemory-policy volatile-lru").await;
+    order(&second, "CONFIG SET cluster-require-full-coverage yes").await;
+    order(&second, "CONFIG SET zset-max-listpack-entries 20").await;
+    order(&second, "CONFIG SET cluster-allow-reads-when-down yes").await;
     // What decides who is promoted is the replica's own.
     let replica = cluster.replica_of(&second).await.unwrap().addr();
-    tell(&replica, "CONFIG SET cluster-replica-validity-factor 0").await;
-    tell(&replica, "CONFIG SET appendonly no").await;
+    order(&replica, "CONFIG SET cluster-replica-validity-factor 0").await;
+    order(&replica, "CONFIG SET appendonly no").await;
     let store = store_on(&cluster).await;
     let findings = store.router().findings();
     for (part, node) in [
@@ -153,12 +153,12 @@ async fn settings_that_would_lose_data_are_refused_and_others_that_do_not_fit_ar
         assert_eq!((finding.node.as_ref(), finding.severity), (Some(node), Severity::Warning));
     }
     assert_eq!(store.router().limits().zset_entries, 20);
-    tell(&second, "CONFIG SET maxmemory-policy noeviction").await;
-    tell(&second, "CONFIG SET cluster-require-full-coverage no").await;
-    tell(&second, "CONFIG SET zset-max-listpack-entries 128").await;
-    tell(&second, "CONFIG SET cluster-allow-reads-when-down no").await;
-    tell(&replica, "CONFIG SET cluster-replica-validity-factor 10").await;
-    tell(&replica, "CONFIG SET appendonly yes").await;
+    order(&second, "CONFIG SET maxmemory-policy noeviction").await;
+    order(&second, "CONFIG SET cluster-require-full-coverage no").await;
+    order(&second, "CONFIG SET zset-max-listpack-entries 128").await;
+    order(&second, "CONFIG SET cluster-allow-reads-when-down no").await;
+    order(&replica, "CONFIG SET cluster-replica-validity-factor 10").await;
+    order(&replica, "CONFIG SET appendonly yes").await;
     assert_eq!(findings_of_settings(&store_on(&cluster).await), []);
 }
 
@@ -200,14 +200,51 @@ async fn a_primary_that_restarts_in_place_is_told_for_good_and_one_that_was_repl
 }
 
 /// A server of ours that is in no cluster; ends with this.
-pub(crate) struct Single(Child, u16, #[expect(dead_code, reason = "holds its files")] tempfile::TempDir);
+pub(crate) struct Single(Child, u16, tempfile::TempDir);
+
+/// Stands for a port that is free when a server is started.
+const FREE_PORT: &str = "a free port";
+/// So often the port of a server is taken by somebody else before it listens there, at most.
+const PORTS_TAKEN_MAX: usize = 20;
+
+/// Free just now: outgoing connections of others take such ones, too.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
 
 impl Single {
+    /// Starts one; [`FREE_PORT`] among its arguments is one.
     pub(crate) async fn start(arguments: &[&str]) -> Self {
+        for _ in 0..PORTS_TAKEN_MAX {
+            let mut single = Self::begin(arguments);
+            if single.listens().await {
+                return single;
+            }
+        }
+        panic!("somebody is faster each time: {arguments:?}");
+    }
+
+    /// Waits until it answers itself; or it has ended, because its port was taken.
+    async fn listens(&mut self) -> bool {
+        let (addr, dir) = (self.addr(), self.2.path().canonicalize().unwrap());
+        let mut has_ended = false;
+        eventually("it answers, or has ended", async || {
+            has_ended = self.0.try_wait().unwrap().is_some();
+            has_ended || tell(&addr, "CONFIG GET dir").await.contains(dir.to_str().unwrap())
+        })
+        .await;
+        !has_ended
+    }
+
+    fn begin(arguments: &[&str]) -> Self {
         let binary =
             std::env::var_os("TIDELINE_REDIS_SERVER").map_or_else(|| "redis-server".into(), PathBuf::from);
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let dir = tempfile::tempdir().unwrap();
+        let arguments = arguments.iter().map(|argument| match *argument {
+            FREE_PORT => free_port().to_string(),
+            other => other.to_owned(),
+        });
         let child = Process::new(binary)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
             .args(arguments)
@@ -215,9 +252,7 @@ impl Single {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let single = Self(child, port, dir);
-        eventually("it answers", async || tell(&single.addr(), "PING").await.starts_with("+PONG")).await;
-        single
+        Self(child, port, dir)
     }
 
     pub(crate) fn addr(&self) -> NodeAddr {
@@ -243,8 +278,7 @@ async fn what_is_no_cluster_or_not_there_is_told_apart() {
     assert_eq!(refused.kind(), ErrorKind::Misconfigured);
     assert!(refused.to_string().contains("cluster-enabled yes"), "{refused}");
 
-    let bus = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-    let empty = Single::start(&["--cluster-enabled", "yes", "--cluster-port", &bus]).await;
+    let empty = Single::start(&["--cluster-enabled", "yes", "--cluster-port", FREE_PORT]).await;
     let refused = refusal(options(vec![empty.url()])).await;
     assert_eq!(refused.kind(), ErrorKind::Misconfigured);
     assert!(refused.to_string().contains("no slot is assigned"), "{refused}");
@@ -472,7 +506,7 @@ async fn commands_batches_redirects_retries_and_fences_are_counted_per_server() 
     let answer = store.router().ask(set_raw(&key, 1)).await.unwrap();
     let mut touched = tideline::cluster::Touched::new();
     touched.add(&answer);
-    store.router().fence(&touched).await.unwrap();
+    super::fences::settled(&store, &touched).await.unwrap();
     assert_eq!(counts("tideline_fence_rounds_total", Some(("outcome", "without_replicas"))), 1);
     // A dropped connection: noticed, opened again, the command repeated.
     let node = NodeAddr::new("127.0.0.1", to.port);

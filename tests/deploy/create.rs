@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 use crate::deployed;
-use crate::server::{Server, data_dir, free_port, on_path};
+use crate::server::{Server, data_dir, on_path};
 
 /// Servers and their directories; a server can be restarted on another port with its old files.
 struct Nodes {
@@ -16,7 +16,7 @@ struct Nodes {
 impl Nodes {
     fn start(count: usize) -> Self {
         let dirs: Vec<_> = (0..count).map(|_| data_dir()).collect();
-        let servers = dirs.iter().map(|dir| Server::start(dir.path(), free_port())).collect();
+        let servers = dirs.iter().map(|dir| Server::start_anywhere(dir.path())).collect();
         Self { dirs, servers }
     }
 

@@ -22,6 +22,8 @@ const REPLIES_WITHIN: Duration = Duration::from_secs(5);
 /// `tideline_local_cluster`'s.
 const PORTS: std::ops::Range<u16> = 8_000..12_000;
 const BUS: u16 = 10_000;
+/// So often somebody else is faster, at most.
+const PORTS_TAKEN_MAX: usize = 20;
 
 pub(crate) struct Server {
     keeper: Child,
@@ -34,7 +36,7 @@ pub(crate) fn data_dir() -> TempDir {
 }
 
 /// A port of 127.0.0.1 that is free now, and whose bus port is.
-pub(crate) fn free_port() -> u16 {
+fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let count = PORTS.end - PORTS.start;
     let origin = u16::try_from(std::process::id() % u32::from(count)).unwrap();
@@ -46,8 +48,19 @@ pub(crate) fn free_port() -> u16 {
 }
 
 impl Server {
+    /// Starts a server where nobody else listens.
+    pub(crate) fn start_anywhere(dir: &Path) -> Self {
+        let started = (0..PORTS_TAKEN_MAX).find_map(|_| Self::try_start(dir, free_port()));
+        started.expect("a port that stays free until a server listens there")
+    }
+
     /// Starts a server with the deployed settings; only where it listens and where its files lie are overridden.
     pub(crate) fn start(dir: &Path, port: u16) -> Self {
+        Self::try_start(dir, port).unwrap_or_else(|| panic!("port {port} is taken"))
+    }
+
+    /// The same; `None`: somebody else has taken the port since it was looked for.
+    fn try_start(dir: &Path, port: u16) -> Option<Self> {
         let log = File::create(dir.join("server.log")).unwrap();
         let keeper = Command::new("sh")
             .args(["-c", KEEPER, "keeper"])
@@ -63,12 +76,18 @@ impl Server {
             .unwrap();
         let server = Self { keeper, port };
         let deadline = Instant::now() + STARTS_WITHIN;
-        while server.try_ask(&["PING"]).is_none_or(|reply| reply != ["PONG"]) {
-            let said = || fs::read_to_string(dir.join("server.log")).unwrap_or_default();
-            assert!(Instant::now() < deadline, "no PONG from port {port}; the server said:\n{}", said());
+        // Another server that has the port answers, too.
+        let dir = dir.canonicalize().unwrap();
+        let is_ours = |reply: Vec<String>| reply.get(1).is_some_and(|told| Path::new(told) == dir);
+        while !server.try_ask(&["CONFIG", "GET", "dir"]).is_some_and(is_ours) {
+            let said = fs::read_to_string(dir.join("server.log")).unwrap_or_default();
+            if said.contains("Address already in use") {
+                return None;
+            }
+            assert!(Instant::now() < deadline, "no answer from port {port}; the server said:\n{said}");
             std::thread::sleep(Duration::from_millis(20));
         }
-        server
+        Some(server)
     }
 
     /// Sends a command; the reply's strings and numbers, flattened.

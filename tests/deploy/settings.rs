@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use crate::deployed;
-use crate::server::{Server, data_dir, free_port};
+use crate::server::{Server, data_dir};
 
 /// What Tideline cannot do without: a line that is deleted by mistake would go unnoticed where it is the default.
 const NEEDED: [(&str, &str); 9] = [
@@ -47,7 +47,7 @@ pub(crate) fn bytes(value: &str) -> Option<u64> {
 #[test]
 fn a_server_takes_every_setting_as_it_is_written() {
     let dir = data_dir();
-    let server = Server::start(dir.path(), free_port());
+    let server = Server::start_anywhere(dir.path());
     for (name, value) in written() {
         // Where the server listens is the one thing that this test overrides.
         if name == "port" {
