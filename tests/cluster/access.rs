@@ -20,7 +20,7 @@ use tideline_local_cluster::{ClusterSpec, LocalCluster, TlsServerFiles};
 
 use super::engine::small;
 use super::harness::{
-    Model, account, findings_of_settings, impatient, members, options, order, own, pairs, tell, try_own,
+    Model, account, findings_of_settings, impatient, members, options, order, own, pairs, try_own,
 };
 
 /// What a user of sets needs, nothing else.
