@@ -11,6 +11,7 @@
 #[cfg(test)]
 mod abuse;
 pub mod account;
+mod change;
 mod charter;
 mod claims;
 #[cfg(feature = "config")]

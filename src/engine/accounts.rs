@@ -3,19 +3,17 @@
 use super::Engine;
 use crate::account::{Account, AccountState, AccountUpdate, NewAccount};
 use crate::bucket::Bucket;
+use crate::change::{BucketChange, Tries};
 use crate::cluster::Request;
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{Compared, account_create, account_delete, account_set, account_set_noted};
+use crate::functions::{BucketWrite, MustBe, Writer, account_create};
 use crate::graph::{BuryTask, UnlockTask};
 use crate::ids::AccountId;
 use crate::journal;
 use crate::nonce::draw;
 use crate::settings::Receipt;
-use crate::tenant::{changed_always, no_account};
+use crate::tenant::no_account;
 use crate::{graph, rules};
-
-/// Tries of one change between others of the same account.
-const TRIES_MAX: usize = 16;
 
 impl Engine {
     /// Creates an account, with the id given or a new one.
@@ -106,36 +104,27 @@ impl Engine {
     /// Deletes an account with all its traces. It is gone for everybody at once; its posts, edges and keys follow.
     pub async fn delete_account(&self, id: AccountId) -> Result<Receipt> {
         let graph = &self.graph;
-        let keys = [graph.keys().account(id), graph.keys().journal(graph.bucket(id))];
-        let mut may_be_done = false;
-        for _ in 0..TRIES_MAX {
+        let (mut tries, record) = (Tries::of(id), graph.keys().account(id));
+        loop {
+            tries.begin()?;
             let _place = journal::reserve(&graph.journal, 1)?;
             let (seen, epoch) = graph::graph_stamp(graph, id).await?;
-            let entry = journal::Entry::new(graph.bucket(id), graph.instance, BuryTask { account: id });
-            let stamps = (seen, draw());
-            let most = graph.settings.journal_max;
-            let command = account_delete(&keys, stamps, most, (&entry.id, &entry.stored()));
-            let answer = match graph.once(graph.slot(id), command).await {
-                Err(e) if e.kind() == ErrorKind::Unknown => {
-                    may_be_done = true;
-                    continue;
-                }
-                answer => answer?,
-            };
-            let deleted = answer.epoch.clone();
-            match Compared::parse(answer.ok()?)? {
-                Compared::Done => {
-                    drop(journal::accept(&graph.journal, entry));
-                    return self.acknowledged(deleted).await;
-                }
-                Compared::Changed => {}
+            let write = BucketWrite::new("account_delete", &record, Writer::There)
+                .compare([("g", MustBe::Exactly(Some(seen)))])
+                .set("s", &[AccountState::Deleted.letter()])
+                .set("g", &draw());
+            let change =
+                BucketChange::new(&graph.journal, id, write, "be deleted").task(BuryTask { account: id });
+            match change.write(&mut tries).await {
+                Ok(Some(made)) => return self.acknowledged(made.epoch).await,
+                Ok(None) => {}
                 // Our own first sending, whose reply was lost.
-                Compared::NoAccount if may_be_done => return self.acknowledged(epoch).await,
-                Compared::NoAccount => return Err(no_account(id)),
-                Compared::JournalFull => return Err(journal::journal_full(graph)),
+                Err(e) if e.kind() == ErrorKind::NotFound && tries.may_be_made() => {
+                    return self.acknowledged(epoch).await;
+                }
+                Err(e) => return Err(e),
             }
         }
-        Err(changed_always(id))
     }
 
     /// Sets fields if nothing else changes the account meanwhile: a copy that comes late undoes nothing.
@@ -147,37 +136,25 @@ impl Engine {
         unlocks: bool,
     ) -> Result<Receipt> {
         let graph = &self.graph;
-        let (bucket, most) = (graph.bucket(id), graph.settings.journal_max);
-        let keys = [graph.keys().account(id), graph.keys().journal(bucket)];
-        for _ in 0..TRIES_MAX {
+        let (mut tries, record) = (Tries::of(id), graph.keys().account(id));
+        loop {
+            tries.begin()?;
             let (seen, epoch) = graph::graph_stamp(graph, id).await?;
             if fields.is_empty() {
                 return self.acknowledged(epoch).await;
             }
             let _place = journal::reserve(&graph.journal, usize::from(unlocks))?;
-            let entry = journal::Entry::new(bucket, graph.instance, UnlockTask { account: id });
-            let command = if unlocks {
-                account_set_noted(&keys, (seen, draw()), most, (&entry.id, &entry.stored()), fields.clone())
-            } else {
-                account_set(keys[0].clone(), Some((seen, draw())), fields.clone())
-            };
-            let answer = match graph.once(graph.slot(id), command).await {
-                Err(e) if e.kind() == ErrorKind::Unknown => continue,
-                answer => answer?,
-            };
-            let epoch = answer.epoch.clone();
-            match Compared::parse(answer.ok()?)? {
-                Compared::Done => {
-                    if unlocks {
-                        drop(journal::accept(&graph.journal, entry));
-                    }
-                    return self.acknowledged(epoch).await;
-                }
-                Compared::Changed => {}
-                Compared::NoAccount => return Err(no_account(id)),
-                Compared::JournalFull => return Err(journal::journal_full(graph)),
+            let write = BucketWrite::new("account_set", &record, Writer::There)
+                .compare([("g", MustBe::Exactly(Some(seen)))])
+                .set("g", &draw());
+            let write = fields.iter().fold(write, |write, (field, value)| write.set(field, value));
+            let mut change = BucketChange::new(&graph.journal, id, write, "be changed");
+            if unlocks {
+                change = change.task(UnlockTask { account: id });
+            }
+            if let Some(made) = change.write(&mut tries).await? {
+                return self.acknowledged(made.epoch).await;
             }
         }
-        Err(changed_always(id))
     }
 }

@@ -11,7 +11,7 @@ use crate::account::{Account, Mode, NewAccount};
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Seed, Touched};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{Compared, account_create, account_set, followers_note, outbox_import};
+use crate::functions::{BucketWrite, WriteAnswer, Writer, account_create, followers_note, outbox_import};
 use crate::graph::{Graph, count_followers, note_followers};
 use crate::ids::{AccountId, PostId, sequences};
 use crate::journal;
@@ -188,12 +188,14 @@ impl Importer {
         let sets: Vec<_> = adds.into_iter().map(|(set, _)| set).collect();
         let lengths = graph.sets().len_of_many(&sets).await?;
         let note = |(reader, length): (&AccountId, u64)| {
-            let fields = [("nf", length.to_string().into_bytes())];
-            Request::write(graph.slot(*reader), account_set(graph.keys().account(*reader), None, fields))
+            let record = graph.keys().account(*reader);
+            let write = BucketWrite::new("account_set", &record, Writer::There);
+            let write = write.set("nf", length.to_string().as_bytes());
+            Request::write(graph.slot(*reader), write.alone())
         };
         let answers = graph.run_all(readers.iter().zip(lengths).map(note).collect()).await?;
         for (reader, answer) in readers.iter().zip(answers) {
-            if Compared::parse(answer.ok()?)? != Compared::Done {
+            if let WriteAnswer::Refused(_) = WriteAnswer::parse(answer.ok()?)? {
                 return Err(Error::new(
                     ErrorKind::NotFound,
                     format!("account {reader} follows, but doesn't exist"),

@@ -10,10 +10,11 @@ use super::look::is_there;
 use super::unit::Unit;
 use super::{names, pairs, records, sets};
 use crate::bucket::Bucket;
+use crate::change::{BucketChange, Tries};
 use crate::cluster::{Command, Reply, Request, Touched};
 use crate::delivery::DeliverTask;
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Marking};
+use crate::functions::{self, BucketWrite, Marking, MustBe, Writer};
 use crate::graph::Graph;
 use crate::graph::{
     self, BuryTask, ListTask, PairTask, ReferTask, TieTask, count_followers, graph_stamp, note_followers,
@@ -28,9 +29,6 @@ use crate::post::PostRef;
 use crate::sharded::{LocalKey, SortedSet, State};
 use crate::stored::stored_post;
 use crate::tenant::Tenant;
-
-/// Tries of a number between changes of what it counts.
-const TRIES_MAX: usize = 16;
 
 /// Puts one deviation right, or has that done. Gives what should be looked at afterwards, besides itself.
 pub(super) async fn repair(
@@ -248,19 +246,19 @@ async fn posts(tenant: &Tenant, account: AccountId) -> Result<()> {
     write(tenant, account, command).await.map(drop)
 }
 
-async fn size(graph: &Graph, account: AccountId, field: &'static str) -> Result<()> {
+async fn size(graph: &Arc<Graph>, account: AccountId, field: &'static str) -> Result<()> {
     let sets = records::counted(graph, account)?;
     let Some((_, set)) = sets.into_iter().find(|(of, _)| *of == field) else { return Ok(()) };
-    for _ in 0..TRIES_MAX {
+    let mut tries = Tries::of(account);
+    while tries.begin().is_ok() {
         let (seen, _) = graph_stamp(graph, account).await?;
-        let size = set.len().await?.to_string().into_bytes();
-        let command =
-            functions::account_set(graph.keys().account(account), Some((seen, draw())), [(field, size)]);
-        let answer = match graph.once(graph.slot(account), command).await {
-            Err(e) if e.kind() == ErrorKind::Unknown => continue,
-            answer => answer?.ok()?,
-        };
-        if functions::Compared::parse(answer)? == functions::Compared::Done {
+        let size = set.len().await?.to_string();
+        let write = BucketWrite::new("account_set", &graph.keys().account(account), Writer::There)
+            .compare([("g", MustBe::Exactly(Some(seen)))])
+            .set("g", &draw())
+            .set(field, size.as_bytes());
+        let change = BucketChange::new(&graph.journal, account, write, "be changed");
+        if change.write(&mut tries).await?.is_some() {
             break;
         }
     }

@@ -19,11 +19,11 @@ mod reports;
 mod sets;
 mod tenant;
 mod ties;
+mod write;
 
 pub(crate) use accounts::{
-    AuthorSeen, Changed, Compared, Edge, EdgeOp, GraphChange, Join, Joined, Look, PairLook, Settle, Settled,
-    account_bury, account_create, account_delete, account_read, account_set, account_set_noted, approve,
-    author_look, field_drop, mark_renew, maybe_nonce, read_nonce, waiting_set,
+    AuthorSeen, Compared, Join, Joined, Look, PairLook, Settle, Settled, account_bury, account_create,
+    account_read, author_look, field_drop, mark_renew, maybe_nonce, read_nonce, waiting_set,
 };
 pub use clock::Clock;
 pub(crate) use followers::{followers_counted, followers_note};
@@ -53,7 +53,8 @@ pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
 pub(crate) use sets::{count, guard_close, notes_drop, parse_count, set_split, string_drop};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
 pub(crate) use tenant::{Grounds, decision_set, rights_missing, tenant_begin};
-pub(crate) use ties::{TieAnswer, TieLook, TieSet, tie_look};
+pub(crate) use ties::{TieLook, tie_look};
+pub(crate) use write::{BucketWrite, Cell, MustBe, Place, Refusal, WriteAnswer, Writer, Written};
 
 use std::sync::LazyLock;
 
@@ -71,6 +72,7 @@ const CODE: &str = concat!(
     include_str!("lua/rates.lua"),
     include_str!("lua/journal.lua"),
     include_str!("lua/accounts.lua"),
+    include_str!("lua/write.lua"),
     include_str!("lua/ties.lua"),
     include_str!("lua/posts.lua"),
     include_str!("lua/lists.lua"),
@@ -115,6 +117,13 @@ fn fcall_ro(name: &str, keys: &[Vec<u8>]) -> Command {
 fn call(verb: &str, name: &str, keys: &[Vec<u8>]) -> Command {
     let command = Command::new(verb).arg(format!("{}_{name}", *LIBRARY)).arg(keys.len());
     keys.iter().fold(command, Command::arg)
+}
+
+/// The same with keys that are encoded already.
+fn fcall_with(name: &str, keys: &Command) -> Command {
+    let mut command = Command::new("FCALL").arg(format!("{}_{name}", *LIBRARY)).arg(keys.count());
+    command.extend(keys);
+    command
 }
 
 fn unexpected(function: &str, reply: &[Reply]) -> Error {

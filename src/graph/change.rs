@@ -7,33 +7,26 @@ use futures::future::BoxFuture;
 use super::complete::Follow;
 use super::jobs::FollowHint;
 use super::new_mark::draw_new;
-use crate::account::AccountState;
+use crate::change::{Bound, BucketChange, Tries};
 use crate::cluster::{Command, Epoch, Request};
-use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{Changed, Edge, EdgeOp, GraphChange, read_nonce};
+use crate::error::Result;
+use crate::functions::{BucketWrite, MustBe, Writer, read_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal::{Entry, Hint, Task, accept, journal_full};
+use crate::journal::{Hint, Task};
 use crate::nonce::{Nonce, draw};
-use crate::reader::ReaderState;
-use crate::reader::is_new_mark;
-use crate::sharded::{PieceAt, SortedSet};
-use crate::tenant::{Tenant, changed_always, no_account};
-
-/// Tries of one change; each begins anew after another change of the same account, or a split, came between.
-const TRIES_MAX: usize = 64;
+use crate::reader::{ReaderState, is_new_mark};
+use crate::sharded::SortedSet;
+use crate::tenant::{Tenant, no_account};
 
 /// One edge that is to change.
 pub(super) struct Wanted {
     pub(super) set: SortedSet<AccountId>,
-    pub(super) op: EdgeOp,
+    pub(super) is_put: bool,
     pub(super) member: AccountId,
-    /// Most members of the set.
-    pub(super) limit: u32,
+    pub(super) bound: Bound,
     /// Where the record keeps the size of the set, or ''.
     pub(super) count_field: &'static str,
-    /// For messages.
-    pub(super) what: &'static str,
 }
 
 /// What one change is to do, all at once.
@@ -58,10 +51,7 @@ pub(super) async fn apply_known(
     known: &ReaderState,
     intent: Intent,
 ) -> Result<Option<Epoch>> {
-    match attempt(graph, account, known.stamps().0, intent).await {
-        Err(e) if e.kind() == ErrorKind::Unknown => Ok(None),
-        outcome => outcome,
-    }
+    attempt(graph, account, known.stamps().0, intent, &mut Tries::between_splits(account)).await
 }
 
 /// Applies what `decide` wants of `account`, unless it wants nothing any more. Tells who acknowledged it; if nothing
@@ -71,20 +61,16 @@ pub(super) async fn apply<'a>(
     account: AccountId,
     decide: impl Fn() -> BoxFuture<'a, Result<Option<Intent>>> + Send,
 ) -> Result<Epoch> {
-    let mut last = None;
-    for _ in 0..TRIES_MAX {
+    let mut tries = Tries::between_splits(account);
+    loop {
+        tries.begin()?;
         // First the stamp, then what the decision is based on.
         let (seen, epoch) = graph_stamp(graph, account).await?;
         let Some(intent) = decide().await? else { return Ok(epoch) };
-        match attempt(graph, account, seen, intent).await {
-            Ok(Some(epoch)) => return Ok(epoch),
-            Ok(None) => {}
-            // It may have run: the next look at the truth tells.
-            Err(e) if e.kind() == ErrorKind::Unknown => last = Some(e),
-            Err(e) => return Err(e),
+        if let Some(epoch) = attempt(graph, account, seen, intent, &mut tries).await? {
+            return Ok(epoch);
         }
     }
-    Err(last.unwrap_or_else(|| changed_always(account)))
 }
 
 /// An account's graph stamp, and who told it.
@@ -96,107 +82,72 @@ pub(crate) async fn graph_stamp(tenant: &Tenant, account: AccountId) -> Result<(
     if stamp.is_nil() { Err(no_account(account)) } else { Ok((read_nonce(&stamp)?, epoch)) }
 }
 
-/// One try. `None`: what it was based on has changed.
+/// One try. `None`: what it was based on has changed, or nobody knows whether it was made.
 async fn attempt(
     graph: &Arc<Graph>,
     account: AccountId,
     seen: Nonce,
     intent: Intent,
+    tries: &mut Tries,
 ) -> Result<Option<Epoch>> {
-    let bucket = graph.bucket(account);
-    let mut entries: Vec<Entry> =
-        intent.tasks.iter().map(|task| Entry::new(bucket, graph.instance, *task)).collect();
-    let pieces: Vec<PieceAt> = intent.edges.iter().map(|w| w.set.piece_of(&w.member)).collect();
-    let change = graph_change(graph, account, seen, &intent, &entries, &pieces);
-    let (stamps, marks) = (change.stamps, change.marks.clone());
-    let command = change.command(graph.router().now_ms());
-    let answer = graph.once(graph.slot(account), command).await?;
-    let epoch = answer.epoch.clone();
-    match Changed::parse(answer.ok()?)? {
-        Changed::Done(made) => {
-            if let ([(author, Some(mark), _)], [entry]) = (&marks[..], &mut entries[..]) {
-                #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
-                let since = made.since as f64;
-                let follow = Follow { reader: account, since, mark: *mark, floor: made.floor };
-                entry.hint = Some(Hint::new(FollowHint { follow, said: epoch.clone() }));
-                if let Some(marks_before) = made.marks_before {
-                    let then = |state: &ReaderState| state.followed(*author, stamps, is_new_mark(mark));
-                    graph.readers.renew_state(account, (seen, marks_before), then);
-                }
-            }
-            entries.into_iter().for_each(|entry| drop(accept(&graph.journal, entry)));
-            return Ok(Some(epoch));
+    let stamps = [draw(), draw()];
+    let marked: Vec<_> = intent.marked.iter().map(|(author, is_new)| (*author, mark(*is_new))).collect();
+    let change = bucket_change(graph, account, (seen, stamps), &intent, &marked);
+    let made = change.write_then(tries, |made, entries| {
+        let ([(author, mark)], Some(told), [entry]) = (&marked[..], &made.written.told, entries) else {
+            return;
+        };
+        #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
+        let since = told.since as f64;
+        let follow = Follow { reader: account, since, mark: *mark, floor: told.floor };
+        entry.hint = Some(Hint::new(FollowHint { follow, said: made.epoch.clone() }));
+        if let [_, Some(marks_before)] = told.before[..] {
+            let then = |state: &ReaderState| state.followed(*author, stamps, is_new_mark(mark));
+            graph.readers.renew_state(account, (seen, marks_before), then);
         }
-        Changed::Stamp(_) | Changed::Request => {}
-        Changed::Tree(n, tree) => drop(graph.sets().piece_heirs(nth(&pieces, n)?, &tree)?),
-        Changed::PieceFull(n) => graph.sets().split_piece(nth(&pieces, n)?).await?,
-        Changed::NoAccount => return Err(no_account(account)),
-        Changed::State(state) => {
-            let state = AccountState::from_letter(state);
-            return Err(match state {
-                AccountState::Deleted | AccountState::Unconfirmed => no_account(account),
-                _ => Error::invalid(format!(
-                    "account {account} is {state:?}: it cannot follow, mute, block or hide"
-                )),
-            });
-        }
-        Changed::Limit(n) => {
-            let wanted = nth(&intent.edges, n)?;
-            return Err(Error::invalid(format!(
-                "account {account} {} {} already",
-                wanted.what, wanted.limit
-            )));
-        }
-        Changed::Requests => {
-            let most = graph.settings.requests_max;
-            return Err(Error::invalid(format!("account {account} waits for {most} answers already")));
-        }
-        Changed::JournalFull => return Err(journal_full(graph)),
-    }
-    Ok(None)
+    });
+    Ok(made.await?.map(|made| made.epoch))
 }
 
-fn nth<T>(items: &[T], n: usize) -> Result<&T> {
-    items.get(n).ok_or_else(|| Error::internal(format!("a change has no edge number {n}")))
+fn mark(is_new: bool) -> Nonce {
+    if is_new { draw_new() } else { draw() }
 }
 
-fn graph_change(
-    tenant: &Tenant,
+fn bucket_change<'c>(
+    graph: &'c Graph,
     account: AccountId,
-    seen: Nonce,
+    (seen, [stamp, marks]): (Nonce, [Nonce; 2]),
     intent: &Intent,
-    entries: &[Entry],
-    pieces: &[PieceAt],
-) -> GraphChange {
-    let keys = tenant.keys();
-    let bucket = tenant.bucket(account);
-    let edge = |(wanted, piece): (&Wanted, &PieceAt)| Edge {
-        op: wanted.op,
-        keys: tenant.sets().piece_keys(piece),
-        leaf: piece.leaf(),
-        piece_limit: tenant.sets().piece_limit(),
-        set_limit: wanted.limit,
-        count_field: wanted.count_field,
-        member: wanted.member,
-    };
-    let mark = |is_new: bool| if is_new { draw_new() } else { draw() };
-    let marked = intent.marked.iter().map(|(author, is_new)| (*author, Some(mark(*is_new)), None));
-    GraphChange {
-        keys: [
-            keys.account(account),
-            keys.marks(account),
-            keys.requested(account),
-            keys.journal(bucket),
-            keys.clock(bucket),
-            keys.home(account),
-        ],
-        seen,
-        stamps: [draw(), draw()],
-        journal_most: tenant.settings.journal_max,
-        entries: entries.iter().map(|entry| (entry.id, entry.stored())).collect(),
-        marks: marked.chain(intent.unmarked.iter().map(|(author, seen)| (*author, None, *seen))).collect(),
-        request: intent.request,
-        requests_max: tenant.settings.requests_max,
-        edges: intent.edges.iter().zip(pieces).map(edge).collect(),
+    marked: &[(AccountId, Nonce)],
+) -> BucketChange<'c> {
+    let keys = graph.keys();
+    let asks = intent.request.is_some_and(|(_, _, becomes)| becomes.is_some());
+    // Whoever is suspended or deleted only takes back: an account that is being deleted must come to an end.
+    let is_more = asks || intent.edges.iter().any(|wanted| wanted.is_put);
+    let writer = if is_more { Writer::Active } else { Writer::Recorded };
+    let must_be = |seen: Option<Nonce>| seen.map_or(MustBe::Anything, |seen| MustBe::Exactly(Some(seen)));
+    let write = BucketWrite::new("change", &keys.account(account), writer)
+        .compare([("g", MustBe::Exactly(Some(seen))), ("t", MustBe::Anything)])
+        .set("g", &stamp)
+        .set("t", &marks);
+    let mut change = BucketChange::new(&graph.journal, account, write, "follow, mute, block or hide");
+    for task in &intent.tasks {
+        change = change.task(*task);
     }
+    let hash = keys.marks(account);
+    for (author, mark) in marked {
+        change = change.cell(&hash, *author, (MustBe::Anything, Some(*mark)), None);
+    }
+    for (author, seen) in &intent.unmarked {
+        change = change.cell(&hash, *author, (must_be(*seen), None), None);
+    }
+    if let Some((author, seen, becomes)) = intent.request {
+        let bound = Bound { most: graph.settings.requests_max, verb: "waits for", noun: " answers" };
+        let bound = becomes.is_some().then_some(bound);
+        change = change.cell(&keys.requested(account), author, (must_be(seen), becomes), bound);
+    }
+    for Wanted { set, is_put, member, bound, count_field } in &intent.edges {
+        change = change.member((set, member), *is_put, *bound, count_field);
+    }
+    if marked.is_empty() { change } else { change.tell_floor() }
 }

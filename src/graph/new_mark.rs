@@ -15,7 +15,7 @@ use super::request::approved;
 use super::toggles::{following_edge, unfollow_intent};
 use crate::cluster::{Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{EdgeOp, mark_renew};
+use crate::functions::mark_renew;
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::Ended;
@@ -76,7 +76,7 @@ pub(super) async fn end_unapproved(
                     return Ok(Some(Intent { unmarked, ..unfollow_intent(graph, reader, author)? }));
                 }
                 Ok(Some(Intent {
-                    edges: vec![following_edge(graph, reader, author, EdgeOp::Remove)?],
+                    edges: vec![following_edge(graph, reader, author, false)?],
                     unmarked: vec![(author, seen)],
                     request: Some((author, None, Some(draw()))),
                     tasks: vec![PairTask { reader, author, may_drop: true }.into()],

@@ -13,17 +13,16 @@ use super::jobs::PairTask;
 use super::pair::settle_pair;
 use super::toggles::{nothing_left, requested, unfollow_intent};
 use crate::account::Account;
+use crate::change::{BucketChange, Tries};
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Compared, maybe_nonce};
+use crate::functions::{BucketWrite, MustBe, Writer, maybe_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal::{Ended, Entry, accept, journal_full, reserve};
+use crate::journal::{Ended, reserve};
 use crate::nonce::Nonce;
-use crate::tenant::{Tenant, no_account};
+use crate::tenant::Tenant;
 
-/// Tries of an approval between other changes of it.
-const TRIES_MAX: usize = 16;
 /// Requests that an unlocked account has looked at: in one page, and at once.
 const UNLOCKED_AT_ONCE: u32 = 128;
 const UNLOCKED_SIDE_BY_SIDE: usize = 16;
@@ -81,8 +80,9 @@ pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: A
     let task = PairTask { reader: requester, author: account, may_drop: true };
     // First: what turned the request down before must not run after this.
     apply(graph, requester, || Box::pin(async { Ok(nothing_left()) })).await?;
-    let mut lost = None;
-    for _ in 0..TRIES_MAX {
+    let mut tries = Tries::of(account);
+    loop {
+        tries.begin()?;
         let _place = reserve(&graph.journal, 1)?;
         let Some(request) = requested(graph, requester, account).await? else {
             let (_, epoch) = graph_stamp(graph, requester).await?;
@@ -91,29 +91,15 @@ pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: A
         };
         // Whoever says so: it is compared.
         let before = approved(graph, account, requester, &mut Touched::new()).await?;
-        let entry = Entry::new(graph.bucket(account), graph.instance, task);
-        let of = [keys.approved(account), keys.journal(entry.bucket), keys.account(account)];
-        let most = graph.settings.journal_max;
-        let command = functions::approve(&of, requester, before, request, most, (&entry.id, &entry.stored()));
-        let answer = match graph.once(graph.slot(account), command).await {
-            Err(e) if e.kind() == ErrorKind::Unknown => {
-                lost = Some(e);
-                continue;
-            }
-            answer => answer?,
-        };
-        let epoch = answer.epoch.clone();
-        match Compared::parse(answer.ok()?)? {
-            Compared::Done => {
-                drop(accept(&graph.journal, entry));
-                return Ok(epoch);
-            }
-            Compared::JournalFull => return Err(journal_full(graph)),
-            Compared::Changed => {}
-            Compared::NoAccount => return Err(no_account(account)),
+        let write = BucketWrite::new("approve", &keys.account(account), Writer::There);
+        let made = BucketChange::new(&graph.journal, account, write, "approve")
+            .task(task)
+            .cell(&keys.approved(account), requester, (MustBe::Exactly(before), Some(request)), None)
+            .write(&mut tries);
+        if let Some(made) = made.await? {
+            return Ok(made.epoch);
         }
     }
-    Err(lost.unwrap_or_else(|| no_request(account, requester)))
 }
 
 /// Has all who wait for an account's answer looked at, unless it is locked: each look finds that none is needed. Whoever

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::jobs::TieTask;
 use super::lists::{LIKES, last_removal, set_member};
-use crate::account::AccountState;
+use crate::change::{Bound, BucketChange, Tries};
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, ListChange, TieAnswer, TieLook, TieSet, read_nonce};
+use crate::error::{Error, Result};
+use crate::functions::{self, BucketWrite, ListChange, MustBe, TieLook, Writer, read_nonce};
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
-use crate::journal::{Ended, Entry, accept, journal_full, reserve};
+use crate::journal::{Ended, reserve};
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::post::PostRef;
@@ -19,10 +19,19 @@ use crate::reader::{Tie, Ties};
 use crate::rules;
 use crate::sharded::{Checkpoint, SortedSet};
 use crate::stored::stored_post;
-use crate::tenant::{Tenant, changed_always, no_account};
+use crate::tenant::Tenant;
 
-/// Tries of one change between others of the same account, and between splits.
+/// Tries of a look, and of what it brings in line, between changes and splits.
 const TRIES_MAX: usize = 64;
+
+fn bound_of(what: Tie, tenant: &Tenant) -> Bound {
+    match what {
+        Tie::Like => Bound { most: tenant.settings.likes_max, verb: "likes", noun: " posts" },
+        Tie::Bookmark => {
+            Bound { most: tenant.settings.bookmarks_max, verb: "has bookmarked", noun: " posts" }
+        }
+    }
+}
 
 /// Likes or bookmarks a post, or takes that back. That it may be seen is the caller's affair.
 pub(crate) async fn set_tie(
@@ -33,68 +42,31 @@ pub(crate) async fn set_tie(
     on: bool,
 ) -> Result<Epoch> {
     let set = what.set(graph, account)?;
-    let (keys, sets, bucket) = (graph.keys(), graph.sets(), graph.bucket(account));
-    let set_limit = match what {
-        Tie::Like => graph.settings.likes_max,
-        Tie::Bookmark => graph.settings.bookmarks_max,
-    };
-    let mut lost = None;
-    for _ in 0..TRIES_MAX {
+    let bound = bound_of(what, graph);
+    let mut tries = Tries::between_splits(account);
+    loop {
+        tries.begin()?;
         let _place = reserve(&graph.journal, usize::from(what == Tie::Like))?;
         let (seen, _) = ties_stamp(graph, account).await?;
-        let entry =
-            (what == Tie::Like).then(|| Entry::new(bucket, graph.instance, TieTask { account, post }));
-        let piece = set.piece_of(&post);
-        let [root, place] = sets.piece_keys(&piece);
-        let change = TieSet {
-            keys: [keys.account(account), keys.clock(bucket), keys.journal(bucket), root, place],
-            seen,
-            new_stamp: draw(),
-            on,
-            leaf: piece.leaf(),
-            piece_limit: sets.piece_limit(),
-            set_limit,
-            post,
-            journal_most: graph.settings.journal_max,
-            entry: entry.as_ref().map(|entry| (entry.id, entry.stored())),
-        };
-        let command = change.command(graph.router().now_ms());
-        let answer = match graph.once(graph.slot(account), command).await {
-            // It may have run: the next try finds out, under another stamp.
-            Err(e) if e.kind() == ErrorKind::Unknown => {
-                lost = Some(e);
-                continue;
-            }
-            answer => answer?,
-        };
-        let epoch = answer.epoch.clone();
-        match TieAnswer::parse(answer.ok()?)? {
-            TieAnswer::Done { has_changed } => {
-                let renewed = |ties: &Ties| ties.changed(what, post, on, change.new_stamp);
-                graph.readers.renew_ties(account, seen, renewed);
-                if let Some(entry) = entry.filter(|_| has_changed) {
-                    drop(accept(&graph.journal, entry));
-                }
-                meters::graph_change(what.label(on));
-                return Ok(epoch);
-            }
-            TieAnswer::Stamp => {}
-            TieAnswer::Tree(tree) => drop(sets.piece_heirs(&piece, &tree)?),
-            TieAnswer::PieceFull => sets.split_piece(&piece).await?,
-            TieAnswer::NoAccount => return Err(no_account(account)),
-            TieAnswer::State(state) => {
-                let state = AccountState::from_letter(state);
-                let text = format!("account {account} is {state:?}: it cannot like or bookmark");
-                return Err(Error::invalid(text));
-            }
-            TieAnswer::JournalFull => return Err(journal_full(graph)),
-            TieAnswer::Limit => {
-                let verb = if what == Tie::Like { "likes" } else { "has bookmarked" };
-                return Err(Error::invalid(format!("account {account} {verb} {set_limit} posts already")));
-            }
+        let stamp = draw();
+        // Whoever was suspended or deleted still takes back.
+        let writer = if on { Writer::Active } else { Writer::Recorded };
+        let write = BucketWrite::new("tie_set", &graph.keys().account(account), writer)
+            .only_changes()
+            .compare([("i", MustBe::Exactly(seen))])
+            // Also where nothing changes: a copy of the opposite that lies somewhere must not run after this.
+            .set("i", &stamp);
+        let mut change =
+            BucketChange::new(&graph.journal, account, write, "like or bookmark").tell_unconfirmed();
+        if what == Tie::Like {
+            change = change.task(TieTask { account, post });
+        }
+        if let Some(made) = change.member((&set, &post), on, bound, "").write(&mut tries).await? {
+            graph.readers.renew_ties(account, seen, |ties: &Ties| ties.changed(what, post, on, stamp));
+            meters::graph_change(what.label(on));
+            return Ok(made.epoch);
         }
     }
-    Err(lost.unwrap_or_else(|| changed_always(account)))
 }
 
 /// Takes back what ties an account to a post that is gone, by its id alone: who wrote it only the account's own set can
@@ -166,20 +138,17 @@ pub(crate) async fn renew_ties(tenant: &Tenant, account: AccountId) -> Result<Ep
     if !rules::holds("absence_renews") {
         return Ok(ties_stamp(tenant, account).await?.1);
     }
-    let mut lost = None;
-    for _ in 0..TRIES_MAX {
-        let stamp = [("i", draw().to_vec())];
-        let command = functions::account_set(tenant.keys().account(account), None, stamp);
-        match tenant.once(tenant.slot(account), command).await {
-            Err(e) if e.kind() == ErrorKind::Unknown => lost = Some(e),
-            answer => {
-                let answer = answer?;
-                let epoch = answer.epoch.clone();
-                return answer.ok().map(|_| epoch);
-            }
+    let mut tries = Tries::between_splits(account);
+    loop {
+        tries.begin()?;
+        let record = tenant.keys().account(account);
+        let write = BucketWrite::new("account_set", &record, Writer::There).set("i", &draw());
+        if let Some(answer) = tries.send(tenant, tenant.slot(account), write.alone()).await? {
+            let epoch = answer.epoch.clone();
+            // Refused by an account that is gone: nothing is left there to renew.
+            return answer.ok().map(|_| epoch);
         }
     }
-    Err(lost.unwrap_or_else(|| changed_always(account)))
 }
 
 /// Looks at whether an account likes a post, and brings the post's list in line with that.

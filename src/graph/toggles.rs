@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::change::{Intent, Wanted, apply, apply_known};
 use super::jobs::PairTask;
 use super::pair::wanted;
+use crate::change::Bound;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{EdgeOp, maybe_nonce};
+use crate::functions::maybe_nonce;
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::reserve;
@@ -65,15 +66,14 @@ pub(super) fn following_edge(
     tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
-    op: EdgeOp,
+    is_put: bool,
 ) -> Result<Wanted> {
     Ok(Wanted {
         set: tenant.following(reader)?,
-        op,
+        is_put,
         member: author,
-        limit: tenant.settings.following_max,
+        bound: Bound { most: tenant.settings.following_max, verb: "follows", noun: "" },
         count_field: "nf",
-        what: "follows",
     })
 }
 
@@ -86,7 +86,7 @@ pub(super) fn follow_intent(
     is_asked: bool,
 ) -> Result<Intent> {
     Ok(Intent {
-        edges: vec![following_edge(tenant, reader, author, EdgeOp::Add)?],
+        edges: vec![following_edge(tenant, reader, author, true)?],
         marked: vec![(author, !is_asked)],
         request: Some((author, None, None)),
         tasks: vec![PairTask { reader, author, may_drop: true }.into()],
@@ -96,7 +96,7 @@ pub(super) fn follow_intent(
 
 pub(super) fn unfollow_intent(tenant: &Tenant, reader: AccountId, author: AccountId) -> Result<Intent> {
     Ok(Intent {
-        edges: vec![following_edge(tenant, reader, author, EdgeOp::Remove)?],
+        edges: vec![following_edge(tenant, reader, author, false)?],
         unmarked: vec![(author, None)],
         request: Some((author, None, None)),
         tasks: vec![PairTask { reader, author, may_drop: false }.into()],
@@ -268,23 +268,22 @@ pub(crate) async fn toggle(
         Toggle::Block => (graph.blocks(account)?, "nb"),
         Toggle::Hide => (graph.hides(account)?, "nh"),
     };
-    let op = if on { EdgeOp::Add } else { EdgeOp::Remove };
     meters::graph_change(what.label(on));
     apply(graph, account, || {
         Box::pin(async {
             if set.score(&other).await?.is_some() == on {
                 return Ok(nothing_left());
             }
-            let limit = graph.settings.restrictions_max;
-            let what_limit = match what {
+            let verb = match what {
                 Toggle::Mute => "mutes",
                 Toggle::Block => "blocks",
                 Toggle::Hide => "hides from",
             };
-            let edge = Wanted { set: set.clone(), op, member: other, limit, count_field, what: what_limit };
+            let bound = Bound { most: graph.settings.restrictions_max, verb, noun: "" };
+            let edge = Wanted { set: set.clone(), is_put: on, member: other, bound, count_field };
             let mut intent = Intent { edges: vec![edge], ..Intent::default() };
             if what == Toggle::Block && on {
-                intent.edges.push(following_edge(graph, account, other, EdgeOp::Remove)?);
+                intent.edges.push(following_edge(graph, account, other, false)?);
                 intent.unmarked.push((other, None));
                 intent.request = Some((other, None, None));
                 intent.tasks = vec![

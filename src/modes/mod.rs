@@ -17,14 +17,15 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::account::Mode;
+use crate::change::Tries;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::functions::{self, By, Compared};
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{self, Delivery, Ended, Entry, Reporter};
 use crate::nonce::{Nonce, draw};
-use crate::tenant::{Tenant, changed_always, no_account};
+use crate::tenant::{Tenant, no_account};
 use crate::{meters, rules};
 
 use decide::Judge;
@@ -55,9 +56,6 @@ impl Modes {
         Arc::new(Self { graph, judge, traffic })
     }
 }
-
-/// Tries of one change between others of the same account.
-const TRIES_MAX: usize = 16;
 
 /// A mode as a record holds it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -128,7 +126,9 @@ pub(crate) async fn change(graph: &Arc<Graph>, account: AccountId, wish: Wish) -
     let most = graph.settings.journal_max;
     // What we sent and have no answer to.
     let mut lost: Option<Entry> = None;
-    for _ in 0..TRIES_MAX {
+    let mut tries = Tries::of(account);
+    loop {
+        tries.begin()?;
         let _place = journal::reserve(&graph.journal, 1)?;
         let (seen, epoch) = look(graph, account).await?;
         let seen = seen.ok_or_else(|| no_account(account))?;
@@ -151,12 +151,9 @@ pub(crate) async fn change(graph: &Arc<Graph>, account: AccountId, wish: Wish) -
         let value = entry.stored();
         let journaled = mode.map(|_| (&entry.id, value.as_slice()));
         let command = functions::mode_set(&keys, (&seen.mode.0, &new), by, most, journaled);
-        let answer = match graph.once(graph.slot(account), command).await {
-            Err(e) if e.kind() == ErrorKind::Unknown => {
-                lost = mode.map(|_| entry);
-                continue;
-            }
-            answer => answer?,
+        let Some(answer) = tries.send(graph, graph.slot(account), command).await? else {
+            lost = mode.map(|_| entry);
+            continue;
         };
         let epoch = answer.epoch.clone();
         match Compared::parse(answer.ok()?)? {
@@ -170,7 +167,6 @@ pub(crate) async fn change(graph: &Arc<Graph>, account: AccountId, wish: Wish) -
             Compared::JournalFull => return Err(journal::journal_full(graph)),
         }
     }
-    Err(changed_always(account))
 }
 
 /// The keys that `mode_set` takes.

@@ -4,6 +4,7 @@ use futures::future::try_join;
 
 use super::attempt::{Attempt, Begun, Dies, Step, credentials, is_done, refusal};
 use super::{Registration, names, passwords};
+use crate::change::Tries;
 use crate::claims;
 use crate::cluster::{Command, Touched};
 use crate::error::{ErrorKind, Result};
@@ -124,15 +125,16 @@ impl Registration {
         graph.existing(account).await?;
         let hash = self.passwords.hash(password.into()).await?;
         let keys = [graph.keys().account(account), graph.keys().credentials(account)];
-        for _ in 0..TRIES_MAX {
+        let mut tries = Tries::of(account);
+        loop {
+            tries.begin()?;
             let [seen] = credentials(graph, account, ["v"], &mut Touched::new()).await?;
             let fields = [("h", hash.clone().into_bytes())];
             let command = functions::credentials_set(&keys, &seen.unwrap_or_default(), &draw(), &fields);
-            if let Some(receipt) = self.write(account, command).await? {
+            if let Some(receipt) = self.write(account, command, &mut tries).await? {
                 return Ok(receipt);
             }
         }
-        Err(changed_always(account))
     }
 
     /// Hashes a password that is right anew, as the settings are now: once, and only if nothing has changed since.
@@ -141,7 +143,7 @@ impl Registration {
         let hash = self.passwords.hash(password.into()).await?;
         let keys = [graph.keys().account(account), graph.keys().credentials(account)];
         let command = functions::credentials_set(&keys, seen, &draw(), &[("h", hash.into_bytes())]);
-        Ok(self.write(account, command).await?.is_some())
+        Ok(self.write(account, command, &mut Tries::of(account)).await?.is_some())
     }
 
     /// What an account shows of itself; an empty profile if nothing was ever said.
@@ -164,24 +166,29 @@ impl Registration {
         let graph = self.graph();
         graph.existing(account).await?;
         let keys = [graph.keys().account(account), graph.keys().profile(account)];
-        for _ in 0..TRIES_MAX {
+        let mut tries = Tries::of(account);
+        loop {
+            tries.begin()?;
             let (seen, profile) = self.stored_profile(account).await?;
             let profile = profile.updated(update);
             profile.check()?;
             let command = functions::profile_set(&keys, &seen, &profile.stored(&draw())?);
-            if let Some(receipt) = self.write(account, command).await? {
+            if let Some(receipt) = self.write(account, command, &mut tries).await? {
                 return Ok(receipt.with(profile));
             }
         }
-        Err(changed_always(account))
     }
 
     /// One try of a write that compares; `None`: something has changed, or nobody knows whether it was written.
-    async fn write(&self, account: AccountId, command: Command) -> Result<Option<Receipt>> {
+    async fn write(
+        &self,
+        account: AccountId,
+        command: Command,
+        tries: &mut Tries,
+    ) -> Result<Option<Receipt>> {
         let graph = self.graph();
-        let answer = match graph.once(graph.slot(account), command).await {
-            Err(e) if e.kind() == ErrorKind::Unknown => return Ok(None),
-            answer => answer?,
+        let Some(answer) = tries.send(graph, graph.slot(account), command).await? else {
+            return Ok(None);
         };
         let epoch = answer.epoch.clone();
         if !is_done(Compared::parse(answer.ok()?)?, account)? {

@@ -213,10 +213,18 @@ fn cases() -> Vec<Case> {
         ),
         case(
             "approve",
-            Shown::Again(&[(4, b"entry..2")]),
+            Shown::Again(&[(1, b"entry..2")]),
             data([("a", account())]),
-            &["v", "j", "a"],
-            [b"reader.7", b"", b"request1", b"100", b"entry..1", b"owner..1P"],
+            &["a", "v", "j"],
+            [
+                b"\0\0\0\0\0\0\0\0\0\x64\x01\0\0\0\0\0\x01\x01",
+                b"entry..1",
+                b"owner..1P",
+                b"reader.7",
+                b"",
+                b"request1",
+                b"",
+            ],
         ),
         case(
             "report_add",

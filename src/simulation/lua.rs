@@ -282,14 +282,36 @@ fn pack(lua: &Lua, args: MultiValue) -> mlua::Result<mlua::String> {
     lua.create_string(packed)
 }
 
-/// `struct.unpack` of one big-endian double.
-fn unpack(args: &MultiValue) -> mlua::Result<(f64, i64)> {
+/// `struct.unpack` of big-endian numbers: doubles, integers with and without a sign.
+fn unpack(args: &MultiValue) -> mlua::Result<MultiValue> {
     let given: Vec<&Value> = args.iter().collect();
     let [Value::String(format), Value::String(text), ..] = given.as_slice() else {
         return Err(mlua::Error::RuntimeError("ERR unpack takes two strings".into()));
     };
-    assert_eq!(&*format.as_bytes(), b">d", "the only format that is known");
-    let bytes: Option<[u8; 8]> = text.as_bytes().first_chunk::<8>().copied();
-    let bytes = bytes.ok_or_else(|| mlua::Error::RuntimeError("ERR data too short".into()))?;
-    Ok((f64::from_be_bytes(bytes), 9))
+    let (format, text) = (format.to_string_lossy(), text.as_bytes());
+    let (mut numbers, mut at) = (Vec::new(), 0);
+    let parts = format
+        .strip_prefix('>')
+        .expect("big-endian")
+        .split_inclusive(|c: char| c.is_ascii_digit() || c == 'B' || c == 'd');
+    for part in parts {
+        let (letter, width) = part.split_at(1);
+        let width = match letter {
+            "B" => 1,
+            "d" => 8,
+            _ => width.parse().expect("a width of one digit"),
+        };
+        let Some(bytes) = text.get(at..at + width) else {
+            return Err(mlua::Error::RuntimeError("ERR data too short".into()));
+        };
+        at += width;
+        let number = bytes.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+        numbers.push(match letter {
+            "d" => Value::Number(f64::from_bits(number)),
+            "i" => Value::Integer((number << (64 - 8 * width)).cast_signed() >> (64 - 8 * width)),
+            _ => Value::Integer(number.cast_signed()),
+        });
+    }
+    numbers.push(Value::Integer(1 + i64::try_from(at).expect("few")));
+    Ok(MultiValue::from_iter(numbers))
 }

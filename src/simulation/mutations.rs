@@ -66,13 +66,13 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ),
     (
         "marks_stamp_follow",
-        "redis.call('HSET', keys[1], 'g', args[2], 't', args[3])",
-        "redis.call('HSET', keys[1], 'g', args[2])",
+        "  if fields > 0 then redis.call('HSET', keys[1], unpack(args, first_field, first_entry - 1)) end\n  if not",
+        "  for f = first_field, first_entry - 1, 2 do\n    if args[f] ~= 't' then redis.call('HSET', keys[1], args[f], args[f + 1]) end\n  end\n  if not",
     ),
     (
         "graph_stamp_follow",
-        "redis.call('HSET', keys[1], 'g', args[2], 't', args[3])",
-        "redis.call('HSET', keys[1], 't', args[3])",
+        "  if fields > 0 then redis.call('HSET', keys[1], unpack(args, first_field, first_entry - 1)) end\n  if not",
+        "  for f = first_field, first_entry - 1, 2 do\n    if args[f] ~= 'g' then redis.call('HSET', keys[1], args[f], args[f + 1]) end\n  end\n  if not",
     ),
     (
         "mark_anew",
@@ -84,15 +84,23 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ("still_promoting", "if before ~= args[1] or", "if (args[3] ~= 'x' and before ~= args[1]) or"),
     (
         "mark_at_once",
-        "    if args[i + 1] ~= '' then redis.call('HSET', keys[2], args[i], args[i + 1]) end\n",
-        "",
+        "    if args[a + 2] ~= '' then redis.call('HSET', keys[2 + n], args[a], args[a + 2]) end\n",
+        "    if args[a + 2] ~= '' and not string.find(keys[2 + n], '}m', 1, true) then redis.call('HSET', keys[2 + n], args[a], args[a + 2]) end\n",
     ),
-    ("compare_and_set", "if stamp ~= args[1] then return { 'stamp', stamp } end", ""),
-    ("ties_compared", "if (record[2] or '') ~= args[1] then return { 'stamp' } end", ""),
+    (
+        "compare_and_set",
+        "    if must_be ~= '*' and (record[i] or '') ~= must_be then",
+        "    if must_be ~= '*' and args[i] ~= 'g' and (record[i] or '') ~= must_be then",
+    ),
+    (
+        "ties_compared",
+        "    if must_be ~= '*' and (record[i] or '') ~= must_be then",
+        "    if must_be ~= '*' and args[i] ~= 'i' and (record[i] or '') ~= must_be then",
+    ),
     (
         "ties_renewed",
-        "  redis.call('HSET', keys[1], 'i', args[2])\n  if not changes then return { 'ok', 0 } end",
-        "  if not changes then return { 'ok', 0 } end\n  redis.call('HSET', keys[1], 'i', args[2])",
+        "  if fields > 0 then redis.call('HSET', keys[1], unpack(args, first_field, first_entry - 1)) end\n  if not changes then return { 'ok', 0 } end",
+        "  if not changes then return { 'ok', 0 } end\n  redis.call('HSET', keys[1], unpack(args, first_field, first_entry - 1))",
     ),
     ("repost_compared", "    if (record[4] or '') ~= args[19] then return { 'stamp' } end\n", ""),
     (
@@ -199,8 +207,8 @@ const IN_LUA: &[(&str, &str, &str)] = &[
     ("rates_not_ahead", "elseif at - now >= every then", "elseif false then"),
     (
         "counted_first",
-        "    if args[a + 5] ~= '' then redis.call('HSET', keys[1], args[a + 5], totals[n] + by) end\n    if is_more_of then redis.call('ZADD', place, string.format('%.0f', score), member) end\n",
-        "    if is_more_of then redis.call('ZADD', place, string.format('%.0f', score), member) end\n    if args[a + 5] ~= '' then redis.call('HSET', keys[1], args[a + 5], totals[n] + by) end\n",
+        "    if count_field ~= '' then redis.call('HSET', keys[1], count_field, total) end\n    if is_put == 1 then\n      redis.call('ZADD', place, string.format('%.0f', stamp), args[a + 1])\n",
+        "    if is_put == 1 then redis.call('ZADD', place, string.format('%.0f', stamp), args[a + 1]) end\n    if count_field ~= '' then redis.call('HSET', keys[1], count_field, total) end\n    if is_put == 1 then\n",
     ),
     ("ended_as_settled", "  if seen[3] == seen[1] then\n", "  if false then\n"),
     (

@@ -378,7 +378,9 @@ impl World {
         }
         match arguments.as_slice() {
             [_, name, ..] if name.ends_with(b"_account_set") => self.note_locks(number),
-            [_, name, _, approved, _, _, requester, _, request, ..] if name.ends_with(b"_approve") => {
+            [_, name, _, _, approved, _, _, _, _, requester, _, request, ..]
+                if name.ends_with(b"_approve") =>
+            {
                 self.note_approval(approved, requester, request);
             }
             _ => {}

@@ -15,27 +15,6 @@ local function account_create(keys, args)
   return 1
 end
 
--- account_set: changes fields of an account that exists.
--- KEYS  record; the journal, if something is to be looked at afterwards
--- ARGV  graph stamp that the caller saw ('' for any), new graph stamp ('' to keep it), with a journal: its most entries,
---       entry, value; then field, value, ...
--- Reply {'ok'}, {'gone'}: it doesn't exist, or is deleted; {'stamp', graph stamp}: something has changed; {'busy'}
-local function account_set(keys, args)
-  local record = redis.call('HMGET', keys[1], 'g', 's')
-  local stamp = record[1]
-  if not stamp or record[2] == 'd' or record[2] == 'u' then return { 'gone' } end
-  if args[1] ~= '' and args[1] ~= stamp then return { 'stamp', stamp } end
-  local fields = 3
-  if #keys > 1 then
-    if journal_full(keys[2], tonumber(args[3]), 1) then return { 'busy' } end
-    if not journal_first(keys[2], args, 4, 5) then return { 'stamp', stamp } end
-    fields = 6
-  end
-  redis.call('HSET', keys[1], unpack(args, fields))
-  if args[2] ~= '' then redis.call('HSET', keys[1], 'g', args[2]) end
-  return { 'ok' }
-end
-
 -- account_read: notes on which day an account has read, and that its home is alive.
 -- KEYS  record, bucket's days
 -- ARGV  account, day
@@ -52,84 +31,6 @@ local function floor_of(home)
   local first = redis.call('LINDEX', home, 0)
   if first and string.sub(first, 9) == WHOLE then return string.sub(first, 1, 8) end
   return ''
-end
-
--- change: changes what an account follows, mutes, blocks, if nothing has changed since the caller looked. Whoever is
--- suspended or deleted only takes back: an account that is being deleted must come to an end.
--- KEYS  record, marks, requests, journal, clock, home, then for each set: the set, its piece (the set while it is small)
--- ARGV  graph stamp that the caller saw, new graph stamp, new marks stamp,
---       most entries of the journal, how many are new, entry, value, ...,
---       how many marks change, author, mark (or '' to take it away), what it must be now ('' anything), ...,
---       '' or the account whose request changes, what its request must be now ('' anything), what it becomes ('' none),
---       most requests,
---       then for each set: '+' or '-', piece (-1: small), depth, most of a piece, most of the set, the record's field
---       for its size, member; last the caller's milliseconds
--- Reply {'ok', stamp, marks stamp until now, the home's floor or ''}; {'stamp', graph stamp}: something has changed;
---       {'gone'}: no such account; {'state', state}: it may not; {'busy'}: the journal is full; {'request'}: the request, or a mark, is another one; {'requests'}: there are too
---       many; and of set number n: {'tree', n, tree}, {'full', n}, {'limit', n}
-local function change(keys, args)
-  local record = redis.call('HMGET', keys[1], 'g', 's', 't')
-  local stamp, state = record[1], record[2]
-  if not stamp then return { 'gone' } end
-  if stamp ~= args[1] then return { 'stamp', stamp } end
-  local at = 5
-  local entries = tonumber(args[at])
-  local first_entry = at + 1
-  at = first_entry + 2 * entries
-  if entries > 0 and journal_full(keys[4], tonumber(args[4]), entries) then return { 'busy' } end
-  local marks = tonumber(args[at])
-  local first_mark = at + 1
-  local last_mark = first_mark + 3 * marks - 1
-  at = last_mark + 1
-  for i = first_mark, last_mark, 3 do
-    if args[i + 2] ~= '' and redis.call('HGET', keys[2], args[i]) ~= args[i + 2] then return { 'request' } end
-  end
-  local asked, wanted, becomes = args[at], args[at + 1], args[at + 2]
-  if wanted ~= '' and redis.call('HGET', keys[3], asked) ~= wanted then return { 'request' } end
-  if becomes ~= '' and redis.call('HLEN', keys[3]) >= tonumber(args[at + 3]) then return { 'requests' } end
-  local first_set = at + 4
-  local is_more = becomes ~= ''
-  local totals = {}
-  for n = 0, (#keys - 6) / 2 - 1 do
-    local a, key, place = first_set + 7 * n, keys[7 + 2 * n], keys[8 + 2 * n]
-    local piece, depth = tonumber(args[a + 1]), tonumber(args[a + 2])
-    local ok, answer = check_place(key, piece, depth)
-    if not ok then return answer.err and answer or { 'tree', n, answer[2] } end
-    totals[n] = answer
-    is_more = is_more or args[a] == '+'
-    if args[a] == '+' and not redis.call('ZSCORE', place, args[a + 6]) then
-      if answer >= tonumber(args[a + 4]) then return { 'limit', n } end
-      local card = piece < 0 and answer or redis.call('ZCARD', place)
-      if card >= tonumber(args[a + 3]) and depth < DEPTH_MAX then return { 'full', n } end
-    end
-  end
-  if is_more and state ~= 'a' and state ~= 'l' then return { 'state', state } end
-  local score = take_stamps(keys[5], 1, tonumber(args[#args]))
-  redis.call('HSET', keys[1], 'g', args[2], 't', args[3])
-  if entries > 0 then redis.call('HSET', keys[4], unpack(args, first_entry, first_entry + 2 * entries - 1)) end
-  if asked ~= '' and becomes ~= '' then redis.call('HSET', keys[3], asked, becomes) end
-  for i = first_mark, last_mark, 3 do
-    if args[i + 1] ~= '' then redis.call('HSET', keys[2], args[i], args[i + 1]) end
-  end
-  for n = 0, (#keys - 6) / 2 - 1 do
-    local a, key, place = first_set + 7 * n, keys[7 + 2 * n], keys[8 + 2 * n]
-    local piece, member = tonumber(args[a + 1]), args[a + 6]
-    local is_more_of, by = args[a] == '+', 0
-    if is_more_of then
-      by = redis.call('ZSCORE', place, member) and 0 or 1
-    else
-      by = 0 - redis.call('ZREM', place, member)
-    end
-    -- H128: numbers never say less than there are. Who reads that somebody blocks nobody asks for no block.
-    if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
-    if args[a + 5] ~= '' then redis.call('HSET', keys[1], args[a + 5], totals[n] + by) end
-    if is_more_of then redis.call('ZADD', place, string.format('%.0f', score), member) end
-  end
-  for i = first_mark, last_mark, 3 do
-    if args[i + 1] == '' then redis.call('HDEL', keys[2], args[i]) end
-  end
-  if asked ~= '' and becomes == '' then redis.call('HDEL', keys[3], asked) end
-  return { 'ok', score, record[3] or '', floor_of(keys[6]) }
 end
 
 -- mark_renew: another mark in the place of one that is there, or must be there, for an account that follows. Of a new
@@ -294,21 +195,6 @@ local function settle(keys, args)
   return { 'ok', stamps[1] or '', stamps[2] or '' }
 end
 
--- approve: says yes to a request, and has that looked at.
--- KEYS  approved, journal, record
--- ARGV  who asked, what stands there as far as the caller knows ('' nothing), request, most entries, entry, value
--- Reply {'ok'}; {'stamp', what stands there}; {'busy'}; {'gone'}: there is no such account, or it is deleted
-local function approve(keys, args)
-  if not is_there(keys[3]) then return { 'gone' } end
-  local before = redis.call('HGET', keys[1], args[1]) or ''
-  if before == args[3] then return { 'ok' } end
-  if before ~= args[2] then return { 'stamp', before } end
-  if journal_full(keys[2], tonumber(args[4]), 1) then return { 'busy' } end
-  if not journal_first(keys[2], args, 5, 6) then return { 'stamp', before } end
-  redis.call('HSET', keys[1], args[1], args[3])
-  return { 'ok' }
-end
-
 -- waiting_set: lists who waits for an account's answer. It is noted, as an edge is: a copy that comes late is looked at (H127).
 -- KEYS  who waits for that account, the bucket's notes
 -- ARGV  who waits, its request, the account, the caller's milliseconds
@@ -325,20 +211,6 @@ end
 local function field_drop(keys, args)
   if redis.call('HGET', keys[1], args[1]) ~= args[2] then return 0 end
   return redis.call('HDEL', keys[1], args[1])
-end
-
--- account_delete: from now on an account is deleted, and its traces are to be taken away.
--- KEYS  record, journal
--- ARGV  graph stamp that the caller saw, new graph stamp, most entries, entry, value
--- Reply {'ok'}; {'gone'}; {'stamp', graph stamp}; {'busy'}
-local function account_delete(keys, args)
-  local record = redis.call('HMGET', keys[1], 'g', 's')
-  if not record[1] or record[2] == 'd' or record[2] == 'u' then return { 'gone' } end
-  if record[1] ~= args[1] then return { 'stamp', record[1] } end
-  if journal_full(keys[2], tonumber(args[3]), 1) then return { 'busy' } end
-  if not journal_first(keys[2], args, 4, 5) then return { 'stamp', record[1] } end
-  redis.call('HSET', keys[1], 's', 'd', 'g', args[2])
-  return { 'ok' }
 end
 
 -- account_bury: takes keys of a deleted account away, and has looked at what that leaves elsewhere.
@@ -360,15 +232,11 @@ local function account_bury(keys, args)
   return 1
 end
 
-register('approve', approve, {})
 register('waiting_set', waiting_set, {})
 register('field_drop', field_drop, { 'allow-oom' })
-register('account_delete', account_delete, {})
 register('account_bury', account_bury, { 'allow-oom' })
 register('account_create', account_create, {})
-register('account_set', account_set, {})
 register('account_read', account_read, {})
-register('change', change, {})
 register('mark_renew', mark_renew, {})
 register('pair_look', pair_look, {})
 register('author_look', author_look, { 'no-writes' })

@@ -557,7 +557,7 @@ pub(in crate::simulation) fn hidden_before_it_is_counted() -> LocalBoxFuture<'st
         stage.follow(0, reader, author).await;
         stage.publish(0, author).await;
         stage.settled().await;
-        lua::fail_once("change", "redis.call('HSET', keys[1], args[a + 5], totals[n] + by)");
+        lua::fail_once("change", "redis.call('HSET', keys[1], count_field, total)");
         stage.engines[0].hide_from(author, reader).await.expect("hidden");
         stage.read(1, reader, 20).await;
         stage.ends_well().await;

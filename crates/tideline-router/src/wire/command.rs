@@ -46,6 +46,19 @@ impl Command {
         self.arguments += 1;
     }
 
+    /// Adds the arguments of another one, its name included.
+    #[doc(hidden)]
+    pub fn extend(&mut self, with: &Self) {
+        self.encoded.extend_from_slice(&with.encoded);
+        self.arguments += with.arguments;
+    }
+
+    /// How many arguments it has, the name included.
+    #[doc(hidden)]
+    pub fn count(&self) -> u32 {
+        self.arguments
+    }
+
     /// Its arguments, the name first.
     #[doc(hidden)]
     pub fn arguments(&self) -> impl Iterator<Item = &[u8]> {

@@ -1,0 +1,246 @@
+//! One conditional write to an account's bucket: what a caller decided by what it saw is written all at once if it is
+//! still so, with the tasks that follow from it; else the caller looks and decides again. Here live the tries of that,
+//! and what is done about each refusal; who is asked what, and what may be written, is the callers' affair.
+//!
+//! Invariant kept here: a task is accepted only once its entry stands in the journal, together with what it is for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::account::AccountState;
+use crate::cluster::{Answer, Command, Epoch};
+use crate::error::{Error, ErrorKind, Result};
+use crate::functions::{BucketWrite, Cell, MustBe, Place, Refusal, WriteAnswer, Written};
+use crate::ids::AccountId;
+use crate::journal::{Entry, Journal, Task, accept, journal_full};
+use crate::member::Member;
+use crate::nonce::Nonce;
+use crate::sharded::{PieceAt, SortedSet};
+use crate::tenant::{Tenant, changed_always, no_account};
+
+/// Tries of one change between others of the same account.
+const TRIES_MAX: usize = 16;
+/// The same where a set may have to be split between them, once for each level of its tree.
+const TRIES_BETWEEN_SPLITS_MAX: usize = 64;
+
+/// A bound on what an account has, and the words for it: "account 7 *likes* 100 *posts* already".
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bound {
+    pub(crate) most: u32,
+    pub(crate) verb: &'static str,
+    pub(crate) noun: &'static str,
+}
+
+impl Bound {
+    fn reached(self, account: AccountId) -> Error {
+        let Self { most, verb, noun } = self;
+        Error::invalid(format!("account {account} {verb} {most}{noun} already"))
+    }
+}
+
+/// The tries of one change: between two of them the caller looks and decides again.
+#[derive(Debug)]
+pub(crate) struct Tries {
+    account: AccountId,
+    left: usize,
+    lost: Option<Error>,
+}
+
+impl Tries {
+    pub(crate) fn of(account: AccountId) -> Self {
+        Self { account, left: TRIES_MAX, lost: None }
+    }
+
+    /// More of them, for what changes sets.
+    pub(crate) fn between_splits(account: AccountId) -> Self {
+        Self { account, left: TRIES_BETWEEN_SPLITS_MAX, lost: None }
+    }
+
+    /// Begins another one; fails once there were too many: with `Unknown` if the answer of one was lost, since that one
+    /// may have been made, whatever the others met; else with `Conflict`.
+    pub(crate) fn begin(&mut self) -> Result<()> {
+        match self.left.checked_sub(1) {
+            Some(left) => self.left = left,
+            None => return Err(self.lost.take().unwrap_or_else(|| changed_always(self.account))),
+        }
+        Ok(())
+    }
+
+    /// Sends a command whose random bytes must not be written twice. `None`: no answer came, and it may have run.
+    pub(crate) async fn send(
+        &mut self,
+        tenant: &Tenant,
+        slot: u16,
+        command: Command,
+    ) -> Result<Option<Answer>> {
+        match tenant.once(slot, command).await {
+            Err(e) if e.kind() == ErrorKind::Unknown => {
+                self.lost = Some(e);
+                Ok(None)
+            }
+            answer => answer.map(Some),
+        }
+    }
+
+    /// Whether one may have been made, because its answer was lost: the next look at the truth tells.
+    pub(crate) fn may_be_made(&self) -> bool {
+        self.lost.is_some()
+    }
+}
+
+/// A change that was made.
+#[derive(Debug)]
+pub(crate) struct Made {
+    /// Who acknowledged it.
+    pub(crate) epoch: Epoch,
+    pub(crate) written: Written,
+}
+
+/// A conditional write to an account's bucket, for one try: random bytes and entries are drawn anew for the next. Its
+/// parts are named in the order of the methods below.
+#[derive(Debug)]
+pub(crate) struct BucketChange<'c> {
+    journal: &'c Arc<Journal>,
+    account: AccountId,
+    write: BucketWrite,
+    unable: &'static str,
+    tells_unconfirmed: bool,
+    entries: Vec<Entry>,
+    cell_bounds: Vec<Option<Bound>>,
+    pieces: Vec<(PieceAt, Bound)>,
+    home: Option<Vec<u8>>,
+}
+
+impl<'c> BucketChange<'c> {
+    /// A change by such a write. `unable`: what an account that may not does not do, for an error: "cannot *follow*".
+    pub(crate) fn new(
+        journal: &'c Arc<Journal>,
+        account: AccountId,
+        write: BucketWrite,
+        unable: &'static str,
+    ) -> Self {
+        let (entries, cell_bounds, pieces, home) = (Vec::new(), Vec::new(), Vec::new(), None);
+        let tells_unconfirmed = false;
+        Self { journal, account, write, unable, tells_unconfirmed, entries, cell_bounds, pieces, home }
+    }
+
+    /// Says of an account that is still being registered that it may not; else there is no such account yet.
+    pub(crate) fn tell_unconfirmed(mut self) -> Self {
+        self.tells_unconfirmed = true;
+        self
+    }
+
+    /// Has something looked at afterwards. The caller has [reserved](crate::journal::reserve) a place for it.
+    pub(crate) fn task(mut self, task: impl Into<Task>) -> Self {
+        let entry = Entry::new(self.journal.bucket(self.account), self.journal.instance, task);
+        self.write.entry(&entry.id, &entry.stored());
+        self.entries.push(entry);
+        self
+    }
+
+    /// Compares and changes a field of a hash of the account. `bound`: so many fields it has at most.
+    pub(crate) fn cell(
+        mut self,
+        hash: &[u8],
+        field: AccountId,
+        (must_be, becomes): (MustBe, Option<Nonce>),
+        bound: Option<Bound>,
+    ) -> Self {
+        let most = bound.map(|bound| bound.most);
+        self.write.cell(hash, Cell { field: field.to_bytes(), must_be, becomes, most });
+        self.cell_bounds.push(bound);
+        self
+    }
+
+    /// Puts a member into a set that stays local, with a new stamp of the bucket, or removes it. `count_field`: the
+    /// record's for the set's size, or ''.
+    pub(crate) fn member<M: Member>(
+        mut self,
+        (set, member): (&SortedSet<M>, &M),
+        is_put: bool,
+        bound: Bound,
+        count_field: &'static str,
+    ) -> Self {
+        let (sets, piece) = (self.journal.sets(), set.piece_of(member));
+        let place =
+            Place { is_put, leaf: piece.leaf(), piece_most: sets.piece_limit(), set_most: bound.most };
+        self.write.member(&sets.piece_keys(&piece), place, member.to_bytes().as_ref(), count_field);
+        self.pieces.push((piece, bound));
+        self
+    }
+
+    /// Has the floor of the account's home told, with what was compared.
+    pub(crate) fn tell_floor(mut self) -> Self {
+        self.home = Some(self.journal.keys().home(self.account));
+        self
+    }
+
+    /// Tries it. `None`: something is another by now than the caller saw, or nobody knows whether it was made.
+    pub(crate) async fn write(self, tries: &mut Tries) -> Result<Option<Made>> {
+        self.write_then(tries, |_, _| {}).await
+    }
+
+    /// The same; `then` may add to the entries of what was made, before they are run.
+    pub(crate) async fn write_then(
+        self,
+        tries: &mut Tries,
+        then: impl FnOnce(&Made, &mut [Entry]),
+    ) -> Result<Option<Made>> {
+        let Self { journal, account, unable, tells_unconfirmed, mut entries, cell_bounds, pieces, .. } = self;
+        let (keys, bucket, most) = (journal.keys(), journal.bucket(account), journal.settings.journal_max);
+        let command = self.write.command(
+            journal.router().now_ms(),
+            || keys.clock(bucket),
+            self.home,
+            (|| keys.journal(bucket), most),
+        );
+        let Some(answer) = tries.send(journal, journal.slot(account), command).await? else {
+            return Ok(None);
+        };
+        let epoch = answer.epoch.clone();
+        let refusal = match WriteAnswer::parse(answer.ok()?)? {
+            WriteAnswer::Refused(refusal) => refusal,
+            WriteAnswer::Made(written) => {
+                let made = Made { epoch, written };
+                then(&made, &mut entries);
+                if made.written.has_changed {
+                    entries.into_iter().for_each(|entry| drop(accept(journal, entry)));
+                }
+                return Ok(Some(made));
+            }
+        };
+        match refusal {
+            Refusal::Changed => {}
+            Refusal::Tree(n, tree) => drop(journal.sets().piece_heirs(&nth(&pieces, n)?.0, &tree)?),
+            Refusal::PieceFull(n) => journal.sets().split_piece(&nth(&pieces, n)?.0).await?,
+            Refusal::NoRecord => return Err(no_account(account)),
+            Refusal::State(state) => {
+                return Err(match AccountState::from_letter(state) {
+                    AccountState::Deleted => no_account(account),
+                    AccountState::Unconfirmed if !tells_unconfirmed => no_account(account),
+                    state => Error::invalid(format!("account {account} is {state:?}: it cannot {unable}")),
+                });
+            }
+            Refusal::Limit(n) => return Err(nth(&pieces, n)?.1.reached(account)),
+            Refusal::NoRoom(n) => {
+                let bound = *nth(&cell_bounds, n)?;
+                let unbounded = || Error::internal("a write was refused by a bound that it does not name");
+                return Err(bound.ok_or_else(unbounded)?.reached(account));
+            }
+            Refusal::Busy(None) => return Err(journal_full(journal)),
+            Refusal::Busy(Some(after)) => return Err(too_soon(account, after)),
+        }
+        Ok(None)
+    }
+}
+
+fn nth<T>(items: &[T], n: usize) -> Result<&T> {
+    items.get(n).ok_or_else(|| Error::internal(format!("a change has no part number {n}")))
+}
+
+fn too_soon(account: AccountId, after: Duration) -> Error {
+    Error::new(
+        ErrorKind::Overloaded,
+        format!("account {account} has done too much of that; try again in {after:?}"),
+    )
+}

@@ -1,0 +1,109 @@
+-- One conditional write: what a caller decided by what it saw goes to one bucket, if what it saw is still so. Names and
+-- order of the arguments are those of `functions/write.rs`, and a test there compares them with these lines.
+local WRITE_HEAD = '>I6I4BBBBBBBB'
+local WRITE_PLACE = '>Bi4BI4I4'
+
+-- Who may write: anybody with a record; an account that is there; one that is neither suspended nor deleted.
+local THERE, ACTIVE = 1, 2
+
+local function set_cells(keys, args, first, cells)
+  for n = 0, cells - 1 do
+    local a = first + 4 * n
+    if args[a + 2] ~= '' then redis.call('HSET', keys[2 + n], args[a], args[a + 2]) end
+  end
+end
+
+local function drop_cells(keys, args, first, cells)
+  for n = 0, cells - 1 do
+    local a = first + 4 * n
+    if args[a + 2] == '' then redis.call('HDEL', keys[2 + n], args[a]) end
+  end
+end
+
+-- bucket_write: registered below by the name of each use.
+-- KEYS  record; the hash of each cell; for each member its set, and its piece (the set while it is small); the clock,
+--       if a stamp is taken; the home, if its floor is told; the journal, if there are entries
+-- ARGV  head; the record's fields that are compared, then what each must be; field, value, ... of the record that are
+--       set; entry, value, ... of the journal; of each cell: field, must_be, becomes, most; of each member: place,
+--       member, count_field (the record's for the set's size, or ''). must_be: '' nothing, '*' anything. becomes: '' it
+--       goes. most: how many there may be in the hash before, or ''
+-- Reply {'ok', 1, or 0 if nothing has changed}, and if the home's floor is told: stamp, floor or '', what was compared;
+--       {'gone'}: there is no such record; {'state', state}: it may not; {'changed'}: a value, or the caller's
+--       entries, are others by now; {'busy'}: the journal is full; of cell or member n: {'room', n}, {'limit', n},
+--       {'full', n}, {'tree', n, tree}
+local function bucket_write(keys, args)
+  local caller_ms, journal_most, writer, takes_stamp, tells_floor, only_changes, compared, fields, entries, cells =
+    struct.unpack(WRITE_HEAD, args[1])
+  local record = redis.call('HMGET', keys[1], 's', unpack(args, 2, compared + 1))
+  local state = record[1]
+  if not state then return { 'gone' } end
+  for i = 2, compared + 1 do
+    local must_be = args[compared + i]
+    if must_be ~= '*' and (record[i] or '') ~= must_be then return { 'changed' } end
+  end
+  if writer == ACTIVE and state ~= 'a' and state ~= 'l' then return { 'state', state } end
+  if writer == THERE and (state == 'd' or state == 'u') then return { 'state', state } end
+  local first_field = 2 * compared + 2
+  local first_entry = first_field + 2 * fields
+  local first_cell = first_entry + 2 * entries
+  local first_member = first_cell + 4 * cells
+  local home = entries > 0 and #keys - 1 or #keys
+  for n = 0, cells - 1 do
+    local a, hash = first_cell + 4 * n, keys[2 + n]
+    local must_be, becomes, most = args[a + 1], args[a + 2], args[a + 3]
+    if must_be ~= '*' and (redis.call('HGET', hash, args[a]) or '') ~= must_be then return { 'changed' } end
+    if most ~= '' and redis.call('HLEN', hash) >= tonumber(most) then return { 'room', n } end
+  end
+  local changes, first_set = only_changes == 0, 2 + cells
+  local members, plan = (#args - first_member + 1) / 3, {}
+  for n = 0, members - 1 do
+    local a, key, place = first_member + 3 * n, keys[first_set + 2 * n], keys[first_set + 2 * n + 1]
+    local is_put, piece, depth, piece_most, set_most = struct.unpack(WRITE_PLACE, args[a])
+    local ok, total = check_place(key, piece, depth)
+    if not ok then return total.err and total or { 'tree', n, total[2] } end
+    local is_member = redis.call('ZSCORE', place, args[a + 1])
+    local by = 0
+    if is_put == 1 and not is_member then
+      if total >= set_most then return { 'limit', n } end
+      local card = piece < 0 and total or redis.call('ZCARD', place)
+      if card >= piece_most and depth < DEPTH_MAX then return { 'full', n } end
+      by = 1
+    elseif is_put == 0 and is_member then
+      by = -1
+    end
+    changes = changes or by ~= 0
+    plan[n] = { is_put, piece, by, total + by }
+  end
+  if entries > 0 and changes and journal_full(keys[#keys], journal_most, entries) then return { 'busy' } end
+  local stamp
+  if takes_stamp == 1 and changes then stamp = take_stamps(keys[home - tells_floor], 1, caller_ms) end
+  -- H131: entries before what they are for, and none that an earlier sending has left.
+  if entries > 0 and changes and not journal_first(keys[#keys], args, first_entry, first_cell - 1) then
+    return { 'changed' }
+  end
+  if fields > 0 then redis.call('HSET', keys[1], unpack(args, first_field, first_entry - 1)) end
+  if not changes then return { 'ok', 0 } end
+  set_cells(keys, args, first_cell, cells)
+  for n = 0, members - 1 do
+    local a, key, place = first_member + 3 * n, keys[first_set + 2 * n], keys[first_set + 2 * n + 1]
+    local is_put, piece, by, total = unpack(plan[n])
+    local count_field = args[a + 2]
+    -- H128: numbers never say less than there are. Who reads that somebody blocks nobody asks for no block.
+    if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
+    if count_field ~= '' then redis.call('HSET', keys[1], count_field, total) end
+    if is_put == 1 then
+      redis.call('ZADD', place, string.format('%.0f', stamp), args[a + 1])
+    elseif by ~= 0 then
+      redis.call('ZREM', place, args[a + 1])
+    end
+  end
+  drop_cells(keys, args, first_cell, cells)
+  if tells_floor == 0 then return { 'ok', 1 } end
+  return { 'ok', 1, stamp, floor_of(keys[home]), unpack(record, 2) }
+end
+
+register('account_delete', bucket_write, {})
+register('account_set', bucket_write, {})
+register('approve', bucket_write, {})
+register('change', bucket_write, {})
+register('tie_set', bucket_write, {})
