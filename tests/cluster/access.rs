@@ -227,7 +227,14 @@ async fn an_engine_needs_few_rights_and_every_one_of_them() {
     };
     used("").await.unwrap();
     for right in ENGINE_RIGHTS.split_whitespace() {
-        let refused = used(right).await.err();
+        // How homes are cut depends on how deliveries meet (`+ltrim` was once not asked for on a busy machine): it is used
+        // until the right was.
+        let mut refused = used(right).await.err();
+        for _ in 0..4 {
+            if refused.is_none() {
+                refused = used(right).await.err();
+            }
+        }
         println!("without {right}: {refused:?}");
         assert!(refused.is_some(), "{right} is not needed");
     }
