@@ -99,8 +99,8 @@ fn what_is_left_of_a_home_that_is_written_anew_is_true() {
     }
 }
 
-/// H133: it failed when all but its author's outbox knew of the post, and was sent again. H89: its author's home is written anew, and
-/// that fails.
+/// H133: it failed when all but its author's outbox knew of the post, and was sent again. H89: its author's home is written
+/// anew, and that fails. And its author's outbox is cut: one whose front went first had no floor for good.
 #[test]
 fn a_post_is_published_at_once_or_not_at_all() {
     let author = AccountId::new(7).expect("an id");
@@ -111,6 +111,9 @@ fn a_post_is_published_at_once_or_not_at_all() {
     data.set(&key("a"), Value::Hash(fields.into()));
     let home = std::iter::once(record(0, WHOLE)).chain((1..14).map(|id| record(id, [8; 8])));
     data.set(KEY, Value::List(home.map(Vec::from).collect()));
+    let floor = [&b"F"[..], &[0; 8]].concat();
+    let listed = (1..=7_u64).map(|id| id.to_be_bytes().to_vec());
+    data.set(&key("o"), Value::List(std::iter::once(floor).chain(listed).collect()));
     let buckets = Buckets::few(2);
     let original = PostRef { id: PostId::from_u64(5).expect("an id"), author };
     let publish = |token: Option<&str>, stamps: Option<(Option<Nonce>, Nonce)>, entry: u8| {
@@ -127,7 +130,7 @@ fn a_post_is_published_at_once_or_not_at_all() {
             post: &[1; 100],
             author,
             journal_most: 100,
-            outbox_most: 100,
+            outbox_most: 5,
             reposts_most: 100,
             owner: [1; 8],
             entry: [entry; 8],

@@ -11,7 +11,7 @@ use super::instances::{ids_in, in_a_world, instance, watch};
 use super::lists_of_posts::check_lists;
 use super::lua::Sites;
 use super::moving::Moving;
-use super::shape::{DECIDE_EVERY, MIXES, Mix, Shape, policy_of};
+use super::shape::{DECIDE_EVERY, MIXES, Mix, Shape, outbox_posts_of, policy_of};
 use super::truth;
 use super::world::world;
 use crate::engine::Engine;
@@ -23,6 +23,8 @@ use crate::{Mode, NewAccount, rules};
 /// Pages that were held against the model; and those that came beside a stale read, of which only the order was.
 pub(super) const PAGES: &str = "page";
 pub(super) const STALE_PAGES: &str = "page beside a stale read";
+/// Outboxes that some posts have left.
+pub(super) const CUT_OUTBOXES: &str = "outbox that was cut";
 
 /// What came of a history.
 #[derive(Debug)]
@@ -43,6 +45,7 @@ pub(super) fn live(seed: u64, shape: Shape, rules_out: &[&'static str], is_trace
         world(|w| {
             w.policy = policy_of(seed);
             w.decide_every = DECIDE_EVERY;
+            w.outbox_posts = outbox_posts_of(seed);
         });
         let mix = MIXES[usize::try_from(seed % 4).unwrap_or(0)];
         History::new(shape, mix).await.live().await
@@ -265,6 +268,7 @@ impl History {
                 ("stray write", w.stray_writes.len() as u64),
                 ("torn call", w.torn_calls),
                 ("hollow fence", w.hollow_fences),
+                (CUT_OUTBOXES, truth::cut_outboxes(w)),
             ]
         }) {
             *self.counts.entry(what).or_default() += many;

@@ -60,9 +60,9 @@ fn parts() -> (usize, Store, EngineSettings, Arc<dyn Policy>) {
         w.instances.push(Instance { is_dead: false, frozen_until: Instant::now() });
         (w.instances.len() - 1, w.keys.clone())
     });
-    let (visible_within, policy, decide_every) =
-        world(|w| (w.visible_within, w.policy.clone(), w.decide_every));
-    let (engine, sets) = settings(visible_within, decide_every);
+    let (visible_within, policy, decide_every, outbox_posts) =
+        world(|w| (w.visible_within, w.policy.clone(), w.decide_every, w.outbox_posts));
+    let (engine, sets) = settings(visible_within, decide_every, outbox_posts);
     let engine =
         EngineSettings { shows_profiles: world(|w| w.shows_profiles), ..of_instance(number, engine) };
     let router = Router::simulated(Arc::new(Link(number))).expect("a router");

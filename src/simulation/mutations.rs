@@ -28,6 +28,11 @@ const IN_LUA: &[(&str, &str, &str)] = &[
         "    if not is_watermark(record) then\n",
         "    if is_watermark(record) then\n      all[#all + 1] = string.sub(record, 1, 8) .. WHOLE\n    else\n",
     ),
+    (
+        "outbox_floor",
+        "'F' .. live_id(string.sub(redis.call('LINDEX', key, floor), -8))",
+        "redis.call('LINDEX', key, 0)",
+    ),
     ("decided", "return decision_known(key) == decision\n", "return true\n"),
     ("edge_counted", "  if counts then tell_followers(keys[#keys], total) end\n  local done", "  local done"),
     ("edge_noted", "    if args[8] ~= '' then\n", "    if false then\n"),

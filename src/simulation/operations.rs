@@ -204,7 +204,7 @@ fn any_post() -> Option<PostRef> {
 }
 
 async fn edit(engine: Engine, author: AccountId) -> Result<()> {
-    let live: Vec<u64> = world(|w| truth::posts(w, author).live.into_iter().collect());
+    let live: Vec<u64> = world(|w| truth::posts(w, author).all().collect());
     let Some(id) = world(|w| (!live.is_empty()).then(|| w.pick(&live))) else { return Ok(()) };
     let (post, sensitive) = (PostRef { id: PostId::from_u64(id)?, author }, world(|w| w.chance(500)));
     let (mentions, hashtags) = world(|w| {
@@ -241,7 +241,7 @@ async fn tie(engine: Engine, by: AccountId) -> Result<()> {
 }
 
 async fn delete(engine: Engine, author: AccountId) -> Result<()> {
-    let live: Vec<u64> = world(|w| truth::posts(w, author).live.into_iter().collect());
+    let live: Vec<u64> = world(|w| truth::posts(w, author).all().collect());
     if live.is_empty() {
         return Ok(());
     }

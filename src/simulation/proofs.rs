@@ -38,6 +38,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("highest_cut", Random(40)),
     ("draw_anew", Scripted(homes::nonce_sent_twice)),
     ("busy", Backed("reach", homes::follow_during_a_fill)),
+    ("outbox_floor", Random(40)),
     // Follow, unfollow
     ("graph_stamp_follow", Random(20)),
     ("marks_stamp_follow", Unneeded(follows::follow_after_a_read)),

@@ -132,14 +132,28 @@ pub(super) const MIXES: [Mix; 4] = [
     mix(4, 1, [260, 260, 140, 5, 5, 50, 20, 3, 20, 10, 20, 0, 10, 40, 30, 8]),
 ];
 
+/// How many posts an outbox lists: more than any author has; and fewer than many have, in every fourth history.
+pub(super) const OUTBOX_POSTS: (u32, u32) = (1_000, 5);
+/// So many more lie in an outbox before it is cut, here.
+pub(super) const OUTBOX_SLACK: usize = 2;
+
+/// The bound of outboxes in the history of a seed: small where most posts are of one author.
+pub(super) fn outbox_posts_of(seed: u64) -> u32 {
+    if seed % 4 == 3 { OUTBOX_POSTS.1 } else { OUTBOX_POSTS.0 }
+}
+
 /// Small homes and pages, one member a piece, short leases.
-pub(super) fn settings(visible_within: Duration, decide_every: Duration) -> (EngineSettings, SetSettings) {
+pub(super) fn settings(
+    visible_within: Duration,
+    decide_every: Duration,
+    outbox_posts: u32,
+) -> (EngineSettings, SetSettings) {
     let engine = EngineSettings {
         visible_within,
         home_posts: 5,
         home_margin: 1,
         page_length: 3,
-        outbox_posts: 1_000,
+        outbox_posts,
         mentions_max: 3,
         tag_posts_max: 4,
         lease_ttl: Duration::from_millis(260),

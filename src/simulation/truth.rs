@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::data::{Bytes, Data};
+use super::shape::OUTBOX_SLACK;
 use super::world::World;
 use crate::Mode;
 use crate::ids::{AccountId, PostId};
@@ -69,21 +70,38 @@ pub(super) fn leaves(tree: &[u8]) -> Vec<u32> {
 /// An account's posts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Posts {
-    /// Not deleted.
+    /// Not deleted, and above the outbox's floor.
     pub(super) live: BTreeSet<u64>,
+    /// Those that have left the outbox. Nobody finds them there any more; a home that has them may show them still.
+    pub(super) cut: BTreeSet<u64>,
+    /// Up to here they have left it.
+    pub(super) floor: u64,
     pub(super) deleted: BTreeSet<u64>,
     /// Whose delivery isn't finished.
     pub(super) unsettled: BTreeSet<u64>,
+}
+
+impl Posts {
+    /// All that are there.
+    pub(super) fn all(&self) -> impl Iterator<Item = u64> {
+        self.live.iter().chain(&self.cut).copied()
+    }
 }
 
 pub(super) fn posts(world: &World, author: AccountId) -> Posts {
     let data = world.data_of(author);
     let mut posts = Posts::default();
     let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
-    for element in data.list(&world.keys.outbox(author)).ok().flatten().into_iter().flatten() {
+    let outbox = data.list(&world.keys.outbox(author)).ok().flatten().map_or(&[][..], Vec::as_slice);
+    posts.floor = floor_of(outbox);
+    if posts.floor > 0 {
+        posts.cut = stored(world, author).into_iter().filter(|id| *id <= posts.floor).collect();
+    }
+    for element in outbox {
         match number(element) {
             Some(id) if id >> 63 == 1 => drop(posts.deleted.insert(id & (u64::MAX >> 1))),
             Some(id) if is_half_deleted(world, data, id) => drop(posts.deleted.insert(id)),
+            Some(id) if id <= posts.floor => {}
             Some(id) => drop(posts.live.insert(id)),
             None => {}
         }
@@ -95,6 +113,48 @@ pub(super) fn posts(world: &World, author: AccountId) -> Posts {
         }
     }
     posts
+}
+
+/// Up to which id posts have left an outbox. Its floor comes first; of a cut that has failed half-way the new one stands
+/// between ids, and no pull finds what it took the place of (torn seed 391, `LTRIM` fails).
+fn floor_of(outbox: &[Bytes]) -> u64 {
+    let floor = |element: &Bytes| Some(u64::from_be_bytes(element.strip_prefix(b"F")?.try_into().ok()?));
+    outbox.iter().filter_map(floor).max().unwrap_or(0)
+}
+
+/// The ids of all posts of an author, wherever they are listed.
+fn stored(world: &World, author: AccountId) -> BTreeSet<u64> {
+    let head = world.keys.post_head(world.keys.bucket_of(author));
+    let data = world.data_of(author);
+    let ids =
+        data.keys().filter_map(|key| Some(u64::from_be_bytes(key.strip_prefix(&*head)?.try_into().ok()?)));
+    ids.filter(|id| post(world, *id, author).is_some()).collect()
+}
+
+/// How many outboxes some posts have left.
+pub(super) fn cut_outboxes(world: &World) -> u64 {
+    let is_cut = |account: &&AccountId| {
+        let outbox = world.data_of(**account).list(&world.keys.outbox(**account));
+        outbox.ok().flatten().is_some_and(|outbox| floor_of(outbox) > 0)
+    };
+    world.accounts.iter().filter(is_cut).count() as u64
+}
+
+/// What an outbox lacks of its author's posts, or keeps: all above its floor, at least as many ids as it may list if any
+/// have left it, and not many more.
+fn miscut(world: &World, account: AccountId) -> Vec<String> {
+    let outbox = world.data_of(account).list(&world.keys.outbox(account)).ok().flatten();
+    let outbox = outbox.map_or(&[][..], Vec::as_slice);
+    let (floor, listed) = (floor_of(outbox), outbox.len().saturating_sub(1));
+    let most = world.outbox_posts as usize;
+    let named = posts(world, account).live;
+    let unnamed = stored(world, account).into_iter().filter(|id| *id > floor && !named.contains(id));
+    let mut wrong: Vec<String> =
+        unnamed.map(|id| format!("its outbox lacks {id}, which is above its floor, {floor}")).collect();
+    if floor > 0 && listed < most || listed > most + OUTBOX_SLACK {
+        wrong.push(format!("its outbox lists {listed}, its floor is {floor}; it may list {most}"));
+    }
+    wrong
 }
 
 /// Whether a deletion has taken a post away and then failed, before it came to the outbox: the post is gone, and what quotes it stands
@@ -114,7 +174,7 @@ pub(super) fn post(world: &World, id: u64, author: AccountId) -> Option<Post> {
 pub(super) fn naming(world: &World, list: PostList, tags: TagKey) -> BTreeMap<(u64, AccountId), bool> {
     let mut naming = BTreeMap::new();
     for author in world.accounts.iter().filter(|author| !is_deleted(world, **author)) {
-        for id in posts(world, *author).live {
+        for id in posts(world, *author).all() {
             let Some(post) = post(world, id, *author) else { continue };
             if post.lists_ever(tags).contains(&list) {
                 naming.insert((id, *author), post.lists(tags).contains(&list));
@@ -190,8 +250,8 @@ fn field(world: &World, account: AccountId, key: &[u8], of: AccountId) -> Option
 
 /// What an account's posts say.
 pub(super) fn texts(world: &World, author: AccountId) -> Vec<String> {
-    let text = |id: &u64| Some(post(world, *id, author)?.content().text.clone());
-    posts(world, author).live.iter().filter_map(text).collect()
+    let text = |id: u64| Some(post(world, id, author)?.content().text.clone());
+    posts(world, author).all().filter_map(text).collect()
 }
 
 /// Entries in all journals.
@@ -248,7 +308,7 @@ pub(super) fn disagreements(world: &World, account: AccountId) -> Vec<String> {
         std::str::from_utf8(text).ok()?.parse::<usize>().ok()
     };
     let counts = [
-        ("p", posts.live.len()),
+        ("p", posts.all().count()),
         ("nf", state.following.len()),
         ("nb", state.blocks.len()),
         ("nh", state.hides.len()),
@@ -258,6 +318,7 @@ pub(super) fn disagreements(world: &World, account: AccountId) -> Vec<String> {
         .filter(|(field, wanted)| count(field).unwrap_or(0) != *wanted)
         .map(|(field, wanted)| format!("{field} is {:?}, there are {wanted}", count(field)))
         .collect();
+    wrong.extend(miscut(world, account));
     for id in posts.live {
         if post(world, id, account).is_none() {
             wrong.push(format!("its outbox names {id}, which is not there"));

@@ -18,7 +18,7 @@ use super::lua;
 use super::marks::PastTies;
 use super::moving::{Moving, may_run};
 use super::names::Names;
-use super::shape::ByHand;
+use super::shape::{ByHand, OUTBOX_POSTS};
 use super::truth::{self, State};
 use crate::bucket::{Buckets, mix64};
 use crate::cluster::{Answer, Epoch, NodeAddr, Reply, Request};
@@ -168,6 +168,8 @@ pub(super) struct World {
     pub(super) fences_hold: bool,
     /// How long caches may be behind.
     pub(super) visible_within: Duration,
+    /// How many posts an outbox lists.
+    pub(super) outbox_posts: u32,
     pub(super) shows_profiles: bool,
     /// So long every trip takes, besides: by that a test counts them.
     pub(super) trip: Duration,
@@ -240,6 +242,7 @@ impl World {
             vouched_for_nothing: BTreeMap::new(),
             fences_hold: true,
             visible_within: Duration::ZERO,
+            outbox_posts: OUTBOX_POSTS.0,
             shows_profiles: false,
             trip: Duration::ZERO,
             policy: Arc::new(ByHand),
