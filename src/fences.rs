@@ -9,7 +9,7 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("delivery/ledger.rs", 3, TASKS),
     ("delivery/round.rs", 1, TASKS),
     ("delivery/task.rs", 1, TASKS),
-    ("fsck/names.rs", 1, REPAIRS),
+    ("fsck/relations/names.rs", 1, REPAIRS),
     ("graph/bury.rs", 3, TASKS),
     ("graph/complete.rs", 1, TASKS),
     ("graph/cut.rs", 1, "executors; for a tenant's decision `engine/decide.rs`, with `FenceTries`"),

@@ -1,12 +1,8 @@
-//! No import runs up: the layers that docs/architecture.md shows are the ones that the code has.
+//! No import runs up, and none in a circle: the layers that docs/architecture.md shows are the ones that the code has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// What still runs up, as `from -> to`. It only gets shorter: one that is listed and isn't there any more fails the
-/// test.
-const EXCEPTIONS: &[&str] = &[];
 
 /// Modules that see everything, in tests only.
 const ASIDE: &[&str] = &["abuse", "fences", "simulation", "lib", "main"];
@@ -105,7 +101,9 @@ fn code_of(text: &str) -> String {
 fn paths(code: &str, rank: &BTreeMap<String, usize>) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let crates = rank.keys().map(String::as_str).filter(|module| is_crate(module));
-    for word in crates.chain(["crate", "super", ENGINE]) {
+    // The load test's layers are its own modules alone: what it uses of the engine is not among them.
+    let engine = rank.keys().any(|module| is_crate(module)).then_some(ENGINE);
+    for word in crates.chain(["crate", "super"]).chain(engine) {
         for (at, _) in code.match_indices(word) {
             let before = code[..at].chars().next_back();
             let is_start = before.is_none_or(|c| !c.is_alphanumeric() && c != '_');
@@ -191,28 +189,52 @@ fn exported(lib: &str) -> BTreeMap<String, String> {
     found.into_iter().filter_map(pair).collect()
 }
 
-/// What runs up, from a module's code, as `from -> to`.
-fn upward(
+/// The other modules that a module's code leads to, as far as they have a rank.
+fn used(
     code: &str,
     from: &[String],
     rank: &BTreeMap<String, usize>,
     exported: &BTreeMap<String, String>,
 ) -> BTreeSet<String> {
-    let mut up = BTreeSet::new();
+    let mut used = BTreeSet::new();
     for path in paths(code, rank) {
         let Some(to) = target(&path, from, exported) else { continue };
-        if ["self", "Error", "Result"].contains(&to.as_str()) {
-            continue;
-        }
-        let (Some(own), Some(other)) = (rank.get(&from[0]), rank.get(&to)) else {
-            // An item of the root that nobody exports: a macro.
-            continue;
-        };
-        if other < own {
-            up.insert(format!("{} -> {to}", from[0]));
+        // Without a rank: an item of the root that nobody exports, a macro.
+        if !["self", "Error", "Result"].contains(&to.as_str()) && rank.contains_key(&to) {
+            used.insert(to);
         }
     }
-    up
+    used
+}
+
+/// What runs up: from a module to one of a higher layer.
+fn upward(from: &str, used: &BTreeSet<String>, rank: &BTreeMap<String, usize>) -> Vec<String> {
+    used.iter().filter(|to| rank[*to] < rank[from]).map(|to| format!("{from} -> {to}")).collect()
+}
+
+/// Modules that lead back to themselves: each uses another one of the list. Whoever uses nobody of them, or is used by
+/// nobody, is on no circle.
+fn on_circles(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    let mut left: BTreeSet<String> = uses.keys().cloned().collect();
+    loop {
+        let is_between = |module: &String| {
+            uses[module].iter().any(|to| left.contains(to))
+                && left.iter().any(|from| uses[from].contains(module))
+        };
+        let next: BTreeSet<String> = left.iter().filter(|module| is_between(module)).cloned().collect();
+        if next.len() == left.len() {
+            return left;
+        }
+        left = next;
+    }
+}
+
+/// Asserts that nothing of these modules, each with what it uses, runs up or in a circle.
+fn assert_one_way(uses: &BTreeMap<String, BTreeSet<String>>, rank: &BTreeMap<String, usize>) {
+    let up: Vec<String> = uses.iter().flat_map(|(from, used)| upward(from, used, rank)).collect();
+    assert!(up.is_empty(), "these run up: {up:#?}");
+    let circle = on_circles(uses);
+    assert!(circle.is_empty(), "these use each other in a circle: {circle:?}");
 }
 
 /// The layers by rank; and the folders of crates of their own that the page names, each with its crate.
@@ -244,66 +266,69 @@ fn modules(crates: &[(String, String)]) -> Vec<(PathBuf, Vec<String>)> {
     all.into_iter().map(|(module, file)| (file, module)).collect()
 }
 
-#[test]
-fn no_import_runs_up() {
-    let (rank, crates) = ranks();
-    let lib = exported(&fs::read_to_string(root().join("src/lib.rs")).expect("the checkout can be read"));
-    let (mut up, mut unknown): (BTreeMap<String, Vec<String>>, BTreeSet<String>) = Default::default();
-    for (file, from) in modules(&crates) {
+/// What each module uses.
+fn uses(
+    modules: Vec<(PathBuf, Vec<String>)>,
+    rank: &BTreeMap<String, usize>,
+    exported: &BTreeMap<String, String>,
+) -> BTreeMap<String, BTreeSet<String>> {
+    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (file, from) in modules {
         if ASIDE.contains(&from[0].as_str()) || from.last().is_some_and(|last| last == "tests") {
             continue;
         }
-        if !rank.contains_key(&from[0]) {
-            unknown.insert(from[0].clone());
-            continue;
-        }
+        assert!(rank.contains_key(&from[0]), "no layer is shown for {}", from[0]);
         let code = code_of(&fs::read_to_string(&file).expect("the checkout can be read"));
-        for edge in upward(&code, &from, &rank, &lib) {
-            up.entry(edge).or_default().push(from.join("/"));
-        }
+        uses.entry(from[0].clone()).or_default().extend(used(&code, &from, rank, exported));
     }
+    uses
+}
+
+#[test]
+fn no_import_runs_up_or_in_a_circle() {
+    let (rank, crates) = ranks();
     for folder in fs::read_dir(root().join("crates")).expect("the checkout can be read") {
         let name = crate_in(&format!("crates/{}", folder.expect("it can be read").file_name().display()));
-        if !rank.contains_key(&name) {
-            unknown.insert(name);
-        }
+        assert!(rank.contains_key(&name), "docs/architecture.md has no layer for {name}");
     }
-    assert!(unknown.is_empty(), "docs/architecture.md has no layer for {unknown:?}");
-    let new: Vec<_> = up.iter().filter(|(edge, _)| !EXCEPTIONS.contains(&edge.as_str())).collect();
-    assert!(new.is_empty(), "these run up, in these files: {new:#?}");
-    let gone: Vec<_> = EXCEPTIONS.iter().filter(|edge| !up.contains_key(**edge)).collect();
-    assert!(gone.is_empty(), "these don't run up any more: take them off the list: {gone:?}");
+    let lib = exported(&fs::read_to_string(root().join("src/lib.rs")).expect("the checkout can be read"));
+    assert_one_way(&uses(modules(&crates), &rank, &lib), &rank);
 }
 
 /// A program of its own, with layers of its own.
 #[test]
-fn no_import_of_the_load_test_runs_up() {
+fn no_import_of_the_load_test_runs_up_or_in_a_circle() {
     let page = fs::read_to_string(root().join("loadtest/README.md")).expect("the checkout can be read");
     let all = layers(&page).into_iter().enumerate();
     let rank: BTreeMap<String, usize> =
         all.flat_map(|(rank, modules)| modules.into_iter().map(move |module| (module, rank))).collect();
     let src = root().join("loadtest/src");
-    let mut up = BTreeSet::new();
-    for file in sources(&src) {
-        let from = module_of(&file, &src);
-        if from[0] == "main" || from.last().is_some_and(|last| last == "tests") {
-            continue;
-        }
-        assert!(rank.contains_key(&from[0]), "loadtest/README.md has no layer for {}", from[0]);
-        let code = code_of(&fs::read_to_string(&file).expect("the checkout can be read"));
-        up.extend(upward(&code, &from, &rank, &BTreeMap::new()));
-    }
-    assert!(up.is_empty(), "these run up: {up:#?}");
+    let modules = sources(&src).into_iter().map(|file| (file.clone(), module_of(&file, &src))).collect();
+    assert_one_way(&uses(modules, &rank, &BTreeMap::new()), &rank);
+}
+
+#[test]
+fn a_circle_is_found_within_a_layer() {
+    let uses = |edges: &[(&str, &[&str])]| {
+        let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        edges.iter().map(|(from, to)| ((*from).to_owned(), named(to))).collect()
+    };
+    assert!(on_circles(&uses(&[("a", &["b", "c"]), ("b", &["c"]), ("c", &[])])).is_empty());
+    let circle = on_circles(&uses(&[("a", &["b"]), ("b", &["c"]), ("c", &["b", "d"]), ("d", &[])]));
+    assert_eq!(circle, ["b", "c"].map(str::to_owned).into());
 }
 
 #[test]
 fn an_upward_use_is_found_in_each_form() {
-    let rank = ["high", "low"].map(str::to_owned).into_iter().zip(0..).collect();
+    let rank: BTreeMap<String, usize> = ["high", "low"].map(str::to_owned).into_iter().zip(0..).collect();
     let from = ["low", "file"].map(str::to_owned);
     let exported = exported(
         "pub use high::{Thing, other::Other};\npub use low::Small;\npub use tideline_model as mine;",
     );
-    let found = |code: &str| !upward(&code_of(code), &from, &rank, &exported).is_empty();
+    let up = |code: &str, from: &[String], rank: &BTreeMap<String, usize>| {
+        upward(&from[0], &used(&code_of(code), from, rank, &exported), rank)
+    };
+    let found = |code: &str| !up(code, &from, &rank).is_empty();
     let rank_of_all = ["tideline_program", "high", "low", "tideline_model"].map(str::to_owned);
     let rank_of_all: BTreeMap<String, usize> = rank_of_all.into_iter().zip(0..).collect();
     for (module, planted) in [
@@ -312,7 +337,7 @@ fn an_upward_use_is_found_in_each_form() {
         ("tideline_model", "use tideline::{low, Small};"),
         ("tideline_model", "pub use tideline_program::x;"),
     ] {
-        let up = upward(&code_of(planted), &[module.to_owned(), "file".to_owned()], &rank_of_all, &exported);
+        let up = up(planted, &[module.to_owned(), "file".to_owned()], &rank_of_all);
         assert!(!up.is_empty(), "{planted}");
     }
     for (module, fine) in [
@@ -321,7 +346,7 @@ fn an_upward_use_is_found_in_each_form() {
         ("tideline_program", "use tideline::high::Thing;"),
         ("tideline_model", "use crate::high::x;"),
     ] {
-        let up = upward(&code_of(fine), &[module.to_owned(), "file".to_owned()], &rank_of_all, &exported);
+        let up = up(fine, &[module.to_owned(), "file".to_owned()], &rank_of_all);
         assert!(up.is_empty(), "{fine}");
     }
     for planted in [

@@ -12,6 +12,7 @@ use tideline::keys::slot_of_key;
 
 use crate::cpu::CpuTime;
 use crate::deadline::Deadline;
+use crate::interrupt;
 use crate::keys;
 use crate::leftover::{self, Leftover, new_prefix};
 use crate::target::{Servers, Target};
@@ -97,7 +98,7 @@ impl Bench {
             eprintln!("Note: {finding}");
         }
         if !target.is_own() {
-            Leftover::new(&target.seeds(), &prefix).note();
+            interrupt::remove_too(Leftover::new(&target.seeds(), &prefix));
         }
         let slots = keys::slots_of(&router);
         Ok((router, prefix, slots))

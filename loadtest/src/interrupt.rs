@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::deadline::Deadline;
-use crate::leftover;
+use crate::leftover::{self, Leftover};
 
 /// Connecting anew, and looking through all keys of the cluster, twice at least.
 const REMOVING_MAX: Duration = Duration::from_secs(10 * 60);
@@ -34,8 +34,14 @@ impl Interrupt {
     }
 }
 
+/// Has these keys removed also if the run is interrupted, until they are [forgotten](leftover::forget).
+pub(crate) fn remove_too(keys: Leftover) {
+    keys.note();
+    listen();
+}
+
 /// Listens from now on: in a thread of its own, which works also while all others are busy, or ending.
-pub(crate) fn listen() {
+fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         std::thread::spawn(|| {

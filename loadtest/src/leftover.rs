@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::Context as _;
 use tideline::cluster::{Router, RouterSettings, Seed};
 
-use crate::{interrupt, keys};
+use crate::keys;
 
 /// What prefixes begin with.
 pub(crate) const PREFIX: &str = "loadtest";
@@ -57,11 +57,10 @@ impl Leftover {
         eprintln!("The keys of this run begin with `{}`; they stay on the cluster. {self}", self.prefix);
     }
 
-    /// Tells of keys that go at the end; until [`forget`] they also go if the run is interrupted.
+    /// Tells of keys that go at the end.
     pub(crate) fn note(self) {
         eprintln!("The keys of this run begin with `{}`; they are removed at the end.", self.prefix);
         *now() = Some(self);
-        interrupt::listen();
     }
 
     /// Removes them, and tells how many there were.

@@ -8,9 +8,10 @@ use crate::error::Result;
 use crate::functions::FanoutFacts;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{
-    ArgumentReader, Arguments, Delivery, DeliveryProgress, Ended, Entry, Job, Journal, Pool, Reporter, Run,
-    Strike, Task, UnderWay, entries, send_all,
+    ArgumentReader, Arguments, Delivery, DeliveryProgress, Ended, Entry, Job, Journal, Matter, Pool,
+    Reporter, Run, Strike, Task, UnderWay, entries, send_all,
 };
+use crate::post::PostRef;
 use crate::rules;
 
 /// A post may not be in all homes yet.
@@ -40,8 +41,8 @@ impl Job for DeliverTask {
         self.author
     }
 
-    fn is_about(&self, post: PostId) -> bool {
-        self.post == post
+    fn matters(&self) -> Vec<Matter> {
+        vec![Matter::Delivery(PostRef { id: self.post, author: self.author })]
     }
 
     fn describe(&self) -> String {

@@ -12,7 +12,8 @@ use crate::sharded::LocalKey;
 /// What a key of the tenant is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
-    /// Of the tenant or a bucket, and looked at elsewhere, or by nobody: the charter, decisions, clocks, reports, notes of edges, what fences write.
+    /// Of the tenant or a bucket, and looked at elsewhere, or by nobody: the charter, decisions, clocks, reports, notes
+    /// of edges, what fences write.
     Other,
     Journal(Bucket),
     Days(Bucket),

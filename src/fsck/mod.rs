@@ -1,31 +1,21 @@
 //! `fsck`: looks through all that is stored for what is out of step with what it is derived from, and puts it right.
 //!
-//! Every key is met by a walk over the servers (`walk`), and says by its spelling (`key`) what is to be looked at
-//! (`unit`). Each look (`look`, and a file for each subject) reads without any lock, so what it sees may be work in
-//! flight: it is only a suspicion. A deviation counts when the very same one is seen again and again, and no journal
-//! holds an entry that is about to put it right. `repair` goes the engine's own ways.
+//! Every key is met by a walk over the servers (`walk`), and its spelling (`key`) says which of the `relations` have
+//! something looked at there. Each look reads without any lock, so what it sees (`seen`) may be work in flight: it is
+//! only a suspicion. A deviation counts when the very same one is seen again and again, and no journal holds an entry
+//! that is about to put it right (`work`). Repairs go the engine's own ways.
 //!
 //! Invariants kept here: nothing is written but by a repair; a repair does nothing if what it is for has changed; every
 //! step is bounded.
 
-mod deviation;
-mod homes;
-mod journals;
+mod ask;
 mod key;
-mod lists;
-mod look;
-mod loose;
-mod named;
-mod names;
-mod outboxes;
-mod pairs;
-mod records;
-mod repair;
+mod kind;
+mod relations;
 mod report;
-mod sets;
-mod ties;
-mod unit;
+mod seen;
 mod walk;
+mod work;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -34,21 +24,20 @@ use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
 
-pub use deviation::FindingKind;
 pub(crate) use key::list_named;
+pub use kind::FindingKind;
 #[cfg(test)]
-pub(crate) use names::look_through;
+pub(crate) use relations::look_through;
 pub use report::{Findings, FsckProgress, FsckReport};
 
 use crate::bucket::Bucket;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::{journal, meters};
-use deviation::Deviation;
-use journals::UnderWay;
 pub(crate) use key::{Form, form_of};
-use unit::Unit;
+use seen::{Deviation, Seen, Unit};
 pub(crate) use walk::Walk;
+use work::WorkUnderWay;
 
 /// Looks under way at once.
 const LOOKS_AT_ONCE: usize = 32;
@@ -111,7 +100,7 @@ pub(crate) async fn run(
         for key in keys {
             let form = form_of(graph.keys(), &key);
             run.report.accounts += u64::from(matches!(form, Form::Record(_)));
-            units.extend(Unit::of(form, key));
+            units.extend(relations::at_key(form, key));
         }
         run.look_at(units).await?;
         if run.suspects.len() > SUSPECTS_MAX {
@@ -150,7 +139,7 @@ impl Run<'_> {
         let mut deviations = HashSet::new();
         while !open.is_empty() {
             let looks = stream::iter(open.drain(..)).map(|unit| self.patient_look(unit));
-            let seen: Vec<Result<look::Seen>> = looks.buffer_unordered(LOOKS_AT_ONCE).collect().await;
+            let seen: Vec<Result<Seen>> = looks.buffer_unordered(LOOKS_AT_ONCE).collect().await;
             for seen in seen {
                 let seen = seen?;
                 deviations.extend(seen.deviations);
@@ -161,10 +150,10 @@ impl Run<'_> {
     }
 
     /// A cluster in a failover answers a little later.
-    async fn patient_look(&self, unit: Unit) -> Result<look::Seen> {
+    async fn patient_look(&self, unit: Unit) -> Result<Seen> {
         let mut tries = 0;
         loop {
-            match look::look(self.graph, &unit).await {
+            match relations::look(self.graph, &unit).await {
                 Err(e) if e.kind().is_retryable() && tries < 4 => tries += 1,
                 seen => return seen,
             }
@@ -176,7 +165,7 @@ impl Run<'_> {
         let suspects = std::mem::take(&mut self.suspects);
         let mut confirmed = self.confirm(suspects).await?;
         for deviation in &confirmed {
-            meters::fsck_finding(deviation.kind().label());
+            meters::fsck_finding(deviation.kind.label());
         }
         if !self.options.repair {
             confirmed.iter().for_each(|deviation| self.report.add(deviation, false));
@@ -205,16 +194,16 @@ impl Run<'_> {
                 break;
             }
             tokio::time::sleep(self.options.pause).await;
-            let units: HashSet<Unit> = open.keys().map(Deviation::unit).collect();
+            let units: HashSet<Unit> = open.keys().map(|deviation| deviation.at.clone()).collect();
             let seen = self.seen(units.into_iter().collect()).await?;
             // After the look: an entry that was struck before it has been carried out before it.
-            let under_way = UnderWay::read(&self.graph.journal).await?;
+            let under_way = WorkUnderWay::read(&self.graph.journal).await?;
             open.retain(|deviation, looks| {
                 if !seen.contains(deviation) {
                     return false;
                 }
-                *looks = if under_way.excuses(deviation) { 0 } else { *looks + 1 };
-                let is_sure = *looks >= deviation.kind().looks();
+                *looks = if under_way.has_any(&deviation.excused_by) { 0 } else { *looks + 1 };
+                let is_sure = *looks >= deviation.kind.looks();
                 if is_sure {
                     confirmed.push(deviation.clone());
                 }
@@ -229,10 +218,11 @@ impl Run<'_> {
     async fn repair(&mut self, deviations: Vec<Deviation>) -> Result<Vec<Unit>> {
         let (graph, drops_unreadable) = (self.graph, self.options.drop_unreadable);
         let repairs = stream::iter(&deviations).map(|deviation| async move {
-            match repair::repair(graph, deviation, drops_unreadable).await {
+            match relations::repair(graph, deviation, drops_unreadable).await {
                 Ok(units) => units,
                 Err(e) => {
-                    tracing::warn!("{}: {deviation} could not be repaired: {e}", deviation.kind().label());
+                    let (label, told) = (deviation.kind.label(), &deviation.told);
+                    tracing::warn!("{label}: {told} could not be repaired: {e}");
                     Vec::new()
                 }
             }
@@ -244,21 +234,24 @@ impl Run<'_> {
         let mut looks = 0;
         while !open.is_empty() && looks < 3 && tokio::time::Instant::now() < until {
             tokio::time::sleep(self.options.pause).await;
-            let units: HashSet<Unit> = open.iter().map(Deviation::unit).collect();
+            let units: HashSet<Unit> = open.iter().map(|deviation| deviation.at.clone()).collect();
             let seen = self.seen(units.into_iter().collect()).await?;
             open.retain(|deviation| seen.contains(deviation));
-            let under_way = UnderWay::read(&self.graph.journal).await?;
-            looks += u32::from(!open.iter().any(|deviation| under_way.excuses(deviation)));
+            let under_way = WorkUnderWay::read(&self.graph.journal).await?;
+            looks += u32::from(!open.iter().any(|deviation| under_way.has_any(&deviation.excused_by)));
         }
         for deviation in &deviations {
             let is_repaired = !open.contains(deviation);
             if is_repaired {
-                meters::fsck_repair(deviation.kind().label());
+                meters::fsck_repair(deviation.kind.label());
             }
             self.report.add(deviation, is_repaired);
         }
         // What was hidden behind it shows now.
-        let behind = deviations.iter().filter(|deviation| !open.contains(*deviation)).map(Deviation::unit);
+        let behind = deviations
+            .iter()
+            .filter(|deviation| !open.contains(*deviation))
+            .map(|deviation| deviation.at.clone());
         Ok(then.into_iter().flatten().chain(behind).collect())
     }
 }

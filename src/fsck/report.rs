@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::deviation::{Deviation, FindingKind};
+use super::kind::FindingKind;
+use super::seen::Deviation;
 
 /// Examples kept of each kind.
 const EXAMPLES_MAX: usize = 10;
@@ -49,16 +50,16 @@ impl FsckReport {
     }
 
     pub(super) fn add(&mut self, deviation: &Deviation, is_repaired: bool) {
-        let kind = deviation.kind();
+        let kind = deviation.kind;
         let of = self.findings.entry(kind).or_default();
         of.is_harmless = kind.is_harmless();
         of.found += 1;
         of.repaired += u64::from(is_repaired);
         if of.examples.len() < EXAMPLES_MAX {
-            of.examples.push(deviation.to_string());
+            of.examples.push(deviation.told.clone());
         } else if !is_repaired {
             of.examples.pop();
-            of.examples.insert(0, deviation.to_string());
+            of.examples.insert(0, deviation.told.clone());
         }
     }
 }

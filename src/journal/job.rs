@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 
 use super::arguments::{ArgumentReader, Arguments};
 use super::entry::Entry;
+use super::matter::Matter;
 use super::progress::Reporter;
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::Touched;
@@ -49,14 +50,8 @@ pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
     fn needs(&self, buckets: Buckets) -> Vec<Bucket> {
         vec![buckets.of_account(self.actor().get())]
     }
-    /// Whether it names an account.
-    fn concerns(&self, account: AccountId) -> bool {
-        self.actor() == account
-    }
-    /// Whether it names a post.
-    fn is_about(&self, _: PostId) -> bool {
-        false
-    }
+    /// What it puts in line.
+    fn matters(&self) -> Vec<Matter>;
     /// Says in words what it does.
     fn describe(&self) -> String;
 
@@ -114,8 +109,7 @@ pub(crate) trait Kind: Sync {
     fn read(&'static self, arguments: &[u8]) -> Option<Task>;
     fn actor(&self, task: &Task) -> AccountId;
     fn needs(&self, task: &Task, buckets: Buckets) -> Vec<Bucket>;
-    fn concerns(&self, task: &Task, account: AccountId) -> bool;
-    fn is_about(&self, task: &Task, post: PostId) -> bool;
+    fn matters(&self, task: &Task) -> Vec<Matter>;
     fn describe(&self, task: &Task) -> String;
     fn show(&self, task: &Task, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
@@ -166,12 +160,8 @@ impl<J: Job> Kind for KindOf<J> {
         Self::of(task).needs(buckets)
     }
 
-    fn concerns(&self, task: &Task, account: AccountId) -> bool {
-        Self::of(task).concerns(account)
-    }
-
-    fn is_about(&self, task: &Task, post: PostId) -> bool {
-        Self::of(task).is_about(post)
+    fn matters(&self, task: &Task) -> Vec<Matter> {
+        Self::of(task).matters()
     }
 
     fn describe(&self, task: &Task) -> String {
@@ -243,14 +233,19 @@ impl Task {
         self.kind.needs(self, buckets)
     }
 
+    /// What it puts in line.
+    pub(crate) fn matters(&self) -> Vec<Matter> {
+        self.kind.matters(self)
+    }
+
     /// Whether it names an account.
     pub(crate) fn concerns(&self, account: AccountId) -> bool {
-        self.kind.concerns(self, account)
+        self.actor() == account || self.matters().iter().any(|matter| matter.concerns(account))
     }
 
     /// Whether it names a post.
     pub(crate) fn is_about(&self, post: PostId) -> bool {
-        self.kind.is_about(self, post)
+        self.matters().iter().any(|matter| matter.is_about(post))
     }
 
     /// Says in words what it does.

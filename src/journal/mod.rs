@@ -15,6 +15,7 @@ mod job;
 mod lease;
 mod left;
 mod living;
+mod matter;
 mod parked;
 mod progress;
 mod riders;
@@ -34,6 +35,7 @@ pub(crate) use job::{Ended, FanoutWatcher, Handlers, Job, Kind, Pool, Run, Task}
 pub(crate) use lease::{IMPORT, living, surely_living};
 pub(crate) use lease::{begin as begin_lease, begin_import, end as end_lease, end_import, hold_for_import};
 pub(crate) use left::{Acknowledged, BucketSet, Part, VisitedIn, left_by};
+pub(crate) use matter::Matter;
 pub(crate) use parked::{keep_asking, keep_resuming};
 pub(crate) use progress::Reporter;
 pub use progress::{Delivery, DeliveryProgress};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Pool, Run, Task};
+use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Pool, Run, Task};
 use crate::nonce::Nonce;
 
 /// Followers may not know yet that an account is pulled, or pushed again. Stands for the change of mode that wrote
@@ -39,6 +39,11 @@ impl Job for ModeTask {
 
     fn actor(&self) -> AccountId {
         self.author
+    }
+
+    fn matters(&self) -> Vec<Matter> {
+        let author = self.author;
+        vec![Matter::FollowsOf(author), Matter::FollowerCount(author), Matter::Mode(author)]
     }
 
     fn describe(&self) -> String {

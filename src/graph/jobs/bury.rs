@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::bury::bury;
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Pool, Run};
+use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Pool, Run};
 
 /// An account is to go with all its traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,10 @@ impl Job for BuryTask {
 
     fn actor(&self) -> AccountId {
         self.account
+    }
+
+    fn matters(&self) -> Vec<Matter> {
+        vec![Matter::Burial(self.account), Matter::AnyBurial]
     }
 
     fn describe(&self) -> String {

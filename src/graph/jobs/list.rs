@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::named::settle_lists;
 use crate::ids::{AccountId, PostId};
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Run};
-use crate::post::PostList;
+use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Run};
+use crate::post::{PostList, PostRef};
 
 /// A post may not be on the lists of mentions and hashtags yet that it names, or still on those that the entry names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +45,8 @@ impl Job for ListTask {
         vec![self.post.bucket(buckets)]
     }
 
-    fn is_about(&self, post: PostId) -> bool {
-        self.post == post
+    fn matters(&self) -> Vec<Matter> {
+        vec![Matter::NamedLists(PostRef { id: self.post, author: self.author })]
     }
 
     fn describe(&self) -> String {

@@ -9,7 +9,7 @@ use crate::graph::Graph;
 use crate::graph::complete::Follow;
 use crate::graph::pair::{settle_follow, settle_pair};
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Ended, Hint, Job, Run};
+use crate::journal::{ArgumentReader, Arguments, Ended, Hint, Job, Matter, Run};
 use crate::rules;
 
 /// A follow that was made just now: what a look at it would see, and whose word that is.
@@ -50,8 +50,9 @@ impl Job for PairTask {
         [self.reader, self.author].map(|account| buckets.of_account(account.get())).into()
     }
 
-    fn concerns(&self, account: AccountId) -> bool {
-        self.reader == account || self.author == account
+    fn matters(&self) -> Vec<Matter> {
+        let Self { reader, author, .. } = *self;
+        vec![Matter::Follow { reader, author }, Matter::FollowerCount(author)]
     }
 
     fn describe(&self) -> String {

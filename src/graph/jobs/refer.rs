@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::reference::settle_reference;
 use crate::ids::{AccountId, PostId};
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Run};
-use crate::post::Reference;
+use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Run};
+use crate::post::{PostRef, Reference};
 
 /// A post may not be on the list of what it refers to yet, or still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,12 +43,9 @@ impl Job for ReferTask {
         vec![self.post.bucket(buckets), self.to.post.bucket(buckets)]
     }
 
-    fn concerns(&self, account: AccountId) -> bool {
-        self.author == account || self.to.author == account
-    }
-
-    fn is_about(&self, post: PostId) -> bool {
-        self.post == post || self.to.post == post
+    fn matters(&self) -> Vec<Matter> {
+        let post = PostRef { id: self.post, author: self.author };
+        vec![Matter::Reference { post, to: PostRef { id: self.to.post, author: self.to.author } }]
     }
 
     fn describe(&self) -> String {

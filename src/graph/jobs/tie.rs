@@ -6,8 +6,8 @@ use crate::bucket::{Bucket, Buckets};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::tie::settle_tie;
-use crate::ids::{AccountId, PostId};
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Run};
+use crate::ids::AccountId;
+use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Run};
 use crate::post::PostRef;
 
 /// Whether an account likes a post may not show in the post's list.
@@ -41,12 +41,8 @@ impl Job for TieTask {
         vec![buckets.of_account(self.account.get()), self.post.id.bucket(buckets)]
     }
 
-    fn concerns(&self, account: AccountId) -> bool {
-        self.account == account || self.post.author == account
-    }
-
-    fn is_about(&self, post: PostId) -> bool {
-        self.post.id == post
+    fn matters(&self) -> Vec<Matter> {
+        vec![Matter::Tie { account: self.account, post: self.post }]
     }
 
     fn describe(&self) -> String {

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::lists::drop_lists;
 use crate::ids::{AccountId, PostId};
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Run};
+use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Run};
 
 /// A post is gone; its lists may not be yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +38,8 @@ impl Job for UnlistTask {
         vec![self.post.bucket(buckets)]
     }
 
-    fn is_about(&self, post: PostId) -> bool {
-        self.post == post
+    fn matters(&self) -> Vec<Matter> {
+        vec![Matter::ListsOf(self.post)]
     }
 
     fn describe(&self) -> String {

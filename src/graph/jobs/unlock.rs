@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::request::unlock;
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Pool, Run};
+use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Pool, Run};
 
 /// An account may be locked no more, and somebody may still wait for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,10 @@ impl Job for UnlockTask {
 
     fn actor(&self) -> AccountId {
         self.account
+    }
+
+    fn matters(&self) -> Vec<Matter> {
+        vec![Matter::FollowsOf(self.account)]
     }
 
     fn describe(&self) -> String {

@@ -458,9 +458,14 @@ async fn keys_of_nobody_go_and_keys_that_nobody_knows_stay() {
     raw_of(&engine, nobody, 'm', "HSET", &[&author.to_bytes(), b"12345678"]).await;
     raw_of(&engine, nobody, 'o', "RPUSH", &[b"F\0\0\0\0\0\0\0\0"]).await;
     raw_of(&engine, nobody, 'r', "HSET", &[&author.to_bytes(), b"12345678"]).await;
+    raw_of(&engine, nobody, 'x', "HSET", &[b"l", b"nobody"]).await;
     raw(&engine, bucket, ('s', &set_name("mutes", nobody)), "ZADD", &[b"1", &author.to_bytes()]).await;
     raw(&engine, 3, ('t', &set_name("followers", nobody)), "ZADD", &[b"1", &author.to_bytes()]).await;
     heals(&engine, &[KeyOrphaned]).await;
+    for letter in ['h', 'm', 'o', 'r', 'x'] {
+        let is_left = raw_of(&engine, nobody, letter, "EXISTS", &[]).await.int().unwrap();
+        assert_eq!(is_left, 0, "a key `{letter}` of nobody");
+    }
     let other = AccountId::new(4_712).unwrap();
     raw(&engine, bucket_of(&engine, other), ('d', b""), "ZADD", &[b"1", &other.to_bytes()]).await;
     heals(&engine, &[KeyOrphaned]).await;

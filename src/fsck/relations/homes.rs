@@ -1,0 +1,228 @@
+//! Homes: whether they prove what they say, hold what they should, are known to the sweep, and are not too long.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::loose::LooseKey;
+use crate::account::Mode;
+use crate::cluster::{Batch, Command};
+use crate::delivery::Recipients;
+use crate::error::Result;
+use crate::fsck::ask::{self, Answers, is_there, read, write};
+use crate::fsck::kind::FindingKind;
+use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::functions;
+use crate::graph::Graph;
+use crate::ids::{AccountId, PostId};
+use crate::journal::Matter;
+use crate::post::PostRef;
+use crate::reader::load_state;
+use crate::tenant::Tenant;
+use crate::timeline::{Direction, Record, newest_requests, page_request, parse_home};
+use crate::timeline::{read_newest, read_page};
+
+/// Ids read of an outbox at first, and further down.
+const DEPTH: (usize, usize) = (32, 512);
+/// Outboxes read in one go.
+const OUTBOXES_AT_ONCE: usize = 500;
+
+/// The home of an account, if it has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct HomeOf(pub(super) AccountId);
+
+/// What is wrong with the records of a home by themselves.
+fn judge(records: &[Record]) -> Vec<(FindingKind, u64)> {
+    match records.first() {
+        None | Some(Record::Filling(_)) => return Vec::new(),
+        Some(Record::Post(_)) => return vec![(FindingKind::HomeWithoutFloor, 0)],
+        Some(Record::Watermark(_)) => {}
+    }
+    let (mut highest, mut found) = (0, Vec::new());
+    for record in records {
+        match record {
+            Record::Post(entry) => highest = highest.max(entry.id),
+            Record::Watermark(id) if *id < highest => found.push((FindingKind::WatermarkLies, *id)),
+            Record::Watermark(_) | Record::Filling(_) => {}
+        }
+    }
+    found
+}
+
+impl Relation for HomeOf {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let (keys, reader) = (graph.keys(), self.0);
+        let key = keys.home(reader);
+        if !is_there(graph, reader).await? {
+            return Ok(Seen::units([LooseKey(key)]));
+        }
+        // First whom it follows and pulls, then the home: a mark goes only once the home holds what it stood for.
+        let state = load_state(graph, reader, None).await?;
+        let most = graph.fit().most();
+        let asked = [
+            ask::request("LLEN", &key, &[]),
+            ask::request("LRANGE", &key, &[b"0", (2 * most).to_string().as_bytes()]),
+            ask::request("LINDEX", &key, &[b"0"]),
+            ask::request("ZSCORE", &keys.days(graph.bucket(reader)), &[&reader.to_bytes()]),
+        ];
+        let mut answers = Answers::ordered(graph, asked).await?;
+        let (length, stored) = (answers.next()?.count()?, answers.next()?);
+        let (first, day) = (answers.next()?, answers.next()?);
+        let of = |(kind, detail)| self.found(kind, detail);
+        let Ok(records) = parse_home(stored) else {
+            return Ok([of((FindingKind::HomeWithoutFloor, 1))].into());
+        };
+        let mut found: Vec<Deviation> = judge(&records).into_iter().map(of).collect();
+        if length > 0 && day.is_nil() {
+            found.push(of((FindingKind::HomeUnlisted, 0)));
+        }
+        match records.first() {
+            Some(Record::Filling(_)) => {
+                let nonce = first.bytes()?.last_chunk::<8>().map_or(0, |nonce| u64::from_be_bytes(*nonce));
+                found.push(of((FindingKind::FillHalted, nonce)));
+            }
+            Some(Record::Watermark(floor)) if length <= 2 * most => {
+                let held = records.iter().filter_map(|record| match record {
+                    Record::Post(entry) => Some((entry.id, entry.author)),
+                    _ => None,
+                });
+                let pushed =
+                    state.following.iter().filter(|author| state.pulled.binary_search(author).is_err());
+                let authors =
+                    pushed.copied().chain([reader.get()]).map(AccountId::new).collect::<Result<Vec<_>>>()?;
+                let missing = missing(graph, reader, *floor, &held.collect(), &authors).await?;
+                found.extend(missing.into_iter().map(|post| self.lacks(post)));
+            }
+            _ => {}
+        }
+        if length > most {
+            found.push(of((FindingKind::HomeTooLong, 0)));
+        }
+        Ok(found.into())
+    }
+
+    async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        let (keys, reader) = (graph.keys(), self.0);
+        let home = keys.home(reader);
+        let drop_home = || write(graph, &home, Command::new("UNLINK").arg(&home));
+        match found.kind {
+            FindingKind::FillHalted => {
+                if let Some(nonce) = found.detail.first_chunk() {
+                    write(graph, &home, functions::home_drop(home.clone(), nonce)).await?;
+                }
+            }
+            FindingKind::HomeUnlisted => {
+                let day = read(graph, "HGET", &keys.account(reader), &[b"d"]).await?;
+                let day = day.count().ok().and_then(|day| u32::try_from(day).ok()).filter(|day| *day > 0);
+                let day = day.unwrap_or_else(|| graph.today());
+                graph.router().call(graph.read_noted(reader, day)).await?;
+            }
+            FindingKind::HomeTooLong => {
+                write(graph, &home, functions::home_tidy(home.clone(), graph.fit())).await?;
+                if read(graph, "LLEN", &home, &[]).await?.count()? > graph.fit().most() {
+                    drop_home().await?;
+                }
+            }
+            // The next read fills it.
+            _ => drop(drop_home().await?),
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl HomeOf {
+    /// `detail`: of a watermark its id, of a fill its nonce.
+    fn found(self, kind: FindingKind, detail: u64) -> Deviation {
+        let (told, excused_by) = (format!("the home of {}", self.0), vec![Matter::Burial(self.0)]);
+        Deviation { kind, at: Unit::of(self), detail: detail.to_be_bytes().into(), told, excused_by }
+    }
+
+    pub(super) fn lacks(self, post: PostRef) -> Deviation {
+        let told = format!("post {} of {} in the home of {}", post.id, post.author, self.0);
+        let mut excused_by = Matter::between(self.0, post.author);
+        excused_by.push(Matter::Delivery(post));
+        let kind = FindingKind::EntryMissing;
+        Deviation { kind, at: Unit::of(self), detail: Vec::new(), told, excused_by }
+    }
+}
+
+/// Posts above a home's floor that it should hold and doesn't.
+async fn missing(
+    graph: &Graph,
+    reader: AccountId,
+    floor: u64,
+    held: &HashSet<(u64, u64)>,
+    authors: &[AccountId],
+) -> Result<Vec<PostRef>> {
+    let mut lacking = Vec::new();
+    for authors in authors.chunks(OUTBOXES_AT_ONCE) {
+        let mut batch = Batch::with_capacity(2 * authors.len());
+        for author in authors {
+            batch.push_ordered(newest_requests(graph, *author, DEPTH.0));
+        }
+        let mut answers = Answers::of(graph, batch).await?;
+        for author in authors {
+            let mut newest = read_newest(answers.next()?, answers.next()?, DEPTH.0)?;
+            // Who is pulled and has no mark is found by that; one's own posts always come.
+            if newest.mode == Mode::Pull && *author != reader {
+                continue;
+            }
+            let mut ids = newest.part.ids.clone();
+            while newest.part.bound > floor.saturating_add(1) && newest.part.bound > 0 {
+                let from = newest.part.bound;
+                let request = page_request(graph, *author, Direction::Down, from, DEPTH.1);
+                newest.part = read_page(graph.router().call(request).await?, Direction::Down)?;
+                ids.extend(&newest.part.ids);
+            }
+            let lacks = ids.into_iter().filter(|id| *id > floor && !held.contains(&(*id, author.get())));
+            lacking.extend(
+                lacks.filter_map(|id| Some(PostRef { id: PostId::from_u64(id).ok()?, author: *author })),
+            );
+        }
+    }
+    wanted(graph, reader, lacking).await
+}
+
+/// Of these posts those that a fan-out brings to the reader.
+async fn wanted(tenant: &Tenant, reader: AccountId, lacking: Vec<PostRef>) -> Result<Vec<PostRef>> {
+    let mut found = Vec::new();
+    for lacking in lacking.chunks(OUTBOXES_AT_ONCE) {
+        let stored = ask::posts(tenant, lacking.iter().map(|post| post.id)).await?;
+        for (post, stored) in lacking.iter().zip(stored) {
+            // What can't be read is found for itself.
+            let Ok(Some(stored)) = stored else { continue };
+            let comes = post.author == reader
+                || match Recipients::of(&stored) {
+                    Recipients::Followers => true,
+                    Recipients::Named(named) => named.contains(&reader),
+                    Recipients::Nobody => false,
+                };
+            if stored.header().author == post.author && comes {
+                found.push(*post);
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Reply;
+    use crate::stored::record_of;
+
+    fn kinds(records: &[(u64, u64)]) -> Vec<FindingKind> {
+        let records = records.iter().map(|(id, author)| Reply::of_bytes(&record_of(*id, *author))).collect();
+        let records = parse_home(Reply::of_items(records)).unwrap();
+        judge(&records).into_iter().map(|(kind, _)| kind).collect()
+    }
+
+    #[test]
+    fn a_home_must_begin_with_a_floor_and_its_watermarks_must_be_true() {
+        const MARK: u64 = u64::MAX;
+        assert_eq!(kinds(&[]), []);
+        assert_eq!(kinds(&[(0, MARK), (9, 2), (5, 2), (9, MARK), (7, 2)]), []);
+        assert_eq!(kinds(&[(0, 1 << 63), (9, 2), (5, MARK)]), []);
+        assert_eq!(kinds(&[(9, 2), (9, MARK)]), [FindingKind::HomeWithoutFloor]);
+        assert_eq!(kinds(&[(0, MARK), (9, 2), (5, 2), (8, MARK)]), [FindingKind::WatermarkLies]);
+    }
+}

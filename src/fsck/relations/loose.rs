@@ -1,0 +1,128 @@
+//! Keys whose account isn't there, and keys that nobody knows.
+
+use std::sync::Arc;
+
+use crate::bucket::Bucket;
+use crate::error::Result;
+use crate::fsck::ask::{Scan, author_of, drop_set, exists, is_there, read, request, write};
+use crate::fsck::key::{Form, form_of, owner_of};
+use crate::fsck::kind::FindingKind;
+use crate::fsck::seen::{Deviation, Relation, Seen, Unit, left_alone};
+use crate::functions;
+use crate::graph::Graph;
+use crate::ids::AccountId;
+use crate::journal::Matter;
+use crate::keys::Place;
+use crate::stored::profile_of;
+
+/// A key, by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct LooseKey(pub(super) Vec<u8>);
+
+/// The accounts that a bucket has days of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct BucketDays(pub(super) Bucket);
+
+impl LooseKey {
+    /// A key whose account isn't there.
+    pub(super) fn orphan(key: Vec<u8>, owner: AccountId) -> Seen {
+        Self(key).found(FindingKind::KeyOrphaned, Some(owner))
+    }
+
+    /// A post whose author isn't there.
+    pub(super) fn post_orphan(key: Vec<u8>, author: AccountId) -> Seen {
+        Self(key).found(FindingKind::PostOrphaned, Some(author))
+    }
+
+    fn found(self, kind: FindingKind, owner: Option<AccountId>) -> Seen {
+        let (detail, told) =
+            (owner.map(|id| id.to_bytes().to_vec()), format!("key {}", self.0.escape_ascii()));
+        let excused_by = owner.map(Matter::Burial).into_iter().collect();
+        [Deviation { kind, at: Unit::of(self), detail: detail.unwrap_or_default(), told, excused_by }].into()
+    }
+}
+
+impl Relation for LooseKey {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let Self(key) = self;
+        let form = form_of(graph.keys(), key);
+        let is_left = exists(graph, key).await?;
+        let owner = match &form {
+            Form::Unknown if is_left => return Ok(self.clone().found(FindingKind::KeyUnknown, None)),
+            Form::Post(post) => author_of(graph, *post).await?,
+            Form::Set(set) => owner_of(&set.name).map(|(owner, _)| owner),
+            Form::Home(account)
+            | Form::Marks(account)
+            | Form::Outbox(account)
+            | Form::Requests(account, _)
+            | Form::Credentials(account)
+            | Form::Profile(account) => Some(*account),
+            _ => None,
+        };
+        let has_day = match form {
+            Form::Home(account) => {
+                let days = graph.keys().days(graph.bucket(account));
+                !read(graph, "ZSCORE", &days, &[&account.to_bytes()]).await?.is_nil()
+            }
+            _ => false,
+        };
+        let Some(owner) = owner.filter(|_| is_left || has_day) else { return Ok(Seen::default()) };
+        match form {
+            _ if is_there(graph, owner).await? => {}
+            Form::Post(_) => return Ok(Self::post_orphan(key.clone(), owner)),
+            _ => return Ok(Self::orphan(key.clone(), owner)),
+        }
+        if let Form::Profile(account) = form {
+            // Whether it can be read; pages show an empty one instead.
+            drop(profile_of(&graph.router().call(graph.profile_request(account)).await?)?);
+        }
+        Ok(Seen::default())
+    }
+
+    async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        let (Self(key), keys) = (self, graph.keys());
+        let Ok(owner) = AccountId::from_bytes(&found.detail) else { return Err(left_alone()) };
+        let command = match form_of(keys, key) {
+            Form::Home(account) => {
+                let days = keys.days(graph.bucket(account));
+                functions::home_sweep(days, key.clone(), &account.to_bytes(), u32::MAX, None)
+            }
+            Form::Set(set) if set.place == Place::Part => {
+                // In another slot than its account: nothing could look once more and drop it in one go. An account that
+                // is created meanwhile has no followers to lose.
+                if !is_there(graph, owner).await? {
+                    drop_set(graph, &set).await?;
+                }
+                return Ok(Vec::new());
+            }
+            Form::Set(set) => {
+                let of = graph.sets().stored_keys(&set).await?;
+                let all: Vec<Vec<u8>> = std::iter::once(keys.account(owner)).chain(of).collect();
+                functions::orphan_drop(&all)
+            }
+            _ => functions::orphan_drop(&[keys.account(owner), key.clone()]),
+        };
+        write(graph, key, command).await.map(|_| Vec::new())
+    }
+}
+
+impl Relation for BucketDays {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let (keys, mut seen) = (graph.keys(), Seen::default());
+        let days = keys.days(self.0);
+        let mut scan = Scan::new("ZSCAN", &days);
+        while let Some(accounts) = scan.next(graph).await? {
+            let accounts = accounts.iter().map(|(account, _)| AccountId::from_bytes(account));
+            let accounts = accounts.collect::<Result<Vec<_>>>()?;
+            let states = accounts.iter().map(|account| request("HGET", &keys.account(*account), &[b"s"]));
+            let answers = graph.run_all(states.collect()).await?;
+            for (account, answer) in accounts.iter().zip(answers) {
+                let state = answer.ok()?;
+                if state.is_nil() || state.bytes()? == b"d" {
+                    seen = seen.and(LooseKey::orphan(keys.home(*account), *account));
+                }
+            }
+        }
+        Ok(seen)
+    }
+}

@@ -1,0 +1,178 @@
+//! What is derived from what, a file each: how it is looked at, how it is told, which work excuses it, how it is put
+//! right. A new one is a file here, its kinds in `kind`, and a line below for the key, post or set that leads to it.
+//!
+//! A file here knows no other but those whose relations it finds too, or has looked at after a repair: these never know
+//! it. Invariants kept here: a look only reads; a repair does nothing once what it is for has changed.
+
+mod counts;
+mod follows;
+mod homes;
+mod journals;
+mod loose;
+mod named_lists;
+mod names;
+mod outboxes;
+mod post_counts;
+mod records;
+mod references;
+mod reposts;
+mod requests;
+mod sets;
+mod ties;
+mod tokens;
+
+use std::sync::Arc;
+
+use super::key::{Form, list_named, list_of, owner_of};
+use super::kind::FindingKind;
+use super::seen::{Deviation, Read, Seen, Unit, left_alone};
+use crate::error::{ErrorKind, Result};
+use crate::graph::Graph;
+use crate::graph::LIKES;
+use crate::post::PostRef;
+use crate::sharded::{LocalKey, Scored};
+#[cfg(test)]
+pub(crate) use names::look_through;
+
+/// What a key asks to have looked at.
+pub(super) fn at_key(form: Form, key: Vec<u8>) -> Option<Unit> {
+    Some(match form {
+        Form::Other => return None,
+        Form::Journal(bucket) => Unit::of(journals::BucketJournal(bucket)),
+        Form::Living => Unit::of(journals::Leases),
+        Form::Days(bucket) => Unit::of(loose::BucketDays(bucket)),
+        Form::Record(account) => Unit::of(records::RecordOf(account)),
+        Form::Marks(account) => Unit::of(follows::PullMarks(account)),
+        Form::Requests(account, letter) => Unit::of(requests::RequestsOf(account, letter)),
+        Form::Home(account) => Unit::of(homes::HomeOf(account)),
+        Form::Outbox(account) => Unit::of(outboxes::OutboxOf(account)),
+        Form::Post(post) => Unit::of(outboxes::PostAt(post)),
+        Form::Set(set) => Unit::of(sets::LocalSet(set)),
+        Form::Piece(set, piece) => Unit::of(sets::SetPiece(set, piece)),
+        Form::Guard(set) => Unit::of(sets::CopyGuard(set)),
+        Form::Claim(claim) => Unit::of(names::ClaimHolder(claim)),
+        Form::Credentials(account) => Unit::of(names::AccountNames(account)),
+        Form::Token(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: true }),
+        Form::ReportToken(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: false }),
+        Form::Profile(_) | Form::Unknown => Unit::of(loose::LooseKey(key)),
+    })
+}
+
+/// What a record, a post or a set that was read means to relations.
+async fn at_read(graph: &Arc<Graph>, read: &Read) -> Result<Seen> {
+    match read {
+        Read::Record { account, is_unconfirmed, has_login } => {
+            let has_names = *is_unconfirmed || *has_login;
+            let names = Seen::units(has_names.then_some(names::AccountNames(*account)));
+            Ok(names.and(Seen::units((!is_unconfirmed).then_some(counts::AccountCounts(*account)))))
+        }
+        Read::Post { id, post } => {
+            let author = post.header().author;
+            let counts = Seen::units([post_counts::PostCounts(PostRef { id: *id, author })]);
+            let seen = counts.and(references::of_post(*id, post)).and(named_lists::of_post(graph, *id, post));
+            Ok(seen.and(reposts::of_post(graph, *id, post).await?))
+        }
+        Read::Set { set, sight } => {
+            let members = sight.members().filter(|(.., belongs)| *belongs);
+            at_set(graph, set, &members.map(|(_, entry, _)| entry).collect::<Vec<_>>()).await
+        }
+    }
+}
+
+/// What the members of a set mean.
+async fn at_set(graph: &Arc<Graph>, set: &LocalKey, members: &[&Scored]) -> Result<Seen> {
+    if let Some(list) = list_named(&set.name) {
+        return named_lists::on_list(graph, list, members).await;
+    }
+    match list_of(&set.name) {
+        Some((post, LIKES)) => return ties::on_list(graph, post, members).await,
+        Some((post, kind)) => return references::on_list(graph, post, kind, members).await,
+        None => {}
+    }
+    let Some((owner, what)) = owner_of(&set.name) else { return Ok(Seen::default()) };
+    match what {
+        b"followers" => follows::edges(graph, owner, members).await,
+        b"following" => follows::followed(graph, owner, members).await,
+        b"likes" => ties::likes(graph, owner, members).await,
+        b"bookmarks" => ties::bookmarks(graph, owner, members).await,
+        b"reposts" => reposts::notes(graph, owner, members).await,
+        _ => Ok(Seen::default()),
+    }
+}
+
+/// Looks at something. Stored data that makes no sense is what it finds; only a cluster that doesn't answer is an
+/// error.
+pub(super) async fn look(graph: &Arc<Graph>, unit: &Unit) -> Result<Seen> {
+    match look_through_all(graph, unit).await {
+        Err(e) if e.kind() == ErrorKind::Internal => {
+            let (kind, told) = (FindingKind::Unreadable, format!("{unit:?}: {e}"));
+            let (at, detail) = (unit.clone(), e.to_string().into());
+            Ok([Deviation { kind, at, detail, told, excused_by: Vec::new() }].into())
+        }
+        // Somebody whom we were looking at has been deleted meanwhile.
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Seen::default()),
+        seen => seen,
+    }
+}
+
+async fn look_through_all(graph: &Arc<Graph>, unit: &Unit) -> Result<Seen> {
+    let mut seen = unit.look(graph).await?;
+    match seen.read.take() {
+        Some(read) => Ok(seen.and(at_read(graph, &read).await?)),
+        None => Ok(seen),
+    }
+}
+
+/// Puts a deviation right. What can't be read is left to a person, but for posts, if these are to go.
+pub(super) async fn repair(
+    graph: &Arc<Graph>,
+    found: &Deviation,
+    drops_unreadable: bool,
+) -> Result<Vec<Unit>> {
+    match found.kind {
+        FindingKind::Unreadable if drops_unreadable => outboxes::drop_unreadable(graph, &found.at).await,
+        FindingKind::Unreadable => Err(left_alone()),
+        _ => found.at.repair(graph, found).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::follows::FollowPair;
+    use super::homes::HomeOf;
+    use super::*;
+    use crate::delivery::DeliverTask;
+    use crate::fsck::work::WorkUnderWay;
+    use crate::graph::{BuryTask, PairTask};
+    use crate::ids::{AccountId, PostId};
+    use crate::journal::Task;
+    use crate::modes::ModeTask;
+    use crate::post::PostRef;
+
+    #[test]
+    fn only_work_on_the_same_thing_excuses_it() {
+        let id = |id| AccountId::new(id).unwrap();
+        let post = |id| PostId::from_u64(id).unwrap();
+        let missing =
+            |reader, of| HomeOf(id(reader)).lacks(PostRef { id: post(of), author: id(2) }).excused_by;
+        let edge = |reader, author| {
+            let pair = FollowPair { reader: id(reader), author: id(author) };
+            pair.found(FindingKind::EdgeMissing, [0; 8]).excused_by
+        };
+        let with = |task: Task| {
+            let mut under_way = WorkUnderWay::default();
+            under_way.add(&task);
+            move |work: Vec<_>| under_way.has_any(&work)
+        };
+        let delivery = with(DeliverTask { post: post(7), author: id(2) }.into());
+        assert!(delivery(missing(1, 7)) && !delivery(missing(1, 8)));
+        assert!(!delivery(edge(1, 2)));
+        let pair = with(PairTask { reader: id(1), author: id(2), may_drop: false }.into());
+        assert!(pair(edge(1, 2)) && !pair(edge(2, 1)) && !pair(edge(1, 3)));
+        assert!(pair(missing(1, 7)) && !pair(missing(3, 7)));
+        let mode = with(ModeTask { author: id(2), random: [0; 8] }.into());
+        assert!(mode(edge(9, 2)) && !mode(edge(2, 9)));
+        let bury = with(BuryTask { account: id(2) }.into());
+        assert!(bury(edge(9, 2)) && bury(edge(2, 9)) && !bury(edge(8, 9)));
+    }
+}

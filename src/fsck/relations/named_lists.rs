@@ -1,0 +1,111 @@
+//! Posts on the lists of mentions and hashtags that they name.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fsck::ask::{self, leave};
+use crate::fsck::kind::FindingKind;
+use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::graph::Graph;
+use crate::graph::{ListTask, Listed, Standing, list_score, standing, take_off_list};
+use crate::ids::PostId;
+use crate::journal::Matter;
+use crate::post::{Post, PostList, PostRef};
+use crate::sharded::{Member as _, Scored};
+use crate::tenant::Tenant;
+
+/// Posts looked at in one go.
+const POSTS_AT_ONCE: usize = 200;
+
+/// A post on a list that it names. On one that an earlier revision named it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct NamedListing {
+    post: PostRef,
+    list: PostList,
+}
+
+/// The lists that a post names.
+pub(super) fn of_post(tenant: &Tenant, id: PostId, post: &Post) -> Seen {
+    let named = PostRef { id, author: post.header().author };
+    Seen::units(post.lists(tenant.tags()).into_iter().map(|list| NamedListing { post: named, list }))
+}
+
+/// Those on a list that don't seem to belong there are looked at.
+pub(super) async fn on_list(tenant: &Tenant, list: PostList, members: &[&Scored]) -> Result<Seen> {
+    let mut listed = Vec::new();
+    for entry in members {
+        match Listed::from_bytes(&entry.member)? {
+            Listed::Floor => {}
+            Listed::Post(id, author) => {
+                listed.push((PostRef { id, author }, entry.score.total_cmp(&list_score(id)).is_eq()));
+            }
+            Listed::Id(post) => {
+                return Err(Error::internal(format!("a list names post {post} without its author")));
+            }
+        }
+    }
+    let mut suspects = Vec::new();
+    for listed in listed.chunks(POSTS_AT_ONCE) {
+        let posts = ask::posts(tenant, listed.iter().map(|(post, _)| post.id)).await?;
+        for ((post, is_in_place), stored) in listed.iter().zip(posts) {
+            // What can't be read is found for itself.
+            let Ok(stored) = stored else { continue };
+            let stored = stored.filter(|stored| stored.header().author == post.author);
+            let may_be_on = stored.is_some_and(|stored| stored.lists_ever(tenant.tags()).contains(&list));
+            suspects.extend((!is_in_place || !may_be_on).then_some(NamedListing { post: *post, list }));
+        }
+    }
+    Ok(Seen::units(suspects))
+}
+
+/// Whether a list has an owner: nobody keeps the mentions of who isn't there.
+async fn is_for_somebody(tenant: &Tenant, list: PostList) -> Result<bool> {
+    let PostList::Mentions(account) = list else { return Ok(true) };
+    Ok(tenant.account(account).await?.is_some_and(|account| account.is_there()))
+}
+
+impl Relation for NamedListing {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let Self { post: PostRef { id, author }, list } = *self;
+        let Standing { score: on, has_left } = standing(graph, list, id, author).await?;
+        // After that: a post that was deleted meanwhile is taken off by whoever deleted it.
+        let Ok(stored) = ask::post(graph, id).await? else { return Ok(Seen::default()) };
+        let stored = stored.filter(|stored| stored.header().author == author);
+        let names = stored.as_ref().is_some_and(|stored| stored.lists(graph.tags()).contains(&list));
+        let may_be_on = stored.is_some_and(|stored| stored.lists_ever(graph.tags()).contains(&list));
+        let is_right = on == Some(list_score(id));
+        Ok(if on.is_some() && !may_be_on {
+            self.found(FindingKind::ListingNeedless)
+        } else if names && !is_right && !has_left && is_for_somebody(graph, list).await? {
+            self.found(FindingKind::ListingMissing)
+        } else {
+            Seen::default()
+        })
+    }
+
+    async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        let PostRef { id: post, author } = self.post;
+        if found.kind == FindingKind::ListingNeedless {
+            take_off_list(graph, post, author, self.list).await?;
+        }
+        // An edit may have named the list meanwhile.
+        leave(graph, post.bucket(graph.keys().buckets()), ListTask { post, author }).await?;
+        Ok(Vec::new())
+    }
+}
+
+impl NamedListing {
+    fn found(self, kind: FindingKind) -> Seen {
+        let PostRef { id, author } = self.post;
+        let mut excused_by = vec![Matter::Burial(author), Matter::NamedLists(self.post)];
+        let list = match self.list {
+            PostList::Mentions(account) => {
+                excused_by.push(Matter::Burial(account));
+                format!("mentions of {account}")
+            }
+            PostList::Tagged(number) => format!("hashtag number {number:016x}"),
+        };
+        let told = format!("post {id} of {author} on the list of {list}");
+        [Deviation { kind, at: Unit::of(self), detail: Vec::new(), told, excused_by }].into()
+    }
+}

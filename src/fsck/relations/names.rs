@@ -1,0 +1,168 @@
+//! Names: whether claims and accounts say the same, and attempts that nobody brings to an end.
+
+use std::sync::Arc;
+
+use super::loose::LooseKey;
+use crate::claims::{self, Taken, patience_ms};
+use crate::cluster::Touched;
+use crate::error::{Error, Result};
+use crate::fsck::ask::{exists, read};
+use crate::fsck::kind::FindingKind;
+use crate::fsck::seen::{Deviation, Relation, Seen, Unit, left_alone};
+use crate::functions::{self, Holder};
+use crate::graph::Graph;
+use crate::ids::{AccountId, Claim};
+use crate::journal::Matter;
+use crate::nonce::draw;
+use crate::tenant::Tenant;
+
+/// A claim, and the account that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ClaimHolder(pub(super) Claim);
+
+/// What an account says of its names, and whether these say so too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct AccountNames(pub(super) AccountId);
+
+/// Whether an account has a claim, and whose word that is.
+async fn holder(tenant: &Tenant, account: AccountId, claim: &Claim, touched: &mut Touched) -> Result<Holder> {
+    let answer = tenant.router().ask(claims::holder_request(tenant, account, claim)).await?;
+    touched.add(&answer);
+    Holder::parse(answer.ok()?)
+}
+
+impl Relation for ClaimHolder {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let stored = graph.router().call(claims::look_request(graph, &self.0)).await?;
+        let Some((owner, value)) = functions::parse_claim(&stored)? else { return Ok(Seen::default()) };
+        let mut seen = Seen::units([AccountNames(owner)]);
+        if holder(graph, owner, &self.0, &mut Touched::new()).await? == Holder::Free {
+            let told = format!("claim {} that names account {owner}", self.0.as_bytes().escape_ascii());
+            let (kind, excused_by) = (FindingKind::ClaimNeedless, vec![Matter::Burial(owner)]);
+            let detail = [owner.to_bytes().as_slice(), &value].concat();
+            seen.deviations.push(Deviation { kind, at: Unit::of(*self), detail, told, excused_by });
+        }
+        Ok(seen)
+    }
+
+    /// Drops the claim, if its account still says that it isn't its own, and nobody has taken it since.
+    async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        let (owner, value) = found.detail.split_at(8);
+        let mut said = Touched::new();
+        if holder(graph, AccountId::from_bytes(owner)?, &self.0, &mut said).await? == Holder::Free {
+            // That must last, as for whoever takes it.
+            graph.router().fence(&said).await?;
+            claims::give_up(graph, &self.0, value).await?;
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl Relation for AccountNames {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let Self(account) = *self;
+        let fields =
+            read(graph, "HMGET", &graph.keys().account(account), &[b"s", b"un"]).await?.into_array()?;
+        let [state, login] = fields.as_slice() else {
+            return Err(Error::internal("two fields were asked for"));
+        };
+        let said = claims::of_account(graph, account, &mut Touched::new()).await?;
+        if state.is_nil() || state.bytes()? == b"d" {
+            let key = graph.keys().credentials(account);
+            let is_left = exists(graph, &key).await?;
+            return Ok(if is_left { LooseKey::orphan(key, account) } else { Seen::default() });
+        }
+        let mut found = Vec::new();
+        let is_unconfirmed = state.bytes()? == b"u";
+        if said.attempt.is_some() || is_unconfirmed {
+            let (attempt, began) = said.attempt.unwrap_or_default();
+            if graph.router().now_ms().abs_diff(began) >= patience_ms() {
+                found.push(self.found(FindingKind::AttemptLeft, &attempt));
+            }
+        }
+        if is_unconfirmed {
+            return Ok(found.into());
+        }
+        if !login.is_nil() && !said.held.iter().any(|claim| claim.kind() == Claim::LOGIN) {
+            found.push(self.found(FindingKind::CredentialsMissing, b""));
+        }
+        for claim in &said.held {
+            let stored = graph.router().call(claims::look_request(graph, claim)).await?;
+            let kind = match functions::parse_claim(&stored)? {
+                Some((owner, _)) if owner == account => continue,
+                None => FindingKind::ClaimMissing,
+                // Whoever it names may have nothing to do with it.
+                Some((owner, _)) => match holder(graph, owner, claim, &mut Touched::new()).await? {
+                    Holder::Free => FindingKind::ClaimMissing,
+                    _ => FindingKind::ClaimOfOther,
+                },
+            };
+            found.push(self.found(kind, claim.as_bytes()));
+        }
+        Ok(found.into())
+    }
+
+    async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        match found.kind {
+            FindingKind::ClaimMissing => take(graph, self.0, &found.detail).await,
+            FindingKind::AttemptLeft => end_attempt(graph, self.0, &found.detail).await,
+            // Who is right is for people to say.
+            _ => Err(left_alone()),
+        }
+    }
+}
+
+impl AccountNames {
+    /// `detail`: a claim, or an attempt.
+    fn found(self, kind: FindingKind, detail: &[u8]) -> Deviation {
+        let Self(account) = self;
+        let told = format!("account {account} and its names ({})", detail.escape_ascii());
+        let excused_by = vec![Matter::Burial(account)];
+        Deviation { kind, at: Unit::of(self), detail: detail.into(), told, excused_by }
+    }
+}
+
+/// Takes a claim for an account that names it.
+async fn take(tenant: &Tenant, account: AccountId, claim: &[u8]) -> Result<Vec<Unit>> {
+    let Some(claim) = Claim::from_bytes(claim) else { return Ok(Vec::new()) };
+    let mut touched = Touched::new();
+    if holder(tenant, account, &claim, &mut touched).await? != Holder::Held {
+        return Ok(Vec::new());
+    }
+    // Given up meanwhile: then this claim is needless, and found as that.
+    match claims::take(tenant, &claim, (account, &draw()), &mut touched).await? {
+        Taken::Ours => Ok(vec![Unit::of(ClaimHolder(claim))]),
+        Taken::Held(_) | Taken::Wanted(_) => Ok(vec![Unit::of(AccountNames(account))]),
+    }
+}
+
+/// Ends an attempt that nobody brings to its end; the claims that it took are found as needless then.
+async fn end_attempt(tenant: &Tenant, account: AccountId, attempt: &[u8]) -> Result<Vec<Unit>> {
+    let mut touched = Touched::new();
+    let said = claims::of_account(tenant, account, &mut touched).await?;
+    claims::void(tenant, account, attempt, patience_ms(), &mut touched).await?;
+    Ok(said.wanted.into_iter().map(|claim| Unit::of(ClaimHolder(claim))).collect())
+}
+
+/// What is out of step among these accounts and claims, after it was put right if that is wanted: for the simulation,
+/// whose servers can't be walked.
+#[cfg(test)]
+pub(crate) async fn look_through(
+    graph: &Arc<Graph>,
+    accounts: &[AccountId],
+    claims: &[Claim],
+    repairs: bool,
+) -> Result<Vec<(FindingKind, String)>> {
+    let mut found = Vec::new();
+    for account in accounts {
+        found.extend(AccountNames(*account).look(graph).await?.deviations);
+    }
+    for named in claims {
+        found.extend(ClaimHolder(*named).look(graph).await?.deviations);
+    }
+    for deviation in found.iter().filter(|_| repairs) {
+        // What is left alone is found again.
+        drop(deviation.at.repair(graph, deviation).await);
+    }
+    Ok(found.into_iter().map(|deviation| (deviation.kind, format!("{deviation:?}"))).collect())
+}

@@ -1,0 +1,167 @@
+//! Posts and the outboxes of their authors.
+
+use std::sync::Arc;
+
+use super::loose::LooseKey;
+use crate::cluster::{Reply, Request};
+use crate::delivery::DeliverTask;
+use crate::error::{Error, Result};
+use crate::fsck::ask::{self, Answers, header_of, header_request, is_there, leave, range, write};
+use crate::fsck::kind::FindingKind;
+use crate::fsck::seen::{Deviation, Read, Relation, Seen, Unit, left_alone};
+use crate::functions;
+use crate::graph;
+use crate::graph::Graph;
+use crate::ids::{AccountId, PostId};
+use crate::journal::Matter;
+use crate::post::{Header, PostRef};
+use crate::stored::{Unreadable, unless_of_another_type};
+
+/// Ids of an outbox looked at in one go.
+const POSTS_AT_ONCE: usize = 500;
+/// The highest bit of an id in an outbox says that its post was deleted.
+const ID_BITS: u64 = u64::MAX >> 1;
+
+/// An outbox: its order, and whether its posts are there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct OutboxOf(pub(super) AccountId);
+
+/// A post, with all that is derived from it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct PostAt(pub(super) PostId);
+
+/// Whether a post and its author's outbox agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct OutboxEntry(PostRef);
+
+impl Relation for OutboxOf {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let Self(author) = *self;
+        let key = graph.keys().outbox(author);
+        if !is_there(graph, author).await? {
+            return Ok(LooseKey::orphan(key, author));
+        }
+        let (mut suspects, mut from, mut before) = (Vec::new(), 0, 0);
+        loop {
+            let elements = range(graph, &key, from, POSTS_AT_ONCE).await?;
+            let mut live = Vec::new();
+            for element in &elements {
+                let bytes = element.bytes()?;
+                if let (true, Some((b'F', _))) = (bytes.len() == 9, bytes.split_first()) {
+                    continue;
+                }
+                let id = <[u8; 8]>::try_from(bytes).map(u64::from_be_bytes);
+                let id =
+                    id.map_err(|_| Error::internal(format!("an outbox holds {}", bytes.escape_ascii())))?;
+                let post = PostId::from_u64(id & ID_BITS)?;
+                if post.get() <= before {
+                    return Err(Error::internal(format!("the outbox of {author} is out of order at {post}")));
+                }
+                before = post.get();
+                live.extend((id & !ID_BITS == 0).then_some(post));
+            }
+            let headers = live.iter().map(|post| header_request(graph, *post));
+            let answers = graph.run_all(headers.collect()).await?;
+            for (id, answer) in live.into_iter().zip(answers) {
+                let is_its = match unless_of_another_type(answer)? {
+                    Some(header) => header.bytes()?.get(8..16) == Some(author.to_bytes().as_slice()),
+                    None => false,
+                };
+                suspects.extend((!is_its).then_some(OutboxEntry(PostRef { id, author })));
+            }
+            from += elements.len();
+            if elements.len() < POSTS_AT_ONCE {
+                return Ok(Seen::units(suspects));
+            }
+        }
+    }
+}
+
+impl Relation for PostAt {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let Self(id) = *self;
+        let Some(post) = ask::post(graph, id).await?.map_err(Unreadable::error)? else {
+            return Ok(Seen::default());
+        };
+        let author = post.header().author;
+        let mut seen = OutboxEntry(PostRef { id, author }).look(graph).await?;
+        if is_there(graph, author).await? {
+            seen.read = Some(Read::Post { id, post: Box::new(post) });
+        }
+        Ok(seen)
+    }
+}
+
+impl Relation for OutboxEntry {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let PostRef { id: post, author } = self.0;
+        let outbox = graph.keys().outbox(author);
+        // The post, its place, the post: what is published or deleted between shows.
+        let page = functions::outbox_page(outbox.clone(), true, post.get() + 1, 1);
+        let asked = [
+            header_request(graph, post),
+            Request::read(graph.slot(author), page),
+            ask::request("LINDEX", &outbox, &[b"0"]),
+            header_request(graph, post),
+        ];
+        let mut answers = Answers::ordered(graph, asked).await?;
+        let is_its = |header: Option<Header>| header.is_some_and(|header| header.author == author);
+        let before = is_its(header_of(&answers.next()?)?);
+        let (page, first) = (answers.next()?.into_array()?, answers.next()?);
+        let is_its = is_its(header_of(&answers.next()?)?);
+        if before != is_its {
+            return Ok(Seen::default());
+        }
+        let number = |reply: &Reply| {
+            let bytes = reply.bytes().ok()?.last_chunk::<8>()?;
+            Some(u64::from_be_bytes(*bytes))
+        };
+        let found = page.get(1).filter(|id| id.bytes().is_ok_and(|id| id.len() == 8)).and_then(number);
+        let found = found.filter(|id| id & ID_BITS == post.get());
+        let floor = number(&first).unwrap_or(0);
+        match (is_its, found) {
+            (true, _) if !is_there(graph, author).await? => {
+                Ok(LooseKey::post_orphan(graph.keys().post(post), author))
+            }
+            (true, None) if post.get() > floor => Ok(self.found(FindingKind::PostUnlisted)),
+            (true, Some(id)) if id != post.get() => Ok(self.found(FindingKind::PostAfterDelete)),
+            (false, Some(id)) if id == post.get() => Ok(self.found(FindingKind::PostGone)),
+            _ => Ok(Seen::default()),
+        }
+    }
+
+    async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
+        let (keys, PostRef { id: post, author }) = (graph.keys(), self.0);
+        let of = [keys.post(post), keys.outbox(author), keys.account(author)];
+        let mended = write(graph, &of[1], functions::outbox_mend(&of, author, post.get())).await?;
+        if mended.int()? == 1 {
+            leave(graph, graph.bucket(author), DeliverTask { post, author }).await?;
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl OutboxEntry {
+    fn found(self, kind: FindingKind) -> Seen {
+        let PostRef { id, author } = self.0;
+        let (told, excused_by) =
+            (format!("post {id} in the outbox of {author}"), vec![Matter::Burial(author)]);
+        [Deviation { kind, at: Unit::of(self), detail: Vec::new(), told, excused_by }].into()
+    }
+}
+
+/// Deletes a post that still can't be read: of the account whose outbox has it; else of whoever it says that it is.
+pub(super) async fn drop_unreadable(graph: &Arc<Graph>, unit: &Unit) -> Result<Vec<Unit>> {
+    let (post, listed_by) = if let Some(PostAt(post)) = unit.downcast() {
+        (*post, None)
+    } else if let Some(OutboxEntry(post)) = unit.downcast() {
+        (post.id, Some(post.author))
+    } else {
+        return Err(left_alone());
+    };
+    if let Err(unreadable) = ask::post(graph, post).await? {
+        let author = listed_by.or(unreadable.author());
+        graph::drop_unreadable(graph, post, &unreadable, author).await?;
+    }
+    Ok(Vec::new())
+}

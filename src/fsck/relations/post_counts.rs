@@ -1,0 +1,72 @@
+//! How long the lists of a post are, against what stands in the post.
+
+use std::sync::Arc;
+
+use crate::cluster::Request;
+use crate::error::Result;
+use crate::fsck::ask::{Answers, header_of, header_request};
+use crate::fsck::kind::FindingKind;
+use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::functions;
+use crate::graph::Graph;
+use crate::graph::{LISTS, recount};
+use crate::ids::AccountId;
+use crate::journal::Matter;
+use crate::post::{Header, PostRef, Reference};
+
+/// All numbers in a post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct PostCounts(pub(super) PostRef);
+
+fn told(header: &Header, list: u8) -> u64 {
+    u64::from(match list {
+        Reference::REPLY => header.replies,
+        Reference::REPOST => header.reposts,
+        Reference::QUOTE => header.quotes,
+        _ => header.likes,
+    })
+}
+
+impl Relation for PostCounts {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let Self(post) = *self;
+        let slot = graph.keys().buckets().slot(post.id.bucket(graph.keys().buckets()));
+        let mut requests = vec![header_request(graph, post.id)];
+        for (_, name, _) in LISTS {
+            let set = graph.sets().of_post::<AccountId>(post.id, name)?;
+            requests.push(Request::read(slot, functions::count(set.root_key())));
+        }
+        // What changes between shows.
+        requests.push(header_request(graph, post.id));
+        let mut answers = Answers::ordered(graph, requests).await?;
+        let before = header_of(&answers.next()?)?;
+        let mut lengths = Vec::with_capacity(LISTS.len());
+        for (list, ..) in LISTS {
+            lengths.push((list, functions::parse_count(answers.next()?)?.0));
+        }
+        let after = header_of(&answers.next()?)?;
+        let Some(header) = after.filter(|after| before == Some(*after) && after.author == post.author) else {
+            return Ok(Seen::default());
+        };
+        let told = lengths.into_iter().map(|(list, members)| (list, told(&header, list), members));
+        let wrong = told.filter(|(_, told, members)| told != members);
+        Ok(wrong.map(|(list, told, members)| self.found(list, told, members)).into())
+    }
+
+    async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        for list in &found.detail {
+            recount(graph, self.0, *list).await?;
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl PostCounts {
+    fn found(self, list: u8, told: u64, members: u64) -> Deviation {
+        let PostRef { id, author } = self.0;
+        let name = char::from(list);
+        let told = format!("post {id} says {told} of its list `{name}`, which has {members}");
+        let (kind, excused_by) = (FindingKind::PostCountWrong, vec![Matter::Burial(author)]);
+        Deviation { kind, at: Unit::of(self), detail: vec![list], told, excused_by }
+    }
+}

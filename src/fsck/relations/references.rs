@@ -1,0 +1,96 @@
+//! Replies, reposts and quotes on the list of what they refer to.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::fsck::ask::{self, author_is, author_of, exists, header_request, leave, members_of};
+use crate::fsck::kind::FindingKind;
+use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::graph::Graph;
+use crate::graph::{self, ReferTask};
+use crate::ids::PostId;
+use crate::journal::Matter;
+use crate::post::{Post, PostRef, Reference};
+use crate::sharded::Scored;
+use crate::tenant::Tenant;
+
+/// Members of a list looked at in one go.
+const MEMBERS_AT_ONCE: usize = 500;
+
+/// A post on the list of what it refers to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct ReferenceListing {
+    post: PostRef,
+    to: Reference,
+}
+
+/// Whether what is listed is that post, by that author, and refers to another one in that way.
+fn refers(post: &Post, listed: PostRef, kind: u8, to: PostId) -> bool {
+    let is_its = post.header().author == listed.author;
+    is_its && Reference::of_post(post).iter().any(|of| (of.kind, of.post) == (kind, to))
+}
+
+/// What a post refers to.
+pub(super) fn of_post(id: PostId, post: &Post) -> Seen {
+    let listed = PostRef { id, author: post.header().author };
+    Seen::units(Reference::of_post(post).into_iter().map(|to| ReferenceListing { post: listed, to }))
+}
+
+/// Those on a list of a post that don't refer to it, as the list says they do, are looked at.
+pub(super) async fn on_list(tenant: &Tenant, of: PostId, kind: u8, members: &[&Scored]) -> Result<Seen> {
+    let mut suspects = Vec::new();
+    let Some(author) = author_of(tenant, of).await? else { return Ok(Seen::default()) };
+    for members in members.chunks(MEMBERS_AT_ONCE) {
+        let listed = members_of::<PostRef>(members)?;
+        let posts = ask::posts(tenant, listed.iter().map(|post| post.id)).await?;
+        for (post, stored) in listed.into_iter().zip(posts) {
+            // What can't be read is found for itself.
+            let may_stay = stored.map_or(true, |stored| stored.is_some_and(|s| refers(&s, post, kind, of)));
+            let to = Reference { kind, post: of, author };
+            suspects.extend((!may_stay).then_some(ReferenceListing { post, to }));
+        }
+    }
+    Ok(Seen::units(suspects))
+}
+
+impl Relation for ReferenceListing {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let Self { post, to } = *self;
+        // What can't be read is found for itself.
+        let Ok(stored) = ask::post(graph, post.id).await? else { return Ok(Seen::default()) };
+        let refers = stored.is_some_and(|stored| refers(&stored, post, to.kind, to.post));
+        let is_on_it = graph::list(graph, to.kind, to.post)?.score(&post).await?.is_some();
+        if is_on_it == refers {
+            return Ok(Seen::default());
+        }
+        if is_on_it {
+            return Ok(self.found(FindingKind::ListingNeedless));
+        }
+        // A post that is gone itself needs no list.
+        let target = graph.router().ask(header_request(graph, to.post)).await?;
+        let is_target = author_is(target, to.author)?;
+        Ok(if is_target { self.found(FindingKind::ListingMissing) } else { Seen::default() })
+    }
+
+    async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        let (Self { post, to }, keys) = (*self, graph.keys());
+        if found.kind == FindingKind::ListingNeedless && exists(graph, &keys.post(post.id)).await? {
+            // It refers to something else, and always will.
+            graph::unlist(graph, to, post).await?;
+        } else {
+            let task = ReferTask { post: post.id, author: post.author, to };
+            leave(graph, post.id.bucket(keys.buckets()), task).await?;
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl ReferenceListing {
+    fn found(self, kind: FindingKind) -> Seen {
+        let Self { post, to } = self;
+        let told = format!("post {} on the list of post {}", post.id, to.post);
+        let work = Matter::Reference { post, to: PostRef { id: to.post, author: to.author } };
+        let excused_by = vec![Matter::Burial(post.author), Matter::Burial(to.author), work];
+        [Deviation { kind, at: Unit::of(self), detail: Vec::new(), told, excused_by }].into()
+    }
+}

@@ -1,0 +1,97 @@
+//! What accounts have noted of their plain reposts.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::fsck::ask::{self, members_of};
+use crate::fsck::kind::FindingKind;
+use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::graph;
+use crate::graph::Graph;
+use crate::ids::{AccountId, PostId};
+use crate::journal::Matter;
+use crate::post::{Post, PostRef};
+use crate::sharded::Scored;
+use crate::tenant::Tenant;
+
+/// Notes looked at in one go.
+const NOTES_AT_ONCE: usize = 500;
+
+/// A plain repost, and the note that its author keeps of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct RepostNote {
+    account: AccountId,
+    original: PostRef,
+    repost: PostId,
+}
+
+/// Whether a post, if it is a plain repost, is noted as such by its author.
+pub(super) async fn of_post(tenant: &Tenant, repost: PostId, post: &Post) -> Result<Seen> {
+    let Some(original) = post.passes_on() else { return Ok(Seen::default()) };
+    let account = post.header().author;
+    let is_noted = tenant.reposts(account)?.score(&original).await?.is_some();
+    Ok(Seen::units((!is_noted).then_some(RepostNote { account, original, repost })))
+}
+
+/// What an account has noted: what is no such repost (any more) is looked at.
+pub(super) async fn notes(tenant: &Tenant, account: AccountId, members: &[&Scored]) -> Result<Seen> {
+    let mut suspects = Vec::new();
+    for members in members.chunks(NOTES_AT_ONCE) {
+        let notes = members_of::<PostRef>(members)?.into_iter().zip(members).map(|(original, entry)| {
+            Ok(RepostNote { account, original, repost: repost_at(tenant, account, entry.score)? })
+        });
+        let notes = notes.collect::<Result<Vec<_>>>()?;
+        let posts = ask::posts(tenant, notes.iter().map(|note| note.repost)).await?;
+        for (note, stored) in notes.into_iter().zip(posts) {
+            // What can't be read is found for itself.
+            let may_stay = stored.map_or(true, |post| post.is_some_and(|post| note.is_true(&post)));
+            suspects.extend((!may_stay).then_some(note));
+        }
+    }
+    Ok(Seen::units(suspects))
+}
+
+fn repost_at(tenant: &Tenant, account: AccountId, place: f64) -> Result<PostId> {
+    PostId::at_place(tenant.keys().buckets(), tenant.bucket(account), place)
+}
+
+impl Relation for RepostNote {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let noted = graph.reposts(self.account)?.score(&self.original).await?;
+        let noted = noted.map(|place| repost_at(graph, self.account, place)).transpose()?;
+        // After that: what was deleted meanwhile is noted no more. What can't be read is found for itself.
+        let Ok(stored) = ask::post(graph, self.repost).await? else { return Ok(Seen::default()) };
+        Ok(match (noted, stored.is_some_and(|post| self.is_true(&post))) {
+            (None, true) => self.found(FindingKind::RepostUnnoted),
+            (Some(noted), false) if noted == self.repost => self.found(FindingKind::RepostNoteNeedless),
+            // Another repost's note is looked at for itself.
+            _ => Seen::default(),
+        })
+    }
+
+    async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        let Self { account, original, repost } = *self;
+        let (noted, place) = (graph.reposts(account)?, repost.place(graph.keys().buckets()));
+        match found.kind {
+            FindingKind::RepostUnnoted => noted.add_greater(&[(original, place)]).await?,
+            // Only this note: the next repost of the same has a higher place.
+            _ => noted.remove_below(&[(original, place + 1.0)]).await?,
+        };
+        // So that no instance goes on with what it remembers.
+        graph::renew_ties(graph, account).await?;
+        Ok(Vec::new())
+    }
+}
+
+impl RepostNote {
+    fn is_true(&self, post: &Post) -> bool {
+        post.header().author == self.account && post.passes_on() == Some(self.original)
+    }
+
+    fn found(self, kind: FindingKind) -> Seen {
+        let Self { account, original, repost } = self;
+        let told = format!("repost {repost} of post {} by account {account}", original.id);
+        let excused_by = vec![Matter::Burial(account)];
+        [Deviation { kind, at: Unit::of(self), detail: Vec::new(), told, excused_by }].into()
+    }
+}

@@ -1,0 +1,98 @@
+//! Who asks to follow whom: whoever asks waits on the other's list.
+
+use std::sync::Arc;
+
+use super::follows::FollowPair;
+use super::loose::LooseKey;
+use crate::error::Result;
+use crate::fsck::ask::{self, Answers, is_there, read, write};
+use crate::fsck::kind::FindingKind;
+use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::functions::{field_drop, read_nonce};
+use crate::graph::Graph;
+use crate::ids::AccountId;
+use crate::nonce::Nonce;
+use crate::tenant::Tenant;
+
+/// What somebody has asked for, has said yes to, or is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct RequestsOf(pub(super) AccountId, pub(super) u8);
+
+/// One request, from both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct RequestListing(FollowPair);
+
+/// What stands where about one request.
+struct RequestSeen {
+    waiting: Option<Nonce>,
+    approved: Option<Nonce>,
+    requested: Option<Nonce>,
+}
+
+impl Relation for RequestsOf {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let (keys, Self(account, letter)) = (graph.keys(), *self);
+        let hash = match letter {
+            b'r' => keys.requested(account),
+            b'u' => keys.approved(account),
+            _ => keys.waiting(account),
+        };
+        if !is_there(graph, account).await? {
+            return Ok(LooseKey::orphan(hash, account));
+        }
+        let mut seen = Seen::default();
+        for other in read(graph, "HKEYS", &hash, &[]).await?.into_array()? {
+            let other = AccountId::from_bytes(other.bytes()?)?;
+            let (reader, author) = if letter == b'r' { (account, other) } else { (other, account) };
+            seen = seen.and(RequestListing(FollowPair { reader, author }).look(graph).await?);
+        }
+        Ok(seen)
+    }
+}
+
+impl RequestListing {
+    async fn read(&self, tenant: &Tenant) -> Result<RequestSeen> {
+        let (keys, FollowPair { reader, author }) = (tenant.keys(), self.0);
+        let get = |hash: Vec<u8>, field: AccountId| ask::request("HGET", &hash, &[&field.to_bytes()]);
+        let asked = [
+            get(keys.waiting(author), reader),
+            get(keys.approved(author), reader),
+            get(keys.requested(reader), author),
+        ];
+        let mut answers = Answers::of(tenant, asked.into_iter().collect()).await?;
+        let mut next = || -> Result<Option<Nonce>> {
+            let value = answers.next()?;
+            // One of another length reads as zeros.
+            Ok((!value.is_nil()).then(|| read_nonce(&value).unwrap_or_default()))
+        };
+        Ok(RequestSeen { waiting: next()?, approved: next()?, requested: next()? })
+    }
+}
+
+impl Relation for RequestListing {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        let RequestSeen { waiting, approved, requested } = self.read(graph).await?;
+        // An approval is carried out at once, so none stays.
+        if waiting == requested && approved.is_none() {
+            return Ok(Seen::default());
+        }
+        let request = requested.or(waiting).or(approved).unwrap_or_default();
+        let of_pair = self.0.found(FindingKind::RequestOutOfStep, request);
+        Ok([Deviation { at: Unit::of(*self), ..of_pair }].into())
+    }
+
+    async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
+        let RequestSeen { waiting, approved, requested } = self.read(graph).await?;
+        let (keys, FollowPair { reader, author }) = (graph.keys(), self.0);
+        if requested.is_some() {
+            self.0.look_again(graph, true).await?;
+            return Ok(Vec::new());
+        }
+        for (hash, value) in [(keys.waiting(author), waiting), (keys.approved(author), approved)] {
+            if let Some(value) = value {
+                write(graph, &hash, field_drop(hash.clone(), &reader.to_bytes(), &value)).await?;
+            }
+        }
+        Ok(Vec::new())
+    }
+}

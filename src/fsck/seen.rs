@@ -1,0 +1,166 @@
+//! What a look sees, and what a derived relation is: the types that each file of `relations` is made of.
+
+use std::any::{Any, TypeId};
+use std::fmt::Debug;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt as _};
+
+use super::kind::FindingKind;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Graph;
+use crate::ids::{AccountId, PostId};
+use crate::journal::Matter;
+use crate::post::Post;
+use crate::sharded::{LocalKey, Sight};
+
+/// A derived relation at one place: what stands there because something else stands elsewhere. Or a place that leads to
+/// many of them.
+pub(super) trait Relation: Debug + Eq + Hash + Send + Sync + 'static {
+    /// Looks at it in one go, without any lock. Finds all that is wrong with it.
+    fn look(&self, graph: &Arc<Graph>) -> impl Future<Output = Result<Seen>> + Send;
+
+    /// Puts a deviation of it right, or has that done, unless what it is for has changed. Gives what should be looked
+    /// at afterwards, besides itself.
+    fn repair(
+        &self,
+        _context: &Arc<Graph>,
+        _found: &Deviation,
+    ) -> impl Future<Output = Result<Vec<Unit>>> + Send {
+        async { Err(left_alone()) }
+    }
+}
+
+pub(super) fn left_alone() -> Error {
+    Error::new(ErrorKind::Invalid, "left to a person: nobody can tell what it should be")
+}
+
+/// A relation that is out of step. Two that are equal are the same one, seen twice.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Deviation {
+    pub(super) kind: FindingKind,
+    /// Where: what is looked at again to see whether it is there still, and knows how to put it right.
+    pub(super) at: Unit,
+    /// What tells it from another one of that kind there: whatever a change would change.
+    pub(super) detail: Vec<u8>,
+    /// What a reader of a report can look for.
+    pub(super) told: String,
+    /// Work that puts it right, or makes it look so.
+    pub(super) excused_by: Vec<Matter>,
+}
+
+/// What was seen at one thing: what is out of step, and what else must be looked at to tell.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) deviations: Vec<Deviation>,
+    pub(super) units: Vec<Unit>,
+    /// What means something to other relations too.
+    pub(super) read: Option<Read>,
+}
+
+/// Something that was read in one look and means something to several relations.
+#[derive(Debug)]
+pub(super) enum Read {
+    /// The record of an account that is there, or is being registered.
+    Record { account: AccountId, is_unconfirmed: bool, has_login: bool },
+    /// A post of an account that is there.
+    Post { id: PostId, post: Box<Post> },
+    /// A local set, and what its pieces hold.
+    Set { set: LocalKey, sight: Sight },
+}
+
+impl Seen {
+    /// Nothing that is wrong by itself, but something to look at.
+    pub(super) fn units<R: Relation>(units: impl IntoIterator<Item = R>) -> Self {
+        Self { units: units.into_iter().map(Unit::of).collect(), ..Self::default() }
+    }
+
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.deviations.extend(other.deviations);
+        self.units.extend(other.units);
+        self
+    }
+}
+
+impl<I: IntoIterator<Item = Deviation>> From<I> for Seen {
+    fn from(deviations: I) -> Self {
+        Self { deviations: deviations.into_iter().collect(), ..Self::default() }
+    }
+}
+
+/// Something to look at, of whichever relation.
+#[derive(Debug, Clone)]
+pub(super) struct Unit(Arc<dyn AnyRelation>);
+
+impl Unit {
+    pub(super) fn of(relation: impl Relation) -> Self {
+        Self(Arc::new(relation))
+    }
+
+    pub(super) async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+        self.0.look_at(graph).await
+    }
+
+    pub(super) async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        self.0.put_right(graph, found).await
+    }
+
+    /// The relation, if it is of that type.
+    pub(super) fn downcast<R: Relation>(&self) -> Option<&R> {
+        self.0.any().downcast_ref()
+    }
+}
+
+/// A [`Relation`] whose type is forgotten.
+trait AnyRelation: Debug + Send + Sync {
+    fn look_at<'r>(&'r self, graph: &'r Arc<Graph>) -> BoxFuture<'r, Result<Seen>>;
+    fn put_right<'r>(
+        &'r self,
+        graph: &'r Arc<Graph>,
+        found: &'r Deviation,
+    ) -> BoxFuture<'r, Result<Vec<Unit>>>;
+    fn any(&self) -> &dyn Any;
+    fn is(&self, other: &dyn Any) -> bool;
+    fn feed(&self, state: &mut dyn Hasher);
+}
+
+impl<R: Relation> AnyRelation for R {
+    fn look_at<'r>(&'r self, graph: &'r Arc<Graph>) -> BoxFuture<'r, Result<Seen>> {
+        self.look(graph).boxed()
+    }
+
+    fn put_right<'r>(
+        &'r self,
+        graph: &'r Arc<Graph>,
+        found: &'r Deviation,
+    ) -> BoxFuture<'r, Result<Vec<Unit>>> {
+        self.repair(graph, found).boxed()
+    }
+
+    fn any(&self) -> &dyn Any {
+        self
+    }
+
+    fn is(&self, other: &dyn Any) -> bool {
+        other.downcast_ref() == Some(self)
+    }
+
+    fn feed(&self, mut state: &mut dyn Hasher) {
+        (TypeId::of::<R>(), self).hash(&mut state);
+    }
+}
+
+impl PartialEq for Unit {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.is(other.0.any())
+    }
+}
+
+impl Eq for Unit {}
+
+impl Hash for Unit {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.feed(state);
+    }
+}
