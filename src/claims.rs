@@ -10,9 +10,9 @@ use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Holder};
 use crate::ids::{AccountId, Claim};
+use crate::meters;
 use crate::nonce::Nonce;
 use crate::tenant::Tenant;
-use crate::{meters, rules};
 
 /// For so long nobody else ends an attempt: longer than any of its steps takes, failovers included.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,13 +21,12 @@ const TRIES_MAX: usize = 16;
 
 /// Milliseconds for which nobody else ends an attempt.
 pub(crate) fn patience_ms() -> u64 {
-    let patience = rules::size(PATIENCE, Duration::from_millis(80));
-    u64::try_from(patience.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Whether an attempt of that age is left alone.
 pub(crate) fn is_young(age_ms: u64) -> bool {
-    age_ms < patience_ms() && rules::holds("patience")
+    age_ms < patience_ms()
 }
 
 /// What came of taking a claim.
@@ -105,9 +104,6 @@ async fn own(
     (account, attempt): (AccountId, &Nonce),
     touched: &mut Touched,
 ) -> Result<Option<Taken>> {
-    if !rules::holds("attempt_asked") {
-        return Ok(None);
-    }
     let answer = tenant.router().ask(holder_request(tenant, account, claim)).await?;
     touched.add(&answer);
     match Holder::parse(answer.ok()?)? {
@@ -130,16 +126,14 @@ async fn free(tenant: &Tenant, holder: AccountId, claim: &Claim) -> Result<Taken
         match Holder::parse(answer.ok()?)? {
             Holder::Held => return Ok(Taken::Held(holder)),
             Holder::Wanted { age_ms, .. } if is_young(age_ms) => return Ok(Taken::Wanted(holder)),
-            Holder::Wanted { .. } if !rules::holds("ended_first") => return Ok(Taken::Ours),
+
             // It can't be confirmed any more once its attempt is over.
             Holder::Wanted { attempt, .. } => {
                 _ = void(tenant, holder, &attempt, patience_ms(), &mut said).await?
             }
             Holder::Free => {
                 // Else a failover might bring the account back, without its name.
-                if rules::holds("fence_claim") {
-                    tenant.router().fence(&said).await?;
-                }
+                tenant.router().fence(&said).await?;
                 return Ok(Taken::Ours);
             }
         }
@@ -179,7 +173,7 @@ pub(crate) async fn give_up_all(tenant: &Tenant, account: AccountId, claims: &[C
     for (claim, answer) in claims.iter().zip(found) {
         if let Some((holder, value)) = functions::parse_claim(&answer.ok()?)?
             && holder == account
-            && (free(tenant, account, claim).await? == Taken::Ours || !rules::holds("asked_before_given_up"))
+            && free(tenant, account, claim).await? == Taken::Ours
         {
             give_up(tenant, claim, &value).await?;
         }

@@ -8,8 +8,6 @@
 //!
 //! Imports between modules point one way, as docs/architecture.md shows; tests/layers.rs keeps it so.
 
-#[cfg(test)]
-mod abuse;
 pub mod account;
 mod change;
 mod charter;
@@ -18,8 +16,6 @@ mod claims;
 mod config;
 mod delivery;
 mod engine;
-#[cfg(test)]
-mod fences;
 mod fsck;
 pub mod functions;
 mod graph;
@@ -36,15 +32,12 @@ mod reader;
 pub mod registration;
 mod settings;
 pub mod sharded;
-#[cfg(all(test, feature = "registration"))]
-mod simulation;
 mod social;
 mod store;
 mod stored;
 mod tenant;
 mod timeline;
 
-use tideline_model::rules;
 #[doc(inline)]
 pub use tideline_model::{bucket, error, ids};
 #[doc(inline)]

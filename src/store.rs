@@ -100,14 +100,6 @@ impl Store {
         charter::restore(&router, &options.prefix).await
     }
 
-    /// A store without servers: what it sends is answered by the simulation.
-    #[cfg(test)]
-    pub(crate) fn simulated(router: Router, keys: Keyspace, sets: SetSettings) -> Result<Self> {
-        let sets = Sets::new(router.clone(), keys.clone(), sets)?;
-        let clock = Clock::new(router.clone(), keys.clone());
-        Ok(Self { router, keys, sets, clock, tags: TagKey::new([7; TagKey::LEN]) })
-    }
-
     /// The router.
     pub fn router(&self) -> &Router {
         &self.router

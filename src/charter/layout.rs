@@ -8,7 +8,6 @@ use crate::cluster::{Batch, Command, Reply, Request, Router, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::Keyspace;
 use crate::post::TagKey;
-use crate::rules;
 
 /// Version of how data is stored that is initialized now. A store of a later one is refused.
 pub const FORMAT: u32 = 2;
@@ -127,7 +126,7 @@ async fn write_layout(router: &Router, begin: Request, get: Request) -> Result<V
 
 /// Draws the key of the hashtags' numbers, unless somebody else does: of data that is new, or was raised to this format.
 async fn draw_tag_key(router: &Router, slot: u16, charter: &[u8], is_new: &mut bool) -> Result<TagKey> {
-    let drawn: [u8; TagKey::LEN] = rules::random();
+    let drawn: [u8; TagKey::LEN] = rand::random();
     let mut batch = Batch::new();
     batch.push_ordered([
         Request::write(slot, Command::new("HSETNX").arg(charter).arg("tags").arg(&drawn)),
@@ -156,66 +155,4 @@ fn tag_key(stored: &Reply) -> Result<TagKey> {
             TagKey::LEN
         ))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    use futures::FutureExt as _;
-    use futures::future::BoxFuture;
-
-    use super::*;
-    use crate::cluster::simulated::Simulated;
-    use crate::cluster::{Answer, Epoch, NodeAddr};
-
-    /// A server that fails over before the first fence.
-    #[derive(Debug, Default)]
-    struct FailsOver {
-        written: AtomicU32,
-        fences: AtomicU32,
-    }
-
-    impl Simulated for FailsOver {
-        fn run(&self, batch: Batch) -> BoxFuture<'_, Vec<Result<Answer>>> {
-            let epoch = Epoch::simulated(NodeAddr::new("h", 1), self.fences.load(Ordering::Relaxed));
-            let number = |n: u32| Reply::of_bytes(n.to_string().as_bytes());
-            let reply = |request: &Request| match request.traits.read {
-                true if self.written.load(Ordering::Relaxed) == 0 => {
-                    Reply::of_items(vec![Reply::of_nil(), Reply::of_nil(), Reply::of_nil()])
-                }
-                true => Reply::of_items(vec![number(FORMAT), number(64), Reply::of_bytes(&[7; TagKey::LEN])]),
-                // The first write makes it.
-                false => Reply::of_int(i64::from(self.written.fetch_add(1, Ordering::Relaxed) < 1)),
-            };
-            let answer = |request: &Request| Ok(Answer { reply: reply(request), epoch: epoch.clone() });
-            let answers = batch.requests.iter().map(answer).collect();
-            async move { answers }.boxed()
-        }
-
-        fn fence<'a>(&'a self, _: &'a Touched) -> BoxFuture<'a, Result<()>> {
-            let fence = self.fences.fetch_add(1, Ordering::Relaxed);
-            let failed = || Err(Error::of_fence(ErrorKind::Conflict, "it has failed over"));
-            async move { if fence == 0 { failed() } else { Ok(()) } }.boxed()
-        }
-
-        fn now_ms(&self) -> u64 {
-            0
-        }
-    }
-
-    /// A new tenant was refused with "fence: ... run the step again"; the second start found it written, and nothing to
-    /// fence.
-    #[tokio::test(start_paused = true)]
-    async fn who_opens_a_new_tenant_hears_nothing_of_a_failover_and_its_charter_is_fenced() {
-        let server = Arc::new(FailsOver::default());
-        let router = Router::simulated(server.clone()).unwrap();
-        let wanted = Buckets::new(64).unwrap();
-        assert_eq!(
-            charter(&router, "", Some(wanted), IfNew::Begun(None), &mut false).await.unwrap().0,
-            wanted
-        );
-        assert_eq!(server.fences.load(Ordering::Relaxed), 2);
-    }
 }

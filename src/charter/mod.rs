@@ -21,6 +21,4 @@ pub use decision::{Decision, TenantSettings};
 pub use layout::FORMAT;
 pub(crate) use layout::{IfNew, charter};
 pub(crate) use lost::{check_change, other_decision, restore};
-#[cfg(test)]
-pub(crate) use record::begin;
 pub(crate) use record::{found, remind_buckets, tell_buckets, tell_what_stands, told, write};

@@ -15,7 +15,6 @@ use crate::functions::{self, HomeFit};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, DeliveryProgress, Entry, Hint, Journal, Part, Reporter, told_in_time};
 use crate::meters;
-use crate::rules;
 use crate::sharded::PieceAt;
 use crate::stored::{readable_post, record_of};
 use crate::tenant::Tenant;
@@ -77,11 +76,7 @@ async fn recipients(tenant: &Tenant, entry: &Entry, id: PostId, author: AccountI
     told_in_time(tenant, entry, &said).await?;
     let Some(post) = readable_post(answer)? else { return Ok(Recipients::Nobody) };
     // Of another author: the id was given twice, and the post that we were to deliver is lost.
-    Ok(if post.header().author == author || !rules::holds("author_delivered") {
-        Recipients::of(&post)
-    } else {
-        Recipients::Nobody
-    })
+    Ok(if post.header().author == author { Recipients::of(&post) } else { Recipients::Nobody })
 }
 
 impl Parcel<'_> {

@@ -5,7 +5,6 @@ use crate::bucket::Bucket;
 use crate::cluster::{Epoch, FenceOutcome, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{Acknowledged, BucketSet, Entry, Part, VisitedIn, left_by};
-use crate::rules;
 use crate::tenant::Tenant;
 
 /// What a round has done and what it has left.
@@ -57,9 +56,8 @@ impl Ledger {
 
     /// These servers have said who in this bucket is to be visited, one after the other.
     pub(crate) fn told(&mut self, bucket: Bucket, said: &Touched) {
-        if rules::holds("told_in_time") {
-            said.epochs().iter().for_each(|epoch| self.visited(bucket, epoch));
-        }
+        // H120: if one that was replaced has said so, somebody else is to be visited.
+        said.epochs().iter().for_each(|epoch| self.visited(bucket, epoch));
     }
 
     /// A follower in this bucket could not be visited.
@@ -87,18 +85,9 @@ impl Ledger {
         other.why.into_iter().for_each(|why| self.failed(why));
     }
 
-    pub(crate) fn has_left(&self) -> bool {
-        !self.left.is_empty()
-    }
-
     /// Whether nothing is left, and all that was visited is on replicas.
     pub(crate) fn is_settled(&self) -> bool {
         self.left.is_empty() && self.visited.is_empty()
-    }
-
-    /// What was visited counts, though nobody knows whether it will last.
-    pub(crate) fn trust(&mut self) {
-        self.visited.clear();
     }
 
     /// Makes sure that what was visited lasts, server by server. Whose server has forgotten it is left; whose server can't say
@@ -128,9 +117,8 @@ impl Ledger {
                 Ok(outcome) => self.lacks_replicas |= outcome == FenceOutcome::WithoutReplicas,
                 Err(e) => {
                     match e.kind() {
-                        // H76
-                        ErrorKind::Conflict if rules::holds("lost_is_left") => self.left.extend(&buckets),
-                        ErrorKind::Conflict => {}
+                        // H76: what it has forgotten is to be done again.
+                        ErrorKind::Conflict => self.left.extend(&buckets),
                         _ => self.visited.push((epoch, buckets)),
                     }
                     self.failed(e);
@@ -172,7 +160,7 @@ mod tests {
     fn what_is_left_stands_in_the_entry_and_the_worst_reason_is_told() {
         let task = DeliverTask { post: PostId::from_u64(7).unwrap(), author: AccountId::new(1).unwrap() };
         let mut entry = Entry::new(Bucket(0), [1; 8], task);
-        let epoch = Epoch::simulated(NodeAddr::new("node", 1), 0);
+        let epoch = Epoch::of_life(NodeAddr::new("node", 1), 0);
         let (mut ledger, mut beside) = (Ledger::default(), Ledger::default());
         ledger.visited(Bucket(3), &epoch);
         ledger.left(Bucket(9), Error::unavailable("silent"));
@@ -180,7 +168,7 @@ mod tests {
         beside.left(Bucket(8), Error::internal("another type"));
         beside.left(Bucket(10), Error::unavailable("silent"));
         ledger.absorb(beside);
-        assert!(ledger.has_left() && !ledger.is_settled());
+        assert!(!ledger.left.is_empty() && !ledger.is_settled());
         assert_eq!(ledger.close(&mut entry).unwrap_err().to_string(), "another type");
         assert_eq!(entry.checkpoint, "left.8-10");
         let [(of, buckets)] = &entry.unfenced[..] else { panic!("{:?}", entry.unfenced) };

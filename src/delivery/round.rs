@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::functions::Visited;
 use crate::ids::AccountId;
 use crate::journal::{Entry, Part, mark, told_in_time};
-use crate::rules;
 use crate::sharded::{Checkpoint, PieceAt, SortedSet};
 use crate::tenant::Tenant;
 
@@ -80,7 +79,7 @@ impl<V: Visit> Round<'_, V> {
     ) {
         let (router, buckets) = (self.tenant.router(), self.tenant.keys().buckets());
         let mut done = part.done(buckets);
-        for some in part.buckets(buckets).chunks(rules::size(BUCKETS_PER_CHECKPOINT, 1)) {
+        for some in part.buckets(buckets).chunks(BUCKETS_PER_CHECKPOINT) {
             let mut lanes: BTreeMap<u16, Vec<PieceAt>> = BTreeMap::new();
             for bucket in some {
                 let primary = router.node_number(buckets.slot(*bucket));
@@ -98,11 +97,7 @@ impl<V: Visit> Round<'_, V> {
 
     /// Notes in the journal how far it came, if all of that lasts.
     async fn note(&self, entry: &mut Entry, done: u16, ledger: &mut Ledger) {
-        if rules::holds("fence_checkpoint") {
-            ledger.fence(self.tenant).await;
-        } else {
-            ledger.trust();
-        }
+        ledger.fence(self.tenant).await;
         if !ledger.is_settled() {
             return;
         }

@@ -12,7 +12,6 @@ use crate::journal::{
     Reporter, Run, Strike, Task, UnderWay, entries, send_all,
 };
 use crate::post::PostRef;
-use crate::rules;
 
 /// A post may not be in all homes yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,16 +87,9 @@ async fn run_delivery(
         }
     };
     // H31; H75: what is not left is never looked at again.
-    let is_fenced = rules::holds(if ledger.has_left() { "fence_left" } else { "fence_strike" });
-    if is_fenced {
-        ledger.fence(journal).await;
-    } else {
-        ledger.trust();
-    }
+    ledger.fence(journal).await;
     ledger.close(entry)?;
-    if is_fenced {
-        reporter.fenced(entry.is_replicated(journal.router().replicas()));
-    }
+    reporter.fenced(entry.is_replicated(journal.router().replicas()));
     reporter.done();
     let DeliveryProgress { delivered, skipped, .. } = reporter.progress();
     let every = journal.settings.modes.decide_every.as_millis();

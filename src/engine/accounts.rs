@@ -7,13 +7,13 @@ use crate::change::{BucketChange, Tries};
 use crate::cluster::Request;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{BucketWrite, MustBe, Writer, account_create};
+use crate::graph;
 use crate::graph::{BuryTask, UnlockTask};
 use crate::ids::AccountId;
 use crate::journal;
 use crate::nonce::draw;
 use crate::settings::Receipt;
 use crate::tenant::no_account;
-use crate::{graph, rules};
 
 impl Engine {
     /// Creates an account, with the id given or a new one.
@@ -38,7 +38,7 @@ impl Engine {
     /// An id that no account has.
     pub(crate) async fn new_account_id(&self) -> Result<AccountId> {
         let graph = &self.graph;
-        let bucket = rules::random::<u16>() % graph.keys().buckets().count();
+        let bucket = rand::random::<u16>() % graph.keys().buckets().count();
         let ids = graph.store.clock().post_ids(Bucket(bucket), 1).await?;
         let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;
         AccountId::new(id.get())

@@ -26,8 +26,6 @@ use futures::stream::{self, StreamExt as _};
 
 pub(crate) use key::list_named;
 pub use kind::FindingKind;
-#[cfg(test)]
-pub(crate) use relations::look_through;
 pub use report::{Findings, FsckProgress, FsckReport};
 
 use crate::bucket::Bucket;

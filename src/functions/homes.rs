@@ -5,12 +5,10 @@ use super::tenant::{Grounds, push_grounds};
 use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
-use crate::rules;
 
 /// A watermark follows about every so many records.
-fn group() -> u32 {
-    rules::size(16, 3)
-}
+const GROUP: u32 = 16;
+
 /// Bytes that a list node spends on a record, and on itself (a listpack's header and end, and what Redis leaves as
 /// a margin when it decides whether one more entry fits).
 const RECORD_BYTES: u32 = 18;
@@ -33,11 +31,11 @@ impl HomeFit {
     /// Homes that guarantee `posts` posts, on these grounds, on servers with this `list-max-listpack-size`.
     pub(crate) fn new(posts: u32, list_size: i64, grounds: Grounds) -> Self {
         // Their watermarks, one more for a group that was left short, and the floor.
-        let kept = posts + posts.div_ceil(group() - 1) + 2;
+        let kept = posts + posts.div_ceil(GROUP - 1) + 2;
         // A due length, and a whole group more than what stays: the cut finds a watermark right where it looks first,
         // and those that follow stand where `is_due` wants them. A cut that shifted them would give the home more
         // watermarks than it needs, and have each cut search for one.
-        let cut_at = (kept + group() - 1).next_multiple_of(group()) + 1;
+        let cut_at = (kept + GROUP - 1).next_multiple_of(GROUP) + 1;
         let fits = match u32::try_from(list_size) {
             Ok(records) => records,
             // -1 to -5: 4 kB, doubled with each step.
@@ -49,7 +47,7 @@ impl HomeFit {
 
     /// Whether a home that was made so long is due for a watermark: these stand a group apart from the floor on.
     pub(crate) fn is_due(length: u64) -> bool {
-        length > 0 && length.is_multiple_of(u64::from(group()))
+        length > 0 && length.is_multiple_of(u64::from(GROUP))
     }
 
     /// More records than a home has for longer than a moment: it is cut with the first delivery that is due beyond
@@ -57,7 +55,7 @@ impl HomeFit {
     pub(crate) fn most(self) -> u64 {
         match self.grounds {
             Grounds::Nothing => u64::from(u32::MAX),
-            Grounds::Decision(_) | Grounds::Own => u64::from(self.cut_at + 4 * group()),
+            Grounds::Decision(_) | Grounds::Own => u64::from(self.cut_at + 4 * GROUP),
         }
     }
 

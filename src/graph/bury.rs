@@ -19,7 +19,6 @@ use crate::graph::Graph;
 use crate::ids::{AccountId, Claim, PostId};
 use crate::journal::{Ended, Entry, accept, journal_full, reserve};
 use crate::post::{PostList, PostRef};
-use crate::rules;
 use crate::sharded::{Checkpoint, SortedSet};
 use crate::stored::stored_post;
 use crate::tenant::Tenant;
@@ -59,9 +58,8 @@ pub(crate) async fn bury(graph: &Arc<Graph>, account: AccountId, touched: &mut T
     while let Some(from) = next {
         let mut said = Touched::new();
         let page = followers.walk_said(from, &mut said).await?;
-        if rules::holds("turned_away_by_the_last") {
-            touched.extend(&said);
-        }
+        // H120: whoever says who follows must be right when the entry is struck.
+        touched.extend(&said);
         let mut turned_away = stream::iter(page.entries)
             .map(|(reader, _)| async move {
                 // Each leaves a task: users' own must find room beside them.

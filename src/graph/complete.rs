@@ -10,7 +10,6 @@ use crate::ids::AccountId;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::reader::ReaderState;
-use crate::rules;
 use crate::sharded::{PieceAt, SortedSet};
 use crate::tenant::Tenant;
 
@@ -100,21 +99,17 @@ pub(crate) async fn complete(
     let followers = graph.followers(author)?;
     let keys = graph.keys();
     let deepest = follows.iter().filter_map(|follow| follow.floor).min();
-    let command =
-        functions::author_look(keys.account(author), keys.outbox(author), deepest, rules::size(IDS_MAX, 4));
+    let command = functions::author_look(keys.account(author), keys.outbox(author), deepest, IDS_MAX);
     let ask = || graph.router().ask(Request::read(graph.slot(author), command.clone()));
-    let early = if rules::holds("edge_first") { None } else { Some(ask().await?) };
+
     let writes = !(have_edges && followers.is_known_spread());
     if writes {
         let edges: Vec<(AccountId, f64)> =
             follows.iter().map(|follow| (follow.reader, follow.since)).collect();
         touched.extend(&followers.add_greater(&edges).await?.touched);
     }
-    // After that, and never from a cache: what is posted from now on finds the edges.
-    let answer = match early {
-        None => ask().await?,
-        Some(early) => early,
-    };
+    // H16: after that, and never from a cache: what is posted from now on finds the edges.
+    let answer = ask().await?;
     touched.add(&answer);
     let seen = AuthorSeen::parse(answer.ok()?)?;
     let last = Last { followers: &followers, may_drop, writes, entry: None };
@@ -170,7 +165,7 @@ fn join(tenant: &Tenant, author: AccountId, follow: &Follow, piece: &PieceAt) ->
         ],
         leaf: piece.leaf(),
         floor: follow.floor,
-        ids_most: rules::size(IDS_MAX, 4),
+        ids_most: IDS_MAX,
         piece_limit: sets.piece_limit(),
         spread_at: sets.spread_at(),
         reader: follow.reader,
@@ -199,13 +194,13 @@ async fn take_away(
     last: &Last<'_>,
     touched: &mut Touched,
 ) -> Result<Completed> {
-    if rules::holds("fence_unmark") {
-        graph.router().fence(touched).await?;
-    }
+    // H17, H18: edge and mode last before the mark goes.
+    graph.router().fence(touched).await?;
     if seen.mode == AUTHOR_GONE {
         return Ok(Completed::AuthorGone);
     }
-    if rules::holds("mode_looked_at") && Mode::from_letter(seen.mode) != Mode::Push {
+    // H26: whoever is pulled keeps its mark.
+    if Mode::from_letter(seen.mode) != Mode::Push {
         follows.iter().for_each(|_| meters::completion("pulled"));
         return Ok(Completed::Pulled);
     }

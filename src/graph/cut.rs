@@ -13,7 +13,6 @@ use crate::cluster::Touched;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::PostList;
-use crate::rules;
 use crate::sharded::{Checkpoint, Order, PAGE_MAX, SortedSet};
 use crate::tenant::Tenant;
 
@@ -62,7 +61,7 @@ pub(super) fn is_due(members: u64, most: u64) -> bool {
 }
 
 fn slack(most: u64) -> u64 {
-    (most / SLACK.0).max(rules::size(SLACK.1, 1))
+    (most / SLACK.0).max(SLACK.1)
 }
 
 /// Cuts a list down to as many posts as was decided, if its bucket knows that decision. Several that cut at once let nothing
@@ -77,7 +76,7 @@ pub(crate) async fn cut(tenant: &Tenant, list: PostList, decision: Decision) -> 
         leaving.posts.into_iter().map(|(post, author)| Listed::Post(post, author)).collect();
     let mut went = 0;
     // H144: of a list that was never cut more goes than one call takes. The floors stand for all of it already.
-    for part in leave.chunks(rules::size(AT_ONCE, 2)) {
+    for part in leave.chunks(AT_ONCE) {
         // H65: floors that have risen say less than they could; posts that are gone don't come back.
         went += set.remove_decided(part, decision.number).await?.members;
     }
@@ -103,14 +102,12 @@ async fn raise_floors(
         };
         risen.extend(&added.touched);
     }
-    if rules::holds("author_floors") {
-        let (floors, buckets) = (floors(tenant, list)?, tenant.keys().buckets());
-        for part in leaving.authors.chunks(rules::size(AT_ONCE, 2)) {
-            let places: Vec<_> = part.iter().map(|(author, post)| (*author, post.place(buckets))).collect();
-            let Some(added) = floors.add_greater_decided(&places, decision).await? else { return Ok(None) };
-            told = told.max(added.len);
-            risen.extend(&added.touched);
-        }
+    let (floors, buckets) = (floors(tenant, list)?, tenant.keys().buckets());
+    for part in leaving.authors.chunks(AT_ONCE) {
+        let places: Vec<_> = part.iter().map(|(author, post)| (*author, post.place(buckets))).collect();
+        let Some(added) = floors.add_greater_decided(&places, decision).await? else { return Ok(None) };
+        told = told.max(added.len);
+        risen.extend(&added.touched);
     }
     lasts(tenant, &risen).await?;
     Ok(Some(told))
@@ -162,9 +159,7 @@ async fn forget_oldest(tenant: &Tenant, list: PostList, decision: u32, many: u64
 /// What floors say must last before anything goes by them: the server may fail over without them, and take the removal
 /// as if they had risen (H101).
 async fn lasts(tenant: &Tenant, risen: &Touched) -> Result<()> {
-    if rules::holds("fence_floors") {
-        tenant.router().fence(risen).await?;
-    }
+    tenant.router().fence(risen).await?;
     Ok(())
 }
 

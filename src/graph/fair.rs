@@ -7,7 +7,6 @@
 use std::collections::HashSet;
 
 use crate::ids::{AccountId, IdMap, PostId};
-use crate::rules;
 
 /// What leaves a list.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -25,7 +24,7 @@ pub(super) fn leaving(posts: &[(PostId, AccountId)], most: usize) -> Leaving {
     let mut seen: IdMap<AccountId, usize> = IdMap::default();
     let mut rank = |author: AccountId| {
         let rank = seen.entry(author).or_default();
-        *rank += usize::from(rules::holds("fair_lists"));
+        *rank += 1;
         *rank
     };
     let mut ranked: Vec<(usize, usize)> =

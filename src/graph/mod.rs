@@ -31,8 +31,6 @@ use std::sync::Arc;
 
 pub(crate) use change::graph_stamp;
 pub(crate) use complete::{Completed, Follow, complete, look_at};
-#[cfg(test)]
-pub(crate) use cut::floors;
 pub(crate) use cut::{Standing, cut, standing};
 pub(crate) use followers::{
     Uncounted, count as count_followers, count_all as count_all_followers, is_left as is_uncounted,
@@ -41,8 +39,6 @@ pub(crate) use followers::{
 pub(crate) use jobs::{
     BuryTask, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask, entries_of_deleted, tasks_about,
 };
-#[cfg(test)]
-pub(crate) use lists::COMPARED_TRIES;
 pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
 pub(crate) use named::{Listed, list_score, most_on, post_list, take_off_list};
 pub(crate) use noted::keep_looking;

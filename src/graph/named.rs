@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
 use crate::journal::Ended;
 use crate::post::PostList;
-use crate::rules;
 use crate::sharded::{Member, SortedSet};
 use crate::stored::readable_post;
 use crate::tenant::Tenant;
@@ -105,16 +104,14 @@ pub(crate) async fn settle_lists(
     failed = failed.and(owners.failed);
     failed = failed.and(put_on(tenant, post, author, &lists, touched).await);
     // Looked at after that: whoever deleted the post, or dropped a list with its account, was faster.
-    let is_gone =
-        rules::holds("list_looked_again") && named_by(tenant, post, author, touched).await?.is_none();
+    let is_gone = named_by(tenant, post, author, touched).await?.is_none();
     let gone = match is_gone {
         true => lists,
-        false if rules::holds("list_owner_again") => {
+        false => {
             let owners = owners_of(tenant, &lists, touched).await;
             failed = failed.and(owners.failed);
             owners.gone
         }
-        false => Vec::new(),
     };
     failed = failed.and(take_off(tenant, post, author, &gone, touched).await);
     failed.map(|()| Ended::Done)
@@ -132,7 +129,8 @@ async fn named_by(
     touched.add(&answer);
     let Some(post) = readable_post(answer)? else { return Ok(None) };
     let tags = tenant.tags();
-    let all = || if rules::holds("listed_once_named") { post.lists_ever(tags) } else { post.lists(tags) };
+    // Also what it has named before: an edit may come between the look and what it is for.
+    let all = || post.lists_ever(tags);
     Ok((post.header().author == author).then(all))
 }
 

@@ -21,15 +21,12 @@ use crate::ids::AccountId;
 use crate::journal::Ended;
 use crate::nonce::{Nonce, draw};
 use crate::reader::{NEW_MARK, is_new_mark};
-use crate::rules;
 use crate::tenant::Tenant;
 
 /// A new mark, drawn anew for each sending as all marks are.
 pub(super) fn draw_new() -> Nonce {
     let mut mark = draw();
-    if rules::holds("mark_is_new") {
-        mark[..NEW_MARK.len()].copy_from_slice(&NEW_MARK);
-    }
+    mark[..NEW_MARK.len()].copy_from_slice(&NEW_MARK);
     mark
 }
 
@@ -41,7 +38,7 @@ pub(super) async fn confirm(
     mark: &Nonce,
     touched: &mut Touched,
 ) -> Result<bool> {
-    if !is_new_mark(mark) || !rules::holds("mark_confirmed") {
+    if !is_new_mark(mark) {
         return Ok(true);
     }
     let keys = [tenant.keys().marks(reader), tenant.keys().account(reader)];
@@ -70,7 +67,7 @@ pub(super) async fn end_unapproved(
                 }
                 // As for a block: that it is locked must last.
                 graph.router().fence(&said).await?;
-                let seen = rules::holds("new_mark_compared").then_some(mark);
+                let seen = Some(mark);
                 if !asks {
                     let unmarked = vec![(author, seen)];
                     return Ok(Some(Intent { unmarked, ..unfollow_intent(graph, reader, author)? }));

@@ -22,8 +22,8 @@ use crate::functions::notes_drop;
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal;
+use crate::meters;
 use crate::tenant::Tenant;
-use crate::{meters, rules};
 
 /// How long an edge rests before it is looked at: by then its pair is settled, as a rule.
 const REST: Duration = Duration::from_secs(60);
@@ -64,7 +64,7 @@ impl Note {
 /// Looks at edges that have rested, again and again.
 pub(crate) async fn keep_looking(graph: Weak<Graph>) {
     loop {
-        tokio::time::sleep(rules::size(LOOK_EVERY, Duration::from_millis(90))).await;
+        tokio::time::sleep(LOOK_EVERY).await;
         let Some(graph) = graph.upgrade().filter(|graph| !graph.journal.tasks.is_stopping()) else {
             return;
         };
@@ -86,7 +86,7 @@ async fn look(graph: &Arc<Graph>) {
 
 /// Notes that have rested, of the buckets that have some and whose node answers.
 async fn rested(tenant: &Tenant, buckets: &[Bucket]) -> Vec<(Bucket, Vec<Note>)> {
-    let rest = u64::try_from(rules::size(REST, Duration::from_millis(150)).as_millis()).unwrap_or(u64::MAX);
+    let rest = u64::try_from(REST.as_millis()).unwrap_or(u64::MAX);
     let now = tenant.router().now_ms();
     // What is of the future was noted by a clock that was wrong.
     #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
@@ -112,7 +112,7 @@ async fn look_at_all(graph: &Arc<Graph>, bucket: Bucket, notes: &[Note]) -> Resu
     let (mut looked_at, mut left) = (Vec::new(), Vec::new());
     match look_at(graph, notes).await {
         Ok(()) => looked_at.extend(notes),
-        Err(e) if !rules::holds("notes_alone") => return Err(e),
+        // H103: each by itself, or all wait for the one whose server is away.
         Err(_) => {
             for note in notes {
                 match look_at(graph, std::slice::from_ref(note)).await {
@@ -150,9 +150,7 @@ async fn look_at(graph: &Arc<Graph>, notes: &[Note]) -> Result<()> {
     let mut said = Touched::new();
     let since = graph.sets().scores_said(&asked.collect::<Result<Vec<_>>>()?, &mut said).await?;
     // That a follow is there must last, or its edge has to be looked at once more.
-    if rules::holds("note_fenced") {
-        graph.router().fence(&said).await?;
-    }
+    graph.router().fence(&said).await?;
     for (note, since) in notes.iter().zip(since) {
         let &Note { reader, author, is_request, .. } = note;
         let is_wrong = match (is_request, since) {

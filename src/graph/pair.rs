@@ -24,7 +24,6 @@ use crate::journal::Ended;
 use crate::meters;
 use crate::nonce::Nonce;
 use crate::reader::is_new_mark;
-use crate::rules;
 use crate::tenant::Tenant;
 
 /// A fill that is seen with the same nonce for so long has come to a halt.
@@ -58,11 +57,7 @@ pub(crate) async fn settle_follow(
     may_drop: bool,
     touched: &mut Touched,
 ) -> Result<Ended> {
-    let completed = match rules::takes_short_cuts() {
-        true => complete_at_once(graph, author, follow, may_drop, entry, touched).await?,
-        false => None,
-    };
-    match completed {
+    match complete_at_once(graph, author, follow, may_drop, entry, touched).await? {
         // One thing after another: a look tells what it is by now.
         None => settle_pair(graph, follow.reader, author, may_drop, touched).await,
         Some(Completed::Settled(settled)) if matches!(settled[..], [(_, Settled::Done(_))]) => {
@@ -82,7 +77,7 @@ async fn settle_edge(
     match look(graph, reader, author, 0, touched).await? {
         Look::Following { since, mark, floor } => {
             let card = wanted(graph, reader, author, touched).await?;
-            if card.is_none() && rules::holds("block_read_again") {
+            if card.is_none() {
                 end_unwanted(graph, reader, author, since).await?;
                 // Whatever came of it: the next look takes the edge off, or finds the follow wanted after all.
                 return Ok(Ended::Later);
@@ -92,7 +87,7 @@ async fn settle_edge(
                 return Ok(Ended::Done);
             };
             // H85: it may have been locked between the decision to follow and the follow.
-            let is_locked = card.is_some_and(|card| card.is_locked) && rules::holds("lock_read_again");
+            let is_locked = card.is_some_and(|card| card.is_locked);
             if is_locked && is_new_mark(&mark) && approved(graph, author, reader, touched).await?.is_none() {
                 return end_unapproved(graph, reader, author, (since, mark)).await;
             }
@@ -123,9 +118,7 @@ async fn remove_edge(
 ) -> Result<bool> {
     for _ in 0..REMOVALS_MAX {
         // That R doesn't follow must last before the edge goes: else R follows again, without an edge.
-        if rules::holds("fence_edge") {
-            graph.router().fence(touched).await?;
-        }
+        graph.router().fence(touched).await?;
         #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
         let removed = graph.followers(author)?.remove_below(&[(reader, stamp as f64)]).await?;
         touched.extend(&removed.touched);
@@ -134,7 +127,7 @@ async fn remove_edge(
             clippy::cast_sign_loss,
             reason = "a stamp is a score of edges"
         )]
-        let kept = removed.kept.map(|kept| kept as u64).filter(|_| rules::holds("clock_raised"));
+        let kept = removed.kept.map(|kept| kept as u64);
         let Some(kept) = kept else { return Ok(true) };
         // It is of a newer follow; or of one that R's server has lost, and its clock is behind (H86). Raised above that
         // one, it tells which.
@@ -237,7 +230,7 @@ impl FillsSeen {
         if seen.0 != nonce {
             *seen = (nonce, Instant::now());
         }
-        seen.1.elapsed() >= rules::size(FILL_PATIENCE, Duration::from_millis(300))
+        seen.1.elapsed() >= FILL_PATIENCE
     }
 }
 
@@ -261,7 +254,7 @@ async fn settle_request(
     }
     let mut said = Touched::new();
     let approval = approved(graph, author, reader, &mut said).await?;
-    let is_approved = approval == Some(request) || approval.is_some() && !rules::holds("same_request");
+    let is_approved = approval == Some(request);
     if is_approved {
         // As for a follow that ends: what it begins by must last.
         graph.router().fence(&said).await?;
@@ -298,14 +291,12 @@ async fn settle_request(
     if needs_no_answer(graph, author, &mut denied).await? {
         return Ok(Ended::Later);
     }
-    if rules::holds("denial_fenced") {
-        touched.extend(&denied);
-    }
+    touched.extend(&denied);
     // It may have been taken back, and that settled, before we wrote.
     finish_request(graph, reader, author, touched).await?;
     // Then another one made, and that listed: ours has come over it.
     let newer = asked(graph, reader, author, touched).await?.filter(|now| *now != request);
-    Ok(if newer.is_some() && rules::holds("newer_request") { Ended::Later } else { Ended::Done })
+    Ok(if newer.is_some() { Ended::Later } else { Ended::Done })
 }
 
 /// Whether an account is locked no more, on replicas too: what was asked of it while it was needs no answer. `denied`: whose
@@ -344,9 +335,8 @@ async fn asked(
     touched: &mut Touched,
 ) -> Result<Option<Nonce>> {
     let answer = tenant.router().ask(requested_request(tenant, reader, author)).await?;
-    if rules::holds("request_fenced") {
-        touched.add(&answer);
-    }
+    // H94: one that was replaced says what was.
+    touched.add(&answer);
     maybe_nonce(&answer.ok()?)
 }
 

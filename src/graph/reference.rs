@@ -9,7 +9,6 @@ use crate::functions::ListChange;
 use crate::ids::{AccountId, PostId};
 use crate::journal::Ended;
 use crate::post::{Draft, PostRef, Reference};
-use crate::rules;
 use crate::stored::stored_post;
 use crate::tenant::Tenant;
 
@@ -34,7 +33,7 @@ pub(crate) async fn settle_reference(
         #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
         let change = if is_there { ListChange::On(post.unix_ms() as f64, removed) } else { ListChange::Off };
         let is_brought = set_member(tenant, of, &member, change, touched).await?;
-        let is_sure = removed.is_some() || !is_there || !rules::holds("listed_looked_again");
+        let is_sure = removed.is_some() || !is_there;
         if is_brought && (is_sure || refers(tenant, member, to, touched).await?) {
             return Ok(Ended::Done);
         }
@@ -55,7 +54,7 @@ async fn refers(tenant: &Tenant, post: PostRef, to: Reference, touched: &mut Tou
     touched.add(&answer);
     match stored_post(answer)? {
         Ok(Some(stored)) if stored.header().author != post.author => Ok(false),
-        Ok(Some(stored)) => Ok(Reference::of_post(&stored).contains(&to) || !rules::holds("reference_read")),
+        Ok(Some(stored)) => Ok(Reference::of_post(&stored).contains(&to)),
         Ok(None) => Ok(false),
         Err(unreadable) if unreadable.is_anothers(post.author) => Ok(false),
         Err(_) => Err(no_decision(post.id)),

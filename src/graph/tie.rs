@@ -16,7 +16,6 @@ use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::post::PostRef;
 use crate::reader::{Tie, Ties};
-use crate::rules;
 use crate::sharded::{Checkpoint, SortedSet};
 use crate::stored::stored_post;
 use crate::tenant::Tenant;
@@ -135,9 +134,6 @@ pub(crate) async fn ties_stamp(tenant: &Tenant, account: AccountId) -> Result<(O
 /// frozen server's socket is void. Who then looks for something and finds nothing may say so: if what was acknowledged
 /// here lasts, then so does that.
 pub(crate) async fn renew_ties(tenant: &Tenant, account: AccountId) -> Result<Epoch> {
-    if !rules::holds("absence_renews") {
-        return Ok(ties_stamp(tenant, account).await?.1);
-    }
     let mut tries = Tries::between_splits(account);
     loop {
         tries.begin()?;
@@ -172,8 +168,7 @@ pub(crate) async fn settle_tie(
             TieLook::Tree(_) => return Err(Error::internal("the look at a like went on with a tree")),
         };
         let is_brought = set_member(tenant, (post, LIKES), &account, change, touched).await?;
-        let is_sure =
-            removed.is_some() || matches!(look, TieLook::Not(_)) || !rules::holds("liked_looked_again");
+        let is_sure = removed.is_some() || matches!(look, TieLook::Not(_));
         if is_brought && (is_sure || look_at(tenant, account, post, touched).await? == look) {
             return Ok(Ended::Done);
         }

@@ -13,9 +13,9 @@ use crate::functions::maybe_nonce;
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::reserve;
+use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::tenant::Tenant;
-use crate::{meters, rules};
 
 /// What came of a follow.
 ///
@@ -52,7 +52,8 @@ impl Toggle {
 /// Of somebody who wants what is so already. It renews the stamps all the same: who has looked before and wants the
 /// opposite looks again, and a copy of such a change that lies in a frozen server's socket is void.
 pub(super) fn nothing_left() -> Option<Intent> {
-    rules::holds("nothing_renews").then(Intent::default)
+    // H55
+    Some(Intent::default())
 }
 
 fn distinct(a: AccountId, b: AccountId) -> Result<()> {
@@ -120,7 +121,6 @@ pub(crate) async fn follow(
         return Err(Error::invalid(format!("account {author} blocks account {reader}")));
     }
     if !card.is_locked
-        && rules::takes_short_cuts()
         && let Some(epoch) = follow_known(graph, reader, author).await?
     {
         meters::graph_change("follow");
@@ -208,10 +208,7 @@ pub(crate) async fn unfollow(graph: &Arc<Graph>, reader: AccountId, author: Acco
             // First the request: an approval may turn it into a follow between these two looks, never back.
             let is_unasked = async || requested(graph, reader, author).await.map(|asked| asked.is_none());
             let follows_not = async || following.score(&author).await.map(|since| since.is_none());
-            let is_nothing = match rules::holds("request_first") {
-                true => is_unasked().await? && follows_not().await?,
-                false => follows_not().await? && is_unasked().await?,
-            };
+            let is_nothing = is_unasked().await? && follows_not().await?;
             if is_nothing {
                 return Ok(nothing_left());
             }
@@ -234,10 +231,9 @@ pub(super) async fn end_unwanted(
             let now = following.score(&author).await?;
             let is_same = now.is_some_and(|now| now.to_bits() == since.to_bits());
             let mut said = Touched::new();
-            // Read under the stamp that is compared: a follow that was acknowledged since has renewed it.
-            let is_same = is_same || !rules::holds("same_follow");
-            let asks = rules::holds("wanted_again");
-            if !is_same || asks && wanted(graph, reader, author, &mut said).await?.is_some() {
+            // H20: unblocked, R may have followed again. Read under the stamp that is compared: a follow that was
+            // acknowledged since has renewed it.
+            if !is_same || wanted(graph, reader, author, &mut said).await?.is_some() {
                 return Ok(None);
             }
             // That it is unwanted must last: else a failover takes the block back, and the follow is gone all the same.

@@ -17,8 +17,8 @@ use crate::cluster::{Command, FenceOutcome, Request, Touched, impatiently};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, FanoutFacts, Rates};
 use crate::ids::AccountId;
+use crate::meters;
 use crate::tenant::Tenant;
-use crate::{meters, rules};
 
 /// First and longest pause before an entry that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
@@ -200,11 +200,10 @@ async fn run(
 
 /// What was done must be on replicas before the entry goes; where a server has none, as the setting says.
 async fn fence_strike(tenant: &Tenant, entry: &Entry, reporter: &Reporter, touched: &Touched) -> Result<()> {
-    if rules::holds("fence_strike") {
-        let fenced = tenant.router().fence(touched).await?;
-        let is_replicated = entry.is_replicated(tenant.router().replicas());
-        reporter.fenced(fenced == FenceOutcome::Replicated && is_replicated);
-    }
+    // H31: struck, nobody repeats what a failover takes back.
+    let fenced = tenant.router().fence(touched).await?;
+    let is_replicated = entry.is_replicated(tenant.router().replicas());
+    reporter.fenced(fenced == FenceOutcome::Replicated && is_replicated);
     Ok(())
 }
 

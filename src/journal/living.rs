@@ -11,7 +11,6 @@ use super::lease::IMPORT;
 use crate::cluster::Epoch;
 use crate::functions::lease_ttl;
 use crate::nonce::Nonce;
-use crate::rules;
 
 /// One look counts for at most this part of a lease. Between two looks that are far apart the server may have been away,
 /// and nobody could renew anything.
@@ -39,7 +38,7 @@ struct Sighting {
 
 impl Sighting {
     fn is_over(&self) -> bool {
-        self.silent >= self.ttl && rules::holds("silence_ends")
+        self.silent >= self.ttl
     }
 }
 
@@ -130,7 +129,7 @@ mod tests {
     }
 
     fn server(life: u32) -> Epoch {
-        Epoch::simulated(NodeAddr::new("h", 1), life)
+        Epoch::of_life(NodeAddr::new("h", 1), life)
     }
 
     impl Observer {

@@ -18,8 +18,8 @@ use super::tasks::{Reserved, reserve};
 use crate::bucket::Bucket;
 use crate::cluster::impatiently;
 use crate::error::{Error, ErrorKind};
+use crate::meters;
 use crate::tenant::Tenant;
-use crate::{meters, rules};
 
 /// How often within a scan's period is looked whether somebody is back.
 const LOOKS_PER_SCAN: u32 = 8;
@@ -152,11 +152,8 @@ pub(super) async fn park(journal: &Arc<Journal>, entry: &mut Entry, why: &Error)
     }
     if let Some((left, _)) = left_by(&entry.checkpoint) {
         let named = |(epoch, buckets): &Acknowledged| (epoch.name(), buckets.clone());
-        let mut unfenced: Vec<_> = entry.unfenced.iter().map(named).collect();
-        // H114
-        if !rules::holds("unfenced_noted") {
-            unfenced.clear();
-        }
+        // H114: whoever goes on must know what was acknowledged and nobody vouches for.
+        let unfenced: Vec<_> = entry.unfenced.iter().map(named).collect();
         if let Err(e) = mark(journal, entry, &checkpoint_of(&left, &unfenced)).await {
             tracing::debug!("what {:?} has left could not be written: {e}", entry.task);
             return false;

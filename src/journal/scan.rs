@@ -14,9 +14,9 @@ use crate::bucket::{Bucket, mix64};
 use crate::cluster::{Answer, Command, Reply, Request, impatiently};
 use crate::error::Result;
 use crate::functions;
+use crate::meters;
 use crate::nonce::Nonce;
 use crate::tenant::Tenant;
-use crate::{meters, rules};
 
 /// Entries asked for at once.
 const SCAN_COUNT: u32 = 256;
@@ -44,10 +44,8 @@ pub(crate) async fn keep_scanning(journal: Weak<Journal>) {
 async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u64>) {
     let (living, is_old) = living_or_before(journal).await;
     // H113: while the leases' server is away, what lies elsewhere is still found.
-    match is_old {
-        true if !rules::holds("scanned_without_leases") => return,
-        true => {}
-        false => journal.tasks.lease.instances_are(living.len()),
+    if !is_old {
+        journal.tasks.lease.instances_are(living.len());
     }
     let all = round.is_multiple_of(ALL_EVERY);
     let buckets: Vec<Bucket> =

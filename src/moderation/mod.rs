@@ -57,7 +57,7 @@ pub(crate) async fn moderate(
             }
         }
         // Also if that is so already: a copy of the opposite that lies in a frozen server's socket is void then.
-        let command = functions::post_moderate(key.clone(), seen, crate::rules::random(), wanted);
+        let command = functions::post_moderate(key.clone(), seen, rand::random(), wanted);
         let answer = match tenant.once(slot, command).await {
             Err(e) if e.kind() == ErrorKind::Unknown => continue,
             answer => answer?,

@@ -17,10 +17,10 @@ use crate::graph::Graph;
 use crate::graph::{self, Completed, Follow, PairTask};
 use crate::ids::AccountId;
 use crate::journal::{self, Ended, Entry, Reporter};
+use crate::meters;
 use crate::nonce::draw;
 use crate::reader::is_new_mark;
 use crate::sharded::{Checkpoint, PieceAt};
-use crate::{meters, rules};
 
 /// Followers that one call marks, where they are named.
 const MARKED_AT_ONCE: usize = 64;
@@ -36,26 +36,17 @@ pub(super) async fn promote(
     reporter: &Reporter,
     touched: &mut Touched,
 ) -> Result<()> {
-    if rules::holds("marks_first") {
-        let mut ledger = Ledger::open(graph, entry).await;
-        let visit = &Marker { graph, author, reporter };
-        if let Err(e) = (Round { tenant: graph, author, visit }).run(entry, &mut ledger).await {
-            // H110: what an earlier run could not fence is not forgotten with this one.
-            if rules::holds("promotion_keeps") {
-                ledger.keep(entry);
-            }
-            return Err(e);
-        }
-        if rules::holds("fence_promotion") {
-            ledger.fence(graph).await;
-        } else {
-            ledger.trust();
-        }
-        ledger.close(entry)?;
+    // H25: first the marks, on replicas too, or whoever is not marked yet neither gets nor pulls a post.
+    let mut ledger = Ledger::open(graph, entry).await;
+    let visit = &Marker { graph, author, reporter };
+    if let Err(e) = (Round { tenant: graph, author, visit }).run(entry, &mut ledger).await {
+        // H110: what an earlier run could not fence is not forgotten with this one.
+        ledger.keep(entry);
+        return Err(e);
     }
-    if rules::holds("fence_promotion") {
-        graph.router().fence(touched).await?;
-    }
+    ledger.fence(graph).await;
+    ledger.close(entry)?;
+    graph.router().fence(touched).await?;
     let pull = Mode::Pull.stored(promoting.random().unwrap_or_default());
     // Only if it is this promotion still. Sent twice, the second finds it done, or overtaken: both will do.
     let keys = super::keys_of(graph, author);
@@ -206,11 +197,7 @@ impl Marker<'_> {
             let mark = functions::mark_renew(&[keys.marks(*account)], self.author, &draw(), None, None);
             let stamp = Command::new("HSET").arg(&keys.account(*account)).arg("t").arg(&draw());
             // As the function does: with a new stamp and without the mark a reader would believe that it need not pull.
-            let mut commands = [mark, stamp];
-            if !rules::holds("mark_before_stamp") {
-                commands.reverse();
-            }
-            for command in commands {
+            for command in [mark, stamp] {
                 let answer = graph.once(graph.slot(*account), command).await?;
                 touched.add(&answer);
                 answer.ok()?;

@@ -24,9 +24,9 @@ use crate::functions::{self, By, Compared};
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{self, Delivery, Ended, Entry, Reporter};
+use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::tenant::{Tenant, no_account};
-use crate::{meters, rules};
 
 use decide::Judge;
 pub(crate) use decide::{FanoutJudge, judge_pulled, keep_judging};
@@ -188,7 +188,7 @@ pub(crate) async fn settle(
     touched.add_epoch(&epoch);
     // What it says of the change was written with the entry.
     entry.seen_in = Some(epoch);
-    let is_ours = |stored: &Stored| stored.random() == Some(random) || !rules::holds("own_change");
+    let is_ours = |stored: &Stored| stored.random() == Some(random);
     let Some(stored) = seen.map(|seen| seen.mode).filter(is_ours) else {
         return Ok(Ended::Done);
     };

@@ -8,7 +8,6 @@
 use super::{Audience, Edit, LISTED_BEFORE_MAX, Post, Tag, TagKey, Visibility};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
-use crate::rules;
 
 /// A list that posts are brought onto by what they say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,7 +65,7 @@ impl Post {
     /// The lists that it belongs on. Mentions lead only to whom it admits, which never changes, and hashtags only there where
     /// everybody may look; whoever mentions itself knows.
     pub(crate) fn lists(&self, tags: TagKey) -> Vec<PostList> {
-        let admits = |list: &PostList| self.admits_on(*list) || !rules::holds("admitted_lists");
+        let admits = |list: &PostList| self.admits_on(*list);
         let mut lists = self.lists_named(tags);
         lists.retain(admits);
         lists
@@ -122,11 +121,6 @@ impl Post {
     /// Whether it shows on an account's list of mentions.
     pub fn mentions(&self, account: AccountId) -> bool {
         account != self.header().author && self.content().mentions.contains(&account)
-    }
-
-    /// The same, or it did in an earlier revision.
-    pub(crate) fn mentioned_ever(&self, account: AccountId) -> bool {
-        self.mentions(account) || self.listed_before.contains(&PostList::Mentions(account))
     }
 
     /// The post after an edit that was checked, one revision later, with the lists that it has named and no longer does.

@@ -13,7 +13,6 @@ use crate::cluster::Answer;
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 use crate::nonce::Nonce;
-use crate::rules;
 use crate::stored::{LeftOut, is_of_another_type, unless_of_another_type};
 use crate::tenant::Tenant;
 
@@ -77,7 +76,7 @@ impl Readers {
         then: impl FnOnce(&ReaderState) -> ReaderState,
     ) {
         let Some(known) = self.states.get(&reader) else { return };
-        if known.stamps() == until_then || !rules::holds("renewed_by_both") {
+        if known.stamps() == until_then {
             self.states.insert(reader, Arc::new(then(&known)));
         }
     }
@@ -90,7 +89,7 @@ impl Readers {
         then: impl FnOnce(&Ties) -> Ties,
     ) {
         let Some(known) = self.ties.get(&reader) else { return };
-        if known.stamp() == until_then || !rules::holds("ties_carried_on") {
+        if known.stamp() == until_then {
             self.ties.insert(reader, Arc::new(then(&known)));
         }
     }

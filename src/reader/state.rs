@@ -14,7 +14,6 @@ use crate::error::{Error, Result};
 use crate::functions::{maybe_nonce, read_nonce};
 use crate::ids::AccountId;
 use crate::nonce::Nonce;
-use crate::rules;
 use crate::tenant::{Tenant, no_account};
 
 /// Tries to read a state between two changes of it.
@@ -104,7 +103,7 @@ impl ReaderState {
 
     /// Whether its marks have been the same for so long that nobody is at them: what stands there stays.
     pub(crate) fn marks_rest(&self) -> bool {
-        self.marks_known.elapsed() >= rules::size(MARKS_REST, Duration::from_millis(10))
+        self.marks_known.elapsed() >= MARKS_REST
     }
 
     pub(crate) fn follows(&self, account: u64) -> bool {
@@ -116,7 +115,7 @@ impl ReaderState {
     pub(crate) fn is_let_in(&self, by: &Account) -> bool {
         let id = by.id.get();
         let is_unasked = by.is_locked && self.unasked.binary_search(&id).is_ok();
-        self.follows(id) && (!is_unasked || !rules::holds("new_mark_shows_less"))
+        self.follows(id) && !is_unasked
     }
 
     pub(crate) fn mutes(&self, account: u64) -> bool {
@@ -163,7 +162,7 @@ pub(crate) async fn load_state(
         let after = stamps(tenant, reader).await?;
         let is_same =
             before.epoch == after.epoch && (before.graph, before.marks) == (after.graph, after.marks);
-        if is_same || !rules::holds("state_of_stamps") {
+        if is_same {
             let (graph, marks) = (before.graph, before.marks);
             let (marks_known, pulled, unasked) = (Instant::now(), pulled.into(), unasked.into());
             let state = ReaderState { graph, marks, marks_known, following, mutes, blocks, pulled, unasked };

@@ -14,7 +14,6 @@ use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::nonce::Nonce;
 use crate::post::PostRef;
-use crate::rules;
 use crate::sharded::{Member as _, Questions, SortedSet, Told};
 use crate::tenant::Tenant;
 
@@ -96,7 +95,7 @@ pub(crate) struct LookedAt {
 /// Looks at what a reader has done: at what is remembered, if the stamps that the read began with say so.
 pub(crate) async fn look(readers: &Readers, reader: AccountId, stamps: &Stamps) -> Result<LookedAt> {
     let known = readers.ties.get(&reader);
-    let is_same = |ties: &Arc<Ties>| ties.stamp == stamps.ties || !rules::holds("ties_remembered");
+    let is_same = |ties: &Arc<Ties>| ties.stamp == stamps.ties;
     let known = known.filter(is_same);
     meters::cache("ties", usize::from(known.is_some()), usize::from(known.is_none()));
     if let Some(ties) = known {
@@ -162,7 +161,7 @@ impl LookedAt {
         if self.is_new {
             let after = stamps(readers, reader).await?;
             let is_same = before.epoch == after.epoch && before.ties == after.ties;
-            if is_same || !rules::holds("ties_of_stamp") {
+            if is_same {
                 readers.ties.insert(reader, self.ties.clone());
             }
         }

@@ -8,7 +8,6 @@ use crate::functions::{self, Compared, FieldValue, Holder};
 use crate::graph::Graph;
 use crate::ids::{AccountId, Claim};
 use crate::nonce::{Nonce, draw};
-use crate::rules;
 use crate::settings::Acknowledge;
 use crate::tenant::no_account;
 
@@ -98,9 +97,7 @@ impl Attempt<'_> {
         record: &[FieldValue],
         credentials: &[FieldValue],
     ) -> Result<Reread> {
-        if rules::holds("fence_taken")
-            && let Err(e) = self.graph.router().fence_patiently(&self.touched).await
-        {
+        if let Err(e) = self.graph.router().fence_patiently(&self.touched).await {
             self.end().await?;
             return Err(e);
         }
@@ -119,8 +116,7 @@ impl Attempt<'_> {
             }
             // A server failed over, and may have lost what it said: all of that once more.
             self.touched = Touched::new();
-            let says_it_again = rules::holds("said_again");
-            if says_it_again && !self.write_settled(record, credentials).await.map_err(|e| unknown(&e))? {
+            if !self.write_settled(record, credentials).await.map_err(|e| unknown(&e))? {
                 return Err(unknown(&"the account says something else by now"));
             }
         }
@@ -148,9 +144,6 @@ impl Attempt<'_> {
         let found = self.graph.run_all(looks).await?;
         for (claim, answer) in self.wanted.clone().into_iter().zip(found) {
             self.touched.add(&answer);
-            if !rules::holds("reread") {
-                continue;
-            }
             if functions::parse_claim(&answer.ok()?)?.is_some_and(|(holder, _)| holder == self.account) {
                 continue;
             }
@@ -165,9 +158,8 @@ impl Attempt<'_> {
             }
         }
         self.at(Step::Reread)?;
-        if rules::holds("fence_settled") {
-            self.reached = self.graph.router().fence_patiently(&self.touched).await?.into();
-        }
+        // That account and claims say so must last before anybody is told, or a failover takes the account back.
+        self.reached = self.graph.router().fence_patiently(&self.touched).await?.into();
         Ok(None)
     }
 
@@ -175,7 +167,7 @@ impl Attempt<'_> {
     /// account, and what this one had taken may be somebody else's, rightly.
     async fn is_last(&mut self) -> Result<bool> {
         let [last] = credentials(self.graph, self.account, ["v"], &mut self.touched).await?;
-        Ok(last.as_deref() == Some(&self.nonce) || !rules::holds("last_attempt"))
+        Ok(last.as_deref() == Some(&self.nonce))
     }
 
     /// Ends the attempt: first the account wants nothing any more, then what it took is given up.
@@ -190,13 +182,11 @@ impl Attempt<'_> {
                 let answer = self.graph.router().ask(look).await?;
                 said.add(&answer);
                 // A twin of this attempt may have settled it: then they stay.
-                if Holder::parse(answer.ok()?)? == Holder::Free || !rules::holds("twin_looked_at") {
+                if Holder::parse(answer.ok()?)? == Holder::Free {
                     free.push(*claim);
                 }
             }
-            if !rules::holds("fence_end") {
-                break free;
-            }
+
             // H130: or a failover brings it back, and its last word, which may lie in some socket, counts when somebody
             // else has the name.
             match self.graph.router().fence(&said).await {

@@ -12,7 +12,6 @@ use crate::functions::{self, Compared, FieldValue};
 use crate::ids::{AccountId, Claim};
 use crate::nonce::draw;
 use crate::profile::{Profile, ProfileUpdate};
-use crate::rules;
 use crate::settings::{Acknowledge, Receipt};
 use crate::stored::profile_of;
 use crate::tenant::{Tenant, changed_always};
@@ -222,7 +221,7 @@ async fn begin(attempt: &mut Attempt<'_>, seen: &[u8], begun: &Begun) -> Result<
     };
     attempt.touched.add(&answer);
     let compared = Compared::parse(answer.ok()?)?;
-    if compared == Compared::JournalFull && rules::holds("own_left") {
+    if compared == Compared::JournalFull {
         let [under_way] = credentials(graph, account, ["n"], &mut attempt.touched).await?;
         let is_ours = |under_way: &Vec<u8>| begun.iter().any(|nonce| nonce[..] == under_way[..]);
         if let Some(left) = under_way.filter(is_ours) {

@@ -10,11 +10,11 @@ use crate::cluster::{Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Holder, SignUpBegun};
 use crate::ids::{AccountId, Claim};
+use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::post::TOKEN_LEN_MAX;
 use crate::profile::Profile;
 use crate::settings::Acknowledge;
-use crate::{meters, rules};
 
 /// Tries of the first step, between others that begin to register the same id.
 const BEGIN_TRIES_MAX: u32 = 3;
@@ -259,7 +259,7 @@ impl Registration {
             let seen = credentials(graph, holder, ["k", "n", "h", "v"], &mut touched).await?;
             let said = claims::of_account(graph, holder, &mut touched).await?;
             // Confirmed meanwhile, it may be changing its names: that attempt is not the sign-up's. It is confirmed once.
-            let was_open = account.state == AccountState::Unconfirmed && rules::holds("state_again");
+            let was_open = account.state == AccountState::Unconfirmed;
             let is_open = |now: &Account| now.state == AccountState::Unconfirmed;
             if !was_open || graph.account(holder).await?.as_ref().is_some_and(is_open) {
                 break (account, seen, said);
@@ -277,11 +277,7 @@ impl Registration {
             let nonce = nonce.try_into().map_err(|_| Error::internal("an attempt has 8 bytes"))?;
             let attempt = self.attempt(holder, nonce, claims.to_vec(), dies);
             // Who said so is fenced too: what the first time has written may not be on replicas yet.
-            Ok::<_, Error>(if rules::holds("fence_repeated") {
-                Attempt { touched, ..attempt }
-            } else {
-                attempt
-            })
+            Ok::<_, Error>(Attempt { touched, ..attempt })
         };
         let reached = match (account.state, attempt, last) {
             (AccountState::Unconfirmed, Some(nonce), _) => self.finish(under(nonce)?).await?,
@@ -332,7 +328,7 @@ impl Registration {
             let request = Request::write(graph.slot(id), command);
             // Sent again as it is, a copy that comes late would begin an attempt anew that somebody has ended, and behind
             // it a late copy of the last step would settle it.
-            let request = if rules::holds("begun_once") { request.once() } else { request };
+            let request = request.once();
             let answer = match graph.router().ask(request).await {
                 Err(e) if e.kind() == ErrorKind::Unknown && tries_left > 0 => continue,
                 answer => answer?,
@@ -351,7 +347,7 @@ impl Registration {
                     return Ok(());
                 }
                 // H92: that it was ended is lost.
-                Some(_) if rules::holds("own_left") => 0,
+                Some(_) => 0,
                 // Somebody began to register that id, and never came back?
                 _ => claims::patience_ms(),
             };

@@ -12,7 +12,6 @@ use crate::bucket::Bucket;
 use crate::cluster::{Answer, Batch, Command, Reply, Request, Touched};
 use crate::error::{Error, Result};
 use crate::keys::Place;
-use crate::rules;
 
 /// Rounds in which copies of trees are brought up to date; each one only repeats what splits have overtaken.
 pub(super) const ROUNDS_MAX: usize = 64;
@@ -315,15 +314,14 @@ fn still_leaves(check: Answer, group: &[Probe]) -> Result<Vec<bool>> {
     if bits.len() != group.len() * 2 || !is_frozen_or_local(*state) {
         return Ok(none);
     }
-    let holds = |(probe, bits): (&Probe, &[i64])| {
-        !rules::holds("leaf_still") || bits[0] == 0 && (probe.spot.leaf().depth == 0 || bits[1] == 1)
-    };
+    let holds =
+        |(probe, bits): (&Probe, &[i64])| bits[0] == 0 && (probe.spot.leaf().depth == 0 || bits[1] == 1);
     Ok(group.iter().zip(bits.chunks_exact(2)).map(holds).collect())
 }
 
 /// Whether a set is, all of it, where its tree is: not spread (or copied) meanwhile.
 fn is_frozen_or_local(state: i64) -> bool {
-    matches!(u8::try_from(state), Ok(b'L' | b'G')) || !rules::holds("record_after_walk")
+    matches!(u8::try_from(state), Ok(b'L' | b'G'))
 }
 
 pub(super) fn overtaken() -> Error {

@@ -47,10 +47,7 @@ use crate::cluster::Router;
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
 use crate::keys::{self, Keyspace};
-use crate::rules;
 use tree::Tree;
-#[cfg(test)]
-pub(crate) use tree::hash;
 
 /// Longest name of a set.
 pub const SET_NAME_LEN_MAX: usize = 64;
@@ -80,7 +77,7 @@ impl Default for SetSettings {
 impl SetSettings {
     /// The first bound that isn't kept; its text names the settings concerned.
     pub(crate) fn broken_rule(&self) -> Option<&'static str> {
-        let allowed = rules::size(PIECE_LIMIT_MIN, 1)..=PIECE_LIMIT_MAX;
+        let allowed = PIECE_LIMIT_MIN..=PIECE_LIMIT_MAX;
         let rules = [
             (self.piece_limit.is_none_or(|n| allowed.contains(&n)), "piece_limit must be 16 to 128"),
             (self.spread_at != Some(0), "spread_at must be above 0"),
@@ -167,7 +164,7 @@ impl Sets {
     /// Most members of a piece.
     pub fn piece_limit(&self) -> u32 {
         let limit = self.inner.settings.piece_limit.unwrap_or_else(|| self.router().limits().zset_entries);
-        limit.clamp(rules::size(PIECE_LIMIT_MIN, 1), PIECE_LIMIT_MAX)
+        limit.clamp(PIECE_LIMIT_MIN, PIECE_LIMIT_MAX)
     }
 
     /// Members from which a set is spread.

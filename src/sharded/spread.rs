@@ -24,7 +24,6 @@ use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Spread};
 use crate::nonce::Nonce;
-use crate::rules;
 
 /// A copier that shows no sign of life for so long is taken over.
 const GRACE: Duration = Duration::from_millis(1_500);
@@ -125,7 +124,7 @@ impl<M: Member> SortedSet<M> {
     /// Watches another copier for a while; true if it did nothing.
     async fn has_halted(&self, seen: &Tree) -> Result<bool> {
         let since = Instant::now();
-        while since.elapsed() < rules::size(GRACE, Duration::from_millis(200)) {
+        while since.elapsed() < GRACE {
             tokio::time::sleep(LOOK_AGAIN).await;
             if self.sets.look_at(&self.home).await?.is_none_or(|tree| *tree != *seen) {
                 return Ok(false);
@@ -135,7 +134,7 @@ impl<M: Member> SortedSet<M> {
     }
 
     async fn attempt(&self, before: Option<Nonce>, dies: &impl Fn(Step) -> bool) -> Result<Attempt> {
-        let nonce: Nonce = rules::random();
+        let nonce: Nonce = rand::random();
         let mut touched = Touched::new();
         let set = self.sets.key(&self.home);
         let piece0 = self.sets.keys().piece(self.home.place, self.home.bucket, &self.home.name, 0);
@@ -153,9 +152,7 @@ impl<M: Member> SortedSet<M> {
         self.open_guards(&nonce, &mut touched).await?;
         live(dies, Step::Guarded)?;
         // A frozen set that thaws again in a failover would take removals that the copies don't know.
-        if rules::holds("fence_frozen") {
-            self.sets.router().fence_patiently(&touched).await?;
-        }
+        self.sets.router().fence_patiently(&touched).await?;
         if let Err(Refused::Guarded | Refused::Spread | Refused::Spreading | Refused::Undecided) =
             self.copy(&nonce, &mut touched, dies).await?
         {
@@ -164,9 +161,8 @@ impl<M: Member> SortedSet<M> {
         live(dies, Step::Copied)?;
         self.close_guards(&nonce, &mut touched).await?;
         live(dies, Step::Closed)?;
-        if rules::holds("fence_copies") {
-            self.sets.router().fence_patiently(&touched).await?;
-        }
+        // Said to be copied, it is read at the copies: they last first.
+        self.sets.router().fence_patiently(&touched).await?;
         self.finish(&nonce, dies).await
     }
 
@@ -178,17 +174,14 @@ impl<M: Member> SortedSet<M> {
             return Ok(Attempt::Superseded);
         }
         live(dies, Step::Proven)?;
-        if rules::holds("fence_copied") {
-            self.sets.router().fence_patiently(&copied).await?;
-        }
+        // H37: where the record loses that, changes would go to the pieces again, and nobody copies them any more.
+        self.sets.router().fence_patiently(&copied).await?;
         let mut ended = Touched::new();
         if !self.step(functions::spread_end(set, nonce), &mut ended).await? {
             return Ok(Attempt::Superseded);
         }
         live(dies, Step::Ended)?;
-        if rules::holds("fence_ended") {
-            self.sets.router().fence_patiently(&ended).await?;
-        }
+        self.sets.router().fence_patiently(&ended).await?;
         self.sets.look_at(&self.home).await?;
         self.drop_pieces(dies).await?;
         Ok(Attempt::Finished)
@@ -269,9 +262,8 @@ impl<M: Member> SortedSet<M> {
             live(dies, Step::CopiedSome)?;
             next = walked.next;
         }
-        if rules::holds("copies_said") {
-            touched.extend(&said);
-        }
+        // H124: one that was replaced tells an old list, which the copies must not be taken from.
+        touched.extend(&said);
         if copied < wanted && copied < self.counted_anew().await? {
             self.sets.router().fence_patiently(touched).await?;
             // The set is frozen, so this would be our own mistake; its members must not pay for it.

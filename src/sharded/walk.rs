@@ -12,7 +12,6 @@ use super::tree::hash;
 use super::{Layout, Member, SortedSet};
 use crate::cluster::{Command, Reply, Touched};
 use crate::error::{Error, Result};
-use crate::rules;
 
 /// Pieces in one page of a walk.
 const PIECES_PER_PAGE: usize = 64;
@@ -171,7 +170,7 @@ impl<M: Member> SortedSet<M> {
             Place::Local { .. } => vec![self.home.clone()],
             Place::Spread { bucket, .. } => {
                 let buckets = self.sets.keys().buckets().all().skip(usize::from(bucket));
-                buckets.take(rules::size(PIECES_PER_PAGE, 2)).map(|b| self.part(b)).collect()
+                buckets.take(PIECES_PER_PAGE).map(|b| self.part(b)).collect()
             }
         };
         let trees = self.sets.trees_of(&sets);
@@ -214,11 +213,11 @@ fn plan(trees: &Trees, place: Place) -> Vec<Probe> {
     for (set, tree) in trees.iter().enumerate() {
         let spots = Spot::all_from(tree.as_deref(), if set == 0 { from } else { 0 });
         probes.extend(spots.into_iter().map(|spot| Probe { set, spot, of: 0 }));
-        if probes.len() >= rules::size(PIECES_PER_PAGE, 2) {
+        if probes.len() >= PIECES_PER_PAGE {
             break;
         }
     }
-    probes.truncate(rules::size(PIECES_PER_PAGE, 2));
+    probes.truncate(PIECES_PER_PAGE);
     probes
 }
 

@@ -128,7 +128,7 @@ mod tests {
     use crate::post::Draft;
 
     fn answer(reply: Reply) -> Answer {
-        Answer { reply, epoch: Epoch::simulated(NodeAddr::new("h", 1), 0) }
+        Answer { reply, epoch: Epoch::of_life(NodeAddr::new("h", 1), 0) }
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::charter::{Decision, TenantSettings, found, remind_buckets, told};
 use crate::cluster::{Finding, Severity};
 use crate::error::Result;
 use crate::functions::Grounds;
-use crate::rules;
 use crate::settings::EngineSettings;
 use crate::store::Store;
 
@@ -60,11 +59,8 @@ impl Known {
 
     /// What the tenant has decided, as far as is known here.
     pub(crate) fn decision(&self) -> Decision {
-        let decision = self.state().decision;
-        match rules::holds("tenants_settings") {
-            true => decision,
-            false => Decision { settings: self.own, ..decision },
-        }
+        // H65: not this instance's own settings.
+        self.state().decision
     }
 
     /// On what grounds homes are cut and dropped by that decision.
@@ -181,7 +177,7 @@ pub(crate) struct RecordLooks {
 impl RecordLooks {
     /// How long to wait between two.
     pub(crate) fn period() -> Duration {
-        rules::size(PERIOD, Duration::from_millis(90))
+        PERIOD
     }
 
     /// Looks at the record, and goes by what it says.

@@ -13,7 +13,6 @@ use crate::account::Account;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::Post;
-use crate::rules;
 use crate::settings::EngineSettings;
 
 /// A value, and when it was asked for.
@@ -88,7 +87,7 @@ where
     pub(crate) fn get(&self, key: &K, now: Instant) -> Option<V> {
         let (at, value) = self.entries.as_ref()?.get(key)?;
         let is_fresh = now.saturating_duration_since(Instant::from_std(at)) < self.good_for;
-        (is_fresh || !rules::holds("cache_age")).then_some(value)
+        is_fresh.then_some(value)
     }
 
     /// Whether anything is kept at all.
@@ -143,7 +142,7 @@ impl Caches {
             outboxes: Fresh::new("outboxes", settings.outboxes_cached, t),
             newest: Fresh::new("lists", LISTS_MAX, t),
             flights: Flights::default(),
-            asked: Fresh::new("asked", ASKED_MAX, rules::size(ASK_EVERY, Duration::from_millis(40))),
+            asked: Fresh::new("asked", ASKED_MAX, ASK_EVERY),
         }
     }
 }

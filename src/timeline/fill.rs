@@ -16,7 +16,6 @@ use crate::ids::AccountId;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::reader::{Current, current};
-use crate::rules;
 use crate::stored::record_of;
 use crate::tenant::{Tenant, changed_always, no_account};
 
@@ -49,16 +48,12 @@ pub(crate) async fn fill(timelines: &Arc<Timelines>, reader: AccountId) -> Resul
             return Ok(false);
         }
     };
-    let early = if rules::holds("fill_begins_first") { begin(timelines, reader).await? } else { None };
-    if early.is_none() && rules::holds("fill_begins_first") {
-        return Ok(false);
-    }
+    let Some(nonce) = begin(timelines, reader).await? else { return Ok(false) };
     meters::fill("begun");
-    // From here on whatever is published arrives in the home; what was published before is pulled.
+    // H8: from here on whatever is published arrives in the home; what was published before is pulled.
     let wanted = timelines.decided().home_posts as usize;
     let (floor, posts) = newest(pull_fenced(timelines, reader, wanted).await?, wanted);
-    let late = if rules::holds("fill_begins_first") { early } else { begin(timelines, reader).await? };
-    let Some(nonce) = late else { return Ok(false) };
+
     let records = posts.iter().map(|entry| record_of(entry.id, entry.author));
     let command =
         functions::home_finish(timelines.keys().home(reader), &nonce, floor, timelines.fit(), records);
@@ -138,10 +133,10 @@ async fn pull(
         .iter()
         .map(|author| {
             let nothing = Part { ids: Vec::new(), bound: u64::MAX };
-            Pulled { author: *author, depth: rules::size(DEPTH_FIRST, 2) / 2, part: nothing }
+            Pulled { author: *author, depth: DEPTH_FIRST / 2, part: nothing }
         })
         .collect();
-    for _ in 0..rules::size(ROUNDS_MAX, 3) {
+    for _ in 0..ROUNDS_MAX {
         let least = place_of(&pulled, wanted);
         let deepen: Vec<usize> = (0..pulled.len()).filter(|i| pulled[*i].part.bound > least.max(1)).collect();
         if deepen.is_empty() {
@@ -175,11 +170,8 @@ fn place_of(pulled: &[Pulled], nth: usize) -> u64 {
 
 /// The floor down to which everything was pulled (exclusive), and the posts above it, ascending, `most` of them.
 fn newest(pulled: Vec<Pulled>, most: usize) -> (u64, Vec<Entry>) {
-    // An outbox whose bound is b is complete from b on; all of them together, above the highest b - 1.
+    // H7: an outbox whose bound is b is complete from b on; all of them together, above the highest b - 1.
     let mut floor = pulled.iter().map(|p| p.part.bound.saturating_sub(1)).max().unwrap_or(0);
-    if !rules::holds("highest_cut") {
-        floor = pulled.iter().map(|p| p.part.bound.saturating_sub(1)).min().unwrap_or(0);
-    }
 
     let entry = |p: &Pulled| {
         let author = p.author.get();

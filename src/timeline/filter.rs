@@ -5,7 +5,6 @@ use crate::account::{Account, AccountState};
 use crate::ids::AccountId;
 use crate::post::{Post, Visibility};
 use crate::reader::ReaderState;
-use crate::rules;
 
 /// A post with its author, as the reader would meet it.
 #[derive(Debug, Clone, Copy)]
@@ -200,10 +199,7 @@ pub(crate) fn open_to(
     refuse(post.header().is_hidden(), HiddenBecause::HiddenByModerator)?;
     refuse(!post.admits(reader), HiddenBecause::NotInAudience)?;
     // For followers, and for whom it mentions as of now: what is said to somebody reaches them.
-    let is_said_to = match rules::holds("mentioned_now") {
-        true => post.mentions(reader),
-        false => post.mentioned_ever(reader),
-    };
+    let is_said_to = post.mentions(reader);
     let is_for_followers = post.header().visibility == Visibility::Followers && !is_said_to;
     Ok(match author.state {
         _ if is_for_followers => Some(HiddenBecause::NotInAudience),

@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::reader::{Current, ReaderState, Stamps, current, load_state, read_stamps, stamps_request};
-use crate::rules;
 
 /// A page that goes on from another one reads so many times more of the home at once.
 const WINDOW_LATER: usize = 4;
@@ -57,10 +56,8 @@ impl Reading<'_> {
         let known = self.timelines.readers.state(self.reader);
         let whole = self.direction == Direction::Up;
         let Some(trip) = self.first_trip(known.as_deref(), whole).await? else { return Ok(Try::Again) };
-        let known =
-            if rules::holds("known_first") { known } else { self.timelines.readers.state(self.reader) };
-        let is_same =
-            |state: &Arc<ReaderState>| state.is_of(&trip.stamps) || !rules::holds("stamps_compared");
+
+        let is_same = |state: &Arc<ReaderState>| state.is_of(&trip.stamps);
         let state = match known {
             Some(state) if is_same(&state) => state,
             known => {
@@ -138,7 +135,7 @@ impl Reading<'_> {
         let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
         let (stamps, records): (Answer, Answer) = (next()?, next()?);
         let stamps = read_stamps(self.reader, stamps)?;
-        if stamps.epoch != records.epoch && rules::holds("one_life") {
+        if stamps.epoch != records.epoch {
             return Ok(None);
         }
         let newest = pulls.read(answers).await?;
@@ -191,7 +188,7 @@ impl Reading<'_> {
         };
         let again = read_stamps(self.reader, again)?;
         let is_same = again.epoch == home.epoch && (again.graph, again.marks) == (stamps.graph, stamps.marks);
-        if !is_same && rules::holds("stamps_again") {
+        if !is_same {
             return Ok(None);
         }
         home::parse(home.ok()?).map(Some)

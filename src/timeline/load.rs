@@ -17,7 +17,6 @@ use crate::cluster::Answer;
 use crate::error::Result;
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::Post;
-use crate::rules;
 use crate::stored::stored_post;
 
 /// Posts and accounts of one page.
@@ -134,8 +133,7 @@ impl Loaded {
         for (id, author) in wanted {
             let is_others = *author != reader && !self.is_fresh;
             if let Entry::Vacant(place) = self.posts.entry(*id) {
-                let cached =
-                    caches.posts.get(id, asked).filter(|_| is_others || !rules::holds("own_uncached"));
+                let cached = caches.posts.get(id, asked).filter(|_| is_others);
                 match &cached {
                     Some(_) => hits.0 += 1,
                     None => posts.push(*id),
@@ -216,10 +214,7 @@ impl Loaded {
 
     /// The post with that id, if it is by that author: after an unsynced failover an id may come twice.
     pub(super) fn post(&self, id: PostId, author: AccountId) -> Option<&Arc<Post>> {
-        self.posts
-            .get(&id)?
-            .as_ref()
-            .filter(|post| post.header().author == author || !rules::holds("author_shown"))
+        self.posts.get(&id)?.as_ref().filter(|post| post.header().author == author)
     }
 
     pub(super) fn account(&self, id: AccountId) -> Option<&Arc<Account>> {

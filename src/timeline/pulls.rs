@@ -12,7 +12,6 @@ use super::outbox::{self, Newest};
 use crate::cluster::{Answer, Batch};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
-use crate::rules;
 
 /// How long somebody else's look is waited for.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -84,9 +83,7 @@ impl<'a> Pulls<'a> {
             // One that is held up, by a node that has nothing to do with us perhaps, is not waited for.
             let landed = tokio::time::timeout(PATIENCE, waiting.landed()).await;
             match landed.ok().flatten() {
-                Some((sent, newest))
-                    if (self.is_fresh(sent) || !rules::holds("flight_age")) && self.suffices(&newest) =>
-                {
+                Some((sent, newest)) if self.is_fresh(sent) && self.suffices(&newest) => {
                     self.known.push((author, newest));
                 }
                 // It was given up, or was another page's: we look ourselves.

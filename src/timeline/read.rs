@@ -23,7 +23,6 @@ use crate::error::{Error, Result};
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::meters;
 use crate::reader::{Current, ReaderState};
-use crate::rules;
 use crate::settings::PAGE_LEN_MAX;
 
 /// Tries of one read; each begins anew because the reader's state has changed. The last one doesn't ask whether it has.
@@ -82,16 +81,14 @@ async fn read_or_explain(
     }
     around::check(query)?;
     let query = &Query { hydrate: query.hydrate || around::is_wanted(query), ..*query };
-    let (mut may_fill, mut is_filling) = (!explains && rules::takes_short_cuts(), false);
+    let (mut may_fill, mut is_filling) = (!explains, false);
     for tried in 1..=TRIES_MAX {
         let mut reading = Reading::new(timelines, filter, reader, query, limit);
         reading.judged = explains.then(Vec::new);
         reading.sources.asks_muted = explains;
         (reading.may_fill, reading.is_filling) = (may_fill, is_filling);
         let tried = match query.timeline {
-            Timeline::Home if tried == TRIES_MAX && rules::holds("last_try") => {
-                reading.home_of_outboxes().await?
-            }
+            Timeline::Home if tried == TRIES_MAX => reading.home_of_outboxes().await?,
             Timeline::Home => reading.home().await?,
             Timeline::Profile { account, .. } => Try::Page(reading.profile(account).await?),
             Timeline::Mentions => Try::Page(reading.mentions().await?),
@@ -252,7 +249,7 @@ impl<'a> Reading<'a> {
                     Timeline::Home | Timeline::Profile { .. } => true,
                 };
                 // The list is a hint: the post itself says where it belongs, as of now.
-                if !belongs && rules::holds("list_asks_post") {
+                if !belongs {
                     return Err(HiddenBecause::NotListed);
                 }
                 shown_on_list(self.reader, state, seen)?;

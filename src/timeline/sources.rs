@@ -7,7 +7,6 @@ use crate::error::Result;
 use crate::graph::Listed;
 use crate::ids::{AccountId, IdMap};
 use crate::reader::ReaderState;
-use crate::rules;
 use crate::sharded::SortedSet;
 use crate::tenant::Tenant;
 
@@ -150,7 +149,7 @@ impl Sources {
         for number in self.merge.wanting_for(missing) {
             match self.kinds[number] {
                 Source::Outbox(author, depth) => {
-                    let depth = (depth * 2).clamp(rules::size(DEPTH.0, 2), rules::size(DEPTH.1, 4));
+                    let depth = (depth * 2).clamp(DEPTH.0, DEPTH.1);
                     self.kinds[number] = Source::Outbox(author, depth);
                     asked.push((number, author, depth));
                 }

@@ -21,7 +21,7 @@ const BATCH: u32 = 500;
 pub(crate) async fn keep_sweeping(timelines: Weak<Timelines>) {
     loop {
         // Not all instances at once.
-        tokio::time::sleep(PERIOD.mul_f64(0.5 + rand::random::<f64>())).await;
+        tokio::time::sleep(PERIOD.mul_f64(rand::random_range(0.5..1.5))).await;
         let Some(timelines) = timelines.upgrade() else { return };
         if timelines.journal.tasks.is_stopping() {
             return;

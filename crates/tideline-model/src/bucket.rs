@@ -62,13 +62,6 @@ impl Buckets {
         Ok(Self { bits: count.trailing_zeros() })
     }
 
-    /// Fewer than a cluster may have: a small world is explored faster.
-    #[cfg(feature = "simulation")]
-    #[doc(hidden)]
-    pub fn few(bits: u32) -> Self {
-        Self { bits }
-    }
-
     /// How many there are.
     pub fn count(self) -> u16 {
         1 << self.bits

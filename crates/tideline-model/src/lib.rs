@@ -7,7 +7,5 @@
 pub mod bucket;
 pub mod error;
 pub mod ids;
-#[doc(hidden)]
-pub mod rules;
 
 pub use error::{Error, ErrorKind, Result};

@@ -22,10 +22,9 @@ pub(crate) struct Life {
 }
 
 impl Epoch {
-    /// The next life of a server that doesn't exist.
-    #[cfg(feature = "simulation")]
+    /// A life of a server that doesn't exist, for tests.
     #[doc(hidden)]
-    pub fn simulated(addr: NodeAddr, life: u32) -> Self {
+    pub fn of_life(addr: NodeAddr, life: u32) -> Self {
         Self(Arc::new(Life { addr, run_id: life.to_string(), replication_id: String::new() }))
     }
 

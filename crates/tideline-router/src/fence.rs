@@ -23,7 +23,6 @@ use super::view::{Replica, all_addrs};
 use super::wire::{Command, Reply};
 use crate::keys;
 use tideline_model::error::{Error, ErrorKind, Result};
-use tideline_model::rules;
 
 /// Slots of a node that a round tries, should the first ones be moving away.
 const SLOTS_TRIED: usize = 4;
@@ -110,10 +109,6 @@ impl Router {
     /// [`ErrorKind::Conflict`]: a server failed over or restarted since; run the step again, then fence again.
     /// [`ErrorKind::Unavailable`]: its replicas did not answer in time.
     pub async fn fence(&self, touched: &Touched) -> Result<FenceOutcome> {
-        #[cfg(feature = "simulation")]
-        if let Some(simulated) = &self.inner.simulated {
-            return simulated.fence(touched).await.map(|()| FenceOutcome::Replicated);
-        }
         if self.replicas() == Replicas::Absent {
             return Ok(FenceOutcome::WithoutReplicas);
         }
@@ -326,7 +321,7 @@ pub fn expect_a_fence(
         return Ok(());
     }
     // H116: another one has its slots, so nobody tries its fence again: to wait for that would be for ever.
-    if rules::holds("deposed_is_told") && !serves() {
+    if !serves() {
         return Err(conflict(epoch, "serves no slot any more"));
     }
     let why = if is_silent { "it has not answered for a while" } else { "its last fence has failed" };

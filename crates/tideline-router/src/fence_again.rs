@@ -12,7 +12,6 @@ use super::fence::{FenceOutcome, Touched};
 use super::presence::is_impatient;
 use super::router::Router;
 use tideline_model::error::{Error, ErrorKind, Result};
-use tideline_model::rules;
 
 /// First and longest pause before a step is done again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
@@ -30,7 +29,7 @@ impl FenceTries {
     /// Else the error to end with: never a fence's [`Conflict`](ErrorKind::Conflict).
     #[doc(hidden)]
     pub async fn after(&mut self, error: Error) -> Result<()> {
-        if !error.is_of_fence() || is_impatient() || !rules::holds("fence_again") {
+        if !error.is_of_fence() || is_impatient() {
             return Err(error);
         }
         if Instant::now() + self.pause >= self.until {

@@ -27,9 +27,6 @@ mod router;
 mod run;
 mod seed;
 mod settings;
-#[cfg(feature = "simulation")]
-#[doc(hidden)]
-pub mod simulated;
 mod tenure;
 mod topology;
 mod verdict;

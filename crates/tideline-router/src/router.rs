@@ -53,9 +53,6 @@ pub(crate) struct Inner {
     pub(crate) time: ClockOffset,
     pub(crate) told_time: ToldTime,
     pub(crate) refresh: Arc<Notify>,
-    /// What answers in the simulation, where there are no servers.
-    #[cfg(feature = "simulation")]
-    pub(crate) simulated: Option<Arc<dyn super::simulated::Simulated>>,
 }
 
 /// What was read from the primaries at start-up and at the last change of topology.
@@ -97,8 +94,6 @@ impl Router {
             time: ClockOffset::default(),
             told_time: ToldTime::default(),
             refresh: Arc::default(),
-            #[cfg(feature = "simulation")]
-            simulated: None,
         });
         refresh::first(&inner).await?;
         let router = Self { inner };
@@ -208,20 +203,12 @@ impl Router {
     /// Whether it makes no sense to send work to a slot now: nobody serves it, or who does is silent or refuses to work.
     #[doc(hidden)]
     pub fn is_away(&self, slot: u16) -> bool {
-        #[cfg(feature = "simulation")]
-        if let Some(simulated) = &self.inner.simulated {
-            return simulated.is_away(slot);
-        }
         self.topology().owner(slot).is_none_or(|node| node.presence.is_away())
     }
 
     /// Whether nothing that must last at a slot can be finished now: its server is away, or can't say what lasts.
     #[doc(hidden)]
     pub fn is_held_up(&self, slot: u16) -> bool {
-        #[cfg(feature = "simulation")]
-        if let Some(simulated) = &self.inner.simulated {
-            return simulated.is_held_up(slot);
-        }
         let is_held_up = |node: &Arc<Node>| node.presence.is_away() || node.presence.cannot_vouch();
         self.topology().owner(slot).is_none_or(is_held_up)
     }
@@ -231,12 +218,6 @@ impl Router {
     pub fn epoch_named(&self, name: &str) -> Epoch {
         let addr = name.split_once('/').and_then(|(addr, _)| NodeAddr::parse(addr));
         let addr = addr.unwrap_or_else(|| NodeAddr::new("", 0));
-        #[cfg(feature = "simulation")]
-        if let Some(simulated) = &self.inner.simulated {
-            let now = simulated.epoch_of(&addr);
-            let is_it = now.name() == name && tideline_model::rules::holds("epoch_named");
-            return if is_it { now } else { Epoch::over(addr) };
-        }
         let now = self.node(&addr).and_then(|node| node.epoch());
         now.filter(|now| now.name() == name).unwrap_or_else(|| Epoch::over(addr))
     }
@@ -297,10 +278,6 @@ impl Router {
     /// A machine that was suspended as a whole, whose monotonic clock stood still, is behind until the next look. One
     /// whose process was stopped is not.
     pub fn now_ms(&self) -> u64 {
-        #[cfg(feature = "simulation")]
-        if let Some(simulated) = &self.inner.simulated {
-            return simulated.now_ms();
-        }
         let us = clock::steady_us() + self.inner.time.get().unwrap_or_else(clock::wall_offset_us);
         u64::try_from(self.inner.told_time.next(us) / 1_000).unwrap_or(0)
     }

@@ -87,10 +87,6 @@ impl Router {
     /// run, else [`ErrorKind::Unavailable`], or [`ErrorKind::Overloaded`] when too much was under way. Dropping
     /// the future gives up waiting; commands already sent may still run.
     pub async fn run(&self, batch: Batch) -> Vec<Result<Answer>> {
-        #[cfg(feature = "simulation")]
-        if let Some(simulated) = &self.inner.simulated {
-            return simulated.run(batch).await;
-        }
         let answers = Answers::new(batch.requests.len());
         let open = (0u32..).zip(batch.requests).map(|(place, Request { command, slot, traits })| Open {
             ticket: Ticket { place, slot, traits },

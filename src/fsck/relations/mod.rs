@@ -31,8 +31,6 @@ use crate::graph::Graph;
 use crate::graph::LIKES;
 use crate::post::PostRef;
 use crate::sharded::{LocalKey, Scored};
-#[cfg(test)]
-pub(crate) use names::look_through;
 
 /// What a key asks to have looked at.
 pub(super) fn at_key(form: Form, key: Vec<u8>) -> Option<Unit> {

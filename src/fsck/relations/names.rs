@@ -143,26 +143,3 @@ async fn end_attempt(tenant: &Tenant, account: AccountId, attempt: &[u8]) -> Res
     claims::void(tenant, account, attempt, patience_ms(), &mut touched).await?;
     Ok(said.wanted.into_iter().map(|claim| Unit::of(ClaimHolder(claim))).collect())
 }
-
-/// What is out of step among these accounts and claims, after it was put right if that is wanted: for the simulation,
-/// whose servers can't be walked.
-#[cfg(test)]
-pub(crate) async fn look_through(
-    graph: &Arc<Graph>,
-    accounts: &[AccountId],
-    claims: &[Claim],
-    repairs: bool,
-) -> Result<Vec<(FindingKind, String)>> {
-    let mut found = Vec::new();
-    for account in accounts {
-        found.extend(AccountNames(*account).look(graph).await?.deviations);
-    }
-    for named in claims {
-        found.extend(ClaimHolder(*named).look(graph).await?.deviations);
-    }
-    for deviation in found.iter().filter(|_| repairs) {
-        // What is left alone is found again.
-        drop(deviation.at.repair(graph, deviation).await);
-    }
-    Ok(found.into_iter().map(|deviation| (deviation.kind, format!("{deviation:?}"))).collect())
-}

@@ -10,7 +10,6 @@ use crate::graph::complete::Follow;
 use crate::graph::pair::{settle_follow, settle_pair};
 use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Ended, Hint, Job, Matter, Run};
-use crate::rules;
 
 /// A follow that was made just now: what a look at it would see, and whose word that is.
 #[derive(Debug)]
@@ -68,9 +67,7 @@ impl Job for PairTask {
             return settle_pair(graph, reader, author, may_drop, &mut run.touched).await;
         };
         // As after a look: that it follows must last before what is derived from it counts for good.
-        if rules::holds("fence_follow") {
-            run.touched.add_epoch(said);
-        }
+        run.touched.add_epoch(said);
         settle_follow(graph, run.entry.id, author, follow, may_drop, &mut run.touched).await
     }
 }

@@ -217,7 +217,7 @@ impl fmt::Debug for Reply {
     }
 }
 
-#[cfg(any(test, feature = "simulation"))]
+/// For tests of what reads replies.
 #[doc(hidden)]
 impl Reply {
     pub fn server_error(line: &str) -> Self {

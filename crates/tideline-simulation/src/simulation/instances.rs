@@ -32,9 +32,7 @@ pub(super) fn in_a_world<F>(
 where
     F: Future<Output = std::collections::BTreeMap<&'static str, u64>>,
 {
-    rules::within(|| {
-        rules::take_out(rules_out);
-        rules::draw_from(seed ^ 0x5eed);
+    rules::without(rules_out, seed ^ 0x5eed, || {
         lua::load(rules_out);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.expect("a runtime");

@@ -9,7 +9,6 @@ use crate::ids::{AccountId, PostId};
 use crate::keys::slot_of_key;
 use crate::nonce::Nonce;
 use crate::post::PostRef;
-use crate::rules;
 
 /// A call of a function.
 pub(super) fn call_of(function: &str, keys: impl Iterator<Item = Bytes>, args: &[Bytes]) -> Command {
@@ -45,7 +44,7 @@ fn record(id: u64, author: [u8; 8]) -> [u8; 16] {
 
 /// With groups as small as the simulation's functions have them, by the decision that [`decided`] has.
 fn small_fit(posts: u32, list_size: i64) -> HomeFit {
-    rules::within(|| HomeFit::new(posts, list_size, Grounds::Decision(1)))
+    HomeFit::new(posts, list_size, Grounds::Decision(1))
 }
 
 /// A bucket that knows a decision.
@@ -84,7 +83,7 @@ fn what_is_left_of_a_home_that_is_written_anew_is_true() {
     let arrived = std::iter::once(record(0, nonce)).chain(of(20, 30));
     data.set(KEY, Value::List(arrived.map(Vec::from).collect()));
     for fit in [small_fit(100, -2), small_fit(5, 14)] {
-        let finish = rules::within(|| home_finish(KEY.to_vec(), &nonce, 0, fit, of(1, 19)));
+        let finish = home_finish(KEY.to_vec(), &nonce, 0, fit, of(1, 19));
         let halves = halves(&finish, &data);
         let is_begun = |home: &[Bytes]| (2..20).contains(&home.len());
         let mut begun = 0;

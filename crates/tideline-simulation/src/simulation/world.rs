@@ -204,7 +204,7 @@ impl World {
         let node = |number: u16| Node {
             data: Data::default(),
             synced: Data::default(),
-            epoch: Epoch::simulated(NodeAddr::new("node", number), 0),
+            epoch: Epoch::of_life(NodeAddr::new("node", number), 0),
             life: 0,
             clock_ahead_ms: 0,
             moving: None,
@@ -549,7 +549,7 @@ impl World {
         node.deposed =
             Some(Deposed { data: before, epoch: node.epoch.clone(), until, asked_by, accepts_writes });
         node.life += 1;
-        node.epoch = Epoch::simulated(node.epoch.node().clone(), node.life);
+        node.epoch = Epoch::of_life(node.epoch.node().clone(), node.life);
         node.clock_ahead_ms = clock_ahead_ms;
         self.note(|| format!("FAILOVER of {number}{}", if has_lost { ", with losses" } else { "" }));
         self.note_states(number, None);
