@@ -1,5 +1,8 @@
 //! The cluster: buckets, each of them a node, with what a replica has of it, its clock, its lives.
 
+mod servers;
+mod toggles;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,6 +29,7 @@ use crate::ids::{AccountId, PostId};
 use crate::keys::{Keyspace, slot_of_key};
 use crate::modes::Policy;
 use crate::rules;
+use toggles::toggles;
 
 /// log2 of the number of buckets.
 const BUCKET_BITS: u32 = 2;
@@ -308,46 +312,6 @@ impl World {
         &self.nodes[usize::from(self.keys.bucket_of(account).index())].data
     }
 
-    /// Whether an instance takes a server that was replaced for the primary, which takes writes still: a fence finds no replica there.
-    pub(super) fn is_cut_off_with(&self, by: usize, epoch: &Epoch) -> bool {
-        let deposed = self.nodes[usize::from(epoch.node().port)].deposed.as_ref();
-        deposed.is_some_and(|d| d.accepts_writes && d.epoch == *epoch && d.is_asked_by(by))
-    }
-
-    /// Has a deposed primary answer, if that instance still asks one.
-    fn ask_deposed(
-        &mut self,
-        by: usize,
-        number: usize,
-        request: &Request,
-        arguments: &[&[u8]],
-    ) -> Option<Answer> {
-        let deposed = self.nodes[number].deposed.as_ref().filter(|deposed| deposed.is_asked_by(by))?;
-        if !request.traits.read && !deposed.accepts_writes {
-            return None;
-        }
-        let (data, epoch) = (deposed.data.clone(), deposed.epoch.clone());
-        let moving = self.nodes[number].moving.take();
-        let present = std::mem::replace(&mut self.nodes[number].data, data);
-        let before = self.states_of(number);
-        let done = self.on_node(number, request, arguments);
-        if !request.traits.read {
-            // Whatever it did is lost, and a copy of the request may do it at the new one.
-            for ((account, after), (_, before)) in self.states_of(number).into_iter().zip(before) {
-                self.lost.extend(toggles(account, &before, &after));
-            }
-            self.stray_writes.push((number, self.commands));
-        }
-        let node = &mut self.nodes[number];
-        let left = std::mem::replace(&mut node.data, present);
-        node.moving = moving;
-        node.deposed.as_mut().expect("looked at").data = left;
-        self.stale_reads += 1;
-        self.note(|| format!("{by}>{number} DEPOSED {:?} -> {done:?}", request.command));
-        let reply = done.map_or_else(|line| Reply::server_error(&line), reply);
-        Some(Answer { reply, epoch })
-    }
-
     /// Executes a request, on the node that serves it now. `None`: not now, the slot is moving.
     pub(super) fn execute(&mut self, by: usize, request: &Request) -> Option<Answer> {
         let number = self.node_of(request.slot);
@@ -463,133 +427,6 @@ impl World {
         }
     }
 
-    /// The accounts of a bucket, and what they follow, mute, block.
-    fn states_of(&self, number: usize) -> Vec<(AccountId, State)> {
-        let is_there = |account: &&AccountId| usize::from(self.keys.bucket_of(**account).index()) == number;
-        self.accounts.iter().filter(is_there).map(|account| (*account, State::of(self, *account))).collect()
-    }
-
-    /// Notes what the accounts of a bucket follow, mute, block, where that has changed. `between`: how they stood to each
-    /// other before a change; else it is a failover.
-    pub(super) fn note_states(&mut self, number: usize, between: Option<&truth::Between>) {
-        for (account, state) in self.states_of(number) {
-            let before = self.past.get(&account).and_then(|past| past.last()).map(|(_, last)| last.clone());
-            match (&before, between) {
-                (Some(before), None) => self.lost.extend(toggles(account, &state, before)),
-                (Some(before), Some(between)) => self.check_toggles(account, before, &state, between),
-                (None, _) => {}
-            }
-            if before.is_none_or(|last| *last != state) {
-                let past = self.past.entry(account).or_default();
-                past.push((self.commands, Rc::new(state)));
-            }
-        }
-    }
-
-    /// Somebody asks for the fence of a server: who serves and has no replica that answers is known for that from now on.
-    pub(super) fn note_vouching(&mut self, epoch: &Epoch) {
-        let number = usize::from(epoch.node().port);
-        let node = &self.nodes[number];
-        if node.epoch == *epoch && node.cannot_vouch {
-            self.vouched_for_nothing.insert(number, epoch.clone());
-        }
-    }
-
-    /// Whether a server's fence fails, as far as anybody knows: its replica is silent now; or was, when the server was last asked
-    /// before it was deposed.
-    pub(super) fn cannot_vouch(&self, epoch: &Epoch) -> bool {
-        let number = usize::from(epoch.node().port);
-        let (node, failed) = (&self.nodes[number], self.vouched_for_nothing.get(&number));
-        let was_deposed = node.epoch != *epoch;
-        if was_deposed { failed.is_some_and(|failed| *failed != node.epoch) } else { node.cannot_vouch }
-    }
-
-    /// From now on whatever that account follows, or who follows it, may end.
-    pub(super) fn ends_all_follows(&mut self, account: AccountId) {
-        for other in self.accounts.clone() {
-            *self.open.entry((Toggle::Unfollow, account, other)).or_default() += 1;
-            *self.open.entry((Toggle::Unfollow, other, account)).or_default() += 1;
-        }
-    }
-
-    /// Sets a server's clock, by hours or back to the time. Those of the others are right then: they outvote it.
-    pub(super) fn step_clock(&mut self, number: usize) {
-        let off = self.pick(&[-2 * HOUR_MS, -HOUR_MS, 0, HOUR_MS, 2 * HOUR_MS]);
-        for node in self.nodes.iter_mut().filter(|node| node.clock_ahead_ms.abs() >= HOUR_MS) {
-            node.clock_ahead_ms = 0;
-        }
-        self.nodes[number].clock_ahead_ms = off;
-        self.note(|| format!("CLOCK of {number} is {off} ms ahead"));
-    }
-
-    /// The replica has everything now.
-    pub(super) fn sync(&mut self, number: usize) {
-        let node = &mut self.nodes[number];
-        node.behind = std::mem::replace(&mut node.synced, node.data.clone());
-    }
-
-    /// The replica takes over, with what it has.
-    pub(super) fn fail_over(&mut self, number: usize, clock_ahead_ms: i64) {
-        self.failovers.push((number, self.commands));
-        self.commands += 1;
-        let now = Instant::now();
-        let is_deposed = self.faults.deposed > 0 && self.chance(self.faults.deposed);
-        let until = now + Duration::from_millis(if is_deposed { 40 + self.below(300) } else { 0 });
-        let instances = self.instances.len() as u64;
-        let asked_by =
-            (0..self.instances.len()).filter(|_| is_deposed && self.below(instances) > 0).collect();
-        let accepts_writes = is_deposed && self.chance(500);
-        let is_behind = self.faults.hollow > 0 && self.chance(300);
-        let node = &mut self.nodes[number];
-        if is_behind {
-            node.synced = node.behind.clone();
-        }
-        let has_lost = node.data != node.synced;
-        let before = std::mem::replace(&mut node.data, node.synced.clone());
-        node.deposed =
-            Some(Deposed { data: before, epoch: node.epoch.clone(), until, asked_by, accepts_writes });
-        node.life += 1;
-        node.epoch = Epoch::of_life(node.epoch.node().clone(), node.life);
-        node.clock_ahead_ms = clock_ahead_ms;
-        self.note(|| format!("FAILOVER of {number}{}", if has_lost { ", with losses" } else { "" }));
-        self.note_states(number, None);
-        self.note_locks(number);
-        self.note_ties(number);
-        self.check_owners();
-    }
-
-    /// For a while the primary that was replaced last answers on, to these instances.
-    pub(super) fn answers_on(&mut self, number: usize, asked_by: &[usize]) {
-        if let Some(deposed) = &mut self.nodes[number].deposed {
-            deposed.asked_by = asked_by.iter().copied().collect();
-            deposed.until = Instant::now() + Duration::from_secs(3_600);
-        }
-    }
-
-    /// It has noticed, or everybody else has.
-    pub(super) fn answers_no_more(&mut self, number: usize) {
-        self.nodes[number].deposed = None;
-    }
-
-    /// Whether an account's server has failed over since that command.
-    pub(super) fn has_failed_over(&self, account: AccountId, since: u64) -> bool {
-        let bucket = usize::from(self.keys.bucket_of(account).index());
-        self.failovers.iter().any(|(number, command)| *number == bucket && *command >= since)
-    }
-
-    /// Whether a primary of that account's bucket that was replaced has accepted something since that command.
-    pub(super) fn has_strayed(&self, account: AccountId, since: u64) -> bool {
-        let bucket = usize::from(self.keys.bucket_of(account).index());
-        self.stray_writes.iter().any(|(number, command)| *number == bucket && *command >= since)
-    }
-
-    /// The epoch of a server, as an instance knows it.
-    pub(super) fn epoch_of(&self, by: usize, number: usize) -> Epoch {
-        let node = &self.nodes[number];
-        let deposed = node.deposed.as_ref().filter(|d| d.accepts_writes && d.is_asked_by(by));
-        deposed.map_or(&node.epoch, |deposed| &deposed.epoch).clone()
-    }
-
     /// Whether a post may have been edited since that command.
     pub(super) fn was_edited(&self, id: PostId, since: u64) -> bool {
         self.edited.get(&self.keys.post(id)).is_some_and(|command| *command > since)
@@ -600,31 +437,6 @@ impl World {
         self.instances[number].is_dead = true;
         self.names.died(number);
         self.note(|| format!("DEATH of {number}"));
-    }
-
-    /// A follow comes and goes only while somebody wants that: a late copy of what was answered long ago must not.
-    fn check_toggles(&mut self, reader: AccountId, before: &State, now: &State, between: &truth::Between) {
-        for toggle in toggles(reader, before, now) {
-            let (what, _, author) = toggle;
-            // One that its author's lock has overtaken becomes a request.
-            let since = before.following.get(&author).copied().unwrap_or_default();
-            let is_overtaken = match what {
-                Toggle::Unfollow => {
-                    between.unasked.contains(&(reader, author))
-                        && self.was_locked_during(reader, author, since)
-                }
-                // One that was asked for and approved becomes a follow.
-                Toggle::Follow => self.let_in.get(&(reader, author)).is_some_and(|let_in| {
-                    between.requested.get(&(reader, author)).is_some_and(|request| let_in.contains(request))
-                }),
-            };
-            let is_open = self.open.get(&toggle).is_some_and(|open| *open > 0) || self.lost.contains(&toggle);
-            if !is_open && !is_overtaken {
-                self.violated(format!(
-                    "UNDONE: {what:?} of {author} by {reader}, which nobody wants any more"
-                ));
-            }
-        }
     }
 
     /// A pause as a network makes it, or a busy process.
@@ -639,14 +451,6 @@ impl World {
         };
         Duration::from_millis(ms)
     }
-}
-
-/// What leads from one state of a reader to another.
-fn toggles(reader: AccountId, from: &State, to: &State) -> Vec<(Toggle, AccountId, AccountId)> {
-    let follows = to.following.keys().filter(|author| !from.following.contains_key(author));
-    let unfollows = from.following.keys().filter(|author| !to.following.contains_key(author));
-    let follows = follows.map(|author| (Toggle::Follow, reader, *author));
-    follows.chain(unfollows.map(|author| (Toggle::Unfollow, reader, *author))).collect()
 }
 
 fn reply(out: Out) -> Reply {
