@@ -254,6 +254,7 @@ async fn settle_request(
     }
     let mut said = Touched::new();
     let approval = approved(graph, author, reader, &mut said).await?;
+    // H22: not for another request, since taken back.
     let is_approved = approval == Some(request);
     if is_approved {
         // As for a follow that ends: what it begins by must last.

@@ -33,6 +33,7 @@ pub(crate) async fn settle_reference(
         #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
         let change = if is_there { ListChange::On(post.unix_ms() as f64, removed) } else { ListChange::Off };
         let is_brought = set_member(tenant, of, &member, change, touched).await?;
+        // H53, H126: what was not compared is looked at again.
         let is_sure = removed.is_some() || !is_there;
         if is_brought && (is_sure || refers(tenant, member, to, touched).await?) {
             return Ok(Ended::Done);

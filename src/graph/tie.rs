@@ -168,6 +168,7 @@ pub(crate) async fn settle_tie(
             TieLook::Tree(_) => return Err(Error::internal("the look at a like went on with a tree")),
         };
         let is_brought = set_member(tenant, (post, LIKES), &account, change, touched).await?;
+        // H53, H126: what was not compared is looked at again.
         let is_sure = removed.is_some() || matches!(look, TieLook::Not(_));
         if is_brought && (is_sure || look_at(tenant, account, post, touched).await? == look) {
             return Ok(Ended::Done);

@@ -76,6 +76,7 @@ impl Readers {
         then: impl FnOnce(&ReaderState) -> ReaderState,
     ) {
         let Some(known) = self.states.get(&reader) else { return };
+        // Of other stamps, somebody else has changed what is known here.
         if known.stamps() == until_then {
             self.states.insert(reader, Arc::new(then(&known)));
         }

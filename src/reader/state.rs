@@ -162,6 +162,7 @@ pub(crate) async fn load_state(
         let after = stamps(tenant, reader).await?;
         let is_same =
             before.epoch == after.epoch && (before.graph, before.marks) == (after.graph, after.marks);
+        // H30: what was read between other stamps is of two times.
         if is_same {
             let (graph, marks) = (before.graph, before.marks);
             let (marks_known, pulled, unasked) = (Instant::now(), pulled.into(), unasked.into());

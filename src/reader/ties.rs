@@ -161,6 +161,7 @@ impl LookedAt {
         if self.is_new {
             let after = stamps(readers, reader).await?;
             let is_same = before.epoch == after.epoch && before.ties == after.ties;
+            // Of other stamps, a failover may have taken back what was read.
             if is_same {
                 readers.ties.insert(reader, self.ties.clone());
             }

@@ -135,6 +135,7 @@ impl Reading<'_> {
         let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
         let (stamps, records): (Answer, Answer) = (next()?, next()?);
         let stamps = read_stamps(self.reader, stamps)?;
+        // H30: a failover lies between them, and may have brought old stamps back.
         if stamps.epoch != records.epoch {
             return Ok(None);
         }
@@ -188,6 +189,7 @@ impl Reading<'_> {
         };
         let again = read_stamps(self.reader, again)?;
         let is_same = again.epoch == home.epoch && (again.graph, again.marks) == (stamps.graph, stamps.marks);
+        // H29: between the two looks a completion may have taken a mark for what this home lacks.
         if !is_same {
             return Ok(None);
         }
