@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::call::Call;
+use super::comparisons::Subject;
 use super::facts::Time;
 use super::run::{Ended, Run};
 use super::setup::Setup;
@@ -28,7 +29,7 @@ pub(super) async fn adopt(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
                     run.world().found(id, &stored, now);
                 }
                 Ended::Done(_) => {}
-                other => run.skipped(&other),
+                other => run.skipped(Subject::Posts, &other),
             }
         }
         // Its author is gone, with all that it had: it was published if somebody has seen it before.

@@ -72,9 +72,10 @@ impl Chaos {
         }
     }
 
-    /// How many portions of a round's work come with one such fault: some is there when somebody wakes.
+    /// How many portions of a round's work come with one such fault: some is there when somebody wakes, and when the
+    /// second of two clocks is set.
     pub(crate) fn portions(self) -> usize {
-        if self == Self::SleepInstance { 2 } else { 1 }
+        if matches!(self, Self::SleepInstance | Self::SetClocks) { 2 } else { 1 }
     }
 
     /// Whether it breaks servers.
@@ -137,7 +138,7 @@ pub(crate) enum Sabotage {
     Order,
     /// Instances tell who likes what, and all other lists of people and posts, the wrong way round; and conversations.
     Lists,
-    /// Instances don't answer who follows whom.
+    /// Instances don't tell some accounts who waits for their answer.
     Unanswered,
     /// Instances publish what leaves that to the author's lock as unlisted.
     Visibility,

@@ -23,6 +23,8 @@ const AT_ONCE: usize = 16;
 /// One follow in so many is refused; and one of the calls that are rarer.
 const REFUSED: u64 = 20;
 const REFUSED_RARE: u64 = 4;
+/// Of so many accounts one isn't told who waits for its answer: a few of thousands of answers, but many of their kind.
+const ONE_UNANSWERED_IN: u64 = 8;
 
 impl Performer {
     /// Whether this call is one of those.
@@ -44,7 +46,9 @@ impl Performer {
             (Sabotage::Absent, Call::Switch { .. } | Call::Unfollow { .. }) if self.is_turn(REFUSED_RARE) => {
                 return refused("NotFound");
             }
-            (Sabotage::Unanswered, Call::Following { .. } | Call::Followers { .. }) => {
+            (Sabotage::Unanswered, Call::Requests { account })
+                if account.is_multiple_of(ONE_UNANSWERED_IN) =>
+            {
                 return refused("Internal");
             }
             (Sabotage::Visibility, Call::Publish { post, .. }) => {

@@ -414,6 +414,33 @@ impl Call {
         }
     }
 
+    /// Whose data it certainly needs; `None` where nobody knows, or that is several people's.
+    pub(crate) fn whose(&self) -> Option<u64> {
+        match self {
+            Self::Create { account, .. }
+            | Self::SetLock { account, .. }
+            | Self::SetState { account, .. }
+            | Self::SetWay { account, .. }
+            | Self::DeleteAccount { account }
+            | Self::Switch { account, .. }
+            | Self::Approve { account, .. }
+            | Self::Reject { account, .. }
+            | Self::Unrepost { account, .. }
+            | Self::Tie { account, .. }
+            | Self::SetLogin { account, .. }
+            | Self::SetEmail { account, .. }
+            | Self::SetPassword { account, .. }
+            | Self::Warm { account }
+            | Self::Spread { account } => Some(*account),
+            Self::Follow { reader, .. } | Self::Unfollow { reader, .. } => Some(*reader),
+            Self::Publish { author, .. } | Self::Edit { author, .. } | Self::Delete { author, .. } => {
+                Some(*author)
+            }
+            Self::Read(asked) => Some(asked.reader),
+            _ => None,
+        }
+    }
+
     /// Whether it changes what the model knows of.
     pub(crate) fn changes(&self) -> bool {
         !matches!(self, Self::Read(_) | Self::Delivered { .. } | Self::Warm { .. } | Self::Sweep)

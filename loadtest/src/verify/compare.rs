@@ -8,6 +8,7 @@ use futures::stream::{self, StreamExt as _};
 
 use super::call::{Call, List, Switch, Tie};
 use super::check::Wrong;
+use super::comparisons::Subject;
 use super::facts::{Tri, Window};
 use super::looks::Look;
 use super::places::misplaced_follows;
@@ -114,7 +115,7 @@ async fn compare_account(run: &Arc<Run>, account: u64) {
     }
     let waiting = match run.call(number, Call::Requests { account }).await {
         Ended::Done(Reply::Ids(waiting)) => waiting,
-        other => return run.skipped(&other),
+        other => return run.skipped(Subject::Requests, &other),
     };
     let waiting: BTreeSet<u64> = waiting.into_iter().collect();
     let [certainly, never] = &wanted.waiting;
@@ -136,9 +137,10 @@ async fn compare_list(
     (wanted, may_be): (&BTreeSet<u64>, &BTreeSet<u64>),
 ) {
     let number = usize::try_from(account).unwrap_or(0);
+    let subject = if matches!(call, Call::Common { .. }) { Subject::InCommon } else { Subject::Follows };
     let listed = match run.call(number, call.clone()).await {
         Ended::Done(Reply::Ids(listed)) => listed,
-        other => return run.skipped(&other),
+        other => return run.skipped(subject, &other),
     };
     let misplaced = misplaced(&run.world(), &call, &listed);
     if let Some((one, other)) = misplaced {
@@ -193,7 +195,7 @@ async fn compare_pair(run: &Arc<Run>, (one, other): Pair) {
         .await;
     compare_list(run, one, Call::Common { one, other, followers: true }, (&followers, &strays)).await;
     let ended = run.call(0, Call::IsMutual { one, other }).await;
-    let Ended::Done(Reply::Flag(flag)) = ended else { return run.skipped(&ended) };
+    let Ended::Done(Reply::Flag(flag)) = ended else { return run.skipped(Subject::InCommon, &ended) };
     if flag != is_mutual {
         run.wrong_between(
             Wrong::Miscounted,
@@ -222,7 +224,7 @@ async fn compare_post(run: &Arc<Run>, no: PostNo) {
     let Some((id, author)) = run.world().reference(no) else { return };
     let found = match run.call(no, Call::Post { post: id }).await {
         Ended::Done(Reply::Post(found)) => found,
-        other => return run.skipped(&other),
+        other => return run.skipped(Subject::Posts, &other),
     };
     let (wanted, counted) = {
         let world = run.world();

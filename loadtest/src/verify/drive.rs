@@ -35,7 +35,7 @@ pub(crate) async fn drive(
         let (run, gate) = (run.clone(), gate.clone());
         tokio::spawn(async move {
             for (number, step) in part {
-                let _under_way = gate.begin(number).await;
+                gate.begin(number).await;
                 if run.has_given_up() {
                     return;
                 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
@@ -19,31 +18,11 @@ pub(crate) struct Gate {
     /// Portions that may be begun besides the first one.
     admitted: watch::Sender<usize>,
     is_over: watch::Sender<bool>,
-    begun: AtomicU64,
-    ended: AtomicU64,
 }
-
-/// A moment in a round's work.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
-    begun: u64,
-    ended: u64,
-}
-
-/// A step that is under way; over when it is dropped.
-#[derive(Debug)]
-pub(crate) struct UnderWay(Arc<Gate>);
 
 impl Gate {
     pub(crate) fn new(steps: usize, faults: usize) -> Arc<Self> {
-        Arc::new(Self {
-            steps,
-            faults,
-            admitted: watch::Sender::new(0),
-            is_over: watch::Sender::new(false),
-            begun: AtomicU64::new(0),
-            ended: AtomicU64::new(0),
-        })
+        Arc::new(Self { steps, faults, admitted: watch::Sender::new(0), is_over: watch::Sender::new(false) })
     }
 
     /// Nothing goes wrong: nothing is held back.
@@ -53,12 +32,10 @@ impl Gate {
 
     /// Waits until the step with that number may begin. It goes by the plan: a step waits for none that comes after it there, so
     /// those of a portion can always be carried out.
-    pub(crate) async fn begin(self: &Arc<Self>, number: usize) -> UnderWay {
+    pub(crate) async fn begin(&self, number: usize) {
         let portion = number * (self.faults + 1) / self.steps;
         // It ends with an error only without a sender, and here is one.
         let _ = self.admitted.subscribe().wait_for(|admitted| *admitted >= portion.min(self.faults)).await;
-        self.begun.fetch_add(1, Ordering::Relaxed);
-        UnderWay(self.clone())
     }
 
     /// The next portion may begin.
@@ -81,21 +58,8 @@ impl Gate {
         let _ = self.is_over.subscribe().wait_for(|is_over| *is_over).await;
     }
 
-    pub(crate) fn now(&self) -> Moment {
-        // What has ended first: a step that ends in between counts as under way.
-        let ended = self.ended.load(Ordering::Relaxed);
-        Moment { begun: self.begun.load(Ordering::Relaxed), ended }
-    }
-
-    /// Whether a step was under way at that moment, or has begun since.
-    pub(crate) fn was_at_work(&self, since: Moment) -> bool {
-        since.begun > since.ended || self.now().begun > since.begun
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.ended.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn is_over(&self) -> bool {
+        *self.is_over.borrow()
     }
 }
 
@@ -119,19 +83,8 @@ mod tests {
         gate.admit_all();
         assert_eq!([8, 100].map(may_begin), [true, true]);
         assert!((0..100).all(|number| Gate::open().begin(number).now_or_never().is_some()));
-    }
-
-    #[tokio::test]
-    async fn a_fault_has_met_what_was_under_way_or_began_later() {
-        let gate = Gate::open();
-        let before = gate.now();
-        assert!(!gate.was_at_work(before));
-        let step = gate.begin(0).await;
-        assert!(gate.was_at_work(before) && gate.was_at_work(gate.now()));
-        drop(step);
-        assert!(gate.was_at_work(before) && !gate.was_at_work(gate.now()));
-        assert!(gate.over().now_or_never().is_none());
+        assert!(gate.over().now_or_never().is_none() && !gate.is_over());
         gate.end();
-        gate.over().await;
+        assert!(gate.over().now_or_never().is_some() && gate.is_over());
     }
 }

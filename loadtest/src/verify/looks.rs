@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::call::{Call, List};
 use super::check::{Wrong, is_untrue, told_rightly};
+use super::comparisons::Subject;
 use super::facts::{Time, Tri, Window};
 use super::places::{conversation, misplaced_on};
 use super::rules::View;
@@ -41,7 +42,7 @@ impl Look<'_> {
                     (Some(posts.iter().map(|shown| shown.id).collect()), posts)
                 }
                 Ended::Refused { kind, .. } if kind == "NotFound" => (None, Vec::new()),
-                other => return run.skipped(&other),
+                other => return run.skipped(Subject::of_list(of), &other),
             };
             let misplaced = listed.as_ref().and_then(|listed| misplaced_on(&world, &view, of, listed));
             let misplaced = misplaced.map(|(one, other)| {
@@ -86,7 +87,7 @@ impl Look<'_> {
         let posts = match self.ask(call).await {
             Ended::Done(Reply::Page(page)) => page.posts,
             Ended::Refused { kind, .. } if kind == "NotFound" => return self.refused(post, from),
-            other => return run.skipped(&other),
+            other => return run.skipped(Subject::Conversations, &other),
         };
         let shown: Vec<u64> = posts.iter().map(|shown| shown.id).collect();
         let mut found = Vec::new();
@@ -133,7 +134,7 @@ impl Look<'_> {
         let call = Call::ByIds { reader, posts: posts.clone() };
         let page = match self.ask(call).await {
             Ended::Done(Reply::Page(page)) => page,
-            other => return run.skipped(&other),
+            other => return run.skipped(Subject::PostsByIds, &other),
         };
         let (mut found, mut reordered) = (Vec::new(), None);
         {
@@ -183,7 +184,7 @@ impl Look<'_> {
         let call = Call::Relations { account: reader, others: others.clone() };
         let said = match self.ask(call).await {
             Ended::Done(Reply::Relations(said)) => said,
-            other => return run.skipped(&other),
+            other => return run.skipped(Subject::Relations, &other),
         };
         let mut found = Vec::new();
         {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt as _};
 
 use super::call::Call;
+use super::comparisons::Subject;
 use super::facts::Window;
 use super::names::{Name, Question, Told};
 use super::run::{Ended, Run};
@@ -82,10 +83,11 @@ async fn log_in(run: &Arc<Run>, name: Name) {
 
 /// What a call tells of accounts; that it tells nothing is counted.
 pub(super) async fn cards(run: &Run, instance: usize, call: Call) -> Option<Vec<Option<Card>>> {
+    let subject = if matches!(call, Call::LogIn { .. }) { Subject::Passwords } else { Subject::Names };
     match run.call(instance, call).await {
         Ended::Done(Reply::Cards(cards)) => Some(cards),
         other => {
-            run.skipped(&other);
+            run.skipped(subject, &other);
             None
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _};
 
 use super::call::{Call, State, Switch, Tie};
+use super::comparisons::Subject;
 use super::facts::{Change, Fact, OPEN, Time, Window};
 use super::run::{Ended, Run};
 use super::told::Reply;
@@ -244,7 +245,7 @@ async fn do_again(run: &Arc<Run>, call: Call, what: Again) {
         }
         // A post that is gone is hidden from nobody.
         Ended::Refused { kind, .. } if kind == "NotFound" => {}
-        other => run.skipped(&other),
+        other => run.skipped(Subject::DoneAgain, &other),
     }
 }
 
@@ -252,7 +253,7 @@ async fn look_at_post(run: &Arc<Run>, no: PostNo) {
     let Some((id, author)) = run.world().reference(no) else { return };
     let found = match run.call(no, Call::Post { post: id }).await {
         Ended::Done(Reply::Post(found)) => found,
-        other => return run.skipped(&other),
+        other => return run.skipped(Subject::Posts, &other),
     };
     let is_deleted = {
         let mut world = run.world();
@@ -290,7 +291,7 @@ async fn look_at_post(run: &Arc<Run>, no: PostNo) {
 async fn look_at_switches(run: &Arc<Run>, by: u64, others: Vec<u64>) {
     let found = match run.call(0, Call::Relations { account: by, others: others.clone() }).await {
         Ended::Done(Reply::Relations(found)) => found,
-        other => return run.skipped(&other),
+        other => return run.skipped(Subject::Relations, &other),
     };
     let now = run.now();
     let mut world = run.world();
@@ -317,7 +318,7 @@ async fn look_at_ties(run: &Arc<Run>, by: u64, ties: Vec<(Tie, PostNo)>) {
         let posts = some.iter().map(|(id, _)| *id).collect();
         let page = match run.call(0, Call::ByIds { reader: by, posts }).await {
             Ended::Done(Reply::Page(page)) => page,
-            other => return run.skipped(&other),
+            other => return run.skipped(Subject::PostsByIds, &other),
         };
         let now = run.now();
         let mut world = run.world();

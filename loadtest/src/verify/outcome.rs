@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::args::{Chaos, VerifyArgs};
 use super::check::Wrong;
+use super::comparisons::{Comparisons, Subject};
 use super::run::{CallCounts, FaultCounts, Findings};
 use crate::report;
 
@@ -35,6 +36,7 @@ pub(crate) struct Outcome {
     errors: BTreeMap<String, u64>,
     events: BTreeMap<&'static str, u64>,
     faults: BTreeMap<Chaos, FaultCounts>,
+    comparisons: BTreeMap<Subject, Comparisons>,
 }
 
 /// What is known besides the findings.
@@ -76,6 +78,7 @@ impl Outcome {
             errors: findings.errors.clone(),
             events: findings.events.clone(),
             faults: settings.chaos.iter().map(|kind| (*kind, of(kind))).collect(),
+            comparisons: findings.comparisons.clone(),
         }
     }
 
@@ -126,7 +129,7 @@ impl fmt::Display for Outcome {
             unmet if unmet.is_empty() => Ok(()),
             unmet => writeln!(
                 f,
-                "Nothing was under way when these struck, so the run says nothing of them: {unmet}."
+                "Nothing was under way that these could affect, so the run says nothing of them: {unmet}."
             ),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::call::{Call, ReportSpec};
 use super::check::Wrong;
+use super::comparisons::Subject;
 use super::facts::{Fact, Tri, Window};
 use super::run::{Ended, Run};
 use super::told::{Listed, Reply};
@@ -59,7 +60,7 @@ async fn list(run: &Arc<Run>, resolved: bool, target: Option<u64>) -> Option<Vec
     match run.call(usize::from(resolved), Call::Reports { resolved, target, limit: PAGE }).await {
         Ended::Done(Reply::Reports(listed)) => Some(listed),
         other => {
-            run.skipped(&other);
+            run.skipped(Subject::Reports, &other);
             None
         }
     }

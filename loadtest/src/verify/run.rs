@@ -11,19 +11,16 @@ use tokio::task::JoinHandle;
 use super::args::Chaos;
 use super::call::{Asked, Call};
 use super::check::{Seen, Violation, Wrong, check};
+use super::comparisons::{self, Comparisons, Subject};
 use super::facts::{Time, Window};
 use super::pool::Pool;
 use super::told::{Page, Reply};
+use super::under_way::SentCalls;
 use super::world::{Pair, PostNo, World};
 
 /// Between two tries of a call.
 const PAUSE: Duration = Duration::from_millis(15);
 
-/// What is counted where a comparison could not be made; one in so many makes a run fail.
-const SKIPPED: &str = "comparisons that could not be made";
-const SKIPPED_MAX: u64 = 100;
-/// The calls that only compare.
-const LOOKS: [&str; 3] = ["look", "find", "log in"];
 /// By how much an id may be off the time at which its post was published, in milliseconds: less than any clock is set.
 const OFF_MAX_MS: u64 = 60_000;
 /// The milliseconds of an id are above this many bits.
@@ -58,7 +55,7 @@ pub(crate) struct CallCounts {
 #[derive(Debug, Clone, Copy, Default, serde::Serialize)]
 pub(crate) struct FaultCounts {
     pub(crate) struck: u64,
-    /// Those that met work under way: others show nothing.
+    /// Those that met work under way which they can affect: others show nothing.
     pub(crate) met: u64,
 }
 
@@ -76,6 +73,8 @@ pub(crate) struct Findings {
     pub(crate) happened: Vec<(Time, &'static str)>,
     /// Faults of each kind.
     pub(crate) faults: BTreeMap<Chaos, FaultCounts>,
+    /// What was held against the model besides pages.
+    pub(crate) comparisons: BTreeMap<Subject, Comparisons>,
     /// How accounts were delivered after the last round.
     modes: BTreeMap<u64, Vec<u8>>,
 }
@@ -84,7 +83,8 @@ pub(crate) struct Findings {
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) pool: Pool,
-    began: Instant,
+    /// All calls, also those under way.
+    pub(crate) sent: SentCalls,
     /// The same in milliseconds since 1970, if this machine's clock is as right as the servers'.
     began_ms: Option<u64>,
     /// A call that is not carried out within this time is stuck.
@@ -105,7 +105,7 @@ impl Run {
     pub(crate) fn new(pool: Pool, world: World, (began_ms, call_max): (Option<u64>, Duration)) -> Arc<Self> {
         Arc::new(Self {
             pool,
-            began: Instant::now(),
+            sent: SentCalls::new(Instant::now()),
             began_ms,
             call_max,
             world: Mutex::new(world),
@@ -126,7 +126,7 @@ impl Run {
     }
 
     pub(crate) fn now(&self) -> Time {
-        Time::try_from(self.began.elapsed().as_micros()).unwrap_or(Time::MAX - 1)
+        self.sent.now()
     }
 
     /// Whether an id says another time than that at which its post was published.
@@ -178,33 +178,33 @@ impl Run {
         self.has_given_up.load(Ordering::Relaxed)
     }
 
-    /// Something should have been held against the model, and wasn't answered.
-    pub(crate) fn skipped(&self, what: &Ended) {
+    /// Something of that kind should have been held against the model, and wasn't answered.
+    pub(crate) fn skipped(&self, subject: Subject, what: &Ended) {
         if !self.has_given_up() {
-            tracing::debug!("not compared: {what:?}");
-            self.event(SKIPPED);
+            tracing::debug!("{subject} not compared: {what:?}");
+            self.findings().comparisons.entry(subject).or_default().skipped += 1;
         }
     }
 
-    /// Too many comparisons that could not be made are a failure: what they would have found nobody knows.
+    /// Too many comparisons of one kind that could not be made are a failure: what they would have found nobody knows.
     pub(crate) fn judge_skipped(&self) {
-        let (skipped, made) = {
-            let findings = self.findings();
-            let looks = LOOKS.iter().filter_map(|kind| findings.counts.get(kind));
-            let made: u64 = looks.map(|counts| counts.acknowledged).sum();
-            (findings.events.get(SKIPPED).copied().unwrap_or_default(), made)
-        };
-        if skipped * SKIPPED_MAX > made {
-            let text = format!("{skipped} comparisons could not be made, {made} answers were compared");
-            self.wrong(Wrong::Stuck, 0, None, text);
+        let few = comparisons::too_few(&self.findings().comparisons);
+        if !few.is_empty() {
+            self.wrong(Wrong::Stuck, 0, None, format!("too few comparisons: {few}"));
         }
+    }
+
+    /// Sends a call to an instance. `None`: that is gone, or has not answered in time.
+    async fn send(&self, instance: usize, call: Call) -> Option<Reply> {
+        let _under_way = self.sent.begin(instance % self.pool.len(), &call);
+        let answer = tokio::time::timeout(self.call_max, self.pool.call(instance, call)).await;
+        answer.ok().flatten()
     }
 
     /// Calls once: what must not be sent again. Whatever may have been carried out is unsure.
     pub(crate) async fn once(&self, instance: usize, call: Call) -> Ended {
         let name = call.name();
-        let answer = tokio::time::timeout(self.call_max, self.pool.call(instance, call)).await;
-        match answer.ok().flatten() {
+        match self.send(instance, call).await {
             Some(Reply::Failed { kind, message, .. }) => {
                 self.count_error(&format!("{name}: {kind}"));
                 self.count(name, |counts| counts.refused += 1);
@@ -260,9 +260,7 @@ impl Run {
             if self.has_given_up() {
                 return (Ended::Stuck, tries);
             }
-            let answer =
-                tokio::time::timeout(self.call_max, self.pool.call(instance + tries, call.clone())).await;
-            match answer.ok().flatten() {
+            match self.send(instance + tries, call.clone()).await {
                 // An earlier sending has created it.
                 Some(Reply::Failed { kind, .. }) if tries > 0 && name == "create" && kind == "Conflict" => {
                     self.count(name, |counts| counts.acknowledged += 1);
@@ -278,6 +276,9 @@ impl Run {
                 }
                 Some(reply) => {
                     self.count(name, |counts| counts.acknowledged += 1);
+                    if let Some(subject) = Subject::of(&call) {
+                        self.findings().comparisons.entry(subject).or_default().made += 1;
+                    }
                     return (Ended::Done(reply), tries + 1);
                 }
                 None => self.count_error(&format!("{name}: instance gone")),
@@ -308,9 +309,9 @@ impl Run {
                 return None;
             }
             let from = self.now();
-            let answer = tokio::time::timeout(self.call_max, self.pool.call(number, Call::Read(asked))).await;
+            let answer = self.send(number, Call::Read(asked)).await;
             let to = self.now();
-            match answer.ok().flatten() {
+            match answer {
                 Some(Reply::Page(page)) => {
                     self.count("read", |counts| counts.acknowledged += 1);
                     let window = Window { from, to };

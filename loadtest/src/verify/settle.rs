@@ -8,6 +8,7 @@ use futures::stream::{self, StreamExt as _};
 use super::adopt;
 use super::call::{Call, State, Switch};
 use super::check::Wrong;
+use super::comparisons::Subject;
 use super::facts::{Time, Tri, Window};
 use super::lateness;
 use super::lookups;
@@ -92,7 +93,7 @@ async fn look_up(run: &Arc<Run>, pair: Pair) {
     let (reader, author) = pair;
     let follows = match run.call(0, Call::IsFollowing { reader, author }).await {
         Ended::Done(Reply::Flag(follows)) => follows,
-        other => return run.skipped(&other),
+        other => return run.skipped(Subject::Relations, &other),
     };
     let expected = {
         let mut world = run.world();
@@ -121,7 +122,7 @@ async fn look_up_request(run: &Arc<Run>, pair: Pair) {
             found.first().is_some_and(|f| f.is_some_and(|f| f.is_requested))
         }
         Ended::Refused { .. } => false,
-        other => return run.skipped(&other),
+        other => return run.skipped(Subject::Relations, &other),
     };
     let (mut world, now) = (run.world(), run.now());
     world.requests.remove(&pair);

@@ -17,8 +17,16 @@ const SECTIONS: [(&str, &[&str]); 7] = [
 /// What was typed, under the names of options and settings.
 const TYPED: [&str; 3] = ["settings", "scenario", "asked"];
 /// Maps: what stands in them is told, not by what names.
-const MAPS: [&str; 7] =
-    ["operations", "errors", "fanout_errors", "events", "faults", "baselines", "with_replicas"];
+const MAPS: [&str; 8] = [
+    "operations",
+    "errors",
+    "fanout_errors",
+    "events",
+    "comparisons",
+    "faults",
+    "baselines",
+    "with_replicas",
+];
 
 /// Fails with the fields of a result that its command's part of the README does not name.
 pub(crate) fn check(result: &Value) {

@@ -32,7 +32,7 @@ impl Storm<'_> {
         admit: Admit,
     ) -> anyhow::Result<bool> {
         let old = victim.addr();
-        let slots = self.slots_of(cluster, &old).await?;
+        let slots = self.tags_of(cluster, &old).await?;
         let since = Instant::now();
         replica.freeze()?;
         let is_ahead = self.get_ahead(cluster, &old, &slots, admit).await;
@@ -54,20 +54,15 @@ impl Storm<'_> {
         Ok(is_dead)
     }
 
-    /// The slots with data that a primary has.
-    async fn slots_of(
+    /// The slots with data that a primary has, each with a tag that lies in it.
+    async fn tags_of(
         &self,
         cluster: &LocalCluster,
         primary: &NodeAddr,
     ) -> anyhow::Result<BTreeMap<u16, &'static str>> {
-        let mut slots = BTreeMap::new();
-        for bucket in self.buckets.all() {
-            let slot = self.buckets.slot(bucket);
-            if patiently(async || cluster.owner_of(slot).await).await? == *primary {
-                slots.insert(slot, self.buckets.tag(bucket));
-            }
-        }
-        Ok(slots)
+        let slots = self.slots_of(cluster, primary).await?;
+        let tagged = self.buckets.all().map(|bucket| (self.buckets.slot(bucket), self.buckets.tag(bucket)));
+        Ok(tagged.filter(|(slot, _)| slots.contains(slot)).collect())
     }
 
     /// Lets a primary go ahead of its replica, which stands still; whether it has acknowledged a post since.

@@ -9,7 +9,7 @@ use rand::seq::IndexedRandom;
 use tideline_local_cluster::{LocalCluster, LocalNode};
 use tokio::time::sleep;
 
-use super::super::args::Chaos;
+use super::reach::Reach;
 use super::skew::{Clocks, HOUR_S};
 use super::{Admit, PATIENCE, Storm};
 
@@ -31,27 +31,32 @@ impl Storm<'_> {
         (cluster, clocks): (&LocalCluster, &Clocks),
         admit: Admit,
         random: &mut StdRng,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<bool> {
         let [first, second] = [(); 2].map(|()| if random.random_bool(0.5) { HOUR_S } else { -HOUR_S });
-        let struck = self.gate.now();
-        let clock = name(INSTANCE, random.random_range(0..self.run.pool.len()));
+        let number = random.random_range(0..self.run.pool.len());
+        let (clock, struck) = (name(INSTANCE, number), self.run.now());
         self.run.event("clocks of instances set");
         clocks.set(&clock, first)?;
         self.admit(admit);
         self.stay(random).await;
+        let has_met = self.until_met(&Reach::Instance(number), struck).await;
         clocks.set(&clock, 0)?;
 
-        let node = cluster.nodes().choose(random).context("a cluster without nodes")?;
+        let primaries = cluster.primaries().await;
+        let node = *primaries.choose(random).context("a cluster without primaries")?;
+        let reach = Reach::Slots(self.slots_of(cluster, &node.addr()).await?);
+        let struck = self.run.now();
         self.run.event("clocks of servers set");
         self.set_server((cluster, clocks), node, second).await?;
         // It takes the others for dead, by its clock, until they have answered again. If it was set back before that, it would wait
         // for an hour.
         cluster.wait_healthy(PATIENCE).await?;
+        self.admit(admit);
         self.stay(random).await;
+        let has_met = self.until_met(&reach, struck).await && has_met;
         self.set_server((cluster, clocks), node, 0).await?;
         cluster.wait_healthy(PATIENCE).await?;
-        self.run.fault(Chaos::SetClocks, self.gate.was_at_work(struck));
-        Ok(())
+        Ok(has_met)
     }
 
     /// Servers measure by their wall clocks how long they wait for each other: MIGRATE gives up a key that is there already.

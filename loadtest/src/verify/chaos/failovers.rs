@@ -10,12 +10,15 @@ use tideline::cluster::{Command, NodeAddr};
 use tideline_local_cluster::{LocalCluster, LocalNode};
 use tokio::time::sleep;
 
-use super::super::args::Chaos;
+use super::reach::Reach;
 use super::risks::caught_up;
-use super::{Admit, PATIENCE, Storm, patiently};
+use super::{Admit, PATIENCE, RETRY, Storm, patiently};
 
 /// Failovers in a row, of one primary and its replica.
 const IN_A_ROW: usize = 3;
+/// For so long a replica is left to be elected. On a busy machine votes may come too late again and again, and a
+/// primary that was killed can't come back before somebody has what it had.
+const VOTES_MAX: Duration = Duration::from_secs(20);
 /// How long a primary that was replaced is left away, in milliseconds.
 const AWAY_MS: (u64, u64) = (0, 800);
 
@@ -67,11 +70,19 @@ impl Storm<'_> {
         replica: &NodeAddr,
         (old, before): (&NodeAddr, u64),
     ) -> anyhow::Result<()> {
-        let since = Instant::now();
+        let (since, mut waits_for_votes) = (Instant::now(), true);
         loop {
             let nodes = nodes_as_told_by(cluster, replica).await;
             if nodes.as_ref().is_ok_and(|nodes| has_taken_over(nodes, old, before)) {
                 break;
+            }
+            if waits_for_votes && since.elapsed() > VOTES_MAX {
+                waits_for_votes = false;
+                self.run.event("replicas that took over without votes");
+                let takeover = Command::new("CLUSTER").arg("FAILOVER").arg("TAKEOVER");
+                if let Err(e) = cluster.ask(replica, takeover).await {
+                    tracing::debug!("{replica} takes nothing over: {e}");
+                }
             }
             if since.elapsed() > PATIENCE {
                 let info = cluster.ask(replica, Command::new("INFO").arg("replication")).await;
@@ -84,15 +95,27 @@ impl Storm<'_> {
         Ok(())
     }
 
-    /// One of the primaries, once the cluster is well.
+    /// One of the primaries, once the cluster is well, whose replica follows it. On a busy machine that may have
+    /// taken over meanwhile, though nobody has struck: then another one.
     pub(super) async fn some_primary(
         &self,
         cluster: &LocalCluster,
         random: &mut StdRng,
     ) -> anyhow::Result<NodeAddr> {
-        cluster.wait_healthy(PATIENCE).await?;
-        let slot = self.some_slot(random)?;
-        Ok(patiently(async || cluster.owner_of(slot).await).await?)
+        let since = Instant::now();
+        loop {
+            cluster.wait_healthy(PATIENCE).await?;
+            let slot = self.some_slot(random)?;
+            let primary = patiently(async || cluster.owner_of(slot).await).await?;
+            match self.heir(cluster, &primary).await {
+                Ok(heir) if follows(cluster, &heir.addr(), &primary).await => return Ok(primary),
+                Err(e) if since.elapsed() > PATIENCE => return Err(e),
+                Ok(_) if since.elapsed() > PATIENCE => {
+                    anyhow::bail!("no primary has a replica that follows it; the last was {primary}")
+                }
+                _ => sleep(RETRY).await,
+            }
+        }
     }
 
     /// Failovers and moves come one after another: a slot whose server dies while it moves needs an operator.
@@ -101,16 +124,15 @@ impl Storm<'_> {
         cluster: &LocalCluster,
         admit: Admit,
         random: &mut StdRng,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<bool> {
         let old = self.some_primary(cluster, random).await?;
         let risky = self.risk(cluster, &old).await?;
-        let struck = self.gate.now();
         // The first of a round loses something, wherever something may be lost.
         let loses = self.setup.may_lose && (admit == Admit::Portion || random.random_bool(0.5));
         let how = if loses { How::Ahead } else { How::drawn(random) };
-        self.replace(cluster, &old, how, admit, random).await?;
-        self.run.fault(Chaos::Failover, self.gate.was_at_work(struck));
-        self.end_risk(cluster, risky).await
+        let (_, has_met) = self.replace(cluster, &old, how, admit, random).await?;
+        self.end_risk(cluster, risky).await?;
+        Ok(has_met)
     }
 
     /// One primary and its replica, which take over from each other as soon as the one has what the other had. Nobody waits for the
@@ -120,16 +142,16 @@ impl Storm<'_> {
         cluster: &LocalCluster,
         admit: Admit,
         random: &mut StdRng,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<bool> {
         let mut primary = self.some_primary(cluster, random).await?;
         let risky = self.risk(cluster, &primary).await?;
-        let struck = self.gate.now();
         // The first that succeeds loses something, wherever something may be lost.
-        let mut loses = self.setup.may_lose;
+        let (mut loses, mut has_met) = (self.setup.may_lose, false);
         for turn in 0..IN_A_ROW {
             let admit = if turn == 0 { admit } else { Admit::Nothing };
             let how = if loses { How::Ahead } else { How::drawn(random) };
-            let next = self.replace(cluster, &primary, how, admit, random).await?;
+            let (next, has_met_one) = self.replace(cluster, &primary, how, admit, random).await?;
+            has_met |= has_met_one;
             if next != primary {
                 loses = false;
                 in_sync(cluster, &primary).await?;
@@ -138,11 +160,12 @@ impl Storm<'_> {
                 primary = next;
             }
         }
-        self.run.fault(Chaos::FailoversInARow, self.gate.was_at_work(struck));
-        self.end_risk(cluster, risky).await
+        self.end_risk(cluster, risky).await?;
+        Ok(has_met)
     }
 
-    /// Has a primary replaced by its replica, and brings it back; gives the new one, or the old one if it was let live.
+    /// Has a primary replaced by its replica, and brings it back; gives the new one, or the old one if it was let
+    /// live, and whether something of what it had was asked for while nobody had taken over.
     async fn replace(
         &self,
         cluster: &LocalCluster,
@@ -150,11 +173,12 @@ impl Storm<'_> {
         how: How,
         admit: Admit,
         random: &mut StdRng,
-    ) -> anyhow::Result<NodeAddr> {
+    ) -> anyhow::Result<(NodeAddr, bool)> {
         let heir = self.heir(cluster, old).await?;
         let replica = heir.addr();
         let victim = cluster.node(old).context("a primary is no node")?;
         let before = patiently(async || epoch_of(cluster, old).await).await?;
+        let (reach, struck) = (Reach::Slots(self.slots_of(cluster, old).await?), self.run.now());
         match how {
             How::Asked => {
                 self.run.event("failovers asked for");
@@ -171,10 +195,13 @@ impl Storm<'_> {
                 victim.kill()?;
                 self.admit(admit);
             }
-            How::Ahead if !self.kill_ahead(cluster, victim, heir, admit).await? => return Ok(old.clone()),
+            How::Ahead if !self.kill_ahead(cluster, victim, heir, admit).await? => {
+                return Ok((old.clone(), self.has_met(&reach, struck)));
+            }
             How::Ahead => {}
         }
         let promoted = self.promoted(cluster, &replica, (old, before)).await;
+        let has_met = self.has_met(&reach, struck);
         sleep(Duration::from_millis(random.random_range(AWAY_MS.0..AWAY_MS.1))).await;
         // Mended in any case: nothing may stay frozen.
         if victim.is_running() {
@@ -183,7 +210,7 @@ impl Storm<'_> {
             cluster.restart(victim.index).await?;
         }
         promoted?;
-        Ok(replica)
+        Ok((replica, has_met))
     }
 }
 
@@ -227,6 +254,18 @@ async fn replica_of<'a>(cluster: &'a LocalCluster, primary: &NodeAddr) -> anyhow
     }
 }
 
+/// Whether a server is the replica of that primary, and connected to it: else nobody would elect it.
+async fn follows(cluster: &LocalCluster, node: &NodeAddr, primary: &NodeAddr) -> bool {
+    let info = cluster.ask(node, Command::new("INFO").arg("replication")).await;
+    info.is_ok_and(|info| info.text().is_ok_and(|told| is_replica_of(told, primary)))
+}
+
+/// Whether a server that tells this of its replication is connected to that primary.
+fn is_replica_of(told: &str, primary: &NodeAddr) -> bool {
+    let has = |line: &str| told.lines().any(|other| other.trim_end() == line);
+    has("role:slave") && has("master_link_status:up") && has(&format!("master_port:{}", primary.port))
+}
+
 /// Waits until a server that was a primary follows the new one, and has what that has: else nobody could take over from it.
 async fn in_sync(cluster: &LocalCluster, node: &NodeAddr) -> anyhow::Result<()> {
     let since = Instant::now();
@@ -244,6 +283,18 @@ async fn in_sync(cluster: &LocalCluster, node: &NodeAddr) -> anyhow::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_took_over_by_itself_is_nobodys_replica() {
+        let told = |role: &str, link: &str| {
+            format!("role:{role}\r\nmaster_port:7000\r\nmaster_link_status:{link}\r\n")
+        };
+        let primary = |port| NodeAddr::new("127.0.0.1", port);
+        assert!(is_replica_of(&told("slave", "up"), &primary(7000)));
+        assert!(!is_replica_of(&told("slave", "down"), &primary(7000)));
+        assert!(!is_replica_of(&told("slave", "up"), &primary(700)));
+        assert!(!is_replica_of("role:master\r\nconnected_slaves:0\r\n", &primary(7000)));
+    }
 
     #[test]
     fn who_is_elected_by_old_votes_has_not_taken_over() {

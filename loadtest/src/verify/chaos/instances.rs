@@ -29,10 +29,9 @@ impl Storm<'_> {
         kind: Chaos,
         admit: Admit,
         random: &mut StdRng,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Option<bool>> {
         let blow = if kind == Chaos::KillInstance { Blow::Kill } else { Blow::Freeze };
-        let Some((number, worker)) = self.struck(blow, admit).await? else { return Ok(()) };
-        self.run.fault(kind, true);
+        let Some((number, worker)) = self.struck(blow, admit).await? else { return Ok(None) };
         let mut is_killed = blow == Blow::Kill;
         if !is_killed {
             self.run.event("instances frozen");
@@ -44,17 +43,22 @@ impl Storm<'_> {
             self.run.event("instances killed");
             self.run.pool.replace(number, self.another(number).await?);
         }
-        Ok(())
+        // A call had just been sent there.
+        Ok(Some(true))
     }
 
     /// Sends an instance to sleep for many leases. Others do its work, another one comes in its place; then it wakes, goes on with what
     /// it was at, and finds out.
-    pub(super) async fn send_to_sleep(&self, admit: Admit, random: &mut StdRng) -> anyhow::Result<()> {
+    pub(super) async fn send_to_sleep(
+        &self,
+        admit: Admit,
+        random: &mut StdRng,
+    ) -> anyhow::Result<Option<bool>> {
         // The first of a round in the middle of a write. Not where the write of somebody else, sent again, may be lost.
         let is_in_write = !self.setup.may_lose && (admit == Admit::Portion || random.random_bool(0.5));
         let blow = if is_in_write { Blow::SleepInWrite } else { Blow::Sleep };
         let since = self.run.now();
-        let Some((number, worker)) = self.struck(blow, admit).await? else { return Ok(()) };
+        let Some((number, worker)) = self.struck(blow, admit).await? else { return Ok(None) };
         let writes = worker.late_writes();
         self.run.event(if is_in_write { IN_WRITE } else { "instances sent to sleep" });
         self.run.pool.replace(number, self.another(number).await?);
@@ -62,7 +66,6 @@ impl Storm<'_> {
         sleep(Duration::from_millis(random.random_range(least..most))).await;
         worker.freeze(false);
         self.admit(admit);
-        self.run.fault(Chaos::SleepInstance, true);
         sleep(AWAKE).await;
         let left = worker.late_writes().len();
         worker.kill();
@@ -72,7 +75,7 @@ impl Storm<'_> {
         let mut world = self.run.world();
         world.sleeps.push(window);
         world.late_writes.extend(writes.into_iter().map(|call| (call, window)));
-        Ok(())
+        Ok(Some(true))
     }
 
     /// Strikes an instance that has a call under way. `None`: the round was over before.

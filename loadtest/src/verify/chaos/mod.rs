@@ -10,6 +10,7 @@ pub(crate) mod clocks;
 mod failovers;
 mod instances;
 mod partitions;
+mod reach;
 mod risks;
 mod servers;
 #[path = "../../../../tests/support/skew.rs"]
@@ -105,11 +106,14 @@ impl Storm<'_> {
         kinds.rotate_left(turn);
         let raged = async {
             for kind in &kinds {
-                self.strike(*kind, Admit::Portion, &mut random).await?;
+                let mut has_met = self.strike(*kind, Admit::Portion, &mut random).await?;
+                while !has_met && self.pause(&mut random).await {
+                    has_met = self.strike(*kind, Admit::Nothing, &mut random).await?;
+                }
             }
             while self.pause(&mut random).await {
                 if let Some(kind) = kinds.choose(&mut random) {
-                    self.strike(*kind, Admit::Nothing, &mut random).await?;
+                    let _ = self.strike(*kind, Admit::Nothing, &mut random).await?;
                 }
             }
             Ok(())
@@ -120,30 +124,43 @@ impl Storm<'_> {
         raged
     }
 
-    /// One fault, from its beginning until it is mended.
-    async fn strike(&self, kind: Chaos, admit: Admit, random: &mut StdRng) -> anyhow::Result<()> {
+    /// One fault, from its beginning until it is mended; whether it met work that it can affect.
+    async fn strike(&self, kind: Chaos, admit: Admit, random: &mut StdRng) -> anyhow::Result<bool> {
+        let struck = self.struck_by(kind, admit, random).await.with_context(|| kind.name())?;
+        if let Some(has_met) = struck {
+            self.run.fault(kind, has_met);
+        }
+        Ok(struck.unwrap_or(false))
+    }
+
+    /// The same; `None` if it came to nothing.
+    async fn struck_by(
+        &self,
+        kind: Chaos,
+        admit: Admit,
+        random: &mut StdRng,
+    ) -> anyhow::Result<Option<bool>> {
         match kind.actor() {
             Actor::Instances => return self.strike_instance(kind, admit, random).await,
             Actor::Sleep => return self.send_to_sleep(admit, random).await,
             Actor::Roles | Actor::Servers => {}
         }
-        let Some(cluster) = self.cluster else { return Ok(()) };
-        let struck = match kind {
-            Chaos::Failover => self.fail_over(cluster, admit, random).await,
-            Chaos::FailoversInARow => self.fail_over_again_and_again(cluster, admit, random).await,
+        let Some(cluster) = self.cluster else { return Ok(None) };
+        match kind {
+            Chaos::Failover => self.fail_over(cluster, admit, random).await.map(Some),
+            Chaos::FailoversInARow => self.fail_over_again_and_again(cluster, admit, random).await.map(Some),
             Chaos::CutBus => {
                 let bus = self.bus.context("a bus that can't be cut")?;
-                self.cut_bus((cluster, bus), admit, random).await
+                self.cut_bus((cluster, bus), admit, random).await.map(Some)
             }
             Chaos::SetClocks => {
                 let clocks = self.setup.clocks.as_deref().context("clocks that can't be set")?;
-                self.set_clocks((cluster, clocks), admit, random).await
+                self.set_clocks((cluster, clocks), admit, random).await.map(Some)
             }
             Chaos::Reshard => self.move_slots(cluster, admit, random).await,
             Chaos::OpenSlots => self.leave_slots_open(cluster, admit, random).await,
             _ => self.strike_server(cluster, kind, admit, random).await,
-        };
-        struck.with_context(|| kind.name())
+        }
     }
 
     /// Lets the work begin that a fault is to meet.

@@ -8,9 +8,9 @@ use rand::rngs::StdRng;
 use tideline_local_cluster::LocalCluster;
 use tokio::time::sleep;
 
-use super::super::args::Chaos;
 use super::bus::{Bus, Cut};
 use super::failovers::epoch_of;
+use super::reach::Reach;
 use super::{Admit, Storm, patiently};
 
 /// How long a server is cut off from which nobody takes over, in milliseconds: longer than the node timeout.
@@ -25,7 +25,7 @@ impl Storm<'_> {
         (cluster, bus): (&LocalCluster, &Bus),
         admit: Admit,
         random: &mut StdRng,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<bool> {
         let primary = self.some_primary(cluster, random).await?;
         let replica = self.heir(cluster, &primary).await?.addr();
         let index = cluster.node(&primary).context("a primary is no node")?.index;
@@ -36,7 +36,8 @@ impl Storm<'_> {
         };
         let risky = self.risk(cluster, &primary).await?;
         let before = patiently(async || epoch_of(cluster, &primary).await).await?;
-        let struck = self.gate.now();
+        let reach = Reach::Slots(self.slots_of(cluster, &primary).await?);
+        let struck = self.run.now();
         self.run.event(event);
         bus.cut(cut);
         self.admit(admit);
@@ -45,10 +46,11 @@ impl Storm<'_> {
             _ => (self.promoted(cluster, &replica, (&primary, before)).await, DEPOSED_MS),
         };
         sleep(Duration::from_millis(random.random_range(least..most))).await;
+        let has_met = self.until_met(&reach, struck).await;
         // Mended in any case.
         bus.cut(Cut::Nobody);
         is_replaced?;
-        self.run.fault(Chaos::CutBus, self.gate.was_at_work(struck));
-        self.end_risk(cluster, risky).await
+        self.end_risk(cluster, risky).await?;
+        Ok(has_met)
     }
 }

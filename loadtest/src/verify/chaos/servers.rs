@@ -12,6 +12,7 @@ use tideline_local_cluster::LocalCluster;
 use tokio::time::sleep;
 
 use super::super::args::Chaos;
+use super::reach::Reach;
 use super::{Admit, PATIENCE, RETRY, Storm, patiently};
 
 /// So often all connections to a server are cut, with pauses of so many milliseconds.
@@ -37,6 +38,7 @@ const SILENT_MS: (u64, u64) = (1_000, 3_000);
 struct Victim<'a> {
     cluster: &'a LocalCluster,
     node: NodeAddr,
+    reach: Reach,
     admit: Admit,
 }
 
@@ -72,11 +74,13 @@ impl Storm<'_> {
         kind: Chaos,
         admit: Admit,
         random: &mut StdRng,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Option<bool>> {
         let slot = self.some_slot(random)?;
         let node = patiently(async || cluster.owner_of(slot).await).await?;
-        let victim = Victim { cluster, node, admit };
-        let struck = self.gate.now();
+        let slots = self.slots_of(cluster, &node).await?;
+        let reach = if kind == Chaos::FullServer { Reach::WritesTo(slots) } else { Reach::Slots(slots) };
+        let victim = Victim { cluster, node, reach, admit };
+        let struck = self.run.now();
         let has_met = match kind {
             Chaos::CutClients => self.cut_clients(&victim, random).await,
             Chaos::FlushFunctions => self.flush_functions(&victim, random).await,
@@ -87,39 +91,41 @@ impl Storm<'_> {
             Chaos::SilentServer => self.say_nothing(&victim, random).await,
             _ => self.fill(&victim).await,
         };
-        match has_met {
-            Ok(has_met) => self.run.fault(kind, has_met && self.gate.was_at_work(struck)),
+        Ok(match has_met {
+            Ok(has_met) => Some(has_met && self.has_met(&victim.reach, struck)),
             // Work goes on without it; a kind that never meets anything fails the run in the end.
             Err(e) => {
                 self.admit(admit);
                 tracing::debug!("{}: {e}", kind.name());
                 self.run.event("faults that another one was in the way of");
+                None
             }
-        }
-        Ok(())
+        })
     }
 
     /// All connections of clients end, again and again, with whatever is under way on them.
     async fn cut_clients(&self, victim: &Victim<'_>, random: &mut StdRng) -> tideline::Result<bool> {
         self.admit(victim.admit);
-        let mut cut = 0;
+        let (mut cut, mut has_met) = (0, false);
         for _ in 0..CUTS {
             let kill = Command::new("CLIENT").arg("KILL").arg("TYPE").arg("normal");
             // Whoever comes meanwhile is not read any more.
             let stall = Command::new("DEBUG").arg("SLEEP").arg(CUT_AFTER.as_secs_f64().to_string());
             {
                 let _no_keys_move = self.keys.lock().await;
+                let since = self.run.now();
                 let killed = async {
                     sleep(CUT_AFTER / 4).await;
                     victim.ask(kill).await?.int()
                 };
                 // It may be cut as well.
                 cut += futures::join!(victim.ask(stall), killed).1?;
+                has_met |= self.has_met(&victim.reach, since);
             }
             sleep(Duration::from_millis(random.random_range(CUTS_MS.0..CUTS_MS.1))).await;
         }
         self.run.count_event("connections cut", u64::try_from(cut).unwrap_or(0));
-        Ok(cut > 0)
+        Ok(cut > 0 && has_met)
     }
 
     /// A server forgets all functions, sometimes all of them do. Met once somebody has missed and loaded them.

@@ -10,7 +10,7 @@ use tideline::cluster::{Command, NodeAddr};
 use tideline_local_cluster::LocalCluster;
 use tokio::time::sleep;
 
-use super::super::args::Chaos;
+use super::reach::Reach;
 use super::{Admit, Storm, patiently};
 
 /// Slots that move in a row, and the most keys moved at once.
@@ -37,14 +37,14 @@ impl Storm<'_> {
         cluster: &LocalCluster,
         admit: Admit,
         random: &mut StdRng,
-    ) -> anyhow::Result<()> {
-        let struck = self.gate.now();
+    ) -> anyhow::Result<Option<bool>> {
         self.admit(admit);
-        let mut moved = 0;
+        let mut has_met = None;
         for _ in 0..MOVES {
             let _all_go_on = self.open.lock().await;
             let slot = self.some_move(cluster, random).await?;
             let portion = random.random_range(1..KEYS_AT_ONCE);
+            let (reach, struck) = (Reach::Slots([slot.slot].into()), self.run.now());
             let done = async {
                 self.open(cluster, &slot).await?;
                 while self.move_keys(cluster, &slot, portion).await? > 0 {
@@ -53,12 +53,12 @@ impl Storm<'_> {
                 close(cluster, &slot).await
             };
             let done = done.await;
-            moved += u32::from(self.is_moved(cluster, &slot, done).await?);
+            let has_met_now = self.has_met(&reach, struck);
+            if self.is_moved(cluster, &slot, done).await? {
+                has_met = Some(has_met_now || has_met.unwrap_or(false));
+            }
         }
-        if moved > 0 {
-            self.run.fault(Chaos::Reshard, self.gate.was_at_work(struck));
-        }
-        Ok(())
+        Ok(has_met)
     }
 
     /// Leaves a slot half-way: some of its keys here, some there, now and then one more. What needs keys of both sides waits.
@@ -67,10 +67,10 @@ impl Storm<'_> {
         cluster: &LocalCluster,
         admit: Admit,
         random: &mut StdRng,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Option<bool>> {
         let _all_go_on = self.open.lock().await;
         let slot = self.some_move(cluster, random).await?;
-        let struck = self.gate.now();
+        let (reach, struck) = (Reach::Slots([slot.slot].into()), self.run.now());
         let ((least, most), drip) = if self.minutes { (OPEN_LONG_MS, DRIP_LONG) } else { (OPEN_MS, DRIP) };
         let open = Duration::from_millis(random.random_range(least..most));
         let mut was_on_both = false;
@@ -79,7 +79,8 @@ impl Storm<'_> {
             self.admit(admit);
             opened?;
             let until = Instant::now() + open;
-            while Instant::now() < until {
+            let is_awaited = || !self.gate.is_over() && !self.has_met(&reach, struck);
+            while Instant::now() < until || is_awaited() {
                 // Always some are left, as far as there are.
                 let [here, there] = [
                     self.keys_at(cluster, &slot.from, slot.slot).await?,
@@ -95,11 +96,12 @@ impl Storm<'_> {
             close(cluster, &slot).await
         };
         let done = done.await;
-        if self.is_moved(cluster, &slot, done).await? && was_on_both {
+        let has_met = self.has_met(&reach, struck);
+        let is_left_open = self.is_moved(cluster, &slot, done).await? && was_on_both;
+        if is_left_open {
             self.run.event("slots left open");
-            self.run.fault(Chaos::OpenSlots, self.gate.was_at_work(struck));
         }
-        Ok(())
+        Ok(is_left_open.then_some(has_met))
     }
 
     async fn some_move(&self, cluster: &LocalCluster, random: &mut StdRng) -> anyhow::Result<Move> {

@@ -3,6 +3,7 @@
 use super::Client;
 use crate::verify::call::{Call, PostSpec, Reach, Tie};
 use crate::verify::check::Wrong;
+use crate::verify::comparisons::Subject;
 use crate::verify::facts::{Change, OPEN, Time, Tri, UNTIL_DRAINED, Window};
 use crate::verify::run::{Ended, GONE};
 use crate::verify::steps::{PostPlan, text_of};
@@ -129,7 +130,7 @@ impl Client<'_> {
     async fn look_at_reach(&self, no: PostNo, id: u64) {
         let found = match self.run.call(self.instance, Call::Post { post: id }).await {
             Ended::Done(Reply::Post(found)) => found.map(|found| found.reach),
-            other => return self.run.skipped(&other),
+            other => return self.run.skipped(Subject::Posts, &other),
         };
         let wanted = self.run.world().post(no).map(|post| post.reach);
         if found.is_some() && found != wanted {
