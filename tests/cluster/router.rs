@@ -431,15 +431,21 @@ async fn a_write_that_must_not_be_repeated_ends_as_unknown_and_runs_at_most_once
 async fn what_follows_a_write_of_unknown_fate_in_its_group_does_not_run() {
     // Of a pipeline whose replies never came, a command chained behind a `once` write was hung onto the command
     // before that write instead, and sent again without it.
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
     let cluster = own(ClusterSpec::ephemeral()).await;
     let store = store_on(&cluster).await;
     let frozen = &cluster.nodes()[0];
     let bucket = buckets_at(&store, &frozen.addr())[0];
     let key = |name: &str| raw_key(&store, bucket, name);
     store.router().call(set_raw(&key("warm"), 0)).await.unwrap();
+    let retries = || counted(snapshotter.snapshot(), "tideline_redis_retries_total", [("cause", "timeout")]);
+    retries();
     frozen.freeze().unwrap();
     let thaw = async {
-        tokio::time::sleep(Duration::from_millis(900)).await;
+        // Not before the pipeline was given up.
+        eventually("what may be sent again is", async || retries() > 0).await;
         frozen.thaw().unwrap();
     };
     let mut batch = Batch::new();
