@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use tideline::cluster::NodeAddr;
+use tideline::cluster::{Command, NodeAddr, Reply};
 use tideline::{AccountId, PostId};
 use tideline_local_cluster::ClusterSpec;
 
@@ -185,6 +185,21 @@ fn server(cluster: &Own, clock: &str) -> NodeAddr {
     cluster.nodes()[clock.parse::<usize>().unwrap()].addr()
 }
 
+/// Fails over, and waits until the server that was primary knows that. Until then it answers reads with what it had,
+/// and a page from there may lack one's own post (docs/router.md), whatever a clock says: if the instance that
+/// published has looked at the map since, and the one that reads has not. (A next page lacked a post once in three
+/// runs of all tests; nothing else was found that explains it.)
+async fn fail_over(cluster: &Own, primary: &str, replica: &str) {
+    cluster.failover(&server(cluster, replica)).await.unwrap();
+    let replaced = server(cluster, primary);
+    eventually("the server that was replaced follows", async || {
+        let role = cluster.ask(&replaced, Command::new("ROLE")).await;
+        let role = role.and_then(Reply::into_array);
+        role.is_ok_and(|role| role.first().is_some_and(|role| role.text().is_ok_and(|role| role == "slave")))
+    })
+    .await;
+}
+
 /// The primary of each pair is off, and fails over to its replica, whose clock is right; then that one is off.
 async fn live(clocks: &Clocks, operations: usize) {
     let spec = ClusterSpec::ephemeral().replicas(1).node_timeout(Duration::from_secs(30));
@@ -202,7 +217,7 @@ async fn live(clocks: &Clocks, operations: usize) {
             let when = format!("the clock of server {clock} is {off} s ahead");
             history.lives(when, clocks, &cluster, Some((&whose.to_string(), off))).await;
             if let Some(next) = next {
-                cluster.failover(&server(&cluster, next)).await.unwrap();
+                fail_over(&cluster, clock, next).await;
                 failovers += 1;
                 let when = format!("server {next} follows {clock}, whose clock is {off} s ahead");
                 history.lives(when, clocks, &cluster, None).await;
