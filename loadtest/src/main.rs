@@ -46,7 +46,9 @@ use std::time::Duration;
 
 use clap::{Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use mimalloc::MiMalloc;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use strict::End;
 
@@ -129,11 +131,12 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> ExitCode {
-    // RUST_LOG sets what is logged; standard output belongs to the tables.
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")))
-        .with_writer(std::io::stderr)
-        .init();
+    // RUST_LOG sets what is logged, by targets and levels: more (`EnvFilter`) would have a crate for regular expressions built.
+    // Standard output belongs to the tables.
+    let logged = std::env::var("RUST_LOG").ok().and_then(|targets| targets.parse::<Targets>().ok());
+    let logged = logged.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
+    let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    tracing_subscriber::registry().with(log).with(logged).init();
     let outcome = match cli.command {
         Command::Fanout(args) => fanout::run(args).await.map(End::from),
         Command::Compare(args) => Box::pin(compare::run(args)).await,

@@ -10,17 +10,21 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    // RUST_LOG sets what is logged; standard output belongs to the commands.
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")))
+    // RUST_LOG sets what is logged, by targets and levels: more (`EnvFilter`) would have a crate for regular expressions built.
+    // Standard output belongs to the commands.
+    let logged = std::env::var("RUST_LOG").ok().and_then(|targets| targets.parse::<Targets>().ok());
+    let logged = logged.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+        .with_ansi(std::io::stderr().is_terminal());
+    tracing_subscriber::registry().with(log).with(logged).init();
     cli::run(cli).await.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
