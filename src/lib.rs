@@ -53,7 +53,7 @@ pub use engine::{
     ListLength, ListPlace, Listing, ModeState, OpenTask, PostAck, PostInspection, Published, Removal,
     SetSizes, StoredClaim, StoredNames, Verdict,
 };
-pub use error::{Error, ErrorKind, Result};
+pub use error::{CallFuture, Error, ErrorKind, Result};
 pub use fsck::{FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
 pub use graph::{Followed, Relationship};
 pub use ids::{AccountId, PostId};

@@ -3,7 +3,7 @@
 use crate::bucket::Buckets;
 use crate::charter::{self, Decision, IfNew, charter};
 use crate::cluster::{Router, RouterSettings, Seed};
-use crate::error::Result;
+use crate::error::{CallFuture, Result};
 use crate::functions::{self, Clock};
 use crate::keys::Keyspace;
 use crate::post::TagKey;
@@ -60,8 +60,8 @@ impl Store {
     /// tenant was initialized with another number of buckets or by a release with another format.
     ///
     /// A tenant that is new has decided nothing then: it does where an [`Engine`](crate::Engine) begins it.
-    pub async fn open(options: StoreOptions) -> Result<Self> {
-        Self::open_or(options, IfNew::Begun(None)).await
+    pub fn open(options: StoreOptions) -> CallFuture<'static, Self> {
+        Box::pin(Self::open_or(options, IfNew::Begun(None)))
     }
 
     /// The same; a tenant that is new decides this.
@@ -70,8 +70,8 @@ impl Store {
     }
 
     /// Connects to a tenant that somebody has opened before; [`NotFound`](crate::ErrorKind::NotFound) if nobody has.
-    pub async fn open_existing(options: StoreOptions) -> Result<Self> {
-        Self::open_or(options, IfNew::Refused).await
+    pub fn open_existing(options: StoreOptions) -> CallFuture<'static, Self> {
+        Box::pin(Self::open_or(options, IfNew::Refused))
     }
 
     async fn open_or(options: StoreOptions, if_new: IfNew<'_>) -> Result<Self> {
@@ -94,10 +94,12 @@ impl Store {
     /// there, only what it lacks. Tells what the tenant has decided.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): no bucket knows of a tenant under that prefix.
-    pub async fn restore(options: StoreOptions) -> Result<Decision> {
-        let library = Some(functions::library());
-        let router = Router::connect(&options.seeds, &options.prefix, options.router, library).await?;
-        charter::restore(&router, &options.prefix).await
+    pub fn restore(options: StoreOptions) -> CallFuture<'static, Decision> {
+        Box::pin(async move {
+            let library = Some(functions::library());
+            let router = Router::connect(&options.seeds, &options.prefix, options.router, library).await?;
+            charter::restore(&router, &options.prefix).await
+        })
     }
 
     /// The router.

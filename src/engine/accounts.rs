@@ -5,7 +5,7 @@ use crate::account::{Account, AccountState, AccountUpdate, NewAccount};
 use crate::bucket::Bucket;
 use crate::change::{BucketChange, Tries};
 use crate::cluster::Request;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::functions::{BucketWrite, MustBe, Writer, account_create};
 use crate::graph;
 use crate::graph::{BuryTask, UnlockTask};
@@ -19,20 +19,22 @@ impl Engine {
     /// Creates an account, with the id given or a new one.
     ///
     /// [`ErrorKind::Conflict`]: there is one with that id.
-    pub async fn create_account(&self, new: NewAccount) -> Result<Receipt<AccountId>> {
-        let graph = &self.graph;
-        let id = match new.id {
-            Some(id) => id,
-            None => self.new_account_id().await?,
-        };
-        let stamp = draw();
-        let command = account_create(graph.keys().account(id), new.fields(stamp));
-        let answer = graph.router().ask(Request::write(graph.slot(id), command)).await?;
-        let epoch = answer.epoch.clone();
-        if answer.ok()?.count()? == 0 && !self.has_stamp(id, &stamp).await? {
-            return Err(Error::new(ErrorKind::Conflict, format!("there is an account {id} already")));
-        }
-        Ok(self.acknowledged(epoch).await?.with(id))
+    pub fn create_account(&self, new: NewAccount) -> CallFuture<'_, Receipt<AccountId>> {
+        Box::pin(async move {
+            let graph = &self.graph;
+            let id = match new.id {
+                Some(id) => id,
+                None => self.new_account_id().await?,
+            };
+            let stamp = draw();
+            let command = account_create(graph.keys().account(id), new.fields(stamp));
+            let answer = graph.router().ask(Request::write(graph.slot(id), command)).await?;
+            let epoch = answer.epoch.clone();
+            if answer.ok()?.count()? == 0 && !self.has_stamp(id, &stamp).await? {
+                return Err(Error::new(ErrorKind::Conflict, format!("there is an account {id} already")));
+            }
+            Ok(self.acknowledged(epoch).await?.with(id))
+        })
     }
 
     /// An id that no account has.
@@ -54,14 +56,16 @@ impl Engine {
     /// An account's record, with its counts; [`ErrorKind::NotFound`] if it doesn't exist, or is deleted.
     ///
     /// How many follow it is exact while these are few (below `spread_at`), else at most a minute old.
-    pub async fn account(&self, id: AccountId) -> Result<Account> {
-        let graph = &self.graph;
-        let account = self.shown(id).await?;
-        if !graph::is_uncounted(&account, graph.router().now_ms()) {
-            return Ok(account);
-        }
-        graph::count_followers(graph, id).await?;
-        self.shown(id).await
+    pub fn account(&self, id: AccountId) -> CallFuture<'_, Account> {
+        Box::pin(async move {
+            let graph = &self.graph;
+            let account = self.shown(id).await?;
+            if !graph::is_uncounted(&account, graph.router().now_ms()) {
+                return Ok(account);
+            }
+            graph::count_followers(graph, id).await?;
+            self.shown(id).await
+        })
     }
 
     async fn shown(&self, id: AccountId) -> Result<Account> {
@@ -78,53 +82,57 @@ impl Engine {
 
     /// Changes an account. Once it isn't locked any more, whoever waits for its answer follows it; that goes on after the
     /// call has returned.
-    pub async fn update_account(&self, id: AccountId, update: &AccountUpdate) -> Result<Receipt> {
-        if update.state == Some(AccountState::Unconfirmed) {
-            return Err(Error::invalid("an account that is there stays confirmed"));
-        }
-        if update.state == Some(AccountState::Deleted) {
-            return Err(Error::invalid(
-                "an account is deleted with `delete_account`, which takes its traces too",
-            ));
-        }
-        self.graph.existing(id).await?;
-        let mut fields = Vec::new();
-        if let Some(kind) = update.kind {
-            fields.push(("k", vec![kind.letter()]));
-        }
-        if let Some(state) = update.state {
-            fields.push(("s", vec![state.letter()]));
-        }
-        if let Some(is_locked) = update.is_locked {
-            fields.push(("l", vec![if is_locked { b'1' } else { b'0' }]));
-        }
-        self.set_fields(id, fields, update.is_locked == Some(false)).await
+    pub fn update_account<'a>(&'a self, id: AccountId, update: &'a AccountUpdate) -> CallFuture<'a, Receipt> {
+        Box::pin(async move {
+            if update.state == Some(AccountState::Unconfirmed) {
+                return Err(Error::invalid("an account that is there stays confirmed"));
+            }
+            if update.state == Some(AccountState::Deleted) {
+                return Err(Error::invalid(
+                    "an account is deleted with `delete_account`, which takes its traces too",
+                ));
+            }
+            self.graph.existing(id).await?;
+            let mut fields = Vec::new();
+            if let Some(kind) = update.kind {
+                fields.push(("k", vec![kind.letter()]));
+            }
+            if let Some(state) = update.state {
+                fields.push(("s", vec![state.letter()]));
+            }
+            if let Some(is_locked) = update.is_locked {
+                fields.push(("l", vec![if is_locked { b'1' } else { b'0' }]));
+            }
+            self.set_fields(id, fields, update.is_locked == Some(false)).await
+        })
     }
 
     /// Deletes an account with all its traces. It is gone for everybody at once; its posts, edges and keys follow.
-    pub async fn delete_account(&self, id: AccountId) -> Result<Receipt> {
-        let graph = &self.graph;
-        let (mut tries, record) = (Tries::of(id), graph.keys().account(id));
-        loop {
-            tries.begin()?;
-            let _place = journal::reserve(&graph.journal, 1)?;
-            let (seen, epoch) = graph::graph_stamp(graph, id).await?;
-            let write = BucketWrite::new("account_delete", &record, Writer::There)
-                .compare([("g", MustBe::Exactly(Some(seen)))])
-                .set("s", &[AccountState::Deleted.letter()])
-                .set("g", &draw());
-            let change =
-                BucketChange::new(&graph.journal, id, write, "be deleted").task(BuryTask { account: id });
-            match change.write(&mut tries).await {
-                Ok(Some(made)) => return self.acknowledged(made.epoch).await,
-                Ok(None) => {}
-                // Our own first sending, whose reply was lost.
-                Err(e) if e.kind() == ErrorKind::NotFound && tries.may_be_made() => {
-                    return self.acknowledged(epoch).await;
+    pub fn delete_account(&self, id: AccountId) -> CallFuture<'_, Receipt> {
+        Box::pin(async move {
+            let graph = &self.graph;
+            let (mut tries, record) = (Tries::of(id), graph.keys().account(id));
+            loop {
+                tries.begin()?;
+                let _place = journal::reserve(&graph.journal, 1)?;
+                let (seen, epoch) = graph::graph_stamp(graph, id).await?;
+                let write = BucketWrite::new("account_delete", &record, Writer::There)
+                    .compare([("g", MustBe::Exactly(Some(seen)))])
+                    .set("s", &[AccountState::Deleted.letter()])
+                    .set("g", &draw());
+                let change =
+                    BucketChange::new(&graph.journal, id, write, "be deleted").task(BuryTask { account: id });
+                match change.write(&mut tries).await {
+                    Ok(Some(made)) => return self.acknowledged(made.epoch).await,
+                    Ok(None) => {}
+                    // Our own first sending, whose reply was lost.
+                    Err(e) if e.kind() == ErrorKind::NotFound && tries.may_be_made() => {
+                        return self.acknowledged(epoch).await;
+                    }
+                    Err(e) => return Err(e),
                 }
-                Err(e) => return Err(e),
             }
-        }
+        })
     }
 
     /// Sets fields if nothing else changes the account meanwhile: a copy that comes late undoes nothing.

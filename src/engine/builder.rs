@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Engine, Own, rights};
 use crate::charter::{Decision, TenantSettings};
 use crate::cluster::{RouterSettings, Seed};
-use crate::error::Result;
+use crate::error::CallFuture;
 use crate::modes::{AsItIs, Policy};
 use crate::settings::EngineSettings;
 use crate::sharded::SetSettings;
@@ -103,13 +103,15 @@ impl EngineBuilder {
     ///
     /// Fails as [`Store::open`] does, where its Redis user lacks a right, on settings that don't fit together, and beside an import ([`Conflict`](crate::ErrorKind::Conflict));
     /// one that was killed is waited for, at most as long as its lease lasts. Must be called inside a tokio runtime.
-    pub async fn start(self) -> Result<Engine> {
-        self.settings.check()?;
-        // Where there is data nobody decides by the way: an operator does, who is told first what that removes.
-        let own = TenantSettings::of(&self.settings, self.store.router.replicas);
-        let store = Store::open_deciding(self.store, &Decision::first(own)).await?;
-        rights::check(&store).await?;
-        Engine::start(store, self.settings, self.own).await
+    pub fn start(self) -> CallFuture<'static, Engine> {
+        Box::pin(async move {
+            self.settings.check()?;
+            // Where there is data nobody decides by the way: an operator does, who is told first what that removes.
+            let own = TenantSettings::of(&self.settings, self.store.router.replicas);
+            let store = Store::open_deciding(self.store, &Decision::first(own)).await?;
+            rights::check(&store).await?;
+            Engine::start(store, self.settings, self.own).await
+        })
     }
 
     /// Connects to a tenant that exists, to work on it as a tool beside a service: with the tenant's settings wherever they
@@ -117,12 +119,14 @@ impl EngineBuilder {
     /// [`start`](Self::start) says.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): nobody has opened that tenant yet.
-    pub async fn assist(self) -> Result<Engine> {
-        self.settings.check()?;
-        let store = Store::open_existing(self.store).await?;
-        rights::check(&store).await?;
-        let policy = self.own.policy.or(Some(Arc::new(AsItIs)));
-        Engine::assist(store, self.settings, Own { policy, ..self.own }).await
+    pub fn assist(self) -> CallFuture<'static, Engine> {
+        Box::pin(async move {
+            self.settings.check()?;
+            let store = Store::open_existing(self.store).await?;
+            rights::check(&store).await?;
+            let policy = self.own.policy.or(Some(Arc::new(AsItIs)));
+            Engine::assist(store, self.settings, Own { policy, ..self.own }).await
+        })
     }
 
     /// Connects to a tenant that exists, only to look: for tools beside a running service. Nothing runs beside, and
@@ -130,9 +134,11 @@ impl EngineBuilder {
     ///
     /// Fails as [`start`](Self::start) does; [`NotFound`](crate::ErrorKind::NotFound): nobody has opened that tenant
     /// yet.
-    pub async fn observe(self) -> Result<Engine> {
-        self.settings.check()?;
-        let store = Store::open_existing(self.store).await?;
-        Engine::observe(store, self.settings, self.own).await
+    pub fn observe(self) -> CallFuture<'static, Engine> {
+        Box::pin(async move {
+            self.settings.check()?;
+            let store = Store::open_existing(self.store).await?;
+            Engine::observe(store, self.settings, self.own).await
+        })
     }
 }

@@ -10,7 +10,7 @@ use super::Engine;
 use crate::bucket::fnv;
 use crate::charter::{self, Decision, TenantChange};
 use crate::cluster::{Batch, Command, Request};
-use crate::error::{Error, Result};
+use crate::error::{CallFuture, Error, Result};
 use crate::fsck::{Form, Walk, form_of, list_named};
 use crate::functions::{Grounds, home_tidy, outbox_cut};
 use crate::graph::{Listed, cut, most_on, post_list};
@@ -66,9 +66,11 @@ impl Engine {
     /// nothing; goes through all keys, as [`fsck`](Self::fsck) does.
     ///
     /// Fails as [`decide`](Self::decide) does.
-    pub async fn excess(&self, change: &TenantChange) -> Result<Excess> {
-        charter::check_change(self.graph.router(), self.graph.keys(), change).await?;
-        Box::pin(walk(&self.graph, change, None)).await
+    pub fn excess<'a>(&'a self, change: &'a TenantChange) -> CallFuture<'a, Excess> {
+        Box::pin(async move {
+            charter::check_change(self.graph.router(), self.graph.keys(), change).await?;
+            Box::pin(walk(&self.graph, change, None)).await
+        })
     }
 
     /// Changes the tenant's settings, for all its instances, and removes what is beyond the new bounds. Tells what that was.
@@ -81,21 +83,25 @@ impl Engine {
     /// else has changed them since; look at [`decision`](Self::decision) again.
     /// [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant's record has lost a decision, and is
     /// [restored](crate::Store::restore) first.
-    pub async fn decide(&self, change: &TenantChange) -> Result<Excess> {
-        let (graph, decision) = (&self.graph, change.decision());
-        charter::check_change(graph.router(), graph.keys(), change).await?;
-        // H66: the record first. A bucket that knows what no record says could not be told anything else later.
-        let fields = charter::write(graph.router(), graph.keys(), &decision).await?;
-        let stands = Decision::parse(&fields, decision.settings)?;
-        if stands != Some(decision) {
-            return Err(charter::other_decision(stands, change));
-        }
-        charter::tell_buckets(graph.router(), graph.keys(), &decision).await.map_err(|e| {
-            e.context("it is decided, but not all buckets know it yet, and nothing was removed; do it again")
-        })?;
-        graph.known.learn(decision);
-        graph.router().learn_replicas(decision.settings.replicas);
-        Box::pin(walk(graph, change, Some(decision))).await
+    pub fn decide<'a>(&'a self, change: &'a TenantChange) -> CallFuture<'a, Excess> {
+        Box::pin(async move {
+            let (graph, decision) = (&self.graph, change.decision());
+            charter::check_change(graph.router(), graph.keys(), change).await?;
+            // H66: the record first. A bucket that knows what no record says could not be told anything else later.
+            let fields = charter::write(graph.router(), graph.keys(), &decision).await?;
+            let stands = Decision::parse(&fields, decision.settings)?;
+            if stands != Some(decision) {
+                return Err(charter::other_decision(stands, change));
+            }
+            charter::tell_buckets(graph.router(), graph.keys(), &decision).await.map_err(|e| {
+                e.context(
+                    "it is decided, but not all buckets know it yet, and nothing was removed; do it again",
+                )
+            })?;
+            graph.known.learn(decision);
+            graph.router().learn_replicas(decision.settings.replicas);
+            Box::pin(walk(graph, change, Some(decision))).await
+        })
     }
 }
 

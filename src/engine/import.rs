@@ -10,7 +10,7 @@ use super::{Engine, EngineBuilder, rights};
 use crate::account::{Account, Mode, NewAccount};
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Seed, Touched};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::functions::{BucketWrite, WriteAnswer, Writer, account_create, followers_note, outbox_import};
 use crate::graph::{Graph, count_followers, note_followers};
 use crate::ids::{AccountId, PostId, sequences};
@@ -68,20 +68,22 @@ impl EngineBuilder {
     ///
     /// A tenant that is new has decided nothing: what is imported may be more than any instance's settings would keep. Whoever
     /// runs it [decides](Engine::decide), before or after, with `tideline tenant set`; or has an instance begin it before.
-    pub async fn import(self) -> Result<Importer> {
-        let (store, settings) = self.parts();
-        settings.check()?;
-        let store = Store::open(store).await?;
-        rights::check(&store).await?;
-        // What the tenant decides is the affair of who runs it: nothing leaves a list until then.
-        let known = tenant::known_to_a_tool(&store, &settings).await?;
-        let tenant = Tenant::new(store, settings, known);
-        let graph = Graph::new(&tenant);
-        journal::begin_import(&graph.journal).await?;
-        // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of each
-        // account fills it anew.
-        timeline::sweep(&graph, u32::MAX, None).await?;
-        Ok(Importer { graph, followers: HashMap::new() })
+    pub fn import(self) -> CallFuture<'static, Importer> {
+        Box::pin(async move {
+            let (store, settings) = self.parts();
+            settings.check()?;
+            let store = Store::open(store).await?;
+            rights::check(&store).await?;
+            // What the tenant decides is the affair of who runs it: nothing leaves a list until then.
+            let known = tenant::known_to_a_tool(&store, &settings).await?;
+            let tenant = Tenant::new(store, settings, known);
+            let graph = Graph::new(&tenant);
+            journal::begin_import(&graph.journal).await?;
+            // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of each
+            // account fills it anew.
+            timeline::sweep(&graph, u32::MAX, None).await?;
+            Ok(Importer { graph, followers: HashMap::new() })
+        })
     }
 }
 
@@ -94,48 +96,52 @@ impl Engine {
 
 impl Importer {
     /// Creates accounts; each needs an id. Those that exist stay as they are. Tells how many are new.
-    pub async fn accounts(&mut self, accounts: &[NewAccount]) -> Result<u64> {
-        let graph = &self.graph;
-        let mut created = 0;
-        for chunk in accounts.chunks(CHUNK) {
-            journal::hold_for_import(&graph.journal).await?;
-            let mut batch = Batch::with_capacity(chunk.len());
-            for account in chunk {
-                let id = account.id.ok_or_else(|| Error::invalid("an imported account needs an id"))?;
-                let command = account_create(graph.keys().account(id), account.fields(draw()));
-                batch.push(Request::write(graph.slot(id), command));
+    pub fn accounts<'a>(&'a mut self, accounts: &'a [NewAccount]) -> CallFuture<'a, u64> {
+        Box::pin(async move {
+            let graph = &self.graph;
+            let mut created = 0;
+            for chunk in accounts.chunks(CHUNK) {
+                journal::hold_for_import(&graph.journal).await?;
+                let mut batch = Batch::with_capacity(chunk.len());
+                for account in chunk {
+                    let id = account.id.ok_or_else(|| Error::invalid("an imported account needs an id"))?;
+                    let command = account_create(graph.keys().account(id), account.fields(draw()));
+                    batch.push(Request::write(graph.slot(id), command));
+                }
+                for answer in graph.run_all(batch).await? {
+                    created += answer.ok()?.count()?;
+                }
             }
-            for answer in graph.run_all(batch).await? {
-                created += answer.ok()?.count()?;
-            }
-        }
-        Ok(created)
+            Ok(created)
+        })
     }
 
     /// Writes follows, on both sides. The accounts must exist.
-    pub async fn edges(&mut self, edges: &[ImportedEdge]) -> Result<()> {
-        let now = self.graph.router().now_ms();
-        for chunk in edges.chunks(CHUNK) {
-            if let Some(edge) = chunk.iter().find(|e| e.reader == e.author || e.since_ms > now) {
-                return Err(Error::invalid(format!(
-                    "{edge:?}: nobody follows itself, nor since a time to come (now is {now})"
-                )));
+    pub fn edges<'a>(&'a mut self, edges: &'a [ImportedEdge]) -> CallFuture<'a, ()> {
+        Box::pin(async move {
+            let now = self.graph.router().now_ms();
+            for chunk in edges.chunks(CHUNK) {
+                if let Some(edge) = chunk.iter().find(|e| e.reader == e.author || e.since_ms > now) {
+                    return Err(Error::invalid(format!(
+                        "{edge:?}: nobody follows itself, nor since a time to come (now is {now})"
+                    )));
+                }
+                journal::hold_for_import(&self.graph.journal).await?;
+                let (mut following, mut followers) = (BTreeMap::new(), BTreeMap::new());
+                for edge in chunk {
+                    #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
+                    let since = edge.since_ms as f64;
+                    push(&self.graph, &mut following, edge.reader, (edge.author, since));
+                    push(&self.graph, &mut followers, edge.author, (edge.reader, since));
+                    *self.followers.entry(edge.author).or_default() += 1;
+                }
+                let pulled = self.pulled_authors(followers.keys().map(|(_, author)| *author)).await?;
+                self.write_marks(&following, &pulled).await?;
+                self.write_following(following).await?;
+                self.write_followers(followers).await?;
             }
-            journal::hold_for_import(&self.graph.journal).await?;
-            let (mut following, mut followers) = (BTreeMap::new(), BTreeMap::new());
-            for edge in chunk {
-                #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
-                let since = edge.since_ms as f64;
-                push(&self.graph, &mut following, edge.reader, (edge.author, since));
-                push(&self.graph, &mut followers, edge.author, (edge.reader, since));
-                *self.followers.entry(edge.author).or_default() += 1;
-            }
-            let pulled = self.pulled_authors(followers.keys().map(|(_, author)| *author)).await?;
-            self.write_marks(&following, &pulled).await?;
-            self.write_following(following).await?;
-            self.write_followers(followers).await?;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Which of these authors aren't pushed. All of them must exist.
@@ -235,13 +241,15 @@ impl Importer {
     }
 
     /// Writes posts; those of one author from the oldest to the newest. Gives their ids, in their order.
-    pub async fn posts(&mut self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
-        let mut ids = Vec::with_capacity(posts.len());
-        for chunk in posts.chunks(CHUNK) {
-            journal::hold_for_import(&self.graph.journal).await?;
-            ids.extend(self.write_posts(chunk).await?);
-        }
-        Ok(ids)
+    pub fn posts<'a>(&'a mut self, posts: &'a [ImportedPost]) -> CallFuture<'a, Vec<PostId>> {
+        Box::pin(async move {
+            let mut ids = Vec::with_capacity(posts.len());
+            for chunk in posts.chunks(CHUNK) {
+                journal::hold_for_import(&self.graph.journal).await?;
+                ids.extend(self.write_posts(chunk).await?);
+            }
+            Ok(ids)
+        })
     }
 
     async fn write_posts(&mut self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
@@ -326,18 +334,20 @@ impl Importer {
 
     /// Spreads the follower sets that have become large, drops homes that came into being meanwhile, and gives the
     /// tenant free.
-    pub async fn finish(self) -> Result<()> {
-        let most = self.graph.sets().spread_at();
-        for (author, _) in self.followers.iter().filter(|(_, count)| **count >= most) {
-            self.graph.followers(*author)?.spread().await?;
-            note_followers(&self.graph, *author, &mut Touched::new()).await?;
-            count_followers(&self.graph, *author).await?;
+    pub fn finish(self) -> CallFuture<'static, ()> {
+        Box::pin(async move {
+            let most = self.graph.sets().spread_at();
+            for (author, _) in self.followers.iter().filter(|(_, count)| **count >= most) {
+                self.graph.followers(*author)?.spread().await?;
+                note_followers(&self.graph, *author, &mut Touched::new()).await?;
+                count_followers(&self.graph, *author).await?;
+                journal::hold_for_import(&self.graph.journal).await?;
+            }
+            // An engine that was frozen past its lease may have filled homes meanwhile, or tools that only look.
             journal::hold_for_import(&self.graph.journal).await?;
-        }
-        // An engine that was frozen past its lease may have filled homes meanwhile, or tools that only look.
-        journal::hold_for_import(&self.graph.journal).await?;
-        timeline::sweep(&self.graph, u32::MAX, None).await?;
-        journal::end_import(&self.graph.journal).await
+            timeline::sweep(&self.graph, u32::MAX, None).await?;
+            journal::end_import(&self.graph.journal).await
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use super::Engine;
 use crate::account::{Account, Mode};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
-use crate::error::Result;
+use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Journal, Task};
@@ -149,32 +149,35 @@ impl Engine {
     ///
     /// For people who look for a fault: it takes some ten round trips. An account that is being deleted still shows;
     /// [`NotFound`](crate::ErrorKind::NotFound): there is none.
-    pub async fn inspect(&self, account: AccountId) -> Result<Inspection> {
-        let graph = &self.graph;
-        let record = graph.account(account).await?.ok_or_else(|| no_account(account))?;
-        let stored = timeline::stored(graph, account).await?;
-        let query = Query::home().limit(PAGE);
-        let read = timeline::explain(&self.timelines, self.filter.as_deref(), account, &query).await;
-        let (judged, page_error) = match read {
-            Ok((_, judged)) => (judged, None),
-            Err(e) => (Vec::new(), Some(e.to_string())),
-        };
-        let sizes = sizes(graph, account);
-        let ties_stamp = graph::ties_stamp(graph, account).await?.0;
-        Ok(Inspection {
-            account: record,
-            bucket: graph.bucket(account).index(),
-            slot: graph.slot(account),
-            last_read_day: stored.last_read_day,
-            names: names::stored(graph, account).await?,
-            sets: Box::pin(sizes).await?,
-            ties_stamp: ties_stamp.map(|stamp| format!("{:016x}", u64::from_be_bytes(stamp))),
-            page: self.candidates(account, &stored.home.newest, &judged).await?,
-            page_error,
-            home: stored.home,
-            outbox: stored.outbox,
-            pulls: stored.pulls,
-            journal: journal(&graph.journal, graph.bucket(account), |task| task.concerns(account)).await?,
+    pub fn inspect(&self, account: AccountId) -> CallFuture<'_, Inspection> {
+        Box::pin(async move {
+            let graph = &self.graph;
+            let record = graph.account(account).await?.ok_or_else(|| no_account(account))?;
+            let stored = timeline::stored(graph, account).await?;
+            let query = Query::home().limit(PAGE);
+            let read = timeline::explain(&self.timelines, self.filter.as_deref(), account, &query).await;
+            let (judged, page_error) = match read {
+                Ok((_, judged)) => (judged, None),
+                Err(e) => (Vec::new(), Some(e.to_string())),
+            };
+            let sizes = sizes(graph, account);
+            let ties_stamp = graph::ties_stamp(graph, account).await?.0;
+            Ok(Inspection {
+                account: record,
+                bucket: graph.bucket(account).index(),
+                slot: graph.slot(account),
+                last_read_day: stored.last_read_day,
+                names: names::stored(graph, account).await?,
+                sets: Box::pin(sizes).await?,
+                ties_stamp: ties_stamp.map(|stamp| format!("{:016x}", u64::from_be_bytes(stamp))),
+                page: self.candidates(account, &stored.home.newest, &judged).await?,
+                page_error,
+                home: stored.home,
+                outbox: stored.outbox,
+                pulls: stored.pulls,
+                journal: journal(&graph.journal, graph.bucket(account), |task| task.concerns(account))
+                    .await?,
+            })
         })
     }
 

@@ -31,7 +31,7 @@ pub use posts::{PostAck, Published};
 
 use crate::charter::Decision;
 use crate::cluster::{Epoch, Finding, Severity, impatiently};
-use crate::error::{Error, Result};
+use crate::error::{CallFuture, Error, Result};
 use crate::fsck::{self, FsckOptions, FsckProgress, FsckReport};
 use crate::graph::{self, Graph};
 use crate::ids::{AccountId, PostId};
@@ -183,20 +183,20 @@ impl Engine {
     ///
     /// The first read of a reader that has no home (a new one, or one that was away for long) fills it from the outboxes of
     /// all it follows; where that can't be, the page is read from these. Cancel-safe: it changes nothing else.
-    pub async fn read(&self, reader: AccountId, query: &Query) -> Result<Page> {
+    pub fn read<'a>(&'a self, reader: AccountId, query: &'a Query) -> CallFuture<'a, Page> {
         let span = tracing::debug_span!("read", %reader, timeline = ?query.timeline);
-        timeline::read(&self.timelines, self.filter.as_deref(), reader, query).instrument(span).await
+        Box::pin(timeline::read(&self.timelines, self.filter.as_deref(), reader, query).instrument(span))
     }
 
     /// Fills the home of an account that has none now, instead of at its next read.
-    pub async fn warm(&self, reader: AccountId) -> Result<bool> {
-        timeline::fill(&self.timelines, reader).await
+    pub fn warm(&self, reader: AccountId) -> CallFuture<'_, bool> {
+        Box::pin(timeline::fill(&self.timelines, reader))
     }
 
     /// Drops the homes of all who have not read for `days` days, and tells how many. It happens by itself, now and
     /// then, with the setting `dormant_after_days`.
-    pub async fn sweep(&self, days: u32) -> Result<u64> {
-        timeline::sweep(&self.graph, self.graph.today().saturating_sub(days), None).await
+    pub fn sweep(&self, days: u32) -> CallFuture<'_, u64> {
+        Box::pin(timeline::sweep(&self.graph, self.graph.today().saturating_sub(days), None))
     }
 
     /// How it is. Asks all journals: for a page that is looked at now and then, not for each request.
@@ -204,26 +204,28 @@ impl Engine {
     /// It doesn't wait for servers that are away: whoever gives no answer within
     /// [`response_timeout`](crate::cluster::RouterSettings::response_timeout) is named among the findings, and the rest is told
     /// all the same. [`Unavailable`](crate::ErrorKind::Unavailable): nobody answers.
-    pub async fn health(&self) -> Result<Health> {
-        let router = self.graph.router();
-        // So that who is back is noticed.
-        router.probe_silent();
-        let depths = impatiently(journal::journal_depths(&self.graph.journal)).await;
-        let unknown: Vec<&Error> = depths.iter().filter_map(|depth| depth.as_ref().err()).collect();
-        let journals_unknown = unknown.len();
-        if let Some(why) = unknown.first().filter(|_| journals_unknown == depths.len()) {
-            return Err((*why).clone());
-        }
-        // Only now it is known who doesn't answer.
-        let mut findings = router.findings();
-        findings.extend(self.graph.known.findings());
-        let is_stopping = self.graph.journal.tasks.is_stopping();
-        Ok(Health {
-            is_well: !is_stopping && findings.iter().all(|f| f.severity != Severity::Refusal),
-            findings,
-            tasks: self.graph.journal.tasks.len(),
-            journal_entries: depths.iter().flatten().sum(),
-            journals_unknown,
+    pub fn health(&self) -> CallFuture<'_, Health> {
+        Box::pin(async move {
+            let router = self.graph.router();
+            // So that who is back is noticed.
+            router.probe_silent();
+            let depths = impatiently(journal::journal_depths(&self.graph.journal)).await;
+            let unknown: Vec<&Error> = depths.iter().filter_map(|depth| depth.as_ref().err()).collect();
+            let journals_unknown = unknown.len();
+            if let Some(why) = unknown.first().filter(|_| journals_unknown == depths.len()) {
+                return Err((*why).clone());
+            }
+            // Only now it is known who doesn't answer.
+            let mut findings = router.findings();
+            findings.extend(self.graph.known.findings());
+            let is_stopping = self.graph.journal.tasks.is_stopping();
+            Ok(Health {
+                is_well: !is_stopping && findings.iter().all(|f| f.severity != Severity::Refusal),
+                findings,
+                tasks: self.graph.journal.tasks.len(),
+                journal_entries: depths.iter().flatten().sum(),
+                journals_unknown,
+            })
         })
     }
 
@@ -234,12 +236,12 @@ impl Engine {
     ///
     /// [`Unavailable`](crate::ErrorKind::Unavailable): the cluster doesn't answer, or an observer was asked to repair.
     /// [`Conflict`](crate::ErrorKind::Conflict): an import is under way.
-    pub async fn fsck(
-        &self,
-        options: &FsckOptions,
-        progress: impl Fn(FsckProgress) + Sync,
-    ) -> Result<FsckReport> {
-        Box::pin(fsck::run(&self.graph, options, &progress)).await
+    pub fn fsck<'a>(
+        &'a self,
+        options: &'a FsckOptions,
+        progress: &'a (dyn Fn(FsckProgress) + Sync),
+    ) -> CallFuture<'a, FsckReport> {
+        Box::pin(fsck::run(&self.graph, options, progress))
     }
 
     /// Waits until no journal holds an entry: every accepted write has reached everybody.

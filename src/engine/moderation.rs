@@ -1,7 +1,7 @@
 //! Moderation: what moderators say of posts, and reports. What state an account is in: `update_account`.
 
 use super::Engine;
-use crate::error::Result;
+use crate::error::CallFuture;
 use crate::ids::{AccountId, PostId};
 use crate::moderation::{self, Moderation, NewReport, ReportId, ReportList, ReportQuery};
 use crate::settings::Receipt;
@@ -11,9 +11,11 @@ impl Engine {
     /// author's edits don't change that. It shows everywhere within `visible_within`.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post.
-    pub async fn moderate(&self, post: PostId, moderation: Moderation) -> Result<Receipt> {
-        let epoch = moderation::moderate(&self.graph, post, moderation).await?;
-        self.acknowledged(epoch).await
+    pub fn moderate(&self, post: PostId, moderation: Moderation) -> CallFuture<'_, Receipt> {
+        Box::pin(async move {
+            let epoch = moderation::moderate(&self.graph, post, moderation).await?;
+            self.acknowledged(epoch).await
+        })
     }
 
     /// Reports an account, perhaps with some of its posts. A call whose answer got lost may have stored the report; made
@@ -22,27 +24,33 @@ impl Engine {
     /// [`Overloaded`](crate::ErrorKind::Overloaded): too many reports about accounts of that bucket are open.
     /// [`Conflict`](crate::ErrorKind::Conflict): too many of them are this reporter's
     /// ([`REPORTS_OPEN_OF_ONE_MAX`](crate::REPORTS_OPEN_OF_ONE_MAX)).
-    pub async fn report(&self, report: &NewReport) -> Result<Receipt<ReportId>> {
-        let (id, epoch) = moderation::add(&self.graph, report).await?;
-        Ok(self.acknowledged(epoch).await?.with(id))
+    pub fn report<'a>(&'a self, report: &'a NewReport) -> CallFuture<'a, Receipt<ReportId>> {
+        Box::pin(async move {
+            let (id, epoch) = moderation::add(&self.graph, report).await?;
+            Ok(self.acknowledged(epoch).await?.with(id))
+        })
     }
 
     /// Lists reports, newest first, page by page. It asks all buckets, unless it is for one account: for moderators' pages.
-    pub async fn reports(&self, query: &ReportQuery) -> Result<ReportList> {
-        moderation::list(&self.graph, query).await
+    pub fn reports<'a>(&'a self, query: &'a ReportQuery) -> CallFuture<'a, ReportList> {
+        Box::pin(moderation::list(&self.graph, query))
     }
 
     /// Resolves a report; of resolved ones the oldest go, a few hundred in each bucket are kept.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such report.
-    pub async fn resolve_report(&self, report: ReportId, moderator: AccountId) -> Result<Receipt> {
-        let epoch = moderation::resolve(&self.graph, report, Some(moderator)).await?;
-        self.acknowledged(epoch).await
+    pub fn resolve_report(&self, report: ReportId, moderator: AccountId) -> CallFuture<'_, Receipt> {
+        Box::pin(async move {
+            let epoch = moderation::resolve(&self.graph, report, Some(moderator)).await?;
+            self.acknowledged(epoch).await
+        })
     }
 
     /// Opens a resolved report again.
-    pub async fn reopen_report(&self, report: ReportId) -> Result<Receipt> {
-        let epoch = moderation::resolve(&self.graph, report, None).await?;
-        self.acknowledged(epoch).await
+    pub fn reopen_report(&self, report: ReportId) -> CallFuture<'_, Receipt> {
+        Box::pin(async move {
+            let epoch = moderation::resolve(&self.graph, report, None).await?;
+            self.acknowledged(epoch).await
+        })
     }
 }

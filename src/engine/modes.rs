@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::account::Mode;
 use crate::cluster::{Command, Request};
-use crate::error::Result;
+use crate::error::CallFuture;
 use crate::ids::AccountId;
 use crate::journal::{self, Delivery};
 use crate::modes::{self, ModeTask, Way, Wish};
@@ -29,33 +29,39 @@ impl Engine {
     /// It goes on while everybody posts, reads and follows, and no page misses anything meanwhile. What is returned tells
     /// how many followers know, and is done at once if there was nothing to change, or another change of mode has
     /// overtaken this one; the change goes on whether or not somebody holds it.
-    pub async fn set_way(&self, account: AccountId, way: Option<Way>) -> Result<Receipt<Delivery>> {
-        let (delivery, epoch) = modes::change(&self.graph, account, Wish::Hand(way)).await?;
-        Ok(self.acknowledged(epoch).await?.with(delivery))
+    pub fn set_way(&self, account: AccountId, way: Option<Way>) -> CallFuture<'_, Receipt<Delivery>> {
+        Box::pin(async move {
+            let (delivery, epoch) = modes::change(&self.graph, account, Wish::Hand(way)).await?;
+            Ok(self.acknowledged(epoch).await?.with(delivery))
+        })
     }
 
     /// How an account's posts reach its followers.
-    pub async fn mode(&self, account: AccountId) -> Result<ModeState> {
-        let graph = &self.graph;
-        let fields = Command::new("HMGET").arg(&graph.keys().account(account)).arg("s").arg("m").arg("mf");
-        let reply = graph.router().call(Request::read(graph.slot(account), fields)).await?.into_array()?;
-        let letter = |n: usize| reply.get(n).and_then(|f| f.bytes().ok()?.first().copied());
-        if letter(0).is_none_or(|state| state == b'd') {
-            return Err(no_account(account));
-        }
-        let forced = letter(2).map(|told| Way::of(Mode::from_letter(told)));
-        let entries = journal::entries(&graph.journal, graph.bucket(account)).await?;
-        // One that was overtaken by another change of mode has nothing left to do.
-        let random = reply.get(1).and_then(|mode| mode.bytes().ok()?.get(1..)?.try_into().ok());
-        let change = entries.iter().find(|entry| ModeTask::carries_out(&entry.task, random));
-        let progress = change.map(|entry| {
-            // A promotion goes in rounds, a demotion walks.
-            let walked = || entry.checkpoint.parse().ok().and_then(Checkpoint::spread_bucket);
-            let buckets = graph.keys().buckets();
-            let done = walked().unwrap_or_else(|| journal::Part::of(&entry.checkpoint).done(buckets));
-            f64::from(done) / f64::from(buckets.count())
-        });
-        Ok(ModeState { mode: Mode::from_letter(letter(1).unwrap_or_default()), forced, progress })
+    pub fn mode(&self, account: AccountId) -> CallFuture<'_, ModeState> {
+        Box::pin(async move {
+            let graph = &self.graph;
+            let fields =
+                Command::new("HMGET").arg(&graph.keys().account(account)).arg("s").arg("m").arg("mf");
+            let reply =
+                graph.router().call(Request::read(graph.slot(account), fields)).await?.into_array()?;
+            let letter = |n: usize| reply.get(n).and_then(|f| f.bytes().ok()?.first().copied());
+            if letter(0).is_none_or(|state| state == b'd') {
+                return Err(no_account(account));
+            }
+            let forced = letter(2).map(|told| Way::of(Mode::from_letter(told)));
+            let entries = journal::entries(&graph.journal, graph.bucket(account)).await?;
+            // One that was overtaken by another change of mode has nothing left to do.
+            let random = reply.get(1).and_then(|mode| mode.bytes().ok()?.get(1..)?.try_into().ok());
+            let change = entries.iter().find(|entry| ModeTask::carries_out(&entry.task, random));
+            let progress = change.map(|entry| {
+                // A promotion goes in rounds, a demotion walks.
+                let walked = || entry.checkpoint.parse().ok().and_then(Checkpoint::spread_bucket);
+                let buckets = graph.keys().buckets();
+                let done = walked().unwrap_or_else(|| journal::Part::of(&entry.checkpoint).done(buckets));
+                f64::from(done) / f64::from(buckets.count())
+            });
+            Ok(ModeState { mode: Mode::from_letter(letter(1).unwrap_or_default()), forced, progress })
+        })
     }
 
     /// Asks the policy about all accounts that were pulled since the last time, without waiting for the minute to end.

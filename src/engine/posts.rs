@@ -10,7 +10,7 @@ use super::Engine;
 use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Replicas, Request};
 use crate::delivery::{self, DeliverTask, FanoutState, Recipients};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::functions::{self, Left, PostChanged, Publish, RepostAt};
 use crate::graph::{self, ListTask, UnlistTask};
 use crate::ids::{AccountId, PostId};
@@ -70,14 +70,19 @@ impl Engine {
     /// With a token in the draft a repeated call gives the same post, whether or not the first one's reply was lost;
     /// without one, [`ErrorKind::Unknown`] means that there may be a post. [`ErrorKind::Overloaded`]: too much is
     /// waiting to be delivered; nothing was written.
-    pub async fn publish(&self, author: AccountId, draft: &Draft) -> Result<Published> {
-        self.publish_with(author, draft, self.graph.settings.acknowledge.into()).await
+    pub fn publish<'a>(&'a self, author: AccountId, draft: &'a Draft) -> CallFuture<'a, Published> {
+        self.publish_with(author, draft, self.graph.settings.acknowledge.into())
     }
 
     /// The same, acknowledged at another moment than the settings say.
-    pub async fn publish_with(&self, author: AccountId, draft: &Draft, ack: PostAck) -> Result<Published> {
+    pub fn publish_with<'a>(
+        &'a self,
+        author: AccountId,
+        draft: &'a Draft,
+        ack: PostAck,
+    ) -> CallFuture<'a, Published> {
         let span = tracing::debug_span!("publish", %author, ?ack);
-        self.publish_now(author, draft, ack).instrument(span).await
+        Box::pin(self.publish_now(author, draft, ack).instrument(span))
     }
 
     async fn publish_now(&self, author: AccountId, draft: &Draft, ack: PostAck) -> Result<Published> {
@@ -393,49 +398,51 @@ impl Engine {
     }
 
     /// Changes what a post says; never who may see it, but that those whom a post for followers mentions may. Only its author may, and only while it may post.
-    pub async fn edit(&self, author: AccountId, id: PostId, edit: &Edit) -> Result<Receipt> {
-        let graph = &self.graph;
-        let buckets = graph.keys().buckets();
-        for _ in 0..TRIES_MAX {
-            let Some(post) = self.stored(id).await?.0.map_err(Unreadable::error)? else {
-                return Err(no_post(id));
-            };
-            if post.header().author != author {
-                return Err(no_post(id));
-            }
-            edit.check(&post, graph.settings.text_chars)?;
-            let edited = post.edited_on_lists(edit, graph.tags())?;
-            let bucket = id.bucket(buckets);
-            // Once on a list it stays there: only new ones have to be looked at.
-            let before = post.lists_ever(graph.tags());
-            let is_new = edited.lists(graph.tags()).iter().any(|list| !before.contains(list));
-            let entry = is_new.then(|| Entry::new(bucket, graph.instance, ListTask { post: id, author }));
-            let _place = journal::reserve(&graph.journal, usize::from(is_new))?;
-            let keys = [graph.keys().post(id), graph.keys().account(author)].into_iter();
-            let keys: Vec<Vec<u8>> = keys.chain(is_new.then(|| graph.keys().journal(bucket))).collect();
-            let entries: Vec<_> = entry.iter().map(|entry| (entry.id, entry.stored())).collect();
-            let left = Left { journal_most: graph.settings.journal_max, entries: &entries };
-            let command =
-                functions::post_edit(&keys, author, post.header().revision, &edited.encode(), &left);
-            let answer = graph.router().ask(Request::write(buckets.slot(bucket), command)).await?;
-            let epoch = answer.epoch.clone();
-            match PostChanged::parse(answer.ok()?)? {
-                PostChanged::Done => {
-                    entry.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
-                    return self.acknowledged(epoch).await;
+    pub fn edit<'a>(&'a self, author: AccountId, id: PostId, edit: &'a Edit) -> CallFuture<'a, Receipt> {
+        Box::pin(async move {
+            let graph = &self.graph;
+            let buckets = graph.keys().buckets();
+            for _ in 0..TRIES_MAX {
+                let Some(post) = self.stored(id).await?.0.map_err(Unreadable::error)? else {
+                    return Err(no_post(id));
+                };
+                if post.header().author != author {
+                    return Err(no_post(id));
                 }
-                PostChanged::JournalFull => return Err(journal::journal_full(graph)),
-                PostChanged::NoPost => return Err(no_post(id)),
-                PostChanged::State(state) => return Err(may_not_post(author, state)),
-                PostChanged::Foreign => return Err(no_post(id)),
-                // Somebody else has edited it, or our own first sending has: edited again, it says the same.
-                PostChanged::Revision => {}
-                PostChanged::Stamp | PostChanged::Tree(_) => {
-                    return Err(Error::internal("an edit changes no set"));
+                edit.check(&post, graph.settings.text_chars)?;
+                let edited = post.edited_on_lists(edit, graph.tags())?;
+                let bucket = id.bucket(buckets);
+                // Once on a list it stays there: only new ones have to be looked at.
+                let before = post.lists_ever(graph.tags());
+                let is_new = edited.lists(graph.tags()).iter().any(|list| !before.contains(list));
+                let entry = is_new.then(|| Entry::new(bucket, graph.instance, ListTask { post: id, author }));
+                let _place = journal::reserve(&graph.journal, usize::from(is_new))?;
+                let keys = [graph.keys().post(id), graph.keys().account(author)].into_iter();
+                let keys: Vec<Vec<u8>> = keys.chain(is_new.then(|| graph.keys().journal(bucket))).collect();
+                let entries: Vec<_> = entry.iter().map(|entry| (entry.id, entry.stored())).collect();
+                let left = Left { journal_most: graph.settings.journal_max, entries: &entries };
+                let command =
+                    functions::post_edit(&keys, author, post.header().revision, &edited.encode(), &left);
+                let answer = graph.router().ask(Request::write(buckets.slot(bucket), command)).await?;
+                let epoch = answer.epoch.clone();
+                match PostChanged::parse(answer.ok()?)? {
+                    PostChanged::Done => {
+                        entry.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
+                        return self.acknowledged(epoch).await;
+                    }
+                    PostChanged::JournalFull => return Err(journal::journal_full(graph)),
+                    PostChanged::NoPost => return Err(no_post(id)),
+                    PostChanged::State(state) => return Err(may_not_post(author, state)),
+                    PostChanged::Foreign => return Err(no_post(id)),
+                    // Somebody else has edited it, or our own first sending has: edited again, it says the same.
+                    PostChanged::Revision => {}
+                    PostChanged::Stamp | PostChanged::Tree(_) => {
+                        return Err(Error::internal("an edit changes no set"));
+                    }
                 }
             }
-        }
-        Err(edited_always(id))
+            Err(edited_always(id))
+        })
     }
 
     /// Deletes a post, for good. What is deleted already is deleted, as far back as its author's outbox goes.
@@ -443,66 +450,73 @@ impl Engine {
     /// Also one that can't be read: damaged, or of a later release.
     ///
     /// [`ErrorKind::NotFound`]: it is not one of the author's posts. That doesn't tell whether it is somebody else's.
-    pub async fn delete(&self, author: AccountId, id: PostId) -> Result<Receipt> {
-        let graph = &self.graph;
-        let buckets = graph.keys().buckets();
-        if id.bucket(buckets) != graph.bucket(author) {
-            return Err(no_post(id));
-        }
-        let mut lost = None;
-        for _ in 0..TRIES_MAX {
-            let stored = match self.stored(id).await?.0.or_else(Unreadable::but_for_visibility) {
-                Ok(stored) => stored,
-                Err(unreadable) => match self.delete_unreadable(author, id, &unreadable).await? {
-                    Some(epoch) => return self.acknowledged(epoch).await,
-                    None => continue,
-                },
-            };
-            let Some(post) = stored else {
-                let (is_its_own, epoch) = timeline::has_published(graph, author, id).await?;
-                // An earlier sending may have deleted it; that may not be on replicas yet.
-                let was_its_own = is_its_own || lost.is_some();
-                return if was_its_own { self.acknowledged(epoch).await } else { Err(no_post(id)) };
-            };
-            if post.header().author != author {
+    pub fn delete(&self, author: AccountId, id: PostId) -> CallFuture<'_, Receipt> {
+        Box::pin(async move {
+            let graph = &self.graph;
+            let buckets = graph.keys().buckets();
+            if id.bucket(buckets) != graph.bucket(author) {
                 return Err(no_post(id));
             }
-            let bucket = graph.bucket(author);
-            let mut entries = graph::entries_of_deleted(bucket, graph.instance, id, (&post, graph.tags()));
-            entries.push(Entry::new(bucket, graph.instance, UnlistTask { post: id, author }));
-            let _places = journal::reserve(&graph.journal, entries.len())?;
-            let keys = graph.keys();
-            let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
-            let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
-            let left = Left { journal_most: graph.settings.journal_max, entries: &values };
-            let noted = self.noted_repost(author, post.passes_on()).await?;
-            let repost = noted.as_ref().map(|(_, at)| (at, id.place(buckets)));
-            let command =
-                functions::post_delete(&of, (author, id.get()), post.header().revision, repost, &left);
-            // A repost's carries random bytes.
-            let answer = match graph.once(graph.slot(author), command).await {
-                Err(e) if e.kind() == ErrorKind::Unknown => {
-                    lost = Some(e);
-                    continue;
+            let mut lost = None;
+            for _ in 0..TRIES_MAX {
+                let stored = match self.stored(id).await?.0.or_else(Unreadable::but_for_visibility) {
+                    Ok(stored) => stored,
+                    Err(unreadable) => match self.delete_unreadable(author, id, &unreadable).await? {
+                        Some(epoch) => return self.acknowledged(epoch).await,
+                        None => continue,
+                    },
+                };
+                let Some(post) = stored else {
+                    let (is_its_own, epoch) = timeline::has_published(graph, author, id).await?;
+                    // An earlier sending may have deleted it; that may not be on replicas yet.
+                    let was_its_own = is_its_own || lost.is_some();
+                    return if was_its_own { self.acknowledged(epoch).await } else { Err(no_post(id)) };
+                };
+                if post.header().author != author {
+                    return Err(no_post(id));
                 }
-                answer => answer?,
-            };
-            let epoch = answer.epoch.clone();
-            match (PostChanged::parse(answer.ok()?)?, noted) {
-                (PostChanged::Done | PostChanged::NoPost, _) => {
-                    entries.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
-                    return self.acknowledged(epoch).await;
+                let bucket = graph.bucket(author);
+                let mut entries =
+                    graph::entries_of_deleted(bucket, graph.instance, id, (&post, graph.tags()));
+                entries.push(Entry::new(bucket, graph.instance, UnlistTask { post: id, author }));
+                let _places = journal::reserve(&graph.journal, entries.len())?;
+                let keys = graph.keys();
+                let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
+                let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
+                let left = Left { journal_most: graph.settings.journal_max, entries: &values };
+                let noted = self.noted_repost(author, post.passes_on()).await?;
+                let repost = noted.as_ref().map(|(_, at)| (at, id.place(buckets)));
+                let command =
+                    functions::post_delete(&of, (author, id.get()), post.header().revision, repost, &left);
+                // A repost's carries random bytes.
+                let answer = match graph.once(graph.slot(author), command).await {
+                    Err(e) if e.kind() == ErrorKind::Unknown => {
+                        lost = Some(e);
+                        continue;
+                    }
+                    answer => answer?,
+                };
+                let epoch = answer.epoch.clone();
+                match (PostChanged::parse(answer.ok()?)?, noted) {
+                    (PostChanged::Done | PostChanged::NoPost, _) => {
+                        entries.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
+                        return self.acknowledged(epoch).await;
+                    }
+                    (PostChanged::Foreign, _) => return Err(no_post(id)),
+                    // Edited since: it may be on other lists by now. Or its author has tied something else meanwhile.
+                    (PostChanged::Revision | PostChanged::Stamp, _) => {}
+                    (PostChanged::JournalFull, _) => return Err(journal::journal_full(graph)),
+                    (PostChanged::Tree(tree), Some((piece, _))) => {
+                        drop(graph.sets().piece_heirs(&piece, &tree)?)
+                    }
+                    (PostChanged::Tree(_), None) => return Err(Error::internal("a tree of no set")),
+                    (PostChanged::State(_), _) => {
+                        return Err(Error::internal("a deletion asks for no state"));
+                    }
                 }
-                (PostChanged::Foreign, _) => return Err(no_post(id)),
-                // Edited since: it may be on other lists by now. Or its author has tied something else meanwhile.
-                (PostChanged::Revision | PostChanged::Stamp, _) => {}
-                (PostChanged::JournalFull, _) => return Err(journal::journal_full(graph)),
-                (PostChanged::Tree(tree), Some((piece, _))) => drop(graph.sets().piece_heirs(&piece, &tree)?),
-                (PostChanged::Tree(_), None) => return Err(Error::internal("a tree of no set")),
-                (PostChanged::State(_), _) => return Err(Error::internal("a deletion asks for no state")),
             }
-        }
-        Err(lost.unwrap_or_else(|| edited_always(id)))
+            Err(lost.unwrap_or_else(|| edited_always(id)))
+        })
     }
 
     /// Deletes what can't be read, if the author's outbox says that it is its post. `None`: it is something else by now.
@@ -520,14 +534,14 @@ impl Engine {
     }
 
     /// Where the fan-out of a post is, whichever instance accepted it.
-    pub async fn fanout(&self, id: PostId) -> Result<FanoutState> {
-        delivery::state(&self.graph.journal, id).await
+    pub fn fanout(&self, id: PostId) -> CallFuture<'_, FanoutState> {
+        Box::pin(delivery::state(&self.graph.journal, id))
     }
 
     /// A post, whoever may see it; `None`: there is none. For moderation and tests: a timeline shows only what its
     /// reader may see. [`ErrorKind::Internal`]: it can't be read, so nobody sees it.
-    pub async fn post(&self, id: PostId) -> Result<Option<Post>> {
-        self.stored(id).await?.0.map_err(Unreadable::error)
+    pub fn post(&self, id: PostId) -> CallFuture<'_, Option<Post>> {
+        Box::pin(async move { self.stored(id).await?.0.map_err(Unreadable::error) })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::cluster::{Batch, Command, Request};
-use crate::error::Result;
+use crate::error::CallFuture;
 use crate::functions;
 use crate::ids::AccountId;
 use crate::stored::record_of;
@@ -15,39 +15,43 @@ impl Engine {
     /// Makes homes that hold these posts (id and author, ascending), whoever they are of. For load tests only: no list
     /// of days names them, so no sweep finds them, nor does an import.
     #[doc(hidden)]
-    pub async fn stock_homes(&self, homes: &[(AccountId, Vec<(u64, u64)>)]) -> Result<()> {
-        let graph = &self.graph;
-        let mut batch = Batch::with_capacity(2 * homes.len());
-        for (reader, posts) in homes {
-            let (home, slot) = (graph.keys().home(*reader), graph.slot(*reader));
-            let head = record_of(0, u64::from_be_bytes(NONCE));
-            let begin = Command::new("RPUSH").arg(&home).arg(&head);
-            let records = posts.iter().map(|(id, author)| record_of(*id, *author));
-            let finish = functions::home_finish(home, &NONCE, 0, graph.fit(), records);
-            batch.push_ordered([Request::write(slot, begin), Request::write(slot, finish)]);
-        }
-        for answer in graph.run_all(batch).await? {
-            answer.ok()?;
-        }
-        Ok(())
+    pub fn stock_homes<'a>(&'a self, homes: &'a [(AccountId, Vec<(u64, u64)>)]) -> CallFuture<'a, ()> {
+        Box::pin(async move {
+            let graph = &self.graph;
+            let mut batch = Batch::with_capacity(2 * homes.len());
+            for (reader, posts) in homes {
+                let (home, slot) = (graph.keys().home(*reader), graph.slot(*reader));
+                let head = record_of(0, u64::from_be_bytes(NONCE));
+                let begin = Command::new("RPUSH").arg(&home).arg(&head);
+                let records = posts.iter().map(|(id, author)| record_of(*id, *author));
+                let finish = functions::home_finish(home, &NONCE, 0, graph.fit(), records);
+                batch.push_ordered([Request::write(slot, begin), Request::write(slot, finish)]);
+            }
+            for answer in graph.run_all(batch).await? {
+                answer.ok()?;
+            }
+            Ok(())
+        })
     }
 
     /// Gives a reader pull marks for these authors. For load tests only.
     #[doc(hidden)]
-    pub async fn stock_marks(&self, reader: AccountId, authors: &[AccountId]) -> Result<()> {
-        if authors.is_empty() {
-            return Ok(());
-        }
-        let graph = &self.graph;
-        let set = Command::new("HSET").arg(&graph.keys().marks(reader));
-        let set = authors.iter().fold(set, |set, author| set.arg(&author.to_bytes()).arg(&NONCE));
-        graph.router().call(Request::write(graph.slot(reader), set)).await.map(drop)
+    pub fn stock_marks<'a>(&'a self, reader: AccountId, authors: &'a [AccountId]) -> CallFuture<'a, ()> {
+        Box::pin(async move {
+            if authors.is_empty() {
+                return Ok(());
+            }
+            let graph = &self.graph;
+            let set = Command::new("HSET").arg(&graph.keys().marks(reader));
+            let set = authors.iter().fold(set, |set, author| set.arg(&author.to_bytes()).arg(&NONCE));
+            graph.router().call(Request::write(graph.slot(reader), set)).await.map(drop)
+        })
     }
 
     /// The posts that a home holds, as stored, in order of arrival. For load tests only.
     #[doc(hidden)]
-    pub async fn stored_home(&self, reader: AccountId) -> Result<Vec<(u64, u64)>> {
-        stored_posts(&self.graph, reader).await
+    pub fn stored_home(&self, reader: AccountId) -> CallFuture<'_, Vec<(u64, u64)>> {
+        Box::pin(async move { stored_posts(&self.graph, reader).await })
     }
 
     /// Fan-outs and other journal entries that wait or are under way in this instance. For load tests only:

@@ -215,8 +215,8 @@ impl Run<'_> {
     /// Puts these right. Gives what should be looked at besides.
     async fn repair(&mut self, deviations: Vec<Deviation>) -> Result<Vec<Unit>> {
         let (graph, drops_unreadable) = (self.graph, self.options.drop_unreadable);
-        let repairs = stream::iter(&deviations).map(|deviation| async move {
-            match relations::repair(graph, deviation, drops_unreadable).await {
+        let repairs = stream::iter(deviations.clone()).map(|deviation| async move {
+            match relations::repair(graph, &deviation, drops_unreadable).await {
                 Ok(units) => units,
                 Err(e) => {
                     let (label, told) = (deviation.kind.label(), &deviation.told);

@@ -7,7 +7,7 @@ use super::{Registration, names, passwords};
 use crate::change::Tries;
 use crate::claims;
 use crate::cluster::{Command, Touched};
-use crate::error::{ErrorKind, Result};
+use crate::error::{CallFuture, ErrorKind, Result};
 use crate::functions::{self, Compared, FieldValue};
 use crate::ids::{AccountId, Claim};
 use crate::nonce::draw;
@@ -24,35 +24,45 @@ impl Registration {
     ///
     /// [`ErrorKind::Conflict`]: somebody else has it, or another change of this account's names is under way.
     /// [`ErrorKind::Unavailable`]: nothing has changed. [`ErrorKind::Unknown`]: it may have.
-    pub async fn set_login(&self, account: AccountId, login: &str) -> Result<Receipt> {
-        self.set_login_until(account, login, &|_| false).await
+    pub fn set_login<'a>(&'a self, account: AccountId, login: &'a str) -> CallFuture<'a, Receipt> {
+        Box::pin(self.set_login_until(account, login, &|_| false))
     }
 
     /// The same, but stops dead after the first step for which `dies` is true.
     #[doc(hidden)]
-    pub async fn set_login_until(&self, account: AccountId, login: &str, dies: Dies<'_>) -> Result<Receipt> {
-        let (login, claim) = names::login(login)?;
-        self.set_claim(account, Some(claim), Claim::LOGIN, (&[("un", login.into_bytes())], &[]), dies).await
+    pub fn set_login_until<'a>(
+        &'a self,
+        account: AccountId,
+        login: &'a str,
+        dies: Dies<'a>,
+    ) -> CallFuture<'a, Receipt> {
+        Box::pin(async move {
+            let (login, claim) = names::login(login)?;
+            self.set_claim(account, Some(claim), Claim::LOGIN, (&[("un", login.into_bytes())], &[]), dies)
+                .await
+        })
     }
 
     /// Gives an account another e-mail address, or none.
     ///
     /// Fails as [`set_login`](Self::set_login) does.
-    pub async fn set_email(&self, account: AccountId, email: Option<&str>) -> Result<Receipt> {
-        self.set_email_until(account, email, &|_| false).await
+    pub fn set_email<'a>(&'a self, account: AccountId, email: Option<&'a str>) -> CallFuture<'a, Receipt> {
+        Box::pin(self.set_email_until(account, email, &|_| false))
     }
 
     /// The same, but stops dead after the first step for which `dies` is true.
     #[doc(hidden)]
-    pub async fn set_email_until(
-        &self,
+    pub fn set_email_until<'a>(
+        &'a self,
         account: AccountId,
-        email: Option<&str>,
-        dies: Dies<'_>,
-    ) -> Result<Receipt> {
-        let (email, claim) = email.map(names::email).transpose()?.unzip();
-        let email = email.unwrap_or_default().into_bytes();
-        self.set_claim(account, claim, Claim::EMAIL, (&[], &[("e", email)]), dies).await
+        email: Option<&'a str>,
+        dies: Dies<'a>,
+    ) -> CallFuture<'a, Receipt> {
+        Box::pin(async move {
+            let (email, claim) = email.map(names::email).transpose()?.unzip();
+            let email = email.unwrap_or_default().into_bytes();
+            self.set_claim(account, claim, Claim::EMAIL, (&[], &[("e", email)]), dies).await
+        })
     }
 
     /// Gives an account a claim instead of the one of that kind that it has. `fields`: of its record, of its credentials.
@@ -118,22 +128,24 @@ impl Registration {
     }
 
     /// Gives an account another password; also one that has none yet.
-    pub async fn set_password(&self, account: AccountId, password: &str) -> Result<Receipt> {
-        passwords::check(password)?;
-        let graph = self.graph();
-        graph.existing(account).await?;
-        let hash = self.passwords.hash(password.into()).await?;
-        let keys = [graph.keys().account(account), graph.keys().credentials(account)];
-        let mut tries = Tries::of(account);
-        loop {
-            tries.begin()?;
-            let [seen] = credentials(graph, account, ["v"], &mut Touched::new()).await?;
-            let fields = [("h", hash.clone().into_bytes())];
-            let command = functions::credentials_set(&keys, &seen.unwrap_or_default(), &draw(), &fields);
-            if let Some(receipt) = self.write(account, command, &mut tries).await? {
-                return Ok(receipt);
+    pub fn set_password<'a>(&'a self, account: AccountId, password: &'a str) -> CallFuture<'a, Receipt> {
+        Box::pin(async move {
+            passwords::check(password)?;
+            let graph = self.graph();
+            graph.existing(account).await?;
+            let hash = self.passwords.hash(password.into()).await?;
+            let keys = [graph.keys().account(account), graph.keys().credentials(account)];
+            let mut tries = Tries::of(account);
+            loop {
+                tries.begin()?;
+                let [seen] = credentials(graph, account, ["v"], &mut Touched::new()).await?;
+                let fields = [("h", hash.clone().into_bytes())];
+                let command = functions::credentials_set(&keys, &seen.unwrap_or_default(), &draw(), &fields);
+                if let Some(receipt) = self.write(account, command, &mut tries).await? {
+                    return Ok(receipt);
+                }
             }
-        }
+        })
     }
 
     /// Hashes a password that is right anew, as the settings are now: once, and only if nothing has changed since.
@@ -146,9 +158,11 @@ impl Registration {
     }
 
     /// What an account shows of itself; an empty profile if nothing was ever said.
-    pub async fn profile(&self, account: AccountId) -> Result<Profile> {
-        let (_, stored) = try_join(self.graph().existing(account), self.stored_profile(account)).await?;
-        Ok(stored.1)
+    pub fn profile(&self, account: AccountId) -> CallFuture<'_, Profile> {
+        Box::pin(async move {
+            let (_, stored) = try_join(self.graph().existing(account), self.stored_profile(account)).await?;
+            Ok(stored.1)
+        })
     }
 
     async fn stored_profile(&self, account: AccountId) -> Result<(Vec<u8>, Profile)> {
@@ -157,25 +171,27 @@ impl Registration {
     }
 
     /// Changes what an account shows of itself; any account has a profile.
-    pub async fn update_profile(
-        &self,
+    pub fn update_profile<'a>(
+        &'a self,
         account: AccountId,
-        update: &ProfileUpdate,
-    ) -> Result<Receipt<Profile>> {
-        let graph = self.graph();
-        graph.existing(account).await?;
-        let keys = [graph.keys().account(account), graph.keys().profile(account)];
-        let mut tries = Tries::of(account);
-        loop {
-            tries.begin()?;
-            let (seen, profile) = self.stored_profile(account).await?;
-            let profile = profile.updated(update);
-            profile.check()?;
-            let command = functions::profile_set(&keys, &seen, &profile.stored(&draw())?);
-            if let Some(receipt) = self.write(account, command, &mut tries).await? {
-                return Ok(receipt.with(profile));
+        update: &'a ProfileUpdate,
+    ) -> CallFuture<'a, Receipt<Profile>> {
+        Box::pin(async move {
+            let graph = self.graph();
+            graph.existing(account).await?;
+            let keys = [graph.keys().account(account), graph.keys().profile(account)];
+            let mut tries = Tries::of(account);
+            loop {
+                tries.begin()?;
+                let (seen, profile) = self.stored_profile(account).await?;
+                let profile = profile.updated(update);
+                profile.check()?;
+                let command = functions::profile_set(&keys, &seen, &profile.stored(&draw())?);
+                if let Some(receipt) = self.write(account, command, &mut tries).await? {
+                    return Ok(receipt.with(profile));
+                }
             }
-        }
+        })
     }
 
     /// One try of a write that compares; `None`: something has changed, or nobody knows whether it was written.

@@ -9,7 +9,7 @@ use super::{Registration, names};
 use crate::account::Account;
 use crate::claims;
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::functions;
 use crate::ids::{AccountId, Claim};
 use crate::meters;
@@ -45,40 +45,42 @@ type Candidate = (AccountId, Option<Claim>);
 impl Registration {
     /// Looks people up with their profiles, up to a thousand at once: one trip by ids, two by names. `None`: there is
     /// nobody of that name, or what was given is none.
-    pub async fn find(&self, names: &[Name]) -> Result<Vec<Option<Account>>> {
-        if names.len() > NAMES_MAX {
-            return Err(Error::invalid(format!("{} names at once, at most {NAMES_MAX}", names.len())));
-        }
-        let candidates = self.candidates(names).await?;
-        let graph = self.graph();
-        let mut batch = Batch::new();
-        let mut known: HashMap<Candidate, Option<Account>> = HashMap::new();
-        let mut asked = Vec::new();
-        for candidate in candidates.iter().flatten() {
-            if known.insert(*candidate, None).is_some() {
-                continue;
+    pub fn find<'a>(&'a self, names: &'a [Name]) -> CallFuture<'a, Vec<Option<Account>>> {
+        Box::pin(async move {
+            if names.len() > NAMES_MAX {
+                return Err(Error::invalid(format!("{} names at once, at most {NAMES_MAX}", names.len())));
             }
-            let (id, claim) = *candidate;
-            batch.push(graph.account_request(id));
-            batch.push(graph.profile_request(id));
-            if claim.is_some() {
-                let claims = Command::new("HGET").arg(&graph.keys().credentials(id)).arg("c");
-                batch.push(Request::read(graph.slot(id), claims));
+            let candidates = self.candidates(names).await?;
+            let graph = self.graph();
+            let mut batch = Batch::new();
+            let mut known: HashMap<Candidate, Option<Account>> = HashMap::new();
+            let mut asked = Vec::new();
+            for candidate in candidates.iter().flatten() {
+                if known.insert(*candidate, None).is_some() {
+                    continue;
+                }
+                let (id, claim) = *candidate;
+                batch.push(graph.account_request(id));
+                batch.push(graph.profile_request(id));
+                if claim.is_some() {
+                    let claims = Command::new("HGET").arg(&graph.keys().credentials(id)).arg("c");
+                    batch.push(Request::read(graph.slot(id), claims));
+                }
+                asked.push(*candidate);
             }
-            asked.push(*candidate);
-        }
-        let mut answers = graph.run_all(batch).await?.into_iter().map(Answer::ok);
-        let mut next = || answers.next().unwrap_or_else(|| Err(Error::internal("an answer is missing")));
-        for (id, claim) in asked {
-            let (account, profile) = (Account::parse(id, next()?)?, next()?);
-            let is_its_own = has_claim(&mut next, claim)?;
-            let account = account.filter(|account| account.is_there() && is_its_own);
-            let account = account.map(|account| account.with_profile(&profile));
-            account.iter().for_each(|account| graph.uncounted.met(account, graph.router().now_ms()));
-            known.insert((id, claim), account);
-        }
-        let account = |candidate: Option<Candidate>| known.get(&candidate?)?.clone();
-        Ok(candidates.into_iter().map(account).collect())
+            let mut answers = graph.run_all(batch).await?.into_iter().map(Answer::ok);
+            let mut next = || answers.next().unwrap_or_else(|| Err(Error::internal("an answer is missing")));
+            for (id, claim) in asked {
+                let (account, profile) = (Account::parse(id, next()?)?, next()?);
+                let is_its_own = has_claim(&mut next, claim)?;
+                let account = account.filter(|account| account.is_there() && is_its_own);
+                let account = account.map(|account| account.with_profile(&profile));
+                account.iter().for_each(|account| graph.uncounted.met(account, graph.router().now_ms()));
+                known.insert((id, claim), account);
+            }
+            let account = |candidate: Option<Candidate>| known.get(&candidate?)?.clone();
+            Ok(candidates.into_iter().map(account).collect())
+        })
     }
 
     /// Who it may be: what the claims say. That an account says so too is looked at later.
@@ -110,52 +112,60 @@ impl Registration {
     ///
     /// Whether an account that is suspended may log in is the caller's to decide, and how often somebody may try.
     /// [`ErrorKind::Overloaded`]: too many passwords wait to be looked at.
-    pub async fn check(&self, name: &str, password: &str) -> Result<Option<Account>> {
-        let graph = self.graph();
-        let by_email = name.contains('@');
-        let claim = if by_email { names::email(name) } else { names::login(name) };
-        let claim = claim.map_or_else(|_| nobodys(), |(_, claim)| claim);
-        let found = graph.router().call(claims::look_request(graph, &claim)).await?;
-        let id = functions::parse_claim(&found)?.map(|(id, _)| id);
-        // Somebody is asked for in any case.
-        let asked = id.map_or_else(|| AccountId::new(1 + (u64::from(claim.as_bytes()[1]) << 8)), Ok)?;
-        let secrets = Command::new("HMGET").arg(&graph.keys().credentials(asked)).arg("h").arg("c").arg("v");
-        let secrets = Request::read(graph.slot(asked), secrets);
-        let batch = graph.shown_requests(asked).chain([secrets]).collect();
-        let mut answers = graph.run_all(batch).await?.into_iter();
-        let account = graph.readers.read_shown(asked, &mut answers)?.filter(Account::is_there);
-        let secrets = answers.next().ok_or_else(|| Error::internal("an answer is missing"))?;
-        let secrets = secrets.ok()?.into_array()?;
-        let [hash, held, last] = secrets.as_slice() else {
-            return Err(Error::internal("three fields were asked for"));
-        };
-        let is_its_own = id.is_some() && account.is_some() && holds(held, claim)?;
-        let hash = if is_its_own { secret(hash)? } else { None };
-        let is_right = self.passwords.is_hash_of(hash.clone(), bounded(password)).await?;
-        meters::password_checked(is_right);
-        if is_right && hash.is_some_and(|hash| self.passwords.is_old(&hash)) {
-            let last = last.bytes().unwrap_or_default().to_vec();
-            let (registration, password) = (self.clone(), password.to_owned());
-            // Beside: nobody waits for it, and it comes to nothing where too many passwords wait already.
-            drop(tokio::spawn(async move { registration.renew_hash(asked, &password, &last).await }));
-        }
-        Ok(account.filter(|_| is_right))
+    pub fn check<'a>(&'a self, name: &'a str, password: &'a str) -> CallFuture<'a, Option<Account>> {
+        Box::pin(async move {
+            let graph = self.graph();
+            let by_email = name.contains('@');
+            let claim = if by_email { names::email(name) } else { names::login(name) };
+            let claim = claim.map_or_else(|_| nobodys(), |(_, claim)| claim);
+            let found = graph.router().call(claims::look_request(graph, &claim)).await?;
+            let id = functions::parse_claim(&found)?.map(|(id, _)| id);
+            // Somebody is asked for in any case.
+            let asked = id.map_or_else(|| AccountId::new(1 + (u64::from(claim.as_bytes()[1]) << 8)), Ok)?;
+            let secrets =
+                Command::new("HMGET").arg(&graph.keys().credentials(asked)).arg("h").arg("c").arg("v");
+            let secrets = Request::read(graph.slot(asked), secrets);
+            let batch = graph.shown_requests(asked).chain([secrets]).collect();
+            let mut answers = graph.run_all(batch).await?.into_iter();
+            let account = graph.readers.read_shown(asked, &mut answers)?.filter(Account::is_there);
+            let secrets = answers.next().ok_or_else(|| Error::internal("an answer is missing"))?;
+            let secrets = secrets.ok()?.into_array()?;
+            let [hash, held, last] = secrets.as_slice() else {
+                return Err(Error::internal("three fields were asked for"));
+            };
+            let is_its_own = id.is_some() && account.is_some() && holds(held, claim)?;
+            let hash = if is_its_own { secret(hash)? } else { None };
+            let is_right = self.passwords.is_hash_of(hash.clone(), bounded(password)).await?;
+            meters::password_checked(is_right);
+            if is_right && hash.is_some_and(|hash| self.passwords.is_old(&hash)) {
+                let last = last.bytes().unwrap_or_default().to_vec();
+                let (registration, password) = (self.clone(), password.to_owned());
+                // Beside: nobody waits for it, and it comes to nothing where too many passwords wait already.
+                drop(tokio::spawn(async move { registration.renew_hash(asked, &password, &last).await }));
+            }
+            Ok(account.filter(|_| is_right))
+        })
     }
 
     /// An account's e-mail address, if it has one. For itself and for moderators: no page shows it.
-    pub async fn email(&self, account: AccountId) -> Result<Option<String>> {
-        let graph = self.graph();
-        let get = Command::new("HGET").arg(&graph.keys().credentials(account)).arg("e");
-        let get = graph.router().call(Request::read(graph.slot(account), get));
-        let (_, email) = try_join(graph.existing(account), get).await?;
-        Ok(secret(&email)?.filter(|email| !email.is_empty()))
+    pub fn email(&self, account: AccountId) -> CallFuture<'_, Option<String>> {
+        Box::pin(async move {
+            let graph = self.graph();
+            let get = Command::new("HGET").arg(&graph.keys().credentials(account)).arg("e");
+            let get = graph.router().call(Request::read(graph.slot(account), get));
+            let (_, email) = try_join(graph.existing(account), get).await?;
+            Ok(secret(&email)?.filter(|email| !email.is_empty()))
+        })
     }
 
     /// The id of whoever has this login; [`ErrorKind::NotFound`]: nobody has.
-    pub async fn id_of(&self, login: &str) -> Result<AccountId> {
-        let found = self.find(&[Name::Login(login.to_owned())]).await?.into_iter().flatten().next();
-        let nobody = || Error::new(ErrorKind::NotFound, format!("nobody has the login {:?}", short(login)));
-        found.map(|account| account.id).ok_or_else(nobody)
+    pub fn id_of<'a>(&'a self, login: &'a str) -> CallFuture<'a, AccountId> {
+        Box::pin(async move {
+            let found = self.find(&[Name::Login(login.to_owned())]).await?.into_iter().flatten().next();
+            let nobody =
+                || Error::new(ErrorKind::NotFound, format!("nobody has the login {:?}", short(login)));
+            found.map(|account| account.id).ok_or_else(nobody)
+        })
     }
 }
 

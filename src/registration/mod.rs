@@ -38,7 +38,7 @@ mod handle {
     use super::RegistrationSettings;
     use super::passwords::Passwords;
     use crate::engine::Engine;
-    use crate::error::{Error, Result};
+    use crate::error::{CallFuture, Error};
     use crate::graph::Graph;
 
     /// Registration, on an engine. Copies are cheap and share everything.
@@ -61,12 +61,16 @@ mod handle {
 
     impl Registration {
         /// Registration for the tenant of an engine.
-        pub async fn new(engine: &Engine, settings: RegistrationSettings) -> Result<Self> {
-            if let Some(rule) = settings.broken_rule() {
-                return Err(Error::invalid(format!("registration settings: {rule}; they are {settings:?}")));
-            }
-            let passwords = Arc::new(Passwords::new(&settings).await?);
-            Ok(Self { engine: engine.clone(), passwords })
+        pub fn new(engine: &Engine, settings: RegistrationSettings) -> CallFuture<'_, Self> {
+            Box::pin(async move {
+                if let Some(rule) = settings.broken_rule() {
+                    return Err(Error::invalid(format!(
+                        "registration settings: {rule}; they are {settings:?}"
+                    )));
+                }
+                let passwords = Arc::new(Passwords::new(&settings).await?);
+                Ok(Self { engine: engine.clone(), passwords })
+            })
         }
 
         pub(super) fn graph(&self) -> &Graph {

@@ -7,7 +7,7 @@ use super::{Registration, names, passwords};
 use crate::account::{Account, AccountState, NewAccount};
 use crate::claims::{self, Taken};
 use crate::cluster::{Request, Touched};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::functions::{self, Holder, SignUpBegun};
 use crate::ids::{AccountId, Claim};
 use crate::meters;
@@ -119,21 +119,23 @@ impl Registration {
     /// [`ErrorKind::Overloaded`]: too many passwords wait to be hashed. [`ErrorKind::Unavailable`]: there is none, and the
     /// names are free, within a minute where the account's server doesn't answer. [`ErrorKind::Unknown`]: there may be the account;
     /// with a token signing up again tells, without one logging in does.
-    pub async fn sign_up(&self, sign_up: &SignUp) -> Result<Registered> {
-        self.sign_up_until(sign_up, &|_| false).await
+    pub fn sign_up<'a>(&'a self, sign_up: &'a SignUp) -> CallFuture<'a, Registered> {
+        Box::pin(async move { self.sign_up_until(sign_up, &|_| false).await })
     }
 
     /// The same, but stops dead after the first step for which `dies` is true, as a killed process would.
     #[doc(hidden)]
-    pub async fn sign_up_until(&self, sign_up: &SignUp, dies: Dies<'_>) -> Result<Registered> {
-        let registered = self.try_sign_up(sign_up, dies).await;
-        meters::registration(match &registered {
-            Ok(Registered { is_repeat: false, .. }) => "registered",
-            Ok(_) => "repeated",
-            Err(e) if matches!(e.kind(), ErrorKind::Conflict | ErrorKind::Invalid) => "refused",
-            Err(_) => "failed",
-        });
-        registered
+    pub fn sign_up_until<'a>(&'a self, sign_up: &'a SignUp, dies: Dies<'a>) -> CallFuture<'a, Registered> {
+        Box::pin(async move {
+            let registered = self.try_sign_up(sign_up, dies).await;
+            meters::registration(match &registered {
+                Ok(Registered { is_repeat: false, .. }) => "registered",
+                Ok(_) => "repeated",
+                Err(e) if matches!(e.kind(), ErrorKind::Conflict | ErrorKind::Invalid) => "refused",
+                Err(_) => "failed",
+            });
+            registered
+        })
     }
 
     async fn try_sign_up(&self, sign_up: &SignUp, dies: Dies<'_>) -> Result<Registered> {

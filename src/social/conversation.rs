@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Social;
-use crate::error::Result;
+use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
@@ -36,18 +36,20 @@ impl Social {
     /// posts and is gone, or not for the reader, is left out; above a post that is gone nothing is known.
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the reader may not see it.
-    pub async fn conversation(&self, reader: AccountId, post: PostId) -> Result<Conversation> {
-        let (mut view, post) = self.engine.view_of(reader, post).await?;
-        let (post, _) = view.subject(post).await?;
-        let ancestors = ancestors(&mut view, post).await?;
-        let descendants = self.descendants(&mut view, post).await?;
-        meters::list("conversation");
-        let above = ancestors.len();
-        let all: Vec<PostRef> = ancestors.into_iter().chain([post]).chain(descendants).collect();
-        let mut all = view.marked(all).await?;
-        let descendants = all.split_off(above + 1);
-        let post = all.split_off(above).remove(0);
-        Ok(Conversation { ancestors: all, post, descendants })
+    pub fn conversation(&self, reader: AccountId, post: PostId) -> CallFuture<'_, Conversation> {
+        Box::pin(async move {
+            let (mut view, post) = self.engine.view_of(reader, post).await?;
+            let (post, _) = view.subject(post).await?;
+            let ancestors = ancestors(&mut view, post).await?;
+            let descendants = self.descendants(&mut view, post).await?;
+            meters::list("conversation");
+            let above = ancestors.len();
+            let all: Vec<PostRef> = ancestors.into_iter().chain([post]).chain(descendants).collect();
+            let mut all = view.marked(all).await?;
+            let descendants = all.split_off(above + 1);
+            let post = all.split_off(above).remove(0);
+            Ok(Conversation { ancestors: all, post, descendants })
+        })
     }
 
     /// What answers a post, and what answers that: level by level, then in the order in which it is read.

@@ -9,7 +9,7 @@ use futures::future::try_join;
 
 use super::{ListCursor, Social};
 use crate::account::Account;
-use crate::error::{Error, Result};
+use crate::error::{CallFuture, Error, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
@@ -165,34 +165,56 @@ impl Social {
     /// Who likes a post, the latest first: of a plain repost its original's.
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the reader may not see it.
-    pub async fn likers(&self, reader: AccountId, post: PostId, query: &ListQuery) -> Result<AccountList> {
-        let likers = |of| graph::likers(self.engine.graph(), of);
-        let (mut view, listed) = self.listed_of(reader, post, likers, query).await?;
-        meters::list("likers");
-        view.load(&[], &listed.entries).await?;
-        Ok(listed.accounts(|account| view.account(account)))
+    pub fn likers<'a>(
+        &'a self,
+        reader: AccountId,
+        post: PostId,
+        query: &'a ListQuery,
+    ) -> CallFuture<'a, AccountList> {
+        Box::pin(async move {
+            let likers = |of| graph::likers(self.engine.graph(), of);
+            let (mut view, listed) = self.listed_of(reader, post, likers, query).await?;
+            meters::list("likers");
+            view.load(&[], &listed.entries).await?;
+            Ok(listed.accounts(|account| view.account(account)))
+        })
     }
 
     /// Who has reposted a post without a comment, the latest first: by reposts that the reader may see. Errors as for
     /// [`likers`](Self::likers).
-    pub async fn reposters(&self, reader: AccountId, post: PostId, query: &ListQuery) -> Result<AccountList> {
-        let reposts = |of| graph::list(self.engine.graph(), Reference::REPOST, of);
-        let (mut view, listed) = self.listed_of(reader, post, reposts, query).await?;
-        meters::list("reposters");
-        view.load(&listed.entries, &[]).await?;
-        // A repost may be for fewer than what it passes on.
-        let shown = listed.entries.into_iter().filter(|repost| view.shows(*repost));
-        let accounts = shown.filter_map(|repost| view.account(repost.author)).collect();
-        Ok(AccountList { accounts, older: listed.older, newer: listed.newer })
+    pub fn reposters<'a>(
+        &'a self,
+        reader: AccountId,
+        post: PostId,
+        query: &'a ListQuery,
+    ) -> CallFuture<'a, AccountList> {
+        Box::pin(async move {
+            let reposts = |of| graph::list(self.engine.graph(), Reference::REPOST, of);
+            let (mut view, listed) = self.listed_of(reader, post, reposts, query).await?;
+            meters::list("reposters");
+            view.load(&listed.entries, &[]).await?;
+            // A repost may be for fewer than what it passes on.
+            let shown = listed.entries.into_iter().filter(|repost| view.shows(*repost));
+            let accounts = shown.filter_map(|repost| view.account(repost.author)).collect();
+            Ok(AccountList { accounts, older: listed.older, newer: listed.newer })
+        })
     }
 
     /// What quotes a post, the latest first. Errors as for [`likers`](Self::likers).
-    pub async fn quotes(&self, reader: AccountId, post: PostId, query: &ListQuery) -> Result<PostList> {
-        let quotes = |of| graph::list(self.engine.graph(), Reference::QUOTE, of);
-        let (mut view, listed) = self.listed_of(reader, post, quotes, query).await?;
-        meters::list("quotes");
-        let posts = view.load_shown(&listed.entries, &listed.entries, |view, post| view.shows(post)).await?;
-        Ok(listed.showing(posts))
+    pub fn quotes<'a>(
+        &'a self,
+        reader: AccountId,
+        post: PostId,
+        query: &'a ListQuery,
+    ) -> CallFuture<'a, PostList> {
+        Box::pin(async move {
+            let quotes = |of| graph::list(self.engine.graph(), Reference::QUOTE, of);
+            let (mut view, listed) = self.listed_of(reader, post, quotes, query).await?;
+            meters::list("quotes");
+            let posts =
+                view.load_shown(&listed.entries, &listed.entries, |view, post| view.shows(post)).await?;
+            Ok(listed.showing(posts))
+        })
     }
 
     /// A page of a list that belongs to a post, if the reader may see that.
@@ -210,13 +232,13 @@ impl Social {
     }
 
     /// What an account likes, the latest like first: for itself.
-    pub async fn likes(&self, account: AccountId, query: &ListQuery) -> Result<PostList> {
-        self.tied(account, query, Tie::Like).await
+    pub fn likes<'a>(&'a self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, PostList> {
+        Box::pin(self.tied(account, query, Tie::Like))
     }
 
     /// What an account has bookmarked, the latest bookmark first: for itself.
-    pub async fn bookmarks(&self, account: AccountId, query: &ListQuery) -> Result<PostList> {
-        self.tied(account, query, Tie::Bookmark).await
+    pub fn bookmarks<'a>(&'a self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, PostList> {
+        Box::pin(self.tied(account, query, Tie::Bookmark))
     }
 
     async fn tied(&self, account: AccountId, query: &ListQuery, what: Tie) -> Result<PostList> {

@@ -17,7 +17,7 @@ pub use lists::{AccountList, ListQuery, PostList};
 
 use crate::cluster::Epoch;
 use crate::engine::{Engine, Published};
-use crate::error::Result;
+use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Draft, Post, PostRef};
@@ -56,68 +56,74 @@ impl Social {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post, or the account may not see it.
     /// [`Invalid`](crate::ErrorKind::Invalid): it likes as many as it may (`likes_max`).
-    pub async fn like(&self, account: AccountId, post: PostId) -> Result<Receipt> {
-        self.tie(account, post, Tie::Like).await
+    pub fn like(&self, account: AccountId, post: PostId) -> CallFuture<'_, Receipt> {
+        Box::pin(self.tie(account, post, Tie::Like))
     }
 
     /// Takes a like back, also of a post that is gone. What is not liked is not liked afterwards either.
-    pub async fn unlike(&self, account: AccountId, post: PostId) -> Result<Receipt> {
-        self.untie(account, post, Tie::Like).await
+    pub fn unlike(&self, account: AccountId, post: PostId) -> CallFuture<'_, Receipt> {
+        Box::pin(self.untie(account, post, Tie::Like))
     }
 
     /// Bookmarks a post, for the account alone: of a plain repost its original. Errors as for [`like`](Self::like), with
     /// `bookmarks_max`.
-    pub async fn bookmark(&self, account: AccountId, post: PostId) -> Result<Receipt> {
-        self.tie(account, post, Tie::Bookmark).await
+    pub fn bookmark(&self, account: AccountId, post: PostId) -> CallFuture<'_, Receipt> {
+        Box::pin(self.tie(account, post, Tie::Bookmark))
     }
 
     /// Takes a bookmark back, also of a post that is gone.
-    pub async fn unbookmark(&self, account: AccountId, post: PostId) -> Result<Receipt> {
-        self.untie(account, post, Tie::Bookmark).await
+    pub fn unbookmark(&self, account: AccountId, post: PostId) -> CallFuture<'_, Receipt> {
+        Box::pin(self.untie(account, post, Tie::Bookmark))
     }
 
     /// Reposts a post, without a comment: of a plain repost its original. Doing it twice gives the same repost. A
     /// repost with a comment is a post like others: publish a [`Draft`] that quotes.
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid): it has reposted as many as it may (`reposts_max`).
-    pub async fn repost(&self, account: AccountId, post: PostId) -> Result<Published> {
-        let post = self.find(post).await?;
-        self.engine.publish(account, &Draft::repost(post)).await
+    pub fn repost(&self, account: AccountId, post: PostId) -> CallFuture<'_, Published> {
+        Box::pin(async move {
+            let post = self.find(post).await?;
+            self.engine.publish(account, &Draft::repost(post)).await
+        })
     }
 
     /// Takes one's own repost of a post back, whichever repost of it is named, also of a post that is gone. Tells which one
     /// that was.
-    pub async fn undo_repost(&self, account: AccountId, post: PostId) -> Result<Receipt<Option<PostId>>> {
-        let graph = self.engine.graph();
-        // First: what was sent before must not run after this, also if there is nothing to undo.
-        let renewed = graph::renew_ties(graph, account).await?;
-        let reposts = graph.reposts(account)?;
-        let (target, told) = self.find_target(post).await?;
-        let target = match target {
-            None => graph::kept_of(&reposts, post).await?.pop(),
-            target => target,
-        };
-        let place = match target {
-            Some(target) => reposts.score(&target).await?,
-            None => None,
-        };
-        let Some(place) = place else {
-            // That there is nothing (left) may not be on replicas yet.
-            let told = self.engine.acknowledged(told).await?;
-            let renewed = self.engine.acknowledged(renewed).await?;
-            return Ok(Receipt { value: None, reached: told.reached.min(renewed.reached) });
-        };
-        let repost = PostId::at_place(graph.keys().buckets(), graph.bucket(account), place)?;
-        Ok(self.engine.delete(account, repost).await?.with(Some(repost)))
+    pub fn undo_repost(&self, account: AccountId, post: PostId) -> CallFuture<'_, Receipt<Option<PostId>>> {
+        Box::pin(async move {
+            let graph = self.engine.graph();
+            // First: what was sent before must not run after this, also if there is nothing to undo.
+            let renewed = graph::renew_ties(graph, account).await?;
+            let reposts = graph.reposts(account)?;
+            let (target, told) = self.find_target(post).await?;
+            let target = match target {
+                None => graph::kept_of(&reposts, post).await?.pop(),
+                target => target,
+            };
+            let place = match target {
+                Some(target) => reposts.score(&target).await?,
+                None => None,
+            };
+            let Some(place) = place else {
+                // That there is nothing (left) may not be on replicas yet.
+                let told = self.engine.acknowledged(told).await?;
+                let renewed = self.engine.acknowledged(renewed).await?;
+                return Ok(Receipt { value: None, reached: told.reached.min(renewed.reached) });
+            };
+            let repost = PostId::at_place(graph.keys().buckets(), graph.bucket(account), place)?;
+            Ok(self.engine.delete(account, repost).await?.with(Some(repost)))
+        })
     }
 
     /// What an account has done with posts, in their order: up to [`ASKED_MAX`](crate::ASKED_MAX). Of its own only: what
     /// others have bookmarked is theirs.
-    pub async fn marks(&self, account: AccountId, posts: &[PostRef]) -> Result<Vec<Marks>> {
-        check_asked(posts.len(), "posts")?;
-        let graph = self.engine.graph();
-        let stamps = reader::stamps(graph, account).await?;
-        reader::marks_of(&graph.readers, account, &stamps, posts).await
+    pub fn marks<'a>(&'a self, account: AccountId, posts: &'a [PostRef]) -> CallFuture<'a, Vec<Marks>> {
+        Box::pin(async move {
+            check_asked(posts.len(), "posts")?;
+            let graph = self.engine.graph();
+            let stamps = reader::stamps(graph, account).await?;
+            reader::marks_of(&graph.readers, account, &stamps, posts).await
+        })
     }
 
     async fn tie(&self, account: AccountId, post: PostId, what: Tie) -> Result<Receipt> {

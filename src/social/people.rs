@@ -7,7 +7,7 @@ use futures::future::{try_join, try_join3};
 
 use super::Social;
 use super::lists::{AccountList, ListQuery, Listed, read, read_ids};
-use crate::error::Result;
+use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::AccountId;
 use crate::meters;
@@ -18,66 +18,84 @@ impl Social {
     /// it meets all. The list of an account that is suspended, that blocks the reader or hides from it is empty.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such account.
-    pub async fn followers(
-        &self,
+    pub fn followers<'a>(
+        &'a self,
         reader: AccountId,
         account: AccountId,
-        query: &ListQuery,
-    ) -> Result<AccountList> {
-        meters::list("followers");
-        self.met(reader, account, &self.engine.graph().followers(account)?, query).await
+        query: &'a ListQuery,
+    ) -> CallFuture<'a, AccountList> {
+        Box::pin(async move {
+            meters::list("followers");
+            self.met(reader, account, &self.engine.graph().followers(account)?, query).await
+        })
     }
 
     /// Whom an account follows, the latest first; the rest as for [`followers`](Self::followers).
-    pub async fn following(
-        &self,
+    pub fn following<'a>(
+        &'a self,
         reader: AccountId,
         account: AccountId,
-        query: &ListQuery,
-    ) -> Result<AccountList> {
-        meters::list("following");
-        self.met(reader, account, &self.engine.graph().following(account)?, query).await
+        query: &'a ListQuery,
+    ) -> CallFuture<'a, AccountList> {
+        Box::pin(async move {
+            meters::list("following");
+            self.met(reader, account, &self.engine.graph().following(account)?, query).await
+        })
     }
 
     /// Whom an account mutes, the latest first: for itself. Who is suspended or gone is left out.
-    pub async fn mutes(&self, account: AccountId, query: &ListQuery) -> Result<AccountList> {
-        meters::list("mutes");
-        self.own(account, read(&self.engine.graph().mutes(account)?, query)).await
+    pub fn mutes<'a>(&'a self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
+        Box::pin(async move {
+            meters::list("mutes");
+            self.own(account, read(&self.engine.graph().mutes(account)?, query)).await
+        })
     }
 
     /// Whom an account blocks; the rest as for [`mutes`](Self::mutes).
-    pub async fn blocks(&self, account: AccountId, query: &ListQuery) -> Result<AccountList> {
-        meters::list("blocks");
-        self.own(account, read(&self.engine.graph().blocks(account)?, query)).await
+    pub fn blocks<'a>(&'a self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
+        Box::pin(async move {
+            meters::list("blocks");
+            self.own(account, read(&self.engine.graph().blocks(account)?, query)).await
+        })
     }
 
     /// From whom an account hides its posts; the rest as for [`mutes`](Self::mutes).
-    pub async fn hides(&self, account: AccountId, query: &ListQuery) -> Result<AccountList> {
-        meters::list("hides");
-        self.own(account, read(&self.engine.graph().hides(account)?, query)).await
+    pub fn hides<'a>(&'a self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
+        Box::pin(async move {
+            meters::list("hides");
+            self.own(account, read(&self.engine.graph().hides(account)?, query)).await
+        })
     }
 
     /// Who waits for an account's answer: for itself. When they asked isn't known, so they come by their ids, the highest
     /// first. Whom it has answered is left out at once. The rest as for [`mutes`](Self::mutes).
-    pub async fn follow_requests(&self, account: AccountId, query: &ListQuery) -> Result<AccountList> {
-        meters::list("follow_requests");
-        let graph = self.engine.graph();
-        let waiting = async { read_ids(&graph::waiting(graph, account).await?, query) };
-        let (listed, mut view) = try_join(waiting, self.engine.view(account)).await?;
-        let stand = graph::relationships(graph, account, &listed.entries);
-        let ((), stand) = try_join(view.load(&[], &listed.entries), stand).await?;
-        let asking = stand.into_iter().flatten().filter(|other| other.is_requested);
-        let asking: HashSet<AccountId> = asking.map(|other| other.account).collect();
-        Ok(listed.accounts(|id| view.any_account(id).filter(|_| asking.contains(&id))))
+    pub fn follow_requests<'a>(
+        &'a self,
+        account: AccountId,
+        query: &'a ListQuery,
+    ) -> CallFuture<'a, AccountList> {
+        Box::pin(async move {
+            meters::list("follow_requests");
+            let graph = self.engine.graph();
+            let waiting = async { read_ids(&graph::waiting(graph, account).await?, query) };
+            let (listed, mut view) = try_join(waiting, self.engine.view(account)).await?;
+            let stand = graph::relationships(graph, account, &listed.entries);
+            let ((), stand) = try_join(view.load(&[], &listed.entries), stand).await?;
+            let asking = stand.into_iter().flatten().filter(|other| other.is_requested);
+            let asking: HashSet<AccountId> = asking.map(|other| other.account).collect();
+            Ok(listed.accounts(|id| view.any_account(id).filter(|_| asking.contains(&id))))
+        })
     }
 
     /// Whose answer an account waits for; the rest as for [`follow_requests`](Self::follow_requests).
-    pub async fn requested(&self, account: AccountId, query: &ListQuery) -> Result<AccountList> {
-        meters::list("requested");
-        self.own(account, async {
-            read_ids(&graph::requests_made(self.engine.graph(), account).await?, query)
+    pub fn requested<'a>(&'a self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
+        Box::pin(async move {
+            meters::list("requested");
+            self.own(account, async {
+                read_ids(&graph::requests_made(self.engine.graph(), account).await?, query)
+            })
+            .await
         })
-        .await
     }
 
     /// A list that others may see too.

@@ -305,7 +305,7 @@ async fn fsck_needs_few_rights_on_top_and_every_one_of_them() {
         engine.store().router().call(take_off.clone()).await.unwrap();
         let rest: Vec<_> = FSCK_RIGHTS.split_whitespace().filter(|r| *r != right).collect();
         set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS} +persist {}", rest.join(" "))).await;
-        let report = engine.fsck(&fsck, |_| ()).await;
+        let report = engine.fsck(&fsck, &|_| ()).await;
         println!("without {right:?}: {report:?}");
         let both = [FindingKind::TokenEndless, FindingKind::PostUnlisted];
         let has_healed =

@@ -1,6 +1,7 @@
 //! The one public error: a kind that says what to do, and a message with the values that decided.
 
 use std::fmt;
+use std::pin::Pin;
 
 /// What the caller can do about an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +47,12 @@ struct Inner {
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The future of a call that asks servers.
+///
+/// Boxed: what an `async fn` does is compiled anew in each crate that awaits it, a box's content only where it is made. A call
+/// goes to servers, so one allocation doesn't show.
+pub type CallFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 impl Error {
     /// An error of `kind`; `message` names the values that decided.

@@ -22,7 +22,7 @@ use super::verdict::{Verdict, judge};
 use super::view::{Replica, all_addrs};
 use super::wire::{Command, Reply};
 use crate::keys;
-use tideline_model::error::{Error, ErrorKind, Result};
+use tideline_model::error::{CallFuture, Error, ErrorKind, Result};
 
 /// Slots of a node that a round tries, should the first ones be moving away.
 const SLOTS_TRIED: usize = 4;
@@ -108,15 +108,17 @@ impl Router {
     ///
     /// [`ErrorKind::Conflict`]: a server failed over or restarted since; run the step again, then fence again.
     /// [`ErrorKind::Unavailable`]: its replicas did not answer in time.
-    pub async fn fence(&self, touched: &Touched) -> Result<FenceOutcome> {
-        if self.replicas() == Replicas::Absent {
-            return Ok(FenceOutcome::WithoutReplicas);
-        }
-        let _waiting = meters::FenceWaiting::begin();
-        let rounds = touched.0.iter().map(|epoch| self.fence_one(epoch));
-        let outcomes: Vec<_> = join_all(rounds).await.into_iter().collect::<Result<_>>()?;
-        let is_replicated = outcomes.iter().all(|outcome| *outcome == FenceOutcome::Replicated);
-        Ok(if is_replicated { FenceOutcome::Replicated } else { FenceOutcome::WithoutReplicas })
+    pub fn fence<'a>(&'a self, touched: &'a Touched) -> CallFuture<'a, FenceOutcome> {
+        Box::pin(async move {
+            if self.replicas() == Replicas::Absent {
+                return Ok(FenceOutcome::WithoutReplicas);
+            }
+            let _waiting = meters::FenceWaiting::begin();
+            let rounds = touched.0.iter().map(|epoch| self.fence_one(epoch));
+            let outcomes: Vec<_> = join_all(rounds).await.into_iter().collect::<Result<_>>()?;
+            let is_replicated = outcomes.iter().all(|outcome| *outcome == FenceOutcome::Replicated);
+            Ok(if is_replicated { FenceOutcome::Replicated } else { FenceOutcome::WithoutReplicas })
+        })
     }
 
     async fn fence_one(&self, epoch: &Epoch) -> Result<FenceOutcome> {

@@ -22,7 +22,7 @@ use super::topology::Topology;
 use super::view::{Known, Replica};
 use super::wire::{Command, Dialer, NodeAddr, Reply};
 use crate::keys;
-use tideline_model::error::{Error, Result};
+use tideline_model::error::{CallFuture, Error, Result};
 
 /// A client of one Redis Cluster. Copies are cheap and share everything.
 ///
@@ -70,36 +70,51 @@ impl Router {
     /// Fails with what to do if no seed answers, if it is no cluster, if slots are unassigned everywhere, or if a
     /// primary's settings would lose data. Must be called inside a tokio runtime: the slot map is kept by a task,
     /// which ends with the last copy of the router.
-    pub async fn connect<S: Clone + Into<Seed>>(
+    pub fn connect<'a, S: Clone + Into<Seed>>(
         seeds: &[S],
+        prefix: &'a str,
+        settings: RouterSettings,
+        library: Option<Library>,
+    ) -> CallFuture<'a, Self> {
+        let seeds: Vec<Seed> = seeds.iter().cloned().map(Into::into).collect();
+        Self::connect_to(seeds, prefix, settings, library)
+    }
+
+    fn connect_to(
+        seeds: Vec<Seed>,
         prefix: &str,
         settings: RouterSettings,
         library: Option<Library>,
-    ) -> Result<Self> {
-        settings.check()?;
-        keys::check_prefix(prefix)?;
-        let seeds: Vec<Seed> = seeds.iter().cloned().map(Into::into).collect();
-        let (dialer, seeds) =
-            Dialer::from_urls(&seeds, &settings.tls, settings.connect_timeout, settings.response_timeout)?;
-        let inner = Arc::new(Inner {
-            common: Arc::new(Common { dialer, settings, library }),
-            prefix: prefix.into(),
-            seeds,
-            topology: ArcSwap::from_pointee(Topology::new(Vec::new())),
-            known: Mutex::default(),
-            tenures: Mutex::default(),
-            nodes: Mutex::default(),
-            health: ArcSwap::default(),
-            replicas: Mutex::default(),
-            time: ClockOffset::default(),
-            told_time: ToldTime::default(),
-            refresh: Arc::default(),
-        });
-        refresh::first(&inner).await?;
-        let router = Self { inner };
-        router.check_primaries().await?;
-        tokio::spawn(refresh::keep(Arc::downgrade(&router.inner), router.inner.refresh.clone()));
-        Ok(router)
+    ) -> CallFuture<'_, Self> {
+        Box::pin(async move {
+            settings.check()?;
+            keys::check_prefix(prefix)?;
+            let (dialer, seeds) = Dialer::from_urls(
+                &seeds,
+                &settings.tls,
+                settings.connect_timeout,
+                settings.response_timeout,
+            )?;
+            let inner = Arc::new(Inner {
+                common: Arc::new(Common { dialer, settings, library }),
+                prefix: prefix.into(),
+                seeds,
+                topology: ArcSwap::from_pointee(Topology::new(Vec::new())),
+                known: Mutex::default(),
+                tenures: Mutex::default(),
+                nodes: Mutex::default(),
+                health: ArcSwap::default(),
+                replicas: Mutex::default(),
+                time: ClockOffset::default(),
+                told_time: ToldTime::default(),
+                refresh: Arc::default(),
+            });
+            refresh::first(&inner).await?;
+            let router = Self { inner };
+            router.check_primaries().await?;
+            tokio::spawn(refresh::keep(Arc::downgrade(&router.inner), router.inner.refresh.clone()));
+            Ok(router)
+        })
     }
 
     async fn check_primaries(&self) -> Result<()> {

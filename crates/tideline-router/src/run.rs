@@ -86,31 +86,34 @@ impl Router {
     /// A request ends with an error when its deadline has passed: [`ErrorKind::Unknown`] for a write that may have
     /// run, else [`ErrorKind::Unavailable`], or [`ErrorKind::Overloaded`] when too much was under way. Dropping
     /// the future gives up waiting; commands already sent may still run.
-    pub async fn run(&self, batch: Batch) -> Vec<Result<Answer>> {
-        let answers = Answers::new(batch.requests.len());
-        let open = (0u32..).zip(batch.requests).map(|(place, Request { command, slot, traits })| Open {
-            ticket: Ticket { place, slot, traits },
-            command,
-        });
-        let (started, trail) = (Instant::now(), Trail::default());
-        let journey = Journey { started, trail, rounds: 0, is_impatient: is_impatient() };
-        let mut under_way = UnderWay::default();
-        self.deliver(open, journey, &answers, &mut under_way);
-        while !under_way.0.is_empty() {
-            for event in under_way.ended().await {
-                match event {
-                    Event::Rested { units, journey } => {
-                        self.set_out(units, journey, &answers, &mut under_way)
-                    }
-                    Event::Tried { outcome, journey, behind } => {
-                        let units = join_behind(outcome, behind, &answers);
-                        self.follow(units, journey, &answers, &mut under_way);
+    pub fn run(&self, batch: Batch) -> BoxFuture<'_, Vec<Result<Answer>>> {
+        // Boxed so that all of it is compiled here, and not in each crate that awaits it: see `CallFuture`.
+        Box::pin(async move {
+            let answers = Answers::new(batch.requests.len());
+            let open = (0u32..).zip(batch.requests).map(|(place, Request { command, slot, traits })| Open {
+                ticket: Ticket { place, slot, traits },
+                command,
+            });
+            let (started, trail) = (Instant::now(), Trail::default());
+            let journey = Journey { started, trail, rounds: 0, is_impatient: is_impatient() };
+            let mut under_way = UnderWay::default();
+            self.deliver(open, journey, &answers, &mut under_way);
+            while !under_way.0.is_empty() {
+                for event in under_way.ended().await {
+                    match event {
+                        Event::Rested { units, journey } => {
+                            self.set_out(units, journey, &answers, &mut under_way)
+                        }
+                        Event::Tried { outcome, journey, behind } => {
+                            let units = join_behind(outcome, behind, &answers);
+                            self.follow(units, journey, &answers, &mut under_way);
+                        }
                     }
                 }
             }
-        }
-        drop(under_way);
-        answers.into_all()
+            drop(under_way);
+            answers.into_all()
+        })
     }
 
     /// Splits commands into loads by the node that serves them now, and sends all loads at once.

@@ -27,13 +27,13 @@ pub(crate) async fn look(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
     let may_be_left = run.world().names.may_be_left(run.now());
     let engine = setup.observer().await?;
     let mut looks = 1;
-    let mut report = engine.fsck(&options(), |_| ()).await?;
+    let mut report = engine.fsck(&options(), &|_| ()).await?;
     while (report.in_flight > 0 || has_halted(&report)) && looks < LOOKS_MAX {
         if has_halted(&report) {
             run.event("looks at fills that had come to a halt");
             read_all_homes(run).await;
         }
-        report = engine.fsck(&options(), |_| ()).await?;
+        report = engine.fsck(&options(), &|_| ()).await?;
         looks += 1;
     }
     run.count_event("keys looked at by fsck", report.keys);
@@ -110,7 +110,7 @@ fn listed_by_the_older(world: &World, setup: &Setup) -> u64 {
 /// Has fsck put right what it finds: nothing may be left.
 async fn mend(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
     let engine = setup.engine().await?;
-    let mended = engine.fsck(&FsckOptions { repair: true, ..options() }, |_| ()).await;
+    let mended = engine.fsck(&FsckOptions { repair: true, ..options() }, &|_| ()).await;
     engine.shutdown(SHUTDOWN_MAX).await?;
     let FsckReport { findings, .. } = mended?;
     for (kind, left) in findings.iter().filter(|(_, of)| !of.is_harmless && of.left() > 0) {

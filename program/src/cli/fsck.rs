@@ -95,7 +95,7 @@ fn beginning(prefix: &str, options: &FsckOptions) -> String {
 async fn watched(engine: &Engine, options: &FsckOptions) -> anyhow::Result<FsckReport> {
     let bar: ProgressBar = bar(0, "keys");
     let report = engine
-        .fsck(options, |progress| {
+        .fsck(options, &|progress| {
             bar.set_length(progress.of);
             bar.set_position(progress.keys);
             bar.set_message(format!("keys; {} suspected, {} found", progress.suspects, progress.found));

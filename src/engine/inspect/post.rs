@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::{Engine, OpenTask, journal};
-use crate::error::Result;
+use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Audience, Post, PostList, PostRef, Reference, Tag, TagKey, Visibility};
@@ -96,41 +96,43 @@ impl Engine {
     /// What is stored of a post, but for what it says. Changes nothing; for people who look for a fault.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post, or it was deleted.
-    pub async fn inspect_post(&self, id: PostId) -> Result<PostInspection> {
-        let graph = &self.graph;
-        let buckets = graph.keys().buckets();
-        let bucket = id.bucket(buckets);
-        let answer = graph.router().ask(graph.post_request(id)).await?;
-        let bytes = answer.reply.bytes().unwrap_or_default().to_vec();
-        let bytes = bytes.as_slice();
-        let post = readable_post(answer)?.ok_or_else(|| no_post(id))?;
-        let header = *post.header();
-        let (only_to, not_to) = match post.audience() {
-            Audience::Unnamed => (0, 0),
-            Audience::Only(accounts) => (accounts.len(), 0),
-            Audience::Not(accounts) => (0, accounts.len()),
-        };
-        Ok(PostInspection {
-            id,
-            author: header.author,
-            bucket: bucket.index(),
-            slot: buckets.slot(bucket),
-            written_ms: id.unix_ms(),
-            bytes: bytes.len(),
-            revision: header.revision,
-            visibility: header.visibility,
-            only_to,
-            not_to,
-            is_hidden: header.is_hidden(),
-            is_sensitive: header.is_sensitive(),
-            is_called_sensitive: header.is_called_sensitive(),
-            original: header.original,
-            is_plain_repost: post.is_plain_repost(),
-            reply_to: header.reply_to,
-            conversation: header.conversation,
-            lists: lengths(graph, id, bytes).await?,
-            listings: listings(graph, id, &post).await?,
-            journal: journal(&graph.journal, bucket, |task| task.is_about(id)).await?,
+    pub fn inspect_post(&self, id: PostId) -> CallFuture<'_, PostInspection> {
+        Box::pin(async move {
+            let graph = &self.graph;
+            let buckets = graph.keys().buckets();
+            let bucket = id.bucket(buckets);
+            let answer = graph.router().ask(graph.post_request(id)).await?;
+            let bytes = answer.reply.bytes().unwrap_or_default().to_vec();
+            let bytes = bytes.as_slice();
+            let post = readable_post(answer)?.ok_or_else(|| no_post(id))?;
+            let header = *post.header();
+            let (only_to, not_to) = match post.audience() {
+                Audience::Unnamed => (0, 0),
+                Audience::Only(accounts) => (accounts.len(), 0),
+                Audience::Not(accounts) => (0, accounts.len()),
+            };
+            Ok(PostInspection {
+                id,
+                author: header.author,
+                bucket: bucket.index(),
+                slot: buckets.slot(bucket),
+                written_ms: id.unix_ms(),
+                bytes: bytes.len(),
+                revision: header.revision,
+                visibility: header.visibility,
+                only_to,
+                not_to,
+                is_hidden: header.is_hidden(),
+                is_sensitive: header.is_sensitive(),
+                is_called_sensitive: header.is_called_sensitive(),
+                original: header.original,
+                is_plain_repost: post.is_plain_repost(),
+                reply_to: header.reply_to,
+                conversation: header.conversation,
+                lists: lengths(graph, id, bytes).await?,
+                listings: listings(graph, id, &post).await?,
+                journal: journal(&graph.journal, bucket, |task| task.is_about(id)).await?,
+            })
         })
     }
 }

@@ -53,7 +53,7 @@ async fn shown(engine: &Engine, reader: AccountId, query: &Query) -> Vec<PostId>
 /// What fsck finds, and says of it: lists that let something go say what.
 async fn is_clean(engine: &Engine) {
     let options = FsckOptions { pause: Duration::from_millis(300), ..FsckOptions::default() };
-    let report = engine.fsck(&options, |_| {}).await.unwrap();
+    let report = engine.fsck(&options, &|_| {}).await.unwrap();
     assert!(report.is_clean(), "{report:?}");
 }
 
@@ -215,7 +215,7 @@ async fn hashtags_of_earlier_data_keep_their_lists_until_they_are_given_a_key() 
     assert_eq!(at_charter(&store, "HGET", &["tags"]).await.bytes().unwrap().len(), 16);
     assert_eq!(shown(&after, reader, &of_tag).await, []);
     let repair = FsckOptions { repair: true, pause: Duration::from_millis(300), ..FsckOptions::default() };
-    after.fsck(&repair, |_| {}).await.unwrap();
+    after.fsck(&repair, &|_| {}).await.unwrap();
     drained(&after).await;
     assert_eq!(shown(&after, reader, &of_tag).await, posts);
     assert!(!is_old(all_keys(&after).await));

@@ -151,7 +151,7 @@ async fn tools_bring_no_settings_and_decide_nothing() {
     let fsck = FsckOptions { repair: true, pause: Duration::from_millis(50), ..FsckOptions::default() };
     let builder = || Engine::builder().store(options.clone()).settings(little());
     let tool = builder().assist().await.unwrap();
-    assert!(tool.fsck(&fsck, |_| {}).await.unwrap().is_clean());
+    assert!(tool.fsck(&fsck, &|_| {}).await.unwrap().is_clean());
     one_more(&tool, people).await;
     assert_eq!(told(&tool).await, "", "a tool's settings are nobody's");
     tool.shutdown(PATIENCE).await.unwrap();

@@ -19,7 +19,7 @@ fn options(repair: bool) -> FsckOptions {
 }
 
 async fn fsck(engine: &Engine, repair: bool) -> FsckReport {
-    engine.fsck(&options(repair), |_| {}).await.unwrap()
+    engine.fsck(&options(repair), &|_| {}).await.unwrap()
 }
 
 async fn post(engine: &Engine, author: AccountId) -> PostId {

@@ -111,7 +111,7 @@ async fn a_profile_that_cannot_be_read_says_nothing_and_fsck_says_so() {
     at_key(&engine, 'y', people[0], "SET", &["12345678{"]).await;
     let page = engine.read(people[0], &Query::home().hydrated()).await.unwrap();
     assert_eq!(author(&page.posts[0]), "");
-    let report = engine.fsck(&FsckOptions::default(), |_| ()).await.unwrap();
+    let report = engine.fsck(&FsckOptions::default(), &|_| ()).await.unwrap();
     assert_eq!(report.findings[&FindingKind::Unreadable].found, 1, "{report:?}");
 }
 

@@ -43,7 +43,7 @@ fn ada() -> SignUp {
 
 async fn fsck(engine: &Engine, repair: bool) -> FsckReport {
     let options = FsckOptions { repair, pause: Duration::from_millis(50), ..FsckOptions::default() };
-    engine.fsck(&options, |_| {}).await.unwrap()
+    engine.fsck(&options, &|_| {}).await.unwrap()
 }
 
 async fn is_clean(engine: &Engine) {

@@ -165,7 +165,7 @@ async fn homes_go_by_an_instances_own_bound_until_something_is_decided_and_by_no
     let tool = Engine::builder().store(options.clone()).settings(little()).assist().await.unwrap();
     publish(&tool, author, 100, &Draft::text("x")).await;
     let repair = FsckOptions { repair: true, pause: Duration::from_millis(50), ..FsckOptions::default() };
-    assert!(tool.fsck(&repair, |_| {}).await.unwrap().is_clean());
+    assert!(tool.fsck(&repair, &|_| {}).await.unwrap().is_clean());
     assert!(records(&service, reader).await > 400);
     tool.shutdown(PATIENCE).await.unwrap();
     let short = engine_with(options, small()).await;

@@ -150,7 +150,7 @@ impl Site {
 async fn fsck(engine: &Engine, repair: bool, drop_unreadable: bool) -> FsckReport {
     let pause = std::time::Duration::from_millis(50);
     let options = FsckOptions { repair, drop_unreadable, pause, ..FsckOptions::default() };
-    engine.fsck(&options, |_| {}).await.unwrap()
+    engine.fsck(&options, &|_| {}).await.unwrap()
 }
 
 fn kinds(report: &FsckReport) -> Vec<FindingKind> {

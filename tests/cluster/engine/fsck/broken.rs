@@ -536,7 +536,7 @@ async fn work_that_nobody_does_and_leases_that_nobody_can_read_are_found() {
     // The needless edge is that entry's affair, and so is how many follow.
     let report = fsck(&observer, false).await;
     assert_eq!((kinds(&report), report.in_flight), (vec![EntryStale], 2), "{report:#?}");
-    assert!(observer.fsck(&options(true), |_| {}).await.is_err());
+    assert!(observer.fsck(&options(true), &|_| {}).await.is_err());
     // An instance that searches too seldom for it.
     let settings = EngineSettings { scan_period: Duration::from_secs(600), ..small() };
     let engine = engine_with(store, settings).await;
