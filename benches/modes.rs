@@ -129,7 +129,7 @@ async fn hot(options: &StoreOptions, followers: u64) {
             let mut pages = 0;
             while Instant::now() < until {
                 let reader = account(mix64(n << 32 | pages) % followers);
-                engine.read(reader, &Query::home()).await.expect("a page");
+                engine.as_reader(reader).read(&Query::home()).await.expect("a page");
                 pages += 1;
             }
             pages

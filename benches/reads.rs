@@ -123,7 +123,7 @@ async fn main() {
 
 async fn read_page(engine: &Engine, reader: AccountId, hydrate: bool) {
     let query = Query { hydrate, ..Query::home().limit(PAGE) };
-    let page = engine.read(reader, &query).await.expect("a page");
+    let page = engine.as_reader(reader).read(&query).await.expect("a page");
     assert_eq!(page.posts.len(), PAGE);
 }
 
@@ -131,7 +131,7 @@ async fn read_page(engine: &Engine, reader: AccountId, hydrate: bool) {
 async fn look(engine: &Engine, reader: AccountId) {
     let since_id = PostId::from_u64(NOW_MS << 16).ok();
     let query = Query::home().limit(PAGE).range(Range { since_id, ..Range::default() });
-    assert!(engine.read(reader, &query).await.expect("a page").posts.is_empty());
+    assert!(engine.as_reader(reader).read(&query).await.expect("a page").posts.is_empty());
 }
 
 /// Accounts, edges, posts and full homes.

@@ -19,7 +19,7 @@ use tideline::keys::slot_of_key;
 use tideline::post::{Draft, PostRef};
 use tideline::profile::ProfileUpdate;
 use tideline::registration::{Registration, RegistrationSettings};
-use tideline::{AccountId, Engine, EngineSettings, ImportedPost, NewAccount, Query, Social, StoreOptions};
+use tideline::{AccountId, Engine, EngineSettings, ImportedPost, NewAccount, Query, StoreOptions};
 
 const READERS: u64 = 1_000;
 const AUTHORS: u64 = 200;
@@ -164,7 +164,7 @@ fn print(costs: &BTreeMap<usize, Vec<(f64, f64)>>) {
 async fn read_page(engine: &Engine, n: u64, full: bool, profiled: bool) {
     let query = Query::home().limit(PAGE).marked();
     let query = if full { query.with_replies(REPLIES as usize).with_likers(LIKERS as usize) } else { query };
-    let page = engine.read(reader(n), &query).await.expect("a page");
+    let page = engine.as_reader(reader(n)).read(&query).await.expect("a page");
     assert_eq!(page.posts.len(), PAGE);
     let marked = |post: &tideline::PagePost| post.marks.is_some();
     assert!(page.posts.iter().all(marked));
@@ -235,15 +235,14 @@ async fn stock(options: &StoreOptions) -> Engine {
     for chunk in homes.chunks(200) {
         engine.stock_homes(chunk).await.expect("homes");
     }
-    let social = Social::new(&engine);
     let newest: Vec<PostRef> = ids.iter().map(|posts| posts[POSTS_EACH as usize - 1]).collect();
     let around = (0u64..).zip(&newest).flat_map(|(a, post)| (0..REPLIES).map(move |i| (a * 31 + i, *post)));
     let write = |(n, post): (u64, PostRef)| {
-        let (engine, social) = (engine.clone(), social.clone());
+        let engine = engine.clone();
         async move {
             let draft = Draft::text("quite so, and more words about the sea and the wind").reply_to(post);
             engine.publish(other(n), &draft).await.expect("a reply");
-            social.like(other(n + 7), post.id).await.expect("a like");
+            engine.like(other(n + 7), post.id).await.expect("a like");
         }
     };
     stream::iter(around).map(write).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;

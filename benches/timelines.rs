@@ -173,11 +173,11 @@ fn reads(criterion: &mut Criterion, runtime: &Runtime, engine: &Engine) {
             0 => "read, materialized".to_owned(),
             count => format!("read, {count} pulled outboxes merged"),
         };
-        bench(criterion, runtime, &name, || timed(engine.read(reader(group), &query)));
+        bench(criterion, runtime, &name, || timed(engine.as_reader(reader(group)).read(&query)));
     }
     let query = query.after(runtime.block_on(beyond_the_home(engine)));
     bench(criterion, runtime, &format!("read, beyond the home, from {PUSHED} outboxes"), || {
-        timed(engine.read(reader(0), &query))
+        timed(engine.as_reader(reader(0)).read(&query))
     });
 }
 
@@ -187,7 +187,7 @@ fn reads_unremembered(criterion: &mut Criterion, runtime: &Runtime, engine: &Eng
     let query = Query::home().limit(20).hydrated();
     for (group, count) in PULLED.iter().enumerate() {
         let name = format!("read, {count} pulled outboxes, without caches");
-        bench(criterion, runtime, &name, || timed(engine.read(reader(group), &query)));
+        bench(criterion, runtime, &name, || timed(engine.as_reader(reader(group)).read(&query)));
     }
 }
 
@@ -195,7 +195,7 @@ fn reads_unremembered(criterion: &mut Criterion, runtime: &Runtime, engine: &Eng
 async fn beyond_the_home(engine: &Engine) -> Cursor {
     let mut query = Query::home().limit(100);
     for _ in 0..6 {
-        let page = engine.read(reader(0), &query).await.expect("a page");
+        let page = engine.as_reader(reader(0)).read(&query).await.expect("a page");
         query = query.after(page.next.expect("there is more"));
     }
     query.cursor.expect("a cursor")

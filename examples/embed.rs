@@ -39,7 +39,7 @@ impl Service {
         if let Some(cursor) = after {
             query = query.after(cursor.parse()?);
         }
-        self.engine.read(reader, &query).await
+        self.engine.as_reader(reader).read(&query).await
     }
 }
 

@@ -66,7 +66,7 @@ async fn main() -> Result<()> {
     let change = none.change().set_all(none.settings)?;
     println!("beyond its bounds: {:?}", engine.excess(&change).await?);
     engine.decide(&change).await?;
-    let page = engine.read(ids[99], &Query::home().limit(5).hydrated()).await?;
+    let page = engine.as_reader(ids[99]).read(&Query::home().limit(5).hydrated()).await?;
     for post in page.posts.iter().filter_map(|post| post.post.as_ref()) {
         println!("{} reads: {}", ids[99], post.content().text);
     }

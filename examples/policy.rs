@@ -38,7 +38,7 @@ async fn main() -> Result<()> {
 
     // A second run on the same cluster finds it there.
     let announcements = NewAccount { id: Some(news), ..NewAccount::default() };
-    if engine.account(news).await.is_err() {
+    if engine.stored().account(news).await.is_err() {
         engine.create_account(announcements).await?;
     }
     let ben = engine.create_account(NewAccount::default()).await?.value;
@@ -50,13 +50,13 @@ async fn main() -> Result<()> {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     engine.publish(news, &Draft::text("The harbour is open again")).await?;
-    let page = engine.read(ben, &Query::home()).await?;
+    let page = engine.as_reader(ben).read(&Query::home()).await?;
     println!("{news} is pulled; {ben} reads {} of its posts", page.posts.len());
 
     // By hand, whatever the policy says; it goes on while everybody posts and reads.
     let told = engine.set_way(news, Some(Way::Push)).await?.all().await?;
     println!("{news} is pushed again, {} followers know", told.delivered);
-    assert_eq!(engine.read(ben, &Query::home()).await?.ids(), page.ids());
+    assert_eq!(engine.as_reader(ben).read(&Query::home()).await?.ids(), page.ids());
     engine.set_way(news, None).await?;
     engine.shutdown(Duration::from_secs(5)).await?;
     Ok(())

@@ -17,9 +17,7 @@ use std::time::Duration;
 use tideline::post::{Draft, Edit, MentionedName, PostRef, Tag, Visibility};
 use tideline::profile::ProfileUpdate;
 use tideline::registration::{Name, Registration, SignUp};
-use tideline::{
-    Account, AccountId, Engine, Error, ErrorKind, ListQuery, PagePost, PostId, Query, Result, Social,
-};
+use tideline::{Account, AccountId, Engine, Error, ErrorKind, ListQuery, PagePost, PostId, Query, Result};
 
 /// What `help` says.
 const HELP: &str = "\
@@ -43,7 +41,6 @@ Numbers are those that posts are shown with. `help` shows this, an empty line en
 
 struct Site {
     engine: Engine,
-    social: Social,
     registration: Registration,
     /// Posts that were shown, by the numbers that they were shown with.
     shown: Vec<PostRef>,
@@ -102,34 +99,34 @@ impl Site {
                 self.engine.edit(who, post.id, &edit).await.map(drop)
             }
             "delete" => self.engine.delete(who, self.own(who, rest)?.0.id).await.map(drop),
-            "like" => self.social.like(who, self.numbered(rest)?.0.id).await.map(drop),
-            "unlike" => self.social.unlike(who, self.numbered(rest)?.0.id).await.map(drop),
-            "bookmark" => self.social.bookmark(who, self.numbered(rest)?.0.id).await.map(drop),
-            "unbookmark" => self.social.unbookmark(who, self.numbered(rest)?.0.id).await.map(drop),
-            "repost" => self.social.repost(who, self.numbered(rest)?.0.id).await.map(drop),
-            "unrepost" => self.social.undo_repost(who, self.numbered(rest)?.0.id).await.map(drop),
+            "like" => self.engine.like(who, self.numbered(rest)?.0.id).await.map(drop),
+            "unlike" => self.engine.unlike(who, self.numbered(rest)?.0.id).await.map(drop),
+            "bookmark" => self.engine.bookmark(who, self.numbered(rest)?.0.id).await.map(drop),
+            "unbookmark" => self.engine.unbookmark(who, self.numbered(rest)?.0.id).await.map(drop),
+            "repost" => self.engine.repost(who, self.numbered(rest)?.0.id).await.map(drop),
+            "unrepost" => self.engine.undo_repost(who, self.numbered(rest)?.0.id).await.map(drop),
             "home" => self.read(who, Query::home()).await,
             "mentions" => self.read(who, Query::mentions()).await,
             "tag" => self.read(who, Query::tag(Tag::new(rest)?)).await,
             "profile" => self.profile(who, rest).await,
             "likes" => {
-                let liked = self.social.likes(who, &newest).await?;
+                let liked = self.engine.as_reader(who).likes(&newest).await?;
                 self.print(&liked.posts);
                 Ok(())
             }
             "bookmarks" => {
-                let kept = self.social.bookmarks(who, &newest).await?;
+                let kept = self.engine.as_reader(who).bookmarks(&newest).await?;
                 self.print(&kept.posts);
                 Ok(())
             }
             "likers" => {
-                let likers = self.social.likers(who, self.numbered(rest)?.0.id, &newest).await?;
+                let likers = self.engine.as_reader(who).likers(self.numbered(rest)?.0.id, &newest).await?;
                 let names: Vec<&str> = likers.accounts.iter().map(|account| called(account)).collect();
                 println!("liked by {}", if names.is_empty() { "nobody".into() } else { names.join(", ") });
                 Ok(())
             }
             "show" => {
-                let around = self.social.conversation(who, self.numbered(rest)?.0.id).await?;
+                let around = self.engine.as_reader(who).conversation(self.numbered(rest)?.0.id).await?;
                 self.print(&[around.ancestors, vec![around.post], around.descendants].concat());
                 Ok(())
             }
@@ -165,7 +162,7 @@ impl Site {
     async fn profile(&mut self, who: AccountId, name: &str) -> Result<()> {
         let id = self.registration.id_of(name).await?;
         // With its counts as they are, and its display name.
-        let account = self.engine.account(id).await?;
+        let account = self.engine.stored().account(id).await?;
         println!(
             "{}: {} posts, {} followers, follows {}",
             called(&account),
@@ -177,7 +174,7 @@ impl Site {
     }
 
     async fn read(&mut self, who: AccountId, query: Query) -> Result<()> {
-        let page = self.engine.read(who, &query.hydrated().marked()).await?;
+        let page = self.engine.as_reader(who).read(&query.hydrated().marked()).await?;
         self.print(&page.posts);
         Ok(())
     }
@@ -305,7 +302,6 @@ async fn main() -> Result<()> {
     let passwords = config.registration.clone();
     let engine = Engine::builder().config(config).start().await?;
     let mut site = Site {
-        social: Social::new(&engine),
         registration: Registration::new(&engine, passwords).await?,
         engine: engine.clone(),
         shown: Vec::new(),

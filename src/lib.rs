@@ -50,8 +50,8 @@ pub use config::Config;
 pub use delivery::FanoutState;
 pub use engine::{
     Candidate, Engine, EngineBuilder, Excess, Health, ImportedEdge, ImportedPost, Importer, Inspection,
-    ListLength, ListPlace, Listing, ModeState, OpenTask, PostAck, PostInspection, Published, Removal,
-    SetSizes, StoredClaim, StoredNames, Verdict,
+    ListLength, ListPlace, Listing, ModeState, OpenTask, PostAck, PostInspection, Published, Reader, Removal,
+    SetSizes, Stored, StoredClaim, StoredNames, Verdict, Viewer,
 };
 pub use error::{CallFuture, Error, ErrorKind, Result};
 pub use fsck::{FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
@@ -67,7 +67,7 @@ pub use profile::Profile;
 pub use reader::Marks;
 pub use settings::{ASKED_MAX, Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName, Receipt};
 pub use social::{
-    ANCESTORS_MAX, AccountList, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery, PostList, Social,
+    ANCESTORS_MAX, AccountList, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery, PostList,
 };
 pub use store::{Store, StoreOptions};
 pub use timeline::{

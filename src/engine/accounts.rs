@@ -1,19 +1,17 @@
 //! Accounts: creating, changing, deleting them.
 
 use super::Engine;
-use crate::account::{Account, AccountState, AccountUpdate, NewAccount};
+use crate::account::{AccountState, AccountUpdate, NewAccount};
 use crate::bucket::Bucket;
 use crate::change::{BucketChange, Tries};
 use crate::cluster::Request;
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::functions::{BucketWrite, MustBe, Writer, account_create};
-use crate::graph;
-use crate::graph::{BuryTask, UnlockTask};
+use crate::graph::{self, BuryTask, UnlockTask};
 use crate::ids::AccountId;
 use crate::journal;
 use crate::nonce::draw;
 use crate::settings::Receipt;
-use crate::tenant::no_account;
 
 impl Engine {
     /// Creates an account, with the id given or a new one.
@@ -51,27 +49,6 @@ impl Engine {
         let command = crate::cluster::Command::new("HGET").arg(&self.graph.keys().account(id)).arg("g");
         let found = self.graph.router().call(Request::read(self.graph.slot(id), command)).await?;
         Ok(found.bytes().is_ok_and(|stamp| stamp == graph))
-    }
-
-    /// An account's record, with its counts; [`ErrorKind::NotFound`] if it doesn't exist, or is deleted.
-    ///
-    /// How many follow it is exact while these are few (below `spread_at`), else at most a minute old.
-    pub fn account(&self, id: AccountId) -> CallFuture<'_, Account> {
-        Box::pin(async move {
-            let graph = &self.graph;
-            let account = self.shown(id).await?;
-            if !graph::is_uncounted(&account, graph.router().now_ms()) {
-                return Ok(account);
-            }
-            graph::count_followers(graph, id).await?;
-            self.shown(id).await
-        })
-    }
-
-    async fn shown(&self, id: AccountId) -> Result<Account> {
-        let answers = self.graph.run_all(self.graph.shown_requests(id).collect()).await?;
-        let account = self.graph.readers.read_shown(id, &mut answers.into_iter())?.filter(Account::is_there);
-        account.ok_or_else(|| no_account(id))
     }
 
     /// Sums the followers of all accounts up that wait for it in this instance, now. For tests.

@@ -12,12 +12,13 @@ mod modes;
 mod posts;
 mod rights;
 mod stock;
+mod stored;
+mod viewer;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tracing::Instrument as _;
 
 pub use builder::EngineBuilder;
 pub use decide::{Excess, Removal};
@@ -28,20 +29,21 @@ pub use inspect::{
 };
 pub use modes::ModeState;
 pub use posts::{PostAck, Published};
+pub use stored::Stored;
+pub use viewer::{Reader, Viewer};
 
 use crate::charter::Decision;
 use crate::cluster::{Epoch, Finding, Severity, impatiently};
 use crate::error::{CallFuture, Error, Result};
 use crate::fsck::{self, FsckOptions, FsckProgress, FsckReport};
 use crate::graph::{self, Graph};
-use crate::ids::{AccountId, PostId};
+use crate::ids::AccountId;
 use crate::journal::{self, Handlers};
 use crate::modes::{Modes, Policy, Traffic, keep_judging};
-use crate::post::PostRef;
 use crate::settings::{Acknowledge, EngineSettings, Receipt};
 use crate::store::Store;
 use crate::tenant::{self, Known, Tenant};
-use crate::timeline::{self, OwnCaches, Page, PostFilter, Query, Timelines, View};
+use crate::timeline::{self, OwnCaches, PostFilter, Timelines};
 
 /// A home-timeline engine on a Redis Cluster. Copies are cheap and share everything.
 ///
@@ -62,7 +64,7 @@ use crate::timeline::{self, OwnCaches, Page, PostFilter, Query, Timelines, View}
 /// let ben = engine.create_account(NewAccount::default()).await?.value;
 /// engine.follow(ben, ada).await?;
 /// engine.publish(ada, &Draft::text("Low tide at noon")).await?;
-/// let page = engine.read(ben, &Query::home().hydrated()).await?;
+/// let page = engine.as_reader(ben).read(&Query::home().hydrated()).await?;
 /// assert_eq!(page.posts.len(), 1);
 /// # Ok(())
 /// # }
@@ -179,15 +181,6 @@ impl Engine {
         self.graph.known.decision()
     }
 
-    /// A page of a timeline, as `reader` may see it.
-    ///
-    /// The first read of a reader that has no home (a new one, or one that was away for long) fills it from the outboxes of
-    /// all it follows; where that can't be, the page is read from these. Cancel-safe: it changes nothing else.
-    pub fn read<'a>(&'a self, reader: AccountId, query: &'a Query) -> CallFuture<'a, Page> {
-        let span = tracing::debug_span!("read", %reader, timeline = ?query.timeline);
-        Box::pin(timeline::read(&self.timelines, self.filter.as_deref(), reader, query).instrument(span))
-    }
-
     /// Fills the home of an account that has none now, instead of at its next read.
     pub fn warm(&self, reader: AccountId) -> CallFuture<'_, bool> {
         Box::pin(timeline::fill(&self.timelines, reader))
@@ -274,25 +267,6 @@ impl Engine {
             );
         }
         Ok(self.graph.journal.tasks.left())
-    }
-
-    /// What a reader may see.
-    pub(crate) async fn view(&self, reader: AccountId) -> Result<View<'_>> {
-        View::new(&self.timelines, self.filter.as_deref(), reader).await
-    }
-
-    /// The same, of a post by its id, whoever may see that. [`ErrorKind::NotFound`]: it is not there.
-    pub(crate) async fn view_of(&self, reader: AccountId, post: PostId) -> Result<(View<'_>, PostRef)> {
-        View::of_post(&self.timelines, self.filter.as_deref(), reader, post).await
-    }
-
-    /// The same, of several: those that are there.
-    pub(crate) async fn view_of_all(
-        &self,
-        reader: AccountId,
-        posts: &[PostId],
-    ) -> Result<(View<'_>, Vec<PostRef>)> {
-        View::of_posts(&self.timelines, self.filter.as_deref(), reader, posts).await
     }
 
     /// Waits for the replicas if the settings say so.

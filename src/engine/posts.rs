@@ -215,7 +215,7 @@ impl Engine {
     }
 
     /// A post as it is stored, and who told it.
-    pub(crate) async fn stored(&self, id: PostId) -> Result<(StoredPost, Epoch)> {
+    pub(crate) async fn stored_post(&self, id: PostId) -> Result<(StoredPost, Epoch)> {
         let answer = self.graph.router().ask(self.graph.post_request(id)).await?;
         let epoch = answer.epoch.clone();
         Ok((stored_post(answer)?, epoch))
@@ -403,7 +403,7 @@ impl Engine {
             let graph = &self.graph;
             let buckets = graph.keys().buckets();
             for _ in 0..TRIES_MAX {
-                let Some(post) = self.stored(id).await?.0.map_err(Unreadable::error)? else {
+                let Some(post) = self.stored_post(id).await?.0.map_err(Unreadable::error)? else {
                     return Err(no_post(id));
                 };
                 if post.header().author != author {
@@ -459,7 +459,7 @@ impl Engine {
             }
             let mut lost = None;
             for _ in 0..TRIES_MAX {
-                let stored = match self.stored(id).await?.0.or_else(Unreadable::but_for_visibility) {
+                let stored = match self.stored_post(id).await?.0.or_else(Unreadable::but_for_visibility) {
                     Ok(stored) => stored,
                     Err(unreadable) => match self.delete_unreadable(author, id, &unreadable).await? {
                         Some(epoch) => return self.acknowledged(epoch).await,
@@ -536,12 +536,6 @@ impl Engine {
     /// Where the fan-out of a post is, whichever instance accepted it.
     pub fn fanout(&self, id: PostId) -> CallFuture<'_, FanoutState> {
         Box::pin(delivery::state(&self.graph.journal, id))
-    }
-
-    /// A post, whoever may see it; `None`: there is none. For moderation and tests: a timeline shows only what its
-    /// reader may see. [`ErrorKind::Internal`]: it can't be read, so nobody sees it.
-    pub fn post(&self, id: PostId) -> CallFuture<'_, Option<Post>> {
-        Box::pin(async move { self.stored(id).await?.0.map_err(Unreadable::error) })
     }
 }
 

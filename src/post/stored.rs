@@ -5,7 +5,7 @@ use super::layout::{
     TAG_LOCATION, TAG_MENTIONS, TAG_NOT_TO, TAG_ONLY_TO, TAG_TEXT,
 };
 use super::sections::{self, Sections};
-use super::{Audience, Content, Draft, Edit, Header, PostList, PostRef};
+use super::{Audience, Content, Draft, Edit, Header, PostList, PostRef, Visibility};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
@@ -170,6 +170,12 @@ impl Post {
     /// What stands behind it if it is a plain repost: that is what is liked, answered and passed on.
     pub fn passes_on(&self) -> Option<PostRef> {
         self.header().original.filter(|_| self.is_plain_repost())
+    }
+
+    /// Whether everybody may read it, whoever that is.
+    pub(crate) fn is_for_all(&self) -> bool {
+        let is_open = matches!(self.header.visibility, Visibility::Public | Visibility::Unlisted);
+        is_open && self.audience() == Audience::Unnamed
     }
 
     /// Whether the list lets `account` read it; its author always may. Whether a post for followers goes to

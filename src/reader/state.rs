@@ -60,6 +60,19 @@ pub(crate) struct Current {
     pub(crate) state: Arc<ReaderState>,
 }
 
+impl Current {
+    /// Of a guest, which follows nobody: nothing is asked for that.
+    fn nobodys(readers: &Readers) -> Self {
+        let (graph, marks) = Default::default();
+        let epoch = readers.router().epoch_named("");
+        let none = || Arc::from([]);
+        let (following, mutes, blocks, pulled, unasked) = (none(), none(), none(), none(), none());
+        let marks_known = Instant::now();
+        let state = ReaderState { graph, marks, marks_known, following, mutes, blocks, pulled, unasked };
+        Self { stamps: Stamps { graph, marks, ties: None, day: None, epoch }, state: Arc::new(state) }
+    }
+}
+
 /// What a reader follows, mutes, blocks and pulls, as of its stamps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReaderState {
@@ -194,6 +207,9 @@ async fn pull_marks(tenant: &Tenant, reader: AccountId) -> Result<[Vec<u64>; 2]>
 
 /// A reader as it is now: with the state that is remembered, if the stamps say so.
 pub(crate) async fn current(readers: &Readers, reader: AccountId) -> Result<Current> {
+    if reader.is_nobody() {
+        return Ok(Current::nobodys(readers));
+    }
     let stamps = stamps(readers, reader).await?;
     let known = readers.states.get(&reader);
     if let Some(state) = known.filter(|state| state.is_of(&stamps)) {

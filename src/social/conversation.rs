@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Social;
+use crate::engine::Viewer;
 use crate::error::{CallFuture, Result};
 use crate::graph;
-use crate::ids::{AccountId, PostId};
+use crate::ids::PostId;
 use crate::meters;
 use crate::post::{PostRef, Reference};
 use crate::sharded::Questions;
@@ -20,7 +20,7 @@ const DEPTH_MAX: usize = 20;
 /// Newest replies to one post.
 const REPLIES_MAX: usize = 60;
 
-/// What a reader may see of the conversation around a post.
+/// What a viewer may see of the conversation around a post.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversation {
     /// What the post answers, what that answers, and so on: the first of all first. Up to [`ANCESTORS_MAX`].
@@ -31,14 +31,14 @@ pub struct Conversation {
     pub descendants: Vec<PagePost>,
 }
 
-impl Social {
-    /// The conversation around a post, as far as the reader may see it, hydrated and marked. What stands between two
-    /// posts and is gone, or not for the reader, is left out; above a post that is gone nothing is known.
+impl<'a> Viewer<'a> {
+    /// Reads the conversation around a post, as far as the viewer may see it, hydrated and marked. What stands between two
+    /// posts and is gone, or not for the viewer, is left out; above a post that is gone nothing is known.
     ///
-    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the reader may not see it.
-    pub fn conversation(&self, reader: AccountId, post: PostId) -> CallFuture<'_, Conversation> {
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the viewer may not see it.
+    pub fn conversation(self, post: PostId) -> CallFuture<'a, Conversation> {
         Box::pin(async move {
-            let (mut view, post) = self.engine.view_of(reader, post).await?;
+            let (mut view, post) = self.view_of(post).await?;
             let (post, _) = view.subject(post).await?;
             let ancestors = ancestors(&mut view, post).await?;
             let descendants = self.descendants(&mut view, post).await?;
@@ -53,7 +53,7 @@ impl Social {
     }
 
     /// What answers a post, and what answers that: level by level, then in the order in which it is read.
-    async fn descendants(&self, view: &mut View<'_>, post: PostRef) -> Result<Vec<PostRef>> {
+    async fn descendants(self, view: &mut View<'_>, post: PostRef) -> Result<Vec<PostRef>> {
         let graph = self.engine.graph();
         let mut answers: HashMap<PostRef, Vec<PostRef>> = HashMap::new();
         let (mut known, mut open) = (HashSet::from([post]), vec![post]);

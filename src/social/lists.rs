@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use futures::future::try_join;
 
-use super::{ListCursor, Social};
+use super::ListCursor;
 use crate::account::Account;
+use crate::engine::{Reader, Viewer};
 use crate::error::{CallFuture, Error, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
@@ -161,36 +162,26 @@ impl Listed<PostRef> {
     }
 }
 
-impl Social {
-    /// Who likes a post, the latest first: of a plain repost its original's.
+impl<'a> Viewer<'a> {
+    /// Lists who likes a post, the latest first: of a plain repost its original's.
     ///
-    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the reader may not see it.
-    pub fn likers<'a>(
-        &'a self,
-        reader: AccountId,
-        post: PostId,
-        query: &'a ListQuery,
-    ) -> CallFuture<'a, AccountList> {
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the viewer may not see it.
+    pub fn likers(self, post: PostId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
             let likers = |of| graph::likers(self.engine.graph(), of);
-            let (mut view, listed) = self.listed_of(reader, post, likers, query).await?;
+            let (mut view, listed) = self.listed_of(post, likers, query).await?;
             meters::list("likers");
             view.load(&[], &listed.entries).await?;
             Ok(listed.accounts(|account| view.account(account)))
         })
     }
 
-    /// Who has reposted a post without a comment, the latest first: by reposts that the reader may see. Errors as for
+    /// Lists who has reposted a post without a comment, the latest first: by reposts that the viewer may see. Errors as for
     /// [`likers`](Self::likers).
-    pub fn reposters<'a>(
-        &'a self,
-        reader: AccountId,
-        post: PostId,
-        query: &'a ListQuery,
-    ) -> CallFuture<'a, AccountList> {
+    pub fn reposters(self, post: PostId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
             let reposts = |of| graph::list(self.engine.graph(), Reference::REPOST, of);
-            let (mut view, listed) = self.listed_of(reader, post, reposts, query).await?;
+            let (mut view, listed) = self.listed_of(post, reposts, query).await?;
             meters::list("reposters");
             view.load(&listed.entries, &[]).await?;
             // A repost may be for fewer than what it passes on.
@@ -200,16 +191,11 @@ impl Social {
         })
     }
 
-    /// What quotes a post, the latest first. Errors as for [`likers`](Self::likers).
-    pub fn quotes<'a>(
-        &'a self,
-        reader: AccountId,
-        post: PostId,
-        query: &'a ListQuery,
-    ) -> CallFuture<'a, PostList> {
+    /// Lists what quotes a post, the latest first. Errors as for [`likers`](Self::likers).
+    pub fn quotes(self, post: PostId, query: &'a ListQuery) -> CallFuture<'a, PostList> {
         Box::pin(async move {
             let quotes = |of| graph::list(self.engine.graph(), Reference::QUOTE, of);
-            let (mut view, listed) = self.listed_of(reader, post, quotes, query).await?;
+            let (mut view, listed) = self.listed_of(post, quotes, query).await?;
             meters::list("quotes");
             let posts =
                 view.load_shown(&listed.entries, &listed.entries, |view, post| view.shows(post)).await?;
@@ -219,32 +205,33 @@ impl Social {
 
     /// A page of a list that belongs to a post, if the reader may see that.
     async fn listed_of<M: Member>(
-        &self,
-        reader: AccountId,
+        self,
         post: PostId,
         list: impl FnOnce(PostId) -> Result<SortedSet<M>>,
         query: &ListQuery,
-    ) -> Result<(View<'_>, Listed<M>)> {
-        let (mut view, post) = self.engine.view_of(reader, post).await?;
+    ) -> Result<(View<'a>, Listed<M>)> {
+        let (mut view, post) = self.view_of(post).await?;
         let list = list(view.meant(post))?;
         let (listed, _) = try_join(read(&list, query), view.subject(post)).await?;
         Ok((view, listed))
     }
+}
 
-    /// What an account likes, the latest like first: for itself.
-    pub fn likes<'a>(&'a self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, PostList> {
-        Box::pin(self.tied(account, query, Tie::Like))
+impl<'a> Reader<'a> {
+    /// Lists what the account likes, the latest like first.
+    pub fn likes(self, query: &'a ListQuery) -> CallFuture<'a, PostList> {
+        Box::pin(self.tied(query, Tie::Like))
     }
 
-    /// What an account has bookmarked, the latest bookmark first: for itself.
-    pub fn bookmarks<'a>(&'a self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, PostList> {
-        Box::pin(self.tied(account, query, Tie::Bookmark))
+    /// Lists what the account has bookmarked, the latest bookmark first.
+    pub fn bookmarks(self, query: &'a ListQuery) -> CallFuture<'a, PostList> {
+        Box::pin(self.tied(query, Tie::Bookmark))
     }
 
-    async fn tied(&self, account: AccountId, query: &ListQuery, what: Tie) -> Result<PostList> {
-        let graph = self.engine.graph();
+    async fn tied(self, query: &ListQuery, what: Tie) -> Result<PostList> {
+        let (graph, account) = (self.engine.graph(), self.account);
         let set = what.set(graph, account)?;
-        let (listed, mut view) = try_join(read(&set, query), self.engine.view(account)).await?;
+        let (listed, mut view) = try_join(read(&set, query), self.view()).await?;
         meters::list(if what == Tie::Like { "likes" } else { "bookmarks" });
         // Whom somebody mutes, it may still have liked.
         let shows = |view: &View<'_>, post| view.judge(post).is_ok();

@@ -1,6 +1,6 @@
 //! What a social site needs around timelines: likes, bookmarks, reposts, conversations, posts by their ids, and the lists
-//! of who likes or reposts what, follows, mutes or blocks whom. A handle on an engine, for who wants it; whoever doesn't
-//! pays nothing.
+//! of who likes or reposts what, follows, mutes or blocks whom. Calls of an [`Engine`] and its [`Reader`]s beside those of
+//! timelines, which know nothing of them.
 //!
 //! Invariants kept here: only a post that the actor may see can be liked, bookmarked, reposted; what is liked,
 //! answered and reposted of a plain repost is its original; a list shows nothing that its reader may not see.
@@ -16,7 +16,7 @@ pub use cursor::ListCursor;
 pub use lists::{AccountList, ListQuery, PostList};
 
 use crate::cluster::Epoch;
-use crate::engine::{Engine, Published};
+use crate::engine::{Engine, Published, Reader};
 use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
@@ -25,32 +25,7 @@ use crate::reader::{self, Marks, Tie};
 use crate::settings::{Receipt, check_asked};
 use crate::tenant::no_post;
 
-/// Likes, bookmarks, reposts and conversations on an [`Engine`]. Copies are cheap.
-///
-/// ```no_run
-/// # async fn example(engine: tideline::Engine, ada: tideline::AccountId, ben: tideline::AccountId) -> tideline::Result<()> {
-/// use tideline::post::Draft;
-/// use tideline::{ListQuery, Social};
-///
-/// let social = Social::new(&engine);
-/// let post = engine.publish(ada, &Draft::text("Low tide at noon")).await?.id;
-/// social.like(ben, post).await?;
-/// social.repost(ben, post).await?;
-/// let likers = social.likers(ada, post, &ListQuery::default()).await?;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Clone)]
-pub struct Social {
-    engine: Engine,
-}
-
-impl Social {
-    /// The social side of an engine.
-    pub fn new(engine: &Engine) -> Self {
-        Self { engine: engine.clone() }
-    }
-
+impl Engine {
     /// Likes a post: of a plain repost its original. The post's author and everybody else see it a little later, the
     /// liker at once. What is liked already stays liked.
     ///
@@ -83,7 +58,7 @@ impl Social {
     pub fn repost(&self, account: AccountId, post: PostId) -> CallFuture<'_, Published> {
         Box::pin(async move {
             let post = self.find(post).await?;
-            self.engine.publish(account, &Draft::repost(post)).await
+            self.publish(account, &Draft::repost(post)).await
         })
     }
 
@@ -91,7 +66,7 @@ impl Social {
     /// that was.
     pub fn undo_repost(&self, account: AccountId, post: PostId) -> CallFuture<'_, Receipt<Option<PostId>>> {
         Box::pin(async move {
-            let graph = self.engine.graph();
+            let graph = self.graph();
             // First: what was sent before must not run after this, also if there is nothing to undo.
             let renewed = graph::renew_ties(graph, account).await?;
             let reposts = graph.reposts(account)?;
@@ -106,53 +81,54 @@ impl Social {
             };
             let Some(place) = place else {
                 // That there is nothing (left) may not be on replicas yet.
-                let told = self.engine.acknowledged(told).await?;
-                let renewed = self.engine.acknowledged(renewed).await?;
+                let told = self.acknowledged(told).await?;
+                let renewed = self.acknowledged(renewed).await?;
                 return Ok(Receipt { value: None, reached: told.reached.min(renewed.reached) });
             };
             let repost = PostId::at_place(graph.keys().buckets(), graph.bucket(account), place)?;
-            Ok(self.engine.delete(account, repost).await?.with(Some(repost)))
-        })
-    }
-
-    /// What an account has done with posts, in their order: up to [`ASKED_MAX`](crate::ASKED_MAX). Of its own only: what
-    /// others have bookmarked is theirs.
-    pub fn marks<'a>(&'a self, account: AccountId, posts: &'a [PostRef]) -> CallFuture<'a, Vec<Marks>> {
-        Box::pin(async move {
-            check_asked(posts.len(), "posts")?;
-            let graph = self.engine.graph();
-            let stamps = reader::stamps(graph, account).await?;
-            reader::marks_of(&graph.readers, account, &stamps, posts).await
+            Ok(self.delete(account, repost).await?.with(Some(repost)))
         })
     }
 
     async fn tie(&self, account: AccountId, post: PostId, what: Tie) -> Result<Receipt> {
-        let (subject, _) = self.engine.subject(account, post).await?;
-        let epoch = graph::set_tie(self.engine.graph(), account, subject, what, true).await?;
-        self.engine.acknowledged(epoch).await
+        let (subject, _) = self.subject(account, post).await?;
+        let epoch = graph::set_tie(self.graph(), account, subject, what, true).await?;
+        self.acknowledged(epoch).await
     }
 
     async fn untie(&self, account: AccountId, post: PostId, what: Tie) -> Result<Receipt> {
-        let graph = self.engine.graph();
+        let graph = self.graph();
         let epoch = match self.find_target(post).await?.0 {
             Some(post) => graph::set_tie(graph, account, post, what, false).await?,
             None => graph::untie_gone(graph, account, post, what).await?,
         };
-        self.engine.acknowledged(epoch).await
+        self.acknowledged(epoch).await
     }
 
     /// A post by its id alone, with its author.
     async fn find(&self, id: PostId) -> Result<PostRef> {
-        let post = self.engine.stored(id).await?.0;
+        let post = self.stored_post(id).await?.0;
         let author = post.ok().flatten().map(|post| post.header().author);
         author.map(|author| PostRef { id, author }).ok_or_else(|| no_post(id))
     }
 
     /// What is meant by a post, whoever may see it, and who told it: of a plain repost its original. `None`: it is gone.
     async fn find_target(&self, id: PostId) -> Result<(Option<PostRef>, Epoch)> {
-        let (post, epoch) = self.engine.stored(id).await?;
+        let (post, epoch) = self.stored_post(id).await?;
         let meant = |post: Post| post.passes_on().unwrap_or(PostRef { id, author: post.header().author });
         // What can't be read is found by its id alone, as what is gone is.
         Ok((post.ok().flatten().map(meant), epoch))
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Tells what the account has done with posts, in their order: up to [`ASKED_MAX`](crate::ASKED_MAX).
+    pub fn marks(self, posts: &'a [PostRef]) -> CallFuture<'a, Vec<Marks>> {
+        Box::pin(async move {
+            check_asked(posts.len(), "posts")?;
+            let (graph, account) = (self.engine.graph(), self.account);
+            let stamps = reader::stamps(graph, account).await?;
+            reader::marks_of(&graph.readers, account, &stamps, posts).await
+        })
     }
 }

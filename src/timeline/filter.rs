@@ -29,8 +29,8 @@ pub(crate) struct Seen<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FilterFacts<'a> {
-    /// Who reads.
-    pub reader: AccountId,
+    /// Who reads; `None`: a guest.
+    pub reader: Option<AccountId>,
     /// The post.
     pub post: &'a Post,
     /// Its author.
@@ -162,6 +162,7 @@ pub(crate) fn passes(
     let Some(filter) = filter else { return Ok(()) };
     let shows = |met: Met<'_>, original: Option<Met<'_>>| {
         let original = original.map(|original| original.post);
+        let reader = Some(reader).filter(|reader| !reader.is_nobody());
         filter.shows(&FilterFacts { reader, post: met.post, author: met.author, original })
     };
     // A plain repost shows what its original would by itself.
@@ -198,6 +199,8 @@ pub(crate) fn open_to(
     refuse(!author.is_active(), HiddenBecause::AuthorInactive)?;
     refuse(post.header().is_hidden(), HiddenBecause::HiddenByModerator)?;
     refuse(!post.admits(reader), HiddenBecause::NotInAudience)?;
+    // Anybody may be the guest: also whom the author has left out.
+    refuse(reader.is_nobody() && !post.is_for_all(), HiddenBecause::NotInAudience)?;
     // For followers, and for whom it mentions as of now: what is said to somebody reaches them.
     let is_said_to = post.mentions(reader);
     let is_for_followers = post.header().visibility == Visibility::Followers && !is_said_to;

@@ -155,7 +155,7 @@ impl Loaded {
         caches.posts.count(hits.0, posts.len());
         caches.accounts.count(hits.1, accounts.len());
         let mut to_meet = self.may_restrict(timelines, reader, asked);
-        if self.asks_ahead {
+        if self.asks_ahead && !reader.is_nobody() {
             to_meet.append(&mut accounts);
         }
         if posts.is_empty() && accounts.is_empty() && to_meet.is_empty() {
@@ -200,7 +200,9 @@ impl Loaded {
         let mut open = Vec::new();
         for known in self.accounts.values_mut().filter(|known| known.is_restricted.is_none()) {
             let Some(account) = &known.account else { continue };
-            let may_restrict = account.id != reader && account.blocks + account.hides > 0;
+            // A guest is nobody whom an account could block.
+            let is_others = account.id != reader && !reader.is_nobody();
+            let may_restrict = is_others && account.blocks + account.hides > 0;
             known.is_restricted = match may_restrict {
                 true => cache.get(&(account.id, reader), now).filter(|_| !self.is_fresh),
                 false => Some(false),

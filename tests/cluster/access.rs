@@ -13,8 +13,8 @@ use tideline::registration::{Name, Registration, RegistrationSettings, SignUp, S
 use tideline::sharded::{Order, SetSettings, SortedSet};
 use tideline::{
     AccountId, AccountUpdate, Engine, Error, ErrorKind, FindingKind, FsckOptions, ImportedEdge, ImportedPost,
-    Importer, ListQuery, Moderation, NewAccount, NewReport, Query, ReportCategory, ReportQuery, Social,
-    Store, StoreOptions, Way,
+    Importer, ListQuery, Moderation, NewAccount, NewReport, Query, ReportCategory, ReportQuery, Store,
+    StoreOptions, Way,
 };
 use tideline_local_cluster::{ClusterSpec, LocalCluster, TlsServerFiles};
 
@@ -77,17 +77,16 @@ async fn use_engine_within(options: StoreOptions, limit: impl AsyncFn(bool)) -> 
     let mut query = Query::home().limit(10).hydrated();
     let mut seen = 0;
     loop {
-        let page = engine.read(reader, &query).await?;
+        let page = engine.as_reader(reader).read(&query).await?;
         seen += page.posts.len();
         let Some(next) = page.next else { break };
         query = query.after(next);
     }
     assert_eq!(seen, 47);
-    let social = Social::new(&engine);
-    social.like(reader, posts[0].id).await?;
-    social.bookmark(reader, posts[1].id).await?;
-    engine.read(reader, &Query::profile(star).marked().with_likers(3).with_replies(3)).await?;
-    social.unlike(reader, posts[0].id).await?;
+    engine.like(reader, posts[0].id).await?;
+    engine.bookmark(reader, posts[1].id).await?;
+    engine.as_reader(reader).read(&Query::profile(star).marked().with_likers(3).with_replies(3)).await?;
+    engine.unlike(reader, posts[0].id).await?;
     engine.edit(star, reply, &Edit { text: Some("oh well".into()), ..Edit::default() }).await?;
     engine.delete(star, reply).await?;
     engine.fanout(posts[0].id).await?;
@@ -187,7 +186,7 @@ async fn use_modes(engine: &Engine, people: &[AccountId]) -> Result<(), Error> {
         engine.set_way(star, Some(way)).await?;
         engine.drained(Duration::from_secs(5)).await?;
     }
-    engine.read(reader, &Query::home()).await?;
+    engine.as_reader(reader).read(&Query::home()).await?;
     engine.judge_now().await;
     engine.mode(star).await.map(drop)
 }
@@ -208,20 +207,19 @@ async fn use_edges(engine: &Engine, people: &[AccountId]) -> Result<(), Error> {
         engine.follow(asking, locked).await?;
     }
     drained().await?;
-    assert_eq!(engine.follow_requests(locked).await?.len(), 2);
-    engine.relationships(reader, people).await?;
-    let social = Social::new(engine);
-    social.follow_requests(locked, &ListQuery::default()).await?;
-    social.followers(reader, star, &ListQuery::default()).await?;
+    assert_eq!(engine.stored().follow_requests(locked).await?.len(), 2);
+    engine.as_reader(reader).relationships(people).await?;
+    engine.as_reader(locked).follow_requests(&ListQuery::default()).await?;
+    engine.as_reader(reader).followers(star, &ListQuery::default()).await?;
     engine.approve(locked, people[7]).await?;
     engine.reject(locked, people[8]).await?;
     engine.follow(people[9], locked).await?;
     drained().await?;
     engine.update_account(locked, &AccountUpdate { is_locked: Some(false), ..lock }).await?;
     drained().await?;
-    assert!(engine.is_following(people[9], locked).await?);
-    engine.followers(star, None, 10, Order::Descending).await?;
-    engine.common_following(reader, people[7]).await.map(drop)
+    assert!(engine.stored().is_following(people[9], locked).await?);
+    engine.stored().followers(star, None, 10, Order::Descending).await?;
+    engine.stored().common_following(reader, people[7]).await.map(drop)
 }
 
 #[tokio::test]

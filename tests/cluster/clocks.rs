@@ -98,12 +98,12 @@ async fn a_post_shows_where_its_readers_look_also_if_its_server_is_an_hour_behin
         engine.publish(other, &Draft::text(format!("post {n}"))).await.unwrap();
     }
     drained(&engine).await;
-    let newest = engine.read(reader, &Query::home()).await.unwrap().ids()[0];
+    let newest = engine.as_reader(reader).read(&Query::home()).await.unwrap().ids()[0];
     // Later by more than any look at a clock can be wrong.
     sleep(Duration::from_millis(EXACT_MS.unsigned_abs())).await;
     let post = engine.publish(author, &Draft::text("an hour behind")).await.unwrap().id;
     let shows = async |who: AccountId, range: Range| {
-        engine.read(who, &Query::home().range(range)).await.unwrap().ids().contains(&post)
+        engine.as_reader(who).read(&Query::home().range(range)).await.unwrap().ids().contains(&post)
     };
     assert!(shows(author, Range::default()).await, "the author's own next page shows {post:?}");
     drained(&engine).await;
@@ -165,7 +165,7 @@ async fn the_work_of_the_dead_is_taken_over_also_if_the_clock_of_their_leases_is
         .await;
         clocks.set_server("0", &cluster, &leases, 0).await.unwrap();
         drained(&engine).await;
-        let page = engine.read(reader, &Query::home()).await.unwrap();
+        let page = engine.as_reader(reader).read(&Query::home()).await.unwrap();
         assert!(page.ids().contains(&post), "{post:?} was left behind with a clock {ahead} s ahead");
     }
 }

@@ -349,5 +349,5 @@ async fn a_set_that_loses_its_last_member_while_its_slot_moves_is_counted_all_th
     engine.unblock(by, other).await.unwrap();
     while cluster.migrate_keys(slot, &from, &to, 10).await.unwrap() > 0 {}
     cluster.end_migration(slot, &to).await.unwrap();
-    assert_eq!(engine.account(by).await.unwrap().blocks, 0);
+    assert_eq!(engine.stored().account(by).await.unwrap().blocks, 0);
 }

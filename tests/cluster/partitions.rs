@@ -65,7 +65,7 @@ async fn a_fill_believes_nobody_who_was_replaced_and_is_cut_off() {
     cluster.wait_healthy(PATIENCE).await.unwrap();
     assert!(filled.is_err(), "{filled:?}");
     eventually("the post is on the page", async || {
-        let page = quick.read(reader, &Query::home()).await;
+        let page = quick.as_reader(reader).read(&Query::home()).await;
         page.is_ok_and(|page| page.ids().contains(&new.id))
     })
     .await;

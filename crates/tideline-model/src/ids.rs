@@ -20,6 +20,16 @@ pub const MS_MAX: u64 = (1 << (63 - LOW_BITS)) - 1;
 pub struct AccountId(u64);
 
 impl AccountId {
+    /// Stands for a reader without an account. No account has it: so whatever asks whether the reader is the author, or among those
+    /// that a post or a list names, is right for a guest as it stands.
+    #[doc(hidden)]
+    pub const NOBODY: Self = Self(0);
+
+    #[doc(hidden)]
+    pub fn is_nobody(self) -> bool {
+        self == Self::NOBODY
+    }
+
     /// Refuses 0 and what does not fit 63 bits.
     pub fn new(id: u64) -> Result<Self> {
         if id == 0 || id > i64::MAX.unsigned_abs() {

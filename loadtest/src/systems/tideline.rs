@@ -152,7 +152,7 @@ impl Timelines for Tideline {
         async move {
             let since_id = (since > 0).then(|| PostId::from_u64(since)).transpose()?;
             let query = Query::home().limit(PAGE).range(Range { since_id, ..Range::default() }).hydrated();
-            let page = self.engine(reader).read(id_of(reader)?, &query).await?;
+            let page = self.engine(reader).as_reader(id_of(reader)?).read(&query).await?;
             Ok(Shown { posts: page.posts.len(), newest: page.posts.first().map_or(0, |post| post.id.get()) })
         }
         .boxed()

@@ -41,7 +41,7 @@ impl Performer {
         let engine = &self.engine;
         Ok(match call {
             Call::Post { post } => {
-                let found = engine.post(id_of(post)?).await?;
+                let found = engine.stored().post(id_of(post)?).await?;
                 Reply::Post(found.map(|post| {
                     let header = post.header();
                     Stored {
@@ -57,10 +57,10 @@ impl Performer {
                 }))
             }
             Call::IsFollowing { reader, author } => {
-                Reply::Flag(engine.is_following(account(reader)?, account(author)?).await?)
+                Reply::Flag(engine.stored().is_following(account(reader)?, account(author)?).await?)
             }
             Call::IsMutual { one, other } => {
-                Reply::Flag(engine.is_mutual(account(one)?, account(other)?).await?)
+                Reply::Flag(engine.stored().is_mutual(account(one)?, account(other)?).await?)
             }
             Call::Common { one, other, followers } => {
                 let common = self.common(account(one)?, account(other)?, followers).await?;
@@ -69,8 +69,8 @@ impl Performer {
             Call::Following { .. } | Call::Followers { .. } => Reply::Ids(self.list(call).await?),
             Call::Counts { account: id } => {
                 let id = account(id)?;
-                let (following, followers) = engine.counts(id).await?;
-                let record = engine.account(id).await?;
+                let (following, followers) = engine.stored().counts(id).await?;
+                let record = engine.stored().account(id).await?;
                 if record.following != following {
                     let text =
                         format!("account {id} follows {following}, its record says {}", record.following);
@@ -81,23 +81,23 @@ impl Performer {
                 Reply::Counts(Counts { posts, following, followers, followers_told, blocks, hides })
             }
             Call::Requests { account: id } => {
-                let waiting = engine.follow_requests(account(id)?).await?;
+                let waiting = engine.stored().follow_requests(account(id)?).await?;
                 Reply::Ids(waiting.into_iter().map(AccountId::get).collect())
             }
             Call::List { reader, of, limit } => self.listed(account(reader)?, of, limit).await?,
             Call::Conversation { reader, post } => {
-                let found = self.social.conversation(account(reader)?, id_of(post)?).await?;
+                let found = self.engine.as_reader(account(reader)?).conversation(id_of(post)?).await?;
                 let posts = found.ancestors.iter().chain([&found.post]).chain(&found.descendants);
                 page_of(posts.map(shown).collect())
             }
             Call::ByIds { reader, posts } => {
                 let posts: tideline::Result<Vec<PostId>> = posts.into_iter().map(PostId::from_u64).collect();
-                let found = self.social.posts(account(reader)?, &posts?).await?;
+                let found = self.engine.as_reader(account(reader)?).posts(&posts?).await?;
                 page_of(found.iter().map(shown).collect())
             }
             Call::Relations { account: id, others } => {
                 let others: tideline::Result<Vec<AccountId>> = others.into_iter().map(account).collect();
-                let found = engine.relationships(account(id)?, &others?).await?;
+                let found = engine.as_reader(account(id)?).relationships(&others?).await?;
                 Reply::Relations(found.into_iter().map(|found| found.map(relation)).collect())
             }
             other => return self.register(other).await,
@@ -111,12 +111,12 @@ impl Performer {
         followers: bool,
     ) -> tideline::Result<Vec<AccountId>> {
         if !followers {
-            return self.engine.common_following(one, other).await;
+            return self.engine.stored().common_following(one, other).await;
         }
         let (mut all, mut from) = (Vec::new(), Some(Checkpoint::START));
         for _ in 0..PAGES_MAX {
             let Some(checkpoint) = from else { break };
-            let common = self.engine.common_followers(one, other, checkpoint).await?;
+            let common = self.engine.stored().common_followers(one, other, checkpoint).await?;
             all.extend(common.members);
             from = common.next;
         }
@@ -145,9 +145,9 @@ impl Performer {
 
     async fn posts(&self, reader: AccountId, of: List, query: &ListQuery) -> tideline::Result<PostList> {
         match of {
-            List::Quotes(post) => self.social.quotes(reader, id_of(post)?, query).await,
-            List::Tied(Tie::Like) => self.social.likes(reader, query).await,
-            List::Tied(Tie::Bookmark) => self.social.bookmarks(reader, query).await,
+            List::Quotes(post) => self.engine.as_reader(reader).quotes(id_of(post)?, query).await,
+            List::Tied(Tie::Like) => self.engine.as_reader(reader).likes(query).await,
+            List::Tied(Tie::Bookmark) => self.engine.as_reader(reader).bookmarks(query).await,
             of => unreachable!("accounts are on {of:?}"),
         }
     }
@@ -160,8 +160,8 @@ impl Performer {
     ) -> tideline::Result<AccountList> {
         match of {
             List::People(of) => self.people(reader, of, query).await,
-            List::Likers(post) => self.social.likers(reader, id_of(post)?, query).await,
-            List::Reposters(post) => self.social.reposters(reader, id_of(post)?, query).await,
+            List::Likers(post) => self.engine.as_reader(reader).likers(id_of(post)?, query).await,
+            List::Reposters(post) => self.engine.as_reader(reader).reposters(id_of(post)?, query).await,
             of => unreachable!("posts are on {of:?}"),
         }
     }
@@ -172,15 +172,15 @@ impl Performer {
         of: People,
         query: &ListQuery,
     ) -> tideline::Result<AccountList> {
-        let social = &self.social;
+        let reader = self.engine.as_reader(reader);
         match of {
-            People::Followers(of) => social.followers(reader, account(of)?, query).await,
-            People::Following(of) => social.following(reader, account(of)?, query).await,
-            People::Own(Switch::Mute) => social.mutes(reader, query).await,
-            People::Own(Switch::Block) => social.blocks(reader, query).await,
-            People::Own(Switch::Hide) => social.hides(reader, query).await,
-            People::Requests => social.follow_requests(reader, query).await,
-            People::Requested => social.requested(reader, query).await,
+            People::Followers(of) => reader.followers(account(of)?, query).await,
+            People::Following(of) => reader.following(account(of)?, query).await,
+            People::Own(Switch::Mute) => reader.mutes(query).await,
+            People::Own(Switch::Block) => reader.blocks(query).await,
+            People::Own(Switch::Hide) => reader.hides(query).await,
+            People::Requests => reader.follow_requests(query).await,
+            People::Requested => reader.requested(query).await,
         }
     }
 
@@ -196,9 +196,9 @@ impl Performer {
         let (mut all, mut after) = (Vec::new(), None);
         for _ in 0..PAGES_MAX {
             let page = if is_following {
-                self.engine.following(id, after.as_ref(), limit, order).await?
+                self.engine.stored().following(id, after.as_ref(), limit, order).await?
             } else {
-                self.engine.followers(id, after.as_ref(), limit, order).await?
+                self.engine.stored().followers(id, after.as_ref(), limit, order).await?
             };
             all.extend(page.entries.iter().map(|(id, _)| id.get()));
             if page.next.is_none() {

@@ -9,7 +9,7 @@ use tideline::post::{Draft, Edit, PostRef, Tag, Visibility};
 use tideline::registration::{Registration, RegistrationSettings};
 use tideline::{
     AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, Mode, Moderation, NewAccount,
-    PagePost, PostAck, PostId, Query, Range, Social, Timeline,
+    PagePost, PostAck, PostId, Query, Range, Timeline,
 };
 use tokio::sync::Notify;
 
@@ -25,7 +25,6 @@ const DELIVERIES_MAX: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct Performer {
     pub(super) engine: Engine,
-    pub(super) social: Social,
     pub(super) registration: Registration,
     deliveries: Mutex<HashMap<u64, Delivery>>,
     /// Whether failovers happen, and writes wait for replicas; or may be lost.
@@ -142,7 +141,6 @@ impl Performer {
         let settings = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
         let registration = Registration::new(&engine, settings).await?;
         Ok(Self {
-            social: Social::new(&engine),
             registration,
             engine,
             deliveries: Mutex::default(),
@@ -209,15 +207,15 @@ impl Performer {
                 engine.moderate(id_of(post)?, moderation).await?;
             }
             Call::Unrepost { account: by, post } => {
-                let _ = self.social.undo_repost(account(by)?, id_of(post)?).await?;
+                let _ = self.engine.undo_repost(account(by)?, id_of(post)?).await?;
             }
             Call::Tie { account: by, post, what, on } => {
                 let (by, post) = (account(by)?, id_of(post)?);
                 let _ = match (what, on) {
-                    (Tie::Like, true) => self.social.like(by, post).await?,
-                    (Tie::Like, false) => self.social.unlike(by, post).await?,
-                    (Tie::Bookmark, true) => self.social.bookmark(by, post).await?,
-                    (Tie::Bookmark, false) => self.social.unbookmark(by, post).await?,
+                    (Tie::Like, true) => self.engine.like(by, post).await?,
+                    (Tie::Like, false) => self.engine.unlike(by, post).await?,
+                    (Tie::Bookmark, true) => self.engine.bookmark(by, post).await?,
+                    (Tie::Bookmark, false) => self.engine.unbookmark(by, post).await?,
                 };
             }
             Call::Read(asked) => return self.read(asked).await,
@@ -323,7 +321,7 @@ impl Performer {
     }
 
     async fn read(&self, asked: Asked) -> tideline::Result<Reply> {
-        let page = self.engine.read(account(asked.reader)?, &query_of(asked)?).await?;
+        let page = self.engine.as_reader(account(asked.reader)?).read(&query_of(asked)?).await?;
         let next = page.next.map(Cursor::id);
         let newer = page.newer.map(PostId::get);
         Ok(Reply::Page(Page { posts: page.posts.iter().map(shown).collect(), next, newer }))

@@ -55,11 +55,11 @@ pub(super) async fn perform(engine: &Engine, line: &str) -> String {
             engine.unfollow(account(1), account(2)).await.unwrap();
             String::new()
         }
-        "newest" => spelled(engine.read(account(1), &Query::home().limit(40)).await.unwrap().ids()),
+        "newest" => spelled(engine.as_reader(account(1)).read(&Query::home().limit(40)).await.unwrap().ids()),
         "above" => {
             let range = Range { min_id: PostId::from_u64(number(2)).ok(), ..Range::default() };
             let query = Query::home().limit(100).range(range);
-            spelled(engine.read(account(1), &query).await.unwrap().ids())
+            spelled(engine.as_reader(account(1)).read(&query).await.unwrap().ids())
         }
         "drain" => {
             drained(engine).await;

@@ -41,7 +41,7 @@ fn many(count: usize, draft: impl Fn(Draft) -> Draft) -> Vec<Draft> {
 async fn shown(engine: &Engine, reader: AccountId, query: &Query) -> Vec<PostId> {
     let (mut ids, mut query) = (Vec::new(), query.limit(40));
     loop {
-        let page = engine.read(reader, &query).await.unwrap();
+        let page = engine.as_reader(reader).read(&query).await.unwrap();
         ids.extend(page.ids());
         match page.next {
             Some(next) => query = query.after(next),
@@ -97,7 +97,7 @@ async fn an_author_whom_the_victim_blocks_pushes_out_its_own_mentions_only() {
     is_clean(&engine).await;
     // Nor does it help to delete them, and write others.
     for attacker in attackers {
-        let page = engine.read(*attacker, &Query::profile(*attacker).limit(60)).await.unwrap();
+        let page = engine.as_reader(*attacker).read(&Query::profile(*attacker).limit(60)).await.unwrap();
         try_join_all(page.ids().into_iter().map(|post| engine.delete(*attacker, post))).await.unwrap();
         publish(&engine, *attacker, many(30, named)).await;
     }

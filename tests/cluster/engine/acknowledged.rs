@@ -6,7 +6,7 @@ use tideline::post::{Draft, Edit};
 use tideline::registration::{Registration, RegistrationSettings, SignUp};
 use tideline::{
     AccountId, AccountUpdate, Acknowledge, Engine, EngineSettings, ErrorKind, Followed, NewAccount, PostAck,
-    Social, StoreOptions, Way,
+    StoreOptions, Way,
 };
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
@@ -133,7 +133,6 @@ async fn without_a_replica_an_answer_names_the_moment_that_was_reached() {
 /// Each kind of write of accounts whose server has no replica.
 async fn all_calls_say_accepted(engine: &Engine, here: &[AccountId], post: tideline::PostId) {
     let (one, other) = (here[0], here[1]);
-    let social = Social::new(engine);
     let registration = Registration::new(engine, RegistrationSettings::default()).await.unwrap();
     let update = AccountUpdate { is_locked: Some(false), ..AccountUpdate::default() };
     let edit = Edit { text: Some("edited".into()), ..Edit::default() };
@@ -147,8 +146,8 @@ async fn all_calls_say_accepted(engine: &Engine, here: &[AccountId], post: tidel
         engine.block(one, here[2]).await.unwrap().reached,
         engine.unfollow(one, other).await.unwrap().reached,
         engine.edit(one, post, &edit).await.unwrap().reached,
-        social.like(one, post).await.unwrap().reached,
-        social.undo_repost(one, post).await.unwrap().reached,
+        engine.like(one, post).await.unwrap().reached,
+        engine.undo_repost(one, post).await.unwrap().reached,
         engine.delete(one, post).await.unwrap().reached,
         engine.set_way(one, Some(Way::Pull)).await.unwrap().reached,
         registration.set_login(one, "ada").await.unwrap().reached,

@@ -11,7 +11,7 @@ use tideline::cluster::{Command, Finding, NodeAddr, Request, RouterSettings};
 use tideline::post::{Draft, Edit, PostRef};
 use tideline::sharded::SetSettings;
 use tideline::{
-    AccountId, AccountUpdate, Engine, EngineSettings, Health, Moderation, PostAck, PostId, Query, Social,
+    AccountId, AccountUpdate, Engine, EngineSettings, Health, Moderation, PostAck, PostId, Query,
     StoreOptions, Way,
 };
 use tideline_local_cluster::ClusterSpec;
@@ -165,13 +165,12 @@ async fn while_one_primary_after_the_other_is_frozen_the_living_get_each_post_on
 
 /// All that an author and a reader write about each other.
 async fn written(engine: &Engine, author: AccountId, reader: AccountId) -> tideline::Result<()> {
-    let social = Social::new(engine);
     let post = engine.publish(author, &Draft::text("first")).await?.id;
     let edit = Edit { text: Some("second".into()), ..Edit::default() };
     engine.edit(author, post, &edit).await?;
     engine.follow(reader, author).await?;
-    social.like(reader, post).await?;
-    social.unlike(reader, post).await?;
+    engine.like(reader, post).await?;
+    engine.unlike(reader, post).await?;
     engine.unfollow(reader, author).await?;
     engine.delete(author, post).await.map(drop)
 }
@@ -183,17 +182,17 @@ async fn written_besides(
     author: AccountId,
     [reader, approver]: [AccountId; 2],
 ) -> tideline::Result<()> {
-    let (social, rest) = (Social::new(engine), async || nothing_is_under_way(engine).await);
+    let rest = async || nothing_is_under_way(engine).await;
     let post = engine.publish(author, &Draft::text("first").mentions([reader])).await?.id;
     let at = PostRef { id: post, author };
     engine.publish(reader, &Draft::text("well").reply_to(at)).await?;
     engine.publish(reader, &Draft::text("see").quoting(at)).await?;
     rest().await;
-    social.repost(reader, post).await?;
-    social.undo_repost(reader, post).await?;
+    engine.repost(reader, post).await?;
+    engine.undo_repost(reader, post).await?;
     rest().await;
-    social.bookmark(reader, post).await?;
-    social.unbookmark(reader, post).await?;
+    engine.bookmark(reader, post).await?;
+    engine.unbookmark(reader, post).await?;
     engine.moderate(post, Moderation { sensitive: Some(true), ..Moderation::default() }).await?;
     rest().await;
     engine.mute(reader, author).await?;
@@ -350,7 +349,7 @@ async fn a_mention_of_who_is_away_keeps_a_post_off_no_other_list() {
     cluster.node(&server).unwrap().freeze().unwrap();
     let post = engine.publish(author, &Draft::text("all of you").mentions(named)).await.unwrap().id;
     let is_named = async |reader: AccountId| {
-        engine.read(reader, &Query::mentions()).await.is_ok_and(|page| page.ids().contains(&post))
+        engine.as_reader(reader).read(&Query::mentions()).await.is_ok_and(|page| page.ids().contains(&post))
     };
     for reader in &named[1..] {
         eventually("the living are mentioned", async || is_named(*reader).await).await;
@@ -428,7 +427,8 @@ async fn what_lies_between_two_accounts_waits_without_a_place_while_one_of_them_
     cluster.node(&server).unwrap().thaw().unwrap();
     drained(&engine).await;
     for author in authors {
-        let page = engine.followers(*author, None, 100, tideline::sharded::Order::Ascending).await.unwrap();
+        let page =
+            engine.stored().followers(*author, None, 100, tideline::sharded::Order::Ascending).await.unwrap();
         assert!(page.entries.is_empty(), "{:?}", page.entries);
     }
 }

@@ -14,7 +14,10 @@ async fn a_post_shows_at_its_author_and_its_followers_at_once() {
     for n in 0..50 {
         let published = engine.publish(people[0], &Draft::text(format!("post {n}"))).await.unwrap();
         ids.insert(0, published.id);
-        assert_eq!(engine.read(people[0], &Query::home().limit(1)).await.unwrap().ids(), [published.id]);
+        assert_eq!(
+            engine.as_reader(people[0]).read(&Query::home().limit(1)).await.unwrap().ids(),
+            [published.id]
+        );
     }
     drained(&engine).await;
     assert_eq!(walk_home(&engine, people[1], 7).await, ids);
@@ -59,7 +62,7 @@ async fn edits_deletes_and_tokens() {
     let edit = Edit { text: Some("second".into()), ..Edit::default() };
     assert_eq!(engine.edit(people[1], first.id, &edit).await.unwrap_err().kind(), ErrorKind::NotFound);
     engine.edit(people[0], first.id, &edit).await.unwrap();
-    let page = engine.read(people[1], &Query::home().hydrated()).await.unwrap();
+    let page = engine.as_reader(people[1]).read(&Query::home().hydrated()).await.unwrap();
     let post = page.posts[0].post.clone().unwrap();
     assert_eq!((post.content().text.as_str(), post.header().revision), ("second", 1));
     let repost = Draft::repost(PostRef { id: first.id, author: people[0] });

@@ -39,7 +39,7 @@ async fn a_cache_of_ones_own_serves_others_posts_and_never_those_of_the_reader()
     let post = engine.publish(people[0], &Draft::text("kept")).await.unwrap().id;
     drained(&engine).await;
     for hits in [0, 1, 2] {
-        assert_eq!(engine.read(people[1], &Query::home()).await.unwrap().ids(), [post]);
+        assert_eq!(engine.as_reader(people[1]).read(&Query::home()).await.unwrap().ids(), [post]);
         assert_eq!(kept.hits.load(Ordering::Relaxed), hits);
     }
     // What others did may show late, here ten minutes; what one did oneself shows at once.
@@ -67,7 +67,7 @@ async fn a_page_of_mentions_loads_few_posts_that_do_not_show_and_none_of_whom_th
     loaded();
     let (mut query, mut ids) = (Query::mentions().limit(20), Vec::new());
     loop {
-        let page = engine.read(victim, &query).await.unwrap();
+        let page = engine.as_reader(victim).read(&query).await.unwrap();
         let loaded = loaded();
         assert!(loaded <= 600, "{loaded} posts for one page");
         ids.extend(page.ids());
@@ -78,6 +78,6 @@ async fn a_page_of_mentions_loads_few_posts_that_do_not_show_and_none_of_whom_th
     }
     assert_eq!(ids, [wanted]);
     engine.block(victim, attacker).await.unwrap();
-    assert_eq!(engine.read(victim, &Query::mentions().limit(20)).await.unwrap().ids(), [wanted]);
+    assert_eq!(engine.as_reader(victim).read(&Query::mentions().limit(20)).await.unwrap().ids(), [wanted]);
     assert_eq!(loaded(), 1);
 }

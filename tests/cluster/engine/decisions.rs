@@ -50,7 +50,7 @@ pub(super) async fn records(engine: &Engine, reader: AccountId) -> u64 {
 pub(super) async fn walked(engine: &Engine, reader: AccountId, query: Query) -> u64 {
     let (mut posts, mut query) = (0, query.limit(100));
     loop {
-        let page = engine.read(reader, &query).await.unwrap();
+        let page = engine.as_reader(reader).read(&query).await.unwrap();
         posts += page.posts.len() as u64;
         let Some(next) = page.next else { return posts };
         query = query.after(next);

@@ -31,7 +31,7 @@ async fn a_deleted_account_leaves_no_trace() {
     engine.delete_account(gone).await.unwrap();
 
     // At once for everybody, though its traces are still being taken away.
-    assert_eq!(engine.account(gone).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(engine.stored().account(gone).await.unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(walk_home(&engine, people[4], 20).await, []);
     let refused = engine.publish(gone, &Draft::text("a ghost")).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
@@ -39,17 +39,17 @@ async fn a_deleted_account_leaves_no_trace() {
     drained(&engine).await;
 
     for reader in &people[1..] {
-        assert!(!engine.is_following(*reader, gone).await.unwrap());
+        assert!(!engine.stored().is_following(*reader, gone).await.unwrap());
     }
-    assert_eq!(engine.counts(gone).await.unwrap(), (0, 0));
-    assert_eq!(engine.counts(people[1]).await.unwrap(), (0, 0));
+    assert_eq!(engine.stored().counts(gone).await.unwrap(), (0, 0));
+    assert_eq!(engine.stored().counts(people[1]).await.unwrap(), (0, 0));
     for id in posts {
-        assert_eq!(engine.post(id).await.unwrap(), None);
+        assert_eq!(engine.stored().post(id).await.unwrap(), None);
     }
     assert_eq!(walk_home(&engine, people[1], 20).await, [other]);
     assert_eq!(walk_home(&engine, people[3], 20).await, []);
     assert_eq!(engine.delete_account(gone).await.unwrap_err().kind(), ErrorKind::NotFound);
-    let profile = engine.read(people[1], &Query::profile(gone)).await.unwrap_err();
+    let profile = engine.as_reader(people[1]).read(&Query::profile(gone)).await.unwrap_err();
     assert_eq!(profile.kind(), ErrorKind::NotFound);
 }
 
@@ -114,7 +114,7 @@ async fn of_a_deleted_account_only_its_record_is_left_and_its_replies_leave_othe
     for what in ["replies", "reposts"] {
         assert_eq!(list(&engine, what, own.id).len().await.unwrap(), 0);
     }
-    assert_eq!(engine.follow_requests(third).await.unwrap(), []);
+    assert_eq!(engine.stored().follow_requests(third).await.unwrap(), []);
     for reader in &people[55..] {
         assert_eq!(at_key(&engine, 'r', *reader, "HLEN", &[]).await.int().unwrap(), 0, "a request is left");
     }
@@ -143,7 +143,7 @@ async fn a_deleted_account_does_nothing_new_and_reading_creates_nothing_for_it()
     assert_eq!(engine.approve(gone, other).await.unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(engine.warm(gone).await.unwrap_err().kind(), ErrorKind::NotFound);
     // Another device still reads: that fills no home and notes no read.
-    drop(engine.read(gone, &Query::home()).await);
+    drop(engine.as_reader(gone).read(&Query::home()).await);
     drained(&engine).await;
     let keys = keys_of(&engine, gone).await;
     assert_eq!(keys.len(), 1, "only the record: {keys:?}");

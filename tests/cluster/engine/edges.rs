@@ -14,7 +14,7 @@ use crate::harness::{eventually, impatient, options, own};
 async fn pages(engine: &Engine, of: AccountId, order: Order) -> Vec<AccountId> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
-        let page = engine.followers(of, after.as_ref(), 7, order).await.unwrap();
+        let page = engine.stored().followers(of, after.as_ref(), 7, order).await.unwrap();
         all.extend(page.entries.into_iter().map(|(id, _)| id));
         match page.next {
             Some(next) => after = Some(next),
@@ -48,18 +48,18 @@ async fn followers_and_what_two_accounts_have_in_common() {
     assert_eq!(newest, oldest);
     assert_eq!(newest.iter().collect::<BTreeSet<_>>(), people[2..12].iter().collect());
     assert_eq!(pages(&engine, one, Order::Ascending).await.len(), 68);
-    assert_eq!(engine.counts(one).await.unwrap(), (30, 68));
-    let both: BTreeSet<_> = engine.common_following(one, other).await.unwrap().into_iter().collect();
+    assert_eq!(engine.stored().counts(one).await.unwrap(), (30, 68));
+    let both: BTreeSet<_> = engine.stored().common_following(one, other).await.unwrap().into_iter().collect();
     assert_eq!(both, people[50..60].iter().copied().collect());
     let (mut common, mut next) = (BTreeSet::new(), Some(Checkpoint::START));
     while let Some(from) = next {
-        let some = engine.common_followers(other, one, from).await.unwrap();
+        let some = engine.stored().common_followers(other, one, from).await.unwrap();
         common.extend(some.members);
         next = some.next;
     }
     assert_eq!(common, people[2..12].iter().copied().collect());
-    assert!(engine.is_mutual(one, people[45]).await.unwrap());
-    assert!(!engine.is_mutual(one, people[5]).await.unwrap());
+    assert!(engine.stored().is_mutual(one, people[45]).await.unwrap());
+    assert!(!engine.stored().is_mutual(one, people[5]).await.unwrap());
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_locked_account_decides_who_follows_it() {
         assert_eq!(engine.follow(*reader, locked).await.unwrap().value, Followed::Requested);
     }
     drained(&engine).await;
-    let waiting: BTreeSet<_> = engine.follow_requests(locked).await.unwrap().into_iter().collect();
+    let waiting: BTreeSet<_> = engine.stored().follow_requests(locked).await.unwrap().into_iter().collect();
     assert_eq!(waiting, people[1..].iter().copied().collect());
     engine.approve(locked, people[1]).await.unwrap();
     engine.reject(locked, people[2]).await.unwrap();
@@ -85,10 +85,10 @@ async fn a_locked_account_decides_who_follows_it() {
     engine.unfollow(people[3], locked).await.unwrap();
     assert_eq!(engine.approve(locked, people[3]).await.unwrap_err().kind(), ErrorKind::NotFound);
     drained(&engine).await;
-    assert_eq!(engine.follow_requests(locked).await.unwrap(), []);
+    assert_eq!(engine.stored().follow_requests(locked).await.unwrap(), []);
     assert_eq!(walk_home(&engine, people[1], 5).await, [post]);
     for reader in &people[2..] {
-        assert!(!engine.is_following(*reader, locked).await.unwrap());
+        assert!(!engine.stored().is_following(*reader, locked).await.unwrap());
         assert_eq!(walk_home(&engine, *reader, 5).await, []);
     }
 }
@@ -110,8 +110,8 @@ async fn a_follow_that_its_author_has_let_in_stays_however_long_a_home_is_being_
     engine.update_account(author, &lock).await.unwrap();
     at_key(&engine, 'h', reader, "DEL", &[]).await;
     drained(&engine).await;
-    assert!(engine.is_following(reader, author).await.unwrap());
-    assert_eq!(engine.follow_requests(author).await.unwrap(), []);
+    assert!(engine.stored().is_following(reader, author).await.unwrap());
+    assert_eq!(engine.stored().follow_requests(author).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -139,10 +139,10 @@ async fn blocks_hides_and_mutes_hold_at_once_and_for_reposts_too() {
     assert_eq!(seen().await, []);
     assert_eq!(engine.follow(reader, author).await.unwrap_err().kind(), ErrorKind::Invalid);
     drained(&engine).await;
-    assert!(!engine.is_following(reader, author).await.unwrap());
+    assert!(!engine.stored().is_following(reader, author).await.unwrap());
     engine.unblock(author, reader).await.unwrap();
     assert_eq!(seen().await, [repost]);
-    let profile = engine.read(reader, &Query::profile(author)).await.unwrap();
+    let profile = engine.as_reader(reader).read(&Query::profile(author)).await.unwrap();
     assert_eq!(profile.ids(), [post]);
 }
 
@@ -160,7 +160,7 @@ async fn an_account_follows_no_more_than_it_may() {
     engine.follow(people[0], people[1]).await.unwrap();
     engine.unfollow(people[0], people[1]).await.unwrap();
     engine.follow(people[0], people[21]).await.unwrap();
-    assert_eq!(engine.account(people[0]).await.unwrap().following, 20);
+    assert_eq!(engine.stored().account(people[0]).await.unwrap().following, 20);
 }
 
 #[tokio::test]
@@ -185,16 +185,16 @@ async fn a_follow_ends_only_for_a_block_that_lasts() {
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(2) {
         assert!(
-            engine.is_following(reader, author).await.unwrap(),
+            engine.stored().is_following(reader, author).await.unwrap(),
             "ended for a block that may still get lost"
         );
-        assert_eq!(engine.follow_requests(author).await.unwrap(), [asking]);
+        assert_eq!(engine.stored().follow_requests(author).await.unwrap(), [asking]);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     replica.thaw().unwrap();
     eventually("the follow and the request end", async || {
-        !engine.is_following(reader, author).await.unwrap()
-            && engine.follow_requests(author).await.unwrap().is_empty()
+        !engine.stored().is_following(reader, author).await.unwrap()
+            && engine.stored().follow_requests(author).await.unwrap().is_empty()
     })
     .await;
 }

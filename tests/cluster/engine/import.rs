@@ -47,16 +47,19 @@ async fn what_was_imported_is_there_as_if_it_had_been_said() {
     };
     assert_eq!(walk_home(&engine, account(50), 20).await, of(&[1]));
     assert_eq!(walk_home(&engine, account(2), 20).await, of(&[1, 2, 3]));
-    assert_eq!(engine.counts(account(1)).await.unwrap(), (0, PEOPLE - 1));
-    assert_eq!(engine.counts(account(2)).await.unwrap(), (PEOPLE - 1, 0));
-    assert_eq!(engine.account(account(2)).await.unwrap().following, PEOPLE - 1);
-    assert_eq!(engine.account(account(2)).await.unwrap().posts, 100);
+    assert_eq!(engine.stored().counts(account(1)).await.unwrap(), (0, PEOPLE - 1));
+    assert_eq!(engine.stored().counts(account(2)).await.unwrap(), (PEOPLE - 1, 0));
+    assert_eq!(engine.stored().account(account(2)).await.unwrap().following, PEOPLE - 1);
+    assert_eq!(engine.stored().account(account(2)).await.unwrap().posts, 100);
     // And it goes on from there.
     engine.unfollow(account(50), account(1)).await.unwrap();
     let published = engine.publish(account(1), &Draft::text("now")).await.unwrap();
     drained(&engine).await;
     assert_eq!(walk_home(&engine, account(50), 20).await, []);
-    assert_eq!(engine.read(account(51), &Query::home().limit(1)).await.unwrap().ids(), [published.id]);
+    assert_eq!(
+        engine.as_reader(account(51)).read(&Query::home().limit(1)).await.unwrap().ids(),
+        [published.id]
+    );
 }
 
 #[tokio::test]

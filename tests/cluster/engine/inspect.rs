@@ -7,7 +7,7 @@ use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::registration::{Registration, RegistrationSettings, SignUp, Step};
 use tideline::{
     AccountId, AccountState, Candidate, Engine, ErrorKind, HiddenBecause, HomeStatus, ListPlace, Mode,
-    Moderation, NewAccount, PostId, PostInspection, Query, Social, StoreOptions, Verdict,
+    Moderation, NewAccount, PostId, PostInspection, Query, StoreOptions, Verdict,
 };
 
 use super::{accounts, drained, engine, engine_with, small, tenant};
@@ -47,7 +47,7 @@ async fn an_inspection_tells_why_each_entry_shows_or_not() {
     engine.unfollow(reader, left).await.unwrap();
     drained(&engine).await;
 
-    let seen = engine.read(reader, &Query::home()).await.unwrap().ids();
+    let seen = engine.as_reader(reader).read(&Query::home()).await.unwrap().ids();
     let inspection = engine.inspect(reader).await.unwrap();
     let page = &inspection.page;
     let hidden = Verdict::Hidden;
@@ -116,10 +116,9 @@ async fn an_inspection_of_a_post_tells_its_lists_and_where_it_is_listed() {
     let draft = Draft::text("a secret").mentions([ben]).hashtags(["Tide"]);
     let answer = draft.reply_to(PostRef { id: first, author: ada });
     let post = engine.publish(ada, &answer).await.unwrap().id;
-    let social = Social::new(&engine);
-    social.like(ben, post).await.unwrap();
-    social.bookmark(ben, first).await.unwrap();
-    let repost = social.repost(ben, post).await.unwrap().id;
+    engine.like(ben, post).await.unwrap();
+    engine.bookmark(ben, first).await.unwrap();
+    let repost = engine.repost(ben, post).await.unwrap().id;
     drained(&engine).await;
     let edit = Edit { hashtags: Some(vec!["sea".into()]), ..Edit::default() };
     engine.edit(ada, post, &edit).await.unwrap();
@@ -244,7 +243,7 @@ async fn the_program_prints_tables_or_json() {
     // Also what an account that is serialized elsewhere doesn't tell.
     let whole = ["mode", "pushed_since", "blocks", "hides"].map(|field| json["account"][field].clone());
     assert_eq!(whole, [serde_json::json!("push"), "0".into(), 0.into(), 0.into()]);
-    let told = serde_json::to_value(engine.account(reader).await.unwrap()).unwrap();
+    let told = serde_json::to_value(engine.stored().account(reader).await.unwrap()).unwrap();
     assert!(told["following"].is_u64() && told["blocks"].is_null() && told["mode"].is_null(), "{told}");
     assert_eq!(json["page"][0]["id"], id.to_string());
     assert_eq!(json["page"][0]["verdict"], "shown");

@@ -28,7 +28,7 @@ async fn walk(
 ) -> Vec<PostId> {
     let (mut ids, mut query) = (Vec::new(), on(timeline));
     for _ in 0..1_000 {
-        let page = engine.read(reader, &query.limit(limit())).await.unwrap();
+        let page = engine.as_reader(reader).read(&query.limit(limit())).await.unwrap();
         ids.extend(page.ids());
         match page.next {
             Some(next) => query = query.after(next),
@@ -48,7 +48,7 @@ async fn walk_up(
     let (mut ids, mut from) = (Vec::new(), PostId::from_u64(0).unwrap());
     loop {
         let range = Range { min_id: Some(from), ..Range::default() };
-        let page = engine.read(reader, &on(timeline).range(range).limit(limit())).await.unwrap();
+        let page = engine.as_reader(reader).read(&on(timeline).range(range).limit(limit())).await.unwrap();
         ids.splice(0..0, page.ids());
         match page.newer {
             Some(newer) if newer > from => from = newer,
@@ -220,7 +220,7 @@ async fn lists_show_what_a_naive_model_shows() {
                 if let Timeline::Replies(parent) = timeline {
                     let parent = model.posts.iter().find(|post| post.id == parent);
                     if !parent.is_some_and(|parent| model.sees(reader, parent)) {
-                        let refused = engine.read(reader, &on(timeline)).await.unwrap_err();
+                        let refused = engine.as_reader(reader).read(&on(timeline)).await.unwrap_err();
                         assert_eq!(refused.kind(), ErrorKind::NotFound);
                         continue;
                     }
@@ -237,7 +237,8 @@ async fn lists_show_what_a_naive_model_shows() {
                 assert_eq!(ours(up), wanted, "{what}, upwards");
                 if let Some(since) = wanted.get(random.random_range(0..=wanted.len())) {
                     let range = Range { since_id: Some(*since), ..Range::default() };
-                    let page = engine.read(reader, &on(timeline).range(range).limit(100)).await.unwrap();
+                    let page =
+                        engine.as_reader(reader).read(&on(timeline).range(range).limit(100)).await.unwrap();
                     let newer: Vec<PostId> = wanted.iter().copied().filter(|id| id > since).collect();
                     assert_eq!(ours(page.ids()), newer, "{what}, since {since}");
                 }
@@ -286,12 +287,13 @@ async fn what_a_post_says_now_counts_at_once() {
     let draft = Draft::text("@reader #Tide").mentions([reader, author]).hashtags(["Tide"]);
     let post = engine.publish(author, &draft).await.unwrap().id;
     drained(&engine).await;
-    let shown = async |whom: AccountId, query: Query| engine.read(whom, &query).await.unwrap().ids();
+    let shown =
+        async |whom: AccountId, query: Query| engine.as_reader(whom).read(&query).await.unwrap().ids();
     assert_eq!(shown(reader, Query::mentions()).await, [post]);
     // Whoever mentions itself knows.
     assert_eq!(shown(author, Query::mentions()).await, []);
     assert_eq!(shown(other, Query::tag(tag("#TIDE"))).await, [post]);
-    let page = engine.read(reader, &Query::mentions().hydrated()).await.unwrap();
+    let page = engine.as_reader(reader).read(&Query::mentions().hydrated()).await.unwrap();
     assert_eq!(page.posts[0].post.as_ref().unwrap().content().text, "@reader #Tide");
     assert_eq!(page.posts[0].account.as_ref().unwrap().id, author);
 
@@ -334,7 +336,7 @@ async fn mentions_of_nobody_and_of_who_goes_leave_no_list() {
     drained(&engine).await;
     assert_eq!(of(gone).len().await.unwrap(), 0);
     assert_eq!(of(stays).len().await.unwrap(), 1);
-    assert_eq!(engine.read(stays, &Query::tag(tag("tide"))).await.unwrap().posts.len(), 1);
+    assert_eq!(engine.as_reader(stays).read(&Query::tag(tag("tide"))).await.unwrap().posts.len(), 1);
     // Mentioned when it is gone already.
     engine.publish(author, &Draft::text("where are you?").mentions([gone])).await.unwrap();
     drained(&engine).await;

@@ -10,6 +10,7 @@ mod decisions;
 mod deletion;
 mod edges;
 mod fsck;
+mod guest;
 mod homes;
 mod import;
 mod inspect;
@@ -74,7 +75,7 @@ pub(crate) async fn walk_home(engine: &Engine, reader: AccountId, limit: usize) 
     let mut ids = Vec::new();
     let mut query = Query::home().limit(limit);
     for _ in 0..10_000 {
-        let page = engine.read(reader, &query).await.unwrap();
+        let page = engine.as_reader(reader).read(&query).await.unwrap();
         ids.extend(page.ids());
         match page.next {
             Some(next) => query = query.after(next),

@@ -24,9 +24,9 @@ async fn what_a_locked_account_posts_is_for_followers_unless_it_says_otherwise()
     let (author, other) = (people[0], people[1]);
     let said = async |draft: Draft| {
         let id = engine.publish(author, &draft).await.unwrap().id;
-        engine.post(id).await.unwrap().unwrap().header().visibility
+        engine.stored().post(id).await.unwrap().unwrap().header().visibility
     };
-    let seen = async || engine.read(other, &Query::profile(author)).await.unwrap().posts.len();
+    let seen = async || engine.as_reader(other).read(&Query::profile(author)).await.unwrap().posts.len();
     assert_eq!(said(Draft::text("open")).await, Visibility::Public);
     lock(&engine, author, true).await;
     assert_eq!(said(Draft::text("for followers")).await, Visibility::Followers);
@@ -49,15 +49,15 @@ async fn whoever_waits_follows_once_the_account_opens_up_also_when_the_instance_
         assert_eq!(engine.follow(*reader, shy).await.unwrap().value, Followed::Requested);
     }
     drained(&engine).await;
-    assert_eq!(engine.follow_requests(shy).await.unwrap().len(), people.len());
-    assert_eq!(engine.account(shy).await.unwrap().followers, 0);
+    assert_eq!(engine.stored().follow_requests(shy).await.unwrap().len(), people.len());
+    assert_eq!(engine.stored().account(shy).await.unwrap().followers, 0);
     engine.unfollow(people[0], shy).await.unwrap();
     engine.reject(shy, people[1]).await.unwrap();
     // A change of something else lets nobody in.
     engine.update_account(shy, &AccountUpdate::default()).await.unwrap();
     lock(&engine, shy, true).await;
     drained(&engine).await;
-    assert_eq!(engine.account(shy).await.unwrap().followers, 0);
+    assert_eq!(engine.stored().account(shy).await.unwrap().followers, 0);
     lock(&engine, shy, false).await;
     // Whatever it was about to do.
     engine.shutdown(Duration::ZERO).await.unwrap();
@@ -65,11 +65,11 @@ async fn whoever_waits_follows_once_the_account_opens_up_also_when_the_instance_
 
     let engine = engine_with(options, small()).await;
     drained(&engine).await;
-    assert_eq!(engine.follow_requests(shy).await.unwrap(), []);
+    assert_eq!(engine.stored().follow_requests(shy).await.unwrap(), []);
     for (n, reader) in people.iter().enumerate() {
-        assert_eq!(engine.is_following(*reader, shy).await.unwrap(), n > 1, "{n}");
+        assert_eq!(engine.stored().is_following(*reader, shy).await.unwrap(), n > 1, "{n}");
     }
-    assert_eq!(engine.account(shy).await.unwrap().followers, people.len() as u64 - 2);
+    assert_eq!(engine.stored().account(shy).await.unwrap().followers, people.len() as u64 - 2);
     assert_eq!(engine.follow(people[0], shy).await.unwrap().value, Followed::Following);
 }
 
@@ -89,7 +89,7 @@ async fn what_a_moderator_hides_only_its_author_sees_and_no_edit_brings_it_back(
     assert_eq!(walk_home(&engine, reader, 10).await, [repost, fine, bad]);
     engine.moderate(bad, Moderation { hidden: Some(true), ..Moderation::default() }).await.unwrap();
     assert_eq!(walk_home(&engine, reader, 10).await, [fine]);
-    assert_eq!(engine.read(reader, &Query::profile(author)).await.unwrap().ids(), [fine]);
+    assert_eq!(engine.as_reader(reader).read(&Query::profile(author)).await.unwrap().ids(), [fine]);
     assert_eq!(walk_home(&engine, author, 10).await, [fine, bad]);
     let verdicts = engine.inspect(reader).await.unwrap().page;
     assert!(verdicts.iter().any(|entry| entry.verdict == Verdict::Hidden(HiddenBecause::HiddenByModerator)));
@@ -103,7 +103,7 @@ async fn what_a_moderator_hides_only_its_author_sees_and_no_edit_brings_it_back(
     assert_eq!(walk_home(&engine, reader, 10).await, [repost, fine, bad]);
     let edit = Edit { sensitive: Some(false), ..Edit::default() };
     engine.edit(author, bad, &edit).await.unwrap();
-    let post = engine.post(bad).await.unwrap().unwrap();
+    let post = engine.stored().post(bad).await.unwrap().unwrap();
     assert!(post.header().is_sensitive() && !post.header().is_hidden());
     assert_eq!(post.content().text, "good");
     engine.delete(author, bad).await.unwrap();
@@ -421,10 +421,9 @@ async fn an_error_tells_nothing_of_a_post_that_is_hidden() {
     let gone = engine.publish(people[0], &Draft::text("g")).await.unwrap().id;
     engine.delete(people[0], gone).await.unwrap();
     let said = async |post| {
-        let social = tideline::Social::new(&engine);
-        let like = social.like(people[1], post).await.unwrap_err();
+        let like = engine.like(people[1], post).await.unwrap_err();
         let edit = engine.edit(people[1], post, &Edit::default()).await.unwrap_err();
-        let replies = engine.read(people[1], &Query::replies(post)).await.unwrap_err();
+        let replies = engine.as_reader(people[1]).read(&Query::replies(post)).await.unwrap_err();
         [like, edit, replies].map(|e| e.to_string().replace(&post.to_string(), "_"))
     };
     let of_secret = said(secret).await;

@@ -106,7 +106,7 @@ async fn a_mark_that_a_demotion_left_goes_once_the_home_has_moved_on() {
     }
     drained(&engine).await;
     eventually("a read has the mark taken", async || {
-        engine.read(reader, &Query::home()).await.unwrap();
+        engine.as_reader(reader).read(&Query::home()).await.unwrap();
         engine.inspect(reader).await.unwrap().pulls.is_empty()
     })
     .await;
@@ -135,7 +135,7 @@ async fn nothing_is_missing_while_an_account_crosses_over_and_back() {
             let settled = posts.clone();
             engine.drained(Duration::from_secs(30)).await.unwrap();
             for reader in readers.iter().take(5) {
-                let seen = engine.read(*reader, &Query::home().limit(100)).await.unwrap().ids();
+                let seen = engine.as_reader(*reader).read(&Query::home().limit(100)).await.unwrap().ids();
                 let newest: Vec<PostId> = settled.iter().rev().take(100).copied().collect();
                 let seen: Vec<PostId> = seen.into_iter().filter(|id| settled.contains(id)).collect();
                 assert_eq!(seen, newest);
@@ -178,15 +178,15 @@ async fn a_policy_crosses_over_and_what_was_told_by_hand_stays() {
     }
     drained(&engine).await;
     // What is pulled is looked at when it was pulled.
-    engine.read(readers[0], &Query::home()).await.unwrap();
+    engine.as_reader(readers[0]).read(&Query::home()).await.unwrap();
     engine.judge_now().await;
     wait_for(&engine, author, Mode::Push).await;
     set_way(&engine, author, Some(Way::Pull)).await;
-    engine.read(readers[0], &Query::home()).await.unwrap();
+    engine.as_reader(readers[0]).read(&Query::home()).await.unwrap();
     engine.judge_now().await;
     assert_eq!(engine.mode(author).await.unwrap().mode, Mode::Pull);
     set_way(&engine, author, None).await;
-    engine.read(readers[0], &Query::home()).await.unwrap();
+    engine.as_reader(readers[0]).read(&Query::home()).await.unwrap();
     engine.judge_now().await;
     wait_for(&engine, author, Mode::Push).await;
     // Told what it is already: from then on no policy changes it.
@@ -245,7 +245,7 @@ async fn a_pulled_outbox_is_read_once_by_each_instance_however_many_pull_it() {
             snapshotter.snapshot();
             let reads = join_all(readers.iter().map(|reader| async move {
                 let query = Query::home();
-                engine.read(*reader, &query).await.unwrap().ids()
+                engine.as_reader(*reader).read(&query).await.unwrap().ids()
             }))
             .await;
             assert!(reads.iter().all(|ids| *ids == [posted]), "{reads:?}");

@@ -29,7 +29,7 @@ async fn ranges_mean_what_they_mean_in_mastodon() {
     ];
     for reader in people {
         for (range, wanted) in cases {
-            let page = engine.read(reader, &Query::home().range(range).limit(3)).await.unwrap();
+            let page = engine.as_reader(reader).read(&Query::home().range(range).limit(3)).await.unwrap();
             let wanted: Vec<PostId> = wanted.iter().map(|n| posts[*n]).collect();
             assert_eq!(page.ids(), wanted, "{range:?}");
         }
@@ -58,7 +58,7 @@ async fn going_up_from_any_post_meets_all_newer_ones_once() {
         let mut from = posts[first];
         loop {
             let range = Range { min_id: Some(from), ..Range::default() };
-            let page = engine.read(people[0], &Query::home().range(range).limit(7)).await.unwrap();
+            let page = engine.as_reader(people[0]).read(&Query::home().range(range).limit(7)).await.unwrap();
             met.extend(page.ids().into_iter().rev());
             match page.newer {
                 Some(newer) if newer > from && !page.posts.is_empty() => from = newer,
@@ -80,19 +80,20 @@ async fn cursors_need_no_post_and_pages_end_somewhere() {
     }
     // What a cursor names may be deleted.
     let query = Query::home().limit(10);
-    let first = engine.read(people[1], &query).await.unwrap();
+    let first = engine.as_reader(people[1]).read(&query).await.unwrap();
     engine.delete(people[0], first.posts[9].id).await.unwrap();
     let text = first.next.unwrap().to_string();
-    let second = engine.read(people[1], &query.after(text.parse::<Cursor>().unwrap())).await.unwrap();
+    let second =
+        engine.as_reader(people[1]).read(&query.after(text.parse::<Cursor>().unwrap())).await.unwrap();
     assert_eq!(second.ids(), posts[10..20]);
     posts.remove(9);
     for limit in [1, 3, 59, 60, 100] {
         assert_eq!(walk_home(&engine, people[1], limit).await, posts, "pages of {limit}");
     }
     for limit in [0, 101] {
-        let refused = engine.read(people[1], &Query::home().limit(limit)).await.unwrap_err();
+        let refused = engine.as_reader(people[1]).read(&Query::home().limit(limit)).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Invalid);
     }
     let nobody = crate::harness::account(77);
-    assert_eq!(engine.read(nobody, &query).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(engine.as_reader(nobody).read(&query).await.unwrap_err().kind(), ErrorKind::NotFound);
 }

@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use tideline::{
     ASKED_MAX, AccountId, AccountState, AccountUpdate, Engine, ErrorKind, Followed, ListQuery, NewAccount,
-    Relationship, Social,
+    Relationship,
 };
 
 use super::{accounts, at_key, drained, engine};
@@ -34,7 +34,7 @@ fn stranger(account: AccountId) -> Relationship {
 }
 
 async fn between(engine: &Engine, account: AccountId, other: AccountId) -> Relationship {
-    engine.relationships(account, &[other]).await.unwrap()[0].unwrap()
+    engine.as_reader(account).relationships(&[other]).await.unwrap()[0].unwrap()
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn how_an_account_stands_to_others_is_told_at_once_for_all_of_them() {
         Some(stranger(me)),
     ];
     let asked: Vec<AccountId> = people[1..].iter().copied().chain([gone, never, followed, me]).collect();
-    assert_eq!(engine.relationships(me, &asked).await.unwrap(), expected);
+    assert_eq!(engine.as_reader(me).relationships(&asked).await.unwrap(), expected);
     // The other way round.
     assert_eq!(
         between(&engine, followed, me).await,
@@ -85,12 +85,12 @@ async fn how_an_account_stands_to_others_is_told_at_once_for_all_of_them() {
     );
     assert_eq!(between(&engine, locked, me).await, Relationship { is_requested: true, ..stranger(me) });
 
-    assert_eq!(engine.relationships(me, &[]).await.unwrap(), []);
-    let refused = engine.relationships(never, &[me]).await.unwrap_err();
+    assert_eq!(engine.as_reader(me).relationships(&[]).await.unwrap(), []);
+    let refused = engine.as_reader(never).relationships(&[me]).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
     let many = vec![followed; ASKED_MAX + 1];
-    assert_eq!(engine.relationships(me, &many[1..]).await.unwrap().len(), ASKED_MAX);
-    let refused = engine.relationships(me, &many).await.unwrap_err();
+    assert_eq!(engine.as_reader(me).relationships(&many[1..]).await.unwrap().len(), ASKED_MAX);
+    let refused = engine.as_reader(me).relationships(&many).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid);
     assert_eq!(refused.to_string(), "101 accounts at once: up to 100, the others in another call");
 }
@@ -98,7 +98,6 @@ async fn how_an_account_stands_to_others_is_told_at_once_for_all_of_them() {
 #[tokio::test]
 async fn what_one_did_oneself_about_others_shows_before_anything_has_followed_from_it() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let people = accounts(&engine, 4).await;
     let [me, welcome, unwelcome, unloved] = people[..] else { unreachable!() };
     engine.follow(me, unloved).await.unwrap();
@@ -108,7 +107,8 @@ async fn what_one_did_oneself_about_others_shows_before_anything_has_followed_fr
         assert_eq!(engine.follow(asking, me).await.unwrap().value, Followed::Requested);
     }
     drained(&engine).await;
-    let waiting = async || ids(&social.follow_requests(me, &ListQuery::default()).await.unwrap().accounts);
+    let waiting =
+        async || ids(&engine.as_reader(me).follow_requests(&ListQuery::default()).await.unwrap().accounts);
     let mut both = vec![welcome, unwelcome];
     both.sort_unstable_by(|a, b| b.cmp(a));
     assert_eq!(waiting().await, both);
@@ -123,7 +123,7 @@ async fn what_one_did_oneself_about_others_shows_before_anything_has_followed_fr
     assert_eq!(between(&engine, me, unloved).await, apart);
     let apart = Relationship { is_blocked: true, ..stranger(me) };
     assert_eq!(between(&engine, unloved, me).await, apart);
-    let followers = ids(&social.followers(me, me, &ListQuery::default()).await.unwrap().accounts);
+    let followers = ids(&engine.as_reader(me).followers(me, &ListQuery::default()).await.unwrap().accounts);
     assert!(!followers.contains(&unloved));
     drained(&engine).await;
     assert!(between(&engine, me, welcome).await.is_followed);
@@ -144,7 +144,7 @@ async fn among_many_followers_that_are_spread_each_is_found() {
         engine.follow(star, *author).await.unwrap();
     }
     drained(&engine).await;
-    let told = engine.relationships(star, &people[1..]).await.unwrap();
+    let told = engine.as_reader(star).relationships(&people[1..]).await.unwrap();
     let told: Vec<(bool, bool)> = told.iter().flatten().map(|r| (r.is_following, r.is_followed)).collect();
     let expected: Vec<_> = (1..=60).map(|n| (n <= 30, n <= 50)).collect();
     assert_eq!(told, expected);
@@ -189,7 +189,6 @@ async fn walk(read: impl AsyncFn(ListQuery) -> tideline::Result<tideline::Accoun
 #[tokio::test]
 async fn an_accounts_own_lists_are_paged_and_show_all_that_are_there() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let people = accounts(&engine, 30).await;
     let (me, others) = (people[0], &people[1..]);
     for other in others {
@@ -201,26 +200,26 @@ async fn an_accounts_own_lists_are_paged_and_show_all_that_are_there() {
     engine.block(others[3], me).await.unwrap();
     engine.hide_from(others[4], me).await.unwrap();
     let latest: Vec<AccountId> = others.iter().rev().copied().collect();
-    assert_eq!(walk(async |query| social.mutes(me, &query).await).await, latest);
-    assert_eq!(walk(async |query| social.blocks(me, &query).await).await, latest);
-    assert_eq!(walk(async |query| social.hides(me, &query).await).await, latest);
+    assert_eq!(walk(async |query| engine.as_reader(me).mutes(&query).await).await, latest);
+    assert_eq!(walk(async |query| engine.as_reader(me).blocks(&query).await).await, latest);
+    assert_eq!(walk(async |query| engine.as_reader(me).hides(&query).await).await, latest);
     engine.unmute(me, others[5]).await.unwrap();
     suspend(&engine, others[6]).await;
     engine.delete_account(others[7]).await.unwrap();
     let left: Vec<_> = latest.iter().copied().filter(|id| !others[5..8].contains(id)).collect();
-    assert_eq!(walk(async |query| social.mutes(me, &query).await).await, left);
+    assert_eq!(walk(async |query| engine.as_reader(me).mutes(&query).await).await, left);
     // Nobody else's lists are touched by that; and who is not there has none.
-    assert!(social.mutes(others[0], &ListQuery::default()).await.unwrap().accounts.is_empty());
-    let nobody = social.blocks(AccountId::new(1 << 60).unwrap(), &ListQuery::default()).await.unwrap_err();
+    assert!(engine.as_reader(others[0]).mutes(&ListQuery::default()).await.unwrap().accounts.is_empty());
+    let nobody =
+        engine.as_reader(AccountId::new(1 << 60).unwrap()).blocks(&ListQuery::default()).await.unwrap_err();
     assert_eq!(nobody.kind(), ErrorKind::NotFound);
-    let too_many = social.blocks(me, &ListQuery::default().limit(101)).await.unwrap_err();
+    let too_many = engine.as_reader(me).blocks(&ListQuery::default().limit(101)).await.unwrap_err();
     assert_eq!(too_many.kind(), ErrorKind::Invalid);
 }
 
 #[tokio::test]
 async fn requests_are_listed_page_by_page_on_both_sides() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let shy = NewAccount { is_locked: true, ..NewAccount::default() };
     let shy = join_all((0..7).map(|_| engine.create_account(shy.clone()))).await;
     let shy: Vec<AccountId> = shy.into_iter().map(|made| made.unwrap().value).collect();
@@ -237,10 +236,10 @@ async fn requests_are_listed_page_by_page_on_both_sides() {
         ids.sort_unstable_by(|a, b| b.cmp(a));
         ids
     };
-    let waiting = async || walk(async |query| social.follow_requests(shy[0], &query).await).await;
-    let asked = async || walk(async |query| social.requested(people[0], &query).await).await;
+    let waiting = async || walk(async |query| engine.as_reader(shy[0]).follow_requests(&query).await).await;
+    let asked = async || walk(async |query| engine.as_reader(people[0]).requested(&query).await).await;
     assert_eq!(waiting().await, sorted(&people));
-    assert_eq!(engine.follow_requests(shy[0]).await.unwrap().len(), people.len());
+    assert_eq!(engine.stored().follow_requests(shy[0]).await.unwrap().len(), people.len());
     assert_eq!(asked().await, sorted(&shy));
     // Who is muted may ask; who is suspended waits unseen; who is blocked has no request any more.
     engine.mute(shy[0], people[1]).await.unwrap();
@@ -258,7 +257,7 @@ async fn requests_are_listed_page_by_page_on_both_sides() {
     engine.reject(shy[2], people[0]).await.unwrap();
     drained(&engine).await;
     assert_eq!(asked().await, sorted(&[shy[0], shy[3], shy[4], shy[5], shy[6]]));
-    assert!(social.requested(people[1], &ListQuery::default()).await.unwrap().accounts.len() == 1);
+    assert!(engine.as_reader(people[1]).requested(&ListQuery::default()).await.unwrap().accounts.len() == 1);
 }
 
 #[tokio::test]
@@ -272,13 +271,12 @@ async fn all_who_wait_are_listed_also_when_one_look_is_not_enough() {
         waiting.iter().map(|id| String::from_utf8(id.to_bytes().into()).unwrap()).collect();
     let pairs: Vec<&str> = names.iter().flat_map(|name| [name, "marked.."]).collect();
     at_key(&engine, 'l', busy, "HSET", &pairs).await;
-    assert_eq!(engine.follow_requests(busy).await.unwrap(), waiting);
+    assert_eq!(engine.stored().follow_requests(busy).await.unwrap(), waiting);
 }
 
 #[tokio::test]
 async fn who_follows_whom_is_shown_to_those_who_may_meet_them() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let people = accounts(&engine, 60).await;
     let [star, me, muted, blocked, blocking, hiding, suspended, gone] = people[..8] else { unreachable!() };
     let fans = &people[2..];
@@ -296,7 +294,7 @@ async fn who_follows_whom_is_shown_to_those_who_may_meet_them() {
     engine.delete_account(gone).await.unwrap();
     drained(&engine).await;
     let followers = async |reader| {
-        let mut all = walk(async |query| social.followers(reader, star, &query).await).await;
+        let mut all = walk(async |query| engine.as_reader(reader).followers(star, &query).await).await;
         all.sort_unstable();
         all
     };
@@ -309,18 +307,19 @@ async fn who_follows_whom_is_shown_to_those_who_may_meet_them() {
         |left_out: &[AccountId]| sorted(fans.iter().copied().filter(|id| !left_out.contains(id)).collect());
     assert_eq!(followers(star).await, without(&[suspended, gone]));
     assert_eq!(followers(blocked).await, without(&[suspended, gone]));
-    let following =
-        async |reader| ids(&social.following(reader, star, &ListQuery::default()).await.unwrap().accounts);
+    let following = async |reader| {
+        ids(&engine.as_reader(reader).following(star, &ListQuery::default()).await.unwrap().accounts)
+    };
     assert_eq!(following(me).await, [me, people[10]]);
     assert_eq!(following(star).await, [me, muted, people[10]]);
     // Whose own account one may not meet, of that one nothing is told, not even that there is a next page.
     engine.block(star, me).await.unwrap();
-    let none = social.followers(me, star, &ListQuery::default().limit(2)).await.unwrap();
+    let none = engine.as_reader(me).followers(star, &ListQuery::default().limit(2)).await.unwrap();
     assert_eq!(none, tideline::AccountList::default());
     engine.unblock(star, me).await.unwrap();
     suspend(&engine, star).await;
     assert!(followers(me).await.is_empty());
     engine.delete_account(star).await.unwrap();
-    let refused = social.followers(me, star, &ListQuery::default()).await.unwrap_err();
+    let refused = engine.as_reader(me).followers(star, &ListQuery::default()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotFound);
 }

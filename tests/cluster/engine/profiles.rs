@@ -4,7 +4,7 @@ use tideline::post::{Draft, PostRef};
 use tideline::profile::ProfileUpdate;
 use tideline::registration::{Registration, RegistrationSettings};
 use tideline::{
-    Account, AccountId, Engine, EngineSettings, FindingKind, FsckOptions, ListQuery, PagePost, Query, Social,
+    Account, AccountId, Engine, EngineSettings, FindingKind, FsckOptions, ListQuery, PagePost, Query,
 };
 
 use super::{accounts, at_key, drained, engine, engine_with, small, tenant};
@@ -40,7 +40,6 @@ fn author(post: &PagePost) -> String {
 async fn everybody_whom_a_client_shows_comes_with_a_profile() {
     let settings = EngineSettings { shows_profiles: true, ..small() };
     let engine = engine_with(tenant(40), settings).await;
-    let social = Social::new(&engine);
     let people = accounts(&engine, 7).await;
     let [a, b, c, d, e, f, hiding] = people[..] else { unreachable!() };
     name(&engine, &people).await;
@@ -55,11 +54,11 @@ async fn everybody_whom_a_client_shows_comes_with_a_profile() {
     let repost = publish(b, Draft::repost(quote)).await;
     let said = publish(b, Draft::text("and you?").mentions([c, d])).await;
     let reply = publish(e, Draft::text("so").reply_to(said).mentions([b])).await;
-    social.like(f, said.id).await.unwrap();
+    engine.like(f, said.id).await.unwrap();
     drained(&engine).await;
 
     let query = Query::home().hydrated().with_likers(5).with_replies(5);
-    let page = engine.read(a, &query).await.unwrap().posts;
+    let page = engine.as_reader(a).read(&query).await.unwrap().posts;
     let [said_shown, reposted] = &page[..] else { panic!("{page:?}") };
     assert_eq!((said_shown.id, reposted.id), (said.id, repost.id));
     assert_eq!((author(said_shown), shown_of(&said_shown.mentioned)), ("B".into(), "CD".into()));
@@ -78,26 +77,29 @@ async fn everybody_whom_a_client_shows_comes_with_a_profile() {
     // Lists and conversations too.
     let newest = ListQuery::default();
     // In the order of their own buckets' stamps: within a millisecond these say nothing about each other.
-    let followers = shown_of(&social.followers(b, a, &newest).await.unwrap().accounts);
+    let followers = shown_of(&engine.as_reader(b).followers(a, &newest).await.unwrap().accounts);
     assert!(["EF", "FE"].contains(&&*followers), "{followers}");
-    assert_eq!(shown_of(&social.likers(a, said.id, &newest).await.unwrap().accounts), "F");
-    let conversation = social.conversation(a, reply.id).await.unwrap();
+    assert_eq!(shown_of(&engine.as_reader(a).likers(said.id, &newest).await.unwrap().accounts), "F");
+    let conversation = engine.as_reader(a).conversation(reply.id).await.unwrap();
     assert_eq!(author(&conversation.post) + &author(&conversation.ancestors[0]), "EB");
     assert_eq!(shown_of(&conversation.post.mentioned), "B");
-    assert_eq!(shown_of(&social.quotes(a, quoted.id, &newest).await.unwrap().posts[0].mentioned), "F");
-    assert_eq!(shown(&engine.account(c).await.unwrap()), "C");
+    assert_eq!(
+        shown_of(&engine.as_reader(a).quotes(quoted.id, &newest).await.unwrap().posts[0].mentioned),
+        "F"
+    );
+    assert_eq!(shown(&engine.stored().account(c).await.unwrap()), "C");
     // Without posts there is nobody to show.
-    let ids = engine.read(a, &Query::home()).await.unwrap().posts;
+    let ids = engine.as_reader(a).read(&Query::home()).await.unwrap().posts;
     assert!(ids.iter().all(|post| post.account.is_none() && post.mentioned.is_empty()));
-    assert_eq!(author(&social.post(a, said.id).await.unwrap()), "B");
+    assert_eq!(author(&engine.as_reader(a).post(said.id).await.unwrap()), "B");
 
     // What is changed shows; and an account that never said anything has an empty profile.
     name(&engine, &[c, b]).await;
     let nobody = accounts(&engine, 1).await[0];
     let plain = publish(nobody, Draft::text("hm")).await;
-    assert_eq!(author(&social.post(a, repost.id).await.unwrap()), "B");
-    assert_eq!(shown(&social.post(a, repost.id).await.unwrap().original.unwrap().account), "A");
-    assert_eq!(author(&social.post(a, plain.id).await.unwrap()), "");
+    assert_eq!(author(&engine.as_reader(a).post(repost.id).await.unwrap()), "B");
+    assert_eq!(shown(&engine.as_reader(a).post(repost.id).await.unwrap().original.unwrap().account), "A");
+    assert_eq!(author(&engine.as_reader(a).post(plain.id).await.unwrap()), "");
 }
 
 #[tokio::test]
@@ -109,7 +111,7 @@ async fn a_profile_that_cannot_be_read_says_nothing_and_fsck_says_so() {
     engine.publish(people[0], &Draft::text("hm")).await.unwrap();
     drained(&engine).await;
     at_key(&engine, 'y', people[0], "SET", &["12345678{"]).await;
-    let page = engine.read(people[0], &Query::home().hydrated()).await.unwrap();
+    let page = engine.as_reader(people[0]).read(&Query::home().hydrated()).await.unwrap();
     assert_eq!(author(&page.posts[0]), "");
     let report = engine.fsck(&FsckOptions::default(), &|_| ()).await.unwrap();
     assert_eq!(report.findings[&FindingKind::Unreadable].found, 1, "{report:?}");
@@ -123,7 +125,7 @@ async fn who_does_not_ask_for_profiles_pays_for_none() {
     let draft = Draft::text("hello").mentions([people[1]]);
     engine.publish(people[0], &draft).await.unwrap();
     drained(&engine).await;
-    let page = engine.read(people[1], &Query::profile(people[0]).hydrated()).await.unwrap();
+    let page = engine.as_reader(people[1]).read(&Query::profile(people[0]).hydrated()).await.unwrap();
     assert_eq!(page.posts[0].account.as_ref().unwrap().profile, None);
     assert_eq!(page.posts[0].mentioned, []);
 }

@@ -189,7 +189,7 @@ async fn an_account_that_is_being_registered_is_not_there() {
     registration.sign_up_until(&sign_up, &|at| at == Step::Fenced).await.unwrap_err();
     let other = engine.create_account(NewAccount::default()).await.unwrap().value;
     let not_found = [
-        engine.account(id).await.map(drop),
+        engine.stored().account(id).await.map(drop),
         engine.follow(other, id).await.map(drop),
         engine.follow(id, other).await.map(drop),
         engine.mute(id, other).await.map(drop),
@@ -205,7 +205,7 @@ async fn an_account_that_is_being_registered_is_not_there() {
         registration.set_login(id, "bea").await.map(drop),
         registration.set_password(id, "another one").await.map(drop),
         registration.update_profile(id, &ProfileUpdate::default()).await.map(drop),
-        engine.read(other, &tideline::Query::profile(id)).await.map(drop),
+        engine.as_reader(other).read(&tideline::Query::profile(id)).await.map(drop),
     ];
     // Nor is it mentioned.
     let mention = engine.publish(other, &Draft::text("hello").mentions([id])).await.unwrap().id;
@@ -241,7 +241,7 @@ async fn names_change_and_the_old_ones_are_free_then() {
     assert_eq!(keys(&engine).await, all_of(2, 3));
     // Only another case; then another name.
     registration.set_login(id, "ADA").await.unwrap();
-    assert_eq!(engine.account(id).await.unwrap().login.as_deref(), Some("ADA"));
+    assert_eq!(engine.stored().account(id).await.unwrap().login.as_deref(), Some("ADA"));
     registration.set_login(id, "Lovelace").await.unwrap();
     registration.set_email(id, None).await.unwrap();
     assert_eq!(keys(&engine).await, all_of(2, 2));

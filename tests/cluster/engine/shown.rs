@@ -3,7 +3,7 @@
 use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::{
     ASKED_MAX, AccountId, AccountState, AccountUpdate, Engine, ErrorKind, Marks, Moderation, NewAccount,
-    PostId, Result, Social,
+    PostId, Result,
 };
 
 use super::{accounts, drained, engine};
@@ -17,8 +17,8 @@ async fn set_state(engine: &Engine, account: AccountId, state: AccountState) {
     engine.update_account(account, &update).await.unwrap();
 }
 
-async fn shown(social: &Social, reader: AccountId, posts: &[PostId]) -> Vec<PostId> {
-    social.posts(reader, posts).await.unwrap().iter().map(|post| post.id).collect()
+async fn shown(engine: &Engine, reader: AccountId, posts: &[PostId]) -> Vec<PostId> {
+    engine.as_reader(reader).posts(posts).await.unwrap().iter().map(|post| post.id).collect()
 }
 
 /// What an attempt says of a post, without which post that is.
@@ -29,21 +29,20 @@ fn said<T>(id: PostId, tried: Result<T>) -> std::result::Result<(), (ErrorKind, 
 #[tokio::test]
 async fn posts_by_their_ids_come_as_on_a_page_in_the_order_asked_each_once() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let people = accounts(&engine, 3).await;
     let [me, ada, ben] = people[..] else { unreachable!() };
     let mine = say(&engine, me, Draft::text("mine")).await;
     let first = say(&engine, ada, Draft::text("first")).await;
     let to_first = PostRef { id: first, author: ada };
-    let repost = social.repost(ben, first).await.unwrap().id;
+    let repost = engine.repost(ben, first).await.unwrap().id;
     let quote = say(&engine, ben, Draft::text("look").quoting(to_first)).await;
     let answer = say(&engine, ben, Draft::text("so").reply_to(to_first)).await;
-    social.like(me, first).await.unwrap();
-    social.bookmark(me, quote).await.unwrap();
-    let own_repost = social.repost(me, first).await.unwrap().id;
+    engine.like(me, first).await.unwrap();
+    engine.bookmark(me, quote).await.unwrap();
+    let own_repost = engine.repost(me, first).await.unwrap().id;
     drained(&engine).await;
     let asked = [quote, mine, repost, quote, first, answer, own_repost];
-    let page = social.posts(me, &asked).await.unwrap();
+    let page = engine.as_reader(me).posts(&asked).await.unwrap();
     let ids: Vec<PostId> = page.iter().map(|post| post.id).collect();
     assert_eq!(ids, [quote, mine, repost, first, answer, own_repost]);
     let of_first = Marks { is_liked: true, is_bookmarked: false, repost: Some(own_repost) };
@@ -60,24 +59,24 @@ async fn posts_by_their_ids_come_as_on_a_page_in_the_order_asked_each_once() {
     assert_eq!([header.likes, header.reposts, header.replies, header.quotes], [1, 2, 1, 1]);
     // The same as on a timeline.
     let query = tideline::Query::profile(ben).marked();
-    let profile = engine.read(me, &query).await.unwrap().posts;
-    assert_eq!(social.posts(me, &[answer, quote, repost]).await.unwrap(), profile);
-    assert_eq!(social.post(me, first).await.unwrap(), page[3]);
+    let profile = engine.as_reader(me).read(&query).await.unwrap().posts;
+    assert_eq!(engine.as_reader(me).posts(&[answer, quote, repost]).await.unwrap(), profile);
+    assert_eq!(engine.as_reader(me).post(first).await.unwrap(), page[3]);
 
-    assert_eq!(social.posts(me, &[]).await.unwrap(), []);
+    assert_eq!(engine.as_reader(me).posts(&[]).await.unwrap(), []);
     let many: Vec<PostId> = (0..=ASKED_MAX as u64).map(|n| PostId::from_u64(n + 1).unwrap()).collect();
-    assert_eq!(social.posts(me, &many[1..]).await.unwrap(), []);
-    let refused = social.posts(me, &many).await.unwrap_err();
+    assert_eq!(engine.as_reader(me).posts(&many[1..]).await.unwrap(), []);
+    let refused = engine.as_reader(me).posts(&many).await.unwrap_err();
     assert_eq!(refused.to_string(), "101 posts at once: up to 100, the others in another call");
     let many = vec![to_first; ASKED_MAX + 1];
-    assert_eq!(social.marks(me, &many[1..]).await.unwrap(), [of_first; ASKED_MAX]);
-    assert_eq!(social.marks(me, &many).await.unwrap_err().kind(), ErrorKind::Invalid);
-    let nobody = social.posts(AccountId::new(1 << 60).unwrap(), &[first]).await.unwrap_err();
+    assert_eq!(engine.as_reader(me).marks(&many[1..]).await.unwrap(), [of_first; ASKED_MAX]);
+    assert_eq!(engine.as_reader(me).marks(&many).await.unwrap_err().kind(), ErrorKind::Invalid);
+    let nobody = engine.as_reader(AccountId::new(1 << 60).unwrap()).posts(&[first]).await.unwrap_err();
     assert_eq!(nobody.kind(), ErrorKind::NotFound);
 }
 
 /// Posts that `me` may not see, each for another reason, and one that never was.
-async fn unseen(engine: &Engine, social: &Social, me: AccountId) -> Vec<(&'static str, PostId)> {
+async fn unseen(engine: &Engine, me: AccountId) -> Vec<(&'static str, PostId)> {
     let people = accounts(engine, 11).await;
     let [ada, ben, blocking, blocked, hiding, suspended, limited, buried, passing, gone, many] = people[..]
     else {
@@ -115,14 +114,14 @@ async fn unseen(engine: &Engine, social: &Social, me: AccountId) -> Vec<(&'stati
     }
     // What passes something on that may not be seen any more.
     let original = say(engine, gone, Draft::text("original")).await;
-    unseen.push(("repost of what is gone", social.repost(passing, original).await.unwrap().id));
+    unseen.push(("repost of what is gone", engine.repost(passing, original).await.unwrap().id));
     let quoted = PostRef { id: unseen[7].1, author: blocking };
     let quote = say(engine, passing, Draft::text("q").quoting(quoted)).await;
     unseen.push(("quote of who blocks", quote));
     let [other] = accounts(engine, 1).await[..] else { unreachable!("one account was asked for") };
-    unseen.push(("repost of a quote of who blocks", social.repost(other, quote).await.unwrap().id));
+    unseen.push(("repost of a quote of who blocks", engine.repost(other, quote).await.unwrap().id));
     let blocks = unseen[7].1;
-    unseen.push(("repost of who blocks", social.repost(passing, blocks).await.unwrap().id));
+    unseen.push(("repost of who blocks", engine.repost(passing, blocks).await.unwrap().id));
     engine.block(blocking, me).await.unwrap();
     // More than one piece holds.
     for stranger in accounts(engine, 130).await.into_iter().chain([me]) {
@@ -140,28 +139,27 @@ async fn unseen(engine: &Engine, social: &Social, me: AccountId) -> Vec<(&'stati
 #[tokio::test]
 async fn what_a_reader_may_not_see_is_absent_whatever_is_asked() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let me = accounts(&engine, 1).await[0];
-    let unseen = unseen(&engine, &social, me).await;
+    let unseen = unseen(&engine, me).await;
     let mine = say(&engine, me, Draft::text("mine")).await;
     for is_drained in [false, true] {
         if is_drained {
             drained(&engine).await;
         }
         let all: Vec<PostId> = unseen.iter().map(|(_, id)| *id).chain([mine]).collect();
-        assert_eq!(shown(&social, me, &all).await, [mine]);
+        assert_eq!(shown(&engine, me, &all).await, [mine]);
         let edit = Edit { text: Some("mine now".into()), ..Edit::default() };
         let list = tideline::ListQuery::default();
         for (why, id) in &unseen {
             let id = *id;
             let nothing = Err((ErrorKind::NotFound, "there is no post (id)".to_owned()));
             let tries = [
-                said(id, social.post(me, id).await),
-                said(id, social.like(me, id).await),
-                said(id, social.bookmark(me, id).await),
-                said(id, social.likers(me, id, &list).await),
-                said(id, social.conversation(me, id).await),
-                said(id, engine.read(me, &tideline::Query::replies(id)).await),
+                said(id, engine.as_reader(me).post(id).await),
+                said(id, engine.like(me, id).await),
+                said(id, engine.bookmark(me, id).await),
+                said(id, engine.as_reader(me).likers(id, &list).await),
+                said(id, engine.as_reader(me).conversation(id).await),
+                said(id, engine.as_reader(me).read(&tideline::Query::replies(id)).await),
                 said(id, engine.edit(me, id, &edit).await),
                 said(id, engine.delete(me, id).await),
             ];
@@ -173,19 +171,18 @@ async fn what_a_reader_may_not_see_is_absent_whatever_is_asked() {
     // Nothing has changed by being tried.
     for (why, id) in &unseen {
         let is_gone = matches!(*why, "deleted" | "never" | "buried");
-        assert_eq!(engine.post(*id).await.unwrap().is_none(), is_gone, "{why}");
+        assert_eq!(engine.stored().post(*id).await.unwrap().is_none(), is_gone, "{why}");
     }
     // What somebody muted says can be asked for; it only stays off timelines.
     let muted = accounts(&engine, 1).await[0];
     let quiet = say(&engine, muted, Draft::text("quiet")).await;
     engine.mute(me, muted).await.unwrap();
-    assert_eq!(shown(&social, me, &[quiet]).await, [quiet]);
+    assert_eq!(shown(&engine, me, &[quiet]).await, [quiet]);
 }
 
 #[tokio::test]
 async fn a_reader_sees_what_is_for_it() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let people = accounts(&engine, 4).await;
     let [me, ada, limited, stranger] = people[..] else { unreachable!() };
     engine.follow(me, ada).await.unwrap();
@@ -201,11 +198,11 @@ async fn a_reader_sees_what_is_for_it() {
     let mine = say(&engine, me, Draft::text("mine")).await;
     engine.moderate(mine, Moderation { hidden: Some(true), ..Moderation::default() }).await.unwrap();
     let all: Vec<PostId> = for_me.into_iter().chain([mine]).collect();
-    assert_eq!(shown(&social, me, &all).await, all);
-    assert_eq!(shown(&social, stranger, &all).await, []);
+    assert_eq!(shown(&engine, me, &all).await, all);
+    assert_eq!(shown(&engine, stranger, &all).await, []);
     engine.unfollow(me, ada).await.unwrap();
     engine.unfollow(me, limited).await.unwrap();
-    assert_eq!(shown(&social, me, &all).await, [for_me[1], for_me[2], mine]);
+    assert_eq!(shown(&engine, me, &all).await, [for_me[1], for_me[2], mine]);
 }
 
 #[tokio::test]
@@ -232,7 +229,7 @@ async fn deleting_tells_nothing_of_posts_of_others_and_is_the_same_again_for_one
         assert_eq!(said(id, engine.delete(me, id).await), nothing);
         assert_eq!(said(id, engine.edit(me, id, &Edit::default()).await), nothing);
     }
-    assert!(engine.post(kept).await.unwrap().is_some());
+    assert!(engine.stored().post(kept).await.unwrap().is_some());
     // One's own is remembered, so that a lost answer may be asked for again; also when others came after it.
     let mine: Vec<PostId> =
         [say(&engine, me, Draft::text("1")).await, say(&engine, me, Draft::text("2")).await].into();
@@ -240,7 +237,7 @@ async fn deleting_tells_nothing_of_posts_of_others_and_is_the_same_again_for_one
         engine.delete(me, *id).await.unwrap();
         engine.delete(me, *id).await.unwrap();
     }
-    assert_eq!(engine.account(me).await.unwrap().posts, 0);
+    assert_eq!(engine.stored().account(me).await.unwrap().posts, 0);
     assert_eq!(said(never, engine.delete(me, never).await), nothing);
     assert_eq!(said(never, engine.inspect_post(never).await), nothing);
 }

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use tideline::post::{Draft, Edit, PostRef, Visibility};
-use tideline::{AccountId, Engine, EngineSettings, ErrorKind, ListQuery, Marks, PostId, Query, Social};
+use tideline::{AccountId, Engine, EngineSettings, ErrorKind, ListQuery, Marks, PostId, Query};
 
 use super::{accounts, drained, engine, engine_with, small, tenant};
 
@@ -17,70 +17,68 @@ async fn reply(engine: &Engine, author: AccountId, to: PostRef) -> PostRef {
 
 /// Likes, reposts, replies, quotes.
 async fn counts(engine: &Engine, post: PostRef) -> [u32; 4] {
-    let header = *engine.post(post.id).await.unwrap().unwrap().header();
+    let header = *engine.stored().post(post.id).await.unwrap().unwrap().header();
     [header.likes, header.reposts, header.replies, header.quotes]
 }
 
-async fn likers(social: &Social, reader: AccountId, post: PostRef) -> Vec<AccountId> {
-    let page = social.likers(reader, post.id, &ListQuery::default().limit(100)).await.unwrap();
+async fn likers(engine: &Engine, reader: AccountId, post: PostRef) -> Vec<AccountId> {
+    let page = engine.as_reader(reader).likers(post.id, &ListQuery::default().limit(100)).await.unwrap();
     page.accounts.iter().map(|account| account.id).collect()
 }
 
-async fn likes(social: &Social, account: AccountId) -> Vec<PostId> {
-    let page = social.likes(account, &ListQuery::default()).await.unwrap();
+async fn likes(engine: &Engine, account: AccountId) -> Vec<PostId> {
+    let page = engine.as_reader(account).likes(&ListQuery::default()).await.unwrap();
     page.posts.iter().map(|post| post.id).collect()
 }
 
 #[tokio::test]
 async fn likes_and_bookmarks_show_at_once_to_who_made_them_and_are_taken_back() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let [ada, ben, eve] = accounts(&engine, 3).await[..] else { panic!("three were made") };
     let post = text(&engine, ada, "low tide").await;
-    social.like(ben, post.id).await.unwrap();
-    social.like(ben, post.id).await.unwrap();
-    social.bookmark(ben, post.id).await.unwrap();
+    engine.like(ben, post.id).await.unwrap();
+    engine.like(ben, post.id).await.unwrap();
+    engine.bookmark(ben, post.id).await.unwrap();
     let liked = Marks { is_liked: true, is_bookmarked: true, repost: None };
-    assert_eq!(social.marks(ben, &[post]).await.unwrap(), [liked]);
-    assert_eq!(social.marks(eve, &[post]).await.unwrap(), [Marks::default()]);
-    assert_eq!(likes(&social, ben).await, [post.id]);
-    let bookmarks = social.bookmarks(ben, &ListQuery::default()).await.unwrap();
+    assert_eq!(engine.as_reader(ben).marks(&[post]).await.unwrap(), [liked]);
+    assert_eq!(engine.as_reader(eve).marks(&[post]).await.unwrap(), [Marks::default()]);
+    assert_eq!(likes(&engine, ben).await, [post.id]);
+    let bookmarks = engine.as_reader(ben).bookmarks(&ListQuery::default()).await.unwrap();
     assert_eq!(bookmarks.posts[0].marks, Some(liked));
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await, [1, 0, 0, 0]);
-    assert_eq!(likers(&social, eve, post).await, [ben]);
-    social.like(eve, post.id).await.unwrap();
+    assert_eq!(likers(&engine, eve, post).await, [ben]);
+    engine.like(eve, post.id).await.unwrap();
     drained(&engine).await;
-    assert_eq!(likers(&social, ada, post).await, [eve, ben]);
+    assert_eq!(likers(&engine, ada, post).await, [eve, ben]);
 
     // An edit keeps the counter.
     engine.edit(ada, post.id, &Edit { text: Some("high tide".into()), ..Edit::default() }).await.unwrap();
     assert_eq!(counts(&engine, post).await, [2, 0, 0, 0]);
-    social.unlike(ben, post.id).await.unwrap();
-    social.unlike(ben, post.id).await.unwrap();
-    social.unbookmark(ben, post.id).await.unwrap();
-    assert_eq!(social.marks(ben, &[post]).await.unwrap(), [Marks::default()]);
-    assert!(likes(&social, ben).await.is_empty());
+    engine.unlike(ben, post.id).await.unwrap();
+    engine.unlike(ben, post.id).await.unwrap();
+    engine.unbookmark(ben, post.id).await.unwrap();
+    assert_eq!(engine.as_reader(ben).marks(&[post]).await.unwrap(), [Marks::default()]);
+    assert!(likes(&engine, ben).await.is_empty());
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await, [1, 0, 0, 0]);
-    assert_eq!(likers(&social, ada, post).await, [eve]);
+    assert_eq!(likers(&engine, ada, post).await, [eve]);
 }
 
 #[tokio::test]
 async fn only_what_somebody_may_see_can_be_liked_and_nothing_leaks_afterwards() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let [ada, ben, eve] = accounts(&engine, 3).await[..] else { panic!("three were made") };
     engine.follow(ben, ada).await.unwrap();
     let draft = Draft::text("for followers").visibility(Visibility::Followers);
     let post = PostRef { id: engine.publish(ada, &draft).await.unwrap().id, author: ada };
     for refused in [
-        social.like(eve, post.id).await.map(drop),
-        social.bookmark(eve, post.id).await.map(drop),
-        social.likers(eve, post.id, &ListQuery::default()).await.map(drop),
-        social.conversation(eve, post.id).await.map(drop),
+        engine.like(eve, post.id).await.map(drop),
+        engine.bookmark(eve, post.id).await.map(drop),
+        engine.as_reader(eve).likers(post.id, &ListQuery::default()).await.map(drop),
+        engine.as_reader(eve).conversation(post.id).await.map(drop),
         engine.publish(eve, &Draft::text("so").reply_to(post)).await.map(drop),
-        social.repost(ben, post.id).await.map(drop).map_err(|e| {
+        engine.repost(ben, post.id).await.map(drop).map_err(|e| {
             // He may see it, but not pass it on.
             assert_eq!(e.kind(), ErrorKind::Invalid, "{e}");
             tideline::Error::new(ErrorKind::NotFound, "")
@@ -88,14 +86,14 @@ async fn only_what_somebody_may_see_can_be_liked_and_nothing_leaks_afterwards() 
     ] {
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
     }
-    social.like(ben, post.id).await.unwrap();
-    social.bookmark(ben, post.id).await.unwrap();
+    engine.like(ben, post.id).await.unwrap();
+    engine.bookmark(ben, post.id).await.unwrap();
     drained(&engine).await;
-    assert_eq!(likes(&social, ben).await, [post.id]);
+    assert_eq!(likes(&engine, ben).await, [post.id]);
     let shown = async |on: bool| {
-        let bookmarks = social.bookmarks(ben, &ListQuery::default()).await.unwrap();
+        let bookmarks = engine.as_reader(ben).bookmarks(&ListQuery::default()).await.unwrap();
         assert_eq!(bookmarks.posts.len(), usize::from(on));
-        assert_eq!(likes(&social, ben).await.len(), usize::from(on));
+        assert_eq!(likes(&engine, ben).await.len(), usize::from(on));
     };
     engine.unfollow(ben, ada).await.unwrap();
     shown(false).await;
@@ -104,10 +102,10 @@ async fn only_what_somebody_may_see_can_be_liked_and_nothing_leaks_afterwards() 
     engine.block(ada, ben).await.unwrap();
     drained(&engine).await;
     shown(false).await;
-    assert_eq!(social.like(ben, post.id).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(engine.like(ben, post.id).await.unwrap_err().kind(), ErrorKind::NotFound);
     // Who is blocked is not met on lists either; taking back is allowed.
-    assert!(likers(&social, ada, post).await.is_empty());
-    social.unlike(ben, post.id).await.unwrap();
+    assert!(likers(&engine, ada, post).await.is_empty());
+    engine.unlike(ben, post.id).await.unwrap();
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await, [0, 0, 0, 0]);
 }
@@ -115,73 +113,71 @@ async fn only_what_somebody_may_see_can_be_liked_and_nothing_leaks_afterwards() 
 #[tokio::test]
 async fn a_repost_is_made_once_is_found_by_its_original_and_stands_for_it() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let [ada, ben, eve] = accounts(&engine, 3).await[..] else { panic!("three were made") };
     let post = text(&engine, ada, "low tide").await;
-    let (one, other) = futures::join!(social.repost(ben, post.id), social.repost(ben, post.id));
+    let (one, other) = futures::join!(engine.repost(ben, post.id), engine.repost(ben, post.id));
     let (repost, again) = (one.unwrap().id, other.unwrap().id);
     assert_eq!(repost, again);
-    assert!(social.repost(ben, post.id).await.unwrap().is_repeat);
+    assert!(engine.repost(ben, post.id).await.unwrap().is_repeat);
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await, [0, 1, 0, 0]);
     // A repost, a like, an answer of the repost: all are the original's.
-    let second = social.repost(eve, repost).await.unwrap().id;
-    social.like(eve, repost).await.unwrap();
+    let second = engine.repost(eve, repost).await.unwrap().id;
+    engine.like(eve, repost).await.unwrap();
     let answer = reply(&engine, eve, PostRef { id: repost, author: ben }).await;
     let quote = Draft::text("look").quoting(PostRef { id: second, author: eve });
     let quote = PostRef { id: engine.publish(ben, &quote).await.unwrap().id, author: ben };
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await, [1, 2, 1, 1]);
-    assert_eq!(engine.post(second).await.unwrap().unwrap().header().original, Some(post));
-    assert_eq!(engine.post(answer.id).await.unwrap().unwrap().header().reply_to, Some(post));
-    let reposters = social.reposters(ada, second, &ListQuery::default()).await.unwrap();
+    assert_eq!(engine.stored().post(second).await.unwrap().unwrap().header().original, Some(post));
+    assert_eq!(engine.stored().post(answer.id).await.unwrap().unwrap().header().reply_to, Some(post));
+    let reposters = engine.as_reader(ada).reposters(second, &ListQuery::default()).await.unwrap();
     assert_eq!(reposters.accounts.iter().map(|a| a.id).collect::<Vec<_>>(), [eve, ben]);
-    let quotes = social.quotes(ada, post.id, &ListQuery::default()).await.unwrap();
+    let quotes = engine.as_reader(ada).quotes(post.id, &ListQuery::default()).await.unwrap();
     assert_eq!(quotes.posts.iter().map(|p| p.id).collect::<Vec<_>>(), [quote.id]);
     // A quote has likes of its own, and is no repost to be undone.
-    social.like(eve, quote.id).await.unwrap();
+    engine.like(eve, quote.id).await.unwrap();
     drained(&engine).await;
     assert_eq!(counts(&engine, quote).await, [1, 0, 0, 0]);
-    let marks = social.marks(ben, &[post, quote]).await.unwrap();
+    let marks = engine.as_reader(ben).marks(&[post, quote]).await.unwrap();
     assert_eq!(marks.iter().map(|m| m.repost).collect::<Vec<_>>(), [Some(repost), None]);
 
-    assert_eq!(social.undo_repost(ben, second).await.unwrap().value, Some(repost));
-    assert_eq!(social.undo_repost(ben, post.id).await.unwrap().value, None);
-    assert_eq!(social.marks(ben, &[post]).await.unwrap(), [Marks::default()]);
+    assert_eq!(engine.undo_repost(ben, second).await.unwrap().value, Some(repost));
+    assert_eq!(engine.undo_repost(ben, post.id).await.unwrap().value, None);
+    assert_eq!(engine.as_reader(ben).marks(&[post]).await.unwrap(), [Marks::default()]);
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await, [1, 1, 1, 1]);
-    let anew = social.repost(ben, post.id).await.unwrap();
+    let anew = engine.repost(ben, post.id).await.unwrap();
     assert!(!anew.is_repeat && anew.id > repost);
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await, [1, 2, 1, 1]);
     // Reposts of what is gone don't show; quotes and answers do.
     engine.delete(ada, post.id).await.unwrap();
     drained(&engine).await;
-    let profile = engine.read(ada, &Query::profile(ben)).await.unwrap();
+    let profile = engine.as_reader(ada).read(&Query::profile(ben)).await.unwrap();
     assert_eq!(profile.ids(), [quote.id]);
-    assert!(likes(&social, eve).await == [quote.id]);
-    assert_eq!(social.undo_repost(ben, post.id).await.unwrap().value, Some(anew.id));
-    assert_eq!(social.undo_repost(ben, post.id).await.unwrap().value, None);
+    assert!(likes(&engine, eve).await == [quote.id]);
+    assert_eq!(engine.undo_repost(ben, post.id).await.unwrap().value, Some(anew.id));
+    assert_eq!(engine.undo_repost(ben, post.id).await.unwrap().value, None);
 }
 
 /// Each compares what the others renew: that must not keep them from being made.
 #[tokio::test]
 async fn of_many_reposts_at_once_all_are_made_and_all_are_taken_back() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let [ada, ben] = accounts(&engine, 2).await[..] else { panic!("two were made") };
     let posts = join_all((0..30).map(|_| text(&engine, ada, "low tide"))).await;
-    let made = join_all(posts.iter().map(|post| social.repost(ben, post.id))).await;
+    let made = join_all(posts.iter().map(|post| engine.repost(ben, post.id))).await;
     let made: Vec<PostId> = made.into_iter().map(|repost| repost.unwrap().id).collect();
-    let marks = social.marks(ben, &posts).await.unwrap();
+    let marks = engine.as_reader(ben).marks(&posts).await.unwrap();
     assert!(marks.iter().map(|marks| marks.repost).eq(made.iter().copied().map(Some)));
     let (own, others) = made.split_at(15);
     let deleted = own.iter().map(|repost| engine.delete(ben, *repost));
-    let undone = posts[15..].iter().map(|post| social.undo_repost(ben, post.id));
+    let undone = posts[15..].iter().map(|post| engine.undo_repost(ben, post.id));
     let (deleted, undone) = futures::join!(join_all(deleted), join_all(undone));
     deleted.into_iter().for_each(|deleted| assert!(deleted.is_ok()));
     assert!(undone.into_iter().map(|undone| undone.unwrap().value).eq(others.iter().copied().map(Some)));
-    assert_eq!(social.marks(ben, &posts).await.unwrap(), [Marks::default(); 30]);
+    assert_eq!(engine.as_reader(ben).marks(&posts).await.unwrap(), [Marks::default(); 30]);
     drained(&engine).await;
     for post in posts {
         assert_eq!(counts(&engine, post).await, [0; 4]);
@@ -191,7 +187,6 @@ async fn of_many_reposts_at_once_all_are_made_and_all_are_taken_back() {
 #[tokio::test]
 async fn who_has_reposted_shows_to_whom_the_repost_does() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let [ada, ben, eve, zoe] = accounts(&engine, 4).await[..] else { panic!("four were made") };
     engine.follow(ada, ben).await.unwrap();
     let post = text(&engine, ada, "low tide").await;
@@ -201,7 +196,7 @@ async fn who_has_reposted_shows_to_whom_the_repost_does() {
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await, [0, 2, 0, 0]);
     let shown = async |reader: AccountId| {
-        let page = social.reposters(reader, post.id, &ListQuery::default()).await.unwrap();
+        let page = engine.as_reader(reader).reposters(post.id, &ListQuery::default()).await.unwrap();
         page.accounts.iter().map(|account| account.id).collect::<Vec<_>>()
     };
     assert_eq!(shown(ada).await, [eve, ben]);
@@ -212,11 +207,10 @@ async fn who_has_reposted_shows_to_whom_the_repost_does() {
 #[tokio::test]
 async fn lists_that_have_split_are_paged_both_ways_and_go_with_their_post() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let people = accounts(&engine, 90).await;
     let post = text(&engine, people[0], "everybody likes it").await;
     for reader in &people {
-        social.like(*reader, post.id).await.unwrap();
+        engine.like(*reader, post.id).await.unwrap();
     }
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await[0], 90);
@@ -224,7 +218,7 @@ async fn lists_that_have_split_are_paged_both_ways_and_go_with_their_post() {
     let mut first = None;
     loop {
         let query = ListQuery { limit: Some(7), older_than: cursor, ..ListQuery::default() };
-        let page = social.likers(people[1], post.id, &query).await.unwrap();
+        let page = engine.as_reader(people[1]).likers(post.id, &query).await.unwrap();
         down.extend(page.accounts.iter().map(|account| account.id));
         first = first.or(page.newer);
         cursor = page.older.map(|cursor| cursor.to_string().parse().unwrap());
@@ -238,24 +232,23 @@ async fn lists_that_have_split_are_paged_both_ways_and_go_with_their_post() {
     assert_eq!((down.len(), sorted.len()), (90, 90));
     // Up from the middle: those next to it.
     let middle = ListQuery::default().limit(45);
-    let half = social.likers(people[1], post.id, &middle).await.unwrap();
+    let half = engine.as_reader(people[1]).likers(post.id, &middle).await.unwrap();
     let above = ListQuery { limit: Some(10), newer_than: half.older, ..ListQuery::default() };
-    let above = social.likers(people[1], post.id, &above).await.unwrap();
+    let above = engine.as_reader(people[1]).likers(post.id, &above).await.unwrap();
     assert_eq!(above.accounts.iter().map(|a| a.id).collect::<Vec<_>>(), down[34..44]);
     let newest = ListQuery { newer_than: first, ..ListQuery::default() };
-    assert!(social.likers(people[1], post.id, &newest).await.unwrap().accounts.is_empty());
+    assert!(engine.as_reader(people[1]).likers(post.id, &newest).await.unwrap().accounts.is_empty());
 
     engine.delete(people[0], post.id).await.unwrap();
     drained(&engine).await;
     let list = engine.store().sets().of_post::<AccountId>(post.id, "likes").unwrap();
     assert_eq!(list.len().await.unwrap(), 0);
-    assert!(likes(&social, people[3]).await.is_empty());
+    assert!(likes(&engine, people[3]).await.is_empty());
 }
 
 #[tokio::test]
 async fn a_conversation_shows_what_its_reader_may_see_in_the_order_of_reading() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let [ada, ben, eve, stranger] = accounts(&engine, 4).await[..] else { panic!("four were made") };
     let root = text(&engine, ada, "root").await;
     let (first, second) = (reply(&engine, ben, root).await, reply(&engine, eve, root).await);
@@ -265,7 +258,7 @@ async fn a_conversation_shows_what_its_reader_may_see_in_the_order_of_reading() 
     let secret = PostRef { id: engine.publish(ben, &draft).await.unwrap().id, author: ben };
     drained(&engine).await;
     let shown = async |reader: AccountId, of: PostRef| {
-        let found = social.conversation(reader, of.id).await.unwrap();
+        let found = engine.as_reader(reader).conversation(of.id).await.unwrap();
         let ids = |posts: &[tideline::PagePost]| posts.iter().map(|post| post.id).collect::<Vec<_>>();
         (ids(&found.ancestors), found.post.id, ids(&found.descendants))
     };
@@ -273,7 +266,7 @@ async fn a_conversation_shows_what_its_reader_may_see_in_the_order_of_reading() 
     assert_eq!(shown(stranger, root).await, (vec![], root.id, all));
     let around = (vec![root.id, first.id], under_first.id, vec![deep.id, secret.id]);
     assert_eq!(shown(ada, under_first).await, around);
-    assert_eq!(engine.post(deep.id).await.unwrap().unwrap().header().conversation, Some(root.id));
+    assert_eq!(engine.stored().post(deep.id).await.unwrap().unwrap().header().conversation, Some(root.id));
     engine.mute(stranger, eve).await.unwrap();
     engine.block(ben, stranger).await.unwrap();
     assert_eq!(shown(stranger, root).await, (vec![], root.id, vec![under_first.id]));
@@ -294,29 +287,28 @@ async fn a_millisecond() {
 #[tokio::test]
 async fn a_page_carries_marks_likers_and_replies() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let people = accounts(&engine, 40).await;
     let [ada, ben, eve] = people[..3] else { panic!("more were made") };
     engine.follow(ben, ada).await.unwrap();
     engine.follow(ben, eve).await.unwrap();
     let (one, other) = (text(&engine, ada, "one").await, text(&engine, ada, "other").await);
-    social.repost(eve, one.id).await.unwrap();
+    engine.repost(eve, one.id).await.unwrap();
     for liker in &people[2..] {
-        social.like(*liker, one.id).await.unwrap();
+        engine.like(*liker, one.id).await.unwrap();
         a_millisecond().await;
     }
-    social.like(ben, other.id).await.unwrap();
-    social.bookmark(ben, one.id).await.unwrap();
+    engine.like(ben, other.id).await.unwrap();
+    engine.bookmark(ben, one.id).await.unwrap();
     let mut replies = Vec::new();
     for who in [eve, people[5], ben] {
         replies.push(reply(&engine, who, one).await);
         a_millisecond().await;
     }
-    social.like(ben, replies[0].id).await.unwrap();
+    engine.like(ben, replies[0].id).await.unwrap();
     engine.block(ben, people[5]).await.unwrap();
     drained(&engine).await;
     let query = Query::home().marked().with_likers(3).with_replies(2);
-    let page = engine.read(ben, &query).await.unwrap();
+    let page = engine.as_reader(ben).read(&query).await.unwrap();
     let repost = page.posts.iter().find(|post| (post.author, post.subject()) == (eve, one)).unwrap();
     assert_eq!(repost.subject(), one);
     assert_eq!(repost.marks, Some(Marks { is_bookmarked: true, ..Marks::default() }));
@@ -327,36 +319,38 @@ async fn a_page_carries_marks_likers_and_replies() {
     let plain = page.posts.iter().find(|post| post.id == other.id).unwrap();
     assert_eq!(plain.marks, Some(Marks { is_liked: true, ..Marks::default() }));
     assert!(plain.replies.is_empty() && plain.likers.iter().map(|a| a.id).eq([ben]));
-    let all = engine.read(ben, &Query::home().marked().with_replies(20)).await.unwrap();
+    let all = engine.as_reader(ben).read(&Query::home().marked().with_replies(20)).await.unwrap();
     let repost = all.posts.iter().find(|post| (post.author, post.subject()) == (eve, one)).unwrap();
     let of = |n: usize| (repost.replies[n].id, repost.replies[n].marks.unwrap().is_liked);
     assert_eq!((of(0), of(1)), ((replies[2].id, false), (replies[0].id, true)));
-    assert_eq!(engine.read(ben, &query.with_likers(41)).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(
+        engine.as_reader(ben).read(&query.with_likers(41)).await.unwrap_err().kind(),
+        ErrorKind::Invalid
+    );
 }
 
 #[tokio::test]
 async fn likes_bookmarks_and_reposts_have_a_bound_and_a_suspended_account_only_takes_back() {
     let settings = EngineSettings { likes_max: 3, bookmarks_max: 1, reposts_max: 2, ..small() };
     let engine = engine_with(tenant(40), settings).await;
-    let social = Social::new(&engine);
     let [ada, ben] = accounts(&engine, 2).await[..] else { panic!("two were made") };
     let mut posts = Vec::new();
     for n in 0..4 {
         posts.push(text(&engine, ada, &format!("post {n}")).await.id);
     }
     for post in &posts[..3] {
-        social.like(ben, *post).await.unwrap();
+        engine.like(ben, *post).await.unwrap();
     }
-    assert_eq!(social.like(ben, posts[3]).await.unwrap_err().kind(), ErrorKind::Invalid);
-    social.bookmark(ben, posts[0]).await.unwrap();
-    assert_eq!(social.bookmark(ben, posts[1]).await.unwrap_err().kind(), ErrorKind::Invalid);
-    let first = social.repost(ben, posts[0]).await.unwrap().id;
-    social.repost(ben, posts[1]).await.unwrap();
-    assert_eq!(social.repost(ben, posts[2]).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(engine.like(ben, posts[3]).await.unwrap_err().kind(), ErrorKind::Invalid);
+    engine.bookmark(ben, posts[0]).await.unwrap();
+    assert_eq!(engine.bookmark(ben, posts[1]).await.unwrap_err().kind(), ErrorKind::Invalid);
+    let first = engine.repost(ben, posts[0]).await.unwrap().id;
+    engine.repost(ben, posts[1]).await.unwrap();
+    assert_eq!(engine.repost(ben, posts[2]).await.unwrap_err().kind(), ErrorKind::Invalid);
     // What it has reposted is there still, and one that it takes back makes room; quotes are posts like others.
-    assert_eq!(social.repost(ben, posts[0]).await.unwrap().id, first);
-    social.undo_repost(ben, posts[1]).await.unwrap();
-    social.repost(ben, posts[2]).await.unwrap();
+    assert_eq!(engine.repost(ben, posts[0]).await.unwrap().id, first);
+    engine.undo_repost(ben, posts[1]).await.unwrap();
+    engine.repost(ben, posts[2]).await.unwrap();
     let of = PostRef { id: posts[3], author: ada };
     engine.publish(ben, &Draft::text("look").quoting(of)).await.unwrap();
     let suspended = tideline::AccountUpdate {
@@ -364,8 +358,8 @@ async fn likes_bookmarks_and_reposts_have_a_bound_and_a_suspended_account_only_t
         ..tideline::AccountUpdate::default()
     };
     engine.update_account(ben, &suspended).await.unwrap();
-    social.unlike(ben, posts[0]).await.unwrap();
-    assert_eq!(social.like(ben, posts[3]).await.unwrap_err().kind(), ErrorKind::Invalid);
+    engine.unlike(ben, posts[0]).await.unwrap();
+    assert_eq!(engine.like(ben, posts[3]).await.unwrap_err().kind(), ErrorKind::Invalid);
     drained(&engine).await;
     assert_eq!(counts(&engine, PostRef { id: posts[0], author: ada }).await[0], 0);
 }
@@ -373,20 +367,19 @@ async fn likes_bookmarks_and_reposts_have_a_bound_and_a_suspended_account_only_t
 #[tokio::test]
 async fn a_deleted_account_leaves_the_lists_of_what_it_liked() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let [ada, gone, eve] = accounts(&engine, 3).await[..] else { panic!("three were made") };
     let mut posts = Vec::new();
     for n in 0..40 {
         posts.push(text(&engine, ada, &format!("post {n}")).await);
     }
-    for liked in join_all(posts.iter().map(|post| social.like(gone, post.id))).await {
+    for liked in join_all(posts.iter().map(|post| engine.like(gone, post.id))).await {
         liked.unwrap();
     }
-    social.like(eve, posts[0].id).await.unwrap();
-    social.bookmark(gone, posts[1].id).await.unwrap();
-    social.repost(gone, posts[2].id).await.unwrap();
+    engine.like(eve, posts[0].id).await.unwrap();
+    engine.bookmark(gone, posts[1].id).await.unwrap();
+    engine.repost(gone, posts[2].id).await.unwrap();
     let own = text(&engine, gone, "mine").await;
-    social.like(eve, own.id).await.unwrap();
+    engine.like(eve, own.id).await.unwrap();
     drained(&engine).await;
     engine.delete_account(gone).await.unwrap();
     drained(&engine).await;
@@ -394,42 +387,45 @@ async fn a_deleted_account_leaves_the_lists_of_what_it_liked() {
         let left = u32::from(post.id == posts[0].id);
         assert_eq!(counts(&engine, *post).await, [left, 0, 0, 0]);
     }
-    assert_eq!(likes(&social, eve).await, [posts[0].id]);
-    assert_eq!(social.like(gone, posts[0].id).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(likes(&engine, eve).await, [posts[0].id]);
+    assert_eq!(engine.like(gone, posts[0].id).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test]
 async fn what_is_gone_is_taken_back_by_its_id_alone_and_leaves_the_bound_with_a_page() {
     let settings = EngineSettings { likes_max: 40, bookmarks_max: 2, ..small() };
     let engine = engine_with(tenant(40), settings).await;
-    let social = Social::new(&engine);
     let [ada, ben] = accounts(&engine, 2).await[..] else { panic!("two were made") };
     let mut posts = Vec::new();
     for n in 0..41 {
         posts.push(text(&engine, ada, &format!("post {n}")).await);
     }
     for post in &posts[..40] {
-        social.like(ben, post.id).await.unwrap();
+        engine.like(ben, post.id).await.unwrap();
     }
     for post in &posts[..2] {
-        social.bookmark(ben, post.id).await.unwrap();
+        engine.bookmark(ben, post.id).await.unwrap();
     }
     for post in &posts[..2] {
         engine.delete(ada, post.id).await.unwrap();
     }
-    assert_eq!(social.like(ben, posts[40].id).await.unwrap_err().kind(), ErrorKind::Invalid);
-    social.unlike(ben, posts[0].id).await.unwrap();
-    social.unlike(ben, posts[0].id).await.unwrap();
-    social.like(ben, posts[40].id).await.unwrap();
-    assert_eq!(social.marks(ben, &posts[..2]).await.unwrap().iter().filter(|m| m.is_liked).count(), 1);
+    assert_eq!(engine.like(ben, posts[40].id).await.unwrap_err().kind(), ErrorKind::Invalid);
+    engine.unlike(ben, posts[0].id).await.unwrap();
+    engine.unlike(ben, posts[0].id).await.unwrap();
+    engine.like(ben, posts[40].id).await.unwrap();
+    assert_eq!(
+        engine.as_reader(ben).marks(&posts[..2]).await.unwrap().iter().filter(|m| m.is_liked).count(),
+        1
+    );
     // Bookmarks that nobody takes back.
-    assert_eq!(social.bookmark(ben, posts[2].id).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(engine.bookmark(ben, posts[2].id).await.unwrap_err().kind(), ErrorKind::Invalid);
     drained(&engine).await;
-    let gone = async || social.bookmarks(ben, &ListQuery::default()).await.unwrap().posts.is_empty();
+    let gone =
+        async || engine.as_reader(ben).bookmarks(&ListQuery::default()).await.unwrap().posts.is_empty();
     assert!(gone().await);
     let left = engine.store().sets().of_account::<PostRef>(ben, "bookmarks").unwrap();
     assert_eq!(left.len().await.unwrap(), 0);
-    social.bookmark(ben, posts[2].id).await.unwrap();
+    engine.bookmark(ben, posts[2].id).await.unwrap();
     assert!(!gone().await);
 }
 
@@ -443,13 +439,13 @@ async fn replies_to_a_plain_repost_are_those_to_its_original() {
         }
     }
     let engine = Engine::builder().store(tenant(40)).settings(small()).filter(Hides).start().await.unwrap();
-    let social = Social::new(&engine);
     let [ada, ben, eve] = accounts(&engine, 3).await[..] else { panic!("three were made") };
     let post = text(&engine, ada, "low tide").await;
-    let repost = social.repost(ben, post.id).await.unwrap().id;
+    let repost = engine.repost(ben, post.id).await.unwrap().id;
     let answers = [reply(&engine, ben, post).await, reply(&engine, ada, post).await];
     drained(&engine).await;
-    let replies = async |reader: AccountId, to: PostId| engine.read(reader, &Query::replies(to)).await;
+    let replies =
+        async |reader: AccountId, to: PostId| engine.as_reader(reader).read(&Query::replies(to)).await;
     let newest = [answers[1].id, answers[0].id];
     assert_eq!(replies(eve, post.id).await.unwrap().ids(), newest);
     assert_eq!(replies(eve, repost).await.unwrap().ids(), newest);

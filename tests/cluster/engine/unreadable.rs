@@ -8,9 +8,7 @@ use std::time::Duration;
 use tideline::FindingKind::{self, *};
 use tideline::cluster::{Command, Reply, Request};
 use tideline::post::{Draft, PostRef, Tag};
-use tideline::{
-    AccountId, Engine, ErrorKind, FsckOptions, FsckReport, ListQuery, Moderation, PostId, Query, Social,
-};
+use tideline::{AccountId, Engine, ErrorKind, FsckOptions, FsckReport, ListQuery, Moderation, PostId, Query};
 
 use super::{accounts, all_keys, drained, engine, letter_and_name};
 use crate::harness::eventually;
@@ -58,7 +56,6 @@ async fn harm(engine: &Engine, post: PostId, harm: Harm) -> Vec<u8> {
 /// reposted, itself answers one of Carl's, mentions Ben and bears a hashtag; around it are others.
 struct Site {
     engine: Engine,
-    social: Social,
     ada: AccountId,
     ben: AccountId,
     eve: AccountId,
@@ -78,7 +75,6 @@ fn tag() -> Tag {
 impl Site {
     async fn new() -> Self {
         let engine = engine().await;
-        let social = Social::new(&engine);
         let [ada, ben, eve, carl] = accounts(&engine, 4).await[..] else { panic!("four were made") };
         for reader in [ben, eve] {
             engine.follow(reader, ada).await.unwrap();
@@ -93,18 +89,18 @@ impl Site {
         let quote = publish(carl, Draft { repost_of: Some(post), ..Draft::text("see") }).await;
         publish(eve, Draft::repost(post)).await;
         let last = publish(carl, Draft::text("last").mentions([ben]).hashtags(["tide"])).await;
-        social.like(ben, post.id).await.unwrap();
-        social.like(ben, parent).await.unwrap();
-        social.bookmark(ben, post.id).await.unwrap();
+        engine.like(ben, post.id).await.unwrap();
+        engine.like(ben, parent).await.unwrap();
+        engine.bookmark(ben, post.id).await.unwrap();
         drained(&engine).await;
         let rest = vec![last, quote, parent];
-        Self { engine, social, ada, ben, eve, post, parent, reply, quote, rest }
+        Self { engine, ada, ben, eve, post, parent, reply, quote, rest }
     }
 
     /// Everything that anybody reads shows the rest.
     async fn shows_the_rest(&self) {
-        let Self { engine, social, ada, ben, post, .. } = self;
-        let read = async |reader, query: Query| engine.read(reader, &query).await.unwrap().ids();
+        let Self { engine, ada, ben, post, .. } = self;
+        let read = async |reader, query: Query| engine.as_reader(reader).read(&query).await.unwrap().ids();
         let without: Vec<PostId> = read(*ben, Query::home()).await;
         assert!(self.rest.iter().all(|id| without.contains(id)), "{without:?}");
         assert!(!without.contains(&post.id));
@@ -116,31 +112,31 @@ impl Site {
         assert_eq!(read(*ben, Query::replies(self.parent)).await, []);
         let list = ListQuery::default();
         let ids = |posts: Vec<tideline::PagePost>| posts.iter().map(|post| post.id).collect::<Vec<_>>();
-        assert_eq!(ids(social.likes(*ben, &list).await.unwrap().posts), [self.parent]);
-        assert_eq!(ids(social.bookmarks(*ben, &list).await.unwrap().posts), []);
-        let around = social.conversation(*ben, self.reply).await.unwrap();
+        assert_eq!(ids(engine.as_reader(*ben).likes(&list).await.unwrap().posts), [self.parent]);
+        assert_eq!(ids(engine.as_reader(*ben).bookmarks(&list).await.unwrap().posts), []);
+        let around = engine.as_reader(*ben).conversation(self.reply).await.unwrap();
         assert_eq!(around.ancestors.iter().map(|post| post.id).filter(|id| *id == post.id).count(), 0);
-        assert_eq!(ids(social.posts(*ben, &[post.id, self.parent]).await.unwrap()), [self.parent]);
-        assert_eq!(social.post(*ben, self.quote).await.unwrap().id, self.quote);
+        assert_eq!(ids(engine.as_reader(*ben).posts(&[post.id, self.parent]).await.unwrap()), [self.parent]);
+        assert_eq!(engine.as_reader(*ben).post(self.quote).await.unwrap().id, self.quote);
     }
 
     /// Nothing can be done with it.
     async fn is_not_there(&self) {
-        let Self { engine, social, ben, eve, post, ada, .. } = self;
+        let Self { engine, ben, eve, post, ada, .. } = self;
         let refused = [
-            social.post(*ben, post.id).await.map(drop),
-            social.like(*eve, post.id).await.map(drop),
-            social.repost(*ben, post.id).await.map(drop),
-            social.likers(*ben, post.id, &ListQuery::default()).await.map(drop),
-            social.conversation(*ben, post.id).await.map(drop),
+            engine.as_reader(*ben).post(post.id).await.map(drop),
+            engine.like(*eve, post.id).await.map(drop),
+            engine.repost(*ben, post.id).await.map(drop),
+            engine.as_reader(*ben).likers(post.id, &ListQuery::default()).await.map(drop),
+            engine.as_reader(*ben).conversation(post.id).await.map(drop),
             engine.publish(*ben, &Draft::text("so").reply_to(*post)).await.map(drop),
-            engine.read(*ben, &Query::replies(post.id)).await.map(drop),
+            engine.as_reader(*ben).read(&Query::replies(post.id)).await.map(drop),
             engine.delete(*ben, post.id).await.map(drop),
         ];
         for (n, refused) in refused.into_iter().enumerate() {
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound, "{n}");
         }
-        let told = engine.post(post.id).await.unwrap_err();
+        let told = engine.stored().post(post.id).await.unwrap_err();
         assert!(told.kind() == ErrorKind::Internal && told.to_string().contains("delete"), "{told}");
         let edit = tideline::post::Edit { text: Some("?".into()), ..Default::default() };
         assert_eq!(engine.edit(*ada, post.id, &edit).await.unwrap_err().kind(), ErrorKind::Internal);
@@ -175,9 +171,9 @@ async fn a_post_that_can_t_be_read_is_one_missing_post_and_comes_back_whole() {
         let key = key_of(&site.engine, site.post.id).await;
         say(&site.engine, &key, "DEL", &[]).await;
         say(&site.engine, &key, "SET", &[&before]).await;
-        let home = site.engine.read(site.eve, &Query::home()).await.unwrap().ids();
+        let home = site.engine.as_reader(site.eve).read(&Query::home()).await.unwrap().ids();
         assert!(home.contains(&site.post.id), "{wanted:?}");
-        let marks = site.social.marks(site.ben, &[site.post]).await.unwrap();
+        let marks = site.engine.as_reader(site.ben).marks(&[site.post]).await.unwrap();
         assert!(marks[0].is_liked && marks[0].is_bookmarked, "{wanted:?}");
         drained(&site.engine).await;
         let report = fsck(&site.engine, false, false).await;
@@ -200,8 +196,8 @@ async fn its_author_deletes_what_can_t_be_read_and_so_does_fsck_if_it_is_told_to
             }
             drained(&site.engine).await;
             site.shows_the_rest().await;
-            assert_eq!(site.engine.post(site.post.id).await.unwrap(), None, "{wanted:?}");
-            assert_eq!(site.engine.account(site.ada).await.unwrap().posts, 0, "{wanted:?}");
+            assert_eq!(site.engine.stored().post(site.post.id).await.unwrap(), None, "{wanted:?}");
+            assert_eq!(site.engine.stored().account(site.ada).await.unwrap().posts, 0, "{wanted:?}");
             // What it was on nobody could read any more: fsck takes that off.
             drop(fsck(&site.engine, true, false).await);
             let report = fsck(&site.engine, false, false).await;
@@ -222,7 +218,7 @@ async fn what_a_journal_says_about_a_post_that_can_t_be_read_waits_for_who_can_r
     let harmed = say(engine, &key, "GET", &[]).await.bytes().unwrap().to_vec();
 
     // What it answers is looked at once more: somebody who is dead has left that. And what answers it goes.
-    let carl = engine.post(*reply).await.unwrap().unwrap().header().author;
+    let carl = engine.stored().post(*reply).await.unwrap().unwrap().header().author;
     let bucket = buckets.of_account(ada.get());
     let journal = format!("{}{{{}}}j", keys.prefix(), buckets.tag(bucket));
     let mut entry = b"nobody..R".to_vec();
@@ -243,10 +239,10 @@ async fn what_a_journal_says_about_a_post_that_can_t_be_read_waits_for_who_can_r
 
     say(engine, &key, "SET", &[&before]).await;
     drained(engine).await;
-    let replies = async |of| engine.read(*ben, &Query::replies(of)).await.unwrap().ids();
+    let replies = async |of| engine.as_reader(*ben).read(&Query::replies(of)).await.unwrap().ids();
     assert_eq!(replies(*parent).await, [post.id]);
     assert_eq!(replies(post.id).await, []);
-    assert!(engine.post(*quote).await.unwrap().is_some());
+    assert!(engine.stored().post(*quote).await.unwrap().is_some());
     let report = fsck(engine, false, false).await;
     assert!(report.findings.is_empty(), "{report:#?}");
 }
@@ -278,7 +274,7 @@ async fn an_account_that_can_t_be_read_is_one_missing_account() {
     };
     say(&site.engine, &of('a'), "DEL", &[]).await;
     say(&site.engine, &of('a'), "SET", &[b"?"]).await;
-    let home = site.engine.read(site.ben, &Query::home()).await.unwrap().ids();
+    let home = site.engine.as_reader(site.ben).read(&Query::home()).await.unwrap().ids();
     assert!(site.rest.iter().all(|id| home.contains(id)), "{home:?}");
     assert!(!home.contains(&site.post.id));
 }

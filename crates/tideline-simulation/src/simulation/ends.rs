@@ -61,7 +61,7 @@ pub(super) async fn run_dry() -> bool {
 
 /// Accounts that are among the followers of `author` and don't follow it.
 async fn strays(engine: &Engine, author: AccountId) -> Vec<AccountId> {
-    let followers = engine.followers(author, None, 100, Order::Ascending).await;
+    let followers = engine.stored().followers(author, None, 100, Order::Ascending).await;
     let all = followers.map(|page| page.entries).unwrap_or_default().into_iter().map(|(reader, _)| reader);
     all.filter(|reader| world(|w| !State::of(w, *reader).following.contains_key(&author))).collect()
 }
@@ -223,8 +223,12 @@ pub(super) async fn check_followers(engine: &Engine, when: &str) {
         }
         let counted = async || {
             graph::count_followers(engine.graph(), account).await?;
-            let told = engine.account(account).await?;
-            Ok::<_, crate::Error>((told.followers, told.uncounted_since, engine.counts(account).await?.1))
+            let told = engine.stored().account(account).await?;
+            Ok::<_, crate::Error>((
+                told.followers,
+                told.uncounted_since,
+                engine.stored().counts(account).await?.1,
+            ))
         };
         let mut last = counted().await;
         for _ in 0..LOOKS_MAX {
@@ -294,7 +298,7 @@ async fn walk(engine: &Engine, reader: AccountId, limit: usize) -> Vec<Walked> {
     let mut cursor = None;
     for _ in 0..500 {
         let query = Query { cursor, limit: Some(limit), ..Query::home() };
-        match engine.read(reader, &query).await {
+        match engine.as_reader(reader).read(&query).await {
             Err(e) => {
                 world(|w| w.violated(format!("a walk of {reader} fails: {e:?}")));
                 return walked;

@@ -11,7 +11,6 @@ use crate::error::{ErrorKind, Result};
 use crate::ids::{AccountId, PostId};
 use crate::modes::Way;
 use crate::post::{Draft, Edit, PostRef, Visibility};
-use crate::social::Social;
 use crate::timeline::{Cursor, Query, Range};
 
 /// Hashtags that posts bear.
@@ -229,14 +228,13 @@ async fn edit(engine: Engine, author: AccountId) -> Result<()> {
 /// Likes, bookmarks or reposts some post, or takes that back.
 async fn tie(engine: Engine, by: AccountId) -> Result<()> {
     let Some(PostRef { id, .. }) = any_post() else { return Ok(()) };
-    let social = Social::new(&engine);
     match world(|w| w.below(12)) {
-        0..=3 => social.like(by, id).await.map(drop),
-        4..=6 => social.unlike(by, id).await.map(drop),
-        7 | 8 => social.bookmark(by, id).await.map(drop),
-        9 => social.unbookmark(by, id).await.map(drop),
-        10 => social.repost(by, id).await.map(drop),
-        _ => social.undo_repost(by, id).await.map(drop),
+        0..=3 => engine.like(by, id).await.map(drop),
+        4..=6 => engine.unlike(by, id).await.map(drop),
+        7 | 8 => engine.bookmark(by, id).await.map(drop),
+        9 => engine.unbookmark(by, id).await.map(drop),
+        10 => engine.repost(by, id).await.map(drop),
+        _ => engine.undo_repost(by, id).await.map(drop),
     }
 }
 
@@ -259,7 +257,7 @@ async fn scroll(engines: Vec<Engine>, reader: AccountId) -> Result<()> {
         let (marks, [likers, replies]) = world(|w| (w.chance(700), [0; 2].map(|_| w.pick(&[0, 0, 0, 2]))));
         let query = Query { cursor, limit: Some(limit), hydrate, marks, likers, replies, ..Query::home() };
         let before = Before::now();
-        let page = engine.read(reader, &query).await?;
+        let page = engine.as_reader(reader).read(&query).await?;
         before.check(reader, &query, &page);
         cursor = page.next;
         if cursor.is_none() {
@@ -276,7 +274,7 @@ async fn upwards(engine: Engine, reader: AccountId) -> Result<()> {
     let range = Range { min_id: Some(id), ..Range::default() };
     let before = Before::now();
     let query = Query { range, limit: Some(limit), ..Query::home() };
-    let page = engine.read(reader, &query).await?;
+    let page = engine.as_reader(reader).read(&query).await?;
     before.check_upwards(reader, &query, &page);
     Ok(())
 }

@@ -65,7 +65,7 @@ pub(super) async fn read(engine: &Engine, graph: &Graph, reads: u32, seed: u64) 
 /// Reads a newest page; tells how long that took, and how many posts are on it.
 async fn page(engine: Engine, reader: usize, is_back: bool) -> tideline::Result<(bool, Duration, u64)> {
     let started = Instant::now();
-    let page = engine.read(Graph::id(reader)?, &Query::home().limit(PAGE).hydrated()).await?;
+    let page = engine.as_reader(Graph::id(reader)?).read(&Query::home().limit(PAGE).hydrated()).await?;
     Ok((is_back, started.elapsed(), page.posts.len() as u64))
 }
 
@@ -75,7 +75,7 @@ pub(super) async fn walk(engine: &Engine, reader: usize) -> tideline::Result<Wal
     let mut walk = Walk { ids: Vec::new(), pages: 0, took: Duration::ZERO };
     let mut query = Query::home().limit(PAGE_LEN_MAX);
     loop {
-        let page = engine.read(reader, &query).await?;
+        let page = engine.as_reader(reader).read(&query).await?;
         walk.pages += 1;
         walk.ids.extend(page.ids());
         let Some(cursor) = page.next else { break };

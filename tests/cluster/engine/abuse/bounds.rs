@@ -28,7 +28,7 @@ async fn neighbours(engine: &Engine) -> ([AccountId; 2], Vec<AccountId>) {
 
 /// Who follows an account, in the order of their ids.
 async fn following(engine: &Engine, account: AccountId) -> Vec<AccountId> {
-    let page = engine.followers(account, None, 1_000, Order::Ascending).await.unwrap();
+    let page = engine.stored().followers(account, None, 1_000, Order::Ascending).await.unwrap();
     let mut ids: Vec<AccountId> = page.entries.into_iter().map(|(id, _)| id).collect();
     ids.sort_unstable();
     ids
@@ -106,7 +106,7 @@ async fn however_often_somebody_follows_it_is_one_follower_and_not_one_of_whom_o
         engine.follow(attacker, victim).await.unwrap();
         drained(&engine).await;
         assert_eq!(following(&engine, victim).await, [attacker, friend]);
-        assert_eq!(engine.account(victim).await.unwrap().followers, 2);
+        assert_eq!(engine.stored().account(victim).await.unwrap().followers, 2);
     }
     // Its posts go to one more home; to none of who doesn't read.
     engine.warm(friend).await.unwrap();
@@ -245,7 +245,7 @@ async fn while_an_account_is_buried_others_find_places_and_their_posts_arrive() 
         posts.insert(0, published.id);
     }
     for reader in &readers {
-        assert!(engine.is_following(*reader, gone).await.unwrap(), "a burial has taken places");
+        assert!(engine.stored().is_following(*reader, gone).await.unwrap(), "a burial has taken places");
     }
     at_key(&engine, 'h', held_up, "DEL", &[]).await;
     engine.shutdown(Duration::ZERO).await.unwrap();
@@ -262,12 +262,12 @@ async fn pages_and_what_comes_along_are_as_long_as_they_may_be_and_no_longer() {
     let post = PostRef { id: publish(&engine, author, many(1, |draft| draft)).await[0], author };
     publish(&engine, fan, many(AROUND_MAX + 5, |draft| draft.reply_to(post))).await;
     let profile = Query::profile(author).hydrated();
-    let page = engine.read(fan, &profile.with_replies(AROUND_MAX)).await.unwrap();
+    let page = engine.as_reader(fan).read(&profile.with_replies(AROUND_MAX)).await.unwrap();
     assert_eq!(page.posts[0].replies.len(), AROUND_MAX);
     let refused = [
-        engine.read(fan, &profile.with_replies(AROUND_MAX + 1)).await.unwrap_err(),
-        engine.read(fan, &profile.limit(PAGE_LEN_MAX + 1)).await.unwrap_err(),
-        engine.followers(author, None, PAGE_MAX + 1, Order::Ascending).await.unwrap_err(),
+        engine.as_reader(fan).read(&profile.with_replies(AROUND_MAX + 1)).await.unwrap_err(),
+        engine.as_reader(fan).read(&profile.limit(PAGE_LEN_MAX + 1)).await.unwrap_err(),
+        engine.stored().followers(author, None, PAGE_MAX + 1, Order::Ascending).await.unwrap_err(),
     ];
     assert!(refused.iter().all(|e| e.kind() == ErrorKind::Invalid), "{refused:?}");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tideline::FindingKind::*;
 use tideline::post::{Draft, PostRef};
 use tideline::sharded::Step;
-use tideline::{AccountUpdate, EngineSettings, HomeStatus, Mode, Query, Social, Way};
+use tideline::{AccountUpdate, EngineSettings, HomeStatus, Mode, Query, Way};
 
 use super::*;
 use crate::engine::{engine, engine_with, small, tenant, walk_home};
@@ -57,7 +57,7 @@ async fn edges_that_are_old_or_needless_are_put_right_and_so_is_a_follow_of_nobo
     following.add(&[(nobody, 1.0)]).await.unwrap();
     raw_of(&engine, stranger, 'a', "HSET", &[b"nf", b"1"]).await;
     heals(&engine, &[FollowsNobody]).await;
-    assert_eq!(engine.account(stranger).await.unwrap().following, 0);
+    assert_eq!(engine.stored().account(stranger).await.unwrap().following, 0);
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn requests_that_only_one_side_knows_are_put_right() {
     heals(&engine, &[RequestOutOfStep]).await;
     raw_of(&engine, locked, 'l', "HSET", &[&stranger.to_bytes(), b"12345678"]).await;
     heals(&engine, &[RequestOutOfStep]).await;
-    assert_eq!(engine.follow_requests(locked).await.unwrap(), [asks]);
+    assert_eq!(engine.stored().follow_requests(locked).await.unwrap(), [asks]);
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn homes_that_lie_or_lack_something_are_filled_again() {
     }
     drained(&engine).await;
     let fill = async || {
-        engine.read(reader, &Query::home()).await.unwrap();
+        engine.as_reader(reader).read(&Query::home()).await.unwrap();
         engine.warm(reader).await.unwrap();
         assert_eq!(walk_home(&engine, reader, 3).await, posts);
     };
@@ -147,11 +147,11 @@ async fn counts_modes_and_burials_are_brought_to_their_end() {
         raw_of(&engine, account, 'a', "HSET", &[field.as_bytes(), b"9"]).await;
     }
     heals(&engine, &[CountWrong]).await;
-    assert_eq!(engine.account(readers[0]).await.unwrap().following, 1);
-    assert_eq!(engine.account(author).await.unwrap().posts, 1);
+    assert_eq!(engine.stored().account(readers[0]).await.unwrap().following, 1);
+    assert_eq!(engine.stored().account(author).await.unwrap().posts, 1);
     raw_of(&engine, author, 'a', "HSET", &[b"m", b"Q12345678"]).await;
     heals(&engine, &[ModeStuck]).await;
-    assert_eq!(engine.account(author).await.unwrap().mode, Mode::Pull);
+    assert_eq!(engine.stored().account(author).await.unwrap().mode, Mode::Pull);
     for reader in &readers {
         assert_eq!(engine.inspect(*reader).await.unwrap().pulls, [author]);
     }
@@ -185,7 +185,7 @@ async fn posts_and_outboxes_are_brought_in_line() {
     minus_one().await;
     heals(&engine, &[PostAfterDelete]).await;
     assert_eq!(walk_home(&engine, readers[0], 10).await, [posts[1]]);
-    assert_eq!(engine.account(author).await.unwrap().posts, 1);
+    assert_eq!(engine.stored().account(author).await.unwrap().posts, 1);
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn lists_of_replies_and_reposts_are_brought_in_line() {
     assert_eq!(list("replies").len().await.unwrap(), 1);
     assert!(list("reposts").score(&member(repost)).await.unwrap().is_some());
     let counts = async || {
-        let header = *engine.post(parent.id).await.unwrap().unwrap().header();
+        let header = *engine.stored().post(parent.id).await.unwrap().unwrap().header();
         (header.replies, header.reposts, header.quotes, header.likes)
     };
     assert_eq!(counts().await, (1, 1, 0, 0));
@@ -226,11 +226,10 @@ async fn lists_of_replies_and_reposts_are_brought_in_line() {
 #[tokio::test]
 async fn likes_bookmarks_and_notes_of_reposts_are_brought_in_line() {
     let engine = engine().await;
-    let social = Social::new(&engine);
     let [author, reader, stranger] = accounts(&engine, 3).await[..] else { panic!("three were made") };
     let liked = PostRef { id: post(&engine, author).await, author };
-    social.like(reader, liked.id).await.unwrap();
-    let repost = social.repost(reader, liked.id).await.unwrap().id;
+    engine.like(reader, liked.id).await.unwrap();
+    let repost = engine.repost(reader, liked.id).await.unwrap().id;
     drained(&engine).await;
     assert!(fsck(&engine, false).await.findings.is_empty());
     let sets = engine.store().sets();
@@ -256,7 +255,7 @@ async fn likes_bookmarks_and_notes_of_reposts_are_brought_in_line() {
     let place = noted.score(&liked).await.unwrap().unwrap();
     noted.remove(&[liked]).await.unwrap();
     heals(&engine, &[RepostUnnoted]).await;
-    assert_eq!(social.marks(reader, &[liked]).await.unwrap()[0].repost, Some(repost));
+    assert_eq!(engine.as_reader(reader).marks(&[liked]).await.unwrap()[0].repost, Some(repost));
     noted.add(&[(never, place)]).await.unwrap();
     heals(&engine, &[RepostNoteNeedless]).await;
     assert_eq!(noted.len().await.unwrap(), 1);
@@ -293,7 +292,7 @@ async fn lists_of_mentions_and_hashtags_are_brought_in_line() {
     let shown = async || {
         let mut pages = Vec::new();
         for query in [Query::mentions(), Query::tag(tag)] {
-            pages.push(engine.read(named, &query).await.unwrap().ids());
+            pages.push(engine.as_reader(named).read(&query).await.unwrap().ids());
         }
         pages
     };

@@ -55,7 +55,7 @@ async fn step(engine: &Engine, random: &mut StdRng, people: &[AccountId], posts:
             may_fail(engine.update_account(a, &update).await);
         }
         72..76 => {
-            for asks in engine.follow_requests(a).await.unwrap() {
+            for asks in engine.stored().follow_requests(a).await.unwrap() {
                 may_fail(if random.random() {
                     engine.approve(a, asks).await
                 } else {
@@ -68,7 +68,7 @@ async fn step(engine: &Engine, random: &mut StdRng, people: &[AccountId], posts:
             may_fail(engine.set_way(if random.random() { star } else { a }, Some(way)).await);
         }
         80..83 => drop(raw_of(engine, a, 'h', "UNLINK", &[]).await),
-        _ => may_fail(engine.read(a, &Query::home().limit(10)).await),
+        _ => may_fail(engine.as_reader(a).read(&Query::home().limit(10)).await),
     }
 }
 

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use tideline::FindingKind::*;
 use tideline::post::Draft;
 use tideline::registration::{Name, Registered, Registration, SignUp, Step};
-use tideline::{AccountId, Engine, ErrorKind, NewAccount, Social, StoreOptions};
+use tideline::{AccountId, Engine, ErrorKind, NewAccount, StoreOptions};
 
 use super::super::{all_keys, at_key, engine_with, letter_and_name, small};
 use super::{ada, all_of, fsck, is_clean, is_old, keys, registration, settings};
@@ -75,8 +75,7 @@ async fn who_is_still_being_registered_may_not_like() {
     let ada = unconfirmed(&engine).await[0];
     let bea = engine.create_account(NewAccount::default()).await.unwrap().value;
     let post = engine.publish(bea, &Draft::text("to be liked")).await.unwrap().id;
-    let social = Social::new(&engine);
-    assert_eq!(social.like(ada, post).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(engine.like(ada, post).await.unwrap_err().kind(), ErrorKind::Invalid);
     assert_eq!(engine.follow(ada, bea).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 

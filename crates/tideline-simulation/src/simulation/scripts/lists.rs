@@ -97,7 +97,7 @@ pub(in crate::simulation) fn hashtag_is_taken_away() -> LocalBoxFuture<'static, 
             let edit = Edit { hashtags: Some(tags), ..Edit::default() };
             stage.engines[1].edit(author, post, &edit).await.expect("edited");
             let tag = Tag::new(TAGS[0]).expect("a hashtag");
-            let page = stage.engines[2].read(author, &Query::tag(tag)).await.expect("a page");
+            let page = stage.engines[2].as_reader(author).read(&Query::tag(tag)).await.expect("a page");
             if page.posts.len() != usize::from(shows) {
                 world(|w| w.violated(format!("a post of #{tag:?} shows wrongly: {page:?}")));
             }
@@ -123,7 +123,7 @@ pub(in crate::simulation) fn mention_is_taken_away() -> LocalBoxFuture<'static, 
             let edit = Edit { mentions: Some(mentions), ..Edit::default() };
             stage.engines[1].edit(stranger, answer, &edit).await.expect("an edit");
             let before = Before::now();
-            let page = stage.engines[2].read(reader, &query).await.expect("a page");
+            let page = stage.engines[2].as_reader(reader).read(&query).await.expect("a page");
             before.check(reader, &query, &page);
             let answers: usize = page.posts.iter().map(|post| post.replies.len()).sum();
             if shows && answers != 1 {
@@ -168,7 +168,7 @@ pub(in crate::simulation) fn flooded() -> LocalBoxFuture<'static, ()> {
         }
         let tag = Tag::new(TAGS[0]).expect("a hashtag");
         let shown = async |query: Query, first: PostId, whose: &str| {
-            let page = stage.engines[2].read(named, &query.limit(20)).await.expect("a page");
+            let page = stage.engines[2].as_reader(named).read(&query.limit(20)).await.expect("a page");
             if !page.ids().contains(&first) {
                 world(|w| w.violated(format!("{query:?} lacks {whose}: {page:?}")));
             }

@@ -39,7 +39,7 @@ impl Stage {
 
     /// The reader waits for the author's answer.
     async fn waits(&self, reader: AccountId, author: AccountId) {
-        let waiting = self.engines[2].follow_requests(author).await.expect("requests");
+        let waiting = self.engines[2].stored().follow_requests(author).await.expect("requests");
         if waiting != [reader] {
             world(|w| w.violated(format!("{reader} doesn't wait for {author}: {waiting:?} do")));
         }

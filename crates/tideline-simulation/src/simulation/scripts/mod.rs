@@ -262,7 +262,7 @@ fn part_key(reader: AccountId, author: AccountId) -> Vec<u8> {
 
 async fn read(engine: &Engine, reader: AccountId, limit: usize) {
     let (before, query) = (Before::now(), Query::home().limit(limit));
-    match engine.read(reader, &query).await {
+    match engine.as_reader(reader).read(&query).await {
         Ok(page) => before.check(reader, &query, &page),
         Err(e) => world(|w| w.violated(format!("a read fails: {e:?}"))),
     }

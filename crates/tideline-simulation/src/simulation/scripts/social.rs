@@ -11,10 +11,9 @@ use crate::post::{Draft, PostRef};
 use crate::reader::Marks;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::world::world;
-use crate::social::Social;
 
 async fn marks(engine: &Engine, account: AccountId, post: PostRef) -> Marks {
-    Social::new(engine).marks(account, &[post]).await.expect("marks")[0]
+    engine.as_reader(account).marks(&[post]).await.expect("marks")[0]
 }
 
 async fn is_liked(engine: &Engine, account: AccountId, post: PostRef) -> bool {
@@ -26,7 +25,7 @@ async fn is_reposted(engine: &Engine, account: AccountId, post: PostRef) -> bool
 }
 
 async fn like(engine: &Engine, account: AccountId, post: PostId) {
-    Social::new(engine).like(account, post).await.expect("a like");
+    engine.like(account, post).await.expect("a like");
 }
 
 /// A like that instance 0 is about to put on its post's list: the reader, the post and its author.
@@ -55,7 +54,7 @@ pub(in crate::simulation) fn taken_back_while_it_is_listed() -> LocalBoxFuture<'
     async {
         let (stage, reader, post, listing) = like_to_be_listed().await;
         listing.reached().await;
-        Social::new(&stage.engines[1]).unlike(reader, post.id).await.expect("no like");
+        stage.engines[1].unlike(reader, post.id).await.expect("no like");
         stage.turns().await;
         super::pause(100).await;
         listing.open();
@@ -126,7 +125,7 @@ pub(in crate::simulation) fn like_in_a_socket() -> LocalBoxFuture<'static, ()> {
         let copy = Gate::close(0, At::Copied, "tie_set", b"");
         like(&stage.engines[0], reader, of.id).await;
         copy.stop_no_more();
-        Social::new(&stage.engines[1]).unlike(reader, of.id).await.expect("no like");
+        stage.engines[1].unlike(reader, of.id).await.expect("no like");
         // While the first one's entry stands in the journal a copy of it is refused for that (H131).
         stage.settled().await;
         copy.deliver();
@@ -146,9 +145,7 @@ pub(in crate::simulation) fn unlike_in_a_socket() -> LocalBoxFuture<'static, ()>
         like(&stage.engines[0], reader, of.id).await;
         stage.settled().await;
         let engine = stage.engines[0].clone();
-        let lost =
-            lost_in_a_socket("tie_set", async move { Social::new(&engine).unlike(reader, of.id).await })
-                .await;
+        let lost = lost_in_a_socket("tie_set", async move { engine.unlike(reader, of.id).await }).await;
         like(&stage.engines[1], reader, of.id).await;
         lost.deliver();
         if !is_liked(&stage.engines[1], reader, of).await {
@@ -166,9 +163,9 @@ pub(in crate::simulation) fn repost_in_a_socket() -> LocalBoxFuture<'static, ()>
         let of = PostRef { id: stage.publish(0, author).await, author };
         stage.settled().await;
         let copy = Gate::close(0, At::Copied, "post_publish", b"");
-        Social::new(&stage.engines[0]).repost(reader, of.id).await.expect("a repost");
+        stage.engines[0].repost(reader, of.id).await.expect("a repost");
         copy.stop_no_more();
-        let undone = Social::new(&stage.engines[1]).undo_repost(reader, of.id).await.expect("no repost");
+        let undone = stage.engines[1].undo_repost(reader, of.id).await.expect("no repost");
         assert!(undone.is_some());
         copy.deliver();
         if is_reposted(&stage.engines[1], reader, of).await {
@@ -186,10 +183,8 @@ pub(in crate::simulation) fn lost_repost_in_a_socket() -> LocalBoxFuture<'static
         let of = PostRef { id: stage.publish(0, author).await, author };
         stage.settled().await;
         let engine = stage.engines[0].clone();
-        let lost =
-            lost_in_a_socket("post_publish", async move { Social::new(&engine).repost(reader, of.id).await })
-                .await;
-        let undone = Social::new(&stage.engines[1]).undo_repost(reader, of.id).await.expect("no repost");
+        let lost = lost_in_a_socket("post_publish", async move { engine.repost(reader, of.id).await }).await;
+        let undone = stage.engines[1].undo_repost(reader, of.id).await.expect("no repost");
         assert_eq!(undone.value, None);
         lost.deliver();
         if is_reposted(&stage.engines[1], reader, of).await {
@@ -205,16 +200,12 @@ pub(in crate::simulation) fn undo_in_a_socket() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([0, 1]).await;
         let of = PostRef { id: stage.publish(0, author).await, author };
-        Social::new(&stage.engines[0]).repost(reader, of.id).await.expect("a repost");
+        stage.engines[0].repost(reader, of.id).await.expect("a repost");
         stage.settled().await;
         let engine = stage.engines[0].clone();
         let lost =
-            lost_in_a_socket(
-                "post_delete",
-                async move { Social::new(&engine).undo_repost(reader, of.id).await },
-            )
-            .await;
-        let again = Social::new(&stage.engines[1]).repost(reader, of.id).await.expect("a repost");
+            lost_in_a_socket("post_delete", async move { engine.undo_repost(reader, of.id).await }).await;
+        let again = stage.engines[1].repost(reader, of.id).await.expect("a repost");
         assert!(again.is_repeat);
         lost.deliver();
         if !is_reposted(&stage.engines[1], reader, of).await {
@@ -268,7 +259,7 @@ async fn remembered() -> (Stage, AccountId, PostRef) {
     let (stage, [reader, author]) = Stage::with([0, 1]).await;
     let of = PostRef { id: stage.publish(0, author).await, author };
     like(&stage.engines[0], reader, of.id).await;
-    Social::new(&stage.engines[0]).unlike(reader, of.id).await.expect("no like");
+    stage.engines[0].unlike(reader, of.id).await.expect("no like");
     stage.settled().await;
     if marks(&stage.engines[1], reader, of).await != Marks::default() {
         world(|w| w.violated("a mark that nobody has made"));
@@ -293,8 +284,7 @@ pub(in crate::simulation) fn liked_elsewhere() -> LocalBoxFuture<'static, ()> {
 pub(in crate::simulation) fn reposted_elsewhere() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, reader, of) = remembered().await;
-        let social = Social::new(&stage.engines[0]);
-        let repost = social.repost(reader, of.id).await.expect("a repost").id;
+        let repost = stage.engines[0].repost(reader, of.id).await.expect("a repost").id;
         if !is_reposted(&stage.engines[1], reader, of).await {
             world(|w| w.violated("a repost that was acknowledged doesn't show"));
         }
@@ -312,7 +302,7 @@ pub(in crate::simulation) fn liked_between() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, reader, of) = remembered().await;
         like(&stage.engines[0], reader, of.id).await;
-        Social::new(&stage.engines[1]).bookmark(reader, of.id).await.expect("a bookmark");
+        stage.engines[1].bookmark(reader, of.id).await.expect("a bookmark");
         let seen = marks(&stage.engines[1], reader, of).await;
         if !(seen.is_liked && seen.is_bookmarked) {
             world(|w| w.violated("a like or a bookmark that was acknowledged doesn't show"));
@@ -334,7 +324,7 @@ pub(in crate::simulation) fn like_is_lost() -> LocalBoxFuture<'static, ()> {
         look.reached().await;
         let fence = close(0, At::Fence, "");
         let engine = stage.engines[0].clone();
-        let liked = tokio::spawn(async move { Social::new(&engine).like(reader, of.id).await });
+        let liked = tokio::spawn(async move { engine.like(reader, of.id).await });
         fence.reached().await;
         look.open();
         looking.await.expect("marks");

@@ -13,7 +13,6 @@ use crate::graph::COMPARED_TRIES;
 use crate::ids::AccountId;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::world::world;
-use crate::social::Social;
 
 /// Something else is taken off beside that account's posts.
 fn take_off(of: AccountId) {
@@ -73,7 +72,7 @@ pub(in crate::simulation) fn unliked_while_all_is_taken_off() -> LocalBoxFuture<
     async {
         let (stage, reader, post, listing) = like_to_be_listed().await;
         let last = all_is_taken_off(post.author, listing).await;
-        Social::new(&stage.engines[1]).unlike(reader, post.id).await.expect("no like");
+        stage.engines[1].unlike(reader, post.id).await.expect("no like");
         pause(100).await;
         last.open();
         stage.ends_well().await;

@@ -12,7 +12,6 @@ use crate::ids::AccountId;
 use crate::post::{Draft, PostRef};
 use crate::simulation::instances::instance;
 use crate::simulation::world::world;
-use crate::social::Social;
 use crate::timeline::Query;
 
 const TRIP: Duration = Duration::from_millis(1);
@@ -20,7 +19,7 @@ const TRIP: Duration = Duration::from_millis(1);
 /// One after the other: what goes out together is one.
 async fn trips(engine: &Engine, reader: AccountId, query: &Query) -> u128 {
     let began = Instant::now();
-    let page = engine.read(reader, query).await.expect("a page");
+    let page = engine.as_reader(reader).read(query).await.expect("a page");
     assert_eq!(page.posts.len(), 2);
     began.elapsed().as_millis()
 }
@@ -38,7 +37,6 @@ pub(in crate::simulation) fn of_a_full_page() -> LocalBoxFuture<'static, ()> {
         let [first, second] = [0, 1].map(|at| stage.engines[at].clone());
         world(|w| w.shows_profiles = true);
         let shows_profiles = instance().await.1;
-        let social = Social::new(&first);
         stage.follow(0, reader, author).await;
         stage.home_of(reader).await;
         let elsewhere = PostRef { id: stage.publish(0, ben).await, author: ben };
@@ -46,7 +44,7 @@ pub(in crate::simulation) fn of_a_full_page() -> LocalBoxFuture<'static, ()> {
             let draft = Draft::text("x").mentions([ben]);
             let post = PostRef { id: first.publish(author, &draft).await.expect("a post").id, author };
             for who in [ben, eve] {
-                social.like(who, post.id).await.expect("a like");
+                first.like(who, post.id).await.expect("a like");
                 let reply = Draft::text("so").reply_to(post);
                 drop(first.publish(who, &reply).await.expect("a reply"));
             }
@@ -57,7 +55,7 @@ pub(in crate::simulation) fn of_a_full_page() -> LocalBoxFuture<'static, ()> {
         let plain = Query::home().limit(2).hydrated();
         let full = plain.marked().with_likers(2).with_replies(2);
         for engine in [&second, &shows_profiles] {
-            drop(engine.read(reader, &full).await.expect("a page"));
+            drop(engine.as_reader(reader).read(&full).await.expect("a page"));
         }
 
         world(|w| w.trip = TRIP);
@@ -66,7 +64,7 @@ pub(in crate::simulation) fn of_a_full_page() -> LocalBoxFuture<'static, ()> {
         expect("a full page", trips(&second, reader, &full).await, page + 2);
         expect("with whom posts mention", trips(&shows_profiles, reader, &plain).await, page + 1);
         expect("a full page with them", trips(&shows_profiles, reader, &full).await, page + 2);
-        let shown = second.read(reader, &full).await.expect("a page");
+        let shown = second.as_reader(reader).read(&full).await.expect("a page");
         let met = shown.posts.iter().map(|post| (post.likers.len(), post.replies.len()));
         // Of whom blocks the reader neither shows.
         if !met.eq([(1, 1), (1, 1)]) {
@@ -79,7 +77,7 @@ pub(in crate::simulation) fn of_a_full_page() -> LocalBoxFuture<'static, ()> {
             Draft::text("look").quoting(elsewhere).reply_to(PostRef { id: shown.posts[0].id, author });
         first.publish(ben, &quote).await.expect("a reply");
         stage.settled().await;
-        drop(second.read(reader, &full).await.expect("a page"));
+        drop(second.as_reader(reader).read(&full).await.expect("a page"));
         world(|w| w.trip = TRIP);
         expect("a full page with a reply that quotes", trips(&second, reader, &full).await, page + 3);
         world(|w| w.trip = Duration::ZERO);

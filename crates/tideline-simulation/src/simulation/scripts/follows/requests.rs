@@ -14,7 +14,7 @@ pub(in crate::simulation) fn taking_back_in_a_socket() -> LocalBoxFuture<'static
         stage.follow(1, reader, author).await;
         lost.deliver();
         stage.settled().await;
-        if stage.engines[1].follow_requests(author).await.expect("requests") != [reader] {
+        if stage.engines[1].stored().follow_requests(author).await.expect("requests") != [reader] {
             world(|w| w.violated("a request that was acknowledged is gone"));
         }
         stage.ends_well().await;

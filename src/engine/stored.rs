@@ -1,0 +1,134 @@
+//! What is stored, without looking who asks.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::future::try_join;
+
+use super::Engine;
+use crate::account::Account;
+use crate::error::{CallFuture, Result};
+use crate::graph::{self, Graph};
+use crate::ids::{AccountId, PostId};
+use crate::post::Post;
+use crate::sharded::{Checkpoint, Common, Order, Page as SetPage};
+use crate::stored::{Unreadable, stored_post};
+use crate::tenant::no_account;
+
+/// What is stored, whoever may see it: for moderation, for what a service decides by, for tests. What somebody may see
+/// is a [`Reader`](crate::Reader)'s affair.
+#[derive(Debug, Clone, Copy)]
+pub struct Stored<'a> {
+    graph: &'a Arc<Graph>,
+}
+
+impl Engine {
+    /// What is stored, whoever may see it.
+    pub fn stored(&self) -> Stored<'_> {
+        Stored { graph: &self.graph }
+    }
+}
+
+impl<'a> Stored<'a> {
+    /// An account's record, with its counts; [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if it doesn't exist, or is deleted.
+    ///
+    /// How many follow it is exact while these are few (below `spread_at`), else at most a minute old.
+    pub fn account(self, id: AccountId) -> CallFuture<'a, Account> {
+        Box::pin(async move {
+            let graph = self.graph;
+            let account = self.shown(id).await?;
+            if !graph::is_uncounted(&account, graph.router().now_ms()) {
+                return Ok(account);
+            }
+            graph::count_followers(graph, id).await?;
+            self.shown(id).await
+        })
+    }
+
+    async fn shown(self, id: AccountId) -> Result<Account> {
+        let answers = self.graph.run_all(self.graph.shown_requests(id).collect()).await?;
+        let account = self.graph.readers.read_shown(id, &mut answers.into_iter())?.filter(Account::is_there);
+        account.ok_or_else(|| no_account(id))
+    }
+
+    /// A post; `None`: there is none. [`ErrorKind::Internal`](crate::ErrorKind::Internal): it can't be read, so nobody sees it.
+    pub fn post(self, id: PostId) -> CallFuture<'a, Option<Post>> {
+        Box::pin(async move {
+            let answer = self.graph.router().ask(self.graph.post_request(id)).await?;
+            stored_post(answer)?.map_err(Unreadable::error)
+        })
+    }
+
+    /// Whether `reader` follows `author`.
+    pub fn is_following(self, reader: AccountId, author: AccountId) -> CallFuture<'a, bool> {
+        Box::pin(async move { Ok(self.graph.following(reader)?.score(&author).await?.is_some()) })
+    }
+
+    /// Whether each follows the other.
+    pub fn is_mutual(self, one: AccountId, other: AccountId) -> CallFuture<'a, bool> {
+        Box::pin(async move {
+            let both = (self.is_following(one, other), self.is_following(other, one));
+            let (a, b) = try_join(both.0, both.1).await?;
+            Ok(a && b)
+        })
+    }
+
+    /// A page of whom an account follows, by the time of the follow.
+    pub fn following(
+        self,
+        account: AccountId,
+        after: Option<&'a (AccountId, f64)>,
+        limit: usize,
+        order: Order,
+    ) -> CallFuture<'a, SetPage<AccountId>> {
+        Box::pin(async move { self.graph.following(account)?.page(.., after, limit, order).await })
+    }
+
+    /// A page of who follows an account, by the time of the follow.
+    pub fn followers(
+        self,
+        account: AccountId,
+        after: Option<&'a (AccountId, f64)>,
+        limit: usize,
+        order: Order,
+    ) -> CallFuture<'a, SetPage<AccountId>> {
+        Box::pin(async move { self.graph.followers(account)?.page(.., after, limit, order).await })
+    }
+
+    /// How many an account follows, and how many follow it, counted now. [`Account`](crate::Account) has both too, and costs
+    /// less: those who follow an account that many follow are asked for in every bucket here.
+    pub fn counts(self, account: AccountId) -> CallFuture<'a, (u64, u64)> {
+        Box::pin(async move {
+            let (following, followers) = (self.graph.following(account)?, self.graph.followers(account)?);
+            try_join(following.len(), followers.len()).await
+        })
+    }
+
+    /// Whom both accounts follow.
+    pub fn common_following(self, one: AccountId, other: AccountId) -> CallFuture<'a, Vec<AccountId>> {
+        Box::pin(async move {
+            let sets = [self.graph.following(one)?, self.graph.following(other)?];
+            let members = self.graph.sets().members_of(&[&sets[0], &sets[1]]).await?;
+            let mut both = members.into_iter();
+            let first: HashSet<AccountId> = both.next().into_iter().flatten().collect();
+            Ok(both.next().into_iter().flatten().filter(|id| first.contains(id)).collect())
+        })
+    }
+
+    /// Who follows both accounts: some of them and a checkpoint, until there is none. Walks the followers of `one`,
+    /// which should be the one with fewer.
+    pub fn common_followers(
+        self,
+        one: AccountId,
+        other: AccountId,
+        from: Checkpoint,
+    ) -> CallFuture<'a, Common<AccountId>> {
+        Box::pin(async move { self.graph.followers(one)?.common(&self.graph.followers(other)?, from).await })
+    }
+
+    /// Who waits for a locked account's answer, by their ids. With what they show of themselves, page by page:
+    /// [`Reader::follow_requests`](crate::Reader::follow_requests).
+    pub fn follow_requests(self, account: AccountId) -> CallFuture<'a, Vec<AccountId>> {
+        Box::pin(async move { Ok(graph::waiting(self.graph, account).await?.into_iter().collect()) })
+    }
+}

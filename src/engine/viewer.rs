@@ -1,0 +1,102 @@
+//! Who looks: what is read through a viewer is what that one may see. What is stored, whoever asks, stands apart (`stored`).
+
+use std::future::ready;
+use std::ops::Deref;
+
+use tracing::Instrument as _;
+
+use super::Engine;
+use crate::error::{CallFuture, Error, Result};
+use crate::graph::{self, Relationship};
+use crate::ids::{AccountId, PostId};
+use crate::post::PostRef;
+use crate::timeline::{self, Page, Query, Timeline, View};
+
+/// Somebody who looks, and gets what may be seen so. Made for nothing, and copied for nothing: nobody is asked who that is
+/// until something is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Viewer<'a> {
+    pub(crate) engine: &'a Engine,
+    /// [`AccountId::NOBODY`]: a guest.
+    pub(crate) reader: AccountId,
+}
+
+/// An account that reads: a [`Viewer`], and what is its own affair.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a> {
+    viewer: Viewer<'a>,
+    /// Who that is.
+    pub(crate) account: AccountId,
+}
+
+impl<'a> Deref for Reader<'a> {
+    type Target = Viewer<'a>;
+
+    fn deref(&self) -> &Viewer<'a> {
+        &self.viewer
+    }
+}
+
+impl Engine {
+    /// What somebody without an account may see: what is public, of whoever is. A guest has no home and no mentions.
+    ///
+    /// Whom an account blocks or hides from can look as a guest, too: what is public is.
+    pub fn as_nobody(&self) -> Viewer<'_> {
+        Viewer { engine: self, reader: AccountId::NOBODY }
+    }
+
+    /// What this account may see: pages, posts, lists.
+    ///
+    /// ```no_run
+    /// # async fn example(engine: tideline::Engine, ben: tideline::AccountId) -> tideline::Result<()> {
+    /// use tideline::Query;
+    ///
+    /// let page = engine.as_reader(ben).read(&Query::home().hydrated()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn as_reader(&self, account: AccountId) -> Reader<'_> {
+        Reader { viewer: Viewer { engine: self, reader: account }, account }
+    }
+}
+
+impl<'a> Viewer<'a> {
+    /// Reads a page of a timeline. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): a guest asks for a home, or for mentions.
+    ///
+    /// The first read of a reader that has no home (a new one, or one that was away for long) fills it from the outboxes of
+    /// all it follows; where that can't be, the page is read from these. Cancel-safe: it changes nothing else.
+    pub fn read(self, query: &'a Query) -> CallFuture<'a, Page> {
+        let Self { engine, reader } = self;
+        if reader.is_nobody() && matches!(query.timeline, Timeline::Home | Timeline::Mentions) {
+            let text = format!("a guest has no timeline {:?}: an account's reader has", query.timeline);
+            return Box::pin(ready(Err(Error::invalid(text))));
+        }
+        let span = tracing::debug_span!("read", %reader, timeline = ?query.timeline);
+        Box::pin(timeline::read(&engine.timelines, engine.filter.as_deref(), reader, query).instrument(span))
+    }
+
+    /// What it may see.
+    pub(crate) async fn view(self) -> Result<View<'a>> {
+        View::new(&self.engine.timelines, self.engine.filter.as_deref(), self.reader).await
+    }
+
+    /// The same, of a post by its id. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): it is not there.
+    pub(crate) async fn view_of(self, post: PostId) -> Result<(View<'a>, PostRef)> {
+        View::of_post(&self.engine.timelines, self.engine.filter.as_deref(), self.reader, post).await
+    }
+
+    /// The same, of several: those that are there.
+    pub(crate) async fn view_of_all(self, posts: &[PostId]) -> Result<(View<'a>, Vec<PostRef>)> {
+        View::of_posts(&self.engine.timelines, self.engine.filter.as_deref(), self.reader, posts).await
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Tells how the account stands to others: up to [`ASKED_MAX`](crate::ASKED_MAX), in their order, in two batches. `None`:
+    /// there is no such account (any more). Whom it hides from, asks or mutes others needn't know.
+    ///
+    /// What was acknowledged shows. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): the account itself isn't there.
+    pub fn relationships(self, others: &'a [AccountId]) -> CallFuture<'a, Vec<Option<Relationship>>> {
+        Box::pin(graph::relationships(self.engine.graph(), self.account, others))
+    }
+}
