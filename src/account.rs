@@ -5,7 +5,7 @@ use crate::nonce::{Nonce, draw};
 use crate::profile::Profile;
 
 /// What an account stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AccountKind {
@@ -19,7 +19,7 @@ pub enum AccountKind {
 }
 
 /// What an account may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AccountState {
@@ -37,7 +37,7 @@ pub enum AccountState {
 }
 
 /// How an account's posts reach its followers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// They are delivered into the homes of its followers.
@@ -170,7 +170,8 @@ impl Account {
 }
 
 /// A new account.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct NewAccount {
     /// Its id; `None`: one is allocated.
     pub id: Option<AccountId>,
@@ -206,7 +207,8 @@ impl NewAccount {
 }
 
 /// What changes about an account; `None` stays as it is.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct AccountUpdate {
     /// What it stands for.
     pub kind: Option<AccountKind>,

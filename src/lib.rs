@@ -28,8 +28,11 @@ mod modes;
 mod nonce;
 pub mod post;
 pub mod profile;
+#[cfg(test)]
+mod public_types;
 mod reader;
 pub mod registration;
+mod serialized;
 mod settings;
 pub mod sharded;
 mod social;

@@ -52,7 +52,8 @@ pub struct Profile {
 }
 
 /// What changes of a profile; `None` stays as it is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct ProfileUpdate {
     /// What the account calls itself.
     pub display_name: Option<String>,

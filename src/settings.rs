@@ -18,7 +18,10 @@ pub(crate) fn check_asked(count: usize, what: &str) -> Result<()> {
 }
 
 /// What has happened when a write is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum Acknowledge {
     /// A primary has it. A failover that its replica was not in time for may lose it, as with any Redis.
     #[default]
@@ -32,7 +35,7 @@ pub enum Acknowledge {
 /// The answer of a write: what it gave, and which moment it had reached by then.
 ///
 /// What it gave is at hand as if it were the answer itself; to have it as a value, take `value`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Receipt<T = ()> {
     /// What the call gave.
     pub value: T,

@@ -19,7 +19,7 @@ const NEVER: &str = "never";
 ///
 /// A new tenant takes those of the instance that begins it. All else changes them by `tideline tenant set`, or
 /// [`Engine::decide`](crate::Engine::decide), alone: also the first time, where an import or an earlier release has left data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TenantSettings {
     /// [`EngineSettings::outbox_posts`].
     pub outbox_posts: u32,
@@ -36,7 +36,7 @@ pub struct TenantSettings {
 }
 
 /// What a tenant has decided, and the how manieth time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Decision {
     /// Each decision's is one higher than the last one's. 0: nothing has been decided yet, so no posts leave outboxes, mentions
     /// and hashtags.

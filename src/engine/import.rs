@@ -29,7 +29,7 @@ const IDS_PER_CALL: usize = 2_000;
 const LARGE: usize = 2_000;
 
 /// A follow that is imported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ImportedEdge {
     /// Who follows.
     pub reader: AccountId,
@@ -40,7 +40,7 @@ pub struct ImportedEdge {
 }
 
 /// A post that is imported.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct ImportedPost {
     /// Who wrote it.
     pub author: AccountId,

@@ -12,7 +12,7 @@ use crate::sharded::Checkpoint;
 use crate::tenant::no_account;
 
 /// How an account's posts reach its followers, and what is going on about that.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ModeState {
     /// How they are delivered now.
     pub mode: Mode,

@@ -33,7 +33,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const TRIES_MAX: usize = 64;
 
 /// What has happened when a post is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PostAck {
     /// A primary has it. A failover that its replica was not in time for may lose it.
     #[default]

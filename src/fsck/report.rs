@@ -65,7 +65,7 @@ impl FsckReport {
 }
 
 /// How far it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct FsckProgress {
     /// Keys of this tenant that were looked at.

@@ -14,7 +14,7 @@ use crate::sharded::Questions;
 use crate::tenant::{Tenant, no_account};
 
 /// How an account stands to another one. Between two of whom one blocks the other there is no follow and no request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a fact by itself, and any of them may go together"

@@ -20,7 +20,8 @@ use crate::tenant::Tenant;
 /// What came of a follow.
 ///
 /// It counts from when the author's side has it, a moment later. An account that is locked before that has a request instead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Followed {
     /// It follows now, or did already.
     Following,

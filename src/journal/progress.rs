@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::error::{Error, Result};
 
 /// How far a fan-out is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct DeliveryProgress {
     /// Homes that have the post.
     pub delivered: u64,

@@ -23,7 +23,8 @@ pub(crate) use reports::{add, list, resolve};
 const TRIES_MAX: usize = 16;
 
 /// What a moderator says of a post; `None` stays as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Moderation {
     /// Whether nobody but its author sees it.
     pub hidden: Option<bool>,

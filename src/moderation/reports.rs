@@ -29,7 +29,8 @@ const PAGE_MAX: usize = 100;
 const ROUNDS_MAX: usize = 4;
 
 /// A report's id: it says when it came, and which bucket the account that it is about lies in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
 pub struct ReportId(PostId);
 
 impl ReportId {
@@ -73,7 +74,7 @@ pub enum ReportCategory {
 }
 
 /// A report that is made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NewReport {
     /// Who reports.
     pub reporter: AccountId,
@@ -87,23 +88,27 @@ pub struct NewReport {
     pub comment: String,
     /// Makes it safe to send it again, 1 to 64 bytes: with the same token, reporter and target it is the same report, for
     /// as long as the setting `token_ttl` says. `None`: it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
 
 /// A report, as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Report {
     /// Its id.
     pub id: ReportId,
     /// What was reported, without its token.
+    #[serde(flatten)]
     pub report: NewReport,
     /// The moderator who resolved it; `None`: it is open.
     pub resolved_by: Option<AccountId>,
-    stamp: Nonce,
+    #[serde(skip)]
+    pub(crate) stamp: Nonce,
 }
 
 /// Which reports to list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct ReportQuery {
     /// Those that are resolved, instead of those that are open.
     pub resolved: bool,
@@ -116,7 +121,7 @@ pub struct ReportQuery {
 }
 
 /// A page of reports, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct ReportList {
     /// The reports. A page that met a bound may be short, or empty, though there are older ones.
     pub reports: Vec<Report>,

@@ -8,7 +8,7 @@ use crate::ids::AccountId;
 use crate::settings::{ModeSettings, PolicyName};
 
 /// How an account's posts are to reach its followers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// Delivered into their homes: reads are cheap.

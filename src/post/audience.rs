@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
 /// How far a post goes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Visibility {
     /// Everybody, and it may be listed where strangers look.

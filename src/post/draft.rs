@@ -7,7 +7,8 @@ use crate::ids::{AccountId, PostId};
 ///
 /// Nothing is refused while it is put together; [`check`](Self::check) does, and must come before
 /// [`Post::new`](super::Post::new).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[must_use]
 pub struct Draft {
     /// What it says.

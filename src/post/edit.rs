@@ -4,21 +4,25 @@ use super::check::check_language;
 use super::{Content, Post};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
+use crate::serialized::{as_hex, some};
 
 /// A change of a post; what is `None` stays as it is.
 ///
 /// There is no field for the visibility, only-to, not-to, the original or the parent: they cannot change, because
 /// copies of the post's id already lie in timelines that were chosen by them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[must_use]
 pub struct Edit {
     /// Another text.
     pub text: Option<String>,
     /// Another content warning; `Some(None)` takes it away.
+    #[serde(deserialize_with = "some", skip_serializing_if = "Option::is_none")]
     pub content_warning: Option<Option<String>>,
     /// Whether to hide the attachments at first.
     pub sensitive: Option<bool>,
     /// Another language; `Some(None)` takes it away.
+    #[serde(deserialize_with = "some", skip_serializing_if = "Option::is_none")]
     pub language: Option<Option<String>>,
     /// Other mentions. Those of a direct post don't change who reads it; whom a post for followers mentions may read it from then
     /// on, and whom it no longer mentions may not.
@@ -26,10 +30,13 @@ pub struct Edit {
     /// Other hashtags.
     pub hashtags: Option<Vec<String>>,
     /// Other attachments.
+    #[serde(with = "as_hex::maybe", skip_serializing_if = "Option::is_none")]
     pub attachments: Option<Vec<u8>>,
     /// Another location; an empty one takes it away.
+    #[serde(with = "as_hex::maybe", skip_serializing_if = "Option::is_none")]
     pub location: Option<Vec<u8>>,
     /// Other free fields, all of them.
+    #[serde(with = "as_hex::maybe_each", skip_serializing_if = "Option::is_none")]
     pub fields: Option<Vec<(String, Vec<u8>)>>,
 }
 

@@ -1,5 +1,7 @@
 //! The fixed part of a stored post.
 
+use serde::{Serialize, Serializer};
+
 use super::check::is_language;
 use super::layout::{
     AUTHOR_OFFSET, CONVERSATION_OFFSET, FLAG_HIDDEN, FLAG_NOT_TO, FLAG_ONLY_TO, FLAG_SENSITIVE,
@@ -12,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
 
 /// All that is known about a post without reading what it says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Header {
     /// How far it goes.
     pub visibility: Visibility,
@@ -35,10 +37,13 @@ pub struct Header {
     /// Quotes (reposts with a comment) when it was read.
     pub quotes: u32,
     /// Bits that this release doesn't know are kept for the one that does.
+    #[serde(flatten, serialize_with = "serialize_flags")]
     flags: u16,
     /// A valid language with zeros behind, or zeros.
+    #[serde(serialize_with = "serialize_language")]
     language: [u8; LANGUAGE_LEN_MAX],
     /// Random bytes that change whenever a moderator changes something.
+    #[serde(skip)]
     moderated: [u8; 4],
 }
 
@@ -217,6 +222,25 @@ impl Header {
     fn set_flag(&mut self, flag: u16, on: bool) {
         self.flags = if on { self.flags | flag } else { self.flags & !flag };
     }
+}
+
+/// What the flags say to who reads the post.
+fn serialize_flags<S: Serializer>(flags: &u16, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Flags {
+        is_sensitive: bool,
+        is_hidden: bool,
+    }
+    let is_sensitive = flags & (FLAG_SENSITIVE | FLAG_SENSITIVE_SAID) != 0;
+    Flags { is_sensitive, is_hidden: flags & FLAG_HIDDEN != 0 }.serialize(serializer)
+}
+
+fn serialize_language<S: Serializer>(
+    language: &[u8; LANGUAGE_LEN_MAX],
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let language = std::str::from_utf8(language).unwrap_or_default().trim_end_matches('\0');
+    Some(language).filter(|language| !language.is_empty()).serialize(serializer)
 }
 
 fn array<const N: usize>(header: &[u8; HEADER_LEN], at: usize) -> [u8; N] {

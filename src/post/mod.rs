@@ -91,7 +91,7 @@ const _: () = assert!(AUDIENCE_MAX * 8 <= TEXT_BYTES_MAX && MENTIONS_MAX <= AUDI
 const _: () = assert!(HASHTAGS_MAX * (1 + HASHTAG_LEN_MAX) <= TEXT_BYTES_MAX && HASHTAG_LEN_MAX <= 255);
 
 /// A post and who wrote it; the author says where to look for the post's neighbours without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct PostRef {
     /// The post; never 0.
     pub id: PostId,

@@ -10,16 +10,20 @@ use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
 /// A whole post: its header, what it says, and who may read it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Post {
+    #[serde(flatten)]
     header: Header,
+    #[serde(flatten)]
     content: Content,
     /// Not empty exactly if the header's flag says so, which it always does for a direct post; the same for `not_to`.
     /// Never both.
     only_to: Vec<AccountId>,
     not_to: Vec<AccountId>,
+    #[serde(skip)]
     /// Lists that an earlier revision named, and this one doesn't.
     pub(super) listed_before: Vec<PostList>,
+    #[serde(skip)]
     /// Sections of a newer release, by tag, in the order in which they were found.
     unknown: Vec<(u8, Vec<u8>)>,
 }

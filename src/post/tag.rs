@@ -155,6 +155,8 @@ impl fmt::Debug for Tag {
     }
 }
 
+crate::serialized::as_text!(Tag);
+
 impl fmt::Display for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())

@@ -23,7 +23,8 @@ const PIECES_MAX: usize = 8;
 const MEMBERS_MAX: usize = 1_024;
 
 /// What a reader has done with a post. Of a plain repost: with its original, which is what is liked and answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Marks {
     /// The reader likes it.
     pub is_liked: bool,

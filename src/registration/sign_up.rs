@@ -38,7 +38,7 @@ pub struct SignUp {
 }
 
 /// An account that was registered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Registered {
     /// Its id.
     pub id: AccountId,

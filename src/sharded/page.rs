@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 pub const PAGE_MAX: usize = 1_000;
 
 /// In which direction a page runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Order {
     /// Lowest score first; equal scores by member.
     #[default]

@@ -21,7 +21,7 @@ const DEPTH_MAX: usize = 20;
 const REPLIES_MAX: usize = 60;
 
 /// What a viewer may see of the conversation around a post.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Conversation {
     /// What the post answers, what that answers, and so on: the first of all first. Up to [`ANCESTORS_MAX`].
     pub ancestors: Vec<PagePost>,

@@ -40,6 +40,8 @@ fn not_ours(text: &str) -> Error {
     Error::invalid(format!("{shown:?} is not a cursor of this list: start again without one"))
 }
 
+crate::serialized::as_text!(ListCursor);
+
 impl fmt::Display for ListCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{SCORED}{:0SCORE_DIGITS$x}", self.score_bits)?;

@@ -28,7 +28,8 @@ const FORGOTTEN_MAX: usize = 10;
 const UNTIMED: f64 = 0.0;
 
 /// Which page of a list; the default is the newest one.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct ListQuery {
     /// Entries on the page: 1 to 100; `None`: 20.
     pub limit: Option<usize>,
@@ -77,7 +78,7 @@ impl ListQuery {
 type Window<M> = (usize, Option<(M, f64)>, Order);
 
 /// A page of a list of accounts, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct AccountList {
     /// The accounts, as far as the reader may meet them.
     pub accounts: Vec<Arc<Account>>,
@@ -88,7 +89,7 @@ pub struct AccountList {
 }
 
 /// A page of a list of posts, newest first by when they came onto the list.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct PostList {
     /// The posts, hydrated and marked, as far as the reader may see them.
     pub posts: Vec<PagePost>,

@@ -39,6 +39,8 @@ impl Cursor {
     }
 }
 
+crate::serialized::as_text!(Cursor);
+
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{DOWN}{:0ID_DIGITS$x}", self.id)
@@ -66,7 +68,8 @@ impl FromStr for Cursor {
 ///
 /// Of the posts 1 to 10, three a page: `since_id` 2 gives 10, 9, 8 (the newest); `min_id` 2 gives 5, 4, 3 (those next
 /// to it); `min_id` 2 with `max_id` 5 gives 4, 3.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Range {
     /// Only older posts than this.
     pub max_id: Option<PostId>,

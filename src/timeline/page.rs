@@ -9,7 +9,8 @@ use crate::post::{Post, PostRef, Tag};
 use crate::reader::Marks;
 
 /// Which timeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "kind", content = "of", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Timeline {
     /// The posts of all that the reader follows, and its own.
@@ -33,7 +34,8 @@ pub enum Timeline {
 }
 
 /// Which page of which timeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Query {
     /// Which timeline.
     pub timeline: Timeline,
@@ -127,7 +129,7 @@ impl Query {
 }
 
 /// A post on a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct PagePost {
     /// Its id.
     pub id: PostId,
@@ -151,7 +153,7 @@ pub struct PagePost {
 }
 
 /// What a post on a page reposts or quotes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct PassedOn {
     /// Its id.
     pub id: PostId,
@@ -202,7 +204,7 @@ impl PagePost {
 }
 
 /// A page of a timeline, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Page {
     /// The posts. A page may be shorter than asked for, even empty, and still have a next one.
     pub posts: Vec<PagePost>,

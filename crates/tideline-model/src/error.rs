@@ -4,7 +4,8 @@ use std::fmt;
 use std::pin::Pin;
 
 /// What the caller can do about an [`Error`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The request itself is wrong; sending it again cannot help.
@@ -109,6 +110,17 @@ impl Error {
 impl Clone for Error {
     fn clone(&self) -> Self {
         Self(self.0.clone())
+    }
+}
+
+/// Its kind, which names it to programs, and what it says to people.
+impl serde::Serialize for Error {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct as _;
+        let mut error = serializer.serialize_struct("Error", 2)?;
+        error.serialize_field("kind", &self.0.kind)?;
+        error.serialize_field("message", &self.0.message)?;
+        error.end()
     }
 }
 

@@ -221,6 +221,20 @@ impl serde::Serialize for AccountId {
     }
 }
 
+/// Reads what was written as a string.
+impl<'de> serde::Deserialize<'de> for AccountId {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        Self::new(from_text(from)?).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Reads what was written as a string.
+impl<'de> serde::Deserialize<'de> for PostId {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        Self::from_u64(from_text(from)?).map_err(serde::de::Error::custom)
+    }
+}
+
 /// As a string: ids don't fit a double, which is what numbers become in JSON.
 impl serde::Serialize for PostId {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
@@ -232,6 +246,15 @@ impl serde::Serialize for PostId {
 #[doc(hidden)]
 pub fn as_text<S: serde::Serializer>(number: &u64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     serializer.collect_str(number)
+}
+
+/// Reads what [`as_text`] wrote.
+fn from_text<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<u64, D::Error> {
+    use serde::{Deserialize as _, de::Error as _};
+    let text = String::deserialize(from)?;
+    let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| is_digits);
+    number.ok_or_else(|| D::Error::custom(format_args!("an id is a string of digits, not {text:?}")))
 }
 
 /// Ids that a bucket can give in one millisecond.

@@ -6,7 +6,8 @@ use super::wire::TlsFiles;
 use tideline_model::error::{Error, Result};
 
 /// What a fence does at a primary that should have replicas and has none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Replicas {
     /// The cluster runs without replicas on purpose: nothing to wait for, fences are skipped.
     Absent,

@@ -1,0 +1,363 @@
+//! The forms in which public types serialize. Others store them, so they stay: tests/public_types.json keeps some of each, and a
+//! public type that isn't there needs a sentence that says why.
+//!
+//! A form may grow: by fields that may be missing, by variants. `TIDELINE_WRITE_FORMS=1` writes the file anew; look at what changed.
+
+#![cfg(feature = "registration")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::post::{Draft, Edit, Post, PostRef, Tag, Visibility};
+use crate::profile::ProfileUpdate;
+use crate::registration::Registered;
+use crate::sharded::Order;
+use crate::{
+    Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, Conversation,
+    Cursor, Decision, DeliveryProgress, Error, ErrorKind, Followed, FsckProgress, FsckReport, HiddenBecause,
+    ImportedEdge, ImportedPost, ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount,
+    NewReport, Page, PagePost, PassedOn, PostAck, PostId, PostList, Profile, Query, Range, Receipt,
+    Relationship, Report, ReportCategory, ReportId, ReportList, ReportQuery, TenantSettings, Timeline, Way,
+};
+
+const HANDLE: &str = "does something, and holds connections";
+const SETTING: &str = "says how an instance runs: its form is the configuration file's";
+const FAULT: &str = "tells people who look for a fault what is stored: it changes with that";
+const SETS: &str = "belongs to sets, whose members are the caller's";
+const INSIDE: &str = "is no part of the API: another crate here needs it";
+const LENT: &str = "is lent for the time of a call";
+
+/// Public types that are not kept, and why.
+const WITHOUT: &[(&str, &[&str])] = &[
+    (HANDLE, &["Delivery", "Engine", "EngineBuilder", "Importer", "Registration", "Store"]),
+    ("looks through an engine", &["Reader", "Stored", "Viewer"]),
+    ("holds a fan-out that goes on", &["FanoutState", "Published"]),
+    (SETTING, &["Config", "EngineSettings", "FsckOptions", "ModeSettings", "PolicyName"]),
+    (SETTING, &["RegistrationSettings", "SetSettings", "StoreOptions"]),
+    (
+        "decides who is pulled: code, with its settings",
+        &["AsItIs", "CostModel", "PullOnly", "PushOnly", "Threshold"],
+    ),
+    ("is what a policy is asked with, by the engine", &["Facts"]),
+    (LENT, &["Audience", "FilterFacts"]),
+    (
+        FAULT,
+        &[
+            "Candidate",
+            "Excess",
+            "Findings",
+            "FindingKind",
+            "Health",
+            "HomeRecord",
+            "HomeStatus",
+            "Inspection",
+        ],
+    ),
+    (FAULT, &["ListLength", "ListPlace", "Listing", "OpenTask", "OutboxPost", "PostInspection", "Removal"]),
+    (FAULT, &["SetSizes", "StoredClaim", "StoredHome", "StoredNames", "StoredOutbox", "Verdict"]),
+    (SETS, &["Change", "Checkpoint", "Common", "Layout", "ScoreRange", "Sets", "SortedSet", "Walk"]),
+    ("says where data lies, to code", &["Bucket", "Buckets", "Keyspace"]),
+    (INSIDE, &["Claim", "IdHasher", "Merged", "Scored", "Source", "Step"]),
+    ("has a password or an address in it", &["Name", "SignUp"]),
+    ("is made by a look at a draft's text, and used up by it", &["MentionedName", "Parsed", "WrittenTag"]),
+    ("is a decision under way: what comes of it is a Decision", &["TenantChange"]),
+    ("is part of a post's form", &["Content", "Header"]),
+];
+
+/// Where public types are named.
+const NAMED_IN: [&str; 10] = [
+    "src/lib.rs",
+    "src/account.rs",
+    "src/profile.rs",
+    "src/keys.rs",
+    "src/post/mod.rs",
+    "src/registration/mod.rs",
+    "src/sharded/mod.rs",
+    "crates/tideline-model/src/ids.rs",
+    "crates/tideline-model/src/error.rs",
+    "crates/tideline-model/src/bucket.rs",
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Values by their types' names.
+#[derive(Default)]
+struct Forms(BTreeMap<String, Vec<Value>>);
+
+impl Forms {
+    fn add<T: Serialize>(&mut self, value: &T) {
+        let name = std::any::type_name::<T>().split('<').next().unwrap_or_default();
+        let name = name.rsplit("::").next().unwrap_or_default().to_owned();
+        self.0.entry(name).or_default().push(serde_json::to_value(value).unwrap());
+    }
+
+    /// What can be read, too, and is the same then.
+    fn both<T: Serialize + DeserializeOwned>(&mut self, value: &T) {
+        let written = serde_json::to_value(value).unwrap();
+        let read: T = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), written);
+        self.add(value);
+    }
+
+    fn all<T: Serialize + DeserializeOwned>(&mut self, values: impl IntoIterator<Item = T>) {
+        values.into_iter().for_each(|value| self.both(&value));
+    }
+}
+
+fn account_id(id: u64) -> AccountId {
+    AccountId::new(id).unwrap()
+}
+
+/// No double holds it.
+fn post_id() -> PostId {
+    PostId::from_u64((1 << 62) + 1).unwrap()
+}
+
+fn account() -> Account {
+    let mut profile = Profile::default();
+    (profile.display_name, profile.bio) = ("Ada L.".into(), "Tides".into());
+    profile.fields = vec![("home".into(), "by the sea".into())];
+    Account {
+        id: account_id(7),
+        kind: AccountKind::Person,
+        state: AccountState::Active,
+        is_locked: true,
+        mode: Mode::Pull,
+        pushed_since: 5,
+        posts: 4,
+        following: 3,
+        followers: 2,
+        login: Some("ada".into()),
+        registered_ms: Some(1_700_000_000_000),
+        profile: Some(Box::new(profile)),
+        uncounted_since: Some(1),
+        blocks: 1,
+        hides: 1,
+    }
+}
+
+fn draft() -> Draft {
+    let parent = PostRef { id: post_id(), author: account_id(8) };
+    let draft = Draft::text("Low tide at noon").content_warning("tides").sensitive().language("en");
+    let draft = draft.visibility(Visibility::Unlisted).not_to([account_id(9)]).reply_to(parent);
+    let draft = draft.mentions([account_id(8)]).hashtags(["Tide"]).conversation(post_id()).token("form-1");
+    draft.attachments([0xff, 1]).location(*b"shore").field("mood", *b"calm")
+}
+
+fn page_post() -> PagePost {
+    let (post, ada) = (Arc::new(Post::new(account_id(7), &draft())), Arc::new(account()));
+    let quoted = PassedOn {
+        id: post_id(),
+        post: post.clone(),
+        account: ada.clone(),
+        mentioned: vec![ada.clone()],
+        original: None,
+    };
+    let marks = Marks { is_liked: true, is_bookmarked: false, repost: Some(post_id()) };
+    PagePost {
+        post: Some(post),
+        account: Some(ada.clone()),
+        mentioned: vec![ada.clone()],
+        original: Some(Box::new(quoted)),
+        marks: Some(marks),
+        likers: vec![ada],
+        replies: vec![PagePost::bare(post_id(), account_id(8))],
+        ..PagePost::bare(post_id(), account_id(7))
+    }
+}
+
+fn accounts_and_posts(forms: &mut Forms) {
+    forms.all([account_id(1), account_id(i64::MAX as u64)]);
+    forms.both(&post_id());
+    forms.all([AccountKind::Person, AccountKind::Group, AccountKind::Announcement]);
+    forms.all([
+        AccountState::Active,
+        AccountState::Limited,
+        AccountState::Suspended,
+        AccountState::Deleted,
+        AccountState::Unconfirmed,
+    ]);
+    forms.all([Mode::Push, Mode::Promoting, Mode::Pull]);
+    forms.add(&account());
+    let id = Some(account_id(7));
+    forms.all([NewAccount { id, is_locked: true, ..NewAccount::default() }, NewAccount::default()]);
+    forms.both(&AccountUpdate { is_locked: Some(false), ..AccountUpdate::default() });
+    forms.both(account().profile.as_deref().unwrap());
+    forms.both(&ProfileUpdate { bio: Some("Sea".into()), ..ProfileUpdate::default() });
+    forms.both(&Registered { id: account_id(7), is_repeat: false, reached: Acknowledge::Replicated });
+    forms.all([draft(), Draft::repost(PostRef { id: post_id(), author: account_id(7) })]);
+    let edit =
+        Edit { location: Some(vec![1]), fields: Some(vec![("mood".into(), vec![2])]), ..Edit::default() };
+    forms.all([
+        Edit::default(),
+        Edit { content_warning: Some(None), language: Some(Some("de".into())), ..edit },
+    ]);
+    forms.add(&Post::new(account_id(7), &draft()));
+    forms.both(&PostRef { id: post_id(), author: account_id(7) });
+    forms.all([Visibility::Public, Visibility::Unlisted, Visibility::Followers, Visibility::Direct]);
+    forms.both(&Tag::new("#Tide").unwrap());
+}
+
+fn pages_and_lists(forms: &mut Forms) {
+    let profile = Timeline::Profile { account: account_id(7), replies: true, reposts: false };
+    let tag = Timeline::Tag(Tag::new("tide").unwrap());
+    forms.all([Timeline::Home, profile, Timeline::Mentions, tag, Timeline::Replies(post_id())]);
+    let cursor = Cursor::below(post_id().get());
+    forms.both(&cursor);
+    let range = Range { since_id: Some(post_id()), ..Range::default() };
+    forms.both(&range);
+    forms.all([Query::default(), Query::home().limit(40).hydrated().marked().after(cursor).range(range)]);
+    forms.add(&page_post());
+    forms.add(page_post().original.as_deref().unwrap());
+    forms.add(&Page { posts: vec![page_post()], next: Some(cursor), newer: Some(post_id()) });
+    forms.both(&page_post().marks.unwrap());
+    let place: ListCursor = "s4278bcfe568000000000000000000007".parse().unwrap();
+    forms.both(&place);
+    forms.all([ListQuery::default(), ListQuery::default().limit(5).older_than(place.clone())]);
+    forms.add(&AccountList { accounts: vec![Arc::new(account())], older: Some(place.clone()), newer: None });
+    forms.add(&PostList { posts: vec![page_post()], older: None, newer: Some(place) });
+    let (ancestors, descendants) = (Vec::new(), vec![PagePost::bare(post_id(), account_id(8))]);
+    forms.add(&Conversation { ancestors, post: page_post(), descendants });
+    forms.both(&Relationship {
+        account: account_id(8),
+        is_following: true,
+        is_followed: false,
+        has_requested: false,
+        is_requested: true,
+        is_muting: false,
+        is_blocking: false,
+        is_blocked: true,
+        is_hiding: false,
+    });
+    forms.all([Followed::Following, Followed::Requested]);
+    forms.all([Order::Ascending, Order::Descending]);
+    for because in [HiddenBecause::NotFollowed, HiddenBecause::OriginalGone, HiddenBecause::RepostedAbove] {
+        forms.add(&because);
+    }
+}
+
+fn moderation_and_operation(forms: &mut Forms) {
+    forms.both(&Moderation { hidden: Some(true), sensitive: None });
+    let report = NewReport {
+        reporter: account_id(8),
+        target: account_id(7),
+        posts: vec![post_id()],
+        category: ReportCategory::Spam,
+        comment: "again".into(),
+        token: Some("form-2".into()),
+    };
+    forms.both(&report);
+    let id = ReportId::from_u64(post_id().get()).unwrap();
+    forms.both(&id);
+    let report = NewReport { token: None, ..report };
+    let report = Report { id, report, resolved_by: Some(account_id(1)), stamp: [0; 8] };
+    forms.add(&report);
+    forms.add(&ReportList { reports: vec![report], older: Some(id) });
+    forms.all([
+        ReportCategory::Spam,
+        ReportCategory::Legal,
+        ReportCategory::Violation,
+        ReportCategory::Other,
+    ]);
+    forms.both(&ReportQuery { target: Some(account_id(7)), before: Some(id), ..ReportQuery::default() });
+    forms.all([PostAck::Accepted, PostAck::Replicated, PostAck::First, PostAck::Delivered]);
+    forms.all([Acknowledge::Accepted, Acknowledge::Replicated]);
+    forms.both(&Receipt { value: account_id(7), reached: Acknowledge::Accepted });
+    forms.both(&DeliveryProgress { delivered: 3, skipped: 1, is_done: true, ..DeliveryProgress::default() });
+    forms.all([Way::Push, Way::Pull]);
+    forms.both(&ModeState { mode: Mode::Promoting, forced: Some(Way::Pull), progress: Some(0.5) });
+    forms.both(&ImportedEdge { reader: account_id(8), author: account_id(7), since_ms: 1_577_836_800_000 });
+    forms.both(&ImportedPost { author: account_id(7), created_ms: 1_577_836_900_000, draft: draft() });
+    let engine = crate::EngineSettings::default();
+    let settings = TenantSettings::of(&engine, crate::cluster::Replicas::Required);
+    forms.both(&settings);
+    forms.both(&Decision { number: 1, settings });
+    forms.add(&FsckReport { keys: 10, accounts: 2, ..FsckReport::default() });
+    forms.add(&FsckProgress { keys: 10, of: 20, suspects: 1, found: 0 });
+    forms.all([
+        ErrorKind::Invalid,
+        ErrorKind::NotFound,
+        ErrorKind::Conflict,
+        ErrorKind::Overloaded,
+        ErrorKind::Unavailable,
+        ErrorKind::Unknown,
+        ErrorKind::Misconfigured,
+        ErrorKind::Internal,
+    ]);
+    forms.add(&Error::invalid("a page of 0 posts: from 1 to 100"));
+}
+
+fn forms() -> Forms {
+    let mut forms = Forms::default();
+    accounts_and_posts(&mut forms);
+    pages_and_lists(&mut forms);
+    moderation_and_operation(&mut forms);
+    forms
+}
+
+#[test]
+fn public_types_keep_their_forms() {
+    let file = root().join("tests/public_types.json");
+    let found = serde_json::to_string_pretty(&forms().0).unwrap() + "\n";
+    if std::env::var_os("TIDELINE_WRITE_FORMS").is_some() {
+        fs::write(&file, &found).unwrap();
+    }
+    let kept: BTreeMap<String, Vec<Value>> = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let found: BTreeMap<String, Vec<Value>> = serde_json::from_str(&found).unwrap();
+    assert_eq!(found.keys().collect::<Vec<_>>(), kept.keys().collect::<Vec<_>>());
+    for (name, forms) in kept {
+        assert_eq!(found[&name], forms, "{name}");
+    }
+}
+
+/// All Rust files below a folder.
+fn sources(folder: PathBuf) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let found = entries.flat_map(|path| if path.is_dir() { sources(path) } else { vec![path] });
+    found.filter(|path| path.extension().is_some_and(|end| end == "rs")).collect()
+}
+
+/// The names behind `pub struct` and `pub enum`.
+fn defined(text: &str) -> impl Iterator<Item = String> + '_ {
+    let lines = text.lines().map(str::trim_start);
+    let types = lines.filter_map(|l| l.strip_prefix("pub struct ").or_else(|| l.strip_prefix("pub enum ")));
+    types.map(|rest| rest.chars().take_while(|c| c.is_alphanumeric()).collect())
+}
+
+/// The names in `pub use` of a file.
+fn exported(text: &str) -> BTreeSet<String> {
+    let statements = text.split("pub use ").skip(1).filter_map(|rest| rest.split(';').next());
+    let words = statements.flat_map(|used| used.split(|c: char| !c.is_alphanumeric() && c != '_'));
+    words.map(str::to_owned).collect()
+}
+
+#[test]
+fn every_public_type_has_a_form_that_is_kept_or_a_reason() {
+    let folders = ["src", "crates/tideline-model/src"].map(|folder| root().join(folder));
+    let all: BTreeSet<String> = folders
+        .into_iter()
+        .flat_map(sources)
+        .flat_map(|path| defined(&fs::read_to_string(path).unwrap()).collect::<Vec<_>>())
+        .collect();
+    let mut public = BTreeSet::new();
+    for file in NAMED_IN {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        public.extend(exported(&text).into_iter().chain(defined(&text)).filter(|name| all.contains(name)));
+    }
+    assert!(public.len() > 100, "{public:?}");
+    let kept: BTreeSet<String> = forms().0.into_keys().collect();
+    let without: BTreeSet<String> =
+        WITHOUT.iter().flat_map(|(_, names)| names.iter().map(|name| (*name).to_owned())).collect();
+    let open: Vec<&String> = public.iter().filter(|n| !kept.contains(*n) && !without.contains(*n)).collect();
+    assert!(open.is_empty(), "no form is kept of {open:?}: see this file's head");
+    let stale: Vec<&String> = without.iter().filter(|n| kept.contains(*n) || !public.contains(*n)).collect();
+    assert!(stale.is_empty(), "{stale:?} are listed without need");
+}
