@@ -169,8 +169,8 @@ fn page_post() -> PagePost {
         original: Some(Box::new(quoted)),
         marks: Some(marks),
         likers: vec![ada],
-        replies: vec![PagePost::bare(post_id(), account_id(8))],
-        ..PagePost::bare(post_id(), account_id(7))
+        replies: vec![PagePost::bare(PostRef { id: post_id(), author: account_id(8) })],
+        ..PagePost::bare(PostRef { id: post_id(), author: account_id(7) })
     }
 }
 
@@ -224,7 +224,8 @@ fn pages_and_lists(forms: &mut Forms) {
     forms.all([ListQuery::default(), ListQuery::default().limit(5).older_than(place.clone())]);
     forms.add(&AccountList { accounts: vec![Arc::new(account())], older: Some(place.clone()), newer: None });
     forms.add(&PostList { posts: vec![page_post()], older: None, newer: Some(place) });
-    let (ancestors, descendants) = (Vec::new(), vec![PagePost::bare(post_id(), account_id(8))]);
+    let (ancestors, descendants) =
+        (Vec::new(), vec![PagePost::bare(PostRef { id: post_id(), author: account_id(8) })]);
     forms.add(&Conversation { ancestors, post: page_post(), descendants });
     forms.both(&Relationship {
         account: account_id(8),

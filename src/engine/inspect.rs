@@ -18,7 +18,7 @@ use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Journal, Task};
-use crate::post::PostList;
+use crate::post::{PostList, PostRef};
 use crate::sharded::Layout;
 use crate::tenant::{Tenant, no_account};
 use crate::timeline::{self, HiddenBecause, HomeRecord, Query, StoredHome, StoredOutbox};
@@ -155,7 +155,7 @@ impl Engine {
             let record = graph.account(account).await?.ok_or_else(|| no_account(account))?;
             let stored = timeline::stored(graph, account).await?;
             let query = Query::home().limit(PAGE);
-            let read = timeline::explain(&self.timelines, self.filter.as_deref(), account, &query).await;
+            let read = timeline::explain(self.as_reader(account).viewpoint(), &query).await;
             let (judged, page_error) = match read {
                 Ok((_, judged)) => (judged, None),
                 Err(e) => (Vec::new(), Some(e.to_string())),
@@ -190,11 +190,11 @@ impl Engine {
         judged: &[timeline::Judged],
     ) -> Result<Vec<Candidate>> {
         let post = |record: &HomeRecord| match record {
-            HomeRecord::Post { id, author } => Some((*id, *author)),
+            HomeRecord::Post { id, author } => Some(PostRef { id: *id, author: *author }),
             _ => None,
         };
-        let in_home: HashSet<(PostId, AccountId)> = records.iter().filter_map(post).collect();
-        let authors: HashSet<AccountId> = in_home.iter().map(|(_, author)| *author).collect();
+        let in_home: HashSet<PostRef> = records.iter().filter_map(post).collect();
+        let authors: HashSet<AccountId> = in_home.iter().map(|post| post.author).collect();
         let authors: Vec<AccountId> = authors.into_iter().collect();
         let scores = self.graph.following(reader)?.scores(&authors).await?;
         let strangers: HashSet<AccountId> = authors
@@ -203,19 +203,19 @@ impl Engine {
             .filter(|(author, score)| score.is_none() && *author != reader)
             .map(|(author, _)| author)
             .collect();
-        let left_out = in_home.iter().map(|(id, author)| {
-            let is_stranger = strangers.contains(author);
+        let left_out = in_home.iter().map(|post| {
+            let is_stranger = strangers.contains(&post.author);
             let hidden = Verdict::Hidden(HiddenBecause::NotFollowed);
-            ((*id, *author), if is_stranger { hidden } else { Verdict::NotReached })
+            (*post, if is_stranger { hidden } else { Verdict::NotReached })
         });
-        let mut verdicts: BTreeMap<(PostId, AccountId), Verdict> = left_out.collect();
-        for (id, author, verdict) in judged {
+        let mut verdicts: BTreeMap<PostRef, Verdict> = left_out.collect();
+        for (post, verdict) in judged {
             let verdict = verdict.map_or_else(Verdict::Hidden, |()| Verdict::Shown);
-            verdicts.insert((*id, *author), verdict);
+            verdicts.insert(*post, verdict);
         }
-        let candidate = |((id, author), verdict)| {
-            let is_in_home = in_home.contains(&(id, author));
-            Candidate { id, author, is_in_home, verdict }
+        let candidate = |(post, verdict)| {
+            let is_in_home = in_home.contains(&post);
+            Candidate { id: post.id, author: post.author, is_in_home, verdict }
         };
         Ok(verdicts.into_iter().rev().map(candidate).collect())
     }

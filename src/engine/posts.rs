@@ -212,7 +212,7 @@ impl Engine {
     }
 
     async fn deciding(&self, actor: AccountId, post: PostId) -> Result<(View<'_>, PostRef)> {
-        View::deciding(&self.timelines, self.filter.as_deref(), actor, post).await
+        View::deciding(self.as_reader(actor).viewpoint(), post).await
     }
 
     /// A post as it is stored, and who told it.

@@ -10,7 +10,7 @@ use crate::error::{CallFuture, Error, Result};
 use crate::graph::{self, Relationship};
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
-use crate::timeline::{self, Page, Query, Timeline, View};
+use crate::timeline::{self, Page, Query, Timeline, View, Viewpoint};
 
 /// Somebody who looks, and gets what may be seen so. Made for nothing, and copied for nothing: nobody is asked who that is
 /// until something is looked at.
@@ -66,28 +66,33 @@ impl<'a> Viewer<'a> {
     /// The first read of a reader that has no home (a new one, or one that was away for long) fills it from the outboxes of
     /// all it follows; where that can't be, the page is read from these. Cancel-safe: it changes nothing else.
     pub fn read(self, query: &'a Query) -> CallFuture<'a, Page> {
-        let Self { engine, reader } = self;
+        let reader = self.reader;
         if reader.is_nobody() && matches!(query.timeline, Timeline::Home | Timeline::Mentions) {
             let text = format!("a guest has no timeline {:?}: an account's reader has", query.timeline);
             return Box::pin(ready(Err(Error::invalid(text))));
         }
         let span = tracing::debug_span!("read", %reader, timeline = ?query.timeline);
-        Box::pin(timeline::read(&engine.timelines, engine.filter.as_deref(), reader, query).instrument(span))
+        Box::pin(timeline::read(self.viewpoint(), query).instrument(span))
+    }
+
+    pub(crate) fn viewpoint(self) -> Viewpoint<'a> {
+        let Self { engine, reader } = self;
+        Viewpoint { timelines: &engine.timelines, filter: engine.filter.as_deref(), reader }
     }
 
     /// What it may see.
     pub(crate) async fn view(self) -> Result<View<'a>> {
-        View::new(&self.engine.timelines, self.engine.filter.as_deref(), self.reader).await
+        View::new(self.viewpoint()).await
     }
 
     /// The same, of a post by its id. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): it is not there.
     pub(crate) async fn view_of(self, post: PostId) -> Result<(View<'a>, PostRef)> {
-        View::of_post(&self.engine.timelines, self.engine.filter.as_deref(), self.reader, post).await
+        View::of_post(self.viewpoint(), post).await
     }
 
     /// The same, of several: those that are there.
     pub(crate) async fn view_of_all(self, posts: &[PostId]) -> Result<(View<'a>, Vec<PostRef>)> {
-        View::of_posts(&self.engine.timelines, self.engine.filter.as_deref(), self.reader, posts).await
+        View::of_posts(self.viewpoint(), posts).await
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::Timelines;
 use super::page::{AROUND_MAX, Page, PagePost, Query};
 use super::view::View;
+use super::viewpoint::Viewpoint;
 use crate::error::{Error, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
@@ -35,8 +36,8 @@ pub(super) fn is_wanted(query: &Query) -> bool {
 }
 
 /// Adds to a hydrated page what its query asks for, and whom its posts mention. The view is that of the page.
-pub(super) async fn add(mut view: View<'_>, query: &Query, page: &mut Page) -> Result<()> {
-    let (timelines, reader) = (view.timelines, view.reader);
+pub(super) async fn add(view: &mut View<'_>, query: &Query, page: &mut Page) -> Result<()> {
+    let Viewpoint { timelines, reader, .. } = view.by;
     if page.posts.is_empty() || !is_wanted(query) {
         return view.add_mentioned(&mut page.posts).await;
     }
@@ -55,7 +56,7 @@ pub(super) async fn add(mut view: View<'_>, query: &Query, page: &mut Page) -> R
         }
     }
     let asked = Instant::now();
-    let stamps = view.stamps.clone();
+    let stamps = view.current.stamps.clone();
     let look = async {
         if query.marks { look_at_ties(&timelines.readers, reader, &stamps).await.map(Some) } else { Ok(None) }
     };

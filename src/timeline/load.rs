@@ -12,11 +12,12 @@ use super::filter::{Met, Seen};
 use super::meet::meet;
 use super::merge;
 use super::page::{PagePost, PassedOn};
+use super::viewpoint::Viewpoint;
 use crate::account::Account;
 use crate::cluster::Answer;
 use crate::error::Result;
 use crate::ids::{AccountId, IdMap, PostId};
-use crate::post::Post;
+use crate::post::{Post, PostRef};
 use crate::stored::stored_post;
 
 /// Posts and accounts of one page.
@@ -49,63 +50,46 @@ impl Loaded {
         self.asks_ahead = true;
     }
 
-    /// Loads what a reader needs to see of these entries.
-    pub(super) async fn entries(
+    /// Loads what a reader needs to see of these posts, and other accounts in the same trip. What a post passes on needs another
+    /// one, and what a repost's original quotes one more, unless they are remembered. Who restricts the reader is asked along
+    /// with the next of them.
+    pub(super) async fn posts(
         &mut self,
-        timelines: &Timelines,
-        reader: AccountId,
-        entries: &[(PostId, AccountId)],
-    ) -> Result<()> {
-        self.entries_and(timelines, reader, entries, &[]).await
-    }
-
-    /// The same, and other accounts in the same trip. What a post passes on needs another one, and what a repost's original
-    /// quotes one more, unless they are remembered. Who restricts the reader is asked along with the next of them.
-    pub(super) async fn entries_and(
-        &mut self,
-        timelines: &Timelines,
-        reader: AccountId,
-        entries: &[(PostId, AccountId)],
+        by: Viewpoint<'_>,
+        posts: &[PostRef],
         others: &[AccountId],
     ) -> Result<()> {
-        self.load(timelines, reader, entries, others).await?;
+        self.load(by, posts, others).await?;
         let (mut passed_on, mut reposted) = (Vec::new(), Vec::new());
-        for post in self.posts_of(entries) {
-            let original = original_of(post);
+        for post in self.posts_of(posts) {
+            let original = post.header().original;
             passed_on.extend(original);
             reposted.extend(original.filter(|_| post.is_plain_repost()));
         }
-        self.load(timelines, reader, &passed_on, &[]).await?;
-        let quoted: Vec<_> = self.posts_of(&reposted).filter_map(original_of).collect();
-        self.load(timelines, reader, &quoted, &[]).await?;
+        self.load(by, &passed_on, &[]).await?;
+        let quoted: Vec<_> = self.posts_of(&reposted).filter_map(|post| post.header().original).collect();
+        self.load(by, &quoted, &[]).await?;
         // Who was met first with what is quoted.
-        self.load(timelines, reader, &[], &[]).await
+        self.load(by, &[], &[]).await
     }
 
-    fn posts_of(&self, posts: &[(PostId, AccountId)]) -> impl Iterator<Item = &Post> {
-        posts.iter().filter_map(|(id, author)| self.post(*id, *author).map(Arc::as_ref))
+    fn posts_of(&self, posts: &[PostRef]) -> impl Iterator<Item = &Post> {
+        posts.iter().filter_map(|post| self.post(*post).map(Arc::as_ref))
     }
 
-    /// Fills in the authors of entries that don't tell them; their posts do. Those of posts that are gone stay 0. Never from
+    /// Loads posts of which only the ids are known, without their authors' accounts, and gives those that are there. Never from
     /// the cache: some may be the reader's own.
-    pub(super) async fn find_authors(
-        &mut self,
-        timelines: &Timelines,
-        entries: &mut [merge::Entry],
-    ) -> Result<()> {
-        let unknown = entries.iter().filter(|entry| entry.author == 0);
-        let unknown = unknown.filter_map(|entry| PostId::from_u64(entry.id).ok());
-        let open: Vec<PostId> = unknown.filter(|id| !self.posts.contains_key(id)).collect();
+    pub(super) async fn find(&mut self, timelines: &Timelines, ids: &[PostId]) -> Result<Vec<PostRef>> {
         let asked = Instant::now();
-        let answers = timelines.run_all(open.iter().map(|id| timelines.post_request(*id)).collect()).await?;
-        for (id, answer) in open.into_iter().zip(answers) {
-            self.keep_post(timelines, id, asked, answer)?;
+        let answers = timelines.run_all(ids.iter().map(|id| timelines.post_request(*id)).collect()).await?;
+        for (id, answer) in ids.iter().zip(answers) {
+            self.keep_post(timelines, *id, asked, answer)?;
         }
-        for entry in entries.iter_mut().filter(|entry| entry.author == 0) {
-            let post = PostId::from_u64(entry.id).ok().and_then(|id| self.posts.get(&id)?.as_ref());
-            entry.author = post.map_or(0, |post| post.header().author.get());
-        }
-        Ok(())
+        let found = |id: &PostId| {
+            let author = self.posts.get(id)?.as_ref()?.header().author;
+            Some(PostRef { id: *id, author })
+        };
+        Ok(ids.iter().filter_map(found).collect())
     }
 
     /// What can't be read shows as little as what is gone.
@@ -119,9 +103,8 @@ impl Loaded {
     /// One trip: posts and their authors; and whether those who were met before restrict the reader.
     async fn load(
         &mut self,
-        timelines: &Timelines,
-        reader: AccountId,
-        wanted: &[(PostId, AccountId)],
+        Viewpoint { timelines, reader, .. }: Viewpoint<'_>,
+        wanted: &[PostRef],
         others: &[AccountId],
     ) -> Result<()> {
         let caches = &timelines.caches;
@@ -130,7 +113,7 @@ impl Loaded {
         let mut hits = (0, 0);
         self.posts.reserve(wanted.len());
         self.accounts.reserve(wanted.len() + others.len());
-        for (id, author) in wanted {
+        for PostRef { id, author } in wanted {
             let is_others = *author != reader && !self.is_fresh;
             if let Entry::Vacant(place) = self.posts.entry(*id) {
                 let cached = caches.posts.get(id, asked).filter(|_| is_others);
@@ -141,7 +124,7 @@ impl Loaded {
                 place.insert(cached.flatten());
             }
         }
-        for author in wanted.iter().map(|(_, author)| author).chain(others) {
+        for author in wanted.iter().map(|post| &post.author).chain(others) {
             let is_others = *author != reader && !self.is_fresh;
             if let Entry::Vacant(place) = self.accounts.entry(*author) {
                 let cached = caches.accounts.get(author, asked).filter(|_| is_others);
@@ -215,7 +198,7 @@ impl Loaded {
     }
 
     /// The post with that id, if it is by that author: after an unsynced failover an id may come twice.
-    pub(super) fn post(&self, id: PostId, author: AccountId) -> Option<&Arc<Post>> {
+    pub(super) fn post(&self, PostRef { id, author }: PostRef) -> Option<&Arc<Post>> {
         self.posts.get(&id)?.as_ref().filter(|post| post.header().author == author)
     }
 
@@ -230,44 +213,41 @@ impl Loaded {
     }
 
     /// A post with its author and what it passes on, as it stands on a page.
-    pub(super) fn page_post(&self, id: PostId, author: AccountId) -> PagePost {
-        let post = self.post(id, author).cloned();
+    pub(super) fn page_post(&self, post: PostRef) -> PagePost {
+        let (bare, account) = (PagePost::bare(post), self.account(post.author).cloned());
+        let post = self.post(post).cloned();
         let original = post.as_ref().and_then(|post| self.passed_on(post)).map(Box::new);
-        let account = self.account(author).cloned();
-        PagePost { post, account, original, ..PagePost::bare(id, author) }
+        PagePost { post, account, original, ..bare }
     }
 
     /// What a post passes on; of a plain repost also what that quotes.
     fn passed_on(&self, post: &Post) -> Option<PassedOn> {
-        let (id, author) = original_of(post)?;
-        let (original, account) = (self.post(id, author)?.clone(), self.account(author)?.clone());
+        let of = post.header().original?;
+        let (original, account) = (self.post(of)?.clone(), self.account(of.author)?.clone());
         let quoted = if post.is_plain_repost() { self.passed_on(&original).map(Box::new) } else { None };
-        Some(PassedOn { id, post: original, account, mentioned: Vec::new(), original: quoted })
+        Some(PassedOn { id: of.id, post: original, account, mentioned: Vec::new(), original: quoted })
     }
 
     /// A post as the filter takes it; `None`: it is gone.
-    pub(super) fn seen(&self, id: PostId, author: AccountId) -> Option<Seen<'_>> {
-        let met = self.met(id, author)?;
-        let passed_on = |met: Met<'_>| original_of(met.post).and_then(|(id, author)| self.met(id, author));
+    pub(super) fn seen(&self, post: PostRef) -> Option<Seen<'_>> {
+        let met = self.met(post)?;
+        let passed_on = |met: Met<'_>| met.post.header().original.and_then(|original| self.met(original));
         let original = passed_on(met);
         let quoted = original.filter(|_| met.post.is_plain_repost()).and_then(passed_on);
         Some(Seen { met, original, quoted })
     }
 
-    fn met(&self, id: PostId, author: AccountId) -> Option<Met<'_>> {
-        let known = self.accounts.get(&author)?;
+    fn met(&self, post: PostRef) -> Option<Met<'_>> {
+        let known = self.accounts.get(&post.author)?;
         let is_restricted = known.is_restricted.unwrap_or(true);
-        Some(Met { post: self.post(id, author)?, author: known.account.as_ref()?, is_restricted })
+        Some(Met { post: self.post(post)?, author: known.account.as_ref()?, is_restricted })
     }
 }
 
-/// What a post reposts or quotes, and whose that is.
-fn original_of(post: &Post) -> Option<(PostId, AccountId)> {
-    post.header().original.map(|original| (original.id, original.author))
-}
-
 /// Entries as ids; what no allocation could have given is left out.
-pub(super) fn named(entries: &[merge::Entry]) -> Vec<(PostId, AccountId)> {
-    let named = |e: &merge::Entry| Some((PostId::from_u64(e.id).ok()?, AccountId::new(e.author).ok()?));
+pub(super) fn named(entries: &[merge::Entry]) -> Vec<PostRef> {
+    let named = |e: &merge::Entry| {
+        Some(PostRef { id: PostId::from_u64(e.id).ok()?, author: AccountId::new(e.author).ok()? })
+    };
     entries.iter().filter_map(named).collect()
 }

@@ -1,9 +1,9 @@
 //! Timelines: a page is merged from sources, each with a bound: the reader's home, outboxes of whom it pulls, and past
 //! the home's end the outboxes of all it follows.
 //!
-//! Pure parts: what homes and outboxes hold (`home`, `outbox`), merging (`merge`), where pages go on (`cursor`), who
-//! may see what (`filter`). Around them: reading (`read`; without
-//! a home `plain`, lists `list`), loading posts and accounts (`load`), filling a home that was dropped (`fill`), dropping it (`sweep`).
+//! What differs between timelines is a `feed`. Pure parts: what homes and outboxes hold (`home`, `outbox`), merging (`merge`), where
+//! pages go on (`cursor`), who may see what (`filter`), what shows so far (`draft`). Around them: reading (`read`, `home_page`),
+//! loading posts and accounts (`load`), filling a home that was dropped (`fill`), dropping it (`sweep`).
 //!
 //! Invariants kept here: stamps are fetched before the home that is read under them; an entry shows only if every
 //! source is complete down to it; what a cache gives is at most `visible_within` old, and never one's own.
@@ -11,8 +11,10 @@
 mod around;
 mod caches;
 mod cursor;
+mod draft;
+pub(crate) mod feed;
 mod fill;
-mod filter;
+pub(crate) mod filter;
 mod flights;
 mod home;
 mod home_page;
@@ -22,14 +24,14 @@ mod meet;
 mod merge;
 mod outbox;
 mod page;
-mod plain;
 mod pulls;
-mod read;
+pub(crate) mod read;
 mod sources;
 mod stored;
 mod sweep;
 mod unmark;
 mod view;
+mod viewpoint;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -38,6 +40,7 @@ use caches::Caches;
 pub(crate) use caches::OwnCaches;
 pub use caches::{AccountCache, Aged, ObjectCache, PostCache};
 pub use cursor::{Cursor, Range};
+pub(crate) use draft::Judged;
 use fill::Fills;
 pub(crate) use fill::fill;
 pub use filter::{FilterFacts, HiddenBecause, PostFilter};
@@ -46,11 +49,12 @@ pub(crate) use home::{Record, parse as parse_home, stored_posts};
 pub(crate) use merge::Direction;
 pub(crate) use outbox::{has_published, newest_requests, page_request, read_newest, read_page};
 pub use page::{AROUND_MAX, Page, PagePost, PassedOn, Query, Timeline};
-pub(crate) use read::{Judged, explain, read};
+pub(crate) use read::{explain, read};
 pub(crate) use stored::stored;
 pub use stored::{HomeRecord, OutboxPost, StoredHome, StoredOutbox};
 pub(crate) use sweep::{dormant, keep_sweeping, sweep};
 pub(crate) use view::View;
+pub(crate) use viewpoint::Viewpoint;
 
 use crate::graph::Graph;
 use crate::modes::Traffic;

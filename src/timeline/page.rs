@@ -169,7 +169,7 @@ pub struct PassedOn {
 
 impl PagePost {
     /// Only that it is there.
-    pub(crate) fn bare(id: PostId, author: AccountId) -> Self {
+    pub(crate) fn bare(PostRef { id, author }: PostRef) -> Self {
         let (mentioned, likers, replies) = (Vec::new(), Vec::new(), Vec::new());
         Self {
             id,

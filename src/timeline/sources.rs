@@ -38,19 +38,22 @@ pub(super) struct Sources {
     pulled: IdMap<AccountId, usize>,
     /// The list among them, if there is one.
     list: Option<SortedSet<Listed>>,
+    /// How much of the reader's home the page has used, in metrics; `None`: it is of no home.
+    pub(super) home_depth: Option<&'static str>,
     /// Whether those are asked too whom the reader mutes: for who explains a page. Nothing of them shows.
-    pub(super) asks_muted: bool,
+    asks_muted: bool,
 }
 
 impl Sources {
-    pub(super) fn new(direction: Direction, from: u64, until: u64) -> Self {
+    pub(super) fn new((direction, from, until): (Direction, u64, u64), asks_muted: bool) -> Self {
         Self {
             merge: Merge::new(direction, from, until),
             direction,
             kinds: Vec::new(),
             pulled: IdMap::default(),
             list: None,
-            asks_muted: false,
+            home_depth: None,
+            asks_muted,
         }
     }
 
@@ -58,27 +61,22 @@ impl Sources {
         self.kinds.len()
     }
 
-    /// How much of the home is read, for metrics.
-    pub(super) fn home_kind(&self) -> &'static str {
-        let mut kinds = self.kinds.iter();
-        match kinds.find(|kind| !matches!(kind, Source::Outbox(..))) {
-            Some(Source::Window) => "window",
-            Some(_) => "whole",
-            None => "deep",
+    /// Adds the reader's home, the last records of it or all.
+    pub(super) fn add_home(&mut self, is_whole: bool, entries: impl IntoIterator<Item = Entry>, bound: u64) {
+        let number = self.merge.open();
+        self.kinds.push(Source::Window);
+        if is_whole {
+            self.is_whole(number);
+        } else {
+            self.home_depth = Some("window");
         }
+        self.merge.feed(number, entries, bound);
     }
 
-    /// Adds the reader's home.
-    pub(super) fn add_home(
-        &mut self,
-        kind: Source,
-        entries: impl IntoIterator<Item = Entry>,
-        bound: u64,
-    ) -> usize {
-        let number = self.merge.open();
-        self.kinds.push(kind);
-        self.merge.feed(number, entries, bound);
-        number
+    /// All of the home was read.
+    pub(super) fn is_whole(&mut self, home: usize) {
+        self.kinds[home] = Source::Home;
+        self.home_depth = Some("whole");
     }
 
     /// Adds an outbox of which nothing was asked yet, at the place that others have come to, unless it is there.
@@ -124,6 +122,7 @@ impl Sources {
 
     /// The outboxes of all of whom something may show.
     pub(super) fn pull_all(&mut self, at: Option<u64>, state: &ReaderState, reader: AccountId) {
+        self.home_depth = Some("deep");
         let asks_muted = self.asks_muted;
         let followed = state.following.iter().filter(|id| asks_muted || !state.mutes(**id));
         let followed = followed.filter_map(|id| AccountId::new(*id).ok());
@@ -135,12 +134,8 @@ impl Sources {
     /// The home among the sources that hold everything up, if it does.
     pub(super) fn wanting_home(&self) -> Option<(usize, Source)> {
         let wanting = self.merge.wanting();
-        let home = wanting.into_iter().find(|n| !matches!(self.kinds[*n], Source::Outbox(..)));
+        let home = wanting.into_iter().find(|n| matches!(self.kinds[*n], Source::Window | Source::Home));
         home.map(|number| (number, self.kinds[number]))
-    }
-
-    pub(super) fn set_kind(&mut self, number: usize, kind: Source) {
-        self.kinds[number] = kind;
     }
 
     /// Asks the outboxes and lists that hold up the next `missing` posts for more.
@@ -198,8 +193,7 @@ mod tests {
         let state = ReaderState::of(&[2, 3, 4], &[3], &[]);
         let account = |id| AccountId::new(id).unwrap();
         for (asks_muted, wanted) in [(false, vec![1, 2, 4]), (true, vec![1, 2, 3, 4])] {
-            let mut sources = Sources::new(Direction::Down, u64::MAX, 0);
-            sources.asks_muted = asks_muted;
+            let mut sources = Sources::new((Direction::Down, u64::MAX, 0), asks_muted);
             sources.pull_all(None, &state, account(1));
             let mut asked: Vec<u64> = sources.pulled.keys().map(|author| author.get()).collect();
             asked.sort_unstable();

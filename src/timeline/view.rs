@@ -6,16 +6,15 @@ use std::sync::Arc;
 
 use futures::future::try_join;
 
-use super::Timelines;
-use super::filter::{HiddenBecause, PostFilter, passes, shown_on_profile};
-use super::load::{Loaded, named};
-use super::merge::Entry;
+use super::filter::{HiddenBecause, passes, shown_on_profile};
+use super::load::Loaded;
 use super::page::PagePost;
+use super::viewpoint::Viewpoint;
 use crate::account::Account;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
-use crate::reader::{Current, ReaderState, Stamps, current, marks_of};
+use crate::reader::{Current, ReaderState, current, marks_of};
 use crate::tenant::no_post;
 
 /// Most accounts that come along because the posts of a page mention them; whom those mention beyond that don't.
@@ -24,96 +23,60 @@ const MENTIONED_MAX: usize = 500;
 /// Posts and accounts as one reader may see them.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
-    pub(super) timelines: &'a Arc<Timelines>,
-    filter: Option<&'a dyn PostFilter>,
-    pub(super) reader: AccountId,
-    pub(super) stamps: Stamps,
-    pub(super) state: Arc<ReaderState>,
+    pub(super) by: Viewpoint<'a>,
+    pub(super) current: Current,
     pub(super) loaded: Loaded,
 }
 
 impl<'a> View<'a> {
     /// For showing: what others did shows after `visible_within`.
-    pub(crate) async fn new(
-        timelines: &'a Arc<Timelines>,
-        filter: Option<&'a dyn PostFilter>,
-        reader: AccountId,
-    ) -> Result<Self> {
-        let current = current(&timelines.readers, reader).await?;
-        Ok(Self::under(timelines, filter, reader, current, Loaded::default()))
+    pub(crate) async fn new(by: Viewpoint<'a>) -> Result<Self> {
+        Ok(Self::under(by, current(&by.timelines.readers, by.reader).await?))
     }
 
     /// Of a reader that was looked at just now.
-    pub(super) fn under(
-        timelines: &'a Arc<Timelines>,
-        filter: Option<&'a dyn PostFilter>,
-        reader: AccountId,
-        Current { stamps, state }: Current,
-        loaded: Loaded,
-    ) -> Self {
-        Self { timelines, filter, reader, stamps, state, loaded }
+    pub(super) fn under(by: Viewpoint<'a>, current: Current) -> Self {
+        Self { by, current, loaded: Loaded::default() }
     }
 
     /// For showing posts of which only the ids are known: those that are there are loaded, in the trip that the state
     /// needs, and never from the cache. Their authors are not yet.
-    pub(crate) async fn of_posts(
-        timelines: &'a Arc<Timelines>,
-        filter: Option<&'a dyn PostFilter>,
-        reader: AccountId,
-        ids: &[PostId],
-    ) -> Result<(Self, Vec<PostRef>)> {
-        Self::of_posts_with(timelines, filter, reader, ids, Loaded::default()).await
+    pub(crate) async fn of_posts(by: Viewpoint<'a>, ids: &[PostId]) -> Result<(Self, Vec<PostRef>)> {
+        Self::of_posts_with(by, ids, Loaded::default()).await
     }
 
     /// The same for one; [`NotFound`](crate::ErrorKind::NotFound): it is not there.
-    pub(crate) async fn of_post(
-        timelines: &'a Arc<Timelines>,
-        filter: Option<&'a dyn PostFilter>,
-        reader: AccountId,
-        id: PostId,
-    ) -> Result<(Self, PostRef)> {
-        Self::of_post_with(timelines, filter, reader, id, Loaded::default()).await
+    pub(crate) async fn of_post(by: Viewpoint<'a>, id: PostId) -> Result<(Self, PostRef)> {
+        Self::of_post_with(by, id, Loaded::default()).await
     }
 
     /// The same for deciding: nothing comes from a cache but the reader's own state, under its stamps.
-    pub(crate) async fn deciding(
-        timelines: &'a Arc<Timelines>,
-        filter: Option<&'a dyn PostFilter>,
-        reader: AccountId,
-        id: PostId,
-    ) -> Result<(Self, PostRef)> {
-        Self::of_post_with(timelines, filter, reader, id, Loaded::fresh()).await
+    pub(crate) async fn deciding(by: Viewpoint<'a>, id: PostId) -> Result<(Self, PostRef)> {
+        Self::of_post_with(by, id, Loaded::fresh()).await
     }
 
-    async fn of_post_with(
-        timelines: &'a Arc<Timelines>,
-        filter: Option<&'a dyn PostFilter>,
-        reader: AccountId,
-        id: PostId,
-        loaded: Loaded,
-    ) -> Result<(Self, PostRef)> {
-        let (view, found) = Self::of_posts_with(timelines, filter, reader, &[id], loaded).await?;
+    async fn of_post_with(by: Viewpoint<'a>, id: PostId, loaded: Loaded) -> Result<(Self, PostRef)> {
+        let (view, found) = Self::of_posts_with(by, &[id], loaded).await?;
         Ok((view, *found.first().ok_or_else(|| no_post(id))?))
     }
 
     async fn of_posts_with(
-        timelines: &'a Arc<Timelines>,
-        filter: Option<&'a dyn PostFilter>,
-        reader: AccountId,
+        by: Viewpoint<'a>,
         ids: &[PostId],
         mut loaded: Loaded,
     ) -> Result<(Self, Vec<PostRef>)> {
-        let mut entries: Vec<Entry> = ids.iter().map(|id| Entry { id: id.get(), author: 0 }).collect();
-        let found = loaded.find_authors(timelines, &mut entries);
-        let (current, ()) = try_join(current(&timelines.readers, reader), found).await?;
-        let posts = named(&entries).into_iter().map(|(id, author)| PostRef { id, author }).collect();
-        Ok((Self::under(timelines, filter, reader, current, loaded), posts))
+        let found = loaded.find(by.timelines, ids);
+        let (current, posts) = try_join(current(&by.timelines.readers, by.reader), found).await?;
+        Ok((Self { by, current, loaded }, posts))
+    }
+
+    pub(super) fn state(&self) -> &ReaderState {
+        &self.current.state
     }
 
     /// Loads posts with their authors and originals, and other accounts in the same trip.
     pub(crate) async fn load(&mut self, posts: &[PostRef], others: &[AccountId]) -> Result<()> {
-        let entries: Vec<(PostId, AccountId)> = posts.iter().map(|post| (post.id, post.author)).collect();
-        self.loaded.entries_and(self.timelines, self.reader, &entries, others).await
+        self.loaded.posts(self.by, posts, others).await
     }
 
     /// The same in a trip less, where not nearly all of it is remembered: who restricts the reader is asked along.
@@ -125,7 +88,7 @@ impl<'a> View<'a> {
     /// Whom posts that are to be shown mention, if that shows: up to [`MENTIONED_MAX`].
     pub(super) fn mentioned_in(&self, posts: &mut [PagePost]) -> Vec<AccountId> {
         let mut all = BTreeSet::new();
-        if self.timelines.settings.shows_profiles {
+        if self.by.timelines.settings.shows_profiles {
             posts.iter_mut().for_each(|post| post.each_shown(|post, _| all.extend(&post.content().mentions)));
         }
         all.into_iter().take(MENTIONED_MAX).collect()
@@ -133,7 +96,7 @@ impl<'a> View<'a> {
 
     /// Fills in whom posts mention, as far as they were loaded for that and the reader may meet them.
     pub(super) fn show_mentioned(&self, posts: &mut [PagePost]) {
-        if self.timelines.settings.shows_profiles {
+        if self.by.timelines.settings.shows_profiles {
             let met = |post: &Post| {
                 let mentions = &post.content().mentions;
                 mentions.iter().filter_map(|id| self.loaded.met_account(*id).cloned()).collect()
@@ -160,8 +123,8 @@ impl<'a> View<'a> {
         subjects: &[PostRef],
         shows: impl Fn(&Self, PostRef) -> bool,
     ) -> Result<Vec<PagePost>> {
-        let stamps = self.stamps.clone();
-        let marks = marks_of(&self.timelines.readers, self.reader, &stamps, subjects);
+        let (Viewpoint { timelines, reader, .. }, stamps) = (self.by, self.current.stamps.clone());
+        let marks = marks_of(&timelines.readers, reader, &stamps, subjects);
         let (marks, ()) = try_join(marks, self.load(posts, &[])).await?;
         let shown = posts.iter().zip(marks).filter(|(post, _)| shows(self, **post));
         let shown = shown.map(|(post, marks)| PagePost { marks: Some(marks), ..self.page_post(*post) });
@@ -174,8 +137,8 @@ impl<'a> View<'a> {
     pub(crate) async fn marked(&mut self, posts: Vec<PostRef>) -> Result<Vec<PagePost>> {
         let mut posts: Vec<PagePost> = posts.into_iter().map(|post| self.page_post(post)).collect();
         let subjects: Vec<PostRef> = posts.iter().map(PagePost::subject).collect();
-        let stamps = self.stamps.clone();
-        let marks = marks_of(&self.timelines.readers, self.reader, &stamps, &subjects);
+        let (Viewpoint { timelines, reader, .. }, stamps) = (self.by, self.current.stamps.clone());
+        let marks = marks_of(&timelines.readers, reader, &stamps, &subjects);
         let (marks, ()) = try_join(marks, self.add_mentioned(&mut posts)).await?;
         posts.iter_mut().zip(marks).for_each(|(post, marks)| post.marks = Some(marks));
         Ok(posts)
@@ -183,20 +146,20 @@ impl<'a> View<'a> {
 
     /// Whether a post that was loaded shows to the reader, as on its author's own page.
     pub(crate) fn judge(&self, post: PostRef) -> Result<(), HiddenBecause> {
-        let seen = self.loaded.seen(post.id, post.author).ok_or(HiddenBecause::Gone)?;
-        shown_on_profile(self.reader, &self.state, seen)?;
-        passes(self.filter, self.reader, seen)
+        let seen = self.loaded.seen(post).ok_or(HiddenBecause::Gone)?;
+        shown_on_profile(self.by.reader, self.state(), seen)?;
+        passes(self.by.filter, self.by.reader, seen)
     }
 
     /// Whether it shows among posts of others, where nobody wants to meet whom it mutes.
     pub(crate) fn shows(&self, post: PostRef) -> bool {
-        let is_muted = post.author != self.reader && self.state.mutes(post.author.get());
+        let is_muted = post.author != self.by.reader && self.state().mutes(post.author.get());
         !is_muted && self.judge(post).is_ok()
     }
 
     /// A post that was loaded; `None`: it is gone, or another author's.
     pub(crate) fn post(&self, post: PostRef) -> Option<&Arc<Post>> {
-        self.loaded.post(post.id, post.author)
+        self.loaded.post(post)
     }
 
     /// What is meant when an account likes, answers or passes on a post, or asks what answers it: of a plain repost its
@@ -220,7 +183,7 @@ impl<'a> View<'a> {
 
     /// A post that was loaded, as it stands on a page.
     pub(crate) fn page_post(&self, post: PostRef) -> PagePost {
-        self.loaded.page_post(post.id, post.author)
+        self.loaded.page_post(post)
     }
 
     /// An account that was loaded, if it is active: also one that doesn't want to meet the reader, or the reader it. For
@@ -230,7 +193,7 @@ impl<'a> View<'a> {
     }
 
     pub(crate) fn blocks(&self, id: AccountId) -> bool {
-        self.state.blocks(id.get())
+        self.state().blocks(id.get())
     }
 
     /// Whether the reader may meet an account that was loaded, wanted or not.
@@ -240,7 +203,7 @@ impl<'a> View<'a> {
 
     /// An account that was loaded, if the reader may meet it, and wants to.
     pub(crate) fn account(&self, id: AccountId) -> Option<Arc<Account>> {
-        let is_unwanted = self.state.mutes(id.get()) || self.state.blocks(id.get());
+        let is_unwanted = self.state().mutes(id.get()) || self.state().blocks(id.get());
         self.loaded.met_account(id).filter(|_| !is_unwanted).cloned()
     }
 }

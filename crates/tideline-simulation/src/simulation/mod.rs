@@ -212,6 +212,12 @@ fn what_comes_along_with_a_page_takes_two_trips() {
     assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
 }
 
+#[test]
+fn a_feed_that_exists_only_here_is_read_as_others_are() {
+    let outcome = scripts::play(scripts::feeds::of_pictures, &[], false);
+    assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
+}
+
 /// Every rule is missed when it is taken out, as `proofs` says; and what shows that is clean while the rule holds.
 /// `TIDELINE_RULES=fence,busy`: only these.
 #[test]

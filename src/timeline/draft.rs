@@ -1,0 +1,83 @@
+//! A page that is being made: what shows on it so far. Pure: no I/O, no clock.
+
+use super::cursor::Cursor;
+use super::filter::HiddenBecause;
+use super::merge::Direction;
+use super::page::{Page, PagePost};
+use crate::ids::{IdMap, PostId};
+use crate::post::PostRef;
+
+/// An entry that was looked at, and what became of it.
+pub(crate) type Judged = (PostRef, Result<(), HiddenBecause>);
+
+/// What shows on a page so far, in the order in which it is read.
+#[derive(Debug)]
+pub(super) struct PageDraft {
+    direction: Direction,
+    limit: usize,
+    shown: Vec<PostRef>,
+    /// Originals whose repost is on the page already, and that repost.
+    reposted: IdMap<PostId, PostId>,
+    /// Where the last post that was looked at stands.
+    pub(super) last: Option<u64>,
+    /// Of a page that is explained: what became of each entry.
+    judged: Option<Vec<Judged>>,
+}
+
+impl PageDraft {
+    pub(super) fn new(direction: Direction, limit: usize, is_explained: bool) -> Self {
+        let (shown, judged) = (Vec::with_capacity(limit), is_explained.then(Vec::new));
+        Self { direction, limit, shown, reposted: IdMap::default(), last: None, judged }
+    }
+
+    /// Posts that the page still has room for.
+    pub(super) fn missing(&self) -> usize {
+        self.limit.saturating_sub(self.shown.len())
+    }
+
+    /// Puts a post onto the page, if it shows.
+    pub(super) fn take(&mut self, post: PostRef, verdict: Result<(), HiddenBecause>) {
+        if verdict.is_ok() {
+            self.shown.push(post);
+        }
+        if let Some(judged) = &mut self.judged {
+            judged.push((post, verdict));
+        }
+    }
+
+    /// Several reposts of one original show once on a page, at the newest: reading up, it takes the older one's place.
+    pub(super) fn collapse(&mut self, original: PostId, repost: PostId) -> Result<(), HiddenBecause> {
+        let is_up = self.direction == Direction::Up;
+        match self.reposted.get(&original).copied() {
+            Some(_) if !is_up => return Err(HiddenBecause::RepostedAbove),
+            Some(older) => self.shown.retain(|post| post.id != older),
+            None => {}
+        }
+        self.reposted.insert(original, repost);
+        Ok(())
+    }
+
+    /// The page, of sources that have come to `reached`; and what became of each entry, if it is explained.
+    pub(super) fn finish(
+        self,
+        (reached, is_over): (u64, bool),
+        post: impl Fn(PostRef) -> PagePost,
+    ) -> (Page, Vec<Judged>) {
+        // Of a full page it goes on right behind the last post that was looked at.
+        let reached = self.last.filter(|_| self.shown.len() >= self.limit).unwrap_or(reached);
+        let mut posts: Vec<PagePost> = self.shown.into_iter().map(post).collect();
+        if self.direction == Direction::Up {
+            posts.reverse();
+        }
+        let newest = posts.first().map(|post| post.id);
+        let (next, newer) = match self.direction {
+            Direction::Down => ((!is_over).then(|| Cursor::below(reached)), newest),
+            Direction::Up => (
+                // Older than what this page began above is not its affair, but there is no other way to ask.
+                posts.last().map(|post| Cursor::below(post.id.get())),
+                if is_over { newest } else { PostId::from_u64(reached).ok().or(newest) },
+            ),
+        };
+        (Page { posts, next, newer }, self.judged.unwrap_or_default())
+    }
+}

@@ -1,0 +1,104 @@
+//! Feeds: what a timeline is made of, and what differs between timelines. Reading, filtering, merging and cursors know none
+//! of them by name: a further one is a value of this kind.
+
+use super::filter::{HiddenBecause, Rules, Seen, shown_at_home, shown_on_list, shown_on_profile};
+use super::page::PagePost;
+use super::view::View;
+use super::viewpoint::Viewpoint;
+use crate::error::Result;
+use crate::graph::{self, Listed, post_list};
+use crate::ids::{AccountId, PostId};
+use crate::post::{Post, PostList, Reference, Tag};
+use crate::sharded::SortedSet;
+
+/// Whether a post that a feed's sources name shows on it, or why not.
+type Admission = Box<dyn Fn(&View<'_>, Seen<'_>) -> Result<(), HiddenBecause> + Send + Sync>;
+
+/// A bounded, ordered list of posts with an owner, a rule of admission and a floor.
+pub(crate) struct Feed {
+    /// Its name in metrics.
+    pub(crate) name: &'static str,
+    /// Whose it is, and where its posts come from.
+    pub(crate) origin: Origin,
+    /// Whether anybody can bring posts onto it. Then posts of those whom the reader doesn't want aren't even loaded, and a
+    /// page that meets too much that doesn't show ends early.
+    pub(crate) is_open_to_all: bool,
+    pub(crate) admits: Admission,
+    /// Gives the posts of a page an order of their own. The next page goes on by ids all the same.
+    pub(crate) arrange: fn(&mut [PagePost]),
+}
+
+/// The list behind a feed, and its owner.
+pub(crate) enum Origin {
+    /// The reader's home; below its floor, the outboxes of all it follows.
+    Home,
+    /// The outbox of an account. What that has cut off is below its floor, and gone.
+    Outbox(AccountId),
+    /// A list that says which posts to look at; whether one belongs there (still) the post says itself.
+    List(SortedSet<Listed>),
+}
+
+impl Feed {
+    pub(crate) fn new(
+        name: &'static str,
+        origin: Origin,
+        admits: impl Fn(&View<'_>, Seen<'_>) -> Result<(), HiddenBecause> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, origin, is_open_to_all: false, admits: Box::new(admits), arrange: |_| {} }
+    }
+
+    /// The posts of all that the reader follows, and its own.
+    pub(super) fn home() -> Self {
+        Self::new("home", Origin::Home, admits_at_home)
+    }
+
+    /// The posts of one account.
+    pub(super) fn profile(account: AccountId, replies: bool, reposts: bool) -> Self {
+        Self::new("profile", Origin::Outbox(account), move |view, seen| {
+            let (post, author) = (seen.met.post, seen.met.author.id);
+            let is_answer = post.header().reply_to.is_some_and(|parent| parent.author != author);
+            if (!replies && is_answer) || (!reposts && post.is_plain_repost()) {
+                return Err(HiddenBecause::NotAsked);
+            }
+            shown_on_profile(view.by.reader, view.state(), seen)
+        })
+    }
+
+    /// What mentions the reader.
+    pub(super) fn mentions(by: Viewpoint<'_>) -> Result<Self> {
+        let (list, reader) = (post_list(by.timelines, PostList::Mentions(by.reader))?, by.reader);
+        Ok(Self::list("mentions", list, move |post| post.mentions(reader)))
+    }
+
+    /// Public posts with a hashtag.
+    pub(super) fn tag(by: Viewpoint<'_>, tag: Tag) -> Result<Self> {
+        let list = post_list(by.timelines, PostList::Tagged(tag.number(by.timelines.tags())))?;
+        Ok(Self::list("tag", list, move |post| post.bears(&tag)))
+    }
+
+    /// The replies to a post, which is no plain repost: to one of those nobody replies, but to its original.
+    pub(super) fn replies(by: Viewpoint<'_>, to: PostId) -> Result<Self> {
+        let list = graph::list(by.timelines, Reference::REPLY, to)?.with_members();
+        Ok(Self::list("replies", list, move |post| post.header().reply_to.is_some_and(|of| of.id == to)))
+    }
+
+    /// A list that is open to all: it is a hint, and the post itself says whether it `belongs` there, as of now.
+    fn list(
+        name: &'static str,
+        list: SortedSet<Listed>,
+        belongs: impl Fn(&Post) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let feed = Self::new(name, Origin::List(list), move |view, seen| {
+            if !belongs(seen.met.post) {
+                return Err(HiddenBecause::NotListed);
+            }
+            shown_on_list(view.by.reader, view.state(), seen)
+        });
+        Self { is_open_to_all: true, ..feed }
+    }
+}
+
+pub(crate) fn admits_at_home(view: &View<'_>, seen: Seen<'_>) -> Result<(), HiddenBecause> {
+    let rules = Rules { replies_to_strangers: view.by.timelines.settings.shows_replies_to_strangers };
+    shown_at_home(rules, view.by.reader, view.state(), seen)
+}

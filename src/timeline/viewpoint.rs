@@ -1,0 +1,16 @@
+//! Who reads: what all that is shown is shown by.
+
+use std::sync::Arc;
+
+use super::Timelines;
+use super::filter::PostFilter;
+use crate::ids::AccountId;
+
+/// Who reads, and through which filter of the service's own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Viewpoint<'a> {
+    pub(crate) timelines: &'a Arc<Timelines>,
+    pub(crate) filter: Option<&'a dyn PostFilter>,
+    /// [`AccountId::NOBODY`]: a guest.
+    pub(crate) reader: AccountId,
+}
