@@ -1,7 +1,7 @@
-//! What crossing over costs: posts of an account that is pushed, its promotion, posts while it is pulled, its demotion; and
-//! the same posts by an account with ten followers. Then how often its outbox is read by several instances, however many
-//! readers they have. `cargo bench --bench modes -- 1000000`: so many followers (default 200,000), whose homes hold 400
-//! posts each.
+//! What crossing over costs: posts of an account that is pushed, its promotion, posts while it is pulled, its demotion;
+//! and the same posts by an account with ten followers. Then how often its outbox is read by several instances, however
+//! many readers they have. `cargo bench --bench modes -- 1000000`: so many followers (default 200,000), whose homes
+//! hold 400 posts each.
 
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "figures for people")]
 #![allow(missing_docs, reason = "a benchmark")]

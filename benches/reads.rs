@@ -254,8 +254,8 @@ fn books_author(author: u64) -> [String; 2] {
     [format!("last:{author}"), format!("outbox:{author}")]
 }
 
-/// Pull on read, as textbooks have it: whoever of the followees has posted since the newest entry of the stored timeline is
-/// asked for what is new; that goes into the timeline, and the page comes out of it.
+/// Pull on read, as textbooks have it: whoever of the followees has posted since the newest entry of the stored
+/// timeline is asked for what is new; that goes into the timeline, and the page comes out of it.
 async fn books_pull(router: &Router, n: u64) -> Vec<u64> {
     let at = |key: &str, command: Command| Request::read(slot_of_key(key.as_bytes()), command);
     let home = books_home(n);

@@ -1,6 +1,6 @@
-//! Pages with what stands around posts against the books' commands for the same: a page of 20 with what the reader likes
-//! and has bookmarked, beside ZREVRANGE and 20 HGETALL; and one with 20 replies and 20 likers of each post, with their
-//! authors. 64 readers at once on one instance, with caches and without, rounds take turns.
+//! Pages with what stands around posts against the books' commands for the same: a page of 20 with what the reader
+//! likes and has bookmarked, beside ZREVRANGE and 20 HGETALL; and one with 20 replies and 20 likers of each post, with
+//! their authors. 64 readers at once on one instance, with caches and without, rounds take turns.
 
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "figures for people")]
 #![allow(missing_docs, reason = "a benchmark")]
@@ -52,7 +52,8 @@ enum Way {
     Uncached,
 }
 
-/// What is read: name, by whom, and whether with replies and likers. What stands above others is what they are compared with.
+/// What is read: name, by whom, and whether with replies and likers. What stands above others is what they are compared
+/// with.
 const ROWS: [(&str, Way, bool); 10] = [
     ("ZREVRANGE + 20 HGETALL (the books')", Way::Books, false),
     ("hydrated, with the reader's marks", Way::Cached, false),

@@ -1,5 +1,6 @@
-//! Push against pull against merge, one operation at a time on a local cluster: what a single caller waits for. What it costs
-//! in CPU time, under load, `loadtest compare` tells. `cargo bench --bench timelines`; a word behind `--` chooses benchmarks.
+//! Push against pull against merge, one operation at a time on a local cluster: what a single caller waits for. What it
+//! costs in CPU time, under load, `loadtest compare` tells. `cargo bench --bench timelines`; a word behind `--` chooses
+//! benchmarks.
 
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 #![allow(missing_docs, reason = "a benchmark")]
@@ -181,8 +182,8 @@ fn reads(criterion: &mut Criterion, runtime: &Runtime, engine: &Engine) {
     });
 }
 
-/// The same without caches: every outbox is asked, every post of the page and every author. What pulling adds to that is what
-/// lies between a page without pulled authors and one with them.
+/// The same without caches: every outbox is asked, every post of the page and every author. What pulling adds to that
+/// is what lies between a page without pulled authors and one with them.
 fn reads_unremembered(criterion: &mut Criterion, runtime: &Runtime, engine: &Engine) {
     let query = Query::home().limit(20).hydrated();
     for (group, count) in PULLED.iter().enumerate() {

@@ -16,7 +16,8 @@ use tideline::{
     Way,
 };
 
-/// A policy decides from facts, and from what it knows itself; it never waits. A real service may know who reads the most.
+/// A policy decides from facts, and from what it knows itself; it never waits. A real service may know who reads the
+/// most.
 #[derive(Debug)]
 struct Announcements(HashSet<AccountId>);
 

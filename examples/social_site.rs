@@ -307,7 +307,8 @@ async fn main() -> Result<()> {
         shown: Vec::new(),
     };
     println!(
-        "who does what? (`ada signup correct horse`, `ada post Hello @ben #tide`, `ben home`; `help` lists all, an empty line ends)"
+        "who does what? (`ada signup correct horse`, `ada post Hello @ben #tide`, `ben home`; `help` lists all, an \
+         empty line ends)"
     );
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };

@@ -179,7 +179,8 @@ pub struct NewAccount {
     pub kind: AccountKind,
     /// Whether follows need its approval.
     pub is_locked: bool,
-    /// How its posts are delivered from the first one on. Anything but push counts as told by hand: no policy changes it.
+    /// How its posts are delivered from the first one on. Anything but push counts as told by hand: no policy changes
+    /// it.
     pub mode: Mode,
 }
 

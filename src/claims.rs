@@ -1,8 +1,8 @@
 //! Claims: whose a name is, wherever the account lies, and whatever fails half-way.
 //!
 //! An account names its claims, and a claim names its account; only both together mean something. Whoever finds a claim
-//! taken looks at the account that it names: does that one say so too? An account that was to be registered and never was
-//! says so for a while only.
+//! taken looks at the account that it names: does that one say so too? An account that was to be registered and never
+//! was says so for a while only.
 
 use std::time::Duration;
 
@@ -95,9 +95,9 @@ pub(crate) async fn take(
     Err(Error::new(ErrorKind::Conflict, text))
 }
 
-/// What a claim is to an attempt that finds its own account there, but not itself. `None`: another attempt has left it, and
-/// this one, which is under way still, takes it. What a later one took an ended one leaves alone: whoever saw the ended one's
-/// word there, and found it free, would take the name away from the later one.
+/// What a claim is to an attempt that finds its own account there, but not itself. `None`: another attempt has left it,
+/// and this one, which is under way still, takes it. What a later one took an ended one leaves alone: whoever saw the
+/// ended one's word there, and found it free, would take the name away from the later one.
 async fn own(
     tenant: &Tenant,
     claim: &Claim,
@@ -141,8 +141,8 @@ async fn free(tenant: &Tenant, holder: AccountId, claim: &Claim) -> Result<Taken
     Ok(Taken::Wanted(holder))
 }
 
-/// Ends an attempt that is so old, and the account with it if it was to be registered by that. False: it is settled, ended,
-/// or not that old.
+/// Ends an attempt that is so old, and the account with it if it was to be registered by that. False: it is settled,
+/// ended, or not that old.
 pub(crate) async fn void(
     tenant: &Tenant,
     account: AccountId,

@@ -238,8 +238,8 @@ impl Keyspace {
     }
 }
 
-/// The name of an account's set: it begins with a sign that no other name may begin with, and ends with the account as it
-/// stands in all keys, so that functions can put it there.
+/// The name of an account's set: it begins with a sign that no other name may begin with, and ends with the account as
+/// it stands in all keys, so that functions can put it there.
 pub(crate) fn set_of_account(what: &str, account: AccountId) -> Vec<u8> {
     [b"@", what.as_bytes(), b":", &account.to_bytes()].concat()
 }
@@ -301,7 +301,8 @@ mod tests {
                 keys.clock(bucket), fence("tenant:", buckets.slot(bucket)), keys.guard(bucket, &name),
                 keys.set(Place::Whole, bucket, &name), keys.set(Place::Part, bucket, &name),
                 keys.piece(Place::Whole, bucket, &name, piece), keys.piece(Place::Part, bucket, &name, piece),
-                keys.journal(bucket), keys.notes(bucket), keys.last_removal(bucket), keys.decision(bucket), keys.days(bucket), keys.home_head(bucket), keys.post_head(bucket),
+                keys.journal(bucket), keys.notes(bucket), keys.last_removal(bucket),
+                keys.decision(bucket), keys.days(bucket), keys.home_head(bucket), keys.post_head(bucket),
                 keys.reports(bucket, false), keys.reports(bucket, true), keys.reporters(bucket),
             ];
             for key in &all {

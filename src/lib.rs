@@ -1,10 +1,10 @@
 //! Tideline keeps home timelines on a Redis Cluster.
 //!
-//! [`Engine`] is what a service holds: accounts, follows, posts, pages. docs/api.md is a tour of it, docs/design.md says
-//! how it works. It stands on a ground floor that can be used by itself: a router for batches of commands
+//! [`Engine`] is what a service holds: accounts, follows, posts, pages. docs/api.md is a tour of it, docs/design.md
+//! says how it works. It stands on a ground floor that can be used by itself: a router for batches of commands
 //! ([`cluster`]), ids and buckets that spread data evenly over the slots ([`ids`], [`bucket`]), and sorted sets of any
-//! size, sharded over the cluster ([`sharded`]). [`Store`] brings these together. The crate
-//! `tideline-local-cluster` starts a Redis Cluster on this machine, `tideline-program` is the program.
+//! size, sharded over the cluster ([`sharded`]). [`Store`] brings these together. The crate `tideline-local-cluster`
+//! starts a Redis Cluster on this machine, `tideline-program` is the program.
 //!
 //! Imports between modules point one way, as docs/architecture.md shows; tests/layers.rs keeps it so.
 

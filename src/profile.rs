@@ -1,5 +1,5 @@
-//! What an account shows of itself, as it is stored: 8 random bytes that change with each change, then JSON. What a later
-//! release has put in stays. Registration writes it.
+//! What an account shows of itself, as it is stored: 8 random bytes that change with each change, then JSON. What a
+//! later release has put in stays. Registration writes it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

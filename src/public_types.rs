@@ -1,7 +1,8 @@
-//! The forms in which public types serialize. Others store them, so they stay: tests/public_types.json keeps some of each, and a
-//! public type that isn't there needs a sentence that says why.
+//! The forms in which public types serialize. Others store them, so they stay: tests/public_types.json keeps some of
+//! each, and a public type that isn't there needs a sentence that says why.
 //!
-//! A form may grow: by fields that may be missing, by variants. `TIDELINE_WRITE_FORMS=1` writes the file anew; look at what changed.
+//! A form may grow: by fields that may be missing, by variants. `TIDELINE_WRITE_FORMS=1` writes the file anew; look at
+//! what changed.
 
 #![cfg(feature = "registration")]
 

@@ -1,7 +1,7 @@
 //! Forms of values that serde doesn't know by itself: what has a text is that text, bytes are digits.
 //!
-//! Others store what is serialized: tests/public_types.rs keeps the forms. An enum whose variants may get fields one day is an object with its
-//! `kind`; ids are strings, since no double holds them.
+//! Others store what is serialized: tests/public_types.rs keeps the forms. An enum whose variants may get fields one
+//! day is an object with its `kind`; ids are strings, since no double holds them.
 
 use std::fmt::Display;
 use std::str::FromStr;

@@ -26,8 +26,8 @@ pub enum Acknowledge {
     /// A primary has it. A failover that its replica was not in time for may lose it, as with any Redis.
     #[default]
     Accepted,
-    /// All replicas of the cluster that serve its slot have it too, at least one: it survives a failover. Where there was
-    /// none, a write says [`Accepted`](Self::Accepted) ([`Receipt::reached`]), or fails: that is the setting
+    /// All replicas of the cluster that serve its slot have it too, at least one: it survives a failover. Where there
+    /// was none, a write says [`Accepted`](Self::Accepted) ([`Receipt::reached`]), or fails: that is the setting
     /// [`Replicas`](crate::cluster::Replicas).
     Replicated,
 }
@@ -67,14 +67,15 @@ impl<T> std::ops::DerefMut for Receipt<T> {
 
 /// Settings of an [`Engine`](crate::Engine). Every duration and bound has its reason beside it.
 ///
-/// Those that remove data are the tenant's ([`TenantSettings`](crate::TenantSettings)): the instance that begins a tenant gives them,
-/// all others go by them.
+/// Those that remove data are the tenant's ([`TenantSettings`](crate::TenantSettings)): the instance that begins a
+/// tenant gives them, all others go by them.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
     /// What others did shows after this long at the latest; 0 turns the caches off. Lower: more reads of posts,
     /// accounts and outboxes. Your own actions always show at once.
     pub visible_within: Duration,
-    /// The tenant's. Posts that a home holds for sure. 400 fit one list node of 8 kB; more cost a second one and more to read.
+    /// The tenant's. Posts that a home holds for sure. 400 fit one list node of 8 kB; more cost a second one and more
+    /// to read.
     pub home_posts: u32,
     /// Records of a home read beyond the length of the page: a watermark must be among them, one follows about every
     /// 16. Lower: more pages need a second look. Higher: each read costs more.
@@ -85,11 +86,11 @@ pub struct EngineSettings {
     pub outbox_posts: u32,
     /// Longest text of a post, in characters.
     pub text_chars: usize,
-    /// The tenant's. Posts on an account's list of mentions; beyond that the oldest of who has most there leave. Higher: a page
-    /// of it asks more pieces.
+    /// The tenant's. Posts on an account's list of mentions; beyond that the oldest of who has most there leave.
+    /// Higher: a page of it asks more pieces.
     pub mentions_max: u32,
-    /// The tenant's. Posts on the timeline of a hashtag; beyond that the oldest of who has most there leave. Higher: a page of
-    /// it asks more pieces.
+    /// The tenant's. Posts on the timeline of a hashtag; beyond that the oldest of who has most there leave. Higher: a
+    /// page of it asks more pieces.
     pub tag_posts_max: u32,
     /// How many an account may follow.
     pub following_max: u32,
@@ -104,20 +105,22 @@ pub struct EngineSettings {
     /// How many requests to follow locked accounts an account may have open, and about how many may wait for one's
     /// answer.
     pub requests_max: u32,
-    /// Entries of a bucket's journal; beyond it writes are refused as overloaded. What waits for a server that is away stands
-    /// there too: higher keeps writes going through a longer outage, at about 100 bytes of the servers' memory each.
+    /// Entries of a bucket's journal; beyond it writes are refused as overloaded. What waits for a server that is away
+    /// stands there too: higher keeps writes going through a longer outage, at about 100 bytes of the servers' memory
+    /// each.
     pub journal_max: u32,
     /// Whether replies to accounts that the reader doesn't follow show at home.
     pub shows_replies_to_strangers: bool,
     /// Whether the accounts on pages and lists come with their profiles, and posts with whom they mention: as much as a
-    /// client shows. An account that isn't remembered then costs two commands instead of one, and those mentioned a trip;
-    /// one that is remembered takes its profile's size besides, usually below 1 kB.
+    /// client shows. An account that isn't remembered then costs two commands instead of one, and those mentioned a
+    /// trip; one that is remembered takes its profile's size besides, usually below 1 kB.
     pub shows_profiles: bool,
     /// The tenant's. A home that was not read for so many days is dropped; the next read fills it. `None`: never.
     pub dormant_after_days: Option<u32>,
     /// How long a publish with the same token gives the same post, and a report with the same token the same report.
     pub token_ttl: Duration,
-    /// When a write is acknowledged, unless the call says otherwise; [`Receipt::reached`] tells whether that was reached.
+    /// When a write is acknowledged, unless the call says otherwise; [`Receipt::reached`] tells whether that was
+    /// reached.
     pub acknowledge: Acknowledge,
     /// An instance that is silent for so long is taken for dead.
     pub lease_ttl: Duration,
@@ -133,8 +136,8 @@ pub struct EngineSettings {
     pub fanout_chunk: usize,
     /// States of readers remembered, about 8 bytes for each account that a reader follows.
     pub states_cached: usize,
-    /// Likes, bookmarks and reposts of readers remembered in all, 24 bytes each. Those of a reader who has more than about
-    /// a thousand of a kind are not.
+    /// Likes, bookmarks and reposts of readers remembered in all, 24 bytes each. Those of a reader who has more than
+    /// about a thousand of a kind are not.
     pub ties_cached: usize,
     /// Posts remembered.
     pub posts_cached: usize,
@@ -309,7 +312,8 @@ impl EngineSettings {
                 ]
                 .iter()
                 .all(|n| (1..=100_000_000).contains(n)),
-                "states_cached, ties_cached, posts_cached, accounts_cached and outboxes_cached must be 1 to 100,000,000",
+                "states_cached, ties_cached, posts_cached, accounts_cached and outboxes_cached must be 1 to \
+                 100,000,000",
             ),
         ];
         rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule)

@@ -90,8 +90,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Brings back a tenant's record that is gone, layout, key of hashtags and decision, from what its buckets know. Where it is
-    /// there, only what it lacks. Tells what the tenant has decided.
+    /// Brings back a tenant's record that is gone, layout, key of hashtags and decision, from what its buckets know.
+    /// Where it is there, only what it lacks. Tells what the tenant has decided.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): no bucket knows of a tenant under that prefix.
     pub fn restore(options: StoreOptions) -> CallFuture<'static, Decision> {

@@ -6,8 +6,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// `cargo test` builds examples before the tests, into a directory beside theirs; `cargo test --test examples` does not,
-/// and then those that were built last are run.
+/// `cargo test` builds examples before the tests, into a directory beside theirs; `cargo test --test examples` does
+/// not, and then those that were built last are run.
 fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.ancestors().nth(2).unwrap().join("examples").join(name);
@@ -139,7 +139,8 @@ fn people_meet_on_a_small_social_site() {
             // Likes are for everybody to see, bookmarks for nobody else.
             "#2026 (liked 2x, answered 1x)\n",
             "#2026 (liked 2x, answered 1x, you like it, you keep it)\n",
-            "#2026 (liked 2x, answered 1x, you like it, you keep it)\nnothing\nliked by ben, cy\ncy no longer likes [1]\n",
+            "#2026 (liked 2x, answered 1x, you like it, you keep it)\nnothing\nliked by ben, cy\ncy no longer likes \
+             [1]\n",
             "nothing\n",
             "#2026 (liked 1x, answered 1x, you like it)\n",
             // A repost comes and goes.

@@ -167,8 +167,8 @@ impl Bench {
     }
 
     /// Bytes of the keys with each of these beginnings, our own prefix included. Every key is asked for: what servers
-    /// have allocated besides (buffers of clients, statistics of commands, functions) comes and goes with the load, and would
-    /// count for whichever system is at work.
+    /// have allocated besides (buffers of clients, statistics of commands, functions) comes and goes with the load, and
+    /// would count for whichever system is at work.
     pub(crate) async fn memory_of(&self, beginnings: &[String]) -> anyhow::Result<Vec<u64>> {
         let mut bytes = vec![0; beginnings.len()];
         let mut add = async |keys: Vec<Vec<u8>>| {
@@ -192,8 +192,8 @@ impl Bench {
         Ok(bytes)
     }
 
-    /// CPU time of the servers and of this process. Servers of others tell it themselves: their primaries, and whatever else
-    /// these do counts too.
+    /// CPU time of the servers and of this process. Servers of others tell it themselves: their primaries, and whatever
+    /// else these do counts too.
     pub(crate) async fn cpu_time(&self) -> anyhow::Result<CpuTime> {
         let time = self.target.cpu_time();
         if self.target.is_own() {
@@ -241,7 +241,8 @@ impl Bench {
     }
 }
 
-/// Opens a cluster for some work, and leaves it however that ends. Both end in bounded time; the work has to see to that itself.
+/// Opens a cluster for some work, and leaves it however that ends. Both end in bounded time; the work has to see to
+/// that itself.
 pub(crate) async fn on_cluster<T>(
     seeds: &[Seed],
     servers: impl Into<Servers>,

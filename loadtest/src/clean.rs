@@ -19,7 +19,8 @@ pub(crate) struct CleanArgs {
         required = true
     )]
     cluster: Vec<Seed>,
-    /// What the run's keys begin with, as it has told at its start: loadtest-847245f9, say. A run that is still at work loses them too
+    /// What the run's keys begin with, as it has told at its start: loadtest-847245f9, say. A run that is still at work
+    /// loses them too
     #[arg(long, value_parser = parse_prefix)]
     prefix: String,
 }

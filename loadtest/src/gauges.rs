@@ -101,8 +101,8 @@ pub(crate) fn dropped(system: &'static str, kind: &'static str) -> Counter {
     counter!("loadtest_operations_dropped_total", "system" => system, "kind" => kind)
 }
 
-/// The turn of a system, of several that take turns on the same servers: while it lasts its time is told. What a system does in a second
-/// is by this, not by the clock.
+/// The turn of a system, of several that take turns on the same servers: while it lasts its time is told. What a system
+/// does in a second is by this, not by the clock.
 #[derive(Debug)]
 pub(crate) struct Turn {
     clock: Arc<Clock>,
@@ -156,7 +156,9 @@ pub(crate) struct Gauges {
 impl Gauges {
     pub(crate) fn new(system: &'static str) -> Self {
         let of = |kind: &'static str| {
-            let count = |outcome: &'static str| counter!("loadtest_operations_total", "system" => system, "kind" => kind, "outcome" => outcome);
+            let name = "loadtest_operations_total";
+            let count =
+                |of: &'static str| counter!(name, "system" => system, "kind" => kind, "outcome" => of);
             let times = histogram!("loadtest_operation_seconds", "system" => system, "kind" => kind);
             (count("succeeded"), count("failed"), times)
         };

@@ -1,5 +1,5 @@
-//! SIGINT and SIGTERM while a run has keys on a cluster of others. Before that, and on clusters of our own, they end the process at once:
-//! our own servers end with it.
+//! SIGINT and SIGTERM while a run has keys on a cluster of others. Before that, and on clusters of our own, they end
+//! the process at once: our own servers end with it.
 
 use std::process::ExitCode;
 use std::sync::{LazyLock, Once};

@@ -39,8 +39,8 @@ pub(crate) async fn each(
     }
 }
 
-/// Removes all keys that begin so, and tells how many. It looks again until there are none: of a run that was interrupted
-/// some may have been on their way.
+/// Removes all keys that begin so, and tells how many. It looks again until there are none: of a run that was
+/// interrupted some may have been on their way.
 pub(crate) async fn remove(router: &Router, beginning: &str) -> anyhow::Result<u64> {
     assert!(!beginning.is_empty(), "without a prefix this would be everything");
     let mut removed = 0;

@@ -1,5 +1,5 @@
-//! What a run has on a cluster of others: keys with a prefix of its own, which is told at its start, so that whatever ends it,
-//! they can be removed.
+//! What a run has on a cluster of others: keys with a prefix of its own, which is told at its start, so that whatever
+//! ends it, they can be removed.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,8 @@ pub(crate) fn new_prefix(kind: &str) -> String {
     format!("{kind}-{:0DIGITS$x}:", rand::random::<u32>())
 }
 
-/// A prefix that somebody has typed. Only those of load tests are taken: what begins with another one is not ours to remove.
+/// A prefix that somebody has typed. Only those of load tests are taken: what begins with another one is not ours to
+/// remove.
 pub(crate) fn parse_prefix(text: &str) -> Result<String, String> {
     let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let plain = text.strip_suffix(':').unwrap_or(text);
@@ -41,7 +42,8 @@ pub(crate) fn parse_prefix(text: &str) -> Result<String, String> {
             Ok(format!("{plain}:"))
         }
         _ => Err(format!(
-            "no load test has such a prefix: it is {PREFIX}- or {PREFIX_OF_VERIFY}- and {DIGITS} digits (0-9, a-f), as a run tells it at its start"
+            "no load test has such a prefix: it is {PREFIX}- or {PREFIX_OF_VERIFY}- and {DIGITS} digits (0-9, a-f), as \
+             a run tells it at its start"
         )),
     }
 }

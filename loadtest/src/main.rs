@@ -131,8 +131,8 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> ExitCode {
-    // RUST_LOG sets what is logged, by targets and levels: more (`EnvFilter`) would have a crate for regular expressions built.
-    // Standard output belongs to the tables.
+    // RUST_LOG sets what is logged, by targets and levels: more (`EnvFilter`) would have a crate for regular
+    // expressions built. Standard output belongs to the tables.
     let logged = std::env::var("RUST_LOG").ok().and_then(|targets| targets.parse::<Targets>().ok());
     let logged = logged.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
     let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);

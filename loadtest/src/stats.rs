@@ -53,8 +53,9 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// From order statistics, which assume nothing of how values are distributed: the narrowest pair of values, equally far
-    /// from both ends, that hold the median between them often enough. Of fewer than six values: the outermost ones.
+    /// From order statistics, which assume nothing of how values are distributed: the narrowest pair of values, equally
+    /// far from both ends, that hold the median between them often enough. Of fewer than six values: the outermost
+    /// ones.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let sorted = sorted(values);
         let from_end = places_outside(sorted.len());
@@ -68,8 +69,8 @@ impl Estimate {
     }
 }
 
-/// How many of the outermost values on each side may be left out: as many heads of so many throws of a coin are not seen in
-/// more than 2.5 % of all cases.
+/// How many of the outermost values on each side may be left out: as many heads of so many throws of a coin are not
+/// seen in more than 2.5 % of all cases.
 fn places_outside(values: usize) -> usize {
     let throws = i32::try_from(values).unwrap_or(i32::MAX);
     let (mut chance, mut sum, mut heads) = (0.5_f64.powi(throws), 0.0, 0);

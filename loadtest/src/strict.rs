@@ -28,8 +28,8 @@ pub(crate) struct Strict {
 }
 
 impl Strict {
-    /// How a command ends that was carried out (or not), and whose claims these are not met. What was not carried out is worse: claims
-    /// of it say nothing.
+    /// How a command ends that was carried out (or not), and whose claims these are not met. What was not carried out
+    /// is worse: claims of it say nothing.
     pub(crate) fn end(self, is_right: bool, unmet: &[String]) -> End {
         if !is_right || !self.is_on || unmet.is_empty() {
             return is_right.into();

@@ -72,7 +72,8 @@ fn check_rows(rows: &Value) {
         }
         assert!(figure("posts_per_page") > 0.0, "{row:#}");
         assert!(figure("reads_per_reader_second") > 0.0, "{row:#}");
-        // Of the engine's pages with posts and authors; outboxes where somebody is pulled, or was just followed. The books have no caches.
+        // Of the engine's pages with posts and authors; outboxes where somebody is pulled, or was just followed. The
+        // books have no caches.
         let is_ours = row["system"] != "books_pull";
         for name in ["posts_cached", "authors_cached"] {
             assert_eq!(row[name].as_f64().is_some_and(|share| share > 0.0), is_ours, "{name}: {row:#}");
@@ -180,7 +181,8 @@ fn a_sweep_without_end_ends_when_its_time_is_up_and_says_what_is_missing() {
     let [scenario, file] = ["tiny.toml", "sweep.json"].map(|name| dir.path().join(name));
     std::fs::write(&scenario, SCENARIO).unwrap();
     // A thousand rounds of each share would take an hour.
-    let args = "sweep --systems push_only,pull_only --shares 10,50,100 --rounds 1000 --longest-seconds 45 --seed 7 --scenario";
+    let args = "sweep --systems push_only,pull_only --shares 10,50,100 --rounds 1000 --longest-seconds 45 --seed 7 \
+                --scenario";
     let args: Vec<&str> = args.split(' ').chain([scenario.to_str().unwrap(), "--json"]).collect();
     let output = loadtest(&args, &[&file]);
     let told = told(&output);
@@ -232,7 +234,8 @@ fn a_comparison_without_end_ends_when_its_time_is_up_and_names_what_did_not() {
 fn a_plan_tells_primaries_memory_and_bandwidth() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("plan.json");
-    let asked = "plan --users 500M --posts-per-second 5000 --mean-followers 400 --reads-per-second 300000 --active 0.2 --json";
+    let asked = "plan --users 500M --posts-per-second 5000 --mean-followers 400 --reads-per-second 300000 --active 0.2 \
+                 --json";
     let output = loadtest(&asked.split(' ').collect::<Vec<_>>(), &[&file]);
     let told = told(&output);
     assert!(output.status.success(), "{told}");

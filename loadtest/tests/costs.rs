@@ -172,8 +172,8 @@ fn whoever_reads_what_is_printed_may_stop_early() {
 fn a_small_run_tells_what_deliveries_and_pages_cost() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("scale.json");
-    let line = "scale --parts primaries,followers --primaries 2,1 --load growing --followers 1000 --deliveries 1000 --accounts 200 --mean 10 \
-                --at-once 16 --rounds 2 --round-seconds 1 --seed 7 --strict --json FILE";
+    let line = "scale --parts primaries,followers --primaries 2,1 --load growing --followers 1000 --deliveries 1000 \
+                --accounts 200 --mean 10 --at-once 16 --rounds 2 --round-seconds 1 --seed 7 --strict --json FILE";
     let output = loadtest(line, &[&file]);
     let told = told(&output);
     assert!(output.status.code() == Some(3) && told.contains("could not be judged in 2 rounds"), "{told}");
@@ -276,7 +276,8 @@ fn check_units(units: &Value) {
 fn measured_costs_are_what_a_plan_reckons_with() {
     let dir = tempfile::tempdir().unwrap();
     let [scale, plan] = ["scale.json", "plan.json"].map(|name| dir.path().join(name));
-    let line = "scale --parts units --accounts 200 --mean 10 --at-once 16 --rounds 2 --round-seconds 1 --seed 7 --json FILE";
+    let line = "scale --parts units --accounts 200 --mean 10 --at-once 16 --rounds 2 --round-seconds 1 --seed 7 --json \
+                FILE";
     let output = loadtest(line, &[&scale]);
     assert!(output.status.success(), "{}", told(&output));
     let result = read(&scale);

@@ -104,7 +104,8 @@ async fn on_another_cluster_what_was_there_stays_and_nothing_else_does() {
 
     let mut fairness = Command::new(env!("CARGO_BIN_EXE_loadtest"));
     fairness.args(["fairness", "--cluster", &seeds]);
-    let line = "--followers 2000 --background-homes 0 --small-accounts 5 --small-followers 20 --rounds 1 --seconds 1 --seed 7";
+    let line = "--followers 2000 --background-homes 0 --small-accounts 5 --small-followers 20 --rounds 1 --seconds 1 \
+                --seed 7";
     let output = tokio::task::block_in_place(|| fairness.args(line.split(' ')).output().unwrap());
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));

@@ -40,7 +40,8 @@ fn does_without() -> bool {
         let here = Command::new(program).arg("--version").output();
         assert!(
             here.is_ok(),
-            "{program} is not on the PATH: run scripts/install-tools.sh prometheus, or set TIDELINE_WITHOUT_PROMETHEUS=1"
+            "{program} is not on the PATH: run scripts/install-tools.sh prometheus, or set \
+             TIDELINE_WITHOUT_PROMETHEUS=1"
         );
     }
     false

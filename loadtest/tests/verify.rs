@@ -1,7 +1,7 @@
 //! The oracle: random histories, with and without faults, and that it can fail.
 //!
-//! A failed run prints its seed: `TIDELINE_SEED=N cargo test -p loadtest --test verify` plans the same operations, of all tests here;
-//! `TIDELINE_SEED=random` draws new ones. For nights: `make verify-long`.
+//! A failed run prints its seed: `TIDELINE_SEED=N cargo test -p loadtest --test verify` plans the same operations, of
+//! all tests here; `TIDELINE_SEED=random` draws new ones. For nights: `make verify-long`.
 
 mod documented;
 mod seeds;
@@ -175,8 +175,8 @@ fn nothing_replicated_is_lost_when_everything_goes_wrong_at_once() {
     ran.must_have_met_work(&chaos.split(',').collect::<Vec<_>>());
 }
 
-/// A round is not over before its faults, and a fault is none that meets nothing: in so short a round some of all four has no work
-/// left to meet, and the run says so.
+/// A round is not over before its faults, and a fault is none that meets nothing: in so short a round some of all four
+/// has no work left to meet, and the run says so.
 #[test]
 fn a_run_whose_faults_met_no_work_fails() {
     let chaos = ["--chaos", "kill-instance,freeze-instance", "--operations", "1", "--round", "1"];
@@ -209,7 +209,8 @@ fn what_is_broken_on_purpose_is_found() {
         ("stale-fill", &["missing", "out_of_step"]),
     ];
     for (what, wrongs) in broken {
-        // An entry that is gone from a home is missed only if its author is not pulled besides. With an odd seed others may be seen late.
+        // An entry that is gone from a home is missed only if its author is not pulled besides. With an odd seed others
+        // may be seen late.
         let pushed = ["--policy", "push", "--operations", "300", "--accounts", "50"];
         let ran = verify(seeds::or(9), &[&pushed[..], &["--sabotage", what]].concat());
         assert_eq!(ran.code, Some(1), "{what}: {}", ran.told);
@@ -222,7 +223,8 @@ fn what_is_broken_on_purpose_is_found() {
 
 #[test]
 fn what_comes_too_late_or_never_is_found() {
-    // So many posts that hundreds overtake one that is held back, also once faults are over; and work of the dead that nobody takes over.
+    // So many posts that hundreds overtake one that is held back, also once faults are over; and work of the dead that
+    // nobody takes over.
     let faults = ["--chaos", "kill-instance"];
     for (what, operations, chaos) in
         [("late", "3000", &[][..]), ("late", "300", &faults), ("leases", "300", &[])]

@@ -17,8 +17,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    // RUST_LOG sets what is logged, by targets and levels: more (`EnvFilter`) would have a crate for regular expressions built.
-    // Standard output belongs to the commands.
+    // RUST_LOG sets what is logged, by targets and levels: more (`EnvFilter`) would have a crate for regular
+    // expressions built. Standard output belongs to the commands.
     let logged = std::env::var("RUST_LOG").ok().and_then(|targets| targets.parse::<Targets>().ok());
     let logged = logged.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
     let log = tracing_subscriber::fmt::layer()

@@ -370,8 +370,8 @@ async fn what_stands_in_the_way_is_explained() {
 
 #[tokio::test]
 async fn nodes_fail_and_come_back_and_roles_follow() {
-    // The node timeout is the usual one: with a shorter one servers on a busy machine take each other for dead, and roles change
-    // by themselves.
+    // The node timeout is the usual one: with a shorter one servers on a busy machine take each other for dead, and
+    // roles change by themselves.
     let spec = ClusterSpec::ephemeral().replicas(1).node_config(2, "hz", "77");
     let cluster = LocalCluster::up(spec).await.unwrap();
     let (first, second) = (&cluster.nodes()[0], &cluster.nodes()[1]);
@@ -452,8 +452,8 @@ fn newest_epoch(port: u16) -> String {
     info.lines().find(|line| line.starts_with("cluster_current_epoch:")).unwrap().to_owned()
 }
 
-/// Nobody claimed a slot any more, for good: the source had taken a newer epoch, and the target not heard of it, when that one
-/// was told that the slot is its own. It lost it to the source's claim before that one was told.
+/// Nobody claimed a slot any more, for good: the source had taken a newer epoch, and the target not heard of it, when
+/// that one was told that the slot is its own. It lost it to the source's claim before that one was told.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_that_its_target_loses_while_the_move_ends_is_the_targets_in_the_end() {
     const SLOT: u16 = 12_182;
@@ -515,8 +515,8 @@ async fn a_slot_that_its_target_loses_while_the_move_ends_is_the_targets_in_the_
     }
 }
 
-/// Whoever asked for a key that wasn't there was sent to and fro for good: a source was busy when its slot had moved, heard of it from
-/// the others, and went on taking the slot for one that is on its way, also once it had it back.
+/// Whoever asked for a key that wasn't there was sent to and fro for good: a source was busy when its slot had moved,
+/// heard of it from the others, and went on taking the slot for one that is on its way, also once it had it back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_comes_back_to_a_source_that_did_not_hear_the_end_of_its_move() {
     const SLOT: u16 = 12_182;
@@ -575,7 +575,8 @@ fn certificates(dir: &Path) -> Option<TlsServerFiles> {
         openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.crt -days 2 -subj /CN=test-ca
         openssl req -newkey rsa:2048 -nodes -keyout node.key -out node.csr -subj /CN=node
         printf 'subjectAltName=IP:127.0.0.1\\n' > node.ext
-        openssl x509 -req -in node.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile node.ext -out node.crt";
+        openssl x509 -req -in node.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 \
+            -extfile node.ext -out node.crt";
     Command::new("openssl").arg("version").output().ok()?;
     let output = Command::new("sh").args(["-c", script]).current_dir(dir).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

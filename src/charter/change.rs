@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 
 /// A change of some of a tenant's settings.
 ///
-/// What it names is what it removes, down to the new bounds, where these aren't above the old ones; the rest stays as it is.
-/// Naming a setting with the value that it has finishes what was interrupted.
+/// What it names is what it removes, down to the new bounds, where these aren't above the old ones; the rest stays as
+/// it is. Naming a setting with the value that it has finishes what was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TenantChange {
     pub(super) from: Decision,
@@ -24,8 +24,8 @@ impl Decision {
 }
 
 impl TenantChange {
-    /// Names a setting, and gives it that value. [`Invalid`](crate::ErrorKind::Invalid): there is none of that name, or it
-    /// doesn't take that value, or is out of bounds.
+    /// Names a setting, and gives it that value. [`Invalid`](crate::ErrorKind::Invalid): there is none of that name, or
+    /// it doesn't take that value, or is out of bounds.
     pub fn set(mut self, name: &str, value: &str) -> Result<Self> {
         self.to.set(name, value)?;
         self.to.check()?;
@@ -41,8 +41,8 @@ impl TenantChange {
         Ok(self)
     }
 
-    /// Refuses a first decision that doesn't name everything: what isn't named would be the caller's own, and nobody would
-    /// have said so (H141).
+    /// Refuses a first decision that doesn't name everything: what isn't named would be the caller's own, and nobody
+    /// would have said so (H141).
     pub(crate) fn check(&self) -> Result<()> {
         let names = TenantSettings::NAMES.into_iter();
         let missing: Vec<&str> = names.filter(|name| !self.named.contains(name)).collect();
@@ -50,8 +50,8 @@ impl TenantChange {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "nothing was decided yet, so all of the tenant's settings have to be named; missing: {}. `--as-configured` takes \
-             what isn't named from the file of --config, in a program `TenantChange::set_all`",
+            "nothing was decided yet, so all of the tenant's settings have to be named; missing: {}. `--as-configured` \
+             takes what isn't named from the file of --config, in a program `TenantChange::set_all`",
             missing.join(", ")
         )))
     }
@@ -72,7 +72,8 @@ impl TenantChange {
         Decision { number: self.from.number + u32::from(differs), settings: self.to }
     }
 
-    /// Whether it takes away what is beyond that setting's bound. The first decision may always: nothing was bounded until then.
+    /// Whether it takes away what is beyond that setting's bound. The first decision may always: nothing was bounded
+    /// until then.
     pub(crate) fn cuts(&self, name: &str) -> bool {
         let from = self.from.settings.bound(name);
         let is_raised = |to: u32| self.from.is_made() && from.is_some_and(|from| to > from);

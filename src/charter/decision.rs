@@ -18,7 +18,8 @@ const NEVER: &str = "never";
 /// The settings that belong to a tenant, because what they take away is gone for all its instances.
 ///
 /// A new tenant takes those of the instance that begins it. All else changes them by `tideline tenant set`, or
-/// [`Engine::decide`](crate::Engine::decide), alone: also the first time, where an import or an earlier release has left data.
+/// [`Engine::decide`](crate::Engine::decide), alone: also the first time, where an import or an earlier release has
+/// left data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TenantSettings {
     /// [`EngineSettings::outbox_posts`].
@@ -38,8 +39,8 @@ pub struct TenantSettings {
 /// What a tenant has decided, and the how manieth time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Decision {
-    /// Each decision's is one higher than the last one's. 0: nothing has been decided yet, so no posts leave outboxes, mentions
-    /// and hashtags.
+    /// Each decision's is one higher than the last one's. 0: nothing has been decided yet, so no posts leave outboxes,
+    /// mentions and hashtags.
     pub number: u32,
     /// What was decided; with number 0 the settings of whoever asks.
     pub settings: TenantSettings,
@@ -163,8 +164,8 @@ impl Decision {
         self.number > 0
     }
 
-    /// What a record says; `None`: nothing was ever decided. Where it lacks a setting, since an earlier release decided,
-    /// `own` counts.
+    /// What a record says; `None`: nothing was ever decided. Where it lacks a setting, since an earlier release
+    /// decided, `own` counts.
     pub(crate) fn parse(fields: &Fields, own: TenantSettings) -> Result<Option<Self>> {
         let text = |name: &str| {
             let value = fields.get(name.as_bytes());
@@ -173,8 +174,8 @@ impl Decision {
         let Some(number) = text(NUMBER) else { return Ok(None) };
         let wrong = |why: &dyn fmt::Display| {
             Error::misconfigured(format!(
-                "the tenant's record says what this release can't read: {why}; `tideline tenant set` of the release that \
-                 wrote it puts that right"
+                "the tenant's record says what this release can't read: {why}; `tideline tenant set` of the release \
+                 that wrote it puts that right"
             ))
         };
         let mut settings = own;

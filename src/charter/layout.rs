@@ -11,8 +11,8 @@ use crate::post::TagKey;
 
 /// Version of how data is stored that is initialized now. A store of a later one is refused.
 pub const FORMAT: u32 = 2;
-/// The first version that this release reads and writes. Its hashtags' numbers have no key, for the release that wrote it
-/// knows none; all else is the same.
+/// The first version that this release reads and writes. Its hashtags' numbers have no key, for the release that wrote
+/// it knows none; all else is the same.
 const FORMAT_WITHOUT_TAG_KEY: u32 = 1;
 
 /// What becomes of a tenant that nobody has opened yet.
@@ -23,7 +23,8 @@ pub(crate) enum IfNew<'a> {
     Begun(Option<&'a Decision>),
 }
 
-/// Writes how the tenant is laid out if nobody has yet, if that is wanted, and reads how it is. `is_new`: something was written.
+/// Writes how the tenant is laid out if nobody has yet, if that is wanted, and reads how it is. `is_new`: something was
+/// written.
 pub(crate) async fn charter(
     router: &Router,
     prefix: &str,
@@ -107,8 +108,8 @@ async fn charter_once(
     }
 }
 
-/// Writes what isn't there yet of the layout. Gives what stands there then, on replicas: what all data will hang on must not
-/// get lost in a failover, whoever wrote it.
+/// Writes what isn't there yet of the layout. Gives what stands there then, on replicas: what all data will hang on
+/// must not get lost in a failover, whoever wrote it.
 async fn write_layout(router: &Router, begin: Request, get: Request) -> Result<Vec<Reply>> {
     let mut batch = Batch::new();
     batch.push_ordered([begin, get]);
@@ -124,7 +125,8 @@ async fn write_layout(router: &Router, begin: Request, get: Request) -> Result<V
     Ok(stands)
 }
 
-/// Draws the key of the hashtags' numbers, unless somebody else does: of data that is new, or was raised to this format.
+/// Draws the key of the hashtags' numbers, unless somebody else does: of data that is new, or was raised to this
+/// format.
 async fn draw_tag_key(router: &Router, slot: u16, charter: &[u8], is_new: &mut bool) -> Result<TagKey> {
     let drawn: [u8; TagKey::LEN] = rand::random();
     let mut batch = Batch::new();
@@ -150,8 +152,9 @@ fn tag_key(stored: &Reply) -> Result<TagKey> {
     key.try_into().map(TagKey::new).map_err(|_| {
         let len = key.len();
         Error::misconfigured(format!(
-            "the charter's field `tags`, which hashtags are found by, has {len} bytes, not {}: if it never had any, start \
-             an instance, which draws it; if it was lost, `tideline tenant restore` brings it back from what the buckets know",
+            "the charter's field `tags`, which hashtags are found by, has {len} bytes, not {}: if it never had any, \
+             start an instance, which draws it; if it was lost, `tideline tenant restore` brings it back from what the \
+             buckets know",
             TagKey::LEN
         ))
     })

@@ -28,8 +28,8 @@ pub(super) async fn refuse_if_lost(router: &Router, prefix: &str) -> Result<()> 
 /// The error for who finds no record where there was one.
 pub(crate) fn record_is_gone(prefix: &str) -> Error {
     Error::misconfigured(format!(
-        "the record of the tenant under prefix `{prefix}` is gone, and its buckets say that there was one: slot 0 has lost \
-         data. Nothing is begun anew. {BRING_BACK}"
+        "the record of the tenant under prefix `{prefix}` is gone, and its buckets say that there was one: slot 0 has \
+         lost data. Nothing is begun anew. {BRING_BACK}"
     ))
 }
 
@@ -58,8 +58,8 @@ async fn known_of(router: &Router, keys: &Keyspace, field: &str) -> Result<Vec<R
 
 /// Fails unless a change may follow what the tenant has decided by now.
 ///
-/// [`Conflict`](ErrorKind::Conflict): somebody else has decided since. [`Misconfigured`](ErrorKind::Misconfigured): the record
-/// has lost a decision that buckets know: the next one must not get its number (H142).
+/// [`Conflict`](ErrorKind::Conflict): somebody else has decided since. [`Misconfigured`](ErrorKind::Misconfigured): the
+/// record has lost a decision that buckets know: the next one must not get its number (H142).
 pub(crate) async fn check_change(router: &Router, keys: &Keyspace, change: &TenantChange) -> Result<()> {
     change.check()?;
     // Before the record: what somebody decides meanwhile it knows first.
@@ -68,8 +68,8 @@ pub(crate) async fn check_change(router: &Router, keys: &Keyspace, change: &Tena
     let number = stands.map_or(0, |decision| decision.number);
     if known > number {
         return Err(Error::misconfigured(format!(
-            "the tenant's record says decision {number}, and buckets know decision {known}: slot 0 has lost data. Nothing is \
-             decided on top of that. {BRING_BACK}"
+            "the tenant's record says decision {number}, and buckets know decision {known}: slot 0 has lost data. \
+             Nothing is decided on top of that. {BRING_BACK}"
         )));
     }
     // Or it is this one already, and is repeated.
@@ -106,8 +106,8 @@ fn number(fields: &Fields, name: &str) -> u32 {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Writes the record as the buckets know it: where it is gone, or was begun anew by who did not know better. What stands
-/// there and is as new stays as it is, but for what it lacks.
+/// Writes the record as the buckets know it: where it is gone, or was begun anew by who did not know better. What
+/// stands there and is as new stays as it is, but for what it lacks.
 pub(crate) async fn restore(router: &Router, prefix: &str) -> Result<Decision> {
     let few = known_to(router, &fewest(prefix)?).await?;
     let Some(one) =

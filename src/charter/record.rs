@@ -38,8 +38,8 @@ pub(crate) async fn found(router: &Router, keys: &Keyspace, own: TenantSettings)
     Ok(decision)
 }
 
-/// Writes the record of a new tenant, and what it decides, if anything: in one step, so nobody ever finds data of it and
-/// nothing decided (H145). Where there is one it gets only what it lacks of its layout. It is not on replicas yet.
+/// Writes the record of a new tenant, and what it decides, if anything: in one step, so nobody ever finds data of it
+/// and nothing decided (H145). Where there is one it gets only what it lacks of its layout. It is not on replicas yet.
 pub(crate) fn begin(record: Vec<u8>, slot: u16, buckets: u16, decided: Option<&Decision>) -> Request {
     let fields = decided.map(Decision::fields).unwrap_or_default();
     Request::write(slot, tenant_begin(record, FORMAT, buckets, &fields))
@@ -62,8 +62,8 @@ pub(crate) async fn tell_what_stands(
     Ok(())
 }
 
-/// Writes a decision into the tenant's record, unless one stands there that is as new; it is on replicas then. Gives what
-/// stands there.
+/// Writes a decision into the tenant's record, unless one stands there that is as new; it is on replicas then. Gives
+/// what stands there.
 pub(crate) async fn write(router: &Router, keys: &Keyspace, decision: &Decision) -> Result<Fields> {
     write_fields(router, keys, decision.number, &decision.fields()).await
 }
@@ -100,8 +100,8 @@ pub(crate) async fn tell_buckets(router: &Router, keys: &Keyspace, decision: &De
     }
 }
 
-/// The same, and who forgets it in a failover forgets it: then nothing is removed there. Gives who knows it, and whether
-/// all do.
+/// The same, and who forgets it in a failover forgets it: then nothing is removed there. Gives who knows it, and
+/// whether all do.
 pub(crate) async fn remind_buckets(
     router: &Router,
     keys: &Keyspace,

@@ -30,8 +30,8 @@ pub(super) struct Parcel<'a> {
     reporter: &'a Reporter,
 }
 
-/// Delivers a post to all who are to have it, or to those whom `entry.checkpoint` leaves; what can't be delivered the ledger
-/// has. Tells whether these were all followers, so that they are counted now.
+/// Delivers a post to all who are to have it, or to those whom `entry.checkpoint` leaves; what can't be delivered the
+/// ledger has. Tells whether these were all followers, so that they are counted now.
 pub(super) async fn run(
     journal: &Arc<Journal>,
     entry: &mut Entry,

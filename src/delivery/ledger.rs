@@ -1,5 +1,5 @@
-//! What a round has done and what it has left, bucket by bucket. A server that is away costs the round the buckets that lie
-//! there, and none of those that it has visited elsewhere.
+//! What a round has done and what it has left, bucket by bucket. A server that is away costs the round the buckets that
+//! lie there, and none of those that it has visited elsewhere.
 
 use crate::bucket::Bucket;
 use crate::cluster::{Epoch, FenceOutcome, Touched};
@@ -23,8 +23,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Goes on with what an earlier run could not bring onto replicas. What was lost meanwhile is left again: the entry's
-    /// checkpoint says so.
+    /// Goes on with what an earlier run could not bring onto replicas. What was lost meanwhile is left again: the
+    /// entry's checkpoint says so.
     pub(crate) async fn open(tenant: &Tenant, entry: &mut Entry) -> Self {
         let Some((mut left, written)) = left_by(&entry.checkpoint) else { return Self::default() };
         let mut visited = std::mem::take(&mut entry.unfenced);
@@ -90,8 +90,8 @@ impl Ledger {
         self.left.is_empty() && self.visited.is_empty()
     }
 
-    /// Makes sure that what was visited lasts, server by server. Whose server has forgotten it is left; whose server can't say
-    /// stays as it is.
+    /// Makes sure that what was visited lasts, server by server. Whose server has forgotten it is left; whose server
+    /// can't say stays as it is.
     pub(crate) async fn fence(&mut self, tenant: &Tenant) {
         if std::mem::replace(&mut self.is_fenced, true) {
             return;
@@ -127,8 +127,8 @@ impl Ledger {
         }
     }
 
-    /// Ends a run that could not go on: what an earlier one has done is kept. Of what this one has done nobody can say which
-    /// followers that were, so it is done again.
+    /// Ends a run that could not go on: what an earlier one has done is kept. Of what this one has done nobody can say
+    /// which followers that were, so it is done again.
     pub(crate) fn keep(self, entry: &mut Entry) {
         entry.lacks_replicas |= self.lacks_replicas;
         if matches!(Part::of(&entry.checkpoint), Part::Left(_)) {
@@ -136,8 +136,8 @@ impl Ledger {
         }
     }
 
-    /// Ends a run: the entry knows what is left, and the error says why. In memory at first: whoever puts it aside writes it
-    /// into the journal.
+    /// Ends a run: the entry knows what is left, and the error says why. In memory at first: whoever puts it aside
+    /// writes it into the journal.
     pub(crate) fn close(self, entry: &mut Entry) -> Result<()> {
         entry.lacks_replicas |= self.lacks_replicas;
         if self.is_settled() {

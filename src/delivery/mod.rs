@@ -1,5 +1,5 @@
-//! Bringing posts to homes: a round through an author's followers, or to those whom a post names; and what becomes of it when a
-//! server is away. Other rounds through followers (`modes`) go the same way.
+//! Bringing posts to homes: a round through an author's followers, or to those whom a post names; and what becomes of
+//! it when a server is away. Other rounds through followers (`modes`) go the same way.
 //!
 //! Invariant kept here: a home counts as reached only by a server that knows of the entry, and only once that lasts.
 

@@ -1,8 +1,9 @@
-//! Delivery by name: a post that only some accounts may read goes to the homes of those among them that follow its author.
+//! Delivery by name: a post that only some accounts may read goes to the homes of those among them that follow its
+//! author.
 //!
-//! To nobody else: a home shows nothing of whom its reader doesn't follow, and what nobody sees there takes the place of
-//! what its reader wants (H60). Whoever follows later needs no delivery: the post was in the outbox before that, and a
-//! completion, or the next fill, reads it there.
+//! To nobody else: a home shows nothing of whom its reader doesn't follow, and what nobody sees there takes the place
+//! of what its reader wants (H60). Whoever follows later needs no delivery: the post was in the outbox before that, and
+//! a completion, or the next fill, reads it there.
 
 use std::collections::BTreeMap;
 

@@ -20,8 +20,8 @@ use crate::tenant::Tenant;
 
 /// Chunks under way at each primary at once: while one is answered, the next is on its way.
 const CHUNKS_AT_ONCE: usize = 3;
-/// Pieces in a chunk. A piece keeps a server busy for a third of a millisecond, and all that others want of it waits for
-/// those that came before: docs/decisions/0033.
+/// Pieces in a chunk. A piece keeps a server busy for a third of a millisecond, and all that others want of it waits
+/// for those that came before: docs/decisions/0033.
 const PIECES_AT_ONCE: usize = 2;
 /// Times that a bucket's pieces are followed through splits.
 const SPLITS_MAX: usize = 64;
@@ -68,8 +68,8 @@ impl<V: Visit> Round<'_, V> {
         Ok(())
     }
 
-    /// Where edges and followers lie together: a call for each piece. Each primary has a lane of its own, so that one that
-    /// is away holds up nobody; in the order of the buckets all have work at any time.
+    /// Where edges and followers lie together: a call for each piece. Each primary has a lane of its own, so that one
+    /// that is away holds up nobody; in the order of the buckets all have work at any time.
     async fn spread(
         &self,
         entry: &mut Entry,
@@ -88,7 +88,8 @@ impl<V: Visit> Round<'_, V> {
             let lanes = lanes.into_values().map(|pieces| self.lane(followers, pieces));
             join_all(lanes).await.into_iter().for_each(|lane| ledger.absorb(lane));
             done += u16::try_from(some.len()).unwrap_or_default();
-            // Of what was left before there is no finer checkpoint; nor once something is left: all is written at the end.
+            // Of what was left before there is no finer checkpoint; nor once something is left: all is written at the
+            // end.
             if done < buckets.count() && !matches!(part, Part::Left(_)) {
                 self.note(entry, done, ledger).await;
             }
@@ -107,8 +108,8 @@ impl<V: Visit> Round<'_, V> {
         }
     }
 
-    /// Visits pieces of one primary, a few at a time; those of a bucket lie together, for so do its homes in the server's
-    /// memory.
+    /// Visits pieces of one primary, a few at a time; those of a bucket lie together, for so do its homes in the
+    /// server's memory.
     async fn lane(&self, followers: &SortedSet<AccountId>, pieces: Vec<PieceAt>) -> Ledger {
         let chunks = pieces.chunks(PIECES_AT_ONCE).map(<[PieceAt]>::to_vec);
         let visits = chunks.map(|pieces| self.pieces(followers, pieces));

@@ -57,8 +57,8 @@ impl Engine {
         graph::count_all_followers(&self.graph).await;
     }
 
-    /// Changes an account. Once it isn't locked any more, whoever waits for its answer follows it; that goes on after the
-    /// call has returned.
+    /// Changes an account. Once it isn't locked any more, whoever waits for its answer follows it; that goes on after
+    /// the call has returned.
     pub fn update_account<'a>(&'a self, id: AccountId, update: &'a AccountUpdate) -> CallFuture<'a, Receipt> {
         Box::pin(async move {
             if update.state == Some(AccountState::Unconfirmed) {

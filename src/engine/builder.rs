@@ -94,15 +94,16 @@ impl EngineBuilder {
 
     /// Connects, and starts what runs beside: the lease, the search for work that others left, the sweep.
     ///
-    /// What it finds about the servers' settings and can live with goes to the log: set up a `tracing` subscriber, or look
-    /// at the findings of [`Engine::health`].
+    /// What it finds about the servers' settings and can live with goes to the log: set up a `tracing` subscriber, or
+    /// look at the findings of [`Engine::health`].
     ///
-    /// A new tenant takes from these settings those that are [the tenant's](crate::TenantSettings). One that was filled by an
-    /// import, or by an earlier release, has none until they were [decided](Engine::decide): until then no posts leave
-    /// outboxes, mentions and hashtags, and the log and [`Engine::health`] say so.
+    /// A new tenant takes from these settings those that are [the tenant's](crate::TenantSettings). One that was filled
+    /// by an import, or by an earlier release, has none until they were [decided](Engine::decide): until then no posts
+    /// leave outboxes, mentions and hashtags, and the log and [`Engine::health`] say so.
     ///
-    /// Fails as [`Store::open`] does, where its Redis user lacks a right, on settings that don't fit together, and beside an import ([`Conflict`](crate::ErrorKind::Conflict));
-    /// one that was killed is waited for, at most as long as its lease lasts. Must be called inside a tokio runtime.
+    /// Fails as [`Store::open`] does, where its Redis user lacks a right, on settings that don't fit together, and
+    /// beside an import ([`Conflict`](crate::ErrorKind::Conflict)); one that was killed is waited for, at most as long
+    /// as its lease lasts. Must be called inside a tokio runtime.
     pub fn start(self) -> CallFuture<'static, Engine> {
         Box::pin(async move {
             self.settings.check()?;
@@ -114,8 +115,8 @@ impl EngineBuilder {
         })
     }
 
-    /// Connects to a tenant that exists, to work on it as a tool beside a service: with the tenant's settings wherever they
-    /// are the tenant's, and leaving every account's mode as it is, unless a policy was named. The rest is as
+    /// Connects to a tenant that exists, to work on it as a tool beside a service: with the tenant's settings wherever
+    /// they are the tenant's, and leaving every account's mode as it is, unless a policy was named. The rest is as
     /// [`start`](Self::start) says.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): nobody has opened that tenant yet.

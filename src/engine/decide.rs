@@ -62,8 +62,8 @@ impl Excess {
 }
 
 impl Engine {
-    /// Counts what a change of the tenant's settings would remove: exactly that, if nothing is written meanwhile. Changes
-    /// nothing; goes through all keys, as [`fsck`](Self::fsck) does.
+    /// Counts what a change of the tenant's settings would remove: exactly that, if nothing is written meanwhile.
+    /// Changes nothing; goes through all keys, as [`fsck`](Self::fsck) does.
     ///
     /// Fails as [`decide`](Self::decide) does.
     pub fn excess<'a>(&'a self, change: &'a TenantChange) -> CallFuture<'a, Excess> {
@@ -73,16 +73,17 @@ impl Engine {
         })
     }
 
-    /// Changes the tenant's settings, for all its instances, and removes what is beyond the new bounds. Tells what that was.
+    /// Changes the tenant's settings, for all its instances, and removes what is beyond the new bounds. Tells what that
+    /// was.
     ///
-    /// First the record says so, then every bucket knows it, then what exceeds goes. Whoever is interrupted calls again with
-    /// the same settings named. Other instances hear of it within seconds, and remove nothing until then.
+    /// First the record says so, then every bucket knows it, then what exceeds goes. Whoever is interrupted calls again
+    /// with the same settings named. Other instances hear of it within seconds, and remove nothing until then.
     ///
-    /// The first decision for data that is there names all settings ([`TenantChange::set_all`]), and each counts as lowered:
-    /// [`Invalid`](crate::ErrorKind::Invalid) names those that are missing. [`Conflict`](crate::ErrorKind::Conflict): somebody
-    /// else has changed them since; look at [`decision`](Self::decision) again.
-    /// [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant's record has lost a decision, and is
-    /// [restored](crate::Store::restore) first.
+    /// The first decision for data that is there names all settings ([`TenantChange::set_all`]), and each counts as
+    /// lowered: [`Invalid`](crate::ErrorKind::Invalid) names those that are missing.
+    /// [`Conflict`](crate::ErrorKind::Conflict): somebody else has changed them since; look at
+    /// [`decision`](Self::decision) again. [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant's record has
+    /// lost a decision, and is [restored](crate::Store::restore) first.
     pub fn decide<'a>(&'a self, change: &'a TenantChange) -> CallFuture<'a, Excess> {
         Box::pin(async move {
             let (graph, decision) = (&self.graph, change.decision());
@@ -129,8 +130,8 @@ async fn walk(tenant: &Tenant, change: &TenantChange, decided: Option<Decision>)
     Ok(excess)
 }
 
-/// The keys, and names of lists, that were counted. A walk may meet a key twice, and does so rarely. Of the many that don't exceed
-/// nothing is kept.
+/// The keys, and names of lists, that were counted. A walk may meet a key twice, and does so rarely. Of the many that
+/// don't exceed nothing is kept.
 #[derive(Debug, Default)]
 struct Counted(HashSet<u64>);
 

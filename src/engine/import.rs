@@ -46,8 +46,8 @@ pub struct ImportedPost {
     pub author: AccountId,
     /// When, in milliseconds since 1970; its id is made of that.
     pub created_ms: u64,
-    /// The post. Its token is ignored. Whoever locks its account has its posts' visibility said here: if nothing is said,
-    /// they are public.
+    /// The post. Its token is ignored. Whoever locks its account has its posts' visibility said here: if nothing is
+    /// said, they are public.
     pub draft: Draft,
 }
 
@@ -63,11 +63,12 @@ pub struct Importer {
 }
 
 impl EngineBuilder {
-    /// Connects for an import. [`ErrorKind::Conflict`]: an engine serves the tenant. Leases of engines that were killed are waited
-    /// for, at most as long as they last (`lease_ttl`).
+    /// Connects for an import. [`ErrorKind::Conflict`]: an engine serves the tenant. Leases of engines that were killed
+    /// are waited for, at most as long as they last (`lease_ttl`).
     ///
-    /// A tenant that is new has decided nothing: what is imported may be more than any instance's settings would keep. Whoever
-    /// runs it [decides](Engine::decide), before or after, with `tideline tenant set`; or has an instance begin it before.
+    /// A tenant that is new has decided nothing: what is imported may be more than any instance's settings would keep.
+    /// Whoever runs it [decides](Engine::decide), before or after, with `tideline tenant set`; or has an instance begin
+    /// it before.
     pub fn import(self) -> CallFuture<'static, Importer> {
         Box::pin(async move {
             let (store, settings) = self.parts();
@@ -79,8 +80,8 @@ impl EngineBuilder {
             let tenant = Tenant::new(store, settings, known);
             let graph = Graph::new(&tenant);
             journal::begin_import(&graph.journal).await?;
-            // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of each
-            // account fills it anew.
+            // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of
+            // each account fills it anew.
             timeline::sweep(&graph, u32::MAX, None).await?;
             Ok(Importer { graph, followers: HashMap::new() })
         })

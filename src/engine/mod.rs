@@ -195,8 +195,8 @@ impl Engine {
     /// How it is. Asks all journals: for a page that is looked at now and then, not for each request.
     ///
     /// It doesn't wait for servers that are away: whoever gives no answer within
-    /// [`response_timeout`](crate::cluster::RouterSettings::response_timeout) is named among the findings, and the rest is told
-    /// all the same. [`Unavailable`](crate::ErrorKind::Unavailable): nobody answers.
+    /// [`response_timeout`](crate::cluster::RouterSettings::response_timeout) is named among the findings, and the rest
+    /// is told all the same. [`Unavailable`](crate::ErrorKind::Unavailable): nobody answers.
     pub fn health(&self) -> CallFuture<'_, Health> {
         Box::pin(async move {
             let router = self.graph.router();
@@ -251,8 +251,8 @@ impl Engine {
     }
 
     /// Stops: takes nothing new, finishes what is under way, and gives its lease back (until then it renews it), so
-    /// that others take over at once what is left at the deadline. Tells how many tasks that are. Other copies of this engine stop too.
-    /// If the leases' server doesn't answer, others take over when the lease is over.
+    /// that others take over at once what is left at the deadline. Tells how many tasks that are. Other copies of this
+    /// engine stop too. If the leases' server doesn't answer, others take over when the lease is over.
     pub async fn shutdown(&self, deadline: Duration) -> Result<usize> {
         self.graph.journal.tasks.stop();
         let _ = timeout(deadline, self.graph.journal.tasks.ended(&self.graph.journal)).await;
@@ -262,7 +262,8 @@ impl Engine {
         let patience = self.graph.router().settings().response_timeout;
         if !matches!(timeout(patience, ended).await, Ok(Ok(Ok(())))) {
             tracing::warn!(
-                "the lease could not be given back within {patience:?}: what is left is taken over when it is over, in {:?}",
+                "the lease could not be given back within {patience:?}: what is left is taken over when it is over, in \
+                 {:?}",
                 self.graph.settings.lease_ttl
             );
         }

@@ -18,8 +18,8 @@ impl Engine {
         })
     }
 
-    /// Reports an account, perhaps with some of its posts. A call whose answer got lost may have stored the report; made
-    /// again with the same token it gives that one, without a token it makes another one.
+    /// Reports an account, perhaps with some of its posts. A call whose answer got lost may have stored the report;
+    /// made again with the same token it gives that one, without a token it makes another one.
     ///
     /// [`Overloaded`](crate::ErrorKind::Overloaded): too many reports about accounts of that bucket are open.
     /// [`Conflict`](crate::ErrorKind::Conflict): too many of them are this reporter's
@@ -31,7 +31,8 @@ impl Engine {
         })
     }
 
-    /// Lists reports, newest first, page by page. It asks all buckets, unless it is for one account: for moderators' pages.
+    /// Lists reports, newest first, page by page. It asks all buckets, unless it is for one account: for moderators'
+    /// pages.
     pub fn reports<'a>(&'a self, query: &'a ReportQuery) -> CallFuture<'a, ReportList> {
         Box::pin(moderation::list(&self.graph, query))
     }

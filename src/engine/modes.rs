@@ -26,8 +26,8 @@ pub struct ModeState {
 impl Engine {
     /// Has an account pushed, or pulled, from now on, whatever the policy says; with `None` the policy decides again.
     ///
-    /// It goes on while everybody posts, reads and follows, and no page misses anything meanwhile. What is returned tells
-    /// how many followers know, and is done at once if there was nothing to change, or another change of mode has
+    /// It goes on while everybody posts, reads and follows, and no page misses anything meanwhile. What is returned
+    /// tells how many followers know, and is done at once if there was nothing to change, or another change of mode has
     /// overtaken this one; the change goes on whether or not somebody holds it.
     pub fn set_way(&self, account: AccountId, way: Option<Way>) -> CallFuture<'_, Receipt<Delivery>> {
         Box::pin(async move {

@@ -43,8 +43,8 @@ pub enum PostAck {
     Replicated,
     /// A thousand homes have it, or all if there are fewer. A failover may lose it and them, as if it were accepted.
     First,
-    /// All homes have it, and the post and all of these homes are on replicas too. Of an account that is pulled, or that
-    /// nobody follows: the post is.
+    /// All homes have it, and the post and all of these homes are on replicas too. Of an account that is pulled, or
+    /// that nobody follows: the post is.
     Delivered,
 }
 
@@ -117,8 +117,8 @@ impl Engine {
         Ok(published)
     }
 
-    /// Waits until so many homes have a post, or all. `None`: that waits for servers that are away, or nobody here knows. The
-    /// post is written, so that is no error (H104): who takes it for one publishes it twice.
+    /// Waits until so many homes have a post, or all. `None`: that waits for servers that are away, or nobody here
+    /// knows. The post is written, so that is no error (H104): who takes it for one publishes it twice.
     async fn delivered(&self, published: &mut Published, homes: u64) -> Option<DeliveryProgress> {
         let patience = self.graph.router().settings().deadline;
         // Whoever accepted it the first time may be at it still.
@@ -241,7 +241,8 @@ impl Engine {
             match self.try_to_send(author, draft, &stored, (&tails, &tasks), &recipients).await {
                 Ok(Some(published)) => return Ok(published),
                 Ok(None) => {}
-                // It carries random bytes, and only a token makes it safe to send twice; or that one reposts a post once.
+                // It carries random bytes, and only a token makes it safe to send twice; or that one reposts a post
+                // once.
                 Err(e)
                     if e.kind() == ErrorKind::Unknown
                         && (draft.token.is_some() || draft.is_plain_repost()) =>
@@ -398,7 +399,8 @@ impl Engine {
         Ok(journal::accept(&graph.journal, entry))
     }
 
-    /// Changes what a post says; never who may see it, but that those whom a post for followers mentions may. Only its author may, and only while it may post.
+    /// Changes what a post says; never who may see it, but that those whom a post for followers mentions may. Only its
+    /// author may, and only while it may post.
     pub fn edit<'a>(&'a self, author: AccountId, id: PostId, edit: &'a Edit) -> CallFuture<'a, Receipt> {
         Box::pin(async move {
             let graph = &self.graph;
@@ -520,7 +522,8 @@ impl Engine {
         })
     }
 
-    /// Deletes what can't be read, if the author's outbox says that it is its post. `None`: it is something else by now.
+    /// Deletes what can't be read, if the author's outbox says that it is its post. `None`: it is something else by
+    /// now.
     async fn delete_unreadable(
         &self,
         author: AccountId,

@@ -30,7 +30,8 @@ impl Engine {
 }
 
 impl<'a> Stored<'a> {
-    /// An account's record, with its counts; [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if it doesn't exist, or is deleted.
+    /// An account's record, with its counts; [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if it doesn't exist,
+    /// or is deleted.
     ///
     /// How many follow it is exact while these are few (below `spread_at`), else at most a minute old.
     pub fn account(self, id: AccountId) -> CallFuture<'a, Account> {
@@ -51,7 +52,8 @@ impl<'a> Stored<'a> {
         account.ok_or_else(|| no_account(id))
     }
 
-    /// A post; `None`: there is none. [`ErrorKind::Internal`](crate::ErrorKind::Internal): it can't be read, so nobody sees it.
+    /// A post; `None`: there is none. [`ErrorKind::Internal`](crate::ErrorKind::Internal): it can't be read, so nobody
+    /// sees it.
     pub fn post(self, id: PostId) -> CallFuture<'a, Option<Post>> {
         Box::pin(async move {
             let answer = self.graph.router().ask(self.graph.post_request(id)).await?;
@@ -95,8 +97,8 @@ impl<'a> Stored<'a> {
         Box::pin(async move { self.graph.followers(account)?.page(.., after, limit, order).await })
     }
 
-    /// How many an account follows, and how many follow it, counted now. [`Account`](crate::Account) has both too, and costs
-    /// less: those who follow an account that many follow are asked for in every bucket here.
+    /// How many an account follows, and how many follow it, counted now. [`Account`](crate::Account) has both too, and
+    /// costs less: those who follow an account that many follow are asked for in every bucket here.
     pub fn counts(self, account: AccountId) -> CallFuture<'a, (u64, u64)> {
         Box::pin(async move {
             let (following, followers) = (self.graph.following(account)?, self.graph.followers(account)?);

@@ -1,4 +1,5 @@
-//! Who looks: what is read through a viewer is what that one may see. What is stored, whoever asks, stands apart (`stored`).
+//! Who looks: what is read through a viewer is what that one may see. What is stored, whoever asks, stands apart
+//! (`stored`).
 
 use std::future::ready;
 use std::ops::Deref;
@@ -12,8 +13,8 @@ use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
 use crate::timeline::{self, Page, Query, Timeline, View, Viewpoint};
 
-/// Somebody who looks, and gets what may be seen so. Made for nothing, and copied for nothing: nobody is asked who that is
-/// until something is looked at.
+/// Somebody who looks, and gets what may be seen so. Made for nothing, and copied for nothing: nobody is asked who that
+/// is until something is looked at.
 #[derive(Debug, Clone, Copy)]
 pub struct Viewer<'a> {
     pub(crate) engine: &'a Engine,
@@ -61,10 +62,12 @@ impl Engine {
 }
 
 impl<'a> Viewer<'a> {
-    /// Reads a page of a timeline. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): a guest asks for a home, or for mentions.
+    /// Reads a page of a timeline. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): a guest asks for a home, or for
+    /// mentions.
     ///
-    /// The first read of a reader that has no home (a new one, or one that was away for long) fills it from the outboxes of
-    /// all it follows; where that can't be, the page is read from these. Cancel-safe: it changes nothing else.
+    /// The first read of a reader that has no home (a new one, or one that was away for long) fills it from the
+    /// outboxes of all it follows; where that can't be, the page is read from these. Cancel-safe: it changes nothing
+    /// else.
     pub fn read(self, query: &'a Query) -> CallFuture<'a, Page> {
         let reader = self.reader;
         if reader.is_nobody() && matches!(query.timeline, Timeline::Home | Timeline::Mentions) {
@@ -97,10 +100,11 @@ impl<'a> Viewer<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Tells how the account stands to others: up to [`ASKED_MAX`](crate::ASKED_MAX), in their order, in two batches. `None`:
-    /// there is no such account (any more). Whom it hides from, asks or mutes others needn't know.
+    /// Tells how the account stands to others: up to [`ASKED_MAX`](crate::ASKED_MAX), in their order, in two batches.
+    /// `None`: there is no such account (any more). Whom it hides from, asks or mutes others needn't know.
     ///
-    /// What was acknowledged shows. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): the account itself isn't there.
+    /// What was acknowledged shows. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): the account itself isn't
+    /// there.
     pub fn relationships(self, others: &'a [AccountId]) -> CallFuture<'a, Vec<Option<Relationship>>> {
         Box::pin(graph::relationships(self.engine.graph(), self.account, others))
     }

@@ -23,8 +23,8 @@ impl Clock {
         Self { router, keys }
     }
 
-    /// Takes `count` ids of a bucket, ascending: of now, by the median of the primaries' clocks, and above all before. A
-    /// reply that got lost leaves a gap, never a double.
+    /// Takes `count` ids of a bucket, ascending: of now, by the median of the primaries' clocks, and above all before.
+    /// A reply that got lost leaves a gap, never a double.
     pub async fn post_ids(&self, bucket: Bucket, count: u32) -> Result<Vec<PostId>> {
         let (buckets, unix_ms) = (self.keys.buckets(), self.router.now_ms());
         let per_ms = sequences(buckets);

@@ -5,8 +5,8 @@ use crate::cluster::{Command, Reply};
 use crate::error::Result;
 use crate::ids::AccountId;
 
-/// Counts the members of a local set with a tree, and writes that if it is wanted. `keys`: set, all its pieces; `seen`: the
-/// tree's state and bits.
+/// Counts the members of a local set with a tree, and writes that if it is wanted. `keys`: set, all its pieces; `seen`:
+/// the tree's state and bits.
 pub(crate) fn set_recount(keys: &[Vec<u8>], seen: &[u8], writes: bool) -> Command {
     fcall("set_recount", keys).arg(seen).arg(if writes { "1" } else { "" })
 }
@@ -30,7 +30,8 @@ pub(crate) fn orphan_drop(keys: &[Vec<u8>]) -> Command {
     fcall("orphan_drop", keys)
 }
 
-/// Brings a post and its author's outbox in line. `keys`: post, outbox, record. Answers what it did: 1, it is listed now.
+/// Brings a post and its author's outbox in line. `keys`: post, outbox, record. Answers what it did: 1, it is listed
+/// now.
 pub(crate) fn outbox_mend(keys: &[Vec<u8>; 3], author: AccountId, id: u64) -> Command {
     fcall("outbox_mend", keys).arg(&author.to_bytes()).arg(&id.to_be_bytes())
 }

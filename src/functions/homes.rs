@@ -95,7 +95,8 @@ pub(crate) fn home_tidy(home: Vec<u8>, fit: HomeFit) -> Command {
     fit.push(fcall("home_tidy", &[home]))
 }
 
-/// Delivers a record to the homes of all members of a piece; answers as [`Visited`](super::Visited). `leaf`: piece and depth; `None` for a small set.
+/// Delivers a record to the homes of all members of a piece; answers as [`Visited`](super::Visited). `leaf`: piece and
+/// depth; `None` for a small set.
 pub(crate) fn home_deliver(
     set: Vec<u8>,
     piece: Vec<u8>,

@@ -25,7 +25,8 @@ pub(crate) struct ListSet<'a> {
 /// What is to become of a member.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ListChange {
-    /// On it, with this score if it had a lower one or none; unless something was taken off since (H126). `None`: whatever was.
+    /// On it, with this score if it had a lower one or none; unless something was taken off since (H126). `None`:
+    /// whatever was.
     On(f64, Option<LastRemoval>),
     /// Off it.
     Off,

@@ -134,8 +134,8 @@ fn unexpected(function: &str, reply: &[Reply]) -> Error {
 mod tests {
     use super::*;
 
-    /// Two builds had one name for different code: each replaced the other's at every start, and arguments of one went to
-    /// the code of the other.
+    /// Two builds had one name for different code: each replaced the other's at every start, and arguments of one went
+    /// to the code of the other.
     #[test]
     fn the_librarys_name_follows_from_its_text() {
         let changed = CODE.replacen("local", "local ", 1);

@@ -204,8 +204,8 @@ pub(crate) fn post_moderate(post: Vec<u8>, seen: [u8; 4], new: [u8; 4], said: u8
     fcall("post_moderate", &[post]).arg(&seen).arg(&new).arg(&[said])
 }
 
-/// Deletes a post, if nobody has edited it since that revision. `keys`: post, outbox, author's record, journal. `repost`:
-/// of a plain repost, with its score.
+/// Deletes a post, if nobody has edited it since that revision. `keys`: post, outbox, author's record, journal.
+/// `repost`: of a plain repost, with its score.
 pub(crate) fn post_delete(
     keys: &[Vec<u8>; 4],
     (author, id): (AccountId, u64),

@@ -16,8 +16,8 @@ pub(crate) enum Grounds {
     Nothing,
 }
 
-/// Writes the record of a new tenant, with what it decides from its beginning on; one that is there gets what it lacks of its
-/// layout, format and buckets. Answers with 1 if it is new.
+/// Writes the record of a new tenant, with what it decides from its beginning on; one that is there gets what it lacks
+/// of its layout, format and buckets. Answers with 1 if it is new.
 pub(crate) fn tenant_begin(
     record: Vec<u8>,
     format: u32,
@@ -28,8 +28,8 @@ pub(crate) fn tenant_begin(
     decided.iter().fold(command, |command, (field, value)| command.arg(field).arg(value))
 }
 
-/// Writes a decision into the tenant's record, or into a bucket's key, unless one stands there that is not older; of the same
-/// one what is missing. Answers with all fields as they stand there then.
+/// Writes a decision into the tenant's record, or into a bucket's key, unless one stands there that is not older; of
+/// the same one what is missing. Answers with all fields as they stand there then.
 pub(crate) fn decision_set(key: Vec<u8>, number: u32, fields: &BTreeMap<Vec<u8>, Vec<u8>>) -> Command {
     let command = fcall("decision_set", &[key]).arg(number);
     fields.iter().fold(command, |command, (field, value)| command.arg(field).arg(value))

@@ -43,8 +43,8 @@ pub(super) struct Intent {
     pub(super) tasks: Vec<Task>,
 }
 
-/// Applies what was decided by what this instance remembers of `account`. `None`: that is not so any more, or nobody knows
-/// whether it was done.
+/// Applies what was decided by what this instance remembers of `account`. `None`: that is not so any more, or nobody
+/// knows whether it was done.
 pub(super) async fn apply_known(
     graph: &Arc<Graph>,
     account: AccountId,

@@ -41,7 +41,8 @@ pub(crate) enum Completed {
     Settled(Vec<(AccountId, Settled)>),
 }
 
-/// Looks whether these accounts follow the author, and with which marks. Stamps of those who don't are above `above` too.
+/// Looks whether these accounts follow the author, and with which marks. Stamps of those who don't are above `above`
+/// too.
 pub(crate) async fn look_at(
     tenant: &Tenant,
     author: AccountId,
@@ -87,8 +88,8 @@ pub(crate) async fn look_at(
 
 /// Takes marks of one author away, as far as the homes hold what they stood for.
 ///
-/// `have_edges`: the followers' edges were just read. Once they are spread, `settle` looks at them itself, so none needs to
-/// be written, which might bring one back that has gone meanwhile.
+/// `have_edges`: the followers' edges were just read. Once they are spread, `settle` looks at them itself, so none
+/// needs to be written, which might bring one back that has gone meanwhile.
 pub(crate) async fn complete(
     graph: &Graph,
     author: AccountId,
@@ -116,8 +117,8 @@ pub(crate) async fn complete(
     take_away(graph, author, follows, &seen, &last, touched).await
 }
 
-/// The same for one follow, all of whose author's side is simple: one call there. What had it looked at (`entry`, in the
-/// reader's journal) is struck in the last call. `None`: it is not that simple, and nothing was done.
+/// The same for one follow, all of whose author's side is simple: one call there. What had it looked at (`entry`, in
+/// the reader's journal) is struck in the last call. `None`: it is not that simple, and nothing was done.
 pub(crate) async fn complete_at_once(
     graph: &Graph,
     author: AccountId,

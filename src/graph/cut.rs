@@ -1,10 +1,10 @@
 //! Lists of mentions and hashtags have a bound: what leaves one that is full, and how that is told.
 //!
-//! Posts of the authors who have most on the list leave ([`fair`](super::fair)). Two kinds of *floors* say so: one of the
-//! list, a member whose score is a millisecond, and one of an author, in a set beside the list, whose score is the author's
-//! newest post that has left. What is missing at or below one of them has left; what is missing above both is a fault.
-//! What stands below a floor is shown like anything else. Floors rise before posts go, and are on replicas by then (H101);
-//! both only where the bucket knows the decision that the cut follows from.
+//! Posts of the authors who have most on the list leave ([`fair`](super::fair)). Two kinds of *floors* say so: one of
+//! the list, a member whose score is a millisecond, and one of an author, in a set beside the list, whose score is the
+//! author's newest post that has left. What is missing at or below one of them has left; what is missing above both is
+//! a fault. What stands below a floor is shown like anything else. Floors rise before posts go, and are on replicas by
+//! then (H101); both only where the bucket knows the decision that the cut follows from.
 
 use super::fair::{Leaving, leaving};
 use super::named::{Listed, list_score, most_on, post_list};
@@ -64,9 +64,9 @@ fn slack(most: u64) -> u64 {
     (most / SLACK.0).max(SLACK.1)
 }
 
-/// Cuts a list down to as many posts as was decided, if its bucket knows that decision. Several that cut at once let nothing
-/// go that should stay: what goes was read before, and what the others have let go meanwhile would go anyway. Tells how many
-/// posts went.
+/// Cuts a list down to as many posts as was decided, if its bucket knows that decision. Several that cut at once let
+/// nothing go that should stay: what goes was read before, and what the others have let go meanwhile would go anyway.
+/// Tells how many posts went.
 pub(crate) async fn cut(tenant: &Tenant, list: PostList, decision: Decision) -> Result<u64> {
     let most = u64::from(most_on(decision.settings, list));
     let set = post_list(tenant, list)?;
@@ -86,8 +86,8 @@ pub(crate) async fn cut(tenant: &Tenant, list: PostList, decision: Decision) -> 
     Ok(went)
 }
 
-/// Says what leaves, for good, before it does. Gives how many authors have a floor, if any has risen, else 0. `None`: the
-/// bucket knows another decision, so nothing may leave, and the list must not say that it has (H143).
+/// Says what leaves, for good, before it does. Gives how many authors have a floor, if any has risen, else 0. `None`:
+/// the bucket knows another decision, so nothing may leave, and the list must not say that it has (H143).
 async fn raise_floors(
     tenant: &Tenant,
     list: PostList,
@@ -130,8 +130,8 @@ async fn newest_first(set: &SortedSet<Listed>) -> Result<Vec<(PostId, AccountId)
     Ok(posts)
 }
 
-/// As many authors as a list may have posts have a floor there. Beyond that the lowest become the list's own floor, which
-/// takes nothing off it: what it says is only less.
+/// As many authors as a list may have posts have a floor there. Beyond that the lowest become the list's own floor,
+/// which takes nothing off it: what it says is only less.
 async fn forget_oldest(tenant: &Tenant, list: PostList, decision: u32, many: u64) -> Result<()> {
     let (set, floors, keys) = (post_list(tenant, list)?, floors(tenant, list)?, tenant.keys());
     let mut left = usize::try_from(many).unwrap_or(usize::MAX);

@@ -1,8 +1,9 @@
 //! Which posts leave a list that is full: those of the authors who have most there. Pure.
 //!
-//! Every author's newest post stays before anybody's second, the second before anybody's third, and so on: as if each time
-//! the oldest post of the author with the most had gone, until the list is as long as it may be. So whatever one author
-//! does, posts of others leave only to make room for as many of its own as others have too (docs/decisions/0035).
+//! Every author's newest post stays before anybody's second, the second before anybody's third, and so on: as if each
+//! time the oldest post of the author with the most had gone, until the list is as long as it may be. So whatever one
+//! author does, posts of others leave only to make room for as many of its own as others have too
+//! (docs/decisions/0035).
 
 use std::collections::HashSet;
 
@@ -117,8 +118,8 @@ mod tests {
             prop_assert!(!kept(&posts, most).iter().any(is_below));
         }
 
-        /// However many posts k accounts write, and whatever they delete: each of n others keeps its newest, as many as an
-        /// equal part of the list for n + k.
+        /// However many posts k accounts write, and whatever they delete: each of n others keeps its newest, as many as
+        /// an equal part of the list for n + k.
         #[test]
         fn k_accounts_displace_no_more_than_k_equal_parts(
             honest in proptest::collection::vec(100u64..104, 0..60),
@@ -146,8 +147,8 @@ mod tests {
             prop_assert!(worst.iter().filter(|(_, by)| by.get() >= 100).all(|post| on.contains(post)));
         }
 
-        /// Whoever reads while somebody else cuts sees less of what leaves, or more that is new: what it lets go is what the
-        /// other does, or what the new posts push out.
+        /// Whoever reads while somebody else cuts sees less of what leaves, or more that is new: what it lets go is
+        /// what the other does, or what the new posts push out.
         #[test]
         fn several_that_cut_at_once_agree(
             by in authors(), newer in proptest::collection::vec(1u64..9, 0..20), most in 1usize..40, seen: u64

@@ -1,6 +1,6 @@
-//! How many follow an account, as its record says: exactly, while its followers lie in one place. Those of a spread set lie
-//! in every bucket: they are summed up within a minute of a change, by whoever made the change; and should that instance
-//! be gone, by whoever looks at the account.
+//! How many follow an account, as its record says: exactly, while its followers lie in one place. Those of a spread set
+//! lie in every bucket: they are summed up within a minute of a change, by whoever made the change; and should that
+//! instance be gone, by whoever looks at the account.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -24,8 +24,9 @@ pub(crate) const LISTS: [(u8, &str, usize); 4] = [
 ];
 /// Tries of one change between splits of the list.
 const TRIES_MAX: usize = 64;
-/// So many tries of an addition are compared with the last removal. Beyond that somebody takes off all the time, perhaps on purpose: then
-/// it is added whatever was taken off, and looked at again after that, which only a copy that comes late slips through.
+/// So many tries of an addition are compared with the last removal. Beyond that somebody takes off all the time,
+/// perhaps on purpose: then it is added whatever was taken off, and looked at again after that, which only a copy that
+/// comes late slips through.
 pub(crate) const COMPARED_TRIES: usize = 6;
 /// Keys dropped in one call.
 const KEYS_AT_ONCE: usize = 500;
@@ -48,8 +49,8 @@ fn layout_of(kind: u8) -> Result<(&'static str, usize)> {
     })
 }
 
-/// When something was taken off a list in a post's bucket last. Whoever adds reads this before it looks at what it adds: if that is
-/// gone, and settled, before the addition arrives, however late, then there is another one (H126).
+/// When something was taken off a list in a post's bucket last. Whoever adds reads this before it looks at what it
+/// adds: if that is gone, and settled, before the addition arrives, however late, then there is another one (H126).
 ///
 /// `None`, with the later of many tries: it is not compared.
 pub(super) async fn last_removal(tenant: &Tenant, post: PostId, tries: usize) -> Result<Option<LastRemoval>> {
@@ -62,8 +63,8 @@ pub(super) async fn last_removal(tenant: &Tenant, post: PostId, tries: usize) ->
     LastRemoval::parse(&tenant.router().call(Request::read(buckets.slot(bucket), get)).await?).map(Some)
 }
 
-/// Puts a member on a list of a post, or takes it off; a list whose post is gone takes nobody. False: it was to be added, and something
-/// has been taken off since its caller looked.
+/// Puts a member on a list of a post, or takes it off; a list whose post is gone takes nobody. False: it was to be
+/// added, and something has been taken off since its caller looked.
 pub(super) async fn set_member<M: Member>(
     tenant: &Tenant,
     (post, kind): (PostRef, u8),
@@ -116,8 +117,9 @@ pub(super) fn no_decision(post: PostId) -> Error {
 }
 
 /// Drops the lists of posts that are gone; those of posts that are there stay. The post goes first, in the same slot:
-/// nothing can bring it back without its lists. Whoever says that there is none must be right when the last is forgotten
-/// that knows of them: a primary that was replaced doesn't know lists that have begun since (H121), and one that takes over may have them still (H125).
+/// nothing can bring it back without its lists. Whoever says that there is none must be right when the last is
+/// forgotten that knows of them: a primary that was replaced doesn't know lists that have begun since (H121), and one
+/// that takes over may have them still (H125).
 pub(crate) async fn drop_lists(tenant: &Tenant, posts: &[PostId], touched: &mut Touched) -> Result<()> {
     let mut lists = Vec::with_capacity(LISTS.len() * posts.len());
     for post in posts {

@@ -4,8 +4,9 @@
 //! followers' lists, and whether it must pull somebody, are derived: `pair` brings them in line.
 //!
 //! Invariants kept here: a follow counts for what a locked author says to its followers only once that author was asked
-//! after it; an edge is noted by what writes it, and looked at once more; a change compares the graph stamp that its decision was based on; an edge is removed only
-//! below a stamp of the follower's own bucket; a pull mark goes only when the home holds all that it stood for.
+//! after it; an edge is noted by what writes it, and looked at once more; a change compares the graph stamp that its
+//! decision was based on; an edge is removed only below a stamp of the follower's own bucket; a pull mark goes only
+//! when the home holds all that it stood for.
 
 mod bury;
 mod change;
@@ -56,7 +57,8 @@ use crate::journal::Journal;
 use crate::reader::Readers;
 use crate::tenant::Tenant;
 
-/// What a change of the graph touches: the journal, what is remembered of readers, and followers that are still to be counted.
+/// What a change of the graph touches: the journal, what is remembered of readers, and followers that are still to be
+/// counted.
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) journal: Arc<Journal>,

@@ -252,7 +252,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_member_survives_its_bytes_and_orders_as_ids_do(a in 0..i64::MAX as u64, b in 0..i64::MAX as u64, by in 1..i64::MAX as u64) {
+        fn a_member_survives_its_bytes_and_orders_as_ids_do(
+            a in 0..i64::MAX as u64, b in 0..i64::MAX as u64, by in 1..i64::MAX as u64
+        ) {
             let (post, other) = (PostId::from_u64(a).unwrap(), PostId::from_u64(b).unwrap());
             let author = AccountId::new(by).unwrap();
             for listed in [Listed::Floor, Listed::Id(post), Listed::Post(post, author)] {

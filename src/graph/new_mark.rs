@@ -1,10 +1,10 @@
 //! New marks: pull marks of follows that were decided while their author was open, and whose author has not been asked
 //! since. Between that decision and the follow the author may have been locked: an instance may sleep there.
 //!
-//! So a follow begins with a mark that says so, and `pair`, which is going to look at the author anyway, asks whether it
-//! is locked. If not, the follow was there while its author was open: the mark goes as every mark does, or another one
-//! takes its place. If it is, the follow becomes a request. Until then the reader sees nothing of a locked author that
-//! is for followers only.
+//! So a follow begins with a mark that says so, and `pair`, which is going to look at the author anyway, asks whether
+//! it is locked. If not, the follow was there while its author was open: the mark goes as every mark does, or another
+//! one takes its place. If it is, the follow becomes a request. Until then the reader sees nothing of a locked author
+//! that is for followers only.
 
 use std::sync::Arc;
 
@@ -93,8 +93,8 @@ pub(super) async fn end_unapproved(
     Ok(Ended::Later)
 }
 
-/// Whether an author lets that reader follow without asking: it isn't locked, or has said yes. One that is gone, or blocks
-/// the reader, is somebody else's affair. `said`: whose word that is.
+/// Whether an author lets that reader follow without asking: it isn't locked, or has said yes. One that is gone, or
+/// blocks the reader, is somebody else's affair. `said`: whose word that is.
 async fn is_let_in(
     tenant: &Tenant,
     reader: AccountId,

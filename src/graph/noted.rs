@@ -2,11 +2,12 @@
 //!
 //! An edge lies with its author, the follow that it stands for in another bucket. So a failover may lose the follow and
 //! the entry that would have had it looked at, and a copy of what has written the edge may come when nobody looks any
-//! more. Therefore the function that writes an edge notes it, in the same slot; once it has rested, whoever searches that
-//! bucket's journal asks the follower. A follow that is not there leaves a `pair`, which takes the edge off. A follower
-//! whose server is away is asked later, and keeps nobody else from being asked (H103).
+//! more. Therefore the function that writes an edge notes it, in the same slot; once it has rested, whoever searches
+//! that bucket's journal asks the follower. A follow that is not there leaves a `pair`, which takes the edge off. A
+//! follower whose server is away is asked later, and keeps nobody else from being asked (H103).
 //!
-//! Who waits for a locked account's answer is listed in that account's bucket in the same way, and noted in the same way.
+//! Who waits for a locked account's answer is listed in that account's bucket in the same way, and noted in the same
+//! way.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -48,7 +48,8 @@ pub(crate) async fn settle_pair(
     Ok(ended)
 }
 
-/// The same for a follow that was made just now, in fewer calls if all about it is small. `entry`: what is done with that.
+/// The same for a follow that was made just now, in fewer calls if all about it is small. `entry`: what is done with
+/// that.
 pub(crate) async fn settle_follow(
     graph: &Arc<Graph>,
     entry: Nonce,
@@ -300,8 +301,8 @@ async fn settle_request(
     Ok(if newer.is_some() { Ended::Later } else { Ended::Done })
 }
 
-/// Whether an account is locked no more, on replicas too: what was asked of it while it was needs no answer. `denied`: whose
-/// word it is that it does.
+/// Whether an account is locked no more, on replicas too: what was asked of it while it was needs no answer. `denied`:
+/// whose word it is that it does.
 async fn needs_no_answer(tenant: &Tenant, author: AccountId, denied: &mut Touched) -> Result<bool> {
     let answer = tenant.router().ask(tenant.account_request(author)).await?;
     let mut said = Touched::new();
@@ -327,8 +328,8 @@ async fn withdraw(graph: &Arc<Graph>, reader: AccountId, author: AccountId, requ
     Ok(Ended::Done)
 }
 
-/// What R's request is, and whose word that is: a primary that was replaced says what was asked before, and X's list is left as it is
-/// by that alone (H94). So it must be true when the entry is struck.
+/// What R's request is, and whose word that is: a primary that was replaced says what was asked before, and X's list is
+/// left as it is by that alone (H94). So it must be true when the entry is struck.
 async fn asked(
     tenant: &Tenant,
     reader: AccountId,

@@ -48,8 +48,8 @@ pub(crate) async fn unlist(tenant: &Tenant, to: Reference, post: PostRef) -> Res
 }
 
 /// Whether the post is there and refers to that. After a failover an id may come twice: to another author (H43), and to
-/// the same one, for a post that refers to something else, or to nothing (H129). One that can't be read is neither there
-/// nor gone (H93).
+/// the same one, for a post that refers to something else, or to nothing (H129). One that can't be read is neither
+/// there nor gone (H93).
 async fn refers(tenant: &Tenant, post: PostRef, to: Reference, touched: &mut Touched) -> Result<bool> {
     let answer = tenant.router().ask(tenant.post_request(post.id)).await?;
     touched.add(&answer);

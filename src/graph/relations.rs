@@ -40,7 +40,8 @@ pub struct Relationship {
     pub is_hiding: bool,
 }
 
-/// How `account` stands to others, in their order; `None`: there is no such account. Two batches, however many these are.
+/// How `account` stands to others, in their order; `None`: there is no such account. Two batches, however many these
+/// are.
 pub(crate) async fn relationships(
     tenant: &Tenant,
     account: AccountId,

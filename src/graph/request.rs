@@ -102,8 +102,8 @@ pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: A
     }
 }
 
-/// Has all who wait for an account's answer looked at, unless it is locked: each look finds that none is needed. Whoever
-/// asks from now on finds that too.
+/// Has all who wait for an account's answer looked at, unless it is locked: each look finds that none is needed.
+/// Whoever asks from now on finds that too.
 pub(crate) async fn unlock(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) -> Result<Ended> {
     let answer = graph.router().ask(graph.account_request(account)).await?;
     touched.add(&answer);

@@ -149,8 +149,8 @@ pub(crate) async fn renew_ties(tenant: &Tenant, account: AccountId) -> Result<Ep
 
 /// Looks at whether an account likes a post, and brings the post's list in line with that.
 ///
-/// A list never has a member that its account doesn't like: an addition counts only if nothing was taken off since the look (H126), and
-/// who takes one off names a stamp that is below the next like.
+/// A list never has a member that its account doesn't like: an addition counts only if nothing was taken off since the
+/// look (H126), and who takes one off names a stamp that is below the next like.
 pub(crate) async fn settle_tie(
     tenant: &Tenant,
     account: AccountId,

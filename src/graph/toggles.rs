@@ -19,7 +19,8 @@ use crate::tenant::Tenant;
 
 /// What came of a follow.
 ///
-/// It counts from when the author's side has it, a moment later. An account that is locked before that has a request instead.
+/// It counts from when the author's side has it, a moment later. An account that is locked before that has a request
+/// instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Followed {
@@ -79,8 +80,8 @@ pub(super) fn following_edge(
     })
 }
 
-/// The intent of a follow that may be made. `is_asked`: its author has said yes to it. Else it was open a moment ago, and
-/// is asked again.
+/// The intent of a follow that may be made. `is_asked`: its author has said yes to it. Else it was open a moment ago,
+/// and is asked again.
 pub(super) fn follow_intent(
     tenant: &Tenant,
     reader: AccountId,

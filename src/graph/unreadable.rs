@@ -1,5 +1,5 @@
-//! Deleting a post that can't be read. What it refers to and which lists it is on nobody can know: what stands there shows
-//! nothing, and fsck takes it off.
+//! Deleting a post that can't be read. What it refers to and which lists it is on nobody can know: what stands there
+//! shows nothing, and fsck takes it off.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::ids::{AccountId, PostId};
 use crate::journal;
 use crate::stored::Unreadable;
 
-/// Drops it if it still is exactly that, has its author's outbox say so, and its own lists dropped. Gives who acknowledged
-/// that; `None`: something else stands there by now.
+/// Drops it if it still is exactly that, has its author's outbox say so, and its own lists dropped. Gives who
+/// acknowledged that; `None`: something else stands there by now.
 pub(crate) async fn drop_unreadable(
     graph: &Arc<Graph>,
     post: PostId,

@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::functions;
 use crate::tenant::Tenant;
 
-/// Makes sure that what an entry's run goes by was told by servers that know of the entry: a primary that was replaced answers
-/// on, and knows neither the post nor who has followed since (H120). In a life of the server in which the entry was seen all
-/// that was there before it is there; of another life a fence tells.
+/// Makes sure that what an entry's run goes by was told by servers that know of the entry: a primary that was replaced
+/// answers on, and knows neither the post nor who has followed since (H120). In a life of the server in which the entry
+/// was seen all that was there before it is there; of another life a fence tells.
 pub(crate) async fn told_in_time(tenant: &Tenant, entry: &Entry, said: &Touched) -> Result<()> {
     let is_seen = |epoch| entry.seen_in.as_ref() == Some(epoch);
     if said.epochs().iter().all(is_seen) {

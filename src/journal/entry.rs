@@ -28,7 +28,8 @@ pub(crate) struct Entry {
     pub(crate) seen_in: Option<Epoch>,
     /// What stands behind its arguments, if that is no checkpoint.
     pub(crate) payload: Vec<u8>,
-    /// Of a round: what it has done where nobody can say yet whether it lasts. Its checkpoint says so once it is put aside.
+    /// Of a round: what it has done where nobody can say yet whether it lasts. Its checkpoint says so once it is put
+    /// aside.
     pub(crate) unfenced: Vec<Acknowledged>,
 }
 
@@ -84,8 +85,8 @@ impl Entry {
         stored
     }
 
-    /// Whether all that was done of it is on replicas, where that is the rule: if they are required, no fence has gone on
-    /// without, whoever has done it.
+    /// Whether all that was done of it is on replicas, where that is the rule: if they are required, no fence has gone
+    /// on without, whoever has done it.
     pub(crate) fn is_replicated(&self, rule: Replicas) -> bool {
         rule == Replicas::Required || !self.lacks_replicas
     }

@@ -74,8 +74,8 @@ pub(crate) fn accept(journal: &Arc<Journal>, entry: Entry) -> Delivery {
     delivery
 }
 
-/// Runs an entry of ours that was found in its journal, as it stands there now: what was found may have been run, and put
-/// aside again, since it was read. `permit`: given back when it ends.
+/// Runs an entry of ours that was found in its journal, as it stands there now: what was found may have been run, and
+/// put aside again, since it was read. `permit`: given back when it ends.
 pub(super) fn resume(journal: &Arc<Journal>, found: &Entry, permit: Option<OwnedSemaphorePermit>) {
     let key = (found.bucket, found.id);
     let Ok((reporter, lacks_replicas)) = journal.tasks.begin(key, found.task) else { return };

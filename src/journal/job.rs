@@ -1,5 +1,5 @@
-//! Kinds of tasks. The journal keeps tasks, runs and strikes them, and knows none of their kinds: each is one file in the
-//! folder that owns its matter, and is registered in `engine/jobs.rs`.
+//! Kinds of tasks. The journal keeps tasks, runs and strikes them, and knows none of their kinds: each is one file in
+//! the folder that owns its matter, and is registered in `engine/jobs.rs`.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -31,8 +31,8 @@ pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
     /// Whether something else than a checkpoint stands behind its arguments; an entry is refused unless
     /// [`is_payload`](Self::is_payload) says that it can be read.
     const HAS_PAYLOAD: bool = false;
-    /// Whether it changes nothing in the buckets that it [needs](Self::needs), and its checkpoint says which others it waits
-    /// for. Else, after an error, it may wait for any server that is away.
+    /// Whether it changes nothing in the buckets that it [needs](Self::needs), and its checkpoint says which others it
+    /// waits for. Else, after an error, it may wait for any server that is away.
     const WAITS_FOR_NAMED: bool = false;
 
     /// Its arguments, as they are stored.

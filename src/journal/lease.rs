@@ -143,8 +143,8 @@ pub(super) async fn living_or_before(journal: &Journal) -> (HashSet<Nonce>, bool
     (living, is_old)
 }
 
-/// [`living`] once it is known of each lease whether it is renewed: that takes as long as one lasts, at most. For those who have
-/// looked too seldom to know.
+/// [`living`] once it is known of each lease whether it is renewed: that takes as long as one lasts, at most. For those
+/// who have looked too seldom to know.
 pub(crate) async fn surely_living(journal: &Journal) -> Result<HashSet<Nonce>> {
     loop {
         let living = living(journal).await?;
@@ -171,8 +171,8 @@ async fn ask(journal: &Journal, name: &[u8], ttl_ms: u64) -> Result<()> {
 /// The name under which an import holds the tenant: engines don't start while it lives, nor it while they do.
 pub(crate) const IMPORT: &[u8; 8] = b"(import)";
 
-/// Holds the tenant for an import from now on. Refused while engines serve it; those that were killed are waited for as long
-/// as their leases last.
+/// Holds the tenant for an import from now on. Refused while engines serve it; those that were killed are waited for as
+/// long as their leases last.
 pub(crate) async fn begin_import(journal: &Arc<Journal>) -> Result<()> {
     loop {
         match hold(journal).await? {
@@ -222,8 +222,8 @@ async fn hold(journal: &Journal) -> Result<Hold> {
     })
 }
 
-/// Renews the hold of an import. Refused for good once an engine was seen to live: it has begun after us. The lease of one
-/// that has ended may have come back with a failover (H102): it is waited for, and the import goes on.
+/// Renews the hold of an import. Refused for good once an engine was seen to live: it has begun after us. The lease of
+/// one that has ended may have come back with a failover (H102): it is waited for, and the import goes on.
 pub(crate) async fn hold_for_import(journal: &Journal) -> Result<()> {
     match hold(journal).await? {
         Hold::Ours | Hold::Others { serve: false, .. } => Ok(()),
@@ -247,8 +247,8 @@ pub(crate) async fn end_import(journal: &Journal) -> Result<()> {
     ask(journal, IMPORT, 0).await
 }
 
-/// Starts keeping the lease; the first one stands before anything is accepted. The lease of an import that was killed is
-/// waited for as long as it lasts.
+/// Starts keeping the lease; the first one stands before anything is accepted. The lease of an import that was killed
+/// is waited for as long as it lasts.
 pub(crate) async fn begin(journal: &Arc<Journal>) -> Result<()> {
     loop {
         match renew(journal).await? {

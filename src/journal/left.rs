@@ -21,8 +21,8 @@ pub(crate) type Acknowledged = (Epoch, BucketSet);
 /// What was visited in an epoch of that name.
 pub(crate) type VisitedIn = (String, BucketSet);
 
-/// What a checkpoint says of a round that is done but for this: buckets that are left, and those of which nobody could say
-/// whether what was done there lasts.
+/// What a checkpoint says of a round that is done but for this: buckets that are left, and those of which nobody could
+/// say whether what was done there lasts.
 pub(crate) fn left_by(checkpoint: &str) -> Option<(BucketSet, Vec<VisitedIn>)> {
     let mut parts = checkpoint.strip_prefix(LEFT)?.split(UNFENCED);
     let left = parts.next()?.parse().ok()?;
@@ -190,7 +190,8 @@ mod tests {
             buckets in proptest::collection::btree_set(0..SLOTS, 0..60)
         ) {
             let set = set(buckets.clone());
-            prop_assert_eq!(set.iter().map(Bucket::index).collect::<Vec<_>>(), buckets.iter().copied().collect::<Vec<_>>());
+            let indices: Vec<u16> = set.iter().map(Bucket::index).collect();
+            prop_assert_eq!(indices, buckets.iter().copied().collect::<Vec<_>>());
             prop_assert_eq!(set.is_empty(), buckets.is_empty());
             let read = set.to_string().parse::<BucketSet>().unwrap();
             prop_assert!((0..SLOTS).map(Bucket).all(|b| read.contains(b) == set.contains(b)));

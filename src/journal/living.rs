@@ -1,6 +1,7 @@
 //! Who lives, as an observer sees it: pure. A lease is bytes that are others after each renewal. Whoever sees the same
-//! bytes for as long as the lease was taken for, by its own monotonic clock, takes its owner for dead. No server's clock has
-//! a say: one that was set back must not keep the dead alive for as long (H82), nor one that jumps ahead bury the living.
+//! bytes for as long as the lease was taken for, by its own monotonic clock, takes its owner for dead. No server's
+//! clock has a say: one that was set back must not keep the dead alive for as long (H82), nor one that jumps ahead bury
+//! the living.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -12,8 +13,8 @@ use crate::cluster::Epoch;
 use crate::functions::lease_ttl;
 use crate::nonce::Nonce;
 
-/// One look counts for at most this part of a lease. Between two looks that are far apart the server may have been away,
-/// and nobody could renew anything.
+/// One look counts for at most this part of a lease. Between two looks that are far apart the server may have been
+/// away, and nobody could renew anything.
 const PART_OF_A_LOOK: u32 = 4;
 
 /// What the leases have shown so far.
@@ -43,8 +44,8 @@ impl Sighting {
 }
 
 impl Leases {
-    /// Takes what stands there, as asked for at `now` and told by `said_by`. `ttl`: of leases that don't say for how long they
-    /// were taken.
+    /// Takes what stands there, as asked for at `now` and told by `said_by`. `ttl`: of leases that don't say for how
+    /// long they were taken.
     pub(super) fn see(
         &mut self,
         (now, said_by): (Instant, Epoch),

@@ -3,8 +3,8 @@
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
 
-/// Something derived that a task puts in line. Each task in a journal says what it is about; who finds one of these out of
-/// step knows by equality whether somebody is at work on it.
+/// Something derived that a task puts in line. Each task in a journal says what it is about; who finds one of these out
+/// of step knows by equality whether somebody is at work on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Matter {
     /// All that an account has: it is buried.

@@ -1,6 +1,7 @@
-//! Entries that wait for servers that are away. Such an entry is what stands in its journal, with what is done, and nothing
-//! here: neither a place among the tasks nor memory. Of all of them together is remembered in which journals they stand, and
-//! for which buckets they wait; when one of these can be reached again, they are found and run, a few at a time.
+//! Entries that wait for servers that are away. Such an entry is what stands in its journal, with what is done, and
+//! nothing here: neither a place among the tasks nor memory. Of all of them together is remembered in which journals
+//! they stand, and for which buckets they wait; when one of these can be reached again, they are found and run, a few
+//! at a time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -83,8 +84,8 @@ impl Parked {
         }
     }
 
-    /// What is to be done now that some buckets can be reached again. These are awaited no more: who still waits for them
-    /// says so again.
+    /// What is to be done now that some buckets can be reached again. These are awaited no more: who still waits for
+    /// them says so again.
     fn take_due(&self, is_away: impl Fn(Bucket) -> bool) -> Due {
         let mut waiting = self.waiting();
         let (away, back): (Vec<Bucket>, Vec<Bucket>) =
@@ -163,8 +164,8 @@ pub(super) async fn park(journal: &Arc<Journal>, entry: &mut Entry, why: &Error)
     true
 }
 
-/// An entry that could not be put aside, because its own journal's server is away: it takes no place, and waits for that
-/// server.
+/// An entry that could not be put aside, because its own journal's server is away: it takes no place, and waits for
+/// that server.
 pub(super) async fn wait_if_held_up(journal: &Arc<Journal>, entry: &Entry) {
     while !journal.tasks.is_stopping() && is_away(journal, entry.bucket) {
         journal.tasks.shelve((entry.bucket, entry.id));
@@ -172,8 +173,8 @@ pub(super) async fn wait_if_held_up(journal: &Arc<Journal>, entry: &Entry) {
     }
 }
 
-/// Asks servers that could not be fenced, or are silent, whether that is over, until the engine is gone or stopped. Beside what
-/// resumes: that may wait for places of tasks which wait for such a fence.
+/// Asks servers that could not be fenced, or are silent, whether that is over, until the engine is gone or stopped.
+/// Beside what resumes: that may wait for places of tasks which wait for such a fence.
 pub(crate) async fn keep_asking(journal: Weak<Journal>) {
     loop {
         let Some(period) = journal.upgrade().map(|c| c.settings.scan_period) else { return };
@@ -215,16 +216,16 @@ fn tell(before: usize, count: usize) {
     }
     if before == 0 && count > 0 {
         tracing::warn!(
-            "servers are away (silent, out of memory, or without the replicas that they should have): {count} tasks that \
-             need them wait in their journals; all else goes on"
+            "servers are away (silent, out of memory, or without the replicas that they should have): {count} tasks \
+             that need them wait in their journals; all else goes on"
         );
     } else if before > 0 && count == 0 {
         tracing::info!("no task waits any more for a server that is away");
     }
 }
 
-/// Runs the entries that stand in journals and wait for nothing any more. It ends where a server is away again that was back:
-/// one out of memory is asked with a few of them, not with all.
+/// Runs the entries that stand in journals and wait for nothing any more. It ends where a server is away again that was
+/// back: one out of memory is asked with a few of them, not with all.
 async fn look_through(journal: &Arc<Journal>, due: &Due) {
     let parked = &journal.tasks.parked;
     for bucket in &due.journals {

@@ -18,8 +18,8 @@ pub struct DeliveryProgress {
     pub is_held_up: bool,
     /// All is delivered, and on replicas where there are any.
     pub is_done: bool,
-    /// All is delivered, and each server that took part has it on replicas. Where [`Replicas`](crate::cluster::Replicas)
-    /// says to go on without, a delivery may be done and not be replicated.
+    /// All is delivered, and each server that took part has it on replicas. Where
+    /// [`Replicas`](crate::cluster::Replicas) says to go on without, a delivery may be done and not be replicated.
     pub is_replicated: bool,
 }
 
@@ -55,8 +55,8 @@ impl Delivery {
         self.until(|progress| progress.is_done).await
     }
 
-    /// The same as [`first`](Self::first). `None`: after that time it waits for servers that are away, or this instance doesn't run
-    /// it.
+    /// The same as [`first`](Self::first). `None`: after that time it waits for servers that are away, or this instance
+    /// doesn't run it.
     pub(crate) async fn first_unless_held_up(
         &mut self,
         homes: u64,
@@ -74,7 +74,10 @@ impl Delivery {
         let Some(progress) = &mut self.0 else { return Ok(self.progress()) };
         let reached = progress.wait_for(is_so).await.map(|progress| *progress);
         reached.map_err(|_| {
-            Error::unavailable("this instance doesn't run the fan-out (any more); `Engine::fanout` tells when another one has finished it")
+            Error::unavailable(
+                "this instance doesn't run the fan-out (any more); `Engine::fanout` tells when another one \
+                 has finished it",
+            )
         })
     }
 }

@@ -1,5 +1,6 @@
-//! Small commands that can wait a little: watermarks that homes are due for, and strikes of fan-outs that are done. Whoever
-//! sends deliveries next takes them along: alone each would cost a server and this instance a system call and more.
+//! Small commands that can wait a little: watermarks that homes are due for, and strikes of fan-outs that are done.
+//! Whoever sends deliveries next takes them along: alone each would cost a server and this instance a system call and
+//! more.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -167,8 +168,8 @@ pub(crate) fn send_all(journal: &Arc<Journal>) {
             return;
         }
         let _sending = Sending(&journal);
-        // What can't be sent waits again: a node's turn comes once. Who is silent gets none: the others' would come only
-        // when its own is over.
+        // What can't be sent waits again: a node's turn comes once. Who is silent gets none: the others' would come
+        // only when its own is over.
         let nodes = journal.tasks.riders.nodes().into_iter();
         let nodes = nodes.filter(|node| !journal.router().is_silent(*node));
         impatiently(join_all(nodes.map(|node| send_to(&journal, node)))).await;
@@ -213,8 +214,8 @@ pub(crate) fn arrived(
                     strike.is_told = true;
                     meters::task_stuck(task.label());
                     tracing::warn!(
-                        "{task:?} is done, but its entry cannot be struck: {e}. It is tried again; see to what the error \
-                         names (rights, a key of another type)"
+                        "{task:?} is done, but its entry cannot be struck: {e}. It is tried again; see to what the \
+                         error names (rights, a key of another type)"
                     );
                 }
                 journal.tasks.riders.strike(journal, *strike);

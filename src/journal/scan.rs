@@ -93,7 +93,8 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
             // What finds no room is left for the next look.
             let Ok(_place) = reserve(journal, 1) else { continue };
             if is_own {
-                // Of those that wait for a server which they don't name all come back at once: fresh ones keep their places.
+                // Of those that wait for a server which they don't name all come back at once: fresh ones keep their
+                // places.
                 let Ok(permit) = journal.tasks.resuming.clone().try_acquire_owned() else {
                     parked += 1;
                     continue;

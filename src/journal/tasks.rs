@@ -54,11 +54,11 @@ pub(crate) struct Tasks {
 struct Known {
     entries: HashMap<Key, Held>,
     reserved: usize,
-    /// Entries that take no place: their journals' server is away, so what they have done can't be written there. No more of
-    /// these come once it is, for nothing can be accepted there.
+    /// Entries that take no place: their journals' server is away, so what they have done can't be written there. No
+    /// more of these come once it is, for nothing can be accepted there.
     shelved: usize,
-    /// Whom to tell how far entries are that were put aside, as long as somebody wants to know; and whether what is done of
-    /// them lacks replicas.
+    /// Whom to tell how far entries are that were put aside, as long as somebody wants to know; and whether what is
+    /// done of them lacks replicas.
     watched: HashMap<Key, (Reporter, bool)>,
 }
 
@@ -139,8 +139,8 @@ impl Tasks {
         Ok(Reserved { tasks: self, places })
     }
 
-    /// An entry is being run from now on; an error: it is already, and that tells how far it is. Of one that was put aside
-    /// here, and is watched, also tells whether what is done of it lacks replicas.
+    /// An entry is being run from now on; an error: it is already, and that tells how far it is. Of one that was put
+    /// aside here, and is watched, also tells whether what is done of it lacks replicas.
     pub(super) fn begin(&self, key: Key, task: Task) -> Result<(Reporter, Option<bool>), Delivery> {
         let mut known = self.known();
         let watched = known.watched.remove(&key);
@@ -196,8 +196,8 @@ impl Tasks {
         self.known().watched.keys().copied().collect()
     }
 
-    /// Tells those who wait for one of these entries that it is ours no more: it does not stand among those that were found
-    /// in its journal since, or another instance has claimed it (H111).
+    /// Tells those who wait for one of these entries that it is ours no more: it does not stand among those that were
+    /// found in its journal since, or another instance has claimed it (H111).
     pub(super) fn forget_lost<'k>(
         &self,
         watched: impl Iterator<Item = &'k Key>,

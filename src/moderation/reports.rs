@@ -86,8 +86,8 @@ pub struct NewReport {
     pub category: ReportCategory,
     /// What the reporter says.
     pub comment: String,
-    /// Makes it safe to send it again, 1 to 64 bytes: with the same token, reporter and target it is the same report, for
-    /// as long as the setting `token_ttl` says. `None`: it is another one.
+    /// Makes it safe to send it again, 1 to 64 bytes: with the same token, reporter and target it is the same report,
+    /// for as long as the setting `token_ttl` says. `None`: it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
@@ -281,8 +281,8 @@ fn get_request(tenant: &Tenant, id: ReportId, resolved: bool) -> Request {
     Request::read(buckets.slot(bucket), command)
 }
 
-/// Lists reports, newest first. A round takes two trips, one for their ids, one for themselves, and is nearly always the
-/// only one.
+/// Lists reports, newest first. A round takes two trips, one for their ids, one for themselves, and is nearly always
+/// the only one.
 pub(crate) async fn list(tenant: &Tenant, query: &ReportQuery) -> Result<ReportList> {
     let limit = query.limit.unwrap_or(20);
     if limit == 0 || limit > PAGE_MAX {

@@ -1,4 +1,5 @@
-//! Push or pull: how an account's posts reach its followers, and the hand-over between the two while everything goes on.
+//! Push or pull: how an account's posts reach its followers, and the hand-over between the two while everything goes
+//! on.
 //!
 //! A pull mark is always right, only slower: whoever has one pulls the author, whatever its mode. So *promotion* (to
 //! pull) marks every follower first and stops delivering afterwards; *demotion* (to push) delivers first and takes the

@@ -80,8 +80,8 @@ pub struct Facts {
     /// Times a day that one of its followers reads. Counted while it is pulled; else an estimate from how often
     /// anybody with a home reads.
     pub reads_per_day: f64,
-    /// Of these, reads that find its outbox in no cache: about one for each instance and each `visible_within`, if there are
-    /// so many.
+    /// Of these, reads that find its outbox in no cache: about one for each instance and each `visible_within`, if
+    /// there are so many.
     pub looks_per_day: f64,
 }
 
@@ -92,16 +92,16 @@ impl Facts {
         Self { account, now, followers, awake, posts_per_day: 0.0, reads_per_day: 0.0, looks_per_day: 0.0 }
     }
 
-    /// The same account where its followers read so often, on so many instances alike, each of which remembers an outbox
-    /// for `visible_within`.
+    /// The same account where its followers read so often, on so many instances alike, each of which remembers an
+    /// outbox for `visible_within`.
     #[must_use]
     pub fn read(self, reads_per_day: f64, instances: f64, visible_within: Duration) -> Self {
         let looks = Self::looks_per_second(reads_per_day / SECONDS_A_DAY, instances, visible_within);
         Self { reads_per_day, looks_per_day: looks * SECONDS_A_DAY, ..self }
     }
 
-    /// How many of so many reads a second find what they read in no cache, where so many caches are asked alike and each
-    /// remembers for `visible_within`: who comes first looks, all others until that is over don't.
+    /// How many of so many reads a second find what they read in no cache, where so many caches are asked alike and
+    /// each remembers for `visible_within`: who comes first looks, all others until that is over don't.
     #[must_use]
     pub fn looks_per_second(reads_per_second: f64, caches: f64, visible_within: Duration) -> f64 {
         let while_remembered = reads_per_second / caches.max(1.0) * visible_within.as_secs_f64();
@@ -112,8 +112,8 @@ impl Facts {
 /// Decides who is pushed and who is pulled. It is asked now and then, when facts have come in: after a fan-out, and for
 /// accounts that are pulled. It must not block.
 pub trait Policy: std::fmt::Debug + Send + Sync {
-    /// How this account's posts are to reach its followers. Changing costs about two posts, so a policy should not change
-    /// its mind around one point.
+    /// How this account's posts are to reach its followers. Changing costs about two posts, so a policy should not
+    /// change its mind around one point.
     fn way(&self, facts: &Facts) -> Way;
 }
 

@@ -1,5 +1,5 @@
-//! How often authors are pulled, and how often anybody reads, as this instance sees it: counted in memory, taken away once a
-//! minute.
+//! How often authors are pulled, and how often anybody reads, as this instance sees it: counted in memory, taken away
+//! once a minute.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

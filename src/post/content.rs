@@ -13,7 +13,8 @@ pub struct Content {
     pub content_warning: Option<String>,
     /// Accounts that the text names, at most [`MENTIONS_MAX`](super::MENTIONS_MAX).
     pub mentions: Vec<AccountId>,
-    /// Hashtags as the caller writes them, compared as [`Tag`](super::Tag)s, at most [`HASHTAGS_MAX`](super::HASHTAGS_MAX).
+    /// Hashtags as the caller writes them, compared as [`Tag`](super::Tag)s, at most
+    /// [`HASHTAGS_MAX`](super::HASHTAGS_MAX).
     pub hashtags: Vec<String>,
     /// The caller's description of attachments, at most [`ATTACHMENTS_MAX`](super::ATTACHMENTS_MAX) bytes; never
     /// looked into.

@@ -24,8 +24,8 @@ pub struct Edit {
     /// Another language; `Some(None)` takes it away.
     #[serde(deserialize_with = "some", skip_serializing_if = "Option::is_none")]
     pub language: Option<Option<String>>,
-    /// Other mentions. Those of a direct post don't change who reads it; whom a post for followers mentions may read it from then
-    /// on, and whom it no longer mentions may not.
+    /// Other mentions. Those of a direct post don't change who reads it; whom a post for followers mentions may read it
+    /// from then on, and whom it no longer mentions may not.
     pub mentions: Option<Vec<AccountId>>,
     /// Other hashtags.
     pub hashtags: Option<Vec<String>>,

@@ -62,8 +62,8 @@ impl PostList {
 }
 
 impl Post {
-    /// The lists that it belongs on. Mentions lead only to whom it admits, which never changes, and hashtags only there where
-    /// everybody may look; whoever mentions itself knows.
+    /// The lists that it belongs on. Mentions lead only to whom it admits, which never changes, and hashtags only there
+    /// where everybody may look; whoever mentions itself knows.
     pub(crate) fn lists(&self, tags: TagKey) -> Vec<PostList> {
         let admits = |list: &PostList| self.admits_on(*list);
         let mut lists = self.lists_named(tags);
@@ -123,7 +123,8 @@ impl Post {
         account != self.header().author && self.content().mentions.contains(&account)
     }
 
-    /// The post after an edit that was checked, one revision later, with the lists that it has named and no longer does.
+    /// The post after an edit that was checked, one revision later, with the lists that it has named and no longer
+    /// does.
     ///
     /// Refuses one after which nobody could tell any more which lists the post is on.
     pub(crate) fn edited_on_lists(&self, edit: &Edit, tags: TagKey) -> Result<Self> {

@@ -309,7 +309,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_gives_what_a_draft_may_have(text in "([#@\u{ff03}:/.\\-_a-zA-Z0-9 \n\u{e9}\u{301}\u{200c}\u{fdfa}\u{6d77}]|\\PC){0,200}") {
+        fn any_text_gives_what_a_draft_may_have(
+            text in "([#@\u{ff03}:/.\\-_a-zA-Z0-9 \n\u{e9}\u{301}\u{200c}\u{fdfa}\u{6d77}]|\\PC){0,200}"
+        ) {
             let all = async |names: &[&MentionedName]| {
                 Ok(names.iter().enumerate().map(|(n, _)| AccountId::new(n as u64 + 1).ok()).collect())
             };
@@ -317,7 +319,8 @@ mod tests {
             draft.check(usize::MAX).unwrap();
             let parsed = Parsed::of(&text);
             for at in parsed.mentions.iter().map(|m| &m.at).chain(parsed.hashtags.iter().map(|t| &t.at)) {
-                let begins_with_sign = text.get(at.clone()).is_some_and(|part| part.starts_with(['@', '#', '\u{ff03}']));
+                let part = text.get(at.clone());
+                let begins_with_sign = part.is_some_and(|part| part.starts_with(['@', '#', '\u{ff03}']));
                 prop_assert!(begins_with_sign);
             }
         }

@@ -52,7 +52,8 @@ prop_compose! {
         token in option::of("[a-z]{1,64}"),
     ) -> Draft {
         let conversation = root.map(|post| post.id);
-        let draft = Draft { content, sensitive, language, visibility: Some(visibility), repost_of, reply_to, conversation, token,
+        let draft = Draft { content, sensitive, language, visibility: Some(visibility), repost_of, reply_to,
+            conversation, token,
             ..Draft::default() };
         match which {
             0 => draft.only_to(named),
@@ -84,7 +85,8 @@ proptest! {
         prop_assert_eq!(&read, &post);
         prop_assert_eq!(read.content(), &draft.content);
         let header = read.header();
-        prop_assert_eq!((header.author, header.visibility, header.revision), (author, draft.visibility.unwrap_or_default(), 0));
+        let visibility = draft.visibility.unwrap_or_default();
+        prop_assert_eq!((header.author, header.visibility, header.revision), (author, visibility, 0));
         prop_assert_eq!((header.original, header.reply_to), (draft.repost_of, draft.reply_to));
         prop_assert_eq!((header.conversation, header.language()), (draft.conversation, draft.language.as_deref()));
         prop_assert_eq!(header.is_sensitive(), draft.sensitive);
@@ -96,7 +98,8 @@ proptest! {
         let direct = draft.visibility == Some(Visibility::Direct);
         let only = if direct && draft.only_to.is_empty() { &draft.content.mentions } else { &draft.only_to };
         for reader in only.iter().chain(&draft.not_to).copied().chain([author, other]) {
-            let listed = if direct || !only.is_empty() { only.contains(&reader) } else { !draft.not_to.contains(&reader) };
+            let is_for_some = direct || !only.is_empty();
+            let listed = if is_for_some { only.contains(&reader) } else { !draft.not_to.contains(&reader) };
             prop_assert_eq!(post.audience().admits(reader), listed);
             prop_assert_eq!(post.admits(reader), listed || reader == author);
         }

@@ -1,8 +1,8 @@
-//! Readers: whom they follow, mute, block and must pull (`state`), and what they have done with posts (`ties`), each kept under
-//! random stamps that every change renews.
+//! Readers: whom they follow, mute, block and must pull (`state`), and what they have done with posts (`ties`), each
+//! kept under random stamps that every change renews.
 //!
-//! Invariant kept here: what is remembered counts only while the stamps that a read began with are the ones that it was read
-//! under.
+//! Invariant kept here: what is remembered counts only while the stamps that a read began with are the ones that it was
+//! read under.
 
 mod mark;
 mod readers;

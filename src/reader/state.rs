@@ -123,8 +123,8 @@ impl ReaderState {
         self.following.binary_search(&account).is_ok()
     }
 
-    /// Whether what an account says to its followers is for this reader too. A follow that a locked account has not been
-    /// asked about yet may become a request.
+    /// Whether what an account says to its followers is for this reader too. A follow that a locked account has not
+    /// been asked about yet may become a request.
     pub(crate) fn is_let_in(&self, by: &Account) -> bool {
         let id = by.id.get();
         let is_unasked = by.is_locked && self.unasked.binary_search(&id).is_ok();

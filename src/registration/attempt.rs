@@ -90,8 +90,8 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// All are taken: they are the account's. Nobody takes them away any more, so they are on replicas before. Where that
-    /// can't be had the attempt is ended, so that the next one needn't wait for a minute.
+    /// All are taken: they are the account's. Nobody takes them away any more, so they are on replicas before. Where
+    /// that can't be had the attempt is ended, so that the next one needn't wait for a minute.
     pub(super) async fn settle(
         &mut self,
         record: &[FieldValue],
@@ -138,7 +138,8 @@ impl Attempt<'_> {
         Ok(Compared::parse(answer.ok()?)? == Compared::Done)
     }
 
-    /// Looks at all claims once more, and waits for replicas. A failover may have taken one back: then it is taken again.
+    /// Looks at all claims once more, and waits for replicas. A failover may have taken one back: then it is taken
+    /// again.
     pub(super) async fn reread(&mut self) -> Result<Reread> {
         let looks = self.wanted.iter().map(|claim| claims::look_request(self.graph, claim)).collect();
         let found = self.graph.run_all(looks).await?;
@@ -163,8 +164,8 @@ impl Attempt<'_> {
         Ok(None)
     }
 
-    /// Whether what the account says is the word of this attempt still. Else whoever has changed it since was told of the
-    /// account, and what this one had taken may be somebody else's, rightly.
+    /// Whether what the account says is the word of this attempt still. Else whoever has changed it since was told of
+    /// the account, and what this one had taken may be somebody else's, rightly.
     async fn is_last(&mut self) -> Result<bool> {
         let [last] = credentials(self.graph, self.account, ["v"], &mut self.touched).await?;
         Ok(last.as_deref() == Some(&self.nonce))

@@ -65,7 +65,8 @@ impl Registration {
         })
     }
 
-    /// Gives an account a claim instead of the one of that kind that it has. `fields`: of its record, of its credentials.
+    /// Gives an account a claim instead of the one of that kind that it has. `fields`: of its record, of its
+    /// credentials.
     async fn set_claim(
         &self,
         account: AccountId,
@@ -91,7 +92,8 @@ impl Registration {
         Err(changed_always(account))
     }
 
-    /// One attempt. Gives what the account had before, and what is true of what it has now; `None`: something else has changed its names meanwhile.
+    /// One attempt. Gives what the account had before, and what is true of what it has now; `None`: something else has
+    /// changed its names meanwhile.
     async fn try_claim(
         &self,
         (account, claim, kind): (AccountId, Option<Claim>, u8),

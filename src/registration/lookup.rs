@@ -107,8 +107,8 @@ impl Registration {
         Ok(found)
     }
 
-    /// Who that is, if the password is right: by login or e-mail address. `None`: it is wrong, or there is nobody of that
-    /// name, which takes as long and as many commands to find out.
+    /// Who that is, if the password is right: by login or e-mail address. `None`: it is wrong, or there is nobody of
+    /// that name, which takes as long and as many commands to find out.
     ///
     /// Whether an account that is suspended may log in is the caller's to decide, and how often somebody may try.
     /// [`ErrorKind::Overloaded`]: too many passwords wait to be looked at.

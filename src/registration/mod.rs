@@ -1,12 +1,13 @@
-//! Registration: logins and e-mail addresses that one account only has, passwords, profiles. Optional: accounts that were
-//! made without it know nothing of it.
+//! Registration: logins and e-mail addresses that one account only has, passwords, profiles. Optional: accounts that
+//! were made without it know nothing of it.
 //!
-//! A name may hash to any bucket, and the account lies in its own: so a name is a *claim* there that names the account, and
-//! the account names its claims. `crate::claims` says when one is free, `attempt` how an account gets some; `sign_up`, `change`
-//! and `lookup` are the calls. Not here: who is logged in, and how often somebody may try.
+//! A name may hash to any bucket, and the account lies in its own: so a name is a *claim* there that names the account,
+//! and the account names its claims. `crate::claims` says when one is free, `attempt` how an account gets some;
+//! `sign_up`, `change` and `lookup` are the calls. Not here: who is logged in, and how often somebody may try.
 //!
-//! Invariants kept here: an account is there only once all its claims are taken, and on replicas; a claim is taken from an
-//! account only once that one can't get it any more; what is secret lies in a key of its own, and gets into no message.
+//! Invariants kept here: an account is there only once all its claims are taken, and on replicas; a claim is taken from
+//! an account only once that one can't get it any more; what is secret lies in a key of its own, and gets into no
+//! message.
 
 #[cfg(feature = "registration")]
 mod attempt;

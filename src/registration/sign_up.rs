@@ -24,7 +24,8 @@ const BEGIN_TRIES_MAX: u32 = 3;
 pub struct SignUp {
     /// The account itself.
     pub account: NewAccount,
-    /// What it is called by others: letters from a to z, digits, `_`, and between them `-` and `.`. Upper and lower case are the same.
+    /// What it is called by others: letters from a to z, digits, `_`, and between them `-` and `.`. Upper and lower
+    /// case are the same.
     pub login: String,
     /// Its e-mail address, if it has one. Whether it is its own is the caller's to find out.
     pub email: Option<String>,
@@ -115,10 +116,10 @@ impl Registration {
     /// Registers an account. Once this returns, it is there, with all its names, on replicas too where there are any
     /// ([`Registered::reached`]).
     ///
-    /// [`ErrorKind::Conflict`]: somebody else has the login or the e-mail address, or is about to; nothing is left behind.
-    /// [`ErrorKind::Overloaded`]: too many passwords wait to be hashed. [`ErrorKind::Unavailable`]: there is none, and the
-    /// names are free, within a minute where the account's server doesn't answer. [`ErrorKind::Unknown`]: there may be the account;
-    /// with a token signing up again tells, without one logging in does.
+    /// [`ErrorKind::Conflict`]: somebody else has the login or the e-mail address, or is about to; nothing is left
+    /// behind. [`ErrorKind::Overloaded`]: too many passwords wait to be hashed. [`ErrorKind::Unavailable`]: there is
+    /// none, and the names are free, within a minute where the account's server doesn't answer. [`ErrorKind::Unknown`]:
+    /// there may be the account; with a token signing up again tells, without one logging in does.
     pub fn sign_up<'a>(&'a self, sign_up: &'a SignUp) -> CallFuture<'a, Registered> {
         Box::pin(async move { self.sign_up_until(sign_up, &|_| false).await })
     }
@@ -210,8 +211,8 @@ impl Registration {
         Err(refusal(claim, taken))
     }
 
-    /// Whether the names are to be had, as far as that can be told before a password is hashed. Some: it was us who have
-    /// got them, the last time that this was tried.
+    /// Whether the names are to be had, as far as that can be told before a password is hashed. Some: it was us who
+    /// have got them, the last time that this was tried.
     async fn look_first(
         &self,
         sign_up: &SignUp,
@@ -245,8 +246,8 @@ impl Registration {
         Ok(None)
     }
 
-    /// The account that was registered with the same token, claims and password, if it is that one; brought to its end if
-    /// it had not got there. Who knows a token alone is not the one who signed up.
+    /// The account that was registered with the same token, claims and password, if it is that one; brought to its end
+    /// if it had not got there. Who knows a token alone is not the one who signed up.
     async fn repeated(
         &self,
         holder: AccountId,
@@ -260,7 +261,8 @@ impl Registration {
             let Some(account) = graph.account(holder).await? else { return Ok(None) };
             let seen = credentials(graph, holder, ["k", "n", "h", "v"], &mut touched).await?;
             let said = claims::of_account(graph, holder, &mut touched).await?;
-            // Confirmed meanwhile, it may be changing its names: that attempt is not the sign-up's. It is confirmed once.
+            // Confirmed meanwhile, it may be changing its names: that attempt is not the sign-up's. It is confirmed
+            // once.
             let was_open = account.state == AccountState::Unconfirmed;
             let is_open = |now: &Account| now.state == AccountState::Unconfirmed;
             if !was_open || graph.account(holder).await?.as_ref().is_some_and(is_open) {
@@ -328,8 +330,8 @@ impl Registration {
                 &credentials,
             );
             let request = Request::write(graph.slot(id), command);
-            // Sent again as it is, a copy that comes late would begin an attempt anew that somebody has ended, and behind
-            // it a late copy of the last step would settle it.
+            // Sent again as it is, a copy that comes late would begin an attempt anew that somebody has ended, and
+            // behind it a late copy of the last step would settle it.
             let request = request.once();
             let answer = match graph.router().ask(request).await {
                 Err(e) if e.kind() == ErrorKind::Unknown && tries_left > 0 => continue,

@@ -121,8 +121,8 @@ impl Sets {
         Ok(progress.refused.map_or(Ok((progress.members, progress.largest)), Err))
     }
 
-    /// Removes all items whose score is below the one they name, or that name none. Gives how many, and the highest score
-    /// of those that stay.
+    /// Removes all items whose score is below the one they name, or that name none. Gives how many, and the highest
+    /// score of those that stay.
     pub(crate) async fn remove_items(
         &self,
         sets: &[LocalKey],

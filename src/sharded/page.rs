@@ -208,7 +208,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_page_is_what_sorting_everything_gives(
-            mut pieces in pieces(), order in order(), limit in 1usize..30, after in proptest::option::of((0u8..6, any::<u16>()))
+            mut pieces in pieces(), order in order(), limit in 1usize..30,
+            after in proptest::option::of((0u8..6, any::<u16>()))
         ) {
             pieces.iter_mut().for_each(|p| p.sort_by(|a, b| a.compare(b, order)));
             let after = after.map(|(s, m)| Scored { score: f64::from(s), member: m.to_be_bytes().into() });
@@ -235,7 +236,8 @@ mod tests {
 
         #[test]
         fn a_tightened_range_keeps_what_may_follow(
-            min in proptest::option::of(-3i8..3), max in proptest::option::of(-3i8..3), cursor in -3i8..3, score in -3i8..3,
+            min in proptest::option::of(-3i8..3), max in proptest::option::of(-3i8..3),
+            cursor in -3i8..3, score in -3i8..3,
             order in order()
         ) {
             let bound = |b: Option<i8>| b.map_or(Bound::Unbounded, |b| Bound::Included(f64::from(b)));

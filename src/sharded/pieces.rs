@@ -141,7 +141,8 @@ impl<M: Member> SortedSet<M> {
         spots.into_iter().map(|spot| PieceAt { set: set.clone(), spot }).collect()
     }
 
-    /// All members in a bucket of the set, which is spread: key by key, for slots that move. `said`: whose word that is.
+    /// All members in a bucket of the set, which is spread: key by key, for slots that move. `said`: whose word that
+    /// is.
     pub(crate) async fn part_members(&self, bucket: Bucket, said: &mut Touched) -> Result<Vec<M>> {
         Ok(self.sets.members_at(&[self.part(bucket)], Some(said)).await?.pop().unwrap_or_default())
     }

@@ -74,8 +74,8 @@ enum Progress {
 struct Ask {
     members: Vec<usize>,
     depth: usize,
-    /// The newest of one piece alone are in order as they come: without scores, whose digits cost a server more than the
-    /// rest.
+    /// The newest of one piece alone are in order as they come: without scores, whose digits cost a server more than
+    /// the rest.
     is_alone: bool,
 }
 
@@ -99,8 +99,8 @@ impl Questions {
         self.asked.push(What::Whole(pieces));
     }
 
-    /// Asks, and gives the answers in the order of the questions. One batch; another one only where a set has been split
-    /// since this process has last looked, or has more of the newest in one piece than its share.
+    /// Asks, and gives the answers in the order of the questions. One batch; another one only where a set has been
+    /// split since this process has last looked, or has more of the newest in one piece than its share.
     pub(crate) async fn ask(&self, sets: &Sets) -> Result<Vec<Told>> {
         let mut trees = sets.trees_of(&self.sets);
         let begin = |(number, what): (usize, &What)| match what {
@@ -303,8 +303,8 @@ mod tests {
         vec![Some(Arc::new(Tree::parse(&stored).unwrap()))]
     }
 
-    /// H123: a set of two pieces grows to three while they are read, and that is too many. One has been split, the other is
-    /// as it was, and empty.
+    /// H123: a set of two pieces grows to three while they are read, and that is too many. One has been split, the
+    /// other is as it was, and empty.
     #[test]
     fn a_set_that_grows_too_large_while_it_is_read_is_not_whole() {
         let (small, grown, what) = (trees(0b0100_0000), trees(0b0110_0000), What::Whole(2));

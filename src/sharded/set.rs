@@ -94,14 +94,14 @@ impl<M: Member> SortedSet<M> {
         self
     }
 
-    /// The same set, the followers of an account whose record tells how many they are: in step with each change, while they
-    /// lie in one place.
+    /// The same set, the followers of an account whose record tells how many they are: in step with each change, while
+    /// they lie in one place.
     pub(crate) fn counted_at(self, record: Vec<u8>) -> Self {
         Self { record: Some(record.into()), ..self }
     }
 
-    /// The same set, the followers of that account: each edge that is written is noted, so that somebody looks whether its
-    /// follow is there once nobody is at it any more.
+    /// The same set, the followers of that account: each edge that is written is noted, so that somebody looks whether
+    /// its follow is there once nobody is at it any more.
     pub(crate) fn noted_of(self, account: AccountId) -> Self {
         Self { noted: Some(account.to_bytes()), ..self }
     }
@@ -126,7 +126,8 @@ impl<M: Member> SortedSet<M> {
         self.add_with(pairs, "GT", f64::max, None).await?.ok_or_else(without_a_decision)
     }
 
-    /// The same because the tenant has decided so. `None`: its bucket knows another decision than this; some may be added.
+    /// The same because the tenant has decided so. `None`: its bucket knows another decision than this; some may be
+    /// added.
     pub(crate) async fn add_greater_decided(
         &self,
         pairs: &[(M, f64)],

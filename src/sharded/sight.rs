@@ -79,8 +79,8 @@ impl Sets {
         Ok(Sight { stored, tree, pieces })
     }
 
-    /// Counts the members of a set with a tree in one go, and corrects its count if that is wanted: what the tree said, and
-    /// what there is. `None`: it is another tree by now.
+    /// Counts the members of a set with a tree in one go, and corrects its count if that is wanted: what the tree said,
+    /// and what there is. `None`: it is another tree by now.
     pub(crate) async fn recount(
         &self,
         set: &LocalKey,

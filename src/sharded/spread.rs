@@ -274,8 +274,9 @@ impl<M: Member> SortedSet<M> {
         Ok(Ok(()))
     }
 
-    /// How many members a set has that is frozen, by its pieces; its tree says so from now on. A removal that failed half-way has left a
-    /// number that is too high: the set would stay frozen, and nothing could be done with it (H135).
+    /// How many members a set has that is frozen, by its pieces; its tree says so from now on. A removal that failed
+    /// half-way has left a number that is too high: the set would stay frozen, and nothing could be done with it
+    /// (H135).
     async fn counted_anew(&self) -> Result<u64> {
         let seen = self.sets.sight(&self.home).await?;
         let counted = self.sets.recount(&self.home, &seen, true).await?;

@@ -156,8 +156,8 @@ impl Listed<AccountId> {
 }
 
 impl Listed<PostRef> {
-    /// The list as its reader gets it, of its posts those that show. None of them is a plain repost: it is its original that
-    /// is liked, bookmarked and quoted.
+    /// The list as its reader gets it, of its posts those that show. None of them is a plain repost: it is its original
+    /// that is liked, bookmarked and quoted.
     fn showing(self, posts: Vec<PagePost>) -> PostList {
         PostList { posts, older: self.older, newer: self.newer }
     }
@@ -177,8 +177,8 @@ impl<'a> Viewer<'a> {
         })
     }
 
-    /// Lists who has reposted a post without a comment, the latest first: by reposts that the viewer may see. Errors as for
-    /// [`likers`](Self::likers).
+    /// Lists who has reposted a post without a comment, the latest first: by reposts that the viewer may see. Errors as
+    /// for [`likers`](Self::likers).
     pub fn reposters(self, post: PostId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
             let reposts = |of| graph::list(self.engine.graph(), Reference::REPOST, of);

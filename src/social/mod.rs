@@ -1,6 +1,6 @@
-//! What a social site needs around timelines: likes, bookmarks, reposts, conversations, posts by their ids, and the lists
-//! of who likes or reposts what, follows, mutes or blocks whom. Calls of an [`Engine`] and its [`Reader`]s beside those of
-//! timelines, which know nothing of them.
+//! What a social site needs around timelines: likes, bookmarks, reposts, conversations, posts by their ids, and the
+//! lists of who likes or reposts what, follows, mutes or blocks whom. Calls of an [`Engine`] and its [`Reader`]s beside
+//! those of timelines, which know nothing of them.
 //!
 //! Invariants kept here: only a post that the actor may see can be liked, bookmarked, reposted; what is liked,
 //! answered and reposted of a plain repost is its original; a list shows nothing that its reader may not see.
@@ -40,8 +40,8 @@ impl Engine {
         Box::pin(self.untie(account, post, Tie::Like))
     }
 
-    /// Bookmarks a post, for the account alone: of a plain repost its original. Errors as for [`like`](Self::like), with
-    /// `bookmarks_max`.
+    /// Bookmarks a post, for the account alone: of a plain repost its original. Errors as for [`like`](Self::like),
+    /// with `bookmarks_max`.
     pub fn bookmark(&self, account: AccountId, post: PostId) -> CallFuture<'_, Receipt> {
         Box::pin(self.tie(account, post, Tie::Bookmark))
     }
@@ -62,8 +62,8 @@ impl Engine {
         })
     }
 
-    /// Takes one's own repost of a post back, whichever repost of it is named, also of a post that is gone. Tells which one
-    /// that was.
+    /// Takes one's own repost of a post back, whichever repost of it is named, also of a post that is gone. Tells which
+    /// one that was.
     pub fn undo_repost(&self, account: AccountId, post: PostId) -> CallFuture<'_, Receipt<Option<PostId>>> {
         Box::pin(async move {
             let graph = self.graph();
@@ -112,7 +112,8 @@ impl Engine {
         author.map(|author| PostRef { id, author }).ok_or_else(|| no_post(id))
     }
 
-    /// What is meant by a post, whoever may see it, and who told it: of a plain repost its original. `None`: it is gone.
+    /// What is meant by a post, whoever may see it, and who told it: of a plain repost its original. `None`: it is
+    /// gone.
     async fn find_target(&self, id: PostId) -> Result<(Option<PostRef>, Epoch)> {
         let (post, epoch) = self.stored_post(id).await?;
         let meant = |post: Post| post.passes_on().unwrap_or(PostRef { id, author: post.header().author });

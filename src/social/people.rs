@@ -14,8 +14,9 @@ use crate::meters;
 use crate::sharded::SortedSet;
 
 impl<'a> Viewer<'a> {
-    /// Lists who follows an account, the latest first, as far as the viewer may meet them, and wants to; of its own followers
-    /// it meets all. The list of an account that is suspended, that blocks the viewer or hides from it is empty.
+    /// Lists who follows an account, the latest first, as far as the viewer may meet them, and wants to; of its own
+    /// followers it meets all. The list of an account that is suspended, that blocks the viewer or hides from it is
+    /// empty.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such account.
     pub fn followers(self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {

@@ -68,7 +68,8 @@ impl Account {
     }
 }
 
-/// What stands under a profile's key, and its random bytes; of an account that has never said anything, an empty profile.
+/// What stands under a profile's key, and its random bytes; of an account that has never said anything, an empty
+/// profile.
 pub(crate) fn profile_of(reply: &Reply) -> Result<(Vec<u8>, Profile)> {
     if reply.is_nil() { Ok(Default::default()) } else { Profile::parse(reply.bytes()?) }
 }

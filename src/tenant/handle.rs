@@ -223,8 +223,8 @@ pub(crate) fn changed_always(id: AccountId) -> Error {
     Error::new(ErrorKind::Conflict, format!("account {id} is changed by others all the time; try again"))
 }
 
-/// The error for a post that isn't there, or that the caller has no right to: one text, that doesn't tell which, nor whose
-/// it is.
+/// The error for a post that isn't there, or that the caller has no right to: one text, that doesn't tell which, nor
+/// whose it is.
 pub(crate) fn no_post(id: PostId) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no post {id}"))
 }

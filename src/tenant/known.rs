@@ -11,8 +11,8 @@ use crate::functions::Grounds;
 use crate::settings::EngineSettings;
 use crate::store::Store;
 
-/// How often the tenant's record is looked at; and after how many looks buckets are told again, whatever they know: one may
-/// have lost it.
+/// How often the tenant's record is looked at; and after how many looks buckets are told again, whatever they know: one
+/// may have lost it.
 const PERIOD: Duration = Duration::from_secs(5);
 const TOLD_AGAIN: u32 = 720;
 
@@ -72,8 +72,8 @@ impl Known {
         }
     }
 
-    /// Goes by a decision from now on, if it is newer than what is known. H142: or another one of that number, which was
-    /// lost, with all that buckets knew of it, before somebody decided anew.
+    /// Goes by a decision from now on, if it is newer than what is known. H142: or another one of that number, which
+    /// was lost, with all that buckets knew of it, before somebody decided anew.
     pub(crate) fn learn(&self, decision: Decision) -> bool {
         let known = self.state().decision;
         let is_newer = decision.number > known.number || decision.number == known.number && decision != known;
@@ -94,9 +94,10 @@ impl Known {
         let Decision { number, settings } = self.decision();
         if self.has_own && number == 0 {
             return Some(format!(
-                "nothing was decided yet for data that is there, so no posts leave outboxes, mentions and hashtags, however many \
-                 there are, and each instance cuts homes to its own `home_posts`. To decide for all instances of the tenant what this one's settings say: `tideline tenant set {}`, \
-                 which tells first what that removes, and only that with --dry-run",
+                "nothing was decided yet for data that is there, so no posts leave outboxes, mentions and hashtags, \
+                 however many there are, and each instance cuts homes to its own `home_posts`. To decide for all \
+                 instances of the tenant what this one's settings say: `tideline tenant set {}`, which tells first \
+                 what that removes, and only that with --dry-run",
                 self.own
             ));
         }
@@ -107,8 +108,8 @@ impl Known {
             .collect();
         (self.has_own && !each.is_empty()).then(|| {
             format!(
-                "settings that differ from the tenant's, which count (decision {number}): {}; make them the same, or change \
-                 the tenant's with `tideline tenant set`",
+                "settings that differ from the tenant's, which count (decision {number}): {}; make them the same, or \
+                 change the tenant's with `tideline tenant set`",
                 each.join("; ")
             )
         })
@@ -155,13 +156,14 @@ fn lost(record: Record, known: u32) -> Option<String> {
     match record {
         Record::There => None,
         Record::Gone => Some(
-            "the tenant's record is gone (its slot is slot 0): instances that start now would not know its layout; bring it \
-             back with `tideline tenant restore`"
+            "the tenant's record is gone (its slot is slot 0): instances that start now would not know its layout; \
+             bring it back with `tideline tenant restore`"
                 .into(),
         ),
         Record::Behind(number) => Some(format!(
-            "the tenant's record says decision {number}, and decision {known} was made: its slot, slot 0, has lost data; bring \
-             it back with `tideline tenant restore`. Instances that start now go by the older one, and remove nothing"
+            "the tenant's record says decision {number}, and decision {known} was made: its slot, slot 0, has lost \
+             data; bring it back with `tideline tenant restore`. Instances that start now go by the older one, and \
+             remove nothing"
         )),
     }
 }

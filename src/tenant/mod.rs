@@ -1,5 +1,5 @@
-//! What all parts of an engine share of their tenant ([`Tenant`]), and what an instance knows of what the tenant has decided: one
-//! whose own settings differ says so and goes by the tenant's.
+//! What all parts of an engine share of their tenant ([`Tenant`]), and what an instance knows of what the tenant has
+//! decided: one whose own settings differ says so and goes by the tenant's.
 
 mod handle;
 mod known;

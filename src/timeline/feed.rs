@@ -1,5 +1,5 @@
-//! Feeds: what a timeline is made of, and what differs between timelines. Reading, filtering, merging and cursors know none
-//! of them by name: a further one is a value of this kind.
+//! Feeds: what a timeline is made of, and what differs between timelines. Reading, filtering, merging and cursors know
+//! none of them by name: a further one is a value of this kind.
 
 use super::filter::{HiddenBecause, Rules, Seen, shown_at_home, shown_on_list, shown_on_profile};
 use super::page::PagePost;
@@ -20,8 +20,8 @@ pub(crate) struct Feed {
     pub(crate) name: &'static str,
     /// Whose it is, and where its posts come from.
     pub(crate) origin: Origin,
-    /// Whether anybody can bring posts onto it. Then posts of those whom the reader doesn't want aren't even loaded, and a
-    /// page that meets too much that doesn't show ends early.
+    /// Whether anybody can bring posts onto it. Then posts of those whom the reader doesn't want aren't even loaded,
+    /// and a page that meets too much that doesn't show ends early.
     pub(crate) is_open_to_all: bool,
     pub(crate) admits: Admission,
     /// Gives the posts of a page an order of their own. The next page goes on by ids all the same.

@@ -195,7 +195,8 @@ mod tests {
     proptest! {
         #[test]
         fn everything_above_the_floor_is_among_the_posts(
-            outboxes in proptest::collection::vec((proptest::collection::btree_set(1u64..500, 0..40), 0usize..40), 1..8),
+            outboxes in
+                proptest::collection::vec((proptest::collection::btree_set(1u64..500, 0..40), 0usize..40), 1..8),
             most in 1usize..50
         ) {
             let mut all = Vec::new();

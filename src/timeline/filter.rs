@@ -41,8 +41,8 @@ pub struct FilterFacts<'a> {
 
 /// A filter of your own: it can hide posts that the engine would show, never show what the engine hides.
 ///
-/// It is called for each post of each page, and for what a plain repost passes on, so it should decide from what it is given;
-/// it must not block.
+/// It is called for each post of each page, and for what a plain repost passes on, so it should decide from what it is
+/// given; it must not block.
 pub trait PostFilter: std::fmt::Debug + Send + Sync {
     /// Whether this post shows on a page of a timeline.
     fn shows(&self, facts: &FilterFacts<'_>) -> bool;
@@ -132,7 +132,8 @@ pub(crate) fn shown_on_profile(
     }
 }
 
-/// Why no post of an author shows to the reader on a list of posts by anybody, if that is so: such posts needn't be loaded.
+/// Why no post of an author shows to the reader on a list of posts by anybody, if that is so: such posts needn't be
+/// loaded.
 pub(crate) fn unwanted_on_lists(
     reader: AccountId,
     state: &ReaderState,

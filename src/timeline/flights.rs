@@ -6,7 +6,8 @@ use tokio::sync::Notify;
 
 use crate::ids::{AccountId, IdMap};
 
-/// What is under way in this instance, by the account that it is about: no more than there are calls, so bounded by these.
+/// What is under way in this instance, by the account that it is about: no more than there are calls, so bounded by
+/// these.
 #[derive(Debug)]
 pub(crate) struct Flights<V>(Mutex<IdMap<AccountId, Arc<Landing<V>>>>);
 

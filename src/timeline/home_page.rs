@@ -1,5 +1,5 @@
-//! A page of a home: the home and the reader's stamps in one trip with the outboxes that are pulled; all of the home, or all
-//! outboxes, only where these don't do.
+//! A page of a home: the home and the reader's stamps in one trip with the outboxes that are pulled; all of the home,
+//! or all outboxes, only where these don't do.
 
 use std::sync::Arc;
 
@@ -46,8 +46,8 @@ impl<'a> PageRequest<'a> {
         Ok(view)
     }
 
-    /// `fills_first`: a home that is missing is filled before the page is read. That costs less than to read the page out of all
-    /// outboxes, and fill it all the same.
+    /// `fills_first`: a home that is missing is filled before the page is read. That costs less than to read the page
+    /// out of all outboxes, and fill it all the same.
     pub(super) async fn open_home(&self, mut sources: Sources, fills_first: bool) -> Result<Opened<'a>> {
         let Viewpoint { timelines, reader, .. } = self.by;
         let known = timelines.readers.state(reader);
@@ -170,8 +170,8 @@ impl<'a> PageRequest<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads more of the home, if that holds the page up: all of it, and where it ends, all outboxes. `false`: the reader's state
-    /// has changed meanwhile.
+    /// Reads more of the home, if that holds the page up: all of it, and where it ends, all outboxes. `false`: the
+    /// reader's state has changed meanwhile.
     pub(super) async fn look_deeper(&mut self) -> Result<bool> {
         let Some((home, source)) = self.sources.wanting_home() else { return Ok(true) };
         let reader = self.view.by.reader;

@@ -104,7 +104,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_list_is_gone_through_completely(
-            ids in proptest::collection::btree_set((1u64..40, 1u64..3), 0..30), has_floor: bool, is_up: bool, page in 1usize..5
+            ids in proptest::collection::btree_set((1u64..40, 1u64..3), 0..30),
+            has_floor: bool, is_up: bool, page in 1usize..5
         ) {
             let direction = if is_up { Direction::Up } else { Direction::Down };
             let mut list: Vec<Listed> = ids.iter().map(|(id, by)| post(*id, *by)).collect();

@@ -27,8 +27,8 @@ pub(super) struct Loaded {
     accounts: IdMap<AccountId, Known>,
     /// Nothing comes from the instance's caches: for who decides something.
     is_fresh: bool,
-    /// Whether an account restricts the reader is asked along with it, not only once it says that it restricts anybody: two
-    /// commands more for each account, and a trip less.
+    /// Whether an account restricts the reader is asked along with it, not only once it says that it restricts anybody:
+    /// two commands more for each account, and a trip less.
     asks_ahead: bool,
 }
 
@@ -50,9 +50,9 @@ impl Loaded {
         self.asks_ahead = true;
     }
 
-    /// Loads what a reader needs to see of these posts, and other accounts in the same trip. What a post passes on needs another
-    /// one, and what a repost's original quotes one more, unless they are remembered. Who restricts the reader is asked along
-    /// with the next of them.
+    /// Loads what a reader needs to see of these posts, and other accounts in the same trip. What a post passes on
+    /// needs another one, and what a repost's original quotes one more, unless they are remembered. Who restricts the
+    /// reader is asked along with the next of them.
     pub(super) async fn posts(
         &mut self,
         by: Viewpoint<'_>,
@@ -77,8 +77,8 @@ impl Loaded {
         posts.iter().filter_map(|post| self.post(*post).map(Arc::as_ref))
     }
 
-    /// Loads posts of which only the ids are known, without their authors' accounts, and gives those that are there. Never from
-    /// the cache: some may be the reader's own.
+    /// Loads posts of which only the ids are known, without their authors' accounts, and gives those that are there.
+    /// Never from the cache: some may be the reader's own.
     pub(super) async fn find(&mut self, timelines: &Timelines, ids: &[PostId]) -> Result<Vec<PostRef>> {
         let asked = Instant::now();
         let answers = timelines.run_all(ids.iter().map(|id| timelines.post_request(*id)).collect()).await?;
@@ -176,8 +176,8 @@ impl Loaded {
         self.accounts.insert(id, Known { account, is_restricted });
     }
 
-    /// Who of the accounts met may block the reader, or hide from it, and isn't known to do so or not. Most block nobody,
-    /// which their records tell.
+    /// Who of the accounts met may block the reader, or hide from it, and isn't known to do so or not. Most block
+    /// nobody, which their records tell.
     fn may_restrict(&mut self, timelines: &Timelines, reader: AccountId, now: Instant) -> Vec<AccountId> {
         let cache = &timelines.caches.restrictions;
         let mut open = Vec::new();

@@ -65,7 +65,8 @@ fn restricting(timelines: &Timelines, account: AccountId) -> Result<[SortedSet<A
     Ok([timelines.blocks(account)?, timelines.hides(account)?])
 }
 
-/// Whether a set has the member whose [`small_score`](SortedSet::small_score) was asked; `None`: it is several sorted sets.
+/// Whether a set has the member whose [`small_score`](SortedSet::small_score) was asked; `None`: it is several sorted
+/// sets.
 fn holds_member(score: Answer) -> Result<Option<bool>> {
     match score.reply.error() {
         Some(("WRONGTYPE", _)) => Ok(None),

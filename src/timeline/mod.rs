@@ -1,9 +1,10 @@
 //! Timelines: a page is merged from sources, each with a bound: the reader's home, outboxes of whom it pulls, and past
 //! the home's end the outboxes of all it follows.
 //!
-//! What differs between timelines is a `feed`. Pure parts: what homes and outboxes hold (`home`, `outbox`), merging (`merge`), where
-//! pages go on (`cursor`), who may see what (`filter`), what shows so far (`draft`). Around them: reading (`read`, `home_page`),
-//! loading posts and accounts (`load`), filling a home that was dropped (`fill`), dropping it (`sweep`).
+//! What differs between timelines is a `feed`. Pure parts: what homes and outboxes hold (`home`, `outbox`), merging
+//! (`merge`), where pages go on (`cursor`), who may see what (`filter`), what shows so far (`draft`). Around them:
+//! reading (`read`, `home_page`), loading posts and accounts (`load`), filling a home that was dropped (`fill`),
+//! dropping it (`sweep`).
 //!
 //! Invariants kept here: stamps are fetched before the home that is read under them; an entry shows only if every
 //! source is complete down to it; what a cache gives is at most `visible_within` old, and never one's own.
@@ -59,8 +60,8 @@ pub(crate) use viewpoint::Viewpoint;
 use crate::graph::Graph;
 use crate::modes::Traffic;
 
-/// What reading touches: what is remembered of posts and accounts, fills under way, what the policy is to know of reads; and the
-/// graph, where a read finds something to be done.
+/// What reading touches: what is remembered of posts and accounts, fills under way, what the policy is to know of
+/// reads; and the graph, where a read finds something to be done.
 #[derive(Debug)]
 pub(crate) struct Timelines {
     pub(crate) graph: Arc<Graph>,

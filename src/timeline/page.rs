@@ -139,8 +139,8 @@ pub struct PagePost {
     pub post: Option<Arc<Post>>,
     /// Its author, on a hydrated page.
     pub account: Option<Arc<Account>>,
-    /// Whom it mentions, as far as the reader may meet them: on a hydrated page, with `shows_profiles` in the settings. Of
-    /// replies that come along with another post nobody.
+    /// Whom it mentions, as far as the reader may meet them: on a hydrated page, with `shows_profiles` in the settings.
+    /// Of replies that come along with another post nobody.
     pub mentioned: Vec<Arc<Account>>,
     /// What it reposts or quotes, on a hydrated page; of a quote only while that is there.
     pub original: Option<Box<PassedOn>>,

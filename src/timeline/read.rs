@@ -1,4 +1,5 @@
-//! Reading a page of any feed: what its sources have, then posts and authors; more of both as long as the page isn't full.
+//! Reading a page of any feed: what its sources have, then posts and authors; more of both as long as the page isn't
+//! full.
 
 use std::time::Duration;
 
@@ -93,8 +94,8 @@ impl<'a> PageRequest<'a> {
         Ok(Self { by, query, limit, window: query.range.window(query.cursor), is_explained })
     }
 
-    /// A page of that feed. `start`: the post that it belongs to, whose view is begun already, and which the reader must be
-    /// allowed to see.
+    /// A page of that feed. `start`: the post that it belongs to, whose view is begun already, and which the reader
+    /// must be allowed to see.
     pub(crate) async fn page_of(
         &self,
         feed: &Feed,
@@ -102,8 +103,8 @@ impl<'a> PageRequest<'a> {
     ) -> Result<(Page, Vec<Judged>)> {
         let mut fills_first = !self.is_explained;
         for tried in 1..=TRIES_MAX {
-            // Out of all outboxes, by what the reader follows at one moment: it costs more, and whatever changes meanwhile,
-            // it never has to begin anew.
+            // Out of all outboxes, by what the reader follows at one moment: it costs more, and whatever changes
+            // meanwhile, it never has to begin anew.
             let is_last = tried == TRIES_MAX;
             match self.open(feed, start.take(), fills_first, is_last).await? {
                 Opened::Page(view, sources) => {
@@ -115,7 +116,8 @@ impl<'a> PageRequest<'a> {
                 }
                 Opened::Again => {}
                 Opened::Homeless => {
-                    // Once, and not for long: in a slot that moves no home can be created, and the outboxes can be read.
+                    // Once, and not for long: in a slot that moves no home can be created, and the outboxes can be
+                    // read.
                     fills_first = false;
                     drop(timeout(FILL_MAX, filled(self.by)).await);
                 }
@@ -171,8 +173,8 @@ pub(super) struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Shows what has come, and asks for more, until the page is full or there is no more. `false`: the reader's state has
-    /// changed meanwhile.
+    /// Shows what has come, and asks for more, until the page is full or there is no more. `false`: the reader's state
+    /// has changed meanwhile.
     async fn go_on(&mut self) -> Result<bool> {
         for _ in 0..ROUNDS_MAX {
             self.show().await?;
@@ -193,8 +195,8 @@ impl Reading<'_> {
         Ok(true)
     }
 
-    /// Whether the page is full, or there is no more to show on it. H64: one of a list that has loaded much that doesn't show
-    /// ends here too, with a cursor that has moved.
+    /// Whether the page is full, or there is no more to show on it. H64: one of a list that has loaded much that
+    /// doesn't show ends here too, with a cursor that has moved.
     fn is_done(&self) -> bool {
         let is_dear = self.feed.is_open_to_all && self.looked_at >= LOOKED_AT_MAX;
         self.draft.missing() == 0 || self.sources.merge.is_exhausted() || is_dear

@@ -115,8 +115,8 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Loads posts, and gives those that show as they stand on a page, with what the reader has done with these subjects of
-    /// theirs.
+    /// Loads posts, and gives those that show as they stand on a page, with what the reader has done with these
+    /// subjects of theirs.
     pub(crate) async fn load_shown(
         &mut self,
         posts: &[PostRef],
@@ -175,8 +175,8 @@ impl<'a> View<'a> {
         Ok((subject, shown.clone()))
     }
 
-    /// The post that is meant by one that was loaded, before it is known whether that may be seen: of a plain repost its
-    /// original.
+    /// The post that is meant by one that was loaded, before it is known whether that may be seen: of a plain repost
+    /// its original.
     pub(crate) fn meant(&self, post: PostRef) -> PostId {
         self.page_post(post).subject().id
     }
@@ -186,8 +186,8 @@ impl<'a> View<'a> {
         self.loaded.page_post(post)
     }
 
-    /// An account that was loaded, if it is active: also one that doesn't want to meet the reader, or the reader it. For
-    /// lists that are the reader's own.
+    /// An account that was loaded, if it is active: also one that doesn't want to meet the reader, or the reader it.
+    /// For lists that are the reader's own.
     pub(crate) fn any_account(&self, id: AccountId) -> Option<Arc<Account>> {
         self.loaded.account(id).filter(|account| account.is_active()).cloned()
     }

@@ -25,8 +25,9 @@ use super::harness::{
 
 /// What a user of sets needs, nothing else.
 const RIGHTS: &str = "+info +time +config|get +cluster|nodes +asking +wait +function|load +function|list +fcall \
-                      +fcall_ro +get +set +expire +type +unlink +del +setrange +setbit +getrange +bitfield +bitfield_ro +zadd +zrem \
-                      +zcard +zrange +zscore +zcount +zrangebyscore +zrevrangebyscore +hgetall +hsetnx +hmget";
+                      +fcall_ro +get +set +expire +type +unlink +del +setrange +setbit +getrange +bitfield \
+                      +bitfield_ro +zadd +zrem +zcard +zrange +zscore +zcount +zrangebyscore +zrevrangebyscore \
+                      +hgetall +hsetnx +hmget";
 
 /// What an engine needs on top; docs/router.md has both lists.
 const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hincrby +hkeys +hlen +hscan +hset +lindex +llen +lpos \
@@ -272,8 +273,8 @@ async fn a_right_that_an_engine_lacks_at_one_server_is_named_at_start() {
     }
 }
 
-/// What fsck needs on top of an engine's, a repair included; docs/fsck.md lists it. Without `dbsize` only its progress is
-/// a guess.
+/// What fsck needs on top of an engine's, a repair included; docs/fsck.md lists it. Without `dbsize` only its progress
+/// is a guess.
 const FSCK_RIGHTS: &str = "+scan +zscan +pttl +pexpire +linsert";
 
 #[tokio::test]

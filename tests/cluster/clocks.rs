@@ -75,8 +75,8 @@ async fn a_server_whose_clock_is_hours_off_neither_lifts_ids_nor_ages_them_nor_t
     assert!(off.abs() < EXACT_MS, "the median clock is {off} ms off");
 }
 
-/// Of two clocks the lower one counted: a server an hour behind gave ids an hour old. The author's next page didn't show
-/// the post, nor its follower's newest one, and who paged up from the newest that it had seen never got it.
+/// Of two clocks the lower one counted: a server an hour behind gave ids an hour old. The author's next page didn't
+/// show the post, nor its follower's newest one, and who paged up from the newest that it had seen never got it.
 #[tokio::test]
 async fn a_post_shows_where_its_readers_look_also_if_its_server_is_an_hour_behind() {
     let Some(clocks) = Clocks::new() else { return };
@@ -136,8 +136,8 @@ async fn killed_after<T: Send + 'static, F: Future<Output = T>>(
     tokio::task::spawn_blocking(|| thread.join().unwrap()).await.unwrap()
 }
 
-/// "Until when" was told by the clock of the leases' server. It went two hours ahead, leases were renewed, it came back: whoever
-/// had died meanwhile lived on for two hours, and nobody searched its share of the journals.
+/// "Until when" was told by the clock of the leases' server. It went two hours ahead, leases were renewed, it came
+/// back: whoever had died meanwhile lived on for two hours, and nobody searched its share of the journals.
 #[tokio::test]
 async fn the_work_of_the_dead_is_taken_over_also_if_the_clock_of_their_leases_is_set_back() {
     let Some(clocks) = Clocks::new() else { return };

@@ -129,7 +129,8 @@ async fn slots_of_a_failed_primary_answer_soon_after_the_promotion_and_the_other
         let victim = cluster.node(&owner).unwrap();
         let healing = measure(&cluster, &store, victim, fault).await;
         println!(
-            "{fault:?}, node timeout 5 s: promoted after {:?}, all its slots answered {:?} later; other slots stalled {:?}",
+            "{fault:?}, node timeout 5 s: promoted after {:?}, all its slots answered {:?} later; other slots stalled \
+             {:?}",
             healing.promotion, healing.heal, healing.stall
         );
         // Whoever waits with the slots of the failed one has none, or one, in these five seconds and more.

@@ -21,7 +21,8 @@ async fn write(store: &Store) -> (Touched, NodeAddr) {
     (touched, answer.epoch.node().clone())
 }
 
-/// The first answer of a fence that is not "later": on a busy machine a replica may be behind for longer than a fence waits.
+/// The first answer of a fence that is not "later": on a busy machine a replica may be behind for longer than a fence
+/// waits.
 pub(super) async fn settled(store: &Store, touched: &Touched) -> Result<FenceOutcome, Error> {
     let since = Instant::now();
     loop {
@@ -46,7 +47,8 @@ async fn is_called_dead(primary: &NodeAddr, replica: &LocalNode) -> bool {
     nodes.lines().find(|line| line.contains(&port)).is_some_and(|line| line.contains("fail"))
 }
 
-/// While that replica is frozen, so many fences in a row fail, as long as it isn't called dead; one holds once it is awake.
+/// While that replica is frozen, so many fences in a row fail, as long as it isn't called dead; one holds once it is
+/// awake.
 async fn is_waited_for(store: &Store, replica: &LocalNode, fences: usize) {
     replica.freeze().unwrap();
     let (touched, addr) = write(store).await;
@@ -189,8 +191,9 @@ async fn announcing(ip: &str) -> Own {
 
 #[tokio::test]
 async fn a_foreign_replica_never_stands_for_the_clusters_own() {
-    // H73: a fence counted replicas. A standby elsewhere answered in the place of the only one that could be promoted: six
-    // values that fences had covered were gone after its promotion. Also where primaries see other addresses than clients.
+    // H73: a fence counted replicas. A standby elsewhere answered in the place of the only one that could be promoted:
+    // six values that fences had covered were gone after its promotion. Also where primaries see other addresses than
+    // clients.
     for ip in ["127.0.0.1", "127.0.0.2"] {
         let cluster = announcing(ip).await;
         for replicas in [Replicas::Required, Replicas::Preferred] {

@@ -72,8 +72,8 @@ pub(crate) async fn store() -> Store {
     Store::open(options(shared())).await.unwrap()
 }
 
-/// The same seed each time; `TIDELINE_SEED` takes another one, `TIDELINE_SEED=random` a new one. It is printed, so that a failed run can be
-/// repeated.
+/// The same seed each time; `TIDELINE_SEED` takes another one, `TIDELINE_SEED=random` a new one. It is printed, so that
+/// a failed run can be repeated.
 pub(crate) fn seeded(test: &str) -> StdRng {
     let seed = match std::env::var("TIDELINE_SEED").as_deref() {
         Ok("random") => rand::random(),

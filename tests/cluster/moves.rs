@@ -17,7 +17,8 @@ use super::harness::{
     store_on, store_with, walk_all,
 };
 
-/// Slots that move under a test's work, which goes on until so many have moved: not so long as a machine may need for that.
+/// Slots that move under a test's work, which goes on until so many have moved: not so long as a machine may need for
+/// that.
 const MOVES: usize = 25;
 
 /// How many slots have moved.
@@ -315,8 +316,8 @@ async fn a_group_of_hundreds_follows_its_keys_one_by_one() {
     cluster.end_migration(slot, &to).await.unwrap();
 }
 
-/// In a slot that moves a function may not ask for what is gone: not for a set, either, whose last member it has taken. One
-/// that did ended half-way, and a record counted a block that there was no more.
+/// In a slot that moves a function may not ask for what is gone: not for a set, either, whose last member it has taken.
+/// One that did ended half-way, and a record counted a block that there was no more.
 #[tokio::test]
 async fn a_set_that_loses_its_last_member_while_its_slot_moves_is_counted_all_the_same() {
     let cluster = own(ClusterSpec::ephemeral()).await;
@@ -327,8 +328,8 @@ async fn a_set_that_loses_its_last_member_while_its_slot_moves_is_counted_all_th
     engine.block(by, other).await.unwrap();
     engine.warm(by).await.unwrap();
     engine.drained(Duration::from_secs(5)).await.unwrap();
-    // Every key of that function is there, so it runs where the slot still is: besides the set the account's home, a pull
-    // mark that says nothing, a request, and an entry that nobody understands.
+    // Every key of that function is there, so it runs where the slot still is: besides the set the account's home, a
+    // pull mark that says nothing, a request, and an entry that nobody understands.
     let (keys, router) = (engine.store().keys(), engine.store().router());
     let bucket = keys.buckets().of_account(by.get());
     let (slot, tag) =

@@ -30,8 +30,8 @@ fn server_of(engine: &Engine, account: AccountId) -> NodeAddr {
 
 #[tokio::test]
 async fn a_fill_believes_nobody_who_was_replaced_and_is_cut_off() {
-    // H72: a fill read the author's outbox from a primary that the others had replaced, and claimed that nothing else was
-    // there: a post that was acknowledged as replicated, and delivered, was missing for good.
+    // H72: a fill read the author's outbox from a primary that the others had replaced, and claimed that nothing else
+    // was there: a post that was acknowledged as replicated, and delivered, was missing for good.
     let (cluster, bus) = partitionable().await;
     let deposed = cluster.nodes()[VICTIM].addr();
     // One that never looks at the map of itself, as between two looks.

@@ -164,8 +164,8 @@ async fn settings_that_would_lose_data_are_refused_and_others_that_do_not_fit_ar
 
 #[tokio::test]
 async fn a_primary_that_restarts_in_place_is_told_for_good_and_one_that_was_replaced_is_not() {
-    // Its replica copies what its disk had: fenced deliveries, marks, edges were lost, and the router, which saw the new
-    // process, said nothing.
+    // Its replica copies what its disk had: fenced deliveries, marks, edges were lost, and the router, which saw the
+    // new process, said nothing.
     let cluster = own(ClusterSpec::ephemeral().replicas(1).node_timeout(PATIENCE)).await;
     let store = store_on(&cluster).await;
     let losses = || {
@@ -365,8 +365,8 @@ async fn callers_of_a_frozen_server_wait_within_their_bound_and_hold_up_nobody_e
     }
     println!("callers of the frozen server: {kinds:?}");
     let unknown = failures.iter().filter(|(_, f)| f.kind() == ErrorKind::Unknown).count();
-    // Of a hundred writes only those were sent that had room. The others have waited for that until the deadline, or until
-    // the server was known to be away: which of the two comes first is the machine's affair.
+    // Of a hundred writes only those were sent that had room. The others have waited for that until the deadline, or
+    // until the server was known to be away: which of the two comes first is the machine's affair.
     assert!((1..=IN_FLIGHT * 2).contains(&unknown), "{kinds:?}");
 }
 

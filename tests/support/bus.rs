@@ -1,6 +1,7 @@
-//! Servers that are cut off from each other, while clients reach all of them: TCP proxies before the ports of the cluster's bus,
-//! which are told to the others instead of the servers' own. What is cut off is held back, as by a network that loses it and
-//! carries it in the end: connections that were there go on later, with what was written meanwhile.
+//! Servers that are cut off from each other, while clients reach all of them: TCP proxies before the ports of the
+//! cluster's bus, which are told to the others instead of the servers' own. What is cut off is held back, as by a
+//! network that loses it and carries it in the end: connections that were there go on later, with what was written
+//! meanwhile.
 
 use std::net::IpAddr;
 
@@ -11,7 +12,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// From where the first node connects to others, the next ones from the addresses behind it: so it is known whose connection it is.
+/// From where the first node connects to others, the next ones from the addresses behind it: so it is known whose
+/// connection it is.
 const FIRST: u8 = 10;
 /// Where ports are looked for: each node has one, and one for its bus behind its proxy.
 const PORTS: std::ops::Range<u16> = 17_000..27_000;

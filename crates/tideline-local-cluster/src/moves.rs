@@ -83,14 +83,16 @@ impl LocalCluster {
     /// any more, and no fence waits for it. Returns when all nodes that answer know, and replicas of the old owner have
     /// forgotten what was there: one that didn't would, once promoted, claim the slot with old data.
     ///
-    /// With the slot the target takes a newer epoch, and asks nobody (Redis 7.0 to 8). Had the source's risen, and the target not
-    /// heard of it, both had the same one: the source takes another then, and the target lost the slot to its old claim while
-    /// the source was told that it is the target's. Nobody claimed it any more, for good. So it is ended only when all know the
-    /// epochs of all; and said again, with a newer epoch, while some primary says something else.
+    /// With the slot the target takes a newer epoch, and asks nobody (Redis 7.0 to 8). Had the source's risen, and the
+    /// target not heard of it, both had the same one: the source takes another then, and the target lost the slot to
+    /// its old claim while the source was told that it is the target's. Nobody claimed it any more, for good. So it is
+    /// ended only when all know the epochs of all; and said again, with a newer epoch, while some primary says
+    /// something else.
     ///
-    /// A source that is silent at this moment hears from the others that the slot has gone, and goes on taking it for one that is on
-    /// its way (Redis 7.0). Got it the slot back, with keys, it would send whoever asks for a key that isn't there to the old
-    /// target, and that one back, for good. So whoever still says so is told that nothing is open any more.
+    /// A source that is silent at this moment hears from the others that the slot has gone, and goes on taking it for
+    /// one that is on its way (Redis 7.0). Got it the slot back, with keys, it would send whoever asks for a key that
+    /// isn't there to the old target, and that one back, for good. So whoever still says so is told that nothing is
+    /// open any more.
     ///
     /// # Errors
     /// `Unavailable` if that doesn't come about in time, naming what is missing, and who says what.

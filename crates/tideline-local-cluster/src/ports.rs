@@ -51,7 +51,8 @@ impl Ports {
     fn error(self, port: u16) -> Error {
         let purpose = match port == self.bus {
             true => format!(
-                ", on which the node of port {} talks to the others ({BUS_OFFSET} above its own, or below where ports end),",
+                ", on which the node of port {} talks to the others ({BUS_OFFSET} above its own, or below where ports \
+                 end),",
                 self.client
             ),
             false => String::new(),

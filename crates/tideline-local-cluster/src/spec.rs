@@ -86,7 +86,8 @@ impl ClusterSpec {
         Ok(Home::new(dir).load()?.map(|state| state.spec))
     }
 
-    /// How `tideline cluster ACTION` is spelled for the cluster in `dir`: with `--dir`, unless that is where it looks anyway.
+    /// How `tideline cluster ACTION` is spelled for the cluster in `dir`: with `--dir`, unless that is where it looks
+    /// anyway.
     pub fn command(action: &str, dir: &Path) -> String {
         let default = Self::default().dir.unwrap_or_default();
         let is_default = dir == default || default.canonicalize().is_ok_and(|default| dir == default);

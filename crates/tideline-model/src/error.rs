@@ -12,15 +12,15 @@ pub enum ErrorKind {
     Invalid,
     /// What was named does not exist.
     NotFound,
-    /// Somebody else changed what the request was based on: read again and decide again. Or somebody else has what was asked
-    /// for, a name or an id: then it is the same again as long as they have it.
+    /// Somebody else changed what the request was based on: read again and decide again. Or somebody else has what was
+    /// asked for, a name or an id: then it is the same again as long as they have it.
     Conflict,
     /// A bound on work in flight is reached: slow down, then try again.
     Overloaded,
     /// Nothing was written, or what was written is harmless; the cluster could not serve it in time.
     Unavailable,
-    /// A write was sent and no answer came: it may have happened. Sending it again does no harm; only what makes something
-    /// new each time (a post, a report) makes another one, unless it carries a token.
+    /// A write was sent and no answer came: it may have happened. Sending it again does no harm; only what makes
+    /// something new each time (a post, a report) makes another one, unless it carries a token.
     Unknown,
     /// The server's or the client's configuration forbids it; the message says what to change.
     Misconfigured,
@@ -29,7 +29,8 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether the same request may succeed when it is sent again later; not for ever: a name that is taken may stay so.
+    /// Whether the same request may succeed when it is sent again later; not for ever: a name that is taken may stay
+    /// so.
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::Conflict | Self::Overloaded | Self::Unavailable | Self::Unknown)
     }
@@ -51,8 +52,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The future of a call that asks servers.
 ///
-/// Boxed: what an `async fn` does is compiled anew in each crate that awaits it, a box's content only where it is made. A call
-/// goes to servers, so one allocation doesn't show.
+/// Boxed: what an `async fn` does is compiled anew in each crate that awaits it, a box's content only where it is made.
+/// A call goes to servers, so one allocation doesn't show.
 pub type CallFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 impl Error {

@@ -20,8 +20,8 @@ pub const MS_MAX: u64 = (1 << (63 - LOW_BITS)) - 1;
 pub struct AccountId(u64);
 
 impl AccountId {
-    /// Stands for a reader without an account. No account has it: so whatever asks whether the reader is the author, or among those
-    /// that a post or a list names, is right for a guest as it stands.
+    /// Stands for a reader without an account. No account has it: so whatever asks whether the reader is the author, or
+    /// among those that a post or a list names, is right for a guest as it stands.
     #[doc(hidden)]
     pub const NOBODY: Self = Self(0);
 
@@ -285,7 +285,9 @@ mod tests {
         }
 
         #[test]
-        fn an_id_has_a_place_that_a_score_holds((bits, bucket, _, sequence) in parts(), ms in 0..3_000_000_000_000_u64) {
+        fn an_id_has_a_place_that_a_score_holds(
+            (bits, bucket, _, sequence) in parts(), ms in 0..3_000_000_000_000_u64
+        ) {
             let buckets = Buckets::new(1 << bits).unwrap();
             let id = PostId::new(buckets, Bucket(bucket), ms, sequence).unwrap();
             prop_assert_eq!(PostId::at_place(buckets, Bucket(bucket), id.place(buckets)).unwrap(), id);

@@ -1,8 +1,8 @@
 //! Time: the one place that reads this machine's clocks, and what is made of those of the primaries.
 //!
-//! A tenant's time is the median of its primaries' clocks. Each is measured against the monotonic clock of this machine,
-//! which no step moves: between two looks time goes on as it does, whatever one server's clock does, or this machine's
-//! own (H81). Nothing but the median of an even number, and what is reported, depends on the latter.
+//! A tenant's time is the median of its primaries' clocks. Each is measured against the monotonic clock of this
+//! machine, which no step moves: between two looks time goes on as it does, whatever one server's clock does, or this
+//! machine's own (H81). Nothing but the median of an even number, and what is reported, depends on the latter.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -63,8 +63,8 @@ impl ClockLook {
     }
 
     /// The one to go by. A look that took long tells less than a quick one before it: while the two agree, nothing
-    /// changes. Went time by each look alone, it went forth and back by half of the time that a busy server takes to answer, and so did
-    /// the ids of posts that one instance wrote one after the other (H100).
+    /// changes. Went time by each look alone, it went forth and back by half of the time that a busy server takes to
+    /// answer, and so did the ids of posts that one instance wrote one after the other (H100).
     pub(crate) fn or_better(self, newer: Self) -> Self {
         let within = self.within + (newer.at - self.at) / Self::DRIFT;
         let agree = (newer.offset - self.offset).abs() <= within + newer.within;
@@ -92,9 +92,9 @@ impl ServerClock {
     }
 }
 
-/// The last time that was told, in microseconds. A look that knows better by less than [`SKEW_US`] turns no time back: until
-/// it has come as far, time stands still. Else the first looks at busy servers put one instance's posts in another order than
-/// it wrote them in (H100).
+/// The last time that was told, in microseconds. A look that knows better by less than [`SKEW_US`] turns no time back:
+/// until it has come as far, time stands still. Else the first looks at busy servers put one instance's posts in
+/// another order than it wrote them in (H100).
 #[derive(Debug, Default)]
 pub(crate) struct ToldTime(AtomicI64);
 

@@ -22,7 +22,8 @@ pub(crate) struct Info {
 /// Servers that replicate from it, whether of the cluster or not, as it says itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Attached {
-    /// Those that get all changes, and spoke lately. A tool that only reads the stream doesn't, nor a server that hangs.
+    /// Those that get all changes, and spoke lately. A tool that only reads the stream doesn't, nor a server that
+    /// hangs.
     pub(crate) online: Vec<NodeAddr>,
     /// Those that load a snapshot, or have just loaded one.
     pub(crate) syncing: Vec<NodeAddr>,
@@ -255,8 +256,8 @@ fn judge_in_faults(addr: &NodeAddr, config: &Config) -> Vec<Finding> {
              answering, and pages lack what was published since; set it to no",
         ),
         factor.then_some(
-            "cluster-replica-validity-factor is 0: a replica that was away for long may be promoted with what it had then; set \
-             10, the servers' default",
+            "cluster-replica-validity-factor is 0: a replica that was away for long may be promoted with what it had \
+             then; set 10, the servers' default",
         ),
     ];
     let finding =
@@ -273,8 +274,8 @@ fn judge_disks<'a>(nodes: impl Iterator<Item = (&'a NodeAddr, &'a Config)>) -> O
         many => format!(" (so do {} others)", many - 1),
     };
     let text = format!(
-        "neither appendonly nor save is set: it keeps nothing on disk{others}. A primary that is restarted in place comes back \
-         empty, and its replicas empty themselves; set appendonly yes"
+        "neither appendonly nor save is set: it keeps nothing on disk{others}. A primary that is restarted in place \
+         comes back empty, and its replicas empty themselves; set appendonly yes"
     );
     Some(Finding { node: Some((*empty.first()?).clone()), severity: Severity::Warning, text })
 }
@@ -301,7 +302,8 @@ fn judge_one(addr: &NodeAddr, version: &Version, config: &Config) -> Vec<Finding
         Some(policy) if policy.starts_with("allkeys-") => find(
             Severity::Refusal,
             format!(
-                "maxmemory-policy {policy} would evict edges and outboxes, which makes holes in timelines: set noeviction"
+                "maxmemory-policy {policy} would evict edges and outboxes, which makes holes in timelines: set \
+                 noeviction"
             ),
         ),
         Some(policy) if policy != "noeviction" => find(
@@ -315,7 +317,8 @@ fn judge_one(addr: &NodeAddr, version: &Version, config: &Config) -> Vec<Finding
     if config.full_coverage == Some(true) {
         find(
             Severity::Warning,
-            "cluster-require-full-coverage is yes: while one primary is down, living ones refuse too; set it to no".into(),
+            "cluster-require-full-coverage is yes: while one primary is down, living ones refuse too; set it to \
+             no".into(),
         );
     }
     let defaults = ListpackLimits::default();
@@ -348,7 +351,8 @@ pub(crate) fn judge_clocks(median: i64, primaries: &[(NodeAddr, i64)], own: i64)
         let off = offset - median;
         let way = if off > 0 { "ahead of" } else { "behind" };
         let text = format!(
-            "its clock is {}.{:03} s {way} the median of the primaries' clocks: {then}; run a time daemon on every machine",
+            "its clock is {}.{:03} s {way} the median of the primaries' clocks: {then}; run a time daemon on every \
+             machine",
             off.abs() / 1_000_000,
             off.abs() / 1_000 % 1_000
         );
@@ -475,7 +479,8 @@ mod tests {
 
     #[test]
     fn info_tells_product_and_version() {
-        let valkey = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\nrun_id:aa\r\nrole:slave\r\nmaster_replid:bb\r\n";
+        let valkey = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\nrun_id:aa\r\nrole:slave\r\n\
+                      master_replid:bb\r\n";
         let info = Info::parse(&Reply::text_of(valkey)).unwrap();
         assert_eq!(info.version.to_string(), "Valkey 9.1");
         assert!(!info.is_primary);

@@ -103,8 +103,8 @@ impl FenceRound {
 }
 
 impl Router {
-    /// Returns when everything that `touched` servers acknowledged is on all their replicas; where one has none, what the
-    /// setting [`Replicas`] says, and tells so.
+    /// Returns when everything that `touched` servers acknowledged is on all their replicas; where one has none, what
+    /// the setting [`Replicas`] says, and tells so.
     ///
     /// [`ErrorKind::Conflict`]: a server failed over or restarted since; run the step again, then fence again.
     /// [`ErrorKind::Unavailable`]: its replicas did not answer in time.
@@ -239,8 +239,8 @@ impl Router {
         }
     }
 
-    /// How many must have answered, by what the node itself says: who gets all changes, and nodes of the cluster that load a
-    /// snapshot. Others load one for a migration, or another data centre: nobody will promote them.
+    /// How many must have answered, by what the node itself says: who gets all changes, and nodes of the cluster that
+    /// load a snapshot. Others load one for a migration, or another data centre: nobody will promote them.
     async fn due(&self, node: &Node, attached: &Attached, acked: u64) -> Result<usize> {
         let Attached { online, syncing } = attached;
         if acked >= (online.len() + syncing.len()) as u64 {
@@ -255,8 +255,8 @@ impl Router {
         Ok(online.len() + syncing.iter().filter(|addr| nodes.contains(addr)).count())
     }
 
-    /// Each replica that the slot map knows has it, by name. As many as WAIT counted may be others: a standby elsewhere, a
-    /// migration (H73).
+    /// Each replica that the slot map knows has it, by name. As many as WAIT counted may be others: a standby
+    /// elsewhere, a migration (H73).
     ///
     /// INFO ran in the same turn of the server in which WAIT ended, so those that answered are among those it lists as
     /// heard of lately, and they are as many: all of these have it. A replica that isn't listed, or under another name
@@ -311,8 +311,8 @@ impl Router {
     }
 }
 
-/// What who is impatient is told of a fence, by what is known of the server: that it is silent, that its last fence failed,
-/// whether it serves any slot.
+/// What who is impatient is told of a fence, by what is known of the server: that it is silent, that its last fence
+/// failed, whether it serves any slot.
 #[doc(hidden)]
 pub fn expect_a_fence(
     epoch: &Epoch,

@@ -194,7 +194,8 @@ impl Node {
         Ok((info, epoch))
     }
 
-    /// Looks at the node's epoch and clock, and gives what it says of itself; does nothing while another look is under way.
+    /// Looks at the node's epoch and clock, and gives what it says of itself; does nothing while another look is under
+    /// way.
     pub(crate) async fn probe(&self) -> Option<Info> {
         let _only = self.probing.try_lock().ok()?;
         let before = steady_us();

@@ -1,7 +1,8 @@
 //! Whether a server is there, as far as was seen, and who doesn't wait for one that isn't.
 //!
-//! Callers wait for a server until their deadline: it may come back, or another one take its place. Work beside them, for
-//! which nobody waits, would fill every queue that way. It leaves what lies on a server that is away, and comes back.
+//! Callers wait for a server until their deadline: it may come back, or another one take its place. Work beside them,
+//! for which nobody waits, would fill every queue that way. It leaves what lies on a server that is away, and comes
+//! back.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,8 +20,8 @@ tokio::task_local! {
     static IMPATIENT: ();
 }
 
-/// Runs work that doesn't wait for servers that are away: what it sends to one that is known to be silent fails at once,
-/// and what it sends to another one fails once that turns out to be. Tasks that it spawns wait again.
+/// Runs work that doesn't wait for servers that are away: what it sends to one that is known to be silent fails at
+/// once, and what it sends to another one fails once that turns out to be. Tasks that it spawns wait again.
 #[doc(hidden)]
 pub async fn impatiently<F: Future>(work: F) -> F::Output {
     IMPATIENT.scope((), work).await
@@ -87,8 +88,8 @@ impl Presence {
                  (maxmemory), its disk, and its log",
             ),
             _ if self.cannot_vouch() => Some(
-                "it works, and nobody can say whether what it acknowledges will last: what has to waits; look whether its \
-                 replicas run and are in step",
+                "it works, and nobody can say whether what it acknowledges will last: what has to waits; look whether \
+                 its replicas run and are in step",
             ),
             _ => None,
         }

@@ -57,8 +57,8 @@ fn no_seed(failures: &[Failure]) -> Error {
     match failures.iter().any(|f| f.is_refused) {
         true => Error::misconfigured(format!("no seed will do: {reasons}")),
         false => Error::unavailable(format!(
-            "no seed answered: {reasons}. Is the address right, and does a server run there? (On this machine `tideline \
-             cluster up` starts a cluster, `tideline cluster status` shows where it is.)"
+            "no seed answered: {reasons}. Is the address right, and does a server run there? (On this machine \
+             `tideline cluster up` starts a cluster, `tideline cluster status` shows where it is.)"
         )),
     }
 }
@@ -291,8 +291,8 @@ async fn check(node: &Node) -> Result<(Version, Config, Option<ServerProgram>)> 
     Ok((info.version, Config::parse(config), program))
 }
 
-/// Tells if a primary is another process than the one that served under this claim before, by what it has said since the map
-/// was read: before that it may have been replaced, and have come back.
+/// Tells if a primary is another process than the one that served under this claim before, by what it has said since
+/// the map was read: before that it may have been replaced, and have come back.
 fn tell_restart(inner: &Inner, addr: &NodeAddr, config_epoch: u64, info: &Info) {
     let mut tenures = inner.tenures.lock().unwrap_or_else(PoisonError::into_inner);
     if info.is_primary && tenures.observe(addr, config_epoch, &info.run_id) {

@@ -215,7 +215,8 @@ impl Router {
         self.topology().members.get(usize::from(number)).is_some_and(|m| m.node.presence.is_silent())
     }
 
-    /// Whether it makes no sense to send work to a slot now: nobody serves it, or who does is silent or refuses to work.
+    /// Whether it makes no sense to send work to a slot now: nobody serves it, or who does is silent or refuses to
+    /// work.
     #[doc(hidden)]
     pub fn is_away(&self, slot: u16) -> bool {
         self.topology().owner(slot).is_none_or(|node| node.presence.is_away())
@@ -251,9 +252,9 @@ impl Router {
         self.inner.health.load().limits
     }
 
-    /// With [`Replicas::Required`]: refuses what is to be fenced where a server is known to have no replica, so that nothing is
-    /// written of which nobody can say whether it lasts. One that has failed over a moment ago may have none, too: this is
-    /// for the beginning of a call.
+    /// With [`Replicas::Required`]: refuses what is to be fenced where a server is known to have no replica, so that
+    /// nothing is written of which nobody can say whether it lasts. One that has failed over a moment ago may have
+    /// none, too: this is for the beginning of a call.
     #[doc(hidden)]
     pub fn expect_replicas(&self, slots: impl IntoIterator<Item = u16>) -> Result<()> {
         if self.replicas() != Replicas::Required {
@@ -268,13 +269,13 @@ impl Router {
         // One may have come.
         self.suspect();
         Err(Error::unavailable(format!(
-            "{node} has no replica, and the setting `replicas = required` says that nothing is begun without one: give it a \
-             replica, and try again"
+            "{node} has no replica, and the setting `replicas = required` says that nothing is begun without one: give \
+             it a replica, and try again"
         )))
     }
 
-    /// What does not fit at the servers, who of them is not there to work, and clocks that are off, with what to do about it;
-    /// and what has happened to servers since this router began.
+    /// What does not fit at the servers, who of them is not there to work, and clocks that are off, with what to do
+    /// about it; and what has happened to servers since this router began.
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = self.inner.health.load().findings.clone();
         findings.extend(self.topology().members.iter().filter_map(|member| member.node.absence()));
@@ -286,9 +287,9 @@ impl Router {
     }
 
     /// Milliseconds since 1970 by the median of the primaries' clocks, as they were last looked at
-    /// ([`refresh_period`](RouterSettings::refresh_period)), and our monotonic clock since: no step of one server's clock, or
-    /// of ours, moves it, and it goes back only when clocks were set by more than a second. Three primaries are needed for
-    /// that; two and our own clock do as well.
+    /// ([`refresh_period`](RouterSettings::refresh_period)), and our monotonic clock since: no step of one server's
+    /// clock, or of ours, moves it, and it goes back only when clocks were set by more than a second. Three primaries
+    /// are needed for that; two and our own clock do as well.
     ///
     /// A machine that was suspended as a whole, whose monotonic clock stood still, is behind until the next look. One
     /// whose process was stopped is not.

@@ -1,7 +1,8 @@
 //! Which process of a primary serves under which claim: so that one that restarted in place is told, loudly. Pure.
 //!
-//! A primary that restarts within `cluster-node-timeout` keeps its slots: no replica takes over. What its disk had not yet is
-//! gone, whatever a fence had proved, for its replicas copy the older data; nobody notices but by the process's new name.
+//! A primary that restarts within `cluster-node-timeout` keeps its slots: no replica takes over. What its disk had not
+//! yet is gone, whatever a fence had proved, for its replicas copy the older data; nobody notices but by the process's
+//! new name.
 
 use std::collections::HashMap;
 
@@ -21,13 +22,14 @@ pub(crate) struct Tenures {
 struct Tenure {
     config_epoch: u64,
     run_id: String,
-    /// Another one that was seen once. It may have been replaced while it was away, and not have heard of that yet, nor we.
+    /// Another one that was seen once. It may have been replaced while it was away, and not have heard of that yet, nor
+    /// we.
     suspected: Option<String>,
 }
 
 impl Tenures {
-    /// Takes in who serves there as primary by now. True: another process than before, and no other primary in between, for
-    /// that would have raised the epoch of the claim. Only what two looks in a row say is believed.
+    /// Takes in who serves there as primary by now. True: another process than before, and no other primary in between,
+    /// for that would have raised the epoch of the claim. Only what two looks in a row say is believed.
     pub(crate) fn observe(&mut self, addr: &NodeAddr, config_epoch: u64, run_id: &str) -> bool {
         let fresh = || Tenure { config_epoch, run_id: run_id.into(), suspected: None };
         let tenure = self.by_addr.entry(addr.clone()).or_insert_with(fresh);
@@ -65,9 +67,10 @@ impl Tenures {
 fn text(times: u32) -> String {
     let times = if times == 1 { String::new() } else { format!(" {times} times") };
     format!(
-        "restarted in place{times}, and no replica took over: what it had acknowledged last and not yet on disk is gone, also what \
-         was on replicas, and with it perhaps deliveries and edges that nobody makes again. Run `tideline fsck --repair`. Before a \
-         primary is restarted let a replica take over (CLUSTER FAILOVER). This stays until this process ends"
+        "restarted in place{times}, and no replica took over: what it had acknowledged last and not yet on disk is \
+         gone, also what was on replicas, and with it perhaps deliveries and edges that nobody makes again. Run \
+         `tideline fsck --repair`. Before a primary is restarted let a replica take over (CLUSTER FAILOVER). This \
+         stays until this process ends"
     )
 }
 

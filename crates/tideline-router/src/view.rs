@@ -148,10 +148,11 @@ pub(crate) const CLAIMS_KEPT: Duration = Duration::from_secs(30);
 
 /// What is known of who serves what, over all looks.
 ///
-/// Each look asks a few nodes, and of those that answer soon one may be a primary that was deposed and cut off: by its word
-/// alone the map would go back to it. So a claim stays against lower ones, until a look that knows its node as it was then,
-/// or later, says otherwise. A node that nobody knows any more (forgotten, or the cluster was made anew) can't be told from
-/// one that those who answer have not heard of yet: what it claimed is given up after [`CLAIMS_KEPT`].
+/// Each look asks a few nodes, and of those that answer soon one may be a primary that was deposed and cut off: by its
+/// word alone the map would go back to it. So a claim stays against lower ones, until a look that knows its node as it
+/// was then, or later, says otherwise. A node that nobody knows any more (forgotten, or the cluster was made anew)
+/// can't be told from one that those who answer have not heard of yet: what it claimed is given up after
+/// [`CLAIMS_KEPT`].
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     view: View,

@@ -1,4 +1,5 @@
-//! Reads the tables in `rules/`: for each rule why it is there, what stands in the product, and what stands there without it.
+//! Reads the tables in `rules/`: for each rule why it is there, what stands in the product, and what stands there
+//! without it.
 //!
 //! build.rs uses this file too.
 

@@ -79,8 +79,8 @@ impl Field {
         Ok(Self { entrants, graph, warmed: 0, weighing: Duration::ZERO })
     }
 
-    /// Makes the homes of these accounts ready, of which the first ones may be so already, and has everybody delivered as the
-    /// policies decide now.
+    /// Makes the homes of these accounts ready, of which the first ones may be so already, and has everybody delivered
+    /// as the policies decide now.
     pub(crate) async fn prepare(&mut self, scenario: &Scenario, workload: &Workload) -> anyhow::Result<()> {
         let active = workload.active();
         let expected = expected(scenario, workload);
@@ -112,9 +112,9 @@ impl Field {
         Ok(WarmedUp { contenders, rounds: (scenario.drive.rounds, warm), seed })
     }
 
-    /// Lets all take turns: forwards, backwards, and again. There is one round at least; one that would not end in time, with the
-    /// keys weighed after it, is left out, and all after it. One that is still under way at the last moment is dropped; where it
-    /// is the first one, nothing was measured.
+    /// Lets all take turns: forwards, backwards, and again. There is one round at least; one that would not end in
+    /// time, with the keys weighed after it, is left out, and all after it. One that is still under way at the last
+    /// moment is dropped; where it is the first one, nothing was measured.
     pub(crate) async fn measure(
         &self,
         bench: &Bench,
@@ -143,8 +143,8 @@ impl Field {
         self.entrants.iter().map(contender).collect()
     }
 
-    /// Adds what the keys of each take. What was measured counts without that too: where servers don't tell what a key takes,
-    /// or the time is up before.
+    /// Adds what the keys of each take. What was measured counts without that too: where servers don't tell what a key
+    /// takes, or the time is up before.
     pub(crate) async fn weigh(&mut self, bench: &Bench, measured: &mut [Measured], until: Option<Deadline>) {
         let began = Instant::now();
         let asked = self.memory(bench);
@@ -162,7 +162,8 @@ impl Field {
         }
     }
 
-    /// Ends all of them, within bounds: what was cut off has left work behind, which would write keys after ours were removed.
+    /// Ends all of them, within bounds: what was cut off has left work behind, which would write keys after ours were
+    /// removed.
     pub(crate) async fn stopped(&self) {
         join_all(self.entrants.iter().map(|entrant| entrant.network.timelines.stopped())).await;
     }

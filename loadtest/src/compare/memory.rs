@@ -8,11 +8,13 @@ use crate::units::Units;
 
 /// How many posts come to a home during a run beside those of the beginning, on average.
 const HOME_POSTS_MORE: f64 = 100.0;
-/// Of the books, as measured: a follow on one of its two sides, a post without its text (a hash of ten fields), a stored timeline.
+/// Of the books, as measured: a follow on one of its two sides, a post without its text (a hash of ten fields), a
+/// stored timeline.
 const BOOKS_EDGE_BYTES: f64 = 170.0;
 const BOOKS_POST_BYTES: f64 = 1_000.0;
 const BOOKS_TIMELINE_BYTES: f64 = 2_800.0;
-/// In this program: a follow of the graph while it is made; in the caches of an instance a follow of a reader, a post, an account.
+/// In this program: a follow of the graph while it is made; in the caches of an instance a follow of a reader, a post,
+/// an account.
 const GRAPH_FOLLOW_BYTES: f64 = 12.0;
 const STATE_FOLLOW_BYTES: f64 = 8.0;
 const CACHED_BYTES: f64 = 600.0;
@@ -24,8 +26,8 @@ const BYTES_ANYWAY: f64 = 300.0 * 1024.0 * 1024.0;
 const HEADROOM: f64 = 1.2;
 const MB: f64 = 1024.0 * 1024.0;
 
-/// Refuses networks of that many accounts and follows that this machine has no memory for. Where it cannot be known, it is tried; servers
-/// of others see to theirs.
+/// Refuses networks of that many accounts and follows that this machine has no memory for. Where it cannot be known, it
+/// is tried; servers of others see to theirs.
 pub(crate) fn check_memory(
     scenario: &Scenario,
     contestants: &[Contestant],
@@ -57,8 +59,8 @@ fn compare(
     };
     anyhow::ensure!(
         needed <= available,
-        "{accounts} accounts with {follows} follows: {of} about {:.0} MB of memory, and {:.0} MB are available: choose fewer \
-         --accounts, a smaller mean{else_}",
+        "{accounts} accounts with {follows} follows: {of} about {:.0} MB of memory, and {:.0} MB are available: choose \
+         fewer --accounts, a smaller mean{else_}",
         needed / MB,
         available / MB
     );
@@ -109,8 +111,8 @@ mod tests {
         Scenario::parse(include_str!("../../scenarios/twip.toml")).unwrap()
     }
 
-    /// docs/benchmarks.md: 163 to 188 MB at the end of a run. The books' took 535 when this was reckoned, and 325 since their timelines are
-    /// compact: for them it errs on the safe side.
+    /// docs/benchmarks.md: 163 to 188 MB at the end of a run. The books' took 535 when this was reckoned, and 325 since
+    /// their timelines are compact: for them it errs on the safe side.
     #[test]
     fn the_estimate_is_about_what_was_measured() {
         let of = |contestant| stored(&twip(), contestant, 10_000.0, 1_100_000.0) / 1e6;

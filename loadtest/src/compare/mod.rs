@@ -1,7 +1,7 @@
 //! `loadtest compare`: one workload through push, pull, both hybrids and the textbooks' pull.
 //!
-//! `field` has all systems on the same servers, each with its network; `rounds` lets them take turns; `turns` is what these have
-//! shown, `verdict` what is claimed of hybrids, `outcome` what is told of it all.
+//! `field` has all systems on the same servers, each with its network; `rounds` lets them take turns; `turns` is what
+//! these have shown, `verdict` what is claimed of hybrids, `outcome` what is told of it all.
 
 mod args;
 mod field;

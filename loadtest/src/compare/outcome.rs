@@ -167,9 +167,9 @@ pub(crate) fn cut(rows: &[Row], asked: usize) -> Option<String> {
 pub(crate) fn caveat(drive: &Drive) -> Option<String> {
     (drive.kind == Loop::Closed).then(|| {
         format!(
-            "In a closed loop p50 and p99 are waiting times at saturation, with {} operations under way all the time; and readers come as \
-             fast as they are answered, where real ones come less often and find less in the caches, so that a pull costs more. An open \
-             loop with your own rates tells both (loop = \"open\").",
+            "In a closed loop p50 and p99 are waiting times at saturation, with {} operations under way all the time; \
+             and readers come as fast as they are answered, where real ones come less often and find less in the \
+             caches, so that a pull costs more. An open loop with your own rates tells both (loop = \"open\").",
             drive.at_once
         )
     })
@@ -181,8 +181,8 @@ fn lag_of_pulled(rows: &[Row]) -> Option<String> {
     let later = tideline::EngineSettings::default().visible_within.as_secs_f64();
     rows.iter().any(pulls).then(|| {
         format!(
-            "* What is pushed counts until everybody has it. What is pulled counts until it is acknowledged, and shows on pages up to \
-             {later} s later (of books_pull at once)."
+            "* What is pushed counts until everybody has it. What is pulled counts until it is acknowledged, and shows \
+             on pages up to {later} s later (of books_pull at once)."
         )
     })
 }
@@ -302,7 +302,8 @@ impl Outcome {
             }),
             chart(
                 "Until a post has reached everybody, 99 of 100",
-                "What is pulled needs to reach nobody: it counts until it is acknowledged, and shows on pages up to a second later.",
+                "What is pulled needs to reach nobody: it counts until it is acknowledged, and shows on pages up to a \
+                 second later.",
                 &[""],
                 "ms",
                 &|row| vec![Some(row.fanout_lag_p99_ms)],

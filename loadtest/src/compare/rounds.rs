@@ -64,8 +64,8 @@ impl Contender {
     }
 }
 
-/// Has all of them do the same operations, and all of these: who acts when the rounds begin, and who has a home by then, must not
-/// depend on how fast a system is. In the end everybody who acts then looks at their home.
+/// Has all of them do the same operations, and all of these: who acts when the rounds begin, and who has a home by
+/// then, must not depend on how fast a system is. In the end everybody who acts then looks at their home.
 pub(crate) async fn warm_up(contenders: &mut [Contender]) -> anyhow::Result<Warm> {
     let Some(drive) = contenders.first().map(|first| first.scenario.drive.clone()) else {
         anyhow::bail!("there is nothing to measure");
@@ -140,8 +140,8 @@ struct Turned {
     counted: Counted,
 }
 
-/// Lets all take turns on their servers, which are given in the same order, in so many rounds, as far as there is time: a round
-/// counts for all of them, or for none.
+/// Lets all take turns on their servers, which are given in the same order, in so many rounds, as far as there is time:
+/// a round counts for all of them, or for none.
 pub(crate) async fn take_turns(
     contenders: &mut [Contender],
     benches: &[&Bench],
@@ -258,8 +258,8 @@ mod tests {
         assert_eq!(operations_within(&[0.0], 3), ROUND_LEAST);
     }
 
-    /// The last moment dropped the rounds before the one that was under way, too: a sweep threw away all that it had measured at
-    /// its last share, because one round took a little longer than those before.
+    /// The last moment dropped the rounds before the one that was under way, too: a sweep threw away all that it had
+    /// measured at its last share, because one round took a little longer than those before.
     #[tokio::test]
     async fn a_round_that_does_not_end_is_dropped_and_those_before_it_count() {
         let bounds =
@@ -330,8 +330,8 @@ mod tests {
         }
     }
 
-    /// Operations were planned for the fastest system imaginable, and each did as many as it had the time for: rounds began with
-    /// people for whom most systems had done nothing yet.
+    /// Operations were planned for the fastest system imaginable, and each did as many as it had the time for: rounds
+    /// began with people for whom most systems had done nothing yet.
     #[tokio::test(flavor = "multi_thread")]
     async fn fast_and_slow_ones_warm_up_alike_and_whoever_acts_then_has_read() {
         let scenario = Scenario::parse(

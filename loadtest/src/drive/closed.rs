@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 
 use super::Perform;
 
-/// Performs these operations, `at_once` of them at a time, and begins none after `longest`. Tells how many were performed:
-/// the first ones.
+/// Performs these operations, `at_once` of them at a time, and begins none after `longest`. Tells how many were
+/// performed: the first ones.
 pub(crate) async fn closed<T: Copy + Send + Sync + 'static>(
     performer: &Arc<impl Perform<T>>,
     operations: Vec<T>,

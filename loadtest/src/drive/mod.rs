@@ -1,5 +1,5 @@
-//! Putting load on: an open loop, in which each operation leaves when it is due, and a closed one, in which users take the
-//! next operation when the last one is answered.
+//! Putting load on: an open loop, in which each operation leaves when it is due, and a closed one, in which users take
+//! the next operation when the last one is answered.
 
 mod closed;
 mod open;

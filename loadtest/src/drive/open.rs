@@ -23,8 +23,8 @@ pub(crate) struct Punctuality {
     pub(crate) scheduled: u64,
     /// Those that left late. Their latency counts from when they were due.
     pub(crate) late: u64,
-    /// Those that were dropped because they would have left long after the end of the run: the load generator was behind, or the
-    /// machine stood still.
+    /// Those that were dropped because they would have left long after the end of the run: the load generator was
+    /// behind, or the machine stood still.
     pub(crate) overdue: u64,
 }
 
@@ -37,9 +37,10 @@ impl Drop for Closing {
     }
 }
 
-/// Performs operations, each when it is due (from the start of the run on), with at most `concurrency` of them under way;
-/// what would be one too many, or would leave long after the end, is dropped, and counted as that. Returns when all operations have ended, of which each takes
-/// up to `operation_max`. They go with this call, also where it is dropped.
+/// Performs operations, each when it is due (from the start of the run on), with at most `concurrency` of them under
+/// way; what would be one too many, or would leave long after the end, is dropped, and counted as that. Returns when
+/// all operations have ended, of which each takes up to `operation_max`. They go with this call, also where it is
+/// dropped.
 pub(crate) async fn open<T: Send + 'static>(
     performer: &Arc<impl Perform<T>>,
     planned: impl IntoIterator<Item = (Duration, T)> + Send + 'static,

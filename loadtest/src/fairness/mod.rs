@@ -38,12 +38,13 @@ const LARGE_MAX: Duration = Duration::from_secs(600);
 const STOPPING_MAX: Duration = Duration::from_secs(30);
 const AT_ONCE: u32 = 10_000;
 
-/// Small posts going on while one of a million deliveries runs: how long they take until everybody has them, with it and
-/// without it.
+/// Small posts going on while one of a million deliveries runs: how long they take until everybody has them, with it
+/// and without it.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct FairnessArgs {
-    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own, which it
-    /// tells, and are removed again, also when it is interrupted [default: start one, and remove it at the end]
+    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own,
+    /// which it tells, and are removed again, also when it is interrupted [default: start one, and remove it at the
+    /// end]
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]

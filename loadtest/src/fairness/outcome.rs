@@ -22,8 +22,8 @@ pub(super) struct Outcome {
     /// Of small posts, from when they were due to their last delivery.
     alone: Summary,
     beside_large: Summary,
-    /// How many times as long small posts take beside the large one, round by round; a round in which none fell due, here or there, is
-    /// left out.
+    /// How many times as long small posts take beside the large one, round by round; a round in which none fell due,
+    /// here or there, is left out.
     p50_ratio: Option<Estimate>,
     p99_ratio: Option<Estimate>,
     rounds_p50_ratio: Vec<f64>,
@@ -129,7 +129,8 @@ mod tests {
         Outcome::new(&args, 1, &[3.0], sides.clone(), &vec![sides; rounds]).unwrap()
     }
 
-    /// Those counted as if they had never been: a stall that outlasted the bound made the figures better, and the run right.
+    /// Those counted as if they had never been: a stall that outlasted the bound made the figures better, and the run
+    /// right.
     #[test]
     fn posts_that_were_never_sent_are_a_failure_and_said() {
         let (alone, beside) = (Tally::new(), Tally::new());

@@ -20,8 +20,8 @@ const DELIVERIES_MAX: u64 = 1_000_000_000;
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct FanoutArgs {
     /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own,
-    /// which it tells, and are removed again, also when it is interrupted; CPU time is what its primaries tell, and there are no rows with replicas [default: start 3
-    /// primaries without replicas, and remove them at the end]
+    /// which it tells, and are removed again, also when it is interrupted; CPU time is what its primaries tell, and
+    /// there are no rows with replicas [default: start 3 primaries without replicas, and remove them at the end]
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]

@@ -31,8 +31,8 @@ impl Degree {
         law(high)
     }
 
-    /// A law of the same mean of which none of so many accounts has more than this, as far as its kind allows one: the tail of a
-    /// power law ends there.
+    /// A law of the same mean of which none of so many accounts has more than this, as far as its kind allows one: the
+    /// tail of a power law ends there.
     pub(crate) fn up_to(self, accounts: usize, most: f64) -> Self {
         let is_within = self.ranked(accounts).next().is_none_or(|largest| largest <= most);
         match self {

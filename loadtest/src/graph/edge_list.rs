@@ -60,7 +60,8 @@ fn parse_lines(mut input: impl BufRead) -> anyhow::Result<Graph> {
     let too_many = numbers.iter().find(|(_, number)| graph.following(**number).len() > FOLLOWING_MAX);
     if let Some((account, number)) = too_many {
         bail!(
-            "{account} follows {} others: {FOLLOWING_MAX} are possible, as the engine allows 20,000; leave out some of its lines",
+            "{account} follows {} others: {FOLLOWING_MAX} are possible, as the engine allows 20,000; leave out some of \
+             its lines",
             graph.following(*number).len()
         );
     }

@@ -14,8 +14,8 @@ const DRAWS_MAX: usize = 30;
 /// Weights are whole numbers: followers in steps of this.
 const WEIGHT_STEP: f64 = 1e-3;
 
-/// Makes a graph: each account follows as many as one of the shape's values says, and draws whom in proportion to how much
-/// they are followed. Account numbers say nothing about sizes.
+/// Makes a graph: each account follows as many as one of the shape's values says, and draws whom in proportion to how
+/// much they are followed. Account numbers say nothing about sizes.
 pub(crate) fn generate(accounts: usize, shape: &Shape, seed: u64) -> anyhow::Result<Graph> {
     ensure!(
         accounts >= 2 && accounts as u64 <= ACCOUNTS_MAX,
@@ -34,8 +34,8 @@ pub(crate) fn generate(accounts: usize, shape: &Shape, seed: u64) -> anyhow::Res
     let most = following.iter().max().copied().unwrap_or(0);
     ensure!(
         most <= FOLLOWING_MAX,
-        "an account of this graph would follow {most} others: {FOLLOWING_MAX} are possible, as the engine allows 20,000; choose a \
-         smaller `mean`"
+        "an account of this graph would follow {most} others: {FOLLOWING_MAX} are possible, as the engine allows \
+         20,000; choose a smaller `mean`"
     );
     let follows: usize = following.iter().sum();
     ensure!(

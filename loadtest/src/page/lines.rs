@@ -63,7 +63,8 @@ pub(crate) fn lines(lines: &[Line], below: &str, unit: &str) -> String {
         let at = y.at(value);
         let (end, text) = (WIDTH - RIGHT, LEFT - 8.0);
         drawn += &format!(
-            "<path d=\"M{LEFT} {at:.1}H{end}\" stroke=\"#8884\"/><text x=\"{text}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            "<path d=\"M{LEFT} {at:.1}H{end}\" stroke=\"#8884\"/><text x=\"{text}\" y=\"{:.1}\" \
+             text-anchor=\"end\">{}</text>",
             at + 4.0,
             figure(value)
         );
@@ -102,7 +103,8 @@ fn draw(line: &Line, colour: &str, x: &Scale, y: &Scale) -> String {
     for (place, value, low, high) in &line.points {
         let (cx, top, bottom) = (x.at(*place), y.at(*high), y.at(*low));
         drawn += &format!(
-            "<path d=\"M{cx:.1} {top:.1}V{bottom:.1}\" stroke=\"{colour}\"/><circle cx=\"{cx:.1}\" cy=\"{:.1}\" r=\"3.5\" fill=\"{colour}\"/>",
+            "<path d=\"M{cx:.1} {top:.1}V{bottom:.1}\" stroke=\"{colour}\"/><circle cx=\"{cx:.1}\" cy=\"{:.1}\" \
+             r=\"3.5\" fill=\"{colour}\"/>",
             y.at(*value)
         );
     }

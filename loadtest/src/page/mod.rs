@@ -9,8 +9,9 @@ pub(crate) use lines::{Line, lines};
 /// Colours of series, told apart also by who sees no red or green (Okabe and Ito).
 const COLOURS: [&str; 7] = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#777777"];
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:66rem;margin:2rem auto;padding:0 1rem;color:#222;\
-background:#fff}h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem}table{border-collapse:collapse;font-size:13px}\
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:66rem;margin:2rem auto;padding:0 1rem;\
+color:#222;background:#fff}h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem}\
+table{border-collapse:collapse;font-size:13px}\
 td,th{border-bottom:1px solid #ddd;padding:.25rem .6rem;text-align:right}td:first-child,th:first-child{text-align:left}\
 svg{max-width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:#222}.note{color:#666;font-size:13px}\
 .scroll{overflow-x:auto}@media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}svg text{fill:#ddd}\
@@ -83,7 +84,8 @@ fn legend(names: &[&str], left: f64, top: f64) -> String {
     for (series, name) in names.iter().enumerate() {
         let (square, text) = (top - 9.0, x + 14.0);
         drawn += &format!(
-            "<rect x=\"{x:.0}\" y=\"{square:.0}\" width=\"10\" height=\"10\" fill=\"{}\"/><text x=\"{text:.0}\" y=\"{top:.0}\">{}</text>",
+            "<rect x=\"{x:.0}\" y=\"{square:.0}\" width=\"10\" height=\"10\" fill=\"{}\"/><text x=\"{text:.0}\" \
+             y=\"{top:.0}\">{}</text>",
             colour(series),
             escaped(name)
         );

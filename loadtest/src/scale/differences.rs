@@ -56,7 +56,8 @@ pub(super) struct PageUnits {
 impl Pages {
     pub(super) fn units(&self, noise: &mut Noise) -> PageUnits {
         let [read, check, pulled] = self.uncached;
-        // A check that finds nothing loads nothing: what it costs more without caches is not of posts and their authors.
+        // A check that finds nothing loads nothing: what it costs more without caches is not of posts and their
+        // authors.
         let shown = less(less(read, check), less(self.read, self.check));
         let load = noise.above("load_us", by(shown, 2.0 * count(PAGE as u64)));
         // Without caches a page looks at all outboxes, with them at few.
@@ -74,7 +75,8 @@ mod tests {
 
     #[test]
     fn loads_pulls_and_looks_are_found_from_pages_with_caches_and_without() {
-        // A check costs 6, a page 10; without caches each costs 3 more, and 40 loads of 2. A pull costs 1, a look 5; of 100 authors 20 are looked at.
+        // A check costs 6, a page 10; without caches each costs 3 more, and 40 loads of 2. A pull costs 1, a look 5; of
+        // 100 authors 20 are looked at.
         let same = |us: f64| [us; 3];
         let pages = Pages {
             read: same(10.0),

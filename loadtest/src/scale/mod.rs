@@ -23,8 +23,8 @@ use outcome::Outcome;
 use phases::Network;
 use primaries::Load;
 
-/// After this long nothing more is begun: what is missing is left out, and it says so. Of a measurement that has begun there is one
-/// round at least.
+/// After this long nothing more is begun: what is missing is left out, and it says so. Of a measurement that has begun
+/// there is one round at least.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
 /// What can be measured by itself.
@@ -43,8 +43,9 @@ pub(super) enum Part {
 /// and a page cost; and the costs that `plan --units` takes.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct ScaleArgs {
-    /// For the parts `followers` and `units`: nodes of a cluster to use, redis:// URLs separated by commas. The keys of each part have a prefix
-    /// of their own, which it tells, and are removed again, also when it is interrupted [default: start one, and remove it at the end]
+    /// For the parts `followers` and `units`: nodes of a cluster to use, redis:// URLs separated by commas. The keys of
+    /// each part have a prefix of their own, which it tells, and are removed again, also when it is interrupted
+    /// [default: start one, and remove it at the end]
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]
@@ -54,21 +55,25 @@ pub(crate) struct ScaleArgs {
     #[serde(skip)]
     metrics: Option<SocketAddr>,
     /// Only these, separated by commas
-    #[arg(long, value_name = "PART,...", value_enum, value_delimiter = ',', default_values_t = Part::value_variants().to_vec())]
+    #[arg(long, value_name = "PART,...", value_enum, value_delimiter = ',')]
+    #[arg(default_values_t = Part::value_variants().to_vec())]
     parts: Vec<Part>,
     /// Clusters of so many primaries, which are all there at the same time
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 3, 6, 9], value_parser = whole::<u16>(1..=32))]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 3, 6, 9])]
+    #[arg(value_parser = whole::<u16>(1..=32))]
     primaries: Vec<u16>,
     /// How the load goes along with the primaries
     #[arg(long, value_enum, default_value_t = Load::PerPrimary)]
     load: Load,
     /// Followers of the accounts whose posts are measured on three primaries
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000, 1_000_000], value_parser = whole::<u64>(1..=5_000_000))]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = whole::<u64>(1..=5_000_000))]
+    #[arg(default_values_t = [1_000, 10_000, 100_000, 1_000_000])]
     followers: Vec<u64>,
     /// Deliveries of a round of these posts, at least
     #[arg(long, default_value_t = 50_000, value_parser = whole::<u64>(1..=10_000_000))]
     deliveries: u64,
-    /// Accounts for each primary of the largest cluster (with `--load growing` of each cluster), and of the three of `units`
+    /// Accounts for each primary of the largest cluster (with `--load growing` of each cluster), and of the three of
+    /// `units`
     #[arg(long, default_value_t = 1_000, value_parser = whole::<u32>(200..=100_000))]
     accounts: u32,
     /// Followers of each of them
@@ -126,8 +131,8 @@ impl Clock {
         Self { began: Instant::now(), until: Deadline::after(LONGEST) }
     }
 
-    /// What comes of this; nothing, if it is too late or if it fails: what was measured until then isn't lost for want of
-    /// memory, say. Both is said.
+    /// What comes of this; nothing, if it is too late or if it fails: what was measured until then isn't lost for want
+    /// of memory, say. Both is said.
     async fn begin<T>(&self, what: &str, work: impl Future<Output = anyhow::Result<T>>) -> Option<T> {
         if !self.until.allows(Duration::ZERO) {
             eprintln!("{} minutes are over. Left out: {what}.", LONGEST.as_secs() / 60);
@@ -144,8 +149,8 @@ pub(crate) async fn run(args: ScaleArgs) -> anyhow::Result<End> {
     let is_foreign = !args.cluster.is_empty();
     if is_foreign && args.parts.contains(&Part::Primaries) {
         anyhow::bail!(
-            "a cluster that is there has as many primaries as it has: leave --cluster out, and TIDELINE_CLUSTER unset, or \
-             ask for `--parts followers,units`"
+            "a cluster that is there has as many primaries as it has: leave --cluster out, and TIDELINE_CLUSTER unset, \
+             or ask for `--parts followers,units`"
         );
     }
     if let Some(address) = args.metrics {

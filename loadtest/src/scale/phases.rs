@@ -51,7 +51,8 @@ impl Network {
         let active = if active { 100.0 } else { 1e-9 };
         let mut scenario = Scenario::parse(&format!(
             "name = 'scale'\n[graph]\npreset = 'uniform'\naccounts = {accounts}\nmean = {mean}\n[activity]\n\
-             active_percent = {active}\nof_posts_percent = 10\nhistory = {history}\ntext_chars = {TEXT_BYTES}\n[mix]\npost = 1\n[drive]\n\
+             active_percent = {active}\nof_posts_percent = 10\nhistory = {history}\ntext_chars = \
+             {TEXT_BYTES}\n[mix]\npost = 1\n[drive]\n\
              at_once = {at_once}\nrounds = {rounds}\nround_seconds = {round_seconds}\nwarm_up_seconds = 1\n"
         ))?;
         if !is_cached {
@@ -262,7 +263,8 @@ impl Pulled {
     }
 }
 
-/// What was measured where nothing is remembered: each page reads its posts and authors, and looks at each pulled outbox.
+/// What was measured where nothing is remembered: each page reads its posts and authors, and looks at each pulled
+/// outbox.
 struct Uncached {
     check: Cost,
     read: Cost,

@@ -1,5 +1,5 @@
-//! A load on clusters of several sizes, which are all there at the same time and take turns in short rounds, so that the machine's
-//! good and bad minutes are those of all: does a delivery, and a page, cost the same on each?
+//! A load on clusters of several sizes, which are all there at the same time and take turns in short rounds, so that
+//! the machine's good and bad minutes are those of all: does a delivery, and a page, cost the same on each?
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -59,8 +59,8 @@ impl ScaleArgs {
         sizes
     }
 
-    /// The number of primaries that a cluster's network is made for: a larger one costs more by itself, since less of it fits a
-    /// processor's caches.
+    /// The number of primaries that a cluster's network is made for: a larger one costs more by itself, since less of
+    /// it fits a processor's caches.
     fn peopled_for(&self, primaries: u16) -> u16 {
         match self.load {
             Load::PerPrimary | Load::Same => self.most_primaries(),
@@ -151,8 +151,8 @@ fn check_memory(needed: u64, available: Option<u64>) -> anyhow::Result<()> {
     let available = available.unwrap_or(u64::MAX);
     anyhow::ensure!(
         needed <= available,
-        "all clusters are there at the same time, which takes about {} MB of memory, and {} MB are available: choose fewer \
-         or smaller --primaries, or fewer --accounts",
+        "all clusters are there at the same time, which takes about {} MB of memory, and {} MB are available: choose \
+         fewer or smaller --primaries, or fewer --accounts",
         needed >> 20,
         available >> 20
     );

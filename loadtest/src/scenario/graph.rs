@@ -86,7 +86,8 @@ impl GraphSpec {
         ] {
             ensure!(
                 max.is_none() || !is_even || exponent.is_some(),
-                "[graph]: with this preset there is no tail that `{name}` could end: leave it out, or set `{exponent_name}` too"
+                "[graph]: with this preset there is no tail that `{name}` could end: leave it out, or set \
+                 `{exponent_name}` too"
             );
             let is_possible = max.zip(self.mean).is_none_or(|(max, mean)| max >= mean);
             ensure!(is_possible, "[graph]: `{name}` must not be below `mean`");

@@ -1,5 +1,5 @@
-//! A scenario: who is there, what they do, and how it is put on a cluster. One TOML file; loadtest/scenarios/ has some, which `shipped`
-//! keeps in the program.
+//! A scenario: who is there, what they do, and how it is put on a cluster. One TOML file; loadtest/scenarios/ has some,
+//! which `shipped` keeps in the program.
 
 mod graph;
 mod mix;
@@ -74,7 +74,8 @@ impl Default for Activity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Loop {
-    /// So many users at once, each with its next operation when the last one is answered: as much as the cluster can take.
+    /// So many users at once, each with its next operation when the last one is answered: as much as the cluster can
+    /// take.
     Closed,
     /// Operations fall due at random moments, so many a second, whether earlier ones are answered or not.
     Open,
@@ -192,7 +193,8 @@ impl Scenario {
         ensure!(replicas <= 5, "replicas must be up to 5 of each primary");
         ensure!(
             primaries * (1 + replicas) <= SERVERS_MAX,
-            "{primaries} primaries with {replicas} replicas each are more than {SERVERS_MAX} servers: choose fewer of either"
+            "{primaries} primaries with {replicas} replicas each are more than {SERVERS_MAX} servers: choose fewer of \
+             either"
         );
         Ok(())
     }

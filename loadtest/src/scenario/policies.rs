@@ -23,7 +23,8 @@ pub(crate) struct Policies {
     pub(crate) pull_ns: u64,
     /// What its outbox costs more when no cache has it.
     pub(crate) look_ns: u64,
-    /// What others did shows after this long at the latest, so caches may answer for so long. Of all systems but `books_pull`.
+    /// What others did shows after this long at the latest, so caches may answer for so long. Of all systems but
+    /// `books_pull`.
     pub(crate) visible_within_ms: u64,
 }
 

@@ -102,21 +102,24 @@ impl fmt::Display for Cheaper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotMeasured => f.write_str(
-                "Where pushing all becomes cheaper than pulling all was not measured: push_only and pull_only have to be, \
-                 and CPU time has to be known.",
+                "Where pushing all becomes cheaper than pulling all was not measured: push_only and pull_only have to \
+                 be, and CPU time has to be known.",
             ),
-            Self::Push => f.write_str("Pushing all is cheaper than pulling all at these shares, or costs about the same."),
-            Self::Pull => f.write_str("Pulling all is cheaper than pushing all at these shares, or costs about the same."),
+            Self::Push => f.write_str("Pushing all is cheaper than pulling all at these shares, or costs about the \
+                                       same."),
+            Self::Pull => f.write_str("Pulling all is cheaper than pushing all at these shares, or costs about the \
+                                       same."),
             Self::PullThenPush(Crossing { from_percent, to_percent, percent }) => write!(
                 f,
-                "Pushing all becomes cheaper than pulling all where {percent:.0} % read: pulling is at {from_percent} %, \
-                 pushing at {to_percent} %."
+                "Pushing all becomes cheaper than pulling all where {percent:.0} % read: pulling is at {from_percent} \
+                 %, pushing at {to_percent} %."
             ),
             Self::Open => {
                 f.write_str("Which of pushing all and pulling all is cheaper is inconclusive at every share.")
             }
             Self::ToAndFro => f.write_str(
-                "Which of pushing all and pulling all is cheaper changes to and fro over these shares: no crossing is told.",
+                "Which of pushing all and pulling all is cheaper changes to and fro over these shares: no crossing is \
+                 told.",
             ),
         }
     }

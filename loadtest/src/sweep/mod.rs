@@ -1,5 +1,5 @@
-//! `loadtest sweep`: the comparison again and again, while the share of accounts that read grows. Everybody goes on posting as
-//! before, and each reader reads as often: where few read, pulling is cheaper, where all do, pushing is.
+//! `loadtest sweep`: the comparison again and again, while the share of accounts that read grows. Everybody goes on
+//! posting as before, and each reader reads as often: where few read, pulling is cheaper, where all do, pushing is.
 
 mod crossing;
 mod outcome;
@@ -26,14 +26,15 @@ const SECONDS: u32 = 1;
 /// After so long it ends, unless something else is typed.
 const LONGEST_SECONDS: u64 = 900;
 
-/// The comparison over several shares of accounts that read: where pushing becomes cheaper than pulling, and whether the
-/// hybrids are the better of both.
+/// The comparison over several shares of accounts that read: where pushing becomes cheaper than pulling, and whether
+/// the hybrids are the better of both.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SweepArgs {
     #[command(flatten)]
     compare: CompareArgs,
     /// Shares of accounts that read, in percent, ascending
-    #[arg(long, value_name = "P,...", value_parser = percent, value_delimiter = ',', default_values_t = [1.0, 10.0, 30.0, 50.0, 70.0, 90.0, 100.0])]
+    #[arg(long, value_name = "P,...", value_parser = percent, value_delimiter = ',')]
+    #[arg(default_values_t = [1.0, 10.0, 30.0, 50.0, 70.0, 90.0, 100.0])]
     shares: Vec<f64>,
 }
 
@@ -66,7 +67,8 @@ fn at_share(scenario: &Scenario, share: f64) -> Scenario {
     at
 }
 
-/// The scenario with a mix of the same posts: in the open loop as many a second as before, beside more or less of the others.
+/// The scenario with a mix of the same posts: in the open loop as many a second as before, beside more or less of the
+/// others.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -136,8 +138,8 @@ async fn all(
     Ok(points)
 }
 
-/// The comparison at one share; rounds that would not end in its part of the time are left out. Nothing, if the whole time is
-/// up before the first one ends; one that is under way then is dropped, and those before it count.
+/// The comparison at one share; rounds that would not end in its part of the time are left out. Nothing, if the whole
+/// time is up before the first one ends; one that is under way then is dropped, and those before it count.
 async fn measure(
     field: &mut Field,
     bench: &Bench,
@@ -169,7 +171,8 @@ mod tests {
 
     #[test]
     fn in_the_open_loop_posts_fall_due_as_often_as_before() {
-        let text = "name = 'x'\n[graph]\npreset = 'twip'\naccounts = 100\n[mix]\npost = 1\ncheck = 99\n[drive]\nrate = 1000\n";
+        let text = "name = 'x'\n[graph]\npreset = 'twip'\naccounts = 100\n[mix]\npost = 1\ncheck = 99\n[drive]\nrate = \
+                    1000\n";
         let rate = |kind: &str| {
             let scenario = Scenario::parse(&format!("{text}loop = '{kind}'\n")).unwrap();
             // Ten posts a second, and of a seventh of 70 % as many checks as before of all.

@@ -160,8 +160,8 @@ impl Outcome {
         let Self { accounts, follows, seed, .. } = self;
         let name = &self.scenario.name;
         let about = format!(
-            "{name}: {accounts} accounts, {follows} follows; seed {seed}. Everybody posts as before, while the share of accounts \
-             that read grows, each of which reads as often."
+            "{name}: {accounts} accounts, {follows} follows; seed {seed}. Everybody posts as before, while the share \
+             of accounts that read grows, each of which reads as often."
         );
         let systems = self.systems().into_iter().map(|system| system.name().to_owned());
         let header = std::iter::once("% that read".to_owned()).chain(systems).collect();

@@ -1,8 +1,10 @@
-//! `books_pull`: pull on read as textbooks have it, with stored timelines. Whoever of the followees has posted since the
-//! newest entry of the stored timeline is asked for what is new; that goes into the timeline, and the page comes out of it.
+//! `books_pull`: pull on read as textbooks have it, with stored timelines. Whoever of the followees has posted since
+//! the newest entry of the stored timeline is asked for what is new; that goes into the timeline, and the page comes
+//! out of it.
 //!
-//! It is given what it would have to pay for elsewhere: whom readers follow is remembered here, for all instances, without
-//! ever asking whether that is still so; nothing is filtered; and who has posted within the same millisecond is missed.
+//! It is given what it would have to pay for elsewhere: whom readers follow is remembered here, for all instances,
+//! without ever asking whether that is still so; nothing is filtered; and who has posted within the same millisecond is
+//! missed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -152,7 +154,8 @@ impl BooksPull {
         let mut batch = Batch::new();
         let found = if new.is_empty() { Vec::new() } else { newest_of(self.ask(new).await?)? };
         if !found.is_empty() {
-            // First there is room made, all of it: a sorted set that has once held more than 128 never becomes compact again.
+            // First there is room made, all of it: a sorted set that has once held more than 128 never becomes compact
+            // again.
             let kept = ENTRIES - i64::try_from(found.len()).unwrap_or(ENTRIES);
             let cut = Command::new("ZREMRANGEBYRANK").arg(&home).arg("0").arg(-kept - 1);
             let mut add = Command::new("ZADD").arg(&home);
@@ -260,8 +263,8 @@ mod tests {
     use super::*;
     use crate::target::PRIMARIES;
 
-    /// All 880 posts of those whom it follows went into a home before it was cut: Redis made a skiplist of it, which it stayed, and
-    /// this way seemed to need four times the memory.
+    /// All 880 posts of those whom it follows went into a home before it was cut: Redis made a skiplist of it, which it
+    /// stayed, and this way seemed to need four times the memory.
     #[tokio::test]
     async fn homes_are_compact_and_hold_the_newest_posts_when_they_are_filled_and_brought_up_to_date() {
         let text = "name = 'x'\n[graph]\npreset = 'uniform'\naccounts = 120\nmean = 110\n[activity]\nhistory = 8\n\

@@ -1,5 +1,5 @@
-//! What a workload is put through: the engine with each of its policies, and the pull of the textbooks. Each keeps a network
-//! of its own, all of them on the same servers.
+//! What a workload is put through: the engine with each of its policies, and the pull of the textbooks. Each keeps a
+//! network of its own, all of them on the same servers.
 
 mod books_pull;
 mod tideline;
@@ -44,7 +44,8 @@ pub(crate) trait Timelines: Send + Sync {
     /// Waits until nothing that was accepted is left to do, within bounds.
     fn settled(&self) -> BoxFuture<'_, ()>;
 
-    /// Finishes what was accepted, within bounds, and is gone from the servers: the next one may be on the same addresses.
+    /// Finishes what was accepted, within bounds, and is gone from the servers: the next one may be on the same
+    /// addresses.
     fn stopped(&self) -> BoxFuture<'_, ()>;
 }
 

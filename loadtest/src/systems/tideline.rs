@@ -19,7 +19,8 @@ use crate::scenario::Scenario;
 
 /// Fan-outs that may wait in an instance: the most that the setting allows.
 const TASKS_MAX: usize = 1_000_000;
-/// What an account may follow: the most that the setting allows. An import doesn't ask, so a graph must not have more either.
+/// What an account may follow: the most that the setting allows. An import doesn't ask, so a graph must not have more
+/// either.
 const FOLLOWING_MAX: u32 = 20_000;
 const _: () = assert!(crate::graph::FOLLOWING_MAX < FOLLOWING_MAX as usize);
 /// What is imported at a time.
@@ -69,7 +70,8 @@ impl Tideline {
             visible_within: scenario.policies.visible_within(),
             following_max: FOLLOWING_MAX,
             dormant_after_days: None,
-            // Who publishes faster than is delivered sees the fan-outs lag here, where a service would be told to slow down.
+            // Who publishes faster than is delivered sees the fan-outs lag here, where a service would be told to slow
+            // down.
             tasks_max: TASKS_MAX,
             ..EngineSettings::default()
         };

@@ -1,7 +1,7 @@
 //! Who is pushed and who is pulled, by a policy that knows what a scenario is going to do. Pure.
 //!
-//! A service learns its rates within minutes to hours. A measurement lasts seconds: it begins with what the policy decides
-//! when it knows them, and keeps that.
+//! A service learns its rates within minutes to hours. A measurement lasts seconds: it begins with what the policy
+//! decides when it knows them, and keeps that.
 
 use std::sync::Arc;
 

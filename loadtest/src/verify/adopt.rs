@@ -1,5 +1,5 @@
-//! Posts of which nobody was told whether they are there. Their authors' outboxes say so, as stored: on pages a post may be hidden
-//! from everybody, while its author is suspended or what it passes on is gone.
+//! Posts of which nobody was told whether they are there. Their authors' outboxes say so, as stored: on pages a post
+//! may be hidden from everybody, while its author is suspended or what it passes on is gone.
 
 use std::sync::Arc;
 

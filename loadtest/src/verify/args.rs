@@ -22,7 +22,8 @@ pub(crate) enum Chaos {
     Failover,
     /// The same, three times in a row: back and forth between a primary and its replica.
     FailoversInARow,
-    /// Primaries are cut off from the other servers, or don't hear them, or aren't heard, while clients reach all of them.
+    /// Primaries are cut off from the other servers, or don't hear them, or aren't heard, while clients reach all of
+    /// them.
     CutBus,
     /// Slots move, key by key.
     Reshard,
@@ -161,7 +162,8 @@ pub(crate) enum Sabotage {
 }
 
 impl Sabotage {
-    /// Whether instances do or answer something wrong from the beginning; else something stored, or the model, is broken in the end.
+    /// Whether instances do or answer something wrong from the beginning; else something stored, or the model, is
+    /// broken in the end.
     pub(crate) fn is_in_answers(self) -> bool {
         matches!(
             self,
@@ -186,8 +188,9 @@ impl Sabotage {
 /// gets is held against a naive model, and in the end everybody's whole timeline.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct VerifyArgs {
-    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT or rediss://. The run's keys have a prefix
-    /// of their own, which it tells, and stay there until `loadtest clean` [default: start 3 primaries, and remove them at the end]
+    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT or rediss://. The run's keys have a prefix of
+    /// their own, which it tells, and stay there until `loadtest clean` [default: start 3 primaries, and remove them at
+    /// the end]
     // Not in the report: it may hold a password.
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     #[serde(skip)]
@@ -216,14 +219,15 @@ pub(crate) struct VerifyArgs {
     /// What goes wrong meanwhile; the instances are processes of their own then
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) chaos: Vec<Chaos>,
-    /// Writes are acknowledged as by default, as soon as a primary has them: what a failover may lose by that is looked up, and
-    /// nothing else may be lost
+    /// Writes are acknowledged as by default, as soon as a primary has them: what a failover may lose by that is looked
+    /// up, and nothing else may be lost
     #[arg(long)]
     pub(crate) defaults: bool,
     /// Instances sleep, and slots stay open, for minutes
     #[arg(long)]
     pub(crate) minutes: bool,
-    /// Every second instance is this program: `loadtest` of an older release. It comes first, so the data is of its format
+    /// Every second instance is this program: `loadtest` of an older release. It comes first, so the data is of its
+    /// format
     #[arg(long, value_name = "PROGRAM")]
     #[serde(skip)]
     pub(crate) beside: Option<PathBuf>,
@@ -263,7 +267,8 @@ impl VerifyArgs {
         }
         anyhow::ensure!(
             !self.has(Chaos::SetClocks) || !self.has_failovers(),
-            "set-clocks goes with no failovers: Redis votes by wall clocks, and whoever voted in the future votes no more"
+            "set-clocks goes with no failovers: Redis votes by wall clocks, and whoever voted in the future votes no \
+             more"
         );
         anyhow::ensure!(
             !self.defaults || self.has_failovers(),

@@ -446,7 +446,8 @@ impl Call {
         !matches!(self, Self::Read(_) | Self::Delivered { .. } | Self::Warm { .. } | Self::Sweep)
     }
 
-    /// Whether a conflict is its answer; of all others it is the word of somebody who was faster, and they are made again.
+    /// Whether a conflict is its answer; of all others it is the word of somebody who was faster, and they are made
+    /// again.
     pub(crate) fn may_conflict(&self) -> bool {
         matches!(self, Self::SignUp(_) | Self::SetLogin { .. } | Self::SetEmail { .. } | Self::Report(_))
     }

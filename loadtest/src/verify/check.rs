@@ -116,8 +116,8 @@ pub(crate) fn check(world: &World, seen: &Seen) -> Vec<Violation> {
     found
 }
 
-/// What a page is of, and whether that is there for the reader: replies to a post only for who may see it, the page of an
-/// account for everybody until it is gone.
+/// What a page is of, and whether that is there for the reader: replies to a post only for who may see it, the page of
+/// an account for everybody until it is gone.
 fn subject(world: &World, view: &View<'_>, which: Which) -> (Option<PostNo>, Tri) {
     match which {
         Which::Replies(parent) => {
@@ -202,7 +202,8 @@ fn shown_rightly(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown) -> 
         let (id, author, unsure) = (shown.id, shown.author, world.unsure_posts(shown.author));
         let (text, passes_on) = (&shown.text, shown.passes_on);
         let text = format!(
-            "nobody has published {id} by {author}; it says {text:?}, passes on {passes_on:?}; not known what came of: {unsure}"
+            "nobody has published {id} by {author}; it says {text:?}, passes on {passes_on:?}; not known what came of: \
+             {unsure}"
         );
         return Some(seen.wrong(Wrong::Leaked, None, text));
     };

@@ -32,8 +32,8 @@ pub(crate) async fn compare(run: &Arc<Run>) {
 /// What must be counted and listed of an account.
 struct Wanted {
     counts: Counts,
-    /// How many of each may be there besides: blocks and hides of whom is gone; plain reposts that nobody can find, for their
-    /// original is gone; edges of follows that are lost.
+    /// How many of each may be there besides: blocks and hides of whom is gone; plain reposts that nobody can find, for
+    /// their original is gone; edges of follows that are lost.
     besides: Counts,
     following: BTreeSet<u64>,
     followers: BTreeSet<u64>,

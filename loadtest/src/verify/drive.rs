@@ -223,7 +223,8 @@ impl Client<'_> {
         }
     }
 
-    /// These posts are said not to be there for the actor: somebody may be deleting one at this moment, or shutting the actor out.
+    /// These posts are said not to be there for the actor: somebody may be deleting one at this moment, or shutting the
+    /// actor out.
     fn unseen(&self, posts: Vec<PostNo>, start: Time, why: String) {
         let mut world = self.run.world();
         if world.may_lose {

@@ -124,8 +124,8 @@ impl<T: Copy + PartialEq> Fact<T> {
         }
     }
 
-    /// Some of its owner's changes may have been lost by a failover: what was before them may go on, until a later change
-    /// that wasn't lost. Whether that may be so for good.
+    /// Some of its owner's changes may have been lost by a failover: what was before them may go on, until a later
+    /// change that wasn't lost. Whether that may be so for good.
     pub(crate) fn may_lack(&mut self, is_at_risk: impl Fn(&Change<T>) -> bool) -> bool {
         let mut is_open = false;
         for (no, change) in self.changes.iter().enumerate().filter(|(_, change)| is_at_risk(change)) {

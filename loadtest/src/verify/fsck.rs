@@ -21,8 +21,8 @@ const LOOKS_MAX: usize = 4;
 /// How long an instance that has put things right may take to end.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
 
-/// Looks through everything; what is wrong is a violation, and what does no harm is counted. What attempts at names have
-/// left, whose instance was killed, is neither: it is taken away, so that it isn't found again, nor hides what is.
+/// Looks through everything; what is wrong is a violation, and what does no harm is counted. What attempts at names
+/// have left, whose instance was killed, is neither: it is taken away, so that it isn't found again, nor hides what is.
 pub(crate) async fn look(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
     let may_be_left = run.world().names.may_be_left(run.now());
     let engine = setup.observer().await?;

@@ -1,5 +1,5 @@
-//! What lets work and faults meet: the steps of a round come in portions, one more with each fault that the round has to have.
-//! By the clock a fast machine was done before anything went wrong.
+//! What lets work and faults meet: the steps of a round come in portions, one more with each fault that the round has
+//! to have. By the clock a fast machine was done before anything went wrong.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ impl Gate {
         Self::new(1, 0)
     }
 
-    /// Waits until the step with that number may begin. It goes by the plan: a step waits for none that comes after it there, so
-    /// those of a portion can always be carried out.
+    /// Waits until the step with that number may begin. It goes by the plan: a step waits for none that comes after it
+    /// there, so those of a portion can always be carried out.
     pub(crate) async fn begin(&self, number: usize) {
         let portion = number * (self.faults + 1) / self.steps;
         // It ends with an error only without a sender, and here is one.

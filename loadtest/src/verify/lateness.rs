@@ -10,14 +10,14 @@ use super::facts::Time;
 use super::run::Run;
 use super::world::{PostFact, PostNo, World};
 
-/// So many others may be delivered first that were begun when a post was acknowledged already. Three is the most that was
-/// seen, in rounds of 600 posts; what is held back until the end is overtaken by hundreds.
+/// So many others may be delivered first that were begun when a post was acknowledged already. Three is the most that
+/// was seen, in rounds of 600 posts; what is held back until the end is overtaken by hundreds.
 const OVERTAKING_MAX: usize = 200;
 
 /// So many posts are published once all is mended and drained: enough for one of the first to be late.
 pub(crate) const POSTS_AFTER_FAULTS: usize = OVERTAKING_MAX + 100;
-/// They come a few at a time: all at once would be over within 150 ms, and a process may stand still for so long on a busy
-/// machine, a server or an instance, while the others go on.
+/// They come a few at a time: all at once would be over within 150 ms, and a process may stand still for so long on a
+/// busy machine, a server or an instance, while the others go on.
 pub(crate) const POSTS_AT_ONCE: usize = 10;
 pub(crate) const PAUSE: Duration = Duration::from_millis(80);
 

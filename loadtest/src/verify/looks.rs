@@ -1,5 +1,5 @@
-//! What a reader is told besides pages of timelines, when nothing changes any more: conversations, who likes and reposts
-//! what, posts by their ids, lists of people, and how it stands to others.
+//! What a reader is told besides pages of timelines, when nothing changes any more: conversations, who likes and
+//! reposts what, posts by their ids, lists of people, and how it stands to others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

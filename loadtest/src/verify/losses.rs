@@ -1,6 +1,7 @@
-//! Where writes are acknowledged as soon as a primary has them, a failover may lose the last of them. What may be lost is
-//! in doubt from its call on; once all is drained it is looked up, or done again, and counts as it is by then. What else is
-//! promised holds all the same: nothing before the failover is lost, and whatever is there shows to all whom it concerns.
+//! Where writes are acknowledged as soon as a primary has them, a failover may lose the last of them. What may be lost
+//! is in doubt from its call on; once all is drained it is looked up, or done again, and counts as it is by then. What
+//! else is promised holds all the same: nothing before the failover is lost, and whatever is there shows to all whom it
+//! concerns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,7 +52,8 @@ impl World {
         end > self.drained && self.is_at_risk(start, end)
     }
 
-    /// Whether a follow that is lost may still be listed by whom it was of: edges are looked at a minute after they were written.
+    /// Whether a follow that is lost may still be listed by whom it was of: edges are looked at a minute after they
+    /// were written.
     pub(crate) fn is_stray(&self, pair: Pair, now: Time) -> bool {
         self.strays.get(&pair).is_some_and(|lost| now < lost + STRAY_MAX)
     }
@@ -356,7 +358,8 @@ mod tests {
         PostFact { acknowledged, id: Some(start), ..fact }
     }
 
-    /// Four posts: one of before, two from when a failover may have lost them, one of which is on replicas, and one of after.
+    /// Four posts: one of before, two from when a failover may have lost them, one of which is on replicas, and one of
+    /// after.
     fn world() -> World {
         let replicated = PostFact { is_replicated: true, ..post(120, 130) };
         let posts = [post(80, 90), post(95, 110), replicated, post(201, 210)].map(Some).to_vec();

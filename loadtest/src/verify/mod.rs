@@ -4,8 +4,8 @@
 //! `plan` decides from the seed what is done, `drive` does it and writes down in `world` what was acknowledged when.
 //! `rules` says who may see what, written independently of the engine; `check` holds a page against both. Nothing of
 //! that does I/O or waits, but for `drive`. A page is checked after its round: by then everything that overlaps it is
-//! known. After each round the work is drained, what couldn't be known (`settle`) is looked up, all is compared, and fsck
-//! looks through what is stored.
+//! known. After each round the work is drained, what couldn't be known (`settle`) is looked up, all is compared, and
+//! fsck looks through what is stored.
 //!
 //! `names` and `reports` are models of their own, with the checks of what is told of them.
 //!
@@ -269,8 +269,8 @@ async fn in_a_storm(
     done.and(raged)
 }
 
-/// Posts by everybody, once all is mended, drained and compared: whatever went wrong, none of them may be late. Not before
-/// that: they would cut out of homes what is held against the model.
+/// Posts by everybody, once all is mended, drained and compared: whatever went wrong, none of them may be late. Not
+/// before that: they would cut out of homes what is held against the model.
 async fn publish_in_peace(run: &Arc<Run>, planner: &mut Planner, clients: usize) -> anyhow::Result<()> {
     let since = run.now();
     let mut steps = planner.posts_by_all(lateness::POSTS_AFTER_FAULTS);

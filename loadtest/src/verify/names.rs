@@ -126,8 +126,8 @@ impl Attempt {
         if self.is_repeated() { self.window.to.saturating_add(LEFT_FOR) } else { self.window.to }
     }
 
-    /// Whether it may have kept a name from others that it didn't get. Of those who want but one name somebody gets it: so
-    /// only what failed for the other one, or was left.
+    /// Whether it may have kept a name from others that it didn't get. Of those who want but one name somebody gets it:
+    /// so only what failed for the other one, or was left.
     fn keeps(&self) -> bool {
         self.is_repeated() || self.refused.is_some() && self.wanted.len() > 1
     }
@@ -243,8 +243,8 @@ impl Names {
         person.email.settle(now, named(card.and_then(|card| card.email.as_ref())));
     }
 
-    /// What a look that begins now may find left of attempts that were sent again. Of those before the last such look only
-    /// what was too young then: all else was taken away.
+    /// What a look that begins now may find left of attempts that were sent again. Of those before the last such look
+    /// only what was too young then: all else was taken away.
     pub(crate) fn may_be_left(&mut self, now: Time) -> Left {
         let last = std::mem::replace(&mut self.looked, now);
         let (mut accounts, mut calls, mut begun) = (BTreeSet::new(), 0, 0);

@@ -156,8 +156,8 @@ impl Planner {
         PostPlan::new(no, Reach::Public)
     }
 
-    /// Somebody whose post somebody else sees, both with names of their own, and a report: whatever is broken on purpose is there,
-    /// whatever the plan was.
+    /// Somebody whose post somebody else sees, both with names of their own, and a report: whatever is broken on
+    /// purpose is there, whatever the plan was.
     pub(crate) fn victims(&mut self) -> Vec<Step> {
         let (author, reader) = (self.accounts + 1, self.accounts + 2);
         self.accounts = reader;

@@ -71,8 +71,8 @@ impl Pool {
         }
     }
 
-    /// Has a blow fall on the instance that gets the next call, as soon as that was sent: so there is one under way. Tells which
-    /// instance it was.
+    /// Has a blow fall on the instance that gets the next call, as soon as that was sent: so there is one under way.
+    /// Tells which instance it was.
     pub(crate) fn strike(&self, blow: Blow) -> oneshot::Receiver<(usize, Arc<Worker>)> {
         let (struck, receiver) = oneshot::channel();
         self.due().push((blow, struck));
@@ -87,7 +87,8 @@ impl Pool {
         due.len() < before
     }
 
-    /// If such a blow is due: lets a call go on for a moment, each time another one, so that it falls somewhere between its steps.
+    /// If such a blow is due: lets a call go on for a moment, each time another one, so that it falls somewhere between
+    /// its steps.
     async fn wait_within(&self, blow: Blow) {
         if self.due().iter().any(|(other, _)| *other == blow) {
             let turn = self.turns.fetch_add(1, Ordering::Relaxed) % MOMENTS + 1;

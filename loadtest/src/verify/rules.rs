@@ -37,8 +37,8 @@ impl<'a> View<'a> {
         self.world.is_following(self.reader, author, self.own)
     }
 
-    /// Whether what that account says to its followers is for the reader too. It may seem to be locked still, as others are
-    /// seen, while the reader's own follow shows: of one that has not been answered that is not so.
+    /// Whether what that account says to its followers is for the reader too. It may seem to be locked still, as others
+    /// are seen, while the reader's own follow shows: of one that has not been answered that is not so.
     fn is_let_in(&self, author: u64) -> Tri {
         let follows = self.follows(author);
         let fact = self.world.follows.get(&(self.reader, author));
@@ -103,8 +103,8 @@ impl<'a> View<'a> {
         Some((original, self.exists(original)))
     }
 
-    /// A repost shows only with its original, as that would show by itself. A quote also when its original is gone, not when
-    /// it is out of bounds.
+    /// A repost shows only with its original, as that would show by itself. A quote also when its original is gone, not
+    /// when it is out of bounds.
     fn original_allows(&self, post: &PostFact) -> Tri {
         let Some((original, is_there)) = self.original(post) else { return Tri::Yes };
         let is_own = post.author == self.reader;

@@ -15,8 +15,9 @@ use tideline::{
 use super::args::{Policy, Sabotage, VerifyArgs};
 use super::chaos::skew::Clocks;
 
-/// After so long servers take another one for dead; it is longer where a replica must be behind, and not dead, and where slots
-/// stay open for minutes: whoever took over from one of the two, on a busy machine, would know nothing of that.
+/// After so long servers take another one for dead; it is longer where a replica must be behind, and not dead, and
+/// where slots stay open for minutes: whoever took over from one of the two, on a busy machine, would know nothing of
+/// that.
 pub(crate) fn node_timeout(args: &VerifyArgs) -> Duration {
     Duration::from_millis(if args.defaults || args.minutes { 5_000 } else { 1_500 })
 }
@@ -102,8 +103,8 @@ impl Setup {
         }
     }
 
-    /// The same for the instance with this number: every second one is at odds with its tenant, unless it is another build,
-    /// whose settings may count.
+    /// The same for the instance with this number: every second one is at odds with its tenant, unless it is another
+    /// build, whose settings may count.
     pub(crate) fn of_instance(&self, number: usize) -> Self {
         let is_at_odds = self.beside.is_none() && number % 2 == 1;
         Self { is_at_odds, ..self.clone() }

@@ -1,6 +1,6 @@
-//! Writes that an instance had under way when it was sent to sleep. Whoever had sent them asked another one and went on; the
-//! sleeper goes on with them when it wakes. So they may be carried out at any time until it is killed: what they are about is in
-//! doubt, and looked up once all is drained. Whatever follows from it has to agree with that.
+//! Writes that an instance had under way when it was sent to sleep. Whoever had sent them asked another one and went
+//! on; the sleeper goes on with them when it wakes. So they may be carried out at any time until it is killed: what
+//! they are about is in doubt, and looked up once all is drained. Whatever follows from it has to agree with that.
 
 use std::sync::Arc;
 
@@ -58,8 +58,8 @@ impl World {
         doubts
     }
 
-    /// A task of a sleeper has looked at a follow, and writes its edge when it wakes, whatever has become of it since. Edges are
-    /// looked at a minute after they were written.
+    /// A task of a sleeper has looked at a follow, and writes its edge when it wakes, whatever has become of it since.
+    /// Edges are looked at a minute after they were written.
     fn note_late_edges(&mut self, now: Time) {
         let (sleeps, since) = (std::mem::take(&mut self.sleeps), self.drained);
         let may_be_late = |change: &Change<bool>| {

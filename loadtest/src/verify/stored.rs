@@ -37,7 +37,8 @@ pub(crate) async fn marks(store: &Store, account: u64) -> anyhow::Result<Vec<u64
     numbers(store, Command::new("HKEYS").arg(&marks), slot).await
 }
 
-/// Whether all that follow an account were summed up since somebody came or went, so that its record tells how many they are.
+/// Whether all that follow an account were summed up since somebody came or went, so that its record tells how many
+/// they are.
 async fn is_summed(store: &Store, account: u64) -> anyhow::Result<bool> {
     let (record, slot) = key(store, 'a', account);
     Ok(ask(store, slot, Command::new("HEXISTS").arg(&record).arg("nd")).await?.int()? == 0)
@@ -150,7 +151,8 @@ pub(crate) async fn describe(setup: &Setup, violation: &Violation, run: &Run) ->
     Ok(text)
 }
 
-/// An account's record, what its outbox has besides what is known and the other way round, and what each instance counts now.
+/// An account's record, what its outbox has besides what is known and the other way round, and what each instance
+/// counts now.
 async fn describe_counts(store: &Store, run: &Run, text: &mut String, account: u64) -> anyhow::Result<()> {
     let (record, slot) = key(store, 'a', account);
     let fields = ask(store, slot, Command::new("HGETALL").arg(&record)).await?.into_array()?;
@@ -272,8 +274,8 @@ async fn take_entry(run: &Run, store: &Store) -> anyhow::Result<Victim> {
     anyhow::bail!("no home holds what its reader sees")
 }
 
-/// Has the first home filled that lacks its reader's post then: its author's outbox has not got that post yet, nor newer
-/// ones.
+/// Has the first home filled that lacks its reader's post then: its author's outbox has not got that post yet, nor
+/// newer ones.
 async fn fill_from_stale(run: &Run, store: &Store) -> anyhow::Result<Victim> {
     let write = async |slot, command| store.router().call(Request::write(slot, command)).await;
     for victim in victims(run) {

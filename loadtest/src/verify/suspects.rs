@@ -1,4 +1,5 @@
-//! Answers about other accounts, and about posts, that may be wrong: whether they are is known once all calls that overlap them have ended.
+//! Answers about other accounts, and about posts, that may be wrong: whether they are is known once all calls that
+//! overlap them have ended.
 
 use super::call::{State, Switch};
 use super::check::Wrong;

@@ -33,10 +33,11 @@ struct Numbered<T> {
 pub(crate) enum Blow {
     Kill,
     Freeze,
-    /// Frozen for long: whoever waits is told that it is gone, and nobody hears of it any more. Nothing is being written.
+    /// Frozen for long: whoever waits is told that it is gone, and nobody hears of it any more. Nothing is being
+    /// written.
     Sleep,
-    /// The same in the middle of a write, or of several, with which it goes on minutes later, when their callers have asked
-    /// somebody else and gone on.
+    /// The same in the middle of a write, or of several, with which it goes on minutes later, when their callers have
+    /// asked somebody else and gone on.
     SleepInWrite,
 }
 
@@ -123,8 +124,8 @@ impl Worker {
         Some(receiver)
     }
 
-    /// Strikes it, if that may befall it now. No call comes in between: it would wait in the pipe of one that sleeps, and be
-    /// carried out when that wakes, whatever it is.
+    /// Strikes it, if that may befall it now. No call comes in between: it would wait in the pipe of one that sleeps,
+    /// and be carried out when that wakes, whatever it is.
     pub(crate) fn suffer(&self, blow: Blow) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let may = |calls: &Waiting| blow.may_meet(&mut calls.values().map(|(call, _)| call));

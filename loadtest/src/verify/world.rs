@@ -169,8 +169,8 @@ pub(crate) struct World {
     pub(crate) late_writes: Vec<LateWrite>,
     /// When instances slept, with whatever tasks they had, until they were killed.
     pub(crate) sleeps: Vec<Window>,
-    /// Follows that are lost, or whose edge may have been written by one that had slept: who was told of them lists them
-    /// for a while.
+    /// Follows that are lost, or whose edge may have been written by one that had slept: who was told of them lists
+    /// them for a while.
     pub(crate) strays: HashMap<Pair, Time>,
     /// Whether these are waited for.
     pub(crate) waits_for_strays: bool,
@@ -261,15 +261,16 @@ impl World {
         }
     }
 
-    /// Whether a post may show that nobody has been told of: what a try has written shows before it is on replicas, and is
-    /// gone if the server fails over before it is. The next try writes another one.
+    /// Whether a post may show that nobody has been told of: what a try has written shows before it is on replicas, and
+    /// is gone if the server fails over before it is. The next try writes another one.
     pub(crate) fn may_be_unheard_of(&self, author: u64, window: Window) -> bool {
         let overlaps = |other: &Window| other.from <= window.to && window.from <= other.to;
         let is_unsure = self.unsure_publishes.iter().any(|(by, when)| *by == author && overlaps(when));
         is_unsure || self.is_at_risk(window.from, window.to)
     }
 
-    /// Posts of an author of which nobody has been told whether they are there, and when that was tried; the last of these.
+    /// Posts of an author of which nobody has been told whether they are there, and when that was tried; the last of
+    /// these.
     pub(crate) fn unsure_posts(&self, author: u64) -> String {
         let posts = self.posts.iter().enumerate().filter_map(|(no, post)| Some((no, post.as_ref()?)));
         let unsure = posts.filter(|(_, post)| post.author == author && post.start > 0 && post.id.is_none());

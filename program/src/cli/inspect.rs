@@ -1,4 +1,5 @@
-//! `tideline inspect`: what is stored of an account, and why its newest page looks as it does; or what is stored of a post.
+//! `tideline inspect`: what is stored of an account, and why its newest page looks as it does; or what is stored of a
+//! post.
 
 use std::process::ExitCode;
 

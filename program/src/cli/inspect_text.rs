@@ -8,7 +8,8 @@ use tideline::{
     StoredClaim, StoredHome, StoredOutbox, Verdict,
 };
 
-/// Pulled authors, and posts of an outbox, that are named: few, for ids are long and share one cell. `--json` names more.
+/// Pulled authors, and posts of an outbox, that are named: few, for ids are long and share one cell. `--json` names
+/// more.
 const NAMED: usize = 4;
 
 /// Everything, with ages as of `now_ms`.

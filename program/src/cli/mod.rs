@@ -40,7 +40,8 @@ enum Command {
     Inspect(inspect::Inspect),
     /// Shows or changes how an account's posts reach its followers: pushed into their homes, or pulled by them.
     Mode(mode::ModeCommand),
-    /// Shows or changes the settings that belong to the tenant: bounds beyond which data is removed, and the rule of replicas.
+    /// Shows or changes the settings that belong to the tenant: bounds beyond which data is removed, and the rule of
+    /// replicas.
     #[command(subcommand)]
     Tenant(tenant::TenantCommand),
 }

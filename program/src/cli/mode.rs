@@ -72,8 +72,8 @@ pub(crate) async fn run(wanted: ModeCommand) -> anyhow::Result<ExitCode> {
         println!("account {account}: {}", described(&state));
         if matches!(wanted.way, Some(Wanted::Auto)) {
             println!(
-                "The service's policy decides when the next post of the account was delivered, or within a minute of its \
-                 being pulled."
+                "The service's policy decides when the next post of the account was delivered, or within a minute of \
+                 its being pulled."
             );
         }
     }

@@ -44,8 +44,8 @@ impl Meter {
     }
 }
 
-/// A bar on standard error, if that is a terminal, with what is counted and how long it has taken beside it. Length 0: not
-/// known yet.
+/// A bar on standard error, if that is a terminal, with what is counted and how long it has taken beside it. Length 0:
+/// not known yet.
 pub(crate) fn bar(length: usize, what: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

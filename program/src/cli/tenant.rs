@@ -90,8 +90,8 @@ async fn show(wanted: Show) -> anyhow::Result<ExitCode> {
     let prefix = engine.store().keys().prefix();
     if number == 0 {
         bail!(
-            "nothing was decided yet under prefix `{prefix}`: decide with `tideline tenant set`, all settings named, or \
-             taken from the service's file with --as-configured"
+            "nothing was decided yet under prefix `{prefix}`: decide with `tideline tenant set`, all settings named, \
+             or taken from the service's file with --as-configured"
         );
     }
     if wanted.json {

@@ -1,6 +1,7 @@
--- An account's record is a hash: k kind, s state ('a' active, 'u' being registered, 'd' deleted), l locked, m mode and its random bytes, b last post
--- before pushing began, p posts, g graph stamp, t marks stamp, d day of the last read, n.. sizes of its sets.
--- What it follows, mutes, blocks are local sets; its pull marks a hash, author -> 8 random bytes.
+-- An account's record is a hash: k kind, s state ('a' active, 'u' being registered, 'd' deleted), l locked, m mode and
+-- its random bytes, b last post before pushing began, p posts, g graph stamp, t marks stamp, d day of the last read,
+-- n.. sizes of its sets. What it follows, mutes, blocks are local sets; its pull marks a hash, author -> 8 random
+-- bytes.
 
 -- A mark that begins so is new: its author's side has not been asked yet whether it is locked (graph/new_mark.rs).
 local NEW_MARK = 'new\0'
@@ -94,8 +95,8 @@ local function author_look(keys, args)
   return seen_of(record[1], record[2], keys[2], args[1], tonumber(args[2]))
 end
 
--- join: the author's side of a follow, all at once, as long as all of it is simple: the edge is written, and then is seen
--- what `author_look` tells.
+-- join: the author's side of a follow, all at once, as long as all of it is simple: the edge is written, and then is
+-- seen what `author_look` tells.
 -- KEYS  record, outbox, followers, their piece (followers while it is small), blocks, who waits, who was approved,
 --       the bucket's notes
 -- ARGV  floor ('' for none), most ids, piece (-1: small), depth, most of a piece, fewer followers than this, since,
@@ -125,8 +126,8 @@ local function join(keys, args)
   return seen_of(state, record[2], keys[2], args[1], tonumber(args[2]))
 end
 
--- Those of the records, ascending, that a home doesn't hold: who is pushed again may have been for a while, and then the
--- oldest is there. What is there twice takes up room, and shows once.
+-- Those of the records, ascending, that a home doesn't hold: who is pushed again may have been for a while, and then
+-- the oldest is there. What is there twice takes up room, and shows once.
 local function missing_of(home, records)
   if not redis.call('LPOS', home, records[1]) then return records end
   local there, missing = {}, {}
@@ -156,8 +157,8 @@ end
 -- KEYS  record, marks, home, journal; if the author's followers are spread: its followers in this bucket, the piece
 -- ARGV  author, mark, new marks stamp, since, piece (-1: small), depth, '1' if the home may be dropped,
 --       down to where the ids are all (exclusive), account, entry ('' for none), fit, id, ... (newest first)
--- Reply {'ok', graph stamp, marks stamp until now}; {'changed'}: the mark is another one, or gone; {'edge'}: the edge is missing;
---       {'busy', nonce}: the home is being filled; {'left'}: the ids don't reach; {'tree', tree}
+-- Reply {'ok', graph stamp, marks stamp until now}; {'changed'}: the mark is another one, or gone; {'edge'}: the edge
+--       is missing; {'busy', nonce}: the home is being filled; {'left'}: the ids don't reach; {'tree', tree}
 local function settle(keys, args)
   local author, mark = args[1], args[2]
   -- No mark is another one too: an unfollow may have been settled before our edge was written.
@@ -195,7 +196,8 @@ local function settle(keys, args)
   return { 'ok', stamps[1] or '', stamps[2] or '' }
 end
 
--- waiting_set: lists who waits for an account's answer. It is noted, as an edge is: a copy that comes late is looked at (H127).
+-- waiting_set: lists who waits for an account's answer. It is noted, as an edge is: a copy that comes late is looked at
+-- (H127).
 -- KEYS  who waits for that account, the bucket's notes
 -- ARGV  who waits, its request, the account, the caller's milliseconds
 -- Reply 1 if it is new, or 0

@@ -1,6 +1,6 @@
--- How many follow an account stands in its record: nr. While its followers lie in one place that is their number now. Those
--- of a spread set are summed up now and then; until that has been done: nd, "since changes", since when (ms) how many have
--- come or gone.
+-- How many follow an account stands in its record: nr. While its followers lie in one place that is their number now.
+-- Those of a spread set are summed up now and then; until that has been done: nd, "since changes", since when (ms) how
+-- many have come or gone.
 
 -- followers_note: somebody may have come or gone.
 -- KEYS  record, followers

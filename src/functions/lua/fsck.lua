@@ -1,5 +1,5 @@
--- What fsck alone needs: counting anew, and putting right what no other function ever leaves behind. Each looks again at
--- what its caller saw, so one that comes late does nothing.
+-- What fsck alone needs: counting anew, and putting right what no other function ever leaves behind. Each looks again
+-- at what its caller saw, so one that comes late does nothing.
 
 -- set_recount: counts the members of a local set that has a tree, piece by piece.
 -- KEYS  set, its pieces
@@ -48,7 +48,8 @@ end
 -- outbox_mend: brings a post and its author's outbox in line.
 -- KEYS  post, outbox, author's record
 -- ARGV  author, id
--- Reply 0: they are, or it can't be read; 1: it is listed now; 2: it is gone, and the outbox knows now; 3: it was deleted, and is gone now
+-- Reply 0: they are, or it can't be read; 1: it is listed now; 2: it is gone, and the outbox knows now; 3: it was
+--       deleted, and is gone now
 local function outbox_mend(keys, args)
   local outbox, id = keys[2], args[2]
   local length = redis.call('LLEN', outbox)

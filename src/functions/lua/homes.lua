@@ -1,9 +1,8 @@
 -- A home is a list of 16-byte records, (post id, author), in order of arrival. A record whose author has its top bit
 -- set is a *watermark*: every record before it has an id <= its own. The first record always is one, the floor:
 -- whatever belongs here and is above it, is here. All ones in its author: it counts. Else the author is the nonce of
--- the fill that is under way, and nothing is claimed.
--- Arguments `fit` of a home are four: cut_at, kept, node_max, the decision that they follow from, or 'own', 'none' (`HomeFit`
--- in Rust says what they mean).
+-- the fill that is under way, and nothing is claimed. Arguments `fit` of a home are four: cut_at, kept, node_max, the
+-- decision that they follow from, or 'own', 'none' (`HomeFit` in Rust says what they mean).
 
 local GROUP = 16
 local WHOLE = '\255\255\255\255\255\255\255\255'
@@ -36,8 +35,9 @@ local function push_all(key, records)
   for i = 1, #records, 500 do redis.call('RPUSH', key, unpack(records, i, math.min(i + 499, #records))) end
 end
 
--- Writes a home anew, from its end on, in parts that begin with a watermark: whichever command fails, what is there is true,
--- a shorter home or none (H98). And then what the caller is about does not fail (H89). Gives whether all is written.
+-- Writes a home anew, from its end on, in parts that begin with a watermark: whichever command fails, what is there is
+-- true, a shorter home or none (H98). And then what the caller is about does not fail (H89). Gives whether all is
+-- written.
 local PART = 4000 -- about half of what one command takes from Lua
 local function write_anew(key, records)
   redis.call('DEL', key)
@@ -131,8 +131,8 @@ local function home_deliver(keys, args)
   return { 'ok', delivered, #members }
 end
 
--- home_deliver_to: delivers a record to the homes of accounts of one bucket that the caller names, as far as they follow its
--- author: nobody else would ever be shown it, and it would take the place of what is for them.
+-- home_deliver_to: delivers a record to the homes of accounts of one bucket that the caller names, as far as they
+-- follow its author: nobody else would ever be shown it, and it would take the place of what is for them.
 -- KEYS  home of the first of them; the others, and whom they follow, lie in the same slot, undeclared
 -- ARGV  what keys of the bucket begin with, author, record, fit, account, ...
 -- Reply {'ok', delivered, accounts}

@@ -58,7 +58,8 @@ local function journal_strike(keys, args)
   return { struck }
 end
 
--- The lease of an import; and whether what has that name has to wait: an import and instances never stand beside each other.
+-- The lease of an import; and whether what has that name has to wait: an import and instances never stand beside each
+-- other.
 local IMPORT = '(import)'
 local function is_kept_out(all, name)
   for i = 1, #all, 2 do
@@ -68,9 +69,9 @@ local function is_kept_out(all, name)
   return false
 end
 
--- lease_renew: says that an instance lives, or an import, and tells what all leases say: "until ttl" with a point between,
--- until when (ms of this server's clock, for instances of releases that go by that) and for how long they were taken. Who
--- lives is told by its lease being another one after each renewal.
+-- lease_renew: says that an instance lives, or an import, and tells what all leases say: "until ttl" with a point
+-- between, until when (ms of this server's clock, for instances of releases that go by that) and for how long they were
+-- taken. Who lives is told by its lease being another one after each renewal.
 -- KEYS  the living
 -- ARGV  name ('' to ask only), for how many ms, or 0: it has ended; then name, value of leases that are over
 -- Reply name, value, ... of all leases

@@ -8,10 +8,10 @@ end
 
 -- list_set: puts a member on a list of a post, or takes it off, and counts anew.
 -- KEYS  post, list, its piece (the list while it is small), when something was taken off a list of this bucket last
--- ARGV  the post's author, where the number stands in the post, '+' or '-', piece (-1: small), depth, most members of
---       a piece, score ('+': a member never gets a lower one; '-': only if the member's is below, '' always), member,
---       '+': when something was taken off last, as the caller read before it looked at what it adds ('': whenever); '-':
---       the caller's milliseconds
+-- ARGV  the post's author, where the number stands in the post, '+' or '-', piece (-1: small), depth, most members of a
+--       piece, score ('+': a member never gets a lower one; '-': only if the member's is below, '' always), member,
+--       '+': when something was taken off last, as the caller read before it looked at what it adds ('': whenever);
+--       '-': the caller's milliseconds
 -- Reply {'ok', members in all}; {'gone'}: there is no such post of that author, nothing was added; {'late'}: something
 --       was taken off since, perhaps this; {'tree', tree}; {'full'}; {'unreadable'}: something stands there that this
 --       release can't read

@@ -3,10 +3,10 @@
 
 -- mode_set: changes an account's mode, if it is what the caller saw, and has that carried out.
 -- KEYS  record, outbox, journal
--- ARGV  mode that the caller saw ('' none), mode that it becomes ('' it stays),
---       who asks: 'x' who carries a change out, 'p' the policy (refused if somebody told by hand), 'h' somebody by hand,
---       then what is told ('' nothing any more), graph stamp that the caller saw, new graph stamp (all '' but for 'h'),
---       most entries, then entry, value, or nothing
+-- ARGV  mode that the caller saw ('' none), mode that it becomes ('' it stays), who asks: 'x' who carries a change out,
+--       'p' the policy (refused if somebody told by hand), 'h' somebody by hand, then what is told ('' nothing any
+--       more), graph stamp that the caller saw, new graph stamp (all '' but for 'h'), most entries, then entry, value,
+--       or nothing
 -- Reply {'ok'}; {'gone'}: no such account; {'stamp', mode}: something is another; {'busy'}: the journal is full
 local function mode_set(keys, args)
   if not is_there(keys[1]) then return { 'gone' } end
@@ -37,8 +37,8 @@ local function pulls_add(keys, args)
   return note_rates(keys[1], tonumber(args[2]), tonumber(args[3]), tonumber(args[1]))
 end
 
--- Has those accounts pull an author that follow it, and counts them. The mark first: with a new stamp and without the mark
--- a reader would believe that it need not pull.
+-- Has those accounts pull an author that follow it, and counts them. The mark first: with a new stamp and without the
+-- mark a reader would believe that it need not pull.
 local function mark_all(members, head, author, mark, stamp)
   local marked = 0
   for i = 1, #members do
@@ -52,7 +52,8 @@ local function mark_all(members, head, author, mark, stamp)
 end
 
 -- marks_piece: has all followers in one piece pull an author from now on.
--- KEYS  the set, its piece (again the set while it is small); what belongs to the followers lies in the same slot, undeclared
+-- KEYS  the set, its piece (again the set while it is small); what belongs to the followers lies in the same slot,
+--       undeclared
 -- ARGV  piece (-1: small), depth, what keys of the bucket begin with, author, mark, new marks stamp
 -- Reply {'ok', marked, members} or {'tree', tree}
 local function marks_piece(keys, args)

@@ -1,6 +1,6 @@
 -- A post is one string (`src/post` says how); its author stands at bytes 8-15, its revision at 4-7, its counters at
--- 64-79, what moderators say changes 80-83. An outbox is a list of post ids, 8 bytes each, ascending; the top bit of a deleted post's id is set. Its first
--- element is 'F' and the id up to which posts were cut off.
+-- 64-79, what moderators say changes 80-83. An outbox is a list of post ids, 8 bytes each, ascending; the top bit of a
+-- deleted post's id is set. Its first element is 'F' and the id up to which posts were cut off.
 
 local PULL = 'L'
 local UNSAID = 255 -- a visibility that the author's lock decides
@@ -66,8 +66,8 @@ local function take_post_id(clock, head, caller_ms, per_ms, low)
   error('no free post id in this bucket: ' .. head)
 end
 
--- Cuts the front of an outbox off, down to its newest `most` ids. What then comes first is the floor, before the rest goes: an
--- outbox without one would say less than it knows for good.
+-- Cuts the front of an outbox off, down to its newest `most` ids. What then comes first is the floor, before the rest
+-- goes: an outbox without one would say less than it knows for good.
 local function outbox_trim(key, length, most)
   local floor = length - 1 - most
   redis.call('LSET', key, floor, 'F' .. live_id(string.sub(redis.call('LINDEX', key, floor), -8)))
@@ -85,10 +85,10 @@ end
 -- KEYS  clock, author's record, outbox, author's home, journal, author's followers; of a plain repost what its author
 --       has reposted, and the piece of that (the set while it is small); the token, if there is one
 -- ARGV  what posts' keys begin with, the caller's milliseconds, ids per millisecond, the bucket's low bits, post,
---       author, most entries of the journal, most ids of the outbox, owner, entry of the delivery, fit,
---       token's TTL in ms (0: no token), '' or what is reposted and its author, piece (-1: small), depth, ties stamp that
---       the caller saw ('' for none), new one, most members of a piece, of the set, then for each task about what it
---       refers to: entry, the task's letter, what follows post and author in it
+--       author, most entries of the journal, most ids of the outbox, owner, entry of the delivery, fit, token's TTL in
+--       ms (0: no token), '' or what is reposted and its author, piece (-1: small), depth, ties stamp that the caller
+--       saw ('' for none), new one, most members of a piece, of the set, then for each task about what it refers to:
+--       entry, the task's letter, what follows post and author in it
 -- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used, or it has reposted that;
 --       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full;
 --       of what it has reposted {'stamp'}: something has changed; {'tree', tree}, {'full'}, {'limit'}
@@ -150,7 +150,8 @@ local function post_publish(keys, args)
   if length > most + OUTBOX_SLACK and is_decided(keys[3], args[14]) then outbox_trim(keys[3], length, most) end
   length = redis.call('RPUSHX', keys[4], id .. author)
   if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
-  -- H133: last, and with its token: until then whoever names the post names nothing, and who sends it again makes the only one.
+  -- H133: last, and with its token: until then whoever names the post names nothing, and who sends it again makes the
+  -- only one.
   if token then
     redis.call('MSET', args[1] .. id, post, token, id)
     redis.pcall('SET', token, id, 'PX', args[15])

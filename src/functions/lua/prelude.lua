@@ -2,8 +2,8 @@
 -- writes, and writes in an order in which every prefix is harmless. docs/functions.md lists them.
 -- While the library is loaded neither `redis.call` nor `string` exists: constants are literals.
 
--- Whether an account is there: it has a record, which doesn't say "deleted", nor that it is being registered. Nothing is
--- written for one that isn't.
+-- Whether an account is there: it has a record, which doesn't say "deleted", nor that it is being registered. Nothing
+-- is written for one that isn't.
 local function is_there(record)
   local state = redis.call('HGET', record, 's')
   return state and state ~= 'd' and state ~= 'u'
@@ -12,8 +12,8 @@ end
 -- What a post of this release begins with, and how many bytes of it stand at fixed places.
 local POST_FORMAT, POST_HEADER = 1, 84
 
--- The fixed part of what stands under a post's key: '' if nothing does, nil if this release can't read it. Nothing is decided, nor
--- written, by such a one (H93).
+-- The fixed part of what stands under a post's key: '' if nothing does, nil if this release can't read it. Nothing is
+-- decided, nor written, by such a one (H93).
 local function post_header(post)
   local header = redis.call('GETRANGE', post, 0, POST_HEADER - 1)
   if #header == 0 or #header == POST_HEADER and string.byte(header) == POST_FORMAT then return header end

@@ -1,11 +1,12 @@
 -- How often an account posts and is pulled stands in its record: pn, times that it was pulled; ra, "at posts pulls
--- posts_a_day pulls_a_day known": how many there were at a moment, how many a day before it, and how much of that is known,
--- from 0 to 1. It stays below 64 bytes, or the record would be no listpack any more.
+-- posts_a_day pulls_a_day known": how many there were at a moment, how many a day before it, and how much of that is
+-- known, from 0 to 1. It stays below 64 bytes, or the record would be no listpack any more.
 
 local MEMORY_MS = 21600000 -- what is six hours old counts for a third
 
 -- Brings an account's rates up to date, if what stands there is older than `every`, and tells what a policy wants to
--- know: {mode or '', told by hand or '', posts a day, pulls a day, followers, of these delivered to by the last fan-out}.
+-- know: {mode or '', told by hand or '', posts a day, pulls a day, followers, of these delivered to by the last
+-- fan-out}.
 local function note_rates(record, now, every, pulls)
   local seen = redis.call('HMGET', record, 'm', 'mf', 'p', 'pn', 'ra', 'nF', 'fd')
   local posts, pulled = tonumber(seen[3] or 0), tonumber(seen[4] or 0) + pulls

@@ -1,8 +1,9 @@
 -- Registration: names and e-mail addresses that one account only has. A claim is a string in the bucket of its hash:
 -- account (8 bytes), attempt (8) that took it. An account's credentials are a hash in its own bucket: c its claims (17
 -- bytes each), e e-mail address, h password's hash, k token of its sign-up, v the attempt that last changed them. While
--- an attempt is under way: n the attempt, t when it began (ms), w the claims that the account is to have; once it has them,
--- u the login that the record is to show with them, if that is another one. An account that is being registered has the state 'u'; one that is there has claims of its own, and perhaps an attempt to change them.
+-- an attempt is under way: n the attempt, t when it began (ms), w the claims that the account is to have; once it has
+-- them, u the login that the record is to show with them, if that is another one. An account that is being registered
+-- has the state 'u'; one that is there has claims of its own, and perhaps an attempt to change them.
 
 local CLAIM_LEN = 17
 
@@ -13,14 +14,15 @@ local function names_claim(claims, claim)
   return false
 end
 
--- How old an attempt is, in ms. Times are the callers', which are the median of the primaries' clocks: this server's may have
--- been set forward or back since (H83). One that begins at a time to come began nobody knows when.
+-- How old an attempt is, in ms. Times are the callers', which are the median of the primaries' clocks: this server's
+-- may have been set forward or back since (H83). One that begins at a time to come began nobody knows when.
 local function age_of(began, now) return math.abs(tonumber(now) - (tonumber(began or '') or 0)) end
 
 -- Whether an attempt is so old that it may be ended; one that nobody knows anything about is.
 local function is_over(began, now, patience) return age_of(began, now) >= tonumber(patience) end
 
--- Ends an attempt whose claims are the account's: the record says so, too. What has begun with that may have failed (H132).
+-- Ends an attempt whose claims are the account's: the record says so, too. What has begun with that may have failed
+-- (H132).
 local function finish(keys, login)
   if (login or '') ~= '' then redis.call('HSET', keys[1], 'un', login) end
   redis.call('HDEL', keys[2], 'n', 't', 'w', 'u')
@@ -38,7 +40,8 @@ local function signup_begin(keys, args)
   redis.call('DEL', keys[2])
   redis.call('HSET', keys[1], 's', 'u', unpack(args, 6, 5 + fields))
   redis.call('SET', keys[3], args[4])
-  -- H97: last, for whoever finds its own attempt there goes on with it. Without an attempt anybody may begin anew at once.
+  -- H97: last, for whoever finds its own attempt there goes on with it. Without an attempt anybody may begin anew at
+  -- once.
   redis.call('HSET', keys[2], 'n', args[1], 't', args[2], 'w', args[3], unpack(args, 6 + fields))
   return { 'ok' }
 end

@@ -1,6 +1,6 @@
 -- Reports lie with the account that they are about: two hashes in its bucket, those that are open and those that are
--- resolved: id (8 bytes) -> random bytes that change with each change (8), what was reported. A third one counts: reporter
--- (8 bytes) -> how many of its reports are open.
+-- resolved: id (8 bytes) -> random bytes that change with each change (8), what was reported. A third one counts:
+-- reporter (8 bytes) -> how many of its reports are open.
 
 -- report_add: somebody reports an account.
 -- KEYS  open, resolved, of each reporter; the token, if there is one

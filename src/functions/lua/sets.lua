@@ -20,8 +20,8 @@ local function hash(member)
   return (h * 2097143 + 11) % 2147483647
 end
 
--- Whether (piece, depth) is a leaf of the tree at `key`: true and how many members the set has; or nil and the answer for
--- a caller whose copy of the tree is old.
+-- Whether (piece, depth) is a leaf of the tree at `key`: true and how many members the set has; or nil and the answer
+-- for a caller whose copy of the tree is old.
 local function check_leaf(key, piece, depth)
   local node = 2 ^ depth + piece
   local parent = depth > 0 and 2 ^ (depth - 1) + piece % 2 ^ (depth - 1) or 0
@@ -68,8 +68,8 @@ end
 -- Makes a tree of a set that was one sorted set: the members go to piece 0.
 local function plant(key, piece0, state, nonce)
   local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
-  -- H96: a copy, and then one SET that takes the set's place. Until then it is the whole set, whichever command fails, and
-  -- what lies in the piece is nobody's; so it is deleted first: members of an earlier copy may be gone.
+  -- H96: a copy, and then one SET that takes the set's place. Until then it is the whole set, whichever command fails,
+  -- and what lies in the piece is nobody's; so it is deleted first: members of an earlier copy may be gone.
   redis.call('DEL', piece0)
   for i = 1, #all, 500 do
     local scored = {}
@@ -89,8 +89,8 @@ local function tell_followers(record, total)
   redis.call('HDEL', record, 'nd')
 end
 
--- Notes that an edge has been written: once it has rested for a while somebody looks whether its follow is there. It is the
--- same write as the edge, so a copy that comes late, or outlives what it was for, is looked at too.
+-- Notes that an edge has been written: once it has rested for a while somebody looks whether its follow is there. It is
+-- the same write as the edge, so a copy that comes late, or outlives what it was for, is looked at too.
 local function note_edge(notes, account, author, caller_ms)
   local member = account .. author
   if redis.call('ZADD', notes, 'NX', caller_ms, member) == 1 then return end
@@ -197,11 +197,11 @@ end
 
 -- set_remove: removes members of one piece of a local set.
 -- KEYS  set; unless it is small: the piece; if the members are an account's followers: its record, last
--- ARGV  piece (-1: small), depth, '1' if a record is to tell their number, the decision that this follows from ('' none:
---       nothing goes if the bucket knows another), then for each member: remove only if its score is below this ('' always),
---       member
--- Reply {'ok', members removed, members in all, '' or the highest score of those that stay since theirs is not below} or
---       {'tree', tree}
+-- ARGV  piece (-1: small), depth, '1' if a record is to tell their number, the decision that this follows from (''
+--       none: nothing goes if the bucket knows another), then for each member: remove only if its score is below this
+--       ('' always), member
+-- Reply {'ok', members removed, members in all, '' or the highest score of those that stay since theirs is not below}
+--       or {'tree', tree}
 local function set_remove(keys, args)
   local piece, depth = tonumber(args[1]), tonumber(args[2])
   local key, place = keys[1], keys[piece < 0 and 1 or 2]

@@ -1,9 +1,9 @@
--- What the tenant has decided stands in its record, and in each bucket in a hash of its own, `z`: the decision's number and
--- all that the record says. A function that takes something away which nothing gives back compares that number with its
--- caller's: what a bucket doesn't know, or knows better, is no reason to remove (H65, H66).
+-- What the tenant has decided stands in its record, and in each bucket in a hash of its own, `z`: the decision's number
+-- and all that the record says. A function that takes something away which nothing gives back compares that number with
+-- its caller's: what a bucket doesn't know, or knows better, is no reason to remove (H65, H66).
 
--- Which decision a bucket knows; false: none. `key`: any of the bucket's. Its `z` is not declared: where it can't be seen, in a
--- slot that moves say, this is an error that equals nothing, and nobody fails.
+-- Which decision a bucket knows; false: none. `key`: any of the bucket's. Its `z` is not declared: where it can't be
+-- seen, in a slot that moves say, this is an error that equals nothing, and nobody fails.
 local function decision_known(key)
   return redis.pcall('HGET', string.match(key, '^[^{]*{[^}]*}') .. 'z', 'decision')
 end
@@ -12,15 +12,15 @@ local function is_decided(key, decision)
   return decision_known(key) == decision
 end
 
--- The same for homes, which are filled anew where they are needed: while nothing was decided, an instance goes by its 'own'
--- settings. 'none', of a tool then: nothing goes.
+-- The same for homes, which are filled anew where they are needed: while nothing was decided, an instance goes by its
+-- 'own' settings. 'none', of a tool then: nothing goes.
 local function may_drop(key, decision)
   if decision == 'own' then return decision_known(key) == false end
   return is_decided(key, decision)
 end
 
--- tenant_begin: writes the record of a new tenant, all at once: a record without a decision is one of data for which somebody
--- has to decide on purpose. One that is there gets only what it lacks of its layout.
+-- tenant_begin: writes the record of a new tenant, all at once: a record without a decision is one of data for which
+-- somebody has to decide on purpose. One that is there gets only what it lacks of its layout.
 -- KEYS  the tenant's record
 -- ARGV  format, buckets; then of what is decided with it field, value, ...
 -- Reply 1 if it is new
@@ -48,8 +48,8 @@ local function decision_set(keys, args)
   return redis.call('HGETALL', keys[1])
 end
 
--- rights_missing: what the user whose call this is may not do inside functions. Its commands are told at start; else the first
--- call that comes to one would fail there.
+-- rights_missing: what the user whose call this is may not do inside functions. Its commands are told at start; else
+-- the first call that comes to one would fail there.
 -- KEYS  none
 -- ARGV  a key like those that it works on, then commands
 -- Reply those that it may not use, there or at all

@@ -285,7 +285,9 @@ proptest! {
     }
 
     #[test]
-    fn a_walk_by_cursors_shows_every_entry_once(world in world(), limit in 1..12_usize, rounds in 2..20_usize, seed: u64) {
+    fn a_walk_by_cursors_shows_every_entry_once(
+        world in world(), limit in 1..12_usize, rounds in 2..20_usize, seed: u64
+    ) {
         let mut shown = Vec::new();
         let mut cursor = None;
         for page in 0_u64.. {

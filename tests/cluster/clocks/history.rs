@@ -1,5 +1,5 @@
-//! A random history while wall clocks are set an hour forward and back, those of the servers and of the instances in turn, and
-//! while each server whose clock is off fails over.
+//! A random history while wall clocks are set an hour forward and back, those of the servers and of the instances in
+//! turn, and while each server whose clock is off fails over.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -111,7 +111,8 @@ impl History {
         assert!(is_shown, "{}: the next page of {who} lacks {shows:?}", self.when);
     }
 
-    /// Nothing is under way any more: each walk is whole, and whoever pages up from what it had seen gets all that is new.
+    /// Nothing is under way any more: each walk is whole, and whoever pages up from what it had seen gets all that is
+    /// new.
     fn compare(&mut self, seen: Option<PostId>) {
         let one = pick(&mut self.random, 2);
         self.ask(one, "drain");

@@ -22,8 +22,8 @@ pub(super) async fn instance(seeds: Vec<String>, prefix: &str) -> Engine {
     engine_with(options, small()).await
 }
 
-/// Publishes; again, by its token, while nobody knows whether it was done: a call that was under way when its server was found
-/// to be no primary any more ends so (1 of 30 runs at a load of 20).
+/// Publishes; again, by its token, while nobody knows whether it was done: a call that was under way when its server
+/// was found to be no primary any more ends so (1 of 30 runs at a load of 20).
 async fn publish(engine: &Engine, author: AccountId) -> PostId {
     let draft = Draft::text("by the clock").token(rand::random::<u64>().to_string());
     loop {

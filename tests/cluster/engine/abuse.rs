@@ -1,5 +1,5 @@
-//! What accounts can do to others who don't want them: fill their homes, empty their lists. Each of these tests was seen to
-//! fail before lists were fair, and before delivery by name looked at who follows.
+//! What accounts can do to others who don't want them: fill their homes, empty their lists. Each of these tests was
+//! seen to fail before lists were fair, and before delivery by name looked at who follows.
 
 mod bounds;
 

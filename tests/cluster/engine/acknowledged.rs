@@ -1,5 +1,5 @@
-//! What an acknowledgement says is true: of a post's delivery the post itself too, and nothing is called replicated that
-//! no replica has.
+//! What an acknowledgement says is true: of a post's delivery the post itself too, and nothing is called replicated
+//! that no replica has.
 
 use tideline::cluster::{NodeAddr, Replicas, RouterSettings};
 use tideline::post::{Draft, Edit};

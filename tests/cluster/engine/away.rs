@@ -175,8 +175,8 @@ async fn written(engine: &Engine, author: AccountId, reader: AccountId) -> tidel
     engine.delete(author, post).await.map(drop)
 }
 
-/// All else that the living write about each other: `approver` is locked. What they leave to do is done in between: there are
-/// few places for it.
+/// All else that the living write about each other: `approver` is locked. What they leave to do is done in between:
+/// there are few places for it.
 async fn written_besides(
     engine: &Engine,
     author: AccountId,
@@ -312,7 +312,8 @@ async fn who_waits_for_homes_that_are_away_is_told_what_a_post_has_reached_witho
     assert_eq!(published.reached, PostAck::First, "nothing has a replica");
 }
 
-/// A server that answers and can't say what lasts is in nobody's way: its replica is silent, and nobody has called it dead.
+/// A server that answers and can't say what lasts is in nobody's way: its replica is silent, and nobody has called it
+/// dead.
 #[tokio::test]
 async fn while_a_replica_is_frozen_fan_outs_wait_for_it_in_their_journals() {
     let cluster = own(ClusterSpec::ephemeral().replicas(1).node_timeout(Duration::from_secs(300))).await;

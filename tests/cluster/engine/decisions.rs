@@ -243,8 +243,9 @@ async fn the_command_says_before_what_it_removes_and_removes_that() {
     assert_eq!(service.decision().number, 1);
 
     let (is_good, text) = program(&options, &[&set[..], &["--yes"]].concat());
-    let says = "600 posts from profiles of 1 accounts, for good; 40 posts from mentions of 1 accounts, for good; 30 posts from \
-                timelines of 1 hashtags, for good; the oldest of 1 homes, whose further pages come from the outboxes.";
+    let says = "600 posts from profiles of 1 accounts, for good; 40 posts from mentions of 1 accounts, for good; 30 \
+                posts from timelines of 1 hashtags, for good; the oldest of 1 homes, whose further pages come from the \
+                outboxes.";
     for verb in ["It removes", "Decided, number 2. It removed"] {
         assert!(is_good && text.contains(&format!("{verb} {says}")), "{text}");
     }
@@ -290,8 +291,8 @@ async fn a_change_that_is_interrupted_is_finished_when_it_is_repeated() {
 
 #[tokio::test]
 async fn a_record_that_is_gone_is_told_and_comes_back_from_the_buckets() {
-    // H67. Slot 0 was lost, and whoever started next founded the tenant anew: with another number of buckets nothing was
-    // found any more, with another key no hashtag.
+    // H67. Slot 0 was lost, and whoever started next founded the tenant anew: with another number of buckets nothing
+    // was found any more, with another key no hashtag.
     let options = tenant(40);
     let service = engine_with(options.clone(), much()).await;
     let people = full(&service).await;

@@ -227,8 +227,8 @@ async fn a_report_that_is_made_again_with_its_token_is_one_report() {
     }
 }
 
-/// Of an account whose bucket had many newer reports about others no page ever showed one: pages were filtered after they
-/// were cut, and an empty one was the end.
+/// Of an account whose bucket had many newer reports about others no page ever showed one: pages were filtered after
+/// they were cut, and an empty one was the end.
 #[tokio::test]
 async fn a_page_of_reports_is_full_or_says_where_older_ones_are() {
     let engine = engine().await;

@@ -279,8 +279,9 @@ async fn names_change_and_the_old_ones_are_free_then() {
     is_clean(&engine).await;
 }
 
-/// An account changed its login and was about to give up the old one, when somebody else changed it back: the claim stood
-/// there for the same account, taken by another attempt. It was given up, and then another account could take it too.
+/// An account changed its login and was about to give up the old one, when somebody else changed it back: the claim
+/// stood there for the same account, taken by another attempt. It was given up, and then another account could take it
+/// too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_that_is_taken_back_meanwhile_is_not_given_up() {
     for until in [Step::Begun, Step::Claimed(1), Step::Fenced, Step::Settled, Step::Reread] {

@@ -1,4 +1,5 @@
-//! Data of a tenant that has decided nothing yet: what an import or an earlier release has left. And decisions that were lost.
+//! Data of a tenant that has decided nothing yet: what an import or an earlier release has left. And decisions that
+//! were lost.
 
 use std::time::Duration;
 
@@ -97,9 +98,9 @@ async fn at_bucket_of(engine: &Engine, id: AccountId, command: &str, arguments: 
 
 #[tokio::test]
 async fn nothing_is_cut_and_no_floor_rises_while_nothing_is_decided() {
-    // H140. The first import of a site read a hashtag's whole list again with each post beyond the bound of the tool that
-    // imported, and raised its floors: nothing went, but the list says less for good. The first instance then made its own
-    // file the tenant's, and cut.
+    // H140. The first import of a site read a hashtag's whole list again with each post beyond the bound of the tool
+    // that imported, and raised its floors: nothing went, but the list says less for good. The first instance then made
+    // its own file the tenant's, and cut.
     let options = tenant(40);
     let people = imported(&options, 700, 60).await;
     let [author, reader] = people;
@@ -121,8 +122,8 @@ async fn nothing_is_cut_and_no_floor_rises_while_nothing_is_decided() {
     let lower = ["outbox_posts=100", "mentions_max=20", "tag_posts_max=30", "home_posts=16"];
     let all = all_but(&lower);
     let (is_good, said) = set(&options, &all, &["--dry-run"]);
-    let says = "612 posts from profiles of 1 accounts, for good; 52 posts from mentions of 1 accounts, for good; 42 posts \
-                from timelines of 1 hashtags, for good";
+    let says = "612 posts from profiles of 1 accounts, for good; 52 posts from mentions of 1 accounts, for good; 42 \
+                posts from timelines of 1 hashtags, for good";
     assert!(is_good && said.contains(says), "{said}");
     let (is_good, said) = set(&options, &all, &["--yes"]);
     assert!(is_good && said.contains(&format!("Decided, number 1. It removed {says}")), "{said}");
@@ -134,7 +135,8 @@ async fn nothing_is_cut_and_no_floor_rises_while_nothing_is_decided() {
 
 #[tokio::test]
 async fn of_those_who_begin_a_tenant_at_once_one_decides_or_nobody() {
-    // H145. Layout and decision were written one after the other: an import might begin, and bring data, between the two.
+    // H145. Layout and decision were written one after the other: an import might begin, and bring data, between the
+    // two.
     for _ in 0..8 {
         let options = tenant(40);
         let begin = || engine_with(options.clone(), little());
@@ -176,8 +178,8 @@ async fn homes_go_by_an_instances_own_bound_until_something_is_decided_and_by_no
 
 #[tokio::test]
 async fn who_decides_first_names_everything() {
-    // H141. The service's file had mentions_max = 20000. The operator typed `tideline tenant set home_posts=300` before its
-    // first instance of this release: all six of the tool's own values were decided, and only the home's was told.
+    // H141. The service's file had mentions_max = 20000. The operator typed `tideline tenant set home_posts=300` before
+    // its first instance of this release: all six of the tool's own values were decided, and only the home's was told.
     let options = tenant(40);
     let [_, reader] = imported(&options, 60, 60).await;
     let (is_good, text) = set(&options, &["home_posts=300".to_owned()], &["--yes"]);
@@ -256,8 +258,8 @@ async fn who_decides_asks_the_buckets_before() {
 
 #[tokio::test]
 async fn who_is_behind_raises_no_floor() {
-    // H143. An instance that goes by an older decision raised the floors of a list by that one's bound, and only then found
-    // that its bucket knows another: nothing went, but the list says less for good.
+    // H143. An instance that goes by an older decision raised the floors of a list by that one's bound, and only then
+    // found that its bucket knows another: nothing went, but the list says less for good.
     let options = tenant(40);
     let service = engine_with(options, little()).await;
     let people = super::accounts(&service, 2).await;
@@ -274,7 +276,8 @@ async fn who_is_behind_raises_no_floor() {
 
 #[tokio::test]
 async fn a_list_that_is_longer_than_any_call_is_cut_all_the_same() {
-    // H144. Beyond 100,000 posts that were to go, a cut was refused: each post that named the list left a task that never ended.
+    // H144. Beyond 100,000 posts that were to go, a cut was refused: each post that named the list left a task that
+    // never ended.
     let options = tenant(40);
     let service = engine_with(options.clone(), little()).await;
     let people = super::accounts(&service, 2).await;
@@ -298,8 +301,8 @@ async fn a_list_that_is_longer_than_any_call_is_cut_all_the_same() {
 
 #[tokio::test]
 async fn a_record_that_is_lost_while_nothing_was_decided_is_told_and_comes_back() {
-    // H137. No bucket knew of a tenant that had decided nothing. Slot 0 was lost, and whoever started next began it anew: with
-    // another key of hashtags, 1,024 buckets, and its own settings as the decision, which nobody had named.
+    // H137. No bucket knew of a tenant that had decided nothing. Slot 0 was lost, and whoever started next began it
+    // anew: with another key of hashtags, 1,024 buckets, and its own settings as the decision, which nobody had named.
     let options = tenant(40);
     let [_, reader] = imported(&options, 30, 30).await;
     let store = Store::open_existing(options.clone()).await.unwrap();

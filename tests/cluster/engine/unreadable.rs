@@ -1,7 +1,8 @@
 //! Posts that this release can't read: damaged, of another type, or written by a later one.
 //!
-//! One such post made the home of everybody who follows its author `Internal`, and the author's own page; its author could
-//! not delete it, and fsck left it alone. A page of likes would have taken back the like of what it could not read.
+//! One such post made the home of everybody who follows its author `Internal`, and the author's own page; its author
+//! could not delete it, and fsck left it alone. A page of likes would have taken back the like of what it could not
+//! read.
 
 use std::time::Duration;
 

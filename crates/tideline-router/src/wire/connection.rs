@@ -4,8 +4,9 @@
 //! order of the commands, so a queue says whose they are. The reading task also looks now and then whether somebody has
 //! waited for too long: a timer for each pipeline costs more than the rest of sending it.
 //!
-//! How long somebody has waited is counted in such looks, not by a clock: between two of them this task reads. A process that
-//! was not scheduled for a while has replies that it hasn't come to yet; by the clock all of its servers would be silent.
+//! How long somebody has waited is counted in such looks, not by a clock: between two of them this task reads. A
+//! process that was not scheduled for a while has replies that it hasn't come to yet; by the clock all of its servers
+//! would be silent.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,8 +24,8 @@ use super::{Command, Pipeline, Reply, WireError};
 const WRITE_AT_ONCE: usize = 64 * 1024;
 /// Bytes that the buffer for replies grows by.
 const READ_AT_ONCE: usize = 64 * 1024;
-/// So often within the longest wait is looked for those that have waited for too long. One look more ends a wait, for the first
-/// one may come right after it has begun.
+/// So often within the longest wait is looked for those that have waited for too long. One look more ends a wait, for
+/// the first one may come right after it has begun.
 const LOOKS_PER_TIMEOUT: u32 = 4;
 
 /// One open connection; clones share it.
@@ -129,8 +130,8 @@ impl Queues {
         Ok(())
     }
 
-    /// What is to be written next, at the buffer's end; from now on replies to it are waited for. `false`: the connection is
-    /// broken.
+    /// What is to be written next, at the buffer's end; from now on replies to it are waited for. `false`: the
+    /// connection is broken.
     fn gather(&self, buffer: &mut Vec<u8>) -> bool {
         let (mut unsent, mut sent) = (lock(&self.unsent), lock(&self.sent));
         let (Some(unsent), Some(sent)) = (unsent.as_mut(), sent.as_mut()) else { return false };
@@ -369,8 +370,8 @@ mod tests {
 
     #[tokio::test]
     async fn who_was_not_scheduled_for_long_has_its_replies_and_calls_nobody_silent() {
-        // Thirty-six clients of one thread, on a machine with much else to do: their servers had answered in time, and each
-        // client that came to read that later than its timeout said that no server answered.
+        // Thirty-six clients of one thread, on a machine with much else to do: their servers had answered in time, and
+        // each client that came to read that later than its timeout said that no server answered.
         let (ours, mut theirs) = duplex(1_000);
         let timeout = Duration::from_millis(20);
         let wire = Wire::new(ours, timeout);

@@ -360,8 +360,9 @@ impl Before {
             && own[0].following.get(&by).is_some_and(|since| w.was_locked_during(reader, by, *since))
     }
 
-    /// Whether what a post passes on was for that reader at any time. It need not follow who wrote that: a repost of its own may be of
-    /// a quote of what is for followers, whom it was one of once (harsh seed 2097: that was missed, and rightly doesn't show).
+    /// Whether what a post passes on was for that reader at any time. It need not follow who wrote that: a repost of
+    /// its own may be of a quote of what is for followers, whom it was one of once (harsh seed 2097: that was missed,
+    /// and rightly doesn't show).
     fn is_open_to(
         &self,
         w: &World,

@@ -1,5 +1,5 @@
-//! Functions that random histories don't call, or too seldom for each of their commands to fail there: on data made for them, where
-//! each of their commands fails in turn.
+//! Functions that random histories don't call, or too seldom for each of their commands to fail there: on data made for
+//! them, where each of their commands fails in turn.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use super::halves::{call_of, halves, run};
 enum Shown {
     /// It writes once: half of it is nothing.
     Once,
-    /// Whoever calls it again, with these arguments drawn anew, ends where one call leads that doesn't fail; but for [`LOOSE`].
+    /// Whoever calls it again, with these arguments drawn anew, ends where one call leads that doesn't fail; but for
+    /// [`LOOSE`].
     Again(&'static [(usize, &'static [u8])]),
 }
 
@@ -18,8 +19,8 @@ use Shown::Once;
 
 const AGAIN: Shown = Shown::Again(&[]);
 
-/// How many posts a record tells, which fsck finds; entries in the journal that stand for nothing; how many reports somebody has open,
-/// which is a bound and no promise.
+/// How many posts a record tells, which fsck finds; entries in the journal that stand for nothing; how many reports
+/// somebody has open, which is a bound and no promise.
 const LOOSE: [&str; 3] = ["a", "j", "n"];
 
 struct Case {

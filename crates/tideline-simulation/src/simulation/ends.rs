@@ -29,9 +29,9 @@ fn left() -> (usize, u32, usize) {
     world(|w| (truth::journal_entries(w), w.late, truth::noted_edges(w)))
 }
 
-/// Whether nothing is left, and nobody is at anything. An executor may outlive its entry: it sleeps, somebody else claims and
-/// strikes that, it wakes up and goes on. What it writes then is derived from what was, until it looks again, or its note is
-/// looked at (harsh seed 8065).
+/// Whether nothing is left, and nobody is at anything. An executor may outlive its entry: it sleeps, somebody else
+/// claims and strikes that, it wakes up and goes on. What it writes then is derived from what was, until it looks
+/// again, or its note is looked at (harsh seed 8065).
 pub(super) fn is_at_rest<'a>(mut engines: impl Iterator<Item = &'a Engine>) -> bool {
     let now = Instant::now();
     let is_awake = world(|w| w.instances.iter().all(|one| one.is_dead || one.frozen_until <= now));

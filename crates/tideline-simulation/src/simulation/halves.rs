@@ -98,8 +98,8 @@ fn what_is_left_of_a_home_that_is_written_anew_is_true() {
     }
 }
 
-/// H133: it failed when all but its author's outbox knew of the post, and was sent again. H89: its author's home is written
-/// anew, and that fails. And its author's outbox is cut: one whose front went first had no floor for good.
+/// H133: it failed when all but its author's outbox knew of the post, and was sent again. H89: its author's home is
+/// written anew, and that fails. And its author's outbox is cut: one whose front went first had no floor for good.
 #[test]
 fn a_post_is_published_at_once_or_not_at_all() {
     let author = AccountId::new(7).expect("an id");

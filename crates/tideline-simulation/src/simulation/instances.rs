@@ -85,7 +85,8 @@ pub(super) async fn instance() -> (usize, Engine) {
     }
 }
 
-/// The tenant is there, and takes these settings if it is new, as where a store is opened. An error: whoever starts meets it too.
+/// The tenant is there, and takes these settings if it is new, as where a store is opened. An error: whoever starts
+/// meets it too.
 async fn begun(store: &Store, engine: &EngineSettings) {
     let own = TenantSettings::of(engine, store.router().settings().replicas);
     let (keys, first) = (store.keys(), Decision::first(own));

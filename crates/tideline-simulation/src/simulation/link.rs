@@ -120,8 +120,8 @@ impl Link {
         }
     }
 
-    /// Waits for a node that is silent, as long as the caller does. In a random history the caller may give up before it wakes, and what
-    /// it has sent may lie in the node's socket until then.
+    /// Waits for a node that is silent, as long as the caller does. In a random history the caller may give up before
+    /// it wakes, and what it has sent may lie in the node's socket until then.
     async fn answered(&self, rest: &[Request]) -> Result<()> {
         let number = world(|w| w.node_of(rest[0].slot));
         let is_silent = || world(|w| w.nodes[number].answers_nobody());

@@ -116,8 +116,8 @@ fn check_reposts(
     let (buckets, bucket) = (w.keys.buckets(), w.keys.bucket_of(account));
     let place =
         |(original, place): (PostRef, f64)| Some((original, PostId::at_place(buckets, bucket, place).ok()?));
-    // What has failed half-way, and was given up, has noted a repost that nobody finds: the next of the same post takes another
-    // id, and fsck finds the note (torn seeds 171 and 395).
+    // What has failed half-way, and was given up, has noted a repost that nobody finds: the next of the same post takes
+    // another id, and fsck finds the note (torn seeds 171 and 395).
     let is_needless = |repost: &PostId| w.torn_calls > 0 && truth::post(w, repost.get(), account).is_none();
     let noted = of_account(w, "reposts", account).into_iter().filter_map(place);
     let noted: BTreeMap<PostRef, PostId> = noted.filter(|(_, repost)| !is_needless(repost)).collect();

@@ -5,8 +5,8 @@ use super::world::{Toggle, World};
 use crate::ids::AccountId;
 
 impl World {
-    /// Notes which accounts of a bucket are locked, where that has changed. Once one is open, whoever waits for its answer
-    /// follows it, sooner or later.
+    /// Notes which accounts of a bucket are locked, where that has changed. Once one is open, whoever waits for its
+    /// answer follows it, sooner or later.
     pub(super) fn note_locks(&mut self, number: usize) {
         for account in self.accounts.clone() {
             if usize::from(self.keys.bucket_of(account).index()) != number {
@@ -49,8 +49,8 @@ impl World {
         past[from..].iter().any(|(_, is_locked)| *is_locked)
     }
 
-    /// Whether a follow began while its author was locked, which had been so before that command and is so still, and has
-    /// never let this reader in.
+    /// Whether a follow began while its author was locked, which had been so before that command and is so still, and
+    /// has never let this reader in.
     pub(super) fn is_uninvited(
         &self,
         reader: AccountId,

@@ -1,5 +1,5 @@
-//! Rules that can be taken out: the tables in `rules/`. What changes the engine is built in (build.rs); what changes the
-//! functions is put into their text here.
+//! Rules that can be taken out: the tables in `rules/`. What changes the engine is built in (build.rs); what changes
+//! the functions is put into their text here.
 
 use std::sync::LazyLock;
 

@@ -15,7 +15,8 @@ use crate::registration::{Name, Registration, RegistrationSettings, SignUp, name
 pub(super) struct Names {
     /// Every account that somebody has tried to register.
     pub(super) tried: BTreeSet<AccountId>,
-    /// What was acknowledged, and nobody has tried to change since: an account's login (or address), or that it has none.
+    /// What was acknowledged, and nobody has tried to change since: an account's login (or address), or that it has
+    /// none.
     pub(super) told: BTreeMap<(AccountId, u8), Option<String>>,
     pub(super) passwords: BTreeMap<AccountId, String>,
     /// Changes that have begun, of each account and kind.

@@ -178,8 +178,8 @@ async fn retried(engine: &Engine, author: AccountId, draft: &Draft) -> Result<()
     Ok(())
 }
 
-/// A post's id is of the time at which it was published, whatever the clock of its server says (L3: it shows where its readers
-/// look; H44, H80).
+/// A post's id is of the time at which it was published, whatever the clock of its server says (L3: it shows where its
+/// readers look; H44, H80).
 fn check_time(post: PostId, began: u64) {
     world(|w| {
         let now = w.now_ms();

@@ -44,12 +44,12 @@ impl Shape {
     /// The same, and functions fail half-way.
     pub(super) const TORN: Self =
         Self { faults: Faults { torn: 120, ..Self::HARSH.faults }, failovers: 20, ..Self::HARSH };
-    /// The same, and primaries that were replaced answer on, half of them writes too, and servers are silent for a while: some callers give up before that is
-    /// over, and what they have sent runs when the server wakes.
+    /// The same, and primaries that were replaced answer on, half of them writes too, and servers are silent for a
+    /// while: some callers give up before that is over, and what they have sent runs when the server wakes.
     pub(super) const PARTED: Self =
         Self { faults: Faults { deposed: 400, ..Self::HARSH.faults }, silences: 25, ..Self::HARSH };
-    /// The same, and fences count without a replica, and the replica that is behind takes over. What was acknowledged may
-    /// be lost, and timelines have holes; what is hidden stays hidden.
+    /// The same, and fences count without a replica, and the replica that is behind takes over. What was acknowledged
+    /// may be lost, and timelines have holes; what is hidden stays hidden.
     pub(super) const HOLLOW: Self =
         Self { faults: Faults { hollow: 300, ..Self::HARSH.faults }, ..Self::HARSH };
     /// Nothing does, but everything interleaves.

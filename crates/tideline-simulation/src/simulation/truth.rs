@@ -115,8 +115,8 @@ pub(super) fn posts(world: &World, author: AccountId) -> Posts {
     posts
 }
 
-/// Up to which id posts have left an outbox. Its floor comes first; of a cut that has failed half-way the new one stands
-/// between ids, and no pull finds what it took the place of (torn seed 391, `LTRIM` fails).
+/// Up to which id posts have left an outbox. Its floor comes first; of a cut that has failed half-way the new one
+/// stands between ids, and no pull finds what it took the place of (torn seed 391, `LTRIM` fails).
 fn floor_of(outbox: &[Bytes]) -> u64 {
     let floor = |element: &Bytes| Some(u64::from_be_bytes(element.strip_prefix(b"F")?.try_into().ok()?));
     outbox.iter().filter_map(floor).max().unwrap_or(0)
@@ -140,8 +140,8 @@ pub(super) fn cut_outboxes(world: &World) -> u64 {
     world.accounts.iter().filter(is_cut).count() as u64
 }
 
-/// What an outbox lacks of its author's posts, or keeps: all above its floor, at least as many ids as it may list if any
-/// have left it, and not many more.
+/// What an outbox lacks of its author's posts, or keeps: all above its floor, at least as many ids as it may list if
+/// any have left it, and not many more.
 fn miscut(world: &World, account: AccountId) -> Vec<String> {
     let outbox = world.data_of(account).list(&world.keys.outbox(account)).ok().flatten();
     let outbox = outbox.map_or(&[][..], Vec::as_slice);
@@ -157,8 +157,9 @@ fn miscut(world: &World, account: AccountId) -> Vec<String> {
     wrong
 }
 
-/// Whether a deletion has taken a post away and then failed, before it came to the outbox: the post is gone, and what quotes it stands
-/// for itself, whatever the outbox says (torn seed 1 had `post_delete` fail so; whoever asked for it was told that nothing was done).
+/// Whether a deletion has taken a post away and then failed, before it came to the outbox: the post is gone, and what
+/// quotes it stands for itself, whatever the outbox says (torn seed 1 had `post_delete` fail so; whoever asked for it
+/// was told that nothing was done).
 fn is_half_deleted(world: &World, data: &Data, id: u64) -> bool {
     let is_gone = |id: PostId| data.text(&world.keys.post(id)).ok().flatten().is_none();
     world.torn_calls > 0 && PostId::from_u64(id).is_ok_and(is_gone)

@@ -12,18 +12,19 @@ use super::{Admit, RETRY, Storm, patiently};
 use crate::verify::facts::Time;
 use crate::verify::world::PostFact;
 
-/// What is sent to a replica that doesn't read: more than lies in sockets, so that all that comes later stays in the primary.
+/// What is sent to a replica that doesn't read: more than lies in sockets, so that all that comes later stays in the
+/// primary.
 const FILLERS: usize = 4;
 const FILLER_BYTES: usize = 8 << 20;
-/// For so long a replica stands still, at most: less than the node timeout. Then the others would take it for dead, fences would do
-/// without it, and more might be lost than is promised.
+/// For so long a replica stands still, at most: less than the node timeout. Then the others would take it for dead,
+/// fences would do without it, and more might be lost than is promised.
 const BEHIND_MAX: Duration = Duration::from_secs(4);
 /// For so long a post is waited for that it doesn't get.
 const POST_MAX: Duration = Duration::from_secs(2);
 
 impl Storm<'_> {
-    /// Kills a primary that has acknowledged a post, at least, which its replica hasn't. Lets it live if that took too long;
-    /// whether it is dead.
+    /// Kills a primary that has acknowledged a post, at least, which its replica hasn't. Lets it live if that took too
+    /// long; whether it is dead.
     pub(super) async fn kill_ahead(
         &self,
         cluster: &LocalCluster,

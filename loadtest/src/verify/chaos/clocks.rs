@@ -48,8 +48,8 @@ impl Storm<'_> {
         let struck = self.run.now();
         self.run.event("clocks of servers set");
         self.set_server((cluster, clocks), node, second).await?;
-        // It takes the others for dead, by its clock, until they have answered again. If it was set back before that, it would wait
-        // for an hour.
+        // It takes the others for dead, by its clock, until they have answered again. If it was set back before that,
+        // it would wait for an hour.
         cluster.wait_healthy(PATIENCE).await?;
         self.admit(admit);
         self.stay(random).await;
@@ -59,7 +59,8 @@ impl Storm<'_> {
         Ok(has_met)
     }
 
-    /// Servers measure by their wall clocks how long they wait for each other: MIGRATE gives up a key that is there already.
+    /// Servers measure by their wall clocks how long they wait for each other: MIGRATE gives up a key that is there
+    /// already.
     async fn set_server(
         &self,
         (cluster, clocks): (&LocalCluster, &Clocks),

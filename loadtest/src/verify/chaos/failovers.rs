@@ -47,9 +47,10 @@ impl How {
 pub(crate) type Promotions = HashMap<NodeAddr, Instant>;
 
 impl Storm<'_> {
-    /// The replica that is to take over from a primary, once it has forgotten the votes by which it was elected before. For four
-    /// node timeouts it takes them for new ones (Redis 7.0): it believes to be elected with an old epoch, gives way to the primary
-    /// that was killed as soon as that is back, with whatever is on its disk, and drops its own data.
+    /// The replica that is to take over from a primary, once it has forgotten the votes by which it was elected before.
+    /// For four node timeouts it takes them for new ones (Redis 7.0): it believes to be elected with an old epoch,
+    /// gives way to the primary that was killed as soon as that is back, with whatever is on its disk, and drops its
+    /// own data.
     pub(super) async fn heir<'a>(
         &self,
         cluster: &'a LocalCluster,
@@ -62,8 +63,9 @@ impl Storm<'_> {
         Ok(replica)
     }
 
-    /// Waits until a replica has taken over from a primary that had that epoch. On a busy machine it may have asked for votes
-    /// before, and have had them too late: by those it would be primary for a moment, with an epoch that is none (Redis 7.0).
+    /// Waits until a replica has taken over from a primary that had that epoch. On a busy machine it may have asked for
+    /// votes before, and have had them too late: by those it would be primary for a moment, with an epoch that is none
+    /// (Redis 7.0).
     pub(super) async fn promoted(
         &self,
         cluster: &LocalCluster,
@@ -135,8 +137,8 @@ impl Storm<'_> {
         Ok(has_met)
     }
 
-    /// One primary and its replica, which take over from each other as soon as the one has what the other had. Nobody waits for the
-    /// rest of the cluster to have heard of it.
+    /// One primary and its replica, which take over from each other as soon as the one has what the other had. Nobody
+    /// waits for the rest of the cluster to have heard of it.
     pub(super) async fn fail_over_again_and_again(
         &self,
         cluster: &LocalCluster,
@@ -266,7 +268,8 @@ fn is_replica_of(told: &str, primary: &NodeAddr) -> bool {
     has("role:slave") && has("master_link_status:up") && has(&format!("master_port:{}", primary.port))
 }
 
-/// Waits until a server that was a primary follows the new one, and has what that has: else nobody could take over from it.
+/// Waits until a server that was a primary follows the new one, and has what that has: else nobody could take over from
+/// it.
 async fn in_sync(cluster: &LocalCluster, node: &NodeAddr) -> anyhow::Result<()> {
     let since = Instant::now();
     loop {

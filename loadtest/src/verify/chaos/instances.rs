@@ -47,8 +47,8 @@ impl Storm<'_> {
         Ok(Some(true))
     }
 
-    /// Sends an instance to sleep for many leases. Others do its work, another one comes in its place; then it wakes, goes on with what
-    /// it was at, and finds out.
+    /// Sends an instance to sleep for many leases. Others do its work, another one comes in its place; then it wakes,
+    /// goes on with what it was at, and finds out.
     pub(super) async fn send_to_sleep(
         &self,
         admit: Admit,

@@ -1,7 +1,8 @@
 //! What goes wrong on purpose while clients work.
 //!
-//! Four actors are at it at the same time, each with one fault after another: `instances` that die, and that sleep; `failovers` and
-//! `slots`, after which others have the data; and what befalls `servers` that stay what they are. A fault ends mended.
+//! Four actors are at it at the same time, each with one fault after another: `instances` that die, and that sleep;
+//! `failovers` and `slots`, after which others have the data; and what befalls `servers` that stay what they are. A
+//! fault ends mended.
 
 mod behind;
 #[path = "../../../../tests/support/bus.rs"]
@@ -67,11 +68,11 @@ pub(crate) struct Storm<'a> {
     pub(crate) minutes: bool,
     /// After so long servers take another one for dead.
     pub(crate) node_timeout: Duration,
-    /// Held while keys move, and while a server is held up or cut off. In the middle of MIGRATE that would leave the key on both sides,
-    /// and only an operator knows which one counts.
+    /// Held while keys move, and while a server is held up or cut off. In the middle of MIGRATE that would leave the
+    /// key on both sides, and only an operator knows which one counts.
     pub(crate) keys: Mutex<()>,
-    /// Held while a slot is open, and while a server stands still: on a busy machine the others may take that for dead, and who takes
-    /// over knows nothing of an open slot.
+    /// Held while a slot is open, and while a server stands still: on a busy machine the others may take that for dead,
+    /// and who takes over knows nothing of an open slot.
     pub(crate) open: Mutex<()>,
     /// Who has taken over when.
     pub(crate) promotions: &'a Mutex<Promotions>,
@@ -80,7 +81,8 @@ pub(crate) struct Storm<'a> {
 }
 
 impl Storm<'_> {
-    /// One fault of each kind, each with a portion of the round's work, then others until that is done; mends what it broke.
+    /// One fault of each kind, each with a portion of the round's work, then others until that is done; mends what it
+    /// broke.
     pub(crate) async fn rage(&self, random: &mut StdRng) -> anyhow::Result<()> {
         if let Some(cluster) = self.cluster {
             self.begin_risks(cluster).await?;

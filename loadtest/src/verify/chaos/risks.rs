@@ -1,4 +1,5 @@
-//! From when until when a failover may lose what a primary has acknowledged by itself: nothing that its replica had before.
+//! From when until when a failover may lose what a primary has acknowledged by itself: nothing that its replica had
+//! before.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

@@ -1,6 +1,8 @@
-//! What befalls servers that stay what they are: connections that are cut, functions that are gone, slowness, silence, no memory.
+//! What befalls servers that stay what they are: connections that are cut, functions that are gone, slowness, silence,
+//! no memory.
 //!
-//! A fault lasts until it was met, as the server itself tells where it can: who was refused, who has loaded functions again.
+//! A fault lasts until it was met, as the server itself tells where it can: who was refused, who has loaded functions
+//! again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -30,8 +32,8 @@ const SCRIPT: &str = "for i = 1, 2e9 do end";
 /// A server refuses others until so many were refused, and no longer than this.
 const REFUSING_MAX: Duration = Duration::from_secs(10);
 const REFUSED_MIN: u64 = 5;
-/// How long clients hear nothing, in milliseconds: longer than they wait for an answer; also longer than the node timeout, since its
-/// peers do hear the server.
+/// How long clients hear nothing, in milliseconds: longer than they wait for an answer; also longer than the node
+/// timeout, since its peers do hear the server.
 const SILENT_MS: (u64, u64) = (1_000, 3_000);
 
 /// Whom a fault strikes, and what it lets begin once it is there.

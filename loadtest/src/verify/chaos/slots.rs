@@ -61,7 +61,8 @@ impl Storm<'_> {
         Ok(has_met)
     }
 
-    /// Leaves a slot half-way: some of its keys here, some there, now and then one more. What needs keys of both sides waits.
+    /// Leaves a slot half-way: some of its keys here, some there, now and then one more. What needs keys of both sides
+    /// waits.
     pub(super) async fn leave_slots_open(
         &self,
         cluster: &LocalCluster,
@@ -144,8 +145,8 @@ impl Storm<'_> {
     ) -> anyhow::Result<bool> {
         match done {
             Ok(()) => self.run.event("slots moved"),
-            // Another primary has the slot by now: the target, or one that took over from the source on a busy machine and knows
-            // nothing of the move.
+            // Another primary has the slot by now: the target, or one that took over from the source on a busy machine
+            // and knows nothing of the move.
             Err(e) if patiently(async || cluster.owner_of(*slot).await).await? != *from => {
                 tracing::debug!("a move of slot {slot} was overtaken: {e}");
                 self.run.event("moves overtaken");

@@ -110,8 +110,8 @@ impl Client<'_> {
         }
     }
 
-    /// The actor itself signs up. Its names are nobody else's; but what an instance that was killed has begun under its id
-    /// is left for a minute.
+    /// The actor itself signs up. Its names are nobody else's; but what an instance that was killed has begun under its
+    /// id is left for a minute.
     pub(super) async fn sign_up_actor(
         &self,
         (is_locked, is_pulled): (bool, bool),

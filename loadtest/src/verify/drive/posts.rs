@@ -116,8 +116,8 @@ impl Client<'_> {
         }
     }
 
-    /// It was acknowledged: from now on it must show, or once its delivery is done. Fewer follow anybody here than are meant
-    /// by "first".
+    /// It was acknowledged: from now on it must show, or once its delivery is done. Fewer follow anybody here than are
+    /// meant by "first".
     fn acknowledged(&self, no: PostNo, id: u64, (is_delivered, now): (bool, Time)) {
         if !is_delivered {
             self.await_delivery(no, id);
@@ -323,7 +323,8 @@ fn reach_by_lock(world: &World, author: u64, now: Time) -> Reach {
 }
 
 /// Why a post can't have been answered as one that is known, or as a new one. Only who has reposted a post already gets
-/// its repost again, and nothing else. (Whether the engine calls a post a repeat tells nothing: it sends things again itself.)
+/// its repost again, and nothing else. (Whether the engine calls a post a repeat tells nothing: it sends things again
+/// itself.)
 fn wrongly_answered(
     world: &World,
     (no, known): (PostNo, Option<PostNo>),

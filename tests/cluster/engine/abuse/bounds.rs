@@ -1,5 +1,5 @@
-//! What one account (the attacker) can have done in the bucket of another one (the neighbour), which has asked for nothing: each
-//! bound that docs/abuse.md names is met, and the neighbour keeps all that it has.
+//! What one account (the attacker) can have done in the bucket of another one (the neighbour), which has asked for
+//! nothing: each bound that docs/abuse.md names is met, and the neighbour keeps all that it has.
 
 use std::time::Duration;
 

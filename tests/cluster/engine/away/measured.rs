@@ -1,5 +1,5 @@
-//! What the living get at half the rate that an instance can do, while one primary after the other is away for a minute.
-//! `scripts/verify-long.sh` runs it: it takes minutes, and it measures.
+//! What the living get at half the rate that an instance can do, while one primary after the other is away for a
+//! minute. `scripts/verify-long.sh` runs it: it takes minutes, and it measures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -165,7 +165,8 @@ async fn at_half_the_rate_the_living_get_nearly_all_while_a_primary_is_away_for_
         let back = Instant::now();
         engine.drained(AWAY * 3).await.unwrap();
         println!(
-            "{server} {how:?}: {rate} posts a second; before {before:?}; away {during:?}; drained {:.1} s after it was back",
+            "{server} {how:?}: {rate} posts a second; before {before:?}; away {during:?}; drained {:.1} s after it was \
+             back",
             back.elapsed().as_secs_f64()
         );
         for reader in followers.values().flat_map(|followers| &followers[..2]) {

@@ -9,8 +9,8 @@ use super::{ada, is_clean, settings};
 use crate::harness::{account, impatient, options, own};
 use crate::skew::{Clocks, HOUR_S, real_ms};
 
-/// When an attempt began was told by the clock of its account's server. Set forward, that one ended attempts that were seconds
-/// old; set back, it kept a name from everybody for an hour.
+/// When an attempt began was told by the clock of its account's server. Set forward, that one ended attempts that were
+/// seconds old; set back, it kept a name from everybody for an hour.
 #[tokio::test]
 async fn a_name_is_held_for_a_minute_whatever_the_clock_of_its_accounts_server_does() {
     let Some(clocks) = Clocks::new() else { return };

@@ -199,8 +199,8 @@ async fn a_change_that_is_killed_after_a_step_is_not_made_or_made() {
     }
 }
 
-/// Primaries are killed one after the other while people sign up, each again and again until somebody says yes. What was
-/// acknowledged is there with its names, and nobody has a name twice.
+/// Primaries are killed one after the other while people sign up, each again and again until somebody says yes. What
+/// was acknowledged is there with its names, and nobody has a name twice.
 #[tokio::test]
 async fn names_are_ones_own_also_when_primaries_are_killed() {
     let cluster = own(replicated()).await;

@@ -1,5 +1,5 @@
-//! A feed that exists only here, to show that one more touches nothing else: posts with pictures by whom the reader follows,
-//! the post with the most of them first on its page.
+//! A feed that exists only here, to show that one more touches nothing else: posts with pictures by whom the reader
+//! follows, the post with the most of them first on its page.
 
 use std::cmp::Reverse;
 

@@ -242,7 +242,8 @@ pub(in crate::simulation) fn edge_is_lost_at_the_reader() -> LocalBoxFuture<'sta
     .boxed_local()
 }
 
-/// R's server forgets that R follows X, and what was to be done about that, when the edge is written. It stays; it is counted.
+/// R's server forgets that R follows X, and what was to be done about that, when the edge is written. It stays; it is
+/// counted.
 pub(in crate::simulation) fn edge_outlives_its_follow() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([1, 3]).await;
@@ -259,7 +260,8 @@ pub(in crate::simulation) fn edge_outlives_its_follow() -> LocalBoxFuture<'stati
     .boxed_local()
 }
 
-/// H84: R's server is an hour ahead when R follows X, and fails over without that: the edge stays. R follows again, and unfollows.
+/// H84: R's server is an hour ahead when R follows X, and fails over without that: the edge stays. R follows again, and
+/// unfollows.
 pub(in crate::simulation) fn follow_is_lost_with_a_clock_ahead() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([1, 3]).await;
@@ -280,8 +282,8 @@ pub(in crate::simulation) fn follow_is_lost_with_a_clock_ahead() -> LocalBoxFutu
     .boxed_local()
 }
 
-/// An edge and its removal lie in a frozen server's socket. Their repetitions were carried out long ago; now they arrive, the
-/// edge first, and nobody looks at the pair any more.
+/// An edge and its removal lie in a frozen server's socket. Their repetitions were carried out long ago; now they
+/// arrive, the edge first, and nobody looks at the pair any more.
 pub(in crate::simulation) fn edge_comes_and_goes_late() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([1, 3]).await;
@@ -407,7 +409,8 @@ pub(in crate::simulation) fn joined_follower_is_counted() -> LocalBoxFuture<'sta
     .boxed_local()
 }
 
-/// An instance knows R; another has X, whom R follows, pulled; then R follows Y at the first. Its next page there shows X.
+/// An instance knows R; another has X, whom R follows, pulled; then R follows Y at the first. Its next page there shows
+/// X.
 pub(in crate::simulation) fn promoted_beside_a_follow() -> LocalBoxFuture<'static, ()> {
     async {
         rules::short_cuts(true);

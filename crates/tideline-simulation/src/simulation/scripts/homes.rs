@@ -222,7 +222,8 @@ pub(in crate::simulation) fn follow_during_a_fill() -> LocalBoxFuture<'static, (
     .boxed_local()
 }
 
-/// X's primary was replaced, and answers on. Who hasn't heard of that fills R's home, after X has posted at the new one.
+/// X's primary was replaced, and answers on. Who hasn't heard of that fills R's home, after X has posted at the new
+/// one.
 pub(in crate::simulation) fn filled_from_a_deposed_primary() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([1, 3]).await;

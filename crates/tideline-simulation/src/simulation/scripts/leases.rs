@@ -64,8 +64,8 @@ pub(in crate::simulation) fn import_beside_engines() -> LocalBoxFuture<'static, 
     .boxed_local()
 }
 
-/// H113: the leases' server is silent, and replies of a living one are lost: what X has posted stands in its journal, and nobody
-/// knows of it.
+/// H113: the leases' server is silent, and replies of a living one are lost: what X has posted stands in its journal,
+/// and nobody knows of it.
 pub(in crate::simulation) fn posted_while_the_leases_are_away() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([1, 3]).await;

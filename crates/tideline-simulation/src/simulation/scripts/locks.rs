@@ -21,7 +21,8 @@ impl Stage {
         self.engines[at].update_account(author, &update).await.expect("an update");
     }
 
-    /// Instance 0 decides that the reader follows, and sleeps; meanwhile the author is locked, and posts. Then it wakes up.
+    /// Instance 0 decides that the reader follows, and sleeps; meanwhile the author is locked, and posts. Then it wakes
+    /// up.
     async fn follow_while_it_is_locked(&self, reader: AccountId, author: AccountId) {
         let change = close(0, At::Before, "change");
         let following = self.follow_beside(0, reader, author);
@@ -179,8 +180,8 @@ pub(in crate::simulation) fn taken_back_at_the_new_primary() -> LocalBoxFuture<'
     .boxed_local()
 }
 
-/// H122: R asks X, whose primary is replaced, and answers on. X says yes at the new one; who looks at that asks the old one
-/// whether it has, and lists R once more.
+/// H122: R asks X, whose primary is replaced, and answers on. X says yes at the new one; who looks at that asks the old
+/// one whether it has, and lists R once more.
 pub(in crate::simulation) fn approved_at_the_new_primary() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::locked().await;

@@ -64,8 +64,8 @@ pub(in crate::simulation) fn promotion_is_overtaken() -> LocalBoxFuture<'static,
     .boxed_local()
 }
 
-/// H110: R's mark is written where nobody can fence it; that waits in the journal. The promotion goes on, the fence fails once
-/// more, and X's server falls silent: R's mark is still not fenced, and is lost.
+/// H110: R's mark is written where nobody can fence it; that waits in the journal. The promotion goes on, the fence
+/// fails once more, and X's server falls silent: R's mark is still not fenced, and is lost.
 pub(in crate::simulation) fn promotion_fails_before_its_fence() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, reader, author) = followed().await;
@@ -183,8 +183,8 @@ pub(in crate::simulation) fn promotion_of_another_time() -> LocalBoxFuture<'stat
     .boxed_local()
 }
 
-/// H131: X is promoted; the function has written the entry when it fails, and is sent again. Before that arrives, whoever
-/// searches the journal has found the entry and no promotion, and strikes it afterwards.
+/// H131: X is promoted; the function has written the entry when it fails, and is sent again. Before that arrives,
+/// whoever searches the journal has found the entry and no promotion, and strikes it afterwards.
 pub(in crate::simulation) fn promotion_comes_after_its_entry() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [author]) = Stage::with([1]).await;

@@ -26,7 +26,8 @@ pub(in crate::simulation) use changes::{
 /// Longer than an attempt is left alone.
 const LONG_MS: u64 = 100;
 
-/// Three instances; accounts in buckets 0, 1 and 2, and more in 1, that nobody has yet; names whose claims lie in bucket 3.
+/// Three instances; accounts in buckets 0, 1 and 2, and more in 1, that nobody has yet; names whose claims lie in
+/// bucket 3.
 struct Town {
     engines: Vec<Engine>,
     sites: Vec<Registration>,
@@ -254,8 +255,8 @@ pub(in crate::simulation) fn fails_over_before_it_is_read_again() -> LocalBoxFut
     .boxed_local()
 }
 
-/// The first and the last step of a sign-up lie in a frozen server's socket; both were sent again, and somebody has ended
-/// the attempt since. Then the copies run.
+/// The first and the last step of a sign-up lie in a frozen server's socket; both were sent again, and somebody has
+/// ended the attempt since. Then the copies run.
 pub(in crate::simulation) fn sign_up_in_a_socket() -> LocalBoxFuture<'static, ()> {
     async {
         let town = Town::new().await;
@@ -291,8 +292,8 @@ pub(in crate::simulation) fn settled_twice() -> LocalBoxFuture<'static, ()> {
     .boxed_local()
 }
 
-/// A process has registered somebody and falls asleep before it looks at the name again. Another one, with the same token,
-/// says that the account is there; it takes another name, and a stranger gets the old one. The sleeper wakes up.
+/// A process has registered somebody and falls asleep before it looks at the name again. Another one, with the same
+/// token, says that the account is there; it takes another name, and a stranger gets the old one. The sleeper wakes up.
 pub(in crate::simulation) fn wakes_up_when_the_name_is_a_strangers() -> LocalBoxFuture<'static, ()> {
     async {
         let town = Town::new().await;
@@ -310,9 +311,9 @@ pub(in crate::simulation) fn wakes_up_when_the_name_is_a_strangers() -> LocalBox
     .boxed_local()
 }
 
-/// A process has taken a name and falls asleep, as does another one with the same token that is about to take it. A third one
-/// ends their attempt, and is about to take the name over. The account is registered anew, and has taken the name, when the
-/// second one wakes up, and then the third.
+/// A process has taken a name and falls asleep, as does another one with the same token that is about to take it. A
+/// third one ends their attempt, and is about to take the name over. The account is registered anew, and has taken the
+/// name, when the second one wakes up, and then the third.
 pub(in crate::simulation) fn twin_of_an_ended_one_takes() -> LocalBoxFuture<'static, ()> {
     async {
         let town = Town::new().await;
@@ -370,7 +371,8 @@ pub(in crate::simulation) fn twin_settles() -> LocalBoxFuture<'static, ()> {
     .boxed_local()
 }
 
-/// All servers fail over when instance 0 has fenced so often and is about to do so once more. Also tells whether it was.
+/// All servers fail over when instance 0 has fenced so often and is about to do so once more. Also tells whether it
+/// was.
 async fn fails_over_at<T>(town: &Town, fence: usize, loses: bool, task: JoinHandle<T>) -> (bool, T) {
     let mut running = task;
     let mut gate = Gate::close(0, At::Fence, "", b"");
@@ -397,8 +399,8 @@ async fn fails_over_at<T>(town: &Town, fence: usize, loses: bool, task: JoinHand
     (true, running.await.expect("no panic"))
 }
 
-/// Servers fail over between a step of a sign-up, or of a change, and its fence, for each of these fences, with what they
-/// have not copied and without losing anything. Nobody is told of that.
+/// Servers fail over between a step of a sign-up, or of a change, and its fence, for each of these fences, with what
+/// they have not copied and without losing anything. Nobody is told of that.
 pub(in crate::simulation) fn fails_over_before_a_fence() -> LocalBoxFuture<'static, ()> {
     async {
         let town = Town::new().await;
@@ -440,8 +442,8 @@ pub(in crate::simulation) fn end_of_its_own_attempt_is_lost() -> LocalBoxFuture<
     .boxed_local()
 }
 
-/// A sign-up is sent again and finds the account unconfirmed; then it is confirmed, and about to take another login, which
-/// somebody has.
+/// A sign-up is sent again and finds the account unconfirmed; then it is confirmed, and about to take another login,
+/// which somebody has.
 pub(in crate::simulation) fn changes_while_it_is_signed_up_again() -> LocalBoxFuture<'static, ()> {
     async {
         let town = Town::new().await;
@@ -468,9 +470,9 @@ pub(in crate::simulation) fn changes_while_it_is_signed_up_again() -> LocalBoxFu
     .boxed_local()
 }
 
-/// H130: the last step of a sign-up lies in a socket, and who sent it dies. It is sent again, a fence of it fails, so its
-/// attempt is ended and the name given up; the account's server fails over and has lost the end. Somebody else takes the
-/// name; the copy runs.
+/// H130: the last step of a sign-up lies in a socket, and who sent it dies. It is sent again, a fence of it fails, so
+/// its attempt is ended and the name given up; the account's server fails over and has lost the end. Somebody else
+/// takes the name; the copy runs.
 pub(in crate::simulation) fn end_of_an_attempt_is_lost_before_its_last_word() -> LocalBoxFuture<'static, ()> {
     async {
         let town = Town::new().await;

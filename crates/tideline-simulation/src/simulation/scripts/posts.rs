@@ -112,8 +112,8 @@ pub(in crate::simulation) fn delivery_is_lost_before_its_fence() -> LocalBoxFutu
     .boxed_local()
 }
 
-/// H114: R's server can't be fenced when it gets P, and S's is silent. What is to be fenced waits in the journal, and R's server fails over
-/// before it is.
+/// H114: R's server can't be fenced when it gets P, and S's is silent. What is to be fenced waits in the journal, and
+/// R's server fails over before it is.
 pub(in crate::simulation) fn delivery_nobody_vouches_for_is_lost() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, other, author]) = followed_by_two([1, 2, 3]).await;
@@ -147,8 +147,8 @@ async fn delivery_that_nobody_vouches_for() -> (Stage, AccountId) {
     (stage, reader)
 }
 
-/// H116: R's server can't be fenced when it gets P; that waits in the journal. It is deposed before anybody tries its fence
-/// again.
+/// H116: R's server can't be fenced when it gets P; that waits in the journal. It is deposed before anybody tries its
+/// fence again.
 pub(in crate::simulation) fn nobody_tries_a_deposed_server_again() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, reader) = delivery_that_nobody_vouches_for().await;
@@ -285,8 +285,8 @@ pub(in crate::simulation) fn sent_to_a_stranger() -> LocalBoxFuture<'static, ()>
     .boxed_local()
 }
 
-/// H120: X's primary is replaced, and answers on. R follows X, and X posts, both at the new one; who delivers that asks the old
-/// one for X's followers.
+/// H120: X's primary is replaced, and answers on. R follows X, and X posts, both at the new one; who delivers that asks
+/// the old one for X's followers.
 pub(in crate::simulation) fn followed_at_the_new_primary() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([1, 3]).await;

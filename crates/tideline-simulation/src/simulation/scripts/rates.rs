@@ -42,8 +42,8 @@ pub(in crate::simulation) fn while_a_clock_is_off() -> LocalBoxFuture<'static, (
     .boxed_local()
 }
 
-/// The median itself was an hour ahead for a while: most servers were. What was noted at a time to come must not stand until that
-/// has come.
+/// The median itself was an hour ahead for a while: most servers were. What was noted at a time to come must not stand
+/// until that has come.
 pub(in crate::simulation) fn noted_at_a_time_to_come() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [author]) = Stage::with([3]).await;

@@ -95,8 +95,8 @@ pub(in crate::simulation) fn listed_after_all() -> LocalBoxFuture<'static, ()> {
     .boxed_local()
 }
 
-/// H129: a reply is lost at its author's server, which gives its id to another post of the same author. Whoever was about to
-/// put the reply on its parent's list finds a post of that id and author.
+/// H129: a reply is lost at its author's server, which gives its id to another post of the same author. Whoever was
+/// about to put the reply on its parent's list finds a post of that id and author.
 pub(in crate::simulation) fn an_id_comes_twice_to_an_author() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [parent, author]) = Stage::with([0, 1]).await;
@@ -339,8 +339,8 @@ pub(in crate::simulation) fn like_is_lost() -> LocalBoxFuture<'static, ()> {
     .boxed_local()
 }
 
-/// H121: the primary of a post is replaced, and answers on. The post is answered, and deleted, both at the new one; who drops
-/// its lists asks the old one which there are.
+/// H121: the primary of a post is replaced, and answers on. The post is answered, and deleted, both at the new one; who
+/// drops its lists asks the old one which there are.
 pub(in crate::simulation) fn answered_at_the_new_primary() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [author, other]) = Stage::with([0, 1]).await;

@@ -159,8 +159,8 @@ pub(in crate::simulation) fn frozen_copier() -> LocalBoxFuture<'static, ()> {
     .boxed_local()
 }
 
-/// H124: X's primary is replaced, and answers on. R follows X at the new one, where X's followers are frozen then; who copies them
-/// reads them at the old one.
+/// H124: X's primary is replaced, and answers on. R follows X at the new one, where X's followers are frozen then; who
+/// copies them reads them at the old one.
 pub(in crate::simulation) fn copied_from_a_deposed_primary() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([1, 3]).await;

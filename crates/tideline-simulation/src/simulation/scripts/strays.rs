@@ -13,8 +13,8 @@ use crate::simulation::ends;
 use crate::simulation::gates::At;
 use crate::simulation::world::world;
 
-/// H86: the edge is written by that function; then R's server fails over without the follow and its entry, and who was at
-/// it dies.
+/// H86: the edge is written by that function; then R's server fails over without the follow and its entry, and who was
+/// at it dies.
 async fn follow_is_lost(what: &'static str) {
     let (stage, [reader, author]) = Stage::with([1, 3]).await;
     stage.home_of(reader).await;
@@ -59,7 +59,8 @@ pub(in crate::simulation) fn follow_is_lost_beside_a_silent_server() -> LocalBox
     .boxed_local()
 }
 
-/// A copy of what R's follow has written comes when something else was done after it, and nobody looks at the pair any more.
+/// A copy of what R's follow has written comes when something else was done after it, and nobody looks at the pair any
+/// more.
 async fn copy_comes_after_all(
     (stage, [reader, author]): (Stage, [AccountId; 2]),
     what: &'static str,
@@ -100,8 +101,8 @@ pub(in crate::simulation) fn listed_as_waiting_though_it_follows() -> LocalBoxFu
     .boxed_local()
 }
 
-/// R has asked X. Who is to list that sleeps; others claim its entry and strike it; R asks anew. The sleeper wakes up: nothing is at
-/// rest before it has come to an end, whatever the journals say (harsh seed 8065).
+/// R has asked X. Who is to list that sleeps; others claim its entry and strike it; R asks anew. The sleeper wakes up:
+/// nothing is at rest before it has come to an end, whatever the journals say (harsh seed 8065).
 pub(in crate::simulation) fn a_sleeper_goes_on_without_its_entry() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::locked().await;
@@ -173,7 +174,8 @@ pub(in crate::simulation) fn follow_is_lost_after_the_look() -> LocalBoxFuture<'
     .boxed_local()
 }
 
-/// H88: a follow is stamped by a time that is ahead; R's server loses it, and time is right again: stamps are below the edge.
+/// H88: a follow is stamped by a time that is ahead; R's server loses it, and time is right again: stamps are below the
+/// edge.
 pub(in crate::simulation) fn clock_is_behind() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([1, 3]).await;
@@ -192,8 +194,8 @@ pub(in crate::simulation) fn clock_is_behind() -> LocalBoxFuture<'static, ()> {
     .boxed_local()
 }
 
-/// H120: X's followers are spread; R's primary is replaced, and answers on. R follows X at the new one. X is deleted; who turns its
-/// followers away asks the old one.
+/// H120: X's followers are spread; R's primary is replaced, and answers on. R follows X at the new one. X is deleted;
+/// who turns its followers away asks the old one.
 pub(in crate::simulation) fn buried_by_the_old_primarys_word() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([1, 3]).await;

@@ -23,8 +23,8 @@ fn take_off(of: AccountId) {
     });
 }
 
-/// That happens whenever instance 0 is about to add to a list there, for as often as it compares. Gives where the next addition
-/// stands, which is not compared.
+/// That happens whenever instance 0 is about to add to a list there, for as often as it compares. Gives where the next
+/// addition stands, which is not compared.
 async fn all_is_taken_off(of: AccountId, mut listing: Gate) -> Gate {
     for _ in 0..COMPARED_TRIES {
         listing.reached().await;

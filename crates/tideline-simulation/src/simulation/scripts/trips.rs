@@ -1,4 +1,5 @@
-//! How many trips a page takes whose reader's instance knows whom that follows and how lists are split, and nothing else.
+//! How many trips a page takes whose reader's instance knows whom that follows and how lists are split, and nothing
+//! else.
 
 use std::time::Duration;
 

@@ -3,7 +3,8 @@
 use super::*;
 
 impl World {
-    /// Somebody asks for the fence of a server: who serves and has no replica that answers is known for that from now on.
+    /// Somebody asks for the fence of a server: who serves and has no replica that answers is known for that from now
+    /// on.
     pub(in crate::simulation) fn note_vouching(&mut self, epoch: &Epoch) {
         let number = usize::from(epoch.node().port);
         let node = &self.nodes[number];
@@ -12,8 +13,8 @@ impl World {
         }
     }
 
-    /// Whether a server's fence fails, as far as anybody knows: its replica is silent now; or was, when the server was last asked
-    /// before it was deposed.
+    /// Whether a server's fence fails, as far as anybody knows: its replica is silent now; or was, when the server was
+    /// last asked before it was deposed.
     pub(in crate::simulation) fn cannot_vouch(&self, epoch: &Epoch) -> bool {
         let number = usize::from(epoch.node().port);
         let (node, failed) = (&self.nodes[number], self.vouched_for_nothing.get(&number));
@@ -99,7 +100,8 @@ impl World {
         deposed.map_or(&node.epoch, |deposed| &deposed.epoch).clone()
     }
 
-    /// Whether an instance takes a server that was replaced for the primary, which takes writes still: a fence finds no replica there.
+    /// Whether an instance takes a server that was replaced for the primary, which takes writes still: a fence finds no
+    /// replica there.
     pub(in crate::simulation) fn is_cut_off_with(&self, by: usize, epoch: &Epoch) -> bool {
         let deposed = self.nodes[usize::from(epoch.node().port)].deposed.as_ref();
         deposed.is_some_and(|d| d.accepts_writes && d.epoch == *epoch && d.is_asked_by(by))

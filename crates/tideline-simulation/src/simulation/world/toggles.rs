@@ -9,8 +9,8 @@ impl World {
         self.accounts.iter().filter(is_there).map(|account| (*account, State::of(self, *account))).collect()
     }
 
-    /// Notes what the accounts of a bucket follow, mute, block, where that has changed. `between`: how they stood to each
-    /// other before a change; else it is a failover.
+    /// Notes what the accounts of a bucket follow, mute, block, where that has changed. `between`: how they stood to
+    /// each other before a change; else it is a failover.
     pub(in crate::simulation) fn note_states(&mut self, number: usize, between: Option<&truth::Between>) {
         for (account, state) in self.states_of(number) {
             let before = self.past.get(&account).and_then(|past| past.last()).map(|(_, last)| last.clone());

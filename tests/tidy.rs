@@ -1,0 +1,89 @@
+//! Files fit a head, and lines a screen. (Functions: `too-many-lines-threshold` in clippy.toml, which nobody may lift.)
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines of a file, with its tests.
+const LINES_MAX: usize = 500;
+/// Columns of a line, comments and texts too.
+const COLUMNS_MAX: usize = 120;
+/// Who lifts the bound on a function's lines names it.
+const LIFTED: &str = "clippy::too_many_lines";
+/// Files that are too long still, or lift the bound. The list only gets shorter: one that is listed and fits fails the
+/// test.
+const LONG_STILL: &[&str] = &[
+    "benches/router.rs",
+    "benches/sets.rs",
+    "crates/tideline-simulation/src/simulation/elsewhere.rs",
+    "program/tests/local_cluster.rs",
+    "src/engine/posts.rs",
+    "tests/cluster/access.rs",
+    "tests/cluster/engine/fsck/broken.rs",
+    "tests/cluster/router.rs",
+];
+
+/// All Rust files of the workspace.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the checkout can be read") {
+        let path = entry.expect("the checkout can be read").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() && !name.starts_with('.') && name != "target" {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "lua") {
+            found.push(path);
+        }
+    }
+}
+
+/// What is too long in a file: the file itself or a function; lines.
+fn too_long(text: &str) -> (Vec<String>, Vec<String>) {
+    let (mut whole, mut wide, lines) = (Vec::new(), Vec::new(), text.lines().count());
+    if lines > LINES_MAX {
+        whole.push(format!("{lines} lines: at most {LINES_MAX}"));
+    }
+    for (n, line) in text.lines().enumerate() {
+        let columns = line.chars().count();
+        if columns > COLUMNS_MAX {
+            wide.push(format!("line {}: {columns} columns, at most {COLUMNS_MAX}", n + 1));
+        }
+        if line.contains(LIFTED) && !line.contains("LIFTED") {
+            whole.push(format!("line {}: lifts the bound on a function's lines", n + 1));
+        }
+    }
+    (whole, wide)
+}
+
+#[test]
+fn files_functions_and_lines_are_short() {
+    let (root, mut files) = (Path::new(env!("CARGO_MANIFEST_DIR")), Vec::new());
+    sources(root, &mut files);
+    files.sort();
+    assert!(files.len() > 300, "only {} files were found", files.len());
+    let mut found = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).expect("the checkout can be read");
+        let name = file.strip_prefix(root).expect("it lies below").display().to_string();
+        let is_listed = LONG_STILL.contains(&name.as_str());
+        let (whole, mut wide) = too_long(&text);
+        match (is_listed, whole.is_empty()) {
+            (true, true) => wide.push("fits: take it off the list".to_owned()),
+            (true, false) => {}
+            (false, _) => wide.extend(whole),
+        }
+        found.extend(wide.into_iter().map(|what| format!("{name}: {what}")));
+    }
+    assert!(found.is_empty(), "{} too long:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn what_is_too_long_is_found() {
+    let count = |text: &str| {
+        let (whole, wide) = too_long(text);
+        (whole.len(), wide.len())
+    };
+    assert_eq!(count(&format!("{}\n", "x".repeat(COLUMNS_MAX))), (0, 0));
+    assert_eq!(count(&format!("// {}\n", "x".repeat(COLUMNS_MAX))), (0, 1));
+    assert_eq!(count(&"x\n".repeat(LINES_MAX)), (0, 0));
+    assert_eq!(count(&"x\n".repeat(LINES_MAX + 1)), (1, 0));
+    assert_eq!(count(&format!("#[allow({LIFTED})]\nfn f() {{}}\n")), (1, 0));
+}
