@@ -9,6 +9,7 @@ mod counts;
 mod decisions;
 mod deletion;
 mod edges;
+mod fixture;
 mod fsck;
 mod guest;
 mod homes;
