@@ -7,11 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use metrics::{Counter, Histogram, counter, histogram};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
 use crate::lookups::Counting;
 use crate::workload::Op;
@@ -24,12 +21,6 @@ const COUNTS: [f64; 12] = [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 4
 
 /// How often the time of a turn is told.
 const TICK: Duration = Duration::from_millis(100);
-/// How often what histograms were told is put together; until then it takes memory.
-const UPKEEP: Duration = Duration::from_secs(5);
-/// Bytes of a line of a request.
-const LINE_MAX: u64 = 8_192;
-/// Longest answer to a scrape.
-const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// Serves all metrics of this process over HTTP, from now on until it ends. Before any engine is started.
 pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<()> {
@@ -37,47 +28,11 @@ pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<()> {
         .set_buckets(&COUNTS)?
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
         .build_recorder();
-    // At once: that the port is taken is an error of the start.
-    let listener = std::net::TcpListener::bind(address)
-        .and_then(|listener| listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)))
+    tideline_exporter::serve(address, recorder.handle())
         .with_context(|| format!("metrics cannot be served at {address}; choose another port"))?;
-    tokio::spawn(answer_all(listener, recorder.handle()));
     record(Some(recorder))?;
     eprintln!("Metrics are at http://{address}/metrics.");
     Ok(())
-}
-
-/// Answers whoever connects, each for itself; and has the recorder put its figures together now and then.
-async fn answer_all(listener: TcpListener, metrics: PrometheusHandle) {
-    let mut upkeep = tokio::time::interval(UPKEEP);
-    loop {
-        tokio::select! {
-            _ = upkeep.tick() => metrics.run_upkeep(),
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(tokio::spawn(timeout(ANSWER_MAX, answer(stream, metrics.clone())))),
-                // Too many open files: that passes.
-                Err(_) => tokio::time::sleep(TICK).await,
-            }
-        }
-    }
-}
-
-/// Answers a request, whichever it is, with all metrics as they are.
-async fn answer(stream: TcpStream, metrics: PrometheusHandle) -> std::io::Result<()> {
-    let mut stream = BufReader::new(stream);
-    let mut line = String::new();
-    // An empty line ends a request without a body.
-    while (&mut stream).take(LINE_MAX).read_line(&mut line).await? > 0 && !line.trim_end().is_empty() {
-        line.clear();
-    }
-    let told = metrics.render();
-    let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        told.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(told.as_bytes()).await?;
-    stream.shutdown().await
 }
 
 /// Serves them, if an address is given; look-ups of caches are counted in any case.

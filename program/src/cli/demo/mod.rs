@@ -75,11 +75,12 @@ pub(crate) async fn run(demo: Demo) -> anyhow::Result<ExitCode> {
 }
 
 fn serve_metrics(address: SocketAddr) -> anyhow::Result<()> {
-    metrics_exporter_prometheus::PrometheusBuilder::new()
-        .with_http_listener(address)
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new()
         .set_buckets(&[1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 5e-2, 0.25, 1.0])?
-        .install()
+        .build_recorder();
+    tideline_exporter::serve(address, recorder.handle())
         .with_context(|| format!("metrics cannot be served at {address}; choose another port"))?;
+    metrics::set_global_recorder(recorder).context("metrics are recorded already")?;
     println!("Metrics are at http://{address}/metrics.");
     Ok(())
 }
