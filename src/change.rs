@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::account::AccountState;
 use crate::cluster::{Answer, Command, Epoch};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{BucketWrite, Cell, MustBe, Place, Refusal, WriteAnswer, Written};
 use crate::ids::AccountId;
 use crate::journal::{Entry, Journal, Task, accept, journal_full};
@@ -34,7 +34,10 @@ pub(crate) struct Bound {
 impl Bound {
     fn reached(self, account: AccountId) -> Error {
         let Self { most, verb, noun } = self;
-        Error::invalid(format!("account {account} {verb} {most}{noun} already"))
+        Error::new(
+            ErrorCode::LimitReached,
+            format!("account {account} {verb} {most}{noun} already, which is the limit"),
+        )
     }
 }
 
@@ -218,7 +221,10 @@ impl<'c> BucketChange<'c> {
                 return Err(match AccountState::from_letter(state) {
                     AccountState::Deleted => no_account(account),
                     AccountState::Unconfirmed if !tells_unconfirmed => no_account(account),
-                    state => Error::invalid(format!("account {account} is {state:?}: it cannot {unable}")),
+                    state => Error::new(
+                        ErrorCode::NotActive,
+                        format!("account {account} is {state:?}: it cannot {unable}"),
+                    ),
                 });
             }
             Refusal::Limit(n) => return Err(nth(&pieces, n)?.1.reached(account)),
@@ -240,7 +246,7 @@ fn nth<T>(items: &[T], n: usize) -> Result<&T> {
 
 fn too_soon(account: AccountId, after: Duration) -> Error {
     Error::new(
-        ErrorKind::Overloaded,
-        format!("account {account} has done too much of that; try again in {after:?}"),
+        ErrorCode::TooOften,
+        format!("account {account} has done that too often; try again in {after:?}"),
     )
 }

@@ -91,7 +91,7 @@ pub(crate) async fn take(
         }
         seen = now;
     }
-    let text = "a name is taken and given up by others all the time; try again";
+    let text = "the name is being taken and given up by others at this moment; try again";
     Err(Error::new(ErrorKind::Conflict, text))
 }
 

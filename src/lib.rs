@@ -56,7 +56,7 @@ pub use engine::{
     ListLength, ListPlace, Listing, ModeState, OpenTask, PostAck, PostInspection, Published, Reader, Removal,
     SetSizes, Stored, StoredClaim, StoredNames, Verdict, Viewer,
 };
-pub use error::{CallFuture, Error, ErrorKind, Result};
+pub use error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 pub use fsck::{FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
 pub use graph::{Followed, Relationship};
 pub use ids::{AccountId, PostId};

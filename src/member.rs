@@ -71,8 +71,8 @@ impl Name {
     pub fn new(bytes: impl AsRef<[u8]>) -> Result<Self> {
         let bytes = bytes.as_ref();
         if bytes.is_empty() || bytes.len() > MEMBER_LEN_MAX {
-            return Err(Error::invalid(format!(
-                "a member has 1 to {MEMBER_LEN_MAX} bytes, not {}",
+            return Err(Error::out_of_range(format!(
+                "member: {} bytes; 1 to {MEMBER_LEN_MAX} are allowed",
                 bytes.len()
             )));
         }

@@ -76,15 +76,15 @@ impl Profile {
         chars("bio", &self.bio, BIO_CHARS_MAX)?;
         for (what, url) in [("avatar", &self.avatar), ("header", &self.header)] {
             if url.len() > PICTURE_BYTES_MAX {
-                return Err(Error::invalid(format!(
-                    "{what}: {} bytes, at most {PICTURE_BYTES_MAX}",
+                return Err(Error::out_of_range(format!(
+                    "{what}: {} bytes; at most {PICTURE_BYTES_MAX} are allowed",
                     url.len()
                 )));
             }
         }
         if self.fields.len() > PROFILE_FIELDS_MAX {
-            return Err(Error::invalid(format!(
-                "{} fields, at most {PROFILE_FIELDS_MAX}",
+            return Err(Error::out_of_range(format!(
+                "profile: {} fields; at most {PROFILE_FIELDS_MAX} are allowed",
                 self.fields.len()
             )));
         }
@@ -94,8 +94,8 @@ impl Profile {
         }
         let own: usize = self.own_fields.iter().map(|(name, value)| name.len() + value.len()).sum();
         if own > OWN_FIELDS_BYTES_MAX || self.own_fields.len() > OWN_FIELDS_BYTES_MAX / 8 {
-            return Err(Error::invalid(format!(
-                "{} fields of your own with {own} bytes: at most {} with {OWN_FIELDS_BYTES_MAX}",
+            return Err(Error::out_of_range(format!(
+                "own fields: {} with {own} bytes; at most {} with {OWN_FIELDS_BYTES_MAX} bytes are allowed",
                 self.own_fields.len(),
                 OWN_FIELDS_BYTES_MAX / 8
             )));
@@ -103,8 +103,8 @@ impl Profile {
         let later =
             serde_json::to_vec(&self.later).map_err(|e| Error::internal(format!("a profile: {e}")))?;
         if later.len() > LATER_BYTES_MAX {
-            return Err(Error::invalid(format!(
-                "{} bytes of fields that this release does not know, at most {LATER_BYTES_MAX}",
+            return Err(Error::out_of_range(format!(
+                "fields that this release does not know: {} bytes; at most {LATER_BYTES_MAX} are allowed",
                 later.len()
             )));
         }
@@ -157,7 +157,7 @@ fn chars(what: &str, text: &str, most: usize) -> Result<()> {
     if chars <= most {
         return Ok(());
     }
-    Err(Error::invalid(format!("{what}: {chars} characters, at most {most}")))
+    Err(Error::out_of_range(format!("{what}: {chars} characters; at most {most} are allowed")))
 }
 
 #[cfg(all(test, feature = "registration"))]

@@ -21,10 +21,11 @@ use crate::registration::Registered;
 use crate::sharded::Order;
 use crate::{
     Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, Conversation,
-    Cursor, Decision, DeliveryProgress, Error, ErrorKind, Followed, FsckProgress, FsckReport, HiddenBecause,
-    ImportedEdge, ImportedPost, ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount,
-    NewReport, Page, PagePost, PassedOn, PostAck, PostId, PostList, Profile, Query, Range, Receipt,
-    Relationship, Report, ReportCategory, ReportId, ReportList, ReportQuery, TenantSettings, Timeline, Way,
+    Cursor, Decision, DeliveryProgress, Error, ErrorCode, ErrorKind, Followed, FsckProgress, FsckReport,
+    HiddenBecause, ImportedEdge, ImportedPost, ListCursor, ListQuery, Marks, Mode, ModeState, Moderation,
+    NewAccount, NewReport, Page, PagePost, PassedOn, PostAck, PostId, PostList, Profile, Query, Range,
+    Receipt, Relationship, Report, ReportCategory, ReportId, ReportList, ReportQuery, TenantSettings,
+    Timeline, Way,
 };
 
 const HANDLE: &str = "does something, and holds connections";
@@ -294,7 +295,8 @@ fn moderation_and_operation(forms: &mut Forms) {
         ErrorKind::Misconfigured,
         ErrorKind::Internal,
     ]);
-    forms.add(&Error::invalid("a page of 0 posts: from 1 to 100"));
+    ErrorCode::ALL.iter().for_each(|code| forms.add(code));
+    forms.add(&Error::out_of_range("limit of a page: 0; 1 to 100 are allowed"));
 }
 
 fn forms() -> Forms {

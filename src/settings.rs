@@ -14,7 +14,7 @@ pub(crate) fn check_asked(count: usize, what: &str) -> Result<()> {
     if count <= ASKED_MAX {
         return Ok(());
     }
-    Err(Error::invalid(format!("{count} {what} at once: up to {ASKED_MAX}, the others in another call")))
+    Err(Error::out_of_range(format!("too many {what}: {count}; at most {ASKED_MAX} a call")))
 }
 
 /// What has happened when a write is acknowledged.

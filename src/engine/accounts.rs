@@ -5,7 +5,7 @@ use crate::account::{AccountState, AccountUpdate, NewAccount};
 use crate::bucket::Bucket;
 use crate::change::{BucketChange, Tries};
 use crate::cluster::Request;
-use crate::error::{CallFuture, Error, ErrorKind, Result};
+use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{BucketWrite, MustBe, Writer, account_create};
 use crate::graph::{self, BuryTask, UnlockTask};
 use crate::ids::AccountId;
@@ -29,7 +29,7 @@ impl Engine {
             let answer = graph.router().ask(Request::write(graph.slot(id), command)).await?;
             let epoch = answer.epoch.clone();
             if answer.ok()?.count()? == 0 && !self.has_stamp(id, &stamp).await? {
-                return Err(Error::new(ErrorKind::Conflict, format!("there is an account {id} already")));
+                return Err(Error::new(ErrorCode::IdTaken, format!("account {id} is there already")));
             }
             Ok(self.acknowledged(epoch).await?.with(id))
         })
@@ -62,11 +62,13 @@ impl Engine {
     pub fn update_account<'a>(&'a self, id: AccountId, update: &'a AccountUpdate) -> CallFuture<'a, Receipt> {
         Box::pin(async move {
             if update.state == Some(AccountState::Unconfirmed) {
-                return Err(Error::invalid("an account that is there stays confirmed"));
+                return Err(Error::invalid(
+                    "state: an account that was confirmed cannot become unconfirmed again",
+                ));
             }
             if update.state == Some(AccountState::Deleted) {
                 return Err(Error::invalid(
-                    "an account is deleted with `delete_account`, which takes its traces too",
+                    "state: call `delete_account` to delete an account, which takes its traces too",
                 ));
             }
             self.graph.existing(id).await?;

@@ -124,7 +124,7 @@ impl Importer {
             for chunk in edges.chunks(CHUNK) {
                 if let Some(edge) = chunk.iter().find(|e| e.reader == e.author || e.since_ms > now) {
                     return Err(Error::invalid(format!(
-                        "{edge:?}: nobody follows itself, nor since a time to come (now is {now})"
+                        "{edge:?}: an account cannot follow itself, or since a time in the future (now is {now})"
                     )));
                 }
                 journal::hold_for_import(&self.graph.journal).await?;
@@ -258,7 +258,7 @@ impl Importer {
         for post in posts {
             if post.created_ms > now {
                 return Err(Error::invalid(format!(
-                    "a post of account {} is of a time to come",
+                    "a post of account {} is dated in the future",
                     post.author
                 )));
             }

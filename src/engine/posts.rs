@@ -10,7 +10,7 @@ use super::Engine;
 use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Epoch, Replicas, Request};
 use crate::delivery::{self, DeliverTask, FanoutState, Recipients};
-use crate::error::{CallFuture, Error, ErrorKind, Result};
+use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{self, Left, PostChanged, Publish, RepostAt};
 use crate::graph::{self, ListTask, UnlistTask};
 use crate::ids::{AccountId, PostId};
@@ -181,11 +181,10 @@ impl Engine {
         if let Some(target) = draft.repost_of {
             let (subject, post) = self.referred(author, target).await.map_err(|e| e.context("repost_of"))?;
             if !may_be_reposted(author, &post) {
-                return Err(Error::invalid(format!(
-                    "post {} is {:?} and cannot be passed on to others",
-                    subject.id,
-                    post.header().visibility
-                )));
+                return Err(Error::new(
+                    ErrorCode::NotAllowed,
+                    format!("post {} is {:?}: it cannot be reposted", subject.id, post.header().visibility),
+                ));
             }
             draft.to_mut().repost_of = Some(subject);
         }
@@ -307,7 +306,10 @@ impl Engine {
             }
             functions::Published::Limit => {
                 let most = graph.settings.reposts_max;
-                Err(Error::invalid(format!("account {author} has reposted {most} posts already")))
+                Err(Error::new(
+                    ErrorCode::LimitReached,
+                    format!("account {author} has reposted {most} posts already, which is the limit"),
+                ))
             }
             functions::Published::NoAccount => Err(no_account(author)),
             functions::Published::State(state) => Err(may_not_post(author, state)),
@@ -555,10 +557,10 @@ fn may_be_reposted(by: AccountId, post: &Post) -> bool {
 
 fn may_not_post(author: AccountId, state: u8) -> Error {
     let state = AccountState::from_letter(state);
-    Error::invalid(format!("account {author} is {state:?}: it cannot post"))
+    Error::new(ErrorCode::NotActive, format!("account {author} is {state:?}: it cannot post"))
 }
 
 fn edited_always(id: PostId) -> Error {
-    let text = format!("post {id} or its author is changed by others all the time; try again");
+    let text = format!("post {id} or its author is being changed by others at this moment; try again");
     Error::new(ErrorKind::Conflict, text)
 }

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use tracing::Instrument as _;
 
 use super::Engine;
-use crate::error::{CallFuture, Error, Result};
+use crate::error::{CallFuture, Error, ErrorCode, Result};
 use crate::graph::{self, Relationship};
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
@@ -71,8 +71,9 @@ impl<'a> Viewer<'a> {
     pub fn read(self, query: &'a Query) -> CallFuture<'a, Page> {
         let reader = self.reader;
         if reader.is_nobody() && matches!(query.timeline, Timeline::Home | Timeline::Mentions) {
-            let text = format!("a guest has no timeline {:?}: an account's reader has", query.timeline);
-            return Box::pin(ready(Err(Error::invalid(text))));
+            let text =
+                format!("timeline {:?} is an account's: ask as its reader, not as a guest", query.timeline);
+            return Box::pin(ready(Err(Error::new(ErrorCode::AccountRequired, text))));
         }
         let span = tracing::debug_span!("read", %reader, timeline = ?query.timeline);
         Box::pin(timeline::read(self.viewpoint(), query).instrument(span))

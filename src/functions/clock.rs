@@ -62,7 +62,7 @@ impl Clock {
 
 fn check(count: u32) -> Result<u32> {
     if count == 0 || count > TAKE_MAX {
-        return Err(Error::invalid(format!("{count} at once: take from 1 to {TAKE_MAX}")));
+        return Err(Error::out_of_range(format!("ids to take: {count}; 1 to {TAKE_MAX} are allowed")));
     }
     Ok(count)
 }

@@ -200,7 +200,7 @@ async fn bury_keys(
         1 => Ok(()),
         -1 => Err(journal_full(tenant)),
         -2 => Err(Error::unavailable("an earlier sending has left its entries: again, with others")),
-        _ => Err(Error::new(ErrorKind::Conflict, "an account that is being deleted is deleted no more")),
+        _ => Err(Error::new(ErrorKind::Conflict, "the account is being deleted already")),
     }
 }
 

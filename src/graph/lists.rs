@@ -106,7 +106,10 @@ pub(super) async fn set_member<M: Member>(
             ListAnswer::Unreadable => return Err(no_decision(post.id)),
         }
     }
-    Err(Error::new(ErrorKind::Conflict, format!("the {name} of post {} change all the time", post.id)))
+    Err(Error::new(
+        ErrorKind::Conflict,
+        format!("the {name} of post {} are being changed by others at this moment; try again", post.id),
+    ))
 }
 
 /// The error for who would have to know what a post says that can't be read.

@@ -39,7 +39,10 @@ pub(crate) async fn settle_reference(
             return Ok(Ended::Done);
         }
     }
-    Err(Error::unavailable(format!("from lists beside post {} something is taken off all the time", to.post)))
+    Err(Error::unavailable(format!(
+        "the lists beside post {} are being changed by others at this moment; try again",
+        to.post
+    )))
 }
 
 /// Takes a post off a list on which it has never belonged.

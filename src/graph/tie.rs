@@ -174,7 +174,10 @@ pub(crate) async fn settle_tie(
             return Ok(Ended::Done);
         }
     }
-    Err(Error::unavailable(format!("whether account {account} likes post {} changes all the time", post.id)))
+    Err(Error::unavailable(format!(
+        "whether account {account} likes post {} is being changed at this moment; try again",
+        post.id
+    )))
 }
 
 async fn look_at(

@@ -8,7 +8,7 @@ use super::jobs::PairTask;
 use super::pair::wanted;
 use crate::change::Bound;
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::maybe_nonce;
 use crate::graph::Graph;
 use crate::ids::AccountId;
@@ -117,10 +117,13 @@ pub(crate) async fn follow(
     let _place = reserve(&graph.journal, 1)?;
     let card = graph.existing(author).await?;
     if !card.is_active() {
-        return Err(Error::invalid(format!("account {author} is {:?}: it cannot be followed", card.state)));
+        return Err(Error::new(
+            ErrorCode::NotActive,
+            format!("account {author} is {:?}: it cannot be followed", card.state),
+        ));
     }
     if card.blocks > 0 && graph.is_blocked(author, reader).await? {
-        return Err(Error::invalid(format!("account {author} blocks account {reader}")));
+        return Err(Error::new(ErrorCode::Blocked, format!("account {author} blocks account {reader}")));
     }
     if !card.is_locked
         && let Some(epoch) = follow_known(graph, reader, author).await?
@@ -135,7 +138,7 @@ pub(crate) async fn follow(
             is_requested.store(false, Ordering::Relaxed);
             if graph.is_blocked(reader, author).await? {
                 let text = format!("account {reader} blocks account {author}: unblock it first");
-                return Err(Error::invalid(text));
+                return Err(Error::new(ErrorCode::Blocked, text));
             }
             if following.score(&author).await?.is_some() {
                 return Ok(nothing_left());
@@ -194,7 +197,7 @@ async fn has_room(tenant: &Tenant, author: AccountId) -> Result<()> {
         return Ok(());
     }
     let text = format!(
-        "{waiting} wait for the answer of account {author} already; ask again when it has answered some"
+        "account {author} has {waiting} requests to answer, which is the limit; ask again once it has answered some"
     );
     Err(Error::new(ErrorKind::Overloaded, text))
 }

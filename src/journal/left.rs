@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::bucket::{Bucket, Buckets, SLOTS};
 use crate::cluster::Epoch;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 
 /// How the checkpoint of a round begins; behind it stands how many buckets are done, in the order of
 /// [`Buckets::strewn`].
@@ -114,7 +114,8 @@ impl FromStr for BucketSet {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let unknown = || Error::invalid(format!("`{}` names no buckets", text.escape_default()));
+        let unknown =
+            || Error::new(ErrorCode::Malformed, format!("`{}` is no list of buckets", text.escape_default()));
         let mut set = Self::default();
         for range in text.split(',').filter(|range| !range.is_empty()) {
             let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -68,5 +68,8 @@ pub(crate) async fn moderate(
             return Ok(epoch);
         }
     }
-    Err(Error::new(ErrorKind::Conflict, format!("post {post} is changed by others all the time; try again")))
+    Err(Error::new(
+        ErrorKind::Conflict,
+        format!("post {post} is being changed by others at this moment; try again"),
+    ))
 }

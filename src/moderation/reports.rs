@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::TRIES_MAX;
 use crate::account::AccountState;
 use crate::cluster::{Answer, Command, Epoch, Reply, Request};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{self, Compared, ReportAdd, ReportAdded};
 use crate::ids::{AccountId, PostId};
 use crate::nonce::{Nonce, draw};
@@ -148,17 +148,17 @@ impl NewReport {
     fn check(&self) -> Result<()> {
         let (posts, chars) = (self.posts.len(), self.comment.chars().count());
         if posts > REPORT_POSTS_MAX || chars > REPORT_COMMENT_CHARS_MAX {
-            return Err(Error::invalid(format!(
-                "a report with {posts} posts and a comment of {chars} characters: at most {REPORT_POSTS_MAX} and \
-                 {REPORT_COMMENT_CHARS_MAX}"
+            return Err(Error::out_of_range(format!(
+                "a report with {posts} posts and a comment of {chars} characters; at most {REPORT_POSTS_MAX} posts and \
+                 {REPORT_COMMENT_CHARS_MAX} characters are allowed"
             )));
         }
         if self.reporter == self.target {
             return Err(Error::invalid(format!("account {} cannot report itself", self.target)));
         }
         if let Some(token) = self.token.as_ref().filter(|token| !(1..=TOKEN_LEN_MAX).contains(&token.len())) {
-            let text = format!("token: {} bytes, allowed are 1 to {TOKEN_LEN_MAX}", token.len());
-            return Err(Error::invalid(text));
+            let text = format!("token: {} bytes; 1 to {TOKEN_LEN_MAX} are allowed", token.len());
+            return Err(Error::out_of_range(text));
         }
         Ok(())
     }
@@ -206,7 +206,10 @@ pub(crate) async fn add(tenant: &Tenant, report: &NewReport) -> Result<(ReportId
     }
     let reporter = tenant.existing(report.reporter).await?;
     if reporter.state == AccountState::Suspended {
-        return Err(Error::invalid(format!("account {} is suspended: it cannot report", report.reporter)));
+        return Err(Error::new(
+            ErrorCode::NotActive,
+            format!("account {} is suspended: it cannot report", report.reporter),
+        ));
     }
     tenant.existing(report.target).await?;
     only_of_target(tenant, report).await?;
@@ -286,7 +289,7 @@ fn get_request(tenant: &Tenant, id: ReportId, resolved: bool) -> Request {
 pub(crate) async fn list(tenant: &Tenant, query: &ReportQuery) -> Result<ReportList> {
     let limit = query.limit.unwrap_or(20);
     if limit == 0 || limit > PAGE_MAX {
-        return Err(Error::invalid(format!("a page of {limit} reports: from 1 to {PAGE_MAX}")));
+        return Err(Error::out_of_range(format!("limit of a page: {limit}; 1 to {PAGE_MAX} are allowed")));
     }
     // Of one account it isn't known which ones of its bucket these are.
     let most = if query.target.is_some() { REPORTS_OPEN_MAX as usize } else { limit };
@@ -358,7 +361,7 @@ pub(crate) async fn resolve(tenant: &Tenant, id: ReportId, by: Option<AccountId>
             (from, stored) = (resolved, tenant.router().call(get_request(tenant, id, resolved)).await?);
         }
         if stored.is_nil() {
-            return Err(Error::new(ErrorKind::NotFound, format!("there is no report {id} (any more)")));
+            return Err(Error::new(ErrorKind::NotFound, format!("there is no report {id}, or no longer")));
         }
         let report = Report::parse(id, stored.bytes()?)?;
         // Whoever resolved it first has.
@@ -378,7 +381,10 @@ pub(crate) async fn resolve(tenant: &Tenant, id: ReportId, by: Option<AccountId>
             return Ok(epoch);
         }
     }
-    Err(Error::new(ErrorKind::Conflict, format!("report {id} is changed by others all the time; try again")))
+    Err(Error::new(
+        ErrorKind::Conflict,
+        format!("report {id} is being changed by others at this moment; try again"),
+    ))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::{
     HASHTAGS_MAX, LANGUAGE_LEN_MAX, LOCATION_MAX, MENTIONS_MAX, TEXT_BYTES_MAX, TOKEN_LEN_MAX, Visibility,
     sections,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::ids::PostId;
 
 impl Draft {
@@ -37,13 +37,11 @@ impl Draft {
         check_list("not_to", &self.not_to, AUDIENCE_MAX)?;
         let (only, not) = (self.readers().len(), self.not_to.len());
         if self.visibility == Some(Visibility::Direct) && only == 0 {
-            return Err(Error::invalid(
-                "a direct post names its readers in only_to or mentions, and both are empty",
-            ));
+            return Err(Error::invalid("a direct post without readers: name them in only_to or mentions"));
         }
         if only > 0 && not > 0 {
             return Err(Error::invalid(format!(
-                "a post goes only to {only} accounts, or not to {not} accounts; it cannot say both"
+                "a post names {only} accounts to go to and {not} not to go to; name only the ones or the others"
             )));
         }
         Ok(())
@@ -57,9 +55,7 @@ impl Draft {
             ("conversation", self.conversation),
         ];
         match named.iter().find(|(_, id)| id.map(PostId::get) == Some(0)) {
-            Some((what, _)) => {
-                Err(Error::invalid(format!("{what} is post 0, and there is none with that id")))
-            }
+            Some((what, _)) => Err(Error::invalid(format!("{what} is post 0; ids begin at 1"))),
             None => Ok(()),
         }
     }
@@ -69,7 +65,9 @@ impl Content {
     pub(super) fn check(&self, text_max_chars: usize, is_repost: bool) -> Result<()> {
         self.check_text(text_max_chars)?;
         if self.text.trim().is_empty() && self.attachments.is_empty() && !is_repost {
-            return Err(Error::invalid("a post has a text or attachments or is a repost; this one is empty"));
+            return Err(Error::invalid(
+                "an empty post: it needs a text, attachments, or a post that it reposts",
+            ));
         }
         check_list("mentions", &self.mentions, MENTIONS_MAX)?;
         for (i, hashtag) in self.hashtags.iter().enumerate() {
@@ -91,8 +89,7 @@ impl Content {
         ];
         match said.iter().find(|(_, is_there)| *is_there) {
             Some((what, _)) => Err(Error::invalid(format!(
-                "a repost without a text or attachments says nothing itself, and this one has {what}: leave that \
-                 out, or write a text"
+                "a repost without a text or attachments cannot have {what}: leave that out, or write a text"
             ))),
             None => Ok(()),
         }
@@ -106,8 +103,8 @@ impl Content {
         }
         let chars = self.text.chars().count() + warning.map_or(0, |warning| warning.chars().count());
         if chars > max_chars {
-            return Err(Error::invalid(format!(
-                "text and content warning have {chars} characters, at most {max_chars} are allowed"
+            return Err(Error::out_of_range(format!(
+                "text and content warning: {chars} characters together; at most {max_chars} are allowed"
             )));
         }
         Ok(())
@@ -128,7 +125,10 @@ pub(super) fn check_language(language: &str) -> Result<()> {
     if is_language(language.as_bytes()) {
         return Ok(());
     }
-    Err(Error::invalid(format!("language {language:?}: only ASCII letters, digits and hyphens are allowed")))
+    Err(Error::new(
+        ErrorCode::Malformed,
+        format!("language {language:?}: only ASCII letters, digits and hyphens are allowed"),
+    ))
 }
 
 pub(super) fn is_language(bytes: &[u8]) -> bool {
@@ -140,12 +140,15 @@ fn check_len(what: impl Display, len: usize, min: usize, max: usize) -> Result<(
     if (min..=max).contains(&len) {
         return Ok(());
     }
-    Err(Error::invalid(format!("{what}: {len} bytes, allowed are {min} to {max}")))
+    Err(Error::out_of_range(format!("{what}: {len} bytes; {min} to {max} are allowed")))
 }
 
 fn check_list<T: Debug + Eq + Hash>(what: &str, list: &[T], max: usize) -> Result<()> {
     if list.len() > max {
-        return Err(Error::invalid(format!("{what}: {} entries, at most {max} are allowed", list.len())));
+        return Err(Error::out_of_range(format!(
+            "{what}: {} entries; at most {max} are allowed",
+            list.len()
+        )));
     }
     check_distinct(what, list)
 }
@@ -156,7 +159,7 @@ fn check_distinct<'a, T: Debug + Eq + Hash + 'a>(
 ) -> Result<()> {
     let mut seen = HashSet::new();
     match list.into_iter().find(|entry| !seen.insert(*entry)) {
-        Some(entry) => Err(Error::invalid(format!("{what}: {entry:?} stands there twice"))),
+        Some(entry) => Err(Error::invalid(format!("{what}: {entry:?} is named twice"))),
         None => Ok(()),
     }
 }

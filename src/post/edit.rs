@@ -50,7 +50,7 @@ impl Edit {
         let applied = self.applied(post.content());
         if post.header().is_repost() && is_empty(&applied) != is_empty(post.content()) {
             return Err(Error::invalid(
-                "a repost stays one, and a quote keeps a text or attachments: delete it, and post another one",
+                "an edit cannot turn a repost into a quote, or a quote into a repost: delete it, and post another one",
             ));
         }
         if post.is_plain_repost() {

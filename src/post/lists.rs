@@ -6,7 +6,7 @@
 //! deletes it finds them all.
 
 use super::{Audience, Edit, LISTED_BEFORE_MAX, Post, Tag, TagKey, Visibility};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::ids::AccountId;
 
 /// A list that posts are brought onto by what they say.
@@ -135,10 +135,13 @@ impl Post {
         edited.listed_before.retain(|list| !named.contains(list));
         let lists = edited.listed_before.len();
         if lists > LISTED_BEFORE_MAX && (edit.mentions.is_some() || edit.hashtags.is_some()) {
-            return Err(Error::invalid(format!(
-                "edits have taken {lists} mentions and hashtags away from this post, at most {LISTED_BEFORE_MAX} are \
-                 allowed: write a new one"
-            )));
+            return Err(Error::new(
+                ErrorCode::LimitReached,
+                format!(
+                    "edits have taken {lists} mentions and hashtags away from this post; at most {LISTED_BEFORE_MAX} \
+                     are allowed: write a new one"
+                ),
+            ));
         }
         Ok(edited)
     }

@@ -10,7 +10,7 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::HASHTAG_LEN_MAX;
 use crate::bucket::{fnv, mix64};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 
 /// Inside a hashtag, beside letters, marks, digits and underscores: the middle dot of Catalan, that of Japanese, and
 /// the sign that keeps Persian letters apart. Never at its end.
@@ -35,21 +35,27 @@ impl Tag {
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid): nothing is left of it, or more than [`HASHTAG_LEN_MAX`] bytes.
     pub fn new(name: &str) -> Result<Self> {
-        let refused = |why: &str| {
+        let refused = |code: ErrorCode, why: &str| {
             let shown: String = name.chars().take(SHOWN_MAX).collect();
-            Error::invalid(format!("hashtag {shown:?} {why}"))
+            Error::new(code, format!("hashtag {shown:?}: {why}"))
         };
         // A character becomes at most eighteen: what is far too long needn't be looked through.
         if name.len() > HASHTAG_LEN_MAX * 8 {
-            return Err(refused(&format!("has {} bytes, at most {HASHTAG_LEN_MAX} are allowed", name.len())));
+            return Err(refused(
+                ErrorCode::OutOfRange,
+                &format!("{} bytes; at most {HASHTAG_LEN_MAX} are allowed", name.len()),
+            ));
         }
         let name = name.strip_prefix(is_sign).unwrap_or(name);
         let name = settled(name);
         if name.is_empty() {
-            return Err(refused("has no letter, digit or underscore"));
+            return Err(refused(ErrorCode::Malformed, "it has no letter, digit or underscore"));
         }
         if name.len() > HASHTAG_LEN_MAX {
-            return Err(refused(&format!("has {} bytes, at most {HASHTAG_LEN_MAX} are allowed", name.len())));
+            return Err(refused(
+                ErrorCode::OutOfRange,
+                &format!("{} bytes; at most {HASHTAG_LEN_MAX} are allowed", name.len()),
+            ));
         }
         let mut bytes = [0; HASHTAG_LEN_MAX];
         bytes[..name.len()].copy_from_slice(name.as_bytes());

@@ -183,7 +183,7 @@ pub(crate) async fn load_state(
             return Ok(Arc::new(state));
         }
     }
-    Err(Error::unavailable(format!("account {reader} changes all the time; try again")))
+    Err(Error::unavailable(format!("account {reader} is being changed at this moment; try again")))
 }
 
 /// Whom a reader has a mark of, and of whom a new one; sorted.

@@ -3,7 +3,7 @@
 
 use crate::claims::{self, Taken};
 use crate::cluster::{Command, Request, Touched};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{self, Compared, FieldValue, Holder};
 use crate::graph::Graph;
 use crate::ids::{AccountId, Claim};
@@ -104,7 +104,7 @@ impl Attempt<'_> {
         self.at(Step::Fenced)?;
         if !self.write_settled(record, credentials).await? {
             self.end().await?;
-            let text = "that took so long that others may have the name by now; try again";
+            let text = "the change took so long that others may have the name by now; try again";
             return Err(Error::new(ErrorKind::Conflict, text));
         }
         self.at(Step::Settled)?;
@@ -205,14 +205,17 @@ impl Attempt<'_> {
 
 /// The error for a name that is not to be had. What an e-mail address is never gets into a message.
 pub(super) fn refusal(claim: Claim, taken: Taken) -> Error {
-    let what = if claim.kind() == Claim::LOGIN { "this login" } else { "this e-mail address" };
+    let (what, code) = match claim.kind() == Claim::LOGIN {
+        true => ("this login", ErrorCode::LoginTaken),
+        false => ("this e-mail address", ErrorCode::EmailTaken),
+    };
     let text = match taken {
         Taken::Wanted(_) => {
             format!("{what} is being registered by somebody else; if that fails it is free within a minute")
         }
         _ => format!("{what} is taken"),
     };
-    Error::new(ErrorKind::Conflict, text)
+    Error::new(code, text)
 }
 
 /// `None`: the claims are the account's. Some: somebody else has that one by now.

@@ -9,7 +9,7 @@ use super::{Registration, names};
 use crate::account::Account;
 use crate::claims;
 use crate::cluster::{Answer, Batch, Command, Reply, Request};
-use crate::error::{CallFuture, Error, ErrorKind, Result};
+use crate::error::{CallFuture, Error, ErrorCode, Result};
 use crate::functions;
 use crate::ids::{AccountId, Claim};
 use crate::meters;
@@ -48,7 +48,10 @@ impl Registration {
     pub fn find<'a>(&'a self, names: &'a [Name]) -> CallFuture<'a, Vec<Option<Account>>> {
         Box::pin(async move {
             if names.len() > NAMES_MAX {
-                return Err(Error::invalid(format!("{} names at once, at most {NAMES_MAX}", names.len())));
+                return Err(Error::out_of_range(format!(
+                    "too many names: {}; at most {NAMES_MAX} a call",
+                    names.len()
+                )));
             }
             let candidates = self.candidates(names).await?;
             let graph = self.graph();
@@ -163,7 +166,7 @@ impl Registration {
         Box::pin(async move {
             let found = self.find(&[Name::Login(login.to_owned())]).await?.into_iter().flatten().next();
             let nobody =
-                || Error::new(ErrorKind::NotFound, format!("nobody has the login {:?}", short(login)));
+                || Error::new(ErrorCode::AccountNotFound, format!("nobody has the login {:?}", short(login)));
             found.map(|account| account.id).ok_or_else(nobody)
         })
     }

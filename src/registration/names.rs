@@ -4,7 +4,7 @@ use blake2::digest::consts::U16;
 use blake2::{Blake2b, Digest as _};
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::ids::Claim;
 
 /// Characters of a login. They are ASCII: it stands in the account's record, whose values are short, and a mention in a
@@ -20,14 +20,20 @@ pub(crate) fn login(given: &str) -> Result<(String, Claim)> {
     let given = given.trim();
     let chars = given.chars().count();
     if chars == 0 || chars > LOGIN_CHARS_MAX {
-        return Err(Error::invalid(format!("a login of {chars} characters: 1 to {LOGIN_CHARS_MAX}")));
+        return Err(Error::new(
+            ErrorCode::LoginMalformed,
+            format!("login: {chars} characters; 1 to {LOGIN_CHARS_MAX} are allowed"),
+        ));
     }
     // What a mention reads: else a text would name somebody else, whose login is the beginning of this one.
     let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if !given.chars().all(is_fit) || given.starts_with(['-', '.']) || given.ends_with(['-', '.']) {
-        return Err(Error::invalid(format!(
-            "login {given:?}: letters from a to z, digits, `_`, and between them `-` and `.`"
-        )));
+        return Err(Error::new(
+            ErrorCode::LoginMalformed,
+            format!(
+                "login {given:?}: only letters from a to z, digits and `_` are allowed, and `-` or `.` between them"
+            ),
+        ));
     }
     Ok((given.to_owned(), claim(Claim::LOGIN, &given.to_ascii_lowercase())))
 }
@@ -39,9 +45,13 @@ pub(crate) fn email(given: &str) -> Result<(String, Claim)> {
         && !given.chars().any(|c| c.is_whitespace() || c.is_control())
         && given.rsplit_once('@').is_some_and(|(local, domain)| !local.is_empty() && !domain.is_empty());
     if !is_fit {
-        return Err(Error::invalid(format!(
-            "that is no e-mail address: something, `@`, a domain; no white space; at most {EMAIL_BYTES_MAX} bytes"
-        )));
+        return Err(Error::new(
+            ErrorCode::EmailMalformed,
+            format!(
+                "not an e-mail address: it is something, `@` and a domain, without white space, and of at most \
+                 {EMAIL_BYTES_MAX} bytes"
+            ),
+        ));
     }
     let claim = claim(Claim::EMAIL, &folded(&given));
     Ok((given, claim))

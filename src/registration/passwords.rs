@@ -10,7 +10,7 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use tokio::sync::Semaphore;
 
 use super::RegistrationSettings;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 
 /// Bytes of a salt.
 const SALT_LEN: usize = 16;
@@ -22,9 +22,13 @@ pub const PASSWORD_BYTES_MAX: usize = 1_024;
 /// Refuses what is too short or too long, and says nothing else about it.
 pub(super) fn check(password: &str) -> Result<()> {
     if password.chars().count() < PASSWORD_CHARS_MIN || password.len() > PASSWORD_BYTES_MAX {
-        return Err(Error::invalid(format!(
-            "a password has at least {PASSWORD_CHARS_MIN} characters, and at most {PASSWORD_BYTES_MAX} bytes"
-        )));
+        return Err(Error::new(
+            ErrorCode::PasswordOutOfRange,
+            format!(
+                "a password of that length: at least {PASSWORD_CHARS_MIN} characters and at most {PASSWORD_BYTES_MAX} \
+                 bytes are allowed"
+            ),
+        ));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::{Registration, names, passwords};
 use crate::account::{Account, AccountState, NewAccount};
 use crate::claims::{self, Taken};
 use crate::cluster::{Request, Touched};
-use crate::error::{CallFuture, Error, ErrorKind, Result};
+use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{self, Holder, SignUpBegun};
 use crate::ids::{AccountId, Claim};
 use crate::meters;
@@ -102,8 +102,8 @@ impl SignUp {
         passwords::check(&self.password)?;
         self.profile.check()?;
         if let Some(token) = self.token.as_ref().filter(|token| !(1..=TOKEN_LEN_MAX).contains(&token.len())) {
-            let text = format!("token: {} bytes, allowed are 1 to {TOKEN_LEN_MAX}", token.len());
-            return Err(Error::invalid(text));
+            let text = format!("token: {} bytes; 1 to {TOKEN_LEN_MAX} are allowed", token.len());
+            return Err(Error::out_of_range(text));
         }
         let (email, of_email) = email.unzip();
         let mut claims: Vec<Claim> = [of_login].into_iter().chain(of_email).collect();
@@ -359,9 +359,6 @@ impl Registration {
                 break;
             }
         }
-        Err(Error::new(
-            ErrorKind::Conflict,
-            format!("there is an account {id} already, or it is being registered"),
-        ))
+        Err(Error::new(ErrorCode::IdTaken, format!("account {id} is there already, or is being registered")))
     }
 }

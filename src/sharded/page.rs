@@ -49,7 +49,7 @@ impl ScoreRange {
         };
         let (min, max) = (value(&self.min), value(&self.max));
         if min.is_some_and(f64::is_nan) || max.is_some_and(f64::is_nan) {
-            return Err(Error::invalid("a range of scores cannot end at NaN"));
+            return Err(Error::invalid("a range of scores ends at NaN: give a number"));
         }
         match (min, max) {
             (Some(min), Some(max)) if min > max => {

@@ -278,7 +278,9 @@ impl<M: Member> SortedSet<M> {
         let range = ScoreRange::from(range);
         range.check()?;
         if limit == 0 || limit > PAGE_MAX {
-            return Err(Error::invalid(format!("a page of {limit}: from 1 to {PAGE_MAX}")));
+            return Err(Error::out_of_range(format!(
+                "limit of a page: {limit}; 1 to {PAGE_MAX} are allowed"
+            )));
         }
         if after.is_some_and(|(_, score)| score.is_nan()) {
             return Err(Error::invalid("a page cannot go on after a score that is not a number"));
@@ -397,8 +399,8 @@ impl<M: Member> SortedSet<M> {
             let bytes = bytes.as_ref();
             if bytes.is_empty() || bytes.len() > MEMBER_LEN_MAX {
                 let len = bytes.len();
-                return Err(Error::invalid(format!(
-                    "{member:?} has {len} bytes; members have 1 to {MEMBER_LEN_MAX}"
+                return Err(Error::out_of_range(format!(
+                    "member {member:?}: {len} bytes; 1 to {MEMBER_LEN_MAX} are allowed"
                 )));
             }
             let bucket = if is_spread { member.bucket(buckets) } else { self.home.bucket };
@@ -473,7 +475,9 @@ fn without_a_decision() -> Error {
 
 fn check_count(members: usize) -> Result<()> {
     if members > MEMBERS_MAX {
-        return Err(Error::invalid(format!("{members} members in one call: at most {MEMBERS_MAX}")));
+        return Err(Error::out_of_range(format!(
+            "too many members: {members}; at most {MEMBERS_MAX} a call"
+        )));
     }
     Ok(())
 }

@@ -74,9 +74,9 @@ impl FromStr for Checkpoint {
             },
             _ => None,
         };
-        place
-            .map(Self)
-            .ok_or_else(|| Error::invalid(format!("`{}` is no checkpoint of a walk", text.escape_default())))
+        place.map(Self).ok_or_else(|| {
+            Error::invalid(format!("`{}` is not a checkpoint of a walk", text.escape_default()))
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::sharded::{MEMBER_LEN_MAX, Member};
 
 /// The first character says what follows: the bits of a score in 16 hex digits, then a member in hex.
@@ -37,7 +37,10 @@ impl ListCursor {
 
 fn not_ours(text: &str) -> Error {
     let shown: String = text.chars().take(SHOWN_MAX).collect();
-    Error::invalid(format!("{shown:?} is not a cursor of this list: start again without one"))
+    Error::new(
+        ErrorCode::Malformed,
+        format!("{shown:?} is not a cursor of this list: start again without one"),
+    )
 }
 
 crate::serialized::as_text!(ListCursor);

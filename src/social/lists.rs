@@ -61,11 +61,15 @@ impl ListQuery {
     fn page<M: Member>(&self) -> Result<Window<M>> {
         let limit = self.limit.unwrap_or(PAGE_DEFAULT);
         if limit == 0 || limit > PAGE_LEN_MAX {
-            return Err(Error::invalid(format!("a page of {limit} entries: from 1 to {PAGE_LEN_MAX}")));
+            return Err(Error::out_of_range(format!(
+                "limit of a page: {limit}; 1 to {PAGE_LEN_MAX} are allowed"
+            )));
         }
         let (place, order) = match (&self.older_than, &self.newer_than) {
             (Some(_), Some(_)) => {
-                return Err(Error::invalid("a page is older than a place, or newer: it cannot be both"));
+                return Err(Error::invalid(
+                    "a page is asked for older_than and newer_than a place: only one of them is allowed",
+                ));
             }
             (place, None) => (place, Order::Descending),
             (None, place) => (place, Order::Ascending),

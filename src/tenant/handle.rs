@@ -9,7 +9,7 @@ use crate::account::Account;
 use crate::bucket::Bucket;
 use crate::charter::{Decision, TenantSettings};
 use crate::cluster::{Answer, Batch, Command, Epoch, FenceOutcome, Request, Router, Touched};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{self, Grounds, HomeFit};
 use crate::ids::{AccountId, PostId};
 use crate::keys::Keyspace;
@@ -220,15 +220,18 @@ impl From<FenceOutcome> for Acknowledge {
 
 /// The error for an account that somebody else changed between each look and each write.
 pub(crate) fn changed_always(id: AccountId) -> Error {
-    Error::new(ErrorKind::Conflict, format!("account {id} is changed by others all the time; try again"))
+    Error::new(
+        ErrorKind::Conflict,
+        format!("account {id} is being changed by others at this moment; try again"),
+    )
 }
 
 /// The error for a post that isn't there, or that the caller has no right to: one text, that doesn't tell which, nor
 /// whose it is.
 pub(crate) fn no_post(id: PostId) -> Error {
-    Error::new(ErrorKind::NotFound, format!("there is no post {id}"))
+    Error::new(ErrorCode::PostNotFound, format!("there is no post {id}"))
 }
 
 pub(crate) fn no_account(id: AccountId) -> Error {
-    Error::new(ErrorKind::NotFound, format!("account {id} does not exist"))
+    Error::new(ErrorCode::AccountNotFound, format!("account {id} does not exist"))
 }

@@ -24,7 +24,9 @@ const LONG_FROM: u32 = 1_000;
 pub(super) fn check(query: &Query) -> Result<()> {
     for (what, asked) in [("likers", query.likers), ("replies", query.replies)] {
         if asked > AROUND_MAX {
-            return Err(Error::invalid(format!("{asked} {what} of each post: up to {AROUND_MAX}")));
+            return Err(Error::out_of_range(format!(
+                "{what} of each post: {asked}; at most {AROUND_MAX} are allowed"
+            )));
         }
     }
     Ok(())

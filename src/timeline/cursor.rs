@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::merge::Direction;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::ids::PostId;
 
 /// The first character says what follows: d, the id in 16 hex digits, and down from there. A release that has more
@@ -58,7 +58,10 @@ impl FromStr for Cursor {
             .map(Self::below)
             .ok_or_else(|| {
                 let shown: String = text.chars().take(SHOWN_MAX).collect();
-                Error::invalid(format!("{shown:?} is not a cursor of this release: start again without one"))
+                Error::new(
+                    ErrorCode::Malformed,
+                    format!("{shown:?} is not a cursor of this release: start again without one"),
+                )
             })
     }
 }

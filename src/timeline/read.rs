@@ -87,7 +87,9 @@ impl<'a> PageRequest<'a> {
     pub(crate) fn new(by: Viewpoint<'a>, query: &Query, is_explained: bool) -> Result<Self> {
         let limit = query.limit.unwrap_or(by.timelines.settings.page_length);
         if limit == 0 || limit > PAGE_LEN_MAX {
-            return Err(Error::invalid(format!("a page of {limit} posts: from 1 to {PAGE_LEN_MAX}")));
+            return Err(Error::out_of_range(format!(
+                "limit of a page: {limit}; 1 to {PAGE_LEN_MAX} are allowed"
+            )));
         }
         around::check(query)?;
         let query = Query { hydrate: query.hydrate || around::is_wanted(query), ..*query };

@@ -1,4 +1,5 @@
-//! The one public error: a kind that says what to do, and a message with the values that decided.
+//! The one public error: a kind that says what to do, a code that says what is wrong, and a message with the values
+//! that decided.
 
 use std::fmt;
 use std::pin::Pin;
@@ -36,12 +37,118 @@ impl ErrorKind {
     }
 }
 
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $code:ident, $text:literal: $kind:ident;)+) => {
+        /// What is wrong, for programs that have to tell cases of one kind apart.
+        ///
+        /// A code and its text stay what they are from release to release; later ones add codes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+        #[serde(into = "&'static str")]
+        #[non_exhaustive]
+        pub enum ErrorCode {
+            $($(#[doc = $doc])+ $code,)+
+        }
+
+        impl ErrorCode {
+            /// All there are.
+            pub const ALL: &[Self] = &[$(Self::$code),+];
+
+            /// Names it in lower case, with underscores.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$code => $text,)+
+                }
+            }
+
+            /// Tells what the caller can do: each code is of one kind.
+            pub fn kind(self) -> ErrorKind {
+                match self {
+                    $(Self::$code => ErrorKind::$kind,)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// A wrong request, of no kind that has a code of its own.
+    Invalid, "invalid": Invalid;
+    /// A text, a list or a number that is too short or too long, too small or too large.
+    OutOfRange, "out_of_range": Invalid;
+    /// Something that doesn't read as what it should be: a hashtag, a language, a cursor.
+    Malformed, "malformed": Invalid;
+    /// A login that no account could have.
+    LoginMalformed, "login_malformed": Invalid;
+    /// Something that is no e-mail address.
+    EmailMalformed, "email_malformed": Invalid;
+    /// A password that is too short or too long.
+    PasswordOutOfRange, "password_out_of_range": Invalid;
+    /// An account has as much of this as it may have.
+    LimitReached, "limit_reached": Invalid;
+    /// One of the two accounts blocks the other one.
+    Blocked, "blocked": Invalid;
+    /// An account that is suspended, or in another state in which this isn't allowed.
+    NotActive, "not_active": Invalid;
+    /// Something that this account may not do with that post or account.
+    NotAllowed, "not_allowed": Invalid;
+    /// A guest asked for what only an account has.
+    AccountRequired, "account_required": Invalid;
+    /// There is nothing of that name or id, of no kind that has a code of its own.
+    NotFound, "not_found": NotFound;
+    /// There is no such account.
+    AccountNotFound, "account_not_found": NotFound;
+    /// There is no such post, or the caller may not see it.
+    PostNotFound, "post_not_found": NotFound;
+    /// Others change the same at this moment.
+    Conflict, "conflict": Conflict;
+    /// Somebody else has that id.
+    IdTaken, "id_taken": Conflict;
+    /// Somebody else has that login, or is about to.
+    LoginTaken, "login_taken": Conflict;
+    /// Somebody else has that e-mail address, or is about to.
+    EmailTaken, "email_taken": Conflict;
+    /// There is too much work at this moment.
+    Overloaded, "overloaded": Overloaded;
+    /// This account has done that too often in too short a time.
+    TooOften, "too_often": Overloaded;
+    /// The cluster could not serve it in time.
+    Unavailable, "unavailable": Unavailable;
+    /// It may have happened, or not.
+    Unknown, "unknown": Unknown;
+    /// A setting forbids it.
+    Misconfigured, "misconfigured": Misconfigured;
+    /// A broken promise.
+    Internal, "internal": Internal;
+}
+
+impl From<ErrorCode> for &'static str {
+    fn from(code: ErrorCode) -> Self {
+        code.as_str()
+    }
+}
+
+/// The code of errors of that kind that have none of their own.
+impl From<ErrorKind> for ErrorCode {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Invalid => Self::Invalid,
+            ErrorKind::NotFound => Self::NotFound,
+            ErrorKind::Conflict => Self::Conflict,
+            ErrorKind::Overloaded => Self::Overloaded,
+            ErrorKind::Unavailable => Self::Unavailable,
+            ErrorKind::Unknown => Self::Unknown,
+            ErrorKind::Misconfigured => Self::Misconfigured,
+            ErrorKind::Internal => Self::Internal,
+        }
+    }
+}
+
 /// Every fallible call of this crate returns this; one pointer wide.
 pub struct Error(Box<Inner>);
 
 #[derive(Clone)]
 struct Inner {
-    kind: ErrorKind,
+    code: ErrorCode,
     message: String,
     /// Of a fence: what it was to cover is done, and may not last.
     is_of_fence: bool,
@@ -57,21 +164,26 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub type CallFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 impl Error {
-    /// An error of `kind`; `message` names the values that decided.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), is_of_fence: false }))
+    /// Makes an error with that code, or of that kind; `message` names the values that decided.
+    pub fn new(code: impl Into<ErrorCode>, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { code: code.into(), message: message.into(), is_of_fence: false }))
     }
 
     /// An error of a fence. A [`Conflict`](ErrorKind::Conflict) of one is for whoever has fenced: no call of the engine
     /// ends with it.
     #[doc(hidden)]
     pub fn of_fence(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), is_of_fence: true }))
+        Self(Box::new(Inner { code: kind.into(), message: message.into(), is_of_fence: true }))
     }
 
     /// An error of kind [`Invalid`](ErrorKind::Invalid).
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, message)
+    }
+
+    /// An error with the code [`OutOfRange`](ErrorCode::OutOfRange).
+    pub fn out_of_range(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::OutOfRange, message)
     }
 
     /// An error of kind [`Unavailable`](ErrorKind::Unavailable).
@@ -91,7 +203,12 @@ impl Error {
 
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
-        self.0.kind
+        self.0.code.kind()
+    }
+
+    /// What is wrong, for programs.
+    pub fn code(&self) -> ErrorCode {
+        self.0.code
     }
 
     /// Whether it is a fence that failed.
@@ -114,12 +231,13 @@ impl Clone for Error {
     }
 }
 
-/// Its kind, which names it to programs, and what it says to people.
+/// Its kind and code, which name it to programs, and what it says to people.
 impl serde::Serialize for Error {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct as _;
-        let mut error = serializer.serialize_struct("Error", 2)?;
-        error.serialize_field("kind", &self.0.kind)?;
+        let mut error = serializer.serialize_struct("Error", 3)?;
+        error.serialize_field("kind", &self.kind())?;
+        error.serialize_field("code", &self.0.code)?;
         error.serialize_field("message", &self.0.message)?;
         error.end()
     }
@@ -133,8 +251,27 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.0.kind, self.0.message)
+        write!(f, "{:?}: {}", self.0.code, self.0.message)
     }
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_kind_has_a_code_of_its_own_name_and_no_two_codes_are_spelled_alike() {
+        for code in ErrorCode::ALL {
+            let general = ErrorCode::from(code.kind());
+            assert_eq!(general.kind(), code.kind(), "{code:?}");
+            assert_eq!(format!("{:?}", code.kind()), format!("{general:?}"));
+        }
+        let spelled: HashSet<&str> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(spelled.len(), ErrorCode::ALL.len());
+        assert_eq!(Error::new(ErrorCode::LoginTaken, "this login is taken").kind(), ErrorKind::Conflict);
+    }
+}

@@ -26,8 +26,8 @@ fn accounts(count: usize) -> Vec<AccountId> {
 fn a_text_has_a_limit_in_characters_that_its_warning_shares() {
     let full = Draft::text("é".repeat(10));
     full.check(10).unwrap();
-    says(full.check(9), "have 10 characters, at most 9");
-    says(full.content_warning("w").check(10), "have 11 characters, at most 10");
+    says(full.check(9), "10 characters together; at most 9");
+    says(full.content_warning("w").check(10), "11 characters together; at most 10");
 }
 
 #[test]
@@ -50,13 +50,16 @@ fn a_post_has_something_in_it() {
 #[test]
 fn an_audience_is_named_once_and_in_one_way() {
     let direct = draft().visibility(Visibility::Direct);
-    refused(&direct, "a direct post names its readers");
-    refused(&direct.clone().not_to(accounts(1)), "a direct post names its readers");
+    refused(&direct, "a direct post without readers");
+    refused(&direct.clone().not_to(accounts(1)), "a direct post without readers");
     refused(
         &direct.clone().mentions(accounts(2)).not_to(accounts(1)),
-        "only to 2 accounts, or not to 1 accounts",
+        "names 2 accounts to go to and 1 not to go to",
     );
-    refused(&draft().only_to(accounts(3)).not_to(accounts(1)), "only to 3 accounts, or not to 1 accounts");
+    refused(
+        &draft().only_to(accounts(3)).not_to(accounts(1)),
+        "names 3 accounts to go to and 1 not to go to",
+    );
     direct.clone().only_to(accounts(1)).check(TEXT_CHARS_DEFAULT).unwrap();
     direct.mentions(accounts(1)).check(TEXT_CHARS_DEFAULT).unwrap();
     // Elsewhere mentions are no audience.
@@ -65,12 +68,12 @@ fn an_audience_is_named_once_and_in_one_way() {
 
 #[test]
 fn lists_have_a_limit_and_no_entry_twice() {
-    refused(&draft().only_to(accounts(501)), "only_to: 501 entries, at most 500");
-    refused(&draft().not_to(accounts(501)), "not_to: 501 entries, at most 500");
-    refused(&draft().mentions(accounts(51)), "mentions: 51 entries, at most 50");
-    refused(&draft().hashtags((0..31).map(|i| i.to_string())), "hashtags: 31 entries, at most 30");
+    refused(&draft().only_to(accounts(501)), "only_to: 501 entries; at most 500");
+    refused(&draft().not_to(accounts(501)), "not_to: 501 entries; at most 500");
+    refused(&draft().mentions(accounts(51)), "mentions: 51 entries; at most 50");
+    refused(&draft().hashtags((0..31).map(|i| i.to_string())), "hashtags: 31 entries; at most 30");
     let twice = || [account(5), account(5)];
-    refused(&draft().only_to(twice()), "only_to: AccountId(5) stands there twice");
+    refused(&draft().only_to(twice()), "only_to: AccountId(5) is named twice");
     refused(&draft().not_to(twice()), "not_to: AccountId(5)");
     refused(&draft().mentions(twice()), "mentions: AccountId(5)");
     refused(&draft().hashtags(["tide", "tide"]), "hashtags: \"tide\"");
@@ -79,15 +82,15 @@ fn lists_have_a_limit_and_no_entry_twice() {
 
 #[test]
 fn bytes_have_limits() {
-    refused(&draft().hashtags(["ok", ""]), "hashtag 2: 0 bytes, allowed are 1 to 100");
+    refused(&draft().hashtags(["ok", ""]), "hashtag 2: 0 bytes; 1 to 100 are allowed");
     refused(&draft().hashtags(["é".repeat(51)]), "hashtag 1: 102 bytes");
     refused(&draft().attachments([0; ATTACHMENTS_MAX + 1]), "attachments: 4097 bytes");
     refused(&draft().location([0; LOCATION_MAX + 1]), "location: 257 bytes");
     refused(&draft().field("k", [0; FIELDS_MAX - 3]), "fields with their lengths: 4097 bytes");
     refused(&draft().field("", "v"), "field key \"\": 0 bytes");
-    refused(&draft().field("k".repeat(256), "v"), "256 bytes, allowed are 1 to 255");
+    refused(&draft().field("k".repeat(256), "v"), "256 bytes; 1 to 255 are allowed");
     refused(&draft().token(""), "token: 0 bytes");
-    refused(&draft().token("t".repeat(65)), "token: 65 bytes, allowed are 1 to 64");
+    refused(&draft().token("t".repeat(65)), "token: 65 bytes; 1 to 64 are allowed");
     refused(&draft().language(""), "language: 0 bytes");
     refused(&draft().language("en-GB-oed"), "language: 9 bytes");
     refused(&draft().language("en_GB"), "language \"en_GB\": only ASCII");
@@ -108,12 +111,12 @@ fn an_edit_makes_nothing_that_a_draft_could_not_be() {
     let empty = Edit { text: Some(String::new()), ..Edit::default() };
     says(empty.check(&post, 10), "empty");
     let long = Edit { text: Some("a".repeat(8)), ..Edit::default() };
-    says(long.check(&post, 10), "have 11 characters, at most 10");
+    says(long.check(&post, 10), "11 characters together; at most 10");
     Edit { content_warning: Some(None), ..long }.check(&post, 10).unwrap();
     let language = Edit { language: Some(Some("e n".into())), ..Edit::default() };
     says(language.check(&post, 10), "only ASCII");
     let repost = Post::new(account(7), &Draft::text("so").quoting(reference(1, 2)));
-    says(empty.check(&repost, 10), "a quote keeps a text");
+    says(empty.check(&repost, 10), "cannot turn a repost into a quote");
 }
 
 #[test]

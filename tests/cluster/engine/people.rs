@@ -92,7 +92,7 @@ async fn how_an_account_stands_to_others_is_told_at_once_for_all_of_them() {
     assert_eq!(engine.as_reader(me).relationships(&many[1..]).await.unwrap().len(), ASKED_MAX);
     let refused = engine.as_reader(me).relationships(&many).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid);
-    assert_eq!(refused.to_string(), "101 accounts at once: up to 100, the others in another call");
+    assert_eq!(refused.to_string(), "too many accounts: 101; at most 100 a call");
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ async fn posts_by_their_ids_come_as_on_a_page_in_the_order_asked_each_once() {
     let many: Vec<PostId> = (0..=ASKED_MAX as u64).map(|n| PostId::from_u64(n + 1).unwrap()).collect();
     assert_eq!(engine.as_reader(me).posts(&many[1..]).await.unwrap(), []);
     let refused = engine.as_reader(me).posts(&many).await.unwrap_err();
-    assert_eq!(refused.to_string(), "101 posts at once: up to 100, the others in another call");
+    assert_eq!(refused.to_string(), "too many posts: 101; at most 100 a call");
     let many = vec![to_first; ASKED_MAX + 1];
     assert_eq!(engine.as_reader(me).marks(&many[1..]).await.unwrap(), [of_first; ASKED_MAX]);
     assert_eq!(engine.as_reader(me).marks(&many).await.unwrap_err().kind(), ErrorKind::Invalid);
