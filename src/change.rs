@@ -14,7 +14,6 @@ use crate::functions::{BucketWrite, Cell, MustBe, Place, Refusal, WriteAnswer, W
 use crate::ids::AccountId;
 use crate::journal::{Entry, Journal, Task, accept, journal_full};
 use crate::member::Member;
-use crate::nonce::Nonce;
 use crate::sharded::{PieceAt, SortedSet};
 use crate::tenant::{Tenant, changed_always, no_account};
 
@@ -146,7 +145,7 @@ impl<'c> BucketChange<'c> {
         mut self,
         hash: &[u8],
         field: AccountId,
-        (must_be, becomes): (MustBe, Option<Nonce>),
+        (must_be, becomes): (MustBe, Option<&[u8]>),
         bound: Option<Bound>,
     ) -> Self {
         let most = bound.map(|bound| bound.most);

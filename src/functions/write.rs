@@ -40,11 +40,11 @@ impl MustBe {
 
 /// A field of a hash that is compared and changed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Cell {
+pub(crate) struct Cell<'b> {
     pub(crate) field: [u8; 8],
     pub(crate) must_be: MustBe,
-    /// `None`: it goes.
-    pub(crate) becomes: Option<Nonce>,
+    /// Not empty; `None`: it goes.
+    pub(crate) becomes: Option<&'b [u8]>,
     /// Fields that the hash must have fewer of before.
     pub(crate) most: Option<u32>,
 }
@@ -134,9 +134,9 @@ impl BucketWrite {
     }
 
     /// Compares and changes a field of a hash.
-    pub(crate) fn cell(&mut self, hash: &[u8], Cell { field, must_be, becomes, most }: Cell) {
+    pub(crate) fn cell(&mut self, hash: &[u8], Cell { field, must_be, becomes, most }: Cell<'_>) {
         self.keys.push(hash);
-        self.args.push(&field).push(must_be.as_arg()).push(or_empty(becomes.as_ref()));
+        self.args.push(&field).push(must_be.as_arg()).push(becomes.unwrap_or_default());
         match most {
             Some(most) => self.args.push(most),
             None => self.args.push(""),

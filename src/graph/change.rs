@@ -29,18 +29,47 @@ pub(super) struct Wanted {
     pub(super) count_field: &'static str,
 }
 
+/// A field of one of an account's own hashes that is to change.
+pub(super) struct OwnCell {
+    pub(super) hash: Vec<u8>,
+    /// Which other account it says something of.
+    pub(super) of: AccountId,
+    /// What it must be now; `None`: whatever it is.
+    pub(super) is_now: Option<Nonce>,
+    /// Not empty; `None`: it goes.
+    pub(super) becomes: Option<Vec<u8>>,
+    /// How many the hash may have, if this adds one.
+    pub(super) bound: Option<Bound>,
+}
+
+impl OwnCell {
+    /// That field goes, whatever it says.
+    pub(super) fn gone(hash: Vec<u8>, of: AccountId) -> Self {
+        Self { hash, of, is_now: None, becomes: None, bound: None }
+    }
+}
+
 /// What one change is to do, all at once.
 #[derive(Default)]
 pub(super) struct Intent {
     pub(super) edges: Vec<Wanted>,
     /// Accounts that get another pull mark, and whether they have not been asked yet if they are locked.
     pub(super) marked: Vec<(AccountId, bool)>,
-    /// Accounts whose pull mark goes, and what it must be now.
-    pub(super) unmarked: Vec<(AccountId, Option<Nonce>)>,
+    /// Other fields of the account's own hashes.
+    pub(super) cells: Vec<OwnCell>,
     /// Whose request changes, what it must be now, and what it becomes.
     pub(super) request: Option<(AccountId, Option<Nonce>, Option<Nonce>)>,
     /// What is to be looked at afterwards.
     pub(super) tasks: Vec<Task>,
+}
+
+impl Intent {
+    /// The same, with this change of a field instead of any other of it.
+    pub(super) fn cell(mut self, cell: OwnCell) -> Self {
+        self.cells.retain(|other| other.of != cell.of || other.hash != cell.hash);
+        self.cells.push(cell);
+        self
+    }
 }
 
 /// Applies what was decided by what this instance remembers of `account`. `None`: that is not so any more, or nobody
@@ -122,8 +151,9 @@ fn bucket_change<'c>(
 ) -> BucketChange<'c> {
     let keys = graph.keys();
     let asks = intent.request.is_some_and(|(_, _, becomes)| becomes.is_some());
+    let says = intent.cells.iter().any(|cell| cell.becomes.is_some());
     // Whoever is suspended or deleted only takes back: an account that is being deleted must come to an end.
-    let is_more = asks || intent.edges.iter().any(|wanted| wanted.is_put);
+    let is_more = asks || says || intent.edges.iter().any(|wanted| wanted.is_put);
     let writer = if is_more { Writer::Active } else { Writer::Recorded };
     let must_be = |seen: Option<Nonce>| seen.map_or(MustBe::Anything, |seen| MustBe::Exactly(Some(seen)));
     let write = BucketWrite::new("change", &keys.account(account), writer)
@@ -136,14 +166,15 @@ fn bucket_change<'c>(
     }
     let hash = keys.marks(account);
     for (author, mark) in marked {
-        change = change.cell(&hash, *author, (MustBe::Anything, Some(*mark)), None);
+        change = change.cell(&hash, *author, (MustBe::Anything, Some(mark)), None);
     }
-    for (author, seen) in &intent.unmarked {
-        change = change.cell(&hash, *author, (must_be(*seen), None), None);
+    for OwnCell { hash, of, is_now, becomes, bound } in &intent.cells {
+        change = change.cell(hash, *of, (must_be(*is_now), becomes.as_deref()), *bound);
     }
     if let Some((author, seen, becomes)) = intent.request {
         let bound = Bound { most: graph.settings.requests_max, verb: "waits for", noun: " answers" };
         let bound = becomes.is_some().then_some(bound);
+        let becomes = becomes.as_ref().map(Nonce::as_slice);
         change = change.cell(&keys.requested(account), author, (must_be(seen), becomes), bound);
     }
     for Wanted { set, is_put, member, bound, count_field } in &intent.edges {

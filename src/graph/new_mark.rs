@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::change::{Intent, apply};
+use super::change::{Intent, OwnCell, apply};
 use super::jobs::PairTask;
 use super::pair::wanted;
 use super::request::approved;
@@ -69,13 +69,13 @@ pub(super) async fn end_unapproved(
                 // As for a block: that it is locked must last.
                 graph.router().fence(&said).await?;
                 let seen = Some(mark);
+                let unmarked = OwnCell { is_now: seen, ..OwnCell::gone(graph.keys().marks(reader), author) };
                 if !asks {
-                    let unmarked = vec![(author, seen)];
-                    return Ok(Some(Intent { unmarked, ..unfollow_intent(graph, reader, author)? }));
+                    return Ok(Some(unfollow_intent(graph, reader, author)?.cell(unmarked)));
                 }
                 Ok(Some(Intent {
                     edges: vec![following_edge(graph, reader, author, false)?],
-                    unmarked: vec![(author, seen)],
+                    cells: vec![unmarked],
                     request: Some((author, None, Some(draw()))),
                     tasks: vec![PairTask { reader, author, may_drop: true }.into()],
                     ..Intent::default()

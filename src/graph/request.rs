@@ -94,7 +94,7 @@ pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: A
         let write = BucketWrite::new("approve", &keys.account(account), Writer::There);
         let made = BucketChange::new(&graph.journal, account, write, "approve")
             .task(task)
-            .cell(&keys.approved(account), requester, (MustBe::Exactly(before), Some(request)), None)
+            .cell(&keys.approved(account), requester, (MustBe::Exactly(before), Some(&request)), None)
             .write(&mut tries);
         if let Some(made) = made.await? {
             return Ok(made.epoch);

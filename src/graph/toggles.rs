@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::change::{Intent, Wanted, apply, apply_known};
+use super::change::{Intent, OwnCell, Wanted, apply, apply_known};
 use super::jobs::PairTask;
 use super::pair::wanted;
 use crate::change::Bound;
@@ -100,7 +100,7 @@ pub(super) fn follow_intent(
 pub(super) fn unfollow_intent(tenant: &Tenant, reader: AccountId, author: AccountId) -> Result<Intent> {
     Ok(Intent {
         edges: vec![following_edge(tenant, reader, author, false)?],
-        unmarked: vec![(author, None)],
+        cells: vec![OwnCell::gone(tenant.keys().marks(reader), author)],
         request: Some((author, None, None)),
         tasks: vec![PairTask { reader, author, may_drop: false }.into()],
         ..Intent::default()
@@ -285,7 +285,7 @@ pub(crate) async fn toggle(
             let mut intent = Intent { edges: vec![edge], ..Intent::default() };
             if what == Toggle::Block && on {
                 intent.edges.push(following_edge(graph, account, other, false)?);
-                intent.unmarked.push((other, None));
+                intent.cells.push(OwnCell::gone(graph.keys().marks(account), other));
                 intent.request = Some((other, None, None));
                 intent.tasks = vec![
                     PairTask { reader: account, author: other, may_drop: false }.into(),
