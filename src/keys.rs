@@ -23,6 +23,72 @@ pub struct Keyspace {
     heads: Arc<[String]>,
 }
 
+/// What each account has one key of in its own bucket, besides its record and its sets. Who looks through all of them,
+/// or drops them, goes by [`ALL`](Self::ALL).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum OwnKey {
+    /// Whom it pulls when it reads.
+    Marks,
+    /// Its home timeline.
+    Home,
+    /// Its own posts.
+    Outbox,
+    /// Whom it has asked to be followed.
+    Requested,
+    /// Whose requests it has approved.
+    Approved,
+    /// Whose requests wait for its answer.
+    Waiting,
+    /// What it shows of itself.
+    Profile,
+    /// What is secret of it, and which names are its own.
+    Credentials,
+}
+
+impl OwnKey {
+    /// All of them, in the order in which they are dropped.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Marks,
+        Self::Home,
+        Self::Outbox,
+        Self::Requested,
+        Self::Approved,
+        Self::Waiting,
+        Self::Profile,
+        // Last: they say which names it has.
+        Self::Credentials,
+    ];
+
+    const fn letter(self) -> u8 {
+        match self {
+            Self::Marks => b'm',
+            Self::Home => b'h',
+            Self::Outbox => b'o',
+            Self::Requested => b'r',
+            Self::Approved => b'u',
+            Self::Waiting => b'l',
+            Self::Profile => b'y',
+            Self::Credentials => b'x',
+        }
+    }
+
+    /// The one that a letter stands for.
+    pub(crate) fn of_letter(letter: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|own| own.letter() == letter)
+    }
+
+    /// Of a hash whose fields are other accounts: what it says of these, in a word.
+    pub(crate) fn says_of_others(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Marks => "pull_marks",
+            Self::Requested => "requested",
+            Self::Approved => "approved",
+            Self::Waiting => "waiting",
+            Self::Home | Self::Outbox | Self::Profile | Self::Credentials => return None,
+        })
+    }
+}
+
 /// Where a local set's keys lie: a set of its own, or one bucket's part of a spread set.
 ///
 /// Both may lie in one bucket under one name (the bucket in which a spread set began), so their letters differ.
@@ -107,6 +173,11 @@ impl Keyspace {
         self.key(self.bucket_of(account), letter, &account.to_bytes())
     }
 
+    /// One of an account's own keys.
+    pub(crate) fn own(&self, own: OwnKey, account: AccountId) -> Vec<u8> {
+        self.of_account(char::from(own.letter()), account)
+    }
+
     /// An account's record.
     pub(crate) fn account(&self, account: AccountId) -> Vec<u8> {
         self.of_account('a', account)
@@ -114,12 +185,12 @@ impl Keyspace {
 
     /// Whom an account pulls when it reads.
     pub(crate) fn marks(&self, account: AccountId) -> Vec<u8> {
-        self.of_account('m', account)
+        self.own(OwnKey::Marks, account)
     }
 
     /// An account's home timeline.
     pub(crate) fn home(&self, account: AccountId) -> Vec<u8> {
-        self.of_account('h', account)
+        self.own(OwnKey::Home, account)
     }
 
     /// What the homes' keys of a bucket begin with.
@@ -129,22 +200,22 @@ impl Keyspace {
 
     /// An account's own posts.
     pub(crate) fn outbox(&self, account: AccountId) -> Vec<u8> {
-        self.of_account('o', account)
+        self.own(OwnKey::Outbox, account)
     }
 
     /// Whom an account has asked to be followed.
     pub(crate) fn requested(&self, account: AccountId) -> Vec<u8> {
-        self.of_account('r', account)
+        self.own(OwnKey::Requested, account)
     }
 
     /// Whose requests an account has approved.
     pub(crate) fn approved(&self, account: AccountId) -> Vec<u8> {
-        self.of_account('u', account)
+        self.own(OwnKey::Approved, account)
     }
 
     /// Whose requests wait for an account's answer.
     pub(crate) fn waiting(&self, account: AccountId) -> Vec<u8> {
-        self.of_account('l', account)
+        self.own(OwnKey::Waiting, account)
     }
 
     /// A token with which an account has published.
@@ -174,12 +245,12 @@ impl Keyspace {
 
     /// What is secret of an account, and which names are its own.
     pub(crate) fn credentials(&self, account: AccountId) -> Vec<u8> {
-        self.of_account('x', account)
+        self.own(OwnKey::Credentials, account)
     }
 
     /// What an account shows of itself.
     pub(crate) fn profile(&self, account: AccountId) -> Vec<u8> {
-        self.of_account('y', account)
+        self.own(OwnKey::Profile, account)
     }
 
     /// Reports about the accounts of a bucket: those that are open, those that are resolved.
@@ -316,11 +387,9 @@ mod tests {
         fn an_accounts_keys_lie_in_its_bucket(id in 1..i64::MAX as u64, post in 0..i64::MAX as u64) {
             let keys = Keyspace::new("tenant:", Buckets::new(64).unwrap()).unwrap();
             let (account, post) = (AccountId::new(id).unwrap(), PostId::from_u64(post).unwrap());
-            let all = [
-                keys.account(account), keys.marks(account), keys.home(account), keys.outbox(account),
-                keys.requested(account), keys.approved(account), keys.waiting(account), keys.token(account, "t"),
-                keys.credentials(account), keys.profile(account), keys.report_token(account, account, "t"),
-            ];
+            let others =
+                [keys.account(account), keys.token(account, "t"), keys.report_token(account, account, "t")];
+            let all: Vec<_> = OwnKey::ALL.map(|own| keys.own(own, account)).into_iter().chain(others).collect();
             for key in &all {
                 prop_assert_eq!(slot_of_key(key), keys.slot_of(account));
             }

@@ -15,6 +15,7 @@ use crate::fsck::{Form, Walk, form_of, list_named};
 use crate::functions::{Grounds, home_tidy, outbox_cut};
 use crate::graph::{Listed, cut, most_on, post_list};
 use crate::journal::Journal;
+use crate::keys::OwnKey;
 use crate::keys::slot_of_key;
 use crate::post::PostList;
 use crate::tenant::{RecordLooks, Tenant};
@@ -154,8 +155,8 @@ async fn step(
     let (mut outboxes, mut homes, mut lists) = (Vec::new(), Vec::new(), BTreeMap::new());
     for key in keys {
         match form_of(tenant.keys(), key) {
-            Form::Outbox(_) if change.cuts("outbox_posts") => outboxes.push(key.clone()),
-            Form::Home(_) if change.cuts("home_posts") => homes.push(key.clone()),
+            Form::Own(OwnKey::Outbox, _) if change.cuts("outbox_posts") => outboxes.push(key.clone()),
+            Form::Own(OwnKey::Home, _) if change.cuts("home_posts") => homes.push(key.clone()),
             Form::Set(set) => {
                 let list = list_named(&set.name).filter(|list| change.cuts(bound_of(*list)));
                 lists.extend(list.map(|list| (set.name, list)));

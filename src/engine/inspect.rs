@@ -18,6 +18,7 @@ use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Journal, Task};
+use crate::keys::OwnKey;
 use crate::post::{PostList, PostRef};
 use crate::sharded::Layout;
 use crate::tenant::{Tenant, no_account};
@@ -47,6 +48,8 @@ pub struct Inspection {
     pub names: Option<StoredNames>,
     /// How large its sets are.
     pub sets: SetSizes,
+    /// How many other accounts each of its hashes says something of.
+    pub says_of_others: BTreeMap<&'static str, u64>,
     /// The random bytes that change with what it likes and bookmarks, in hexadecimal; `None`: it never did.
     pub ties_stamp: Option<String>,
     /// Its home, as stored.
@@ -169,6 +172,7 @@ impl Engine {
                 last_read_day: stored.last_read_day,
                 names: names::stored(graph, account).await?,
                 sets: Box::pin(sizes).await?,
+                says_of_others: says_of_others(graph, account).await?,
                 ties_stamp: ties_stamp.map(|stamp| format!("{:016x}", u64::from_be_bytes(stamp))),
                 page: self.candidates(account, &stored.home.newest, &judged).await?,
                 page_error,
@@ -238,6 +242,15 @@ async fn sizes(tenant: &Tenant, account: AccountId) -> Result<SetSizes> {
         bookmarks: tenant.bookmarks(account)?.len().await?,
         reposts: tenant.reposts(account)?.len().await?,
     })
+}
+
+async fn says_of_others(tenant: &Tenant, account: AccountId) -> Result<BTreeMap<&'static str, u64>> {
+    let hashes = OwnKey::ALL.into_iter().filter_map(|own| Some((own.says_of_others()?, own)));
+    let (names, hashes): (Vec<_>, Vec<_>) = hashes.unzip();
+    let length = |own: OwnKey| Command::new("HLEN").arg(&tenant.keys().own(own, account));
+    let asked = hashes.into_iter().map(|own| Request::read(tenant.slot(account), length(own)));
+    let answers = tenant.run_all(asked.collect()).await?;
+    names.into_iter().zip(answers).map(|(name, answer)| Ok((name, answer.ok()?.count()?))).collect()
 }
 
 /// The first entries in the journal of a bucket that are about something.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::bucket::{Bucket, Buckets, slot_of, tag_of_slot};
 use crate::graph::LISTS;
 use crate::ids::{AccountId, Claim, PostId};
-use crate::keys::{Keyspace, Place, set_of_tag, tag_left};
+use crate::keys::{Keyspace, OwnKey, Place, set_of_tag, tag_left};
 use crate::post::PostList;
 use crate::sharded::LocalKey;
 
@@ -19,17 +19,11 @@ pub(crate) enum Form {
     Days(Bucket),
     Living,
     Record(AccountId),
-    Marks(AccountId),
-    Home(AccountId),
-    Outbox(AccountId),
-    /// Requests made, approved, waiting.
-    Requests(AccountId, u8),
+    Own(OwnKey, AccountId),
     Token(AccountId),
     /// Of a report about that account.
     ReportToken(AccountId),
     Claim(Claim),
-    Credentials(AccountId),
-    Profile(AccountId),
     Post(PostId),
     Set(LocalKey),
     Piece(LocalKey, u32),
@@ -93,10 +87,6 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<For
         b'j' => plain(Form::Journal(bucket)),
         b'd' => plain(Form::Days(bucket)),
         b'a' => account(name).map(Form::Record),
-        b'm' => account(name).map(Form::Marks),
-        b'h' => account(name).map(Form::Home),
-        b'o' => account(name).map(Form::Outbox),
-        b'r' | b'u' | b'l' => account(name).map(|id| Form::Requests(id, letter)),
         b'k' => name.split_first_chunk::<8>().and_then(|(id, _)| account(id.as_slice())).map(Form::Token),
         b'K' => name.split_first_chunk::<8>().and_then(|(target, rest)| {
             rest.first_chunk::<8>().and_then(|id| AccountId::from_bytes(id).ok())?;
@@ -105,8 +95,6 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<For
         b'n' => {
             Claim::from_bytes(name).filter(|claim| keys.bucket_of_claim(claim) == bucket).map(Form::Claim)
         }
-        b'x' => account(name).map(Form::Credentials),
-        b'y' => account(name).map(Form::Profile),
         b'w' => {
             let id = PostId::from_u64(u64::from_be_bytes(name.try_into().ok()?)).ok()?;
             (id.bucket(keys.buckets()) == bucket).then_some(Form::Post(id))
@@ -120,7 +108,7 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<For
             let place = if letter == b'p' { Place::Whole } else { Place::Part };
             set(place, &name[colon + 1..]).map(|set| Form::Piece(set, number))
         }
-        _ => None,
+        _ => OwnKey::of_letter(letter).and_then(|own| account(name).map(|id| Form::Own(own, id))),
     }
 }
 
@@ -191,15 +179,9 @@ mod tests {
             (keys.last_removal(bucket), Form::Other),
             (keys.decision(bucket), Form::Other),
             (keys.account(account), Form::Record(account)),
-            (keys.marks(account), Form::Marks(account)),
-            (keys.home(account), Form::Home(account)),
-            (keys.outbox(account), Form::Outbox(account)),
-            (keys.waiting(account), Form::Requests(account, b'l')),
             (keys.token(account, "form"), Form::Token(account)),
             (keys.report_token(account, AccountId::new(5).unwrap(), "form"), Form::ReportToken(account)),
             (keys.claim(&claim), Form::Claim(claim)),
-            (keys.credentials(account), Form::Credentials(account)),
-            (keys.profile(account), Form::Profile(account)),
             (keys.post(post), Form::Post(post)),
             (keys.set(Place::Whole, bucket, &name), Form::Set(set(Place::Whole))),
             (keys.set(Place::Part, bucket, &name), Form::Set(set(Place::Part))),
@@ -211,7 +193,8 @@ mod tests {
             (b"te*st:{zzzz}a12345678".to_vec(), Form::Unknown),
             ([keys.bucket_head(bucket), b"Z"].concat(), Form::Unknown),
         ];
-        for (key, form) in cases {
+        let own = OwnKey::ALL.map(|own| (keys.own(own, account), Form::Own(own, account)));
+        for (key, form) in cases.into_iter().chain(own) {
             assert_eq!(form_of(&keys, &key), form, "{}", key.escape_ascii());
         }
         assert_eq!(pattern("te*st:"), "te\\*st:{*");

@@ -18,6 +18,7 @@ use crate::functions;
 use crate::graph::Graph;
 use crate::ids::{AccountId, Claim, PostId};
 use crate::journal::{Ended, Entry, accept, journal_full, reserve};
+use crate::keys::OwnKey;
 use crate::post::{PostList, PostRef};
 use crate::sharded::{Checkpoint, SortedSet};
 use crate::stored::stored_post;
@@ -213,17 +214,7 @@ async fn sets(
     touched: &mut Touched,
 ) -> Result<()> {
     let keys = tenant.keys();
-    let mut own = vec![
-        keys.marks(account),
-        keys.home(account),
-        keys.outbox(account),
-        keys.requested(account),
-        keys.approved(account),
-        keys.waiting(account),
-        keys.profile(account),
-        // Last: they say which names it has.
-        keys.credentials(account),
-    ];
+    let mut own: Vec<Vec<u8>> = OwnKey::ALL.iter().map(|own| keys.own(*own, account)).collect();
     for set in
         [tenant.following(account)?, tenant.mutes(account)?, tenant.blocks(account)?, tenant.hides(account)?]
     {

@@ -58,30 +58,6 @@ impl Readers {
         }
     }
 
-    /// A reader's state, if it is remembered.
-    pub(crate) fn state(&self, reader: AccountId) -> Option<Arc<ReaderState>> {
-        self.states.get(&reader)
-    }
-
-    /// Remembers a reader's state.
-    pub(crate) fn remember(&self, reader: AccountId, state: Arc<ReaderState>) {
-        self.states.insert(reader, state);
-    }
-
-    /// Our own change of a reader: what was known under the stamps until then, we know under those since.
-    pub(crate) fn renew_state(
-        &self,
-        reader: AccountId,
-        until_then: (Nonce, Nonce),
-        then: impl FnOnce(&ReaderState) -> ReaderState,
-    ) {
-        let Some(known) = self.states.get(&reader) else { return };
-        // Of other stamps, somebody else has changed what is known here.
-        if known.stamps() == until_then {
-            self.states.insert(reader, Arc::new(then(&known)));
-        }
-    }
-
     /// Our own like or bookmark: what was known under the stamp until then, we know under that since.
     pub(crate) fn renew_ties(
         &self,

@@ -145,6 +145,32 @@ impl ReaderState {
     }
 }
 
+impl Readers {
+    /// A reader's state, if it is remembered.
+    pub(crate) fn state(&self, reader: AccountId) -> Option<Arc<ReaderState>> {
+        self.states.get(&reader)
+    }
+
+    /// Remembers a reader's state.
+    pub(crate) fn remember(&self, reader: AccountId, state: Arc<ReaderState>) {
+        self.states.insert(reader, state);
+    }
+
+    /// Our own change of a reader: what was known under the stamps until then, we know under those since.
+    pub(crate) fn renew_state(
+        &self,
+        reader: AccountId,
+        until_then: (Nonce, Nonce),
+        then: impl FnOnce(&ReaderState) -> ReaderState,
+    ) {
+        let Some(known) = self.state(reader) else { return };
+        // Of other stamps, somebody else has changed what is known here.
+        if known.stamps() == until_then {
+            self.remember(reader, Arc::new(then(&known)));
+        }
+    }
+}
+
 /// Sorted accounts, and one more.
 fn with(accounts: &[u64], account: u64) -> Arc<[u64]> {
     let Err(place) = accounts.binary_search(&account) else { return accounts.into() };
@@ -211,12 +237,12 @@ pub(crate) async fn current(readers: &Readers, reader: AccountId) -> Result<Curr
         return Ok(Current::nobodys(readers));
     }
     let stamps = stamps(readers, reader).await?;
-    let known = readers.states.get(&reader);
+    let known = readers.state(reader);
     if let Some(state) = known.filter(|state| state.is_of(&stamps)) {
         return Ok(Current { stamps, state });
     }
     let state = load_state(readers, reader, None).await?;
-    readers.states.insert(reader, state.clone());
+    readers.remember(reader, state.clone());
     Ok(Current { stamps, state })
 }
 

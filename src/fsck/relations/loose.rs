@@ -12,7 +12,7 @@ use crate::functions;
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::Matter;
-use crate::keys::Place;
+use crate::keys::{OwnKey, Place};
 use crate::stored::profile_of;
 
 /// A key, by itself.
@@ -51,16 +51,11 @@ impl Relation for LooseKey {
             Form::Unknown if is_left => return Ok(self.clone().found(FindingKind::KeyUnknown, None)),
             Form::Post(post) => author_of(graph, *post).await?,
             Form::Set(set) => owner_of(&set.name).map(|(owner, _)| owner),
-            Form::Home(account)
-            | Form::Marks(account)
-            | Form::Outbox(account)
-            | Form::Requests(account, _)
-            | Form::Credentials(account)
-            | Form::Profile(account) => Some(*account),
+            Form::Own(_, account) => Some(*account),
             _ => None,
         };
         let has_day = match form {
-            Form::Home(account) => {
+            Form::Own(OwnKey::Home, account) => {
                 let days = graph.keys().days(graph.bucket(account));
                 !read(graph, "ZSCORE", &days, &[&account.to_bytes()]).await?.is_nil()
             }
@@ -72,7 +67,7 @@ impl Relation for LooseKey {
             Form::Post(_) => return Ok(Self::post_orphan(key.clone(), owner)),
             _ => return Ok(Self::orphan(key.clone(), owner)),
         }
-        if let Form::Profile(account) = form {
+        if let Form::Own(OwnKey::Profile, account) = form {
             // Whether it can be read; pages show an empty one instead.
             drop(profile_of(&graph.router().call(graph.profile_request(account)).await?)?);
         }
@@ -83,7 +78,7 @@ impl Relation for LooseKey {
         let (Self(key), keys) = (self, graph.keys());
         let Ok(owner) = AccountId::from_bytes(&found.detail) else { return Err(left_alone()) };
         let command = match form_of(keys, key) {
-            Form::Home(account) => {
+            Form::Own(OwnKey::Home, account) => {
                 let days = keys.days(graph.bucket(account));
                 functions::home_sweep(days, key.clone(), &account.to_bytes(), u32::MAX, None)
             }

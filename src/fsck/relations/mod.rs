@@ -29,6 +29,7 @@ use super::seen::{Deviation, Read, Seen, Unit, left_alone};
 use crate::error::{ErrorKind, Result};
 use crate::graph::Graph;
 use crate::graph::LIKES;
+use crate::keys::OwnKey;
 use crate::post::PostRef;
 use crate::sharded::{LocalKey, Scored};
 
@@ -40,19 +41,24 @@ pub(super) fn at_key(form: Form, key: Vec<u8>) -> Option<Unit> {
         Form::Living => Unit::of(journals::Leases),
         Form::Days(bucket) => Unit::of(loose::BucketDays(bucket)),
         Form::Record(account) => Unit::of(records::RecordOf(account)),
-        Form::Marks(account) => Unit::of(follows::PullMarks(account)),
-        Form::Requests(account, letter) => Unit::of(requests::RequestsOf(account, letter)),
-        Form::Home(account) => Unit::of(homes::HomeOf(account)),
-        Form::Outbox(account) => Unit::of(outboxes::OutboxOf(account)),
+        Form::Own(own, account) => match own {
+            OwnKey::Marks => Unit::of(follows::PullMarks(account)),
+            OwnKey::Requested | OwnKey::Approved | OwnKey::Waiting => {
+                Unit::of(requests::RequestsOf(account, own))
+            }
+            OwnKey::Home => Unit::of(homes::HomeOf(account)),
+            OwnKey::Outbox => Unit::of(outboxes::OutboxOf(account)),
+            OwnKey::Credentials => Unit::of(names::AccountNames(account)),
+            OwnKey::Profile => Unit::of(loose::LooseKey(key)),
+        },
         Form::Post(post) => Unit::of(outboxes::PostAt(post)),
         Form::Set(set) => Unit::of(sets::LocalSet(set)),
         Form::Piece(set, piece) => Unit::of(sets::SetPiece(set, piece)),
         Form::Guard(set) => Unit::of(sets::CopyGuard(set)),
         Form::Claim(claim) => Unit::of(names::ClaimHolder(claim)),
-        Form::Credentials(account) => Unit::of(names::AccountNames(account)),
         Form::Token(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: true }),
         Form::ReportToken(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: false }),
-        Form::Profile(_) | Form::Unknown => Unit::of(loose::LooseKey(key)),
+        Form::Unknown => Unit::of(loose::LooseKey(key)),
     })
 }
 

@@ -11,12 +11,13 @@ use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
 use crate::functions::{field_drop, read_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
+use crate::keys::OwnKey;
 use crate::nonce::Nonce;
 use crate::tenant::Tenant;
 
 /// What somebody has asked for, has said yes to, or is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct RequestsOf(pub(super) AccountId, pub(super) u8);
+pub(super) struct RequestsOf(pub(super) AccountId, pub(super) OwnKey);
 
 /// One request, from both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,19 +32,16 @@ struct RequestSeen {
 
 impl Relation for RequestsOf {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
-        let (keys, Self(account, letter)) = (graph.keys(), *self);
-        let hash = match letter {
-            b'r' => keys.requested(account),
-            b'u' => keys.approved(account),
-            _ => keys.waiting(account),
-        };
+        let Self(account, own) = *self;
+        let hash = graph.keys().own(own, account);
         if !is_there(graph, account).await? {
             return Ok(LooseKey::orphan(hash, account));
         }
         let mut seen = Seen::default();
         for other in read(graph, "HKEYS", &hash, &[]).await?.into_array()? {
             let other = AccountId::from_bytes(other.bytes()?)?;
-            let (reader, author) = if letter == b'r' { (account, other) } else { (other, account) };
+            let is_asking = own == OwnKey::Requested;
+            let (reader, author) = if is_asking { (account, other) } else { (other, account) };
             seen = seen.and(RequestListing(FollowPair { reader, author }).look(graph).await?);
         }
         Ok(seen)
