@@ -1,6 +1,8 @@
 //! Who may see what: one pure function of the reader's state, the post, and what its authors say. Everything that
 //! shows a post asks here.
 
+use std::fmt;
+
 use crate::account::{Account, AccountState};
 use crate::ids::AccountId;
 use crate::post::{Post, Visibility};
@@ -89,6 +91,32 @@ pub enum HiddenBecause {
     Filtered,
     /// Another repost of the same original shows above it.
     RepostedAbove,
+}
+
+impl fmt::Display for HiddenBecause {
+    /// Its reason in words, as behind "it doesn't show: ".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotFollowed => "its author is not followed (any more)",
+            Self::Muted => "its author is muted",
+            Self::Blocked => "its author is blocked",
+            Self::Restricted => "its author blocks the reader, or hides from it",
+            Self::AuthorInactive => "its author is suspended or deleted",
+            Self::AuthorLimited => "its author is limited, and not followed",
+            Self::NotInAudience => "it is for others",
+            Self::HiddenByModerator => "a moderator hides it",
+            Self::OriginalGone => "what it reposts is gone",
+            Self::OriginalMuted => "the author of what it reposts or quotes is muted",
+            Self::OriginalHidden => "the reader may not see what it reposts or quotes",
+            Self::ReplyToMuted => "it answers somebody who is muted or blocked",
+            Self::ReplyToStranger => "it answers somebody who is not followed",
+            Self::NotListed => "it does not say (any more) that it belongs on that list",
+            Self::Gone => "it was deleted",
+            Self::NotAsked => "the query leaves it out",
+            Self::Filtered => "the service's own filter hides it",
+            Self::RepostedAbove => "another repost of the same post shows above",
+        })
+    }
 }
 
 /// Which rules apply.

@@ -4,7 +4,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};
 use tideline::sharded::Layout;
 use tideline::{
-    Account, AccountId, AccountState, HiddenBecause, HomeRecord, HomeStatus, Inspection, OpenTask, PostId,
+    Account, AccountId, AccountState, HomeRecord, HomeStatus, Inspection, OpenTask, PostId,
     StoredClaim, StoredHome, StoredOutbox, Verdict,
 };
 
@@ -159,35 +159,12 @@ fn page(of: &Inspection, now_ms: u64) -> Table {
             if candidate.is_in_home { "home" } else { "elsewhere" }.to_owned(),
             match candidate.verdict {
                 Verdict::Shown => "yes".into(),
-                Verdict::Hidden(because) => format!("no: {}", reason(because)),
+                Verdict::Hidden(because) => format!("no: {because}"),
                 Verdict::NotReached => "further down".into(),
             },
         ]);
     }
     table
-}
-
-fn reason(because: HiddenBecause) -> &'static str {
-    match because {
-        HiddenBecause::NotFollowed => "its author is not followed (any more)",
-        HiddenBecause::Muted => "its author is muted",
-        HiddenBecause::Blocked => "its author is blocked",
-        HiddenBecause::Restricted => "its author blocks the reader, or hides from it",
-        HiddenBecause::AuthorInactive => "its author is suspended or deleted",
-        HiddenBecause::AuthorLimited => "its author is limited, and not followed",
-        HiddenBecause::NotInAudience => "it is for others",
-        HiddenBecause::HiddenByModerator => "a moderator hides it",
-        HiddenBecause::OriginalGone => "what it reposts is gone",
-        HiddenBecause::OriginalMuted => "the author of what it reposts or quotes is muted",
-        HiddenBecause::OriginalHidden => "the reader may not see what it reposts or quotes",
-        HiddenBecause::ReplyToMuted => "it answers somebody who is muted or blocked",
-        HiddenBecause::ReplyToStranger => "it answers somebody who is not followed",
-        HiddenBecause::Gone => "it was deleted",
-        HiddenBecause::NotAsked => "the query leaves it out",
-        HiddenBecause::Filtered => "the service's own filter hides it",
-        HiddenBecause::RepostedAbove => "another repost of the same post shows above",
-        _ => "a reason that this program does not know",
-    }
 }
 
 pub(super) fn age(id: PostId, now_ms: u64) -> String {
