@@ -33,6 +33,7 @@ pub(crate) struct Follow {
 }
 
 /// What a completion came to.
+#[derive(Debug)]
 pub(crate) enum Completed {
     AuthorGone,
     /// The author is not pushed (any more): the marks are right.
