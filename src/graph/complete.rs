@@ -1,7 +1,9 @@
 //! *Completion*: taking pull marks of an author away, once pushing works: the follower's edge is there, and its home
 //! holds what was posted before. For one follow, or for many followers of an author that is pushed again.
 
-use crate::account::Mode;
+mod decide;
+
+use self::decide::{UnmarkFacts, UnmarkStep, above};
 use crate::cluster::{Batch, Request, Touched};
 use crate::error::{Error, Result};
 use crate::functions::{self, AuthorSeen, Join, Joined, Look, PairLook, Settle, Settled};
@@ -15,8 +17,6 @@ use crate::tenant::Tenant;
 
 /// Ids that a completion reads of an outbox.
 const IDS_MAX: u32 = 128;
-/// What `author_look` gives as the mode of an account that is deleted, or being deleted.
-const AUTHOR_GONE: u8 = b'X';
 /// Tries to do an author's side at once: its tree is learned, a full piece is split, and once more for who was faster.
 const JOINS_MAX: usize = 3;
 /// Rounds in which a tree that has grown is followed.
@@ -87,10 +87,8 @@ pub(crate) async fn look_at(
     Err(Error::unavailable("what a follower follows was split again and again"))
 }
 
-/// Takes marks of one author away, as far as the homes hold what they stood for.
-///
-/// `have_edges`: the followers' edges were just read. Once they are spread, `settle` looks at them itself, so none
-/// needs to be written, which might bring one back that has gone meanwhile.
+/// Takes marks of one author away, as far as the homes hold what they stood for. `have_edges`: the followers' edges were
+/// just read.
 pub(crate) async fn complete(
     graph: &Graph,
     author: AccountId,
@@ -99,23 +97,9 @@ pub(crate) async fn complete(
     touched: &mut Touched,
 ) -> Result<Completed> {
     let followers = graph.followers(author)?;
-    let keys = graph.keys();
-    let deepest = follows.iter().filter_map(|follow| follow.floor).min();
-    let command = functions::author_look(keys.account(author), keys.outbox(author), deepest, IDS_MAX);
-    let ask = || graph.router().ask(Request::read(graph.slot(author), command.clone()));
-
-    let writes = !(have_edges && followers.is_known_spread());
-    if writes {
-        let edges: Vec<(AccountId, f64)> =
-            follows.iter().map(|follow| (follow.reader, follow.since)).collect();
-        touched.extend(&followers.add_greater(&edges).await?.touched);
-    }
-    // H16: after that, and never from a cache: what is posted from now on finds the edges.
-    let answer = ask().await?;
-    touched.add(&answer);
-    let seen = AuthorSeen::parse(answer.ok()?)?;
-    let last = Last { followers: &followers, may_drop, writes, entry: None };
-    take_away(graph, author, follows, &seen, &last, touched).await
+    let facts = UnmarkFacts::new(have_edges && followers.is_known_spread());
+    let last = Last { followers: &followers, may_drop, entry: None };
+    unmark(graph, author, follows, facts, &last, touched).await
 }
 
 /// The same for one follow, all of whose author's side is simple: one call there. What had it looked at (`entry`, in
@@ -139,9 +123,9 @@ pub(crate) async fn complete_at_once(
         touched.add(&answer);
         match Joined::parse(answer.ok()?)? {
             Joined::Seen(seen) => {
-                let last = Last { followers: &followers, may_drop, writes: true, entry: Some(entry) };
-                let follows = std::slice::from_ref(follow);
-                return take_away(graph, author, follows, &seen, &last, touched).await.map(Some);
+                let last = Last { followers: &followers, may_drop, entry: Some(entry) };
+                let (follows, facts) = (std::slice::from_ref(follow), UnmarkFacts::joined(seen));
+                return unmark(graph, author, follows, facts, &last, touched).await.map(Some);
             }
             Joined::Tree(tree) => drop(graph.sets().piece_heirs(&piece, &tree)?),
             Joined::PieceFull => graph.sets().split_piece(&piece).await?,
@@ -181,50 +165,65 @@ fn join(tenant: &Tenant, author: AccountId, follow: &Follow, piece: &PieceAt) ->
 struct Last<'a> {
     followers: &'a SortedSet<AccountId>,
     may_drop: bool,
-    /// Edges were written for it.
-    writes: bool,
     /// What is done with it.
     entry: Option<Nonce>,
 }
 
-/// Takes marks away, if the author is pushed; its edges are written.
-async fn take_away(
+/// Goes from step to step, from those of the author's side that are done.
+async fn unmark(
     graph: &Graph,
     author: AccountId,
     follows: &[Follow],
-    seen: &AuthorSeen,
+    mut facts: UnmarkFacts,
     last: &Last<'_>,
     touched: &mut Touched,
 ) -> Result<Completed> {
-    // H17, H18: edge and mode last before the mark goes.
-    graph.router().fence(touched).await?;
-    if seen.mode == AUTHOR_GONE {
-        return Ok(Completed::AuthorGone);
+    loop {
+        match facts.step() {
+            UnmarkStep::WriteEdges => {
+                let edges: Vec<_> = follows.iter().map(|follow| (follow.reader, follow.since)).collect();
+                touched.extend(&last.followers.add_greater(&edges).await?.touched);
+                facts.are_written = true;
+            }
+            UnmarkStep::AskAuthor => {
+                let deepest = follows.iter().filter_map(|follow| follow.floor).min();
+                let of = (graph.keys().account(author), graph.keys().outbox(author));
+                let command = functions::author_look(of.0, of.1, deepest, IDS_MAX);
+                let answer = graph.router().ask(Request::read(graph.slot(author), command)).await?;
+                touched.add(&answer);
+                facts.seen = Some(AuthorSeen::parse(answer.ok()?)?);
+            }
+            UnmarkStep::Fence => {
+                graph.router().fence(touched).await?;
+                facts.lasts = true;
+            }
+            UnmarkStep::AuthorGone => return Ok(Completed::AuthorGone),
+            UnmarkStep::Leave => {
+                follows.iter().for_each(|_| meters::completion("pulled"));
+                return Ok(Completed::Pulled);
+            }
+            UnmarkStep::Settle(seen) => {
+                let is_left = |follow: &&Follow| facts.leaves(follow.floor, last.may_drop);
+                let (left, open) = follows.iter().partition(is_left);
+                return settle(graph, author, (left, open), seen, last, touched)
+                    .await
+                    .map(Completed::Settled);
+            }
+        }
     }
-    // H26: whoever is pulled keeps its mark.
-    if Mode::from_letter(seen.mode) != Mode::Push {
-        follows.iter().for_each(|_| meters::completion("pulled"));
-        return Ok(Completed::Pulled);
-    }
-    settle(graph, author, follows, seen, last, touched).await.map(Completed::Settled)
 }
 
-/// The last step.
+/// The last step. `left`: those whose marks stay.
 async fn settle(
     graph: &Graph,
     author: AccountId,
-    follows: &[Follow],
+    (left, mut open): (Vec<&Follow>, Vec<&Follow>),
     seen: &AuthorSeen,
     last: &Last<'_>,
     touched: &mut Touched,
 ) -> Result<Vec<(AccountId, Settled)>> {
     let keys = graph.keys();
-    let &AuthorSeen { reach, ref ids, .. } = seen;
-    let &Last { followers, may_drop, writes, entry } = last;
-    // Leaving a mark is always right: no need to ask where the ids don't reach. But who has written an edge must hear
-    // that the mark has changed.
-    let is_left = |follow: &&Follow| !writes && !may_drop && follow.floor.is_some_and(|floor| reach > floor);
-    let (left, mut open): (Vec<&Follow>, Vec<&Follow>) = follows.iter().partition(is_left);
+    let &Last { followers, may_drop, entry } = last;
     let mut settled: Vec<(AccountId, Settled)> =
         left.into_iter().map(|follow| (follow.reader, Settled::Left)).collect();
     settled.iter().for_each(|(_, outcome)| meters::completion(outcome.label()));
@@ -249,12 +248,12 @@ async fn settle(
                 new_stamp,
                 since: follow.since,
                 may_drop,
-                reach,
+                reach: seen.reach,
                 entry,
                 fit: graph.fit(),
             };
-            let above = ids.partition_point(|id| follow.floor.is_none_or(|floor| *id > floor));
-            batch.push(Request::write(graph.slot(reader), settle.command(&ids[..above])).once());
+            let command = settle.command(above(&seen.ids, follow.floor));
+            batch.push(Request::write(graph.slot(reader), command).once());
             asked.push((piece, new_stamp));
         }
         let answers = graph.run_all(batch).await?;
