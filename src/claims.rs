@@ -4,8 +4,11 @@
 //! taken looks at the account that it names: does that one say so too? An account that was to be registered and never
 //! was says so for a while only.
 
+mod decide;
+
 use std::time::Duration;
 
+use self::decide::{HolderFacts, HolderStep};
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Holder};
@@ -82,63 +85,66 @@ pub(crate) async fn take(
             continue;
         }
         let holder = AccountId::from_bytes(now.get(..8).unwrap_or(&now))?;
-        let settled = match holder == account {
-            true => own(tenant, claim, (account, attempt), touched).await?,
-            false => Some(free(tenant, holder, claim).await?).filter(|taken| *taken != Taken::Ours),
+        let is_own = holder == account;
+        let standing = match is_own {
+            true => ask(tenant, holder, claim, Some(attempt), touched).await?,
+            false => ask(tenant, holder, claim, None, &mut Touched::new()).await?,
         };
-        if let Some(taken) = settled {
-            return Ok(taken);
+        match standing {
+            // Taken as it was seen: whoever has taken it meanwhile is looked at in turn.
+            Standing::Free => seen = now,
+            Standing::Held if is_own => return Ok(Taken::Ours),
+            Standing::Held => return Ok(Taken::Held(holder)),
+            Standing::Wanted => return Ok(Taken::Wanted(holder)),
         }
-        seen = now;
     }
     let text = "the name is being taken and given up by others at this moment; try again";
     Err(Error::new(ErrorKind::Conflict, text))
 }
 
-/// What a claim is to an attempt that finds its own account there, but not itself. `None`: another attempt has left it,
-/// and this one, which is under way still, takes it. What a later one took an ended one leaves alone: whoever saw the
-/// ended one's word there, and found it free, would take the name away from the later one.
-async fn own(
-    tenant: &Tenant,
-    claim: &Claim,
-    (account, attempt): (AccountId, &Nonce),
-    touched: &mut Touched,
-) -> Result<Option<Taken>> {
-    let answer = tenant.router().ask(holder_request(tenant, account, claim)).await?;
-    touched.add(&answer);
-    match Holder::parse(answer.ok()?)? {
-        Holder::Held => Ok(Some(Taken::Ours)),
-        Holder::Wanted { attempt: under_way, .. } if under_way == attempt => {
-            // A primary that was deposed may not have heard of the later one.
-            tenant.router().fence(touched).await?;
-            Ok(None)
-        }
-        Holder::Wanted { .. } | Holder::Free => Ok(Some(Taken::Wanted(account))),
-    }
+/// How an account that a claim names stands to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It has nothing to do with it, and that lasts.
+    Free,
+    Held,
+    Wanted,
 }
 
-/// Whether an account that a claim names has nothing to do with it (any more): then that is on replicas.
-async fn free(tenant: &Tenant, holder: AccountId, claim: &Claim) -> Result<Taken> {
-    let mut said = Touched::new();
-    for _ in 0..TRIES_MAX {
-        let answer = tenant.router().ask(holder_request(tenant, holder, claim)).await?;
-        said.add(&answer);
-        match Holder::parse(answer.ok()?)? {
-            Holder::Held => return Ok(Taken::Held(holder)),
-            Holder::Wanted { age_ms, .. } if is_young(age_ms) => return Ok(Taken::Wanted(holder)),
-
-            // It can't be confirmed any more once its attempt is over.
-            Holder::Wanted { attempt, .. } => {
-                _ = void(tenant, holder, &attempt, patience_ms(), &mut said).await?
+/// Asks an account how it stands to a claim that names it, for `own`, an attempt of its own, or for somebody else.
+/// `said`: whose word that is.
+async fn ask(
+    tenant: &Tenant,
+    holder: AccountId,
+    claim: &Claim,
+    own: Option<&Nonce>,
+    said: &mut Touched,
+) -> Result<Standing> {
+    let mut facts = HolderFacts::default();
+    loop {
+        let step = match own {
+            Some(attempt) => facts.own_step(attempt),
+            None => facts.step(),
+        };
+        match step {
+            HolderStep::Ask => {
+                let answer = tenant.router().ask(holder_request(tenant, holder, claim)).await?;
+                said.add(&answer);
+                (facts.holder, facts.asked) = (Some(Holder::parse(answer.ok()?)?), facts.asked + 1);
             }
-            Holder::Free => {
-                // Else a failover might bring the account back, without its name.
-                tenant.router().fence(&said).await?;
-                return Ok(Taken::Ours);
+            HolderStep::Void(attempt) => {
+                void(tenant, holder, attempt, patience_ms(), said).await?;
+                facts.holder = None;
             }
+            HolderStep::Fence => {
+                tenant.router().fence(said).await?;
+                facts.lasts = true;
+            }
+            HolderStep::Free => return Ok(Standing::Free),
+            HolderStep::Held => return Ok(Standing::Held),
+            HolderStep::Wanted => return Ok(Standing::Wanted),
         }
     }
-    Ok(Taken::Wanted(holder))
 }
 
 /// Ends an attempt that is so old, and the account with it if it was to be registered by that. False: it is settled,
@@ -173,7 +179,7 @@ pub(crate) async fn give_up_all(tenant: &Tenant, account: AccountId, claims: &[C
     for (claim, answer) in claims.iter().zip(found) {
         if let Some((holder, value)) = functions::parse_claim(&answer.ok()?)?
             && holder == account
-            && free(tenant, account, claim).await? == Taken::Ours
+            && ask(tenant, account, claim, None, &mut Touched::new()).await? == Standing::Free
         {
             give_up(tenant, claim, &value).await?;
         }

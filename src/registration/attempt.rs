@@ -1,6 +1,9 @@
 //! An attempt: an account is to have claims. What is begun, taken, settled and ended, in this order; wherever it stops,
 //! nobody has a name that he wasn't given, and what is left behind is free for others within a minute.
 
+mod decide;
+
+use self::decide::{ClaimFacts, ClaimStep};
 use crate::claims::{self, Taken};
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
@@ -143,23 +146,27 @@ impl Attempt<'_> {
     pub(super) async fn reread(&mut self) -> Result<Reread> {
         let looks = self.wanted.iter().map(|claim| claims::look_request(self.graph, claim)).collect();
         let found = self.graph.run_all(looks).await?;
-        for (claim, answer) in self.wanted.clone().into_iter().zip(found) {
+        'claims: for (claim, answer) in self.wanted.clone().into_iter().zip(found) {
             self.touched.add(&answer);
-            if functions::parse_claim(&answer.ok()?)?.is_some_and(|(holder, _)| holder == self.account) {
-                continue;
-            }
-            if !self.is_last().await? {
-                break;
-            }
-            let of = (self.account, &draw());
-            match claims::take(self.graph, &claim, of, &mut self.touched).await? {
-                Taken::Ours => {}
-                taken if self.is_last().await? => return Ok(Some((claim, taken))),
-                _ => break,
+            let named = functions::parse_claim(&answer.ok()?)?;
+            let names_us = named.is_some_and(|(holder, _)| holder == self.account);
+            let mut facts = ClaimFacts { names_us, ..ClaimFacts::default() };
+            loop {
+                match facts.step() {
+                    ClaimStep::Next => break,
+                    ClaimStep::Stop => break 'claims,
+                    ClaimStep::AskLast => facts.is_last = Some(self.is_last().await?),
+                    ClaimStep::Take => {
+                        let of = (self.account, &draw());
+                        let taken = claims::take(self.graph, &claim, of, &mut self.touched).await?;
+                        (facts.taken, facts.is_last) = (Some(taken), None);
+                    }
+                    ClaimStep::Lost(taken) => return Ok(Some((claim, taken))),
+                }
             }
         }
         self.at(Step::Reread)?;
-        // That account and claims say so must last before anybody is told, or a failover takes the account back.
+        // H58: that account and claims say so must last before anybody is told, or a failover takes the account back.
         self.reached = self.graph.router().fence_patiently(&self.touched).await?.into();
         Ok(None)
     }

@@ -25,7 +25,7 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("journal/executor.rs", 1, TASKS),
     ("modes/hand_over.rs", 2, TASKS),
     ("registration/attempt.rs", 1, "itself, with `FenceTries`"),
-    ("claims.rs", 2, "who takes names, with `FenceTries`: attempts, changes, sign-ups"),
+    ("claims.rs", 1, "who takes names, with `FenceTries`: attempts, changes, sign-ups"),
     ("charter/layout.rs", 2, "who opens a store, with `FenceTries`"),
     ("charter/record.rs", 2, "itself, with `FenceTries`"),
     ("timeline/fill.rs", 1, "itself, with `FenceTries`"),
