@@ -163,6 +163,11 @@ impl Account {
         !matches!(self.state, AccountState::Deleted | AccountState::Unconfirmed)
     }
 
+    /// Whether who asks to follow it needs no answer.
+    pub(crate) fn needs_no_requests(&self) -> bool {
+        self.is_there() && !self.is_locked
+    }
+
     /// Whether it posts, follows, and is seen.
     pub(crate) fn is_active(&self) -> bool {
         matches!(self.state, AccountState::Active | AccountState::Limited)

@@ -3,11 +3,14 @@
 //! The follower's bucket holds what it has requested, the locked account's whom it has approved, both with the same
 //! random bytes: an approval counts for the very request that it was given for. The list of those who wait is derived.
 
+mod decide;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 
+use self::decide::{ApprovalFacts, ApprovalStep};
 use super::change::{apply, graph_stamp};
 use super::jobs::PairTask;
 use super::pair::settle_pair;
@@ -76,28 +79,40 @@ async fn scan(
 
 /// Approves the request that `requester` has made.
 pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: AccountId) -> Result<Epoch> {
-    let keys = graph.keys();
     let task = PairTask { reader: requester, author: account, may_drop: true };
-    // First: what turned the request down before must not run after this.
-    apply(graph, requester, || Box::pin(async { Ok(nothing_left()) })).await?;
-    let mut tries = Tries::of(account);
+    let hash = graph.keys().approved(account);
+    let (mut tries, mut facts, mut place) = (Tries::of(account), ApprovalFacts::default(), None);
     loop {
-        tries.begin()?;
-        let _place = reserve(&graph.journal, 1)?;
-        let Some(request) = requested(graph, requester, account).await? else {
-            let (_, epoch) = graph_stamp(graph, requester).await?;
-            let follows = graph.following(requester)?.score(&account).await?.is_some();
-            return if follows { Ok(epoch) } else { Err(no_request(account, requester)) };
-        };
-        // Whoever says so: it is compared.
-        let before = approved(graph, account, requester, &mut Touched::new()).await?;
-        let write = BucketWrite::new("approve", &keys.account(account), Writer::There);
-        let made = BucketChange::new(&graph.journal, account, write, "approve")
-            .task(task)
-            .cell(&keys.approved(account), requester, (MustBe::Exactly(before), Some(&request)), None)
-            .write(&mut tries);
-        if let Some(made) = made.await? {
-            return Ok(made.epoch);
+        match facts.step() {
+            ApprovalStep::Renew => {
+                apply(graph, requester, || Box::pin(async { Ok(nothing_left()) })).await?;
+                facts.is_renewed = true;
+            }
+            ApprovalStep::AskRequest => {
+                tries.begin()?;
+                drop(place.take());
+                place = Some(reserve(&graph.journal, 1)?);
+                facts.request = Some(requested(graph, requester, account).await?);
+            }
+            ApprovalStep::LookIfItFollows => {
+                let (_, epoch) = graph_stamp(graph, requester).await?;
+                let follows = graph.following(requester)?.score(&account).await?.is_some();
+                return if follows { Ok(epoch) } else { Err(no_request(account, requester)) };
+            }
+            ApprovalStep::AskBefore => {
+                facts.before = Some(approved(graph, account, requester, &mut Touched::new()).await?);
+            }
+            ApprovalStep::Approve { before, request } => {
+                let write = BucketWrite::new("approve", &graph.keys().account(account), Writer::There);
+                let made = BucketChange::new(&graph.journal, account, write, "approve")
+                    .task(task)
+                    .cell(&hash, requester, (MustBe::Exactly(before), Some(&request)), None)
+                    .write(&mut tries);
+                if let Some(made) = made.await? {
+                    return Ok(made.epoch);
+                }
+                facts = ApprovalFacts { is_renewed: true, ..ApprovalFacts::default() };
+            }
         }
     }
 }
@@ -108,7 +123,9 @@ pub(crate) async fn unlock(graph: &Arc<Graph>, account: AccountId, touched: &mut
     let answer = graph.router().ask(graph.account_request(account)).await?;
     touched.add(&answer);
     let card = Account::parse(account, answer.ok()?)?;
-    if card.is_none_or(|card| !card.is_there() || card.is_locked) {
+    // The lock before the list: who asks meanwhile is listed before it looks at the lock, so one of the two sees the
+    // other.
+    if !card.is_some_and(|card| card.needs_no_requests()) {
         return Ok(Ended::Done);
     }
     let (key, mut ended) = (graph.keys().waiting(account), Ended::Done);

@@ -122,7 +122,7 @@ async fn list(
 async fn is_open(tenant: &Tenant, author: AccountId, said: &mut Touched) -> Result<bool> {
     let answer = tenant.router().ask(tenant.account_request(author)).await?;
     said.add(&answer);
-    Ok(Account::parse(author, answer.ok()?)?.is_some_and(|card| card.is_there() && !card.is_locked))
+    Ok(Account::parse(author, answer.ok()?)?.is_some_and(|card| card.needs_no_requests()))
 }
 
 /// Takes a request back, if it is still that one.
