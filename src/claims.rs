@@ -70,6 +70,7 @@ pub(crate) async fn take(
     let value = functions::claim_value(account, attempt);
     let mut seen = Vec::new();
     for _ in 0..TRIES_MAX {
+        // As it was seen, or not at all: of two that take it at once one is told of the other.
         let command = functions::claim_take(key.clone(), &seen, &value);
         let answer = tenant.router().ask(request(tenant, claim, command)).await?;
         touched.add(&answer);
@@ -178,6 +179,7 @@ pub(crate) async fn give_up_all(tenant: &Tenant, account: AccountId, claims: &[C
     let found = tenant.run_all(looks).await?;
     for (claim, answer) in claims.iter().zip(found) {
         if let Some((holder, value)) = functions::parse_claim(&answer.ok()?)?
+            // Asked after the look: an attempt that takes it anew meanwhile writes another word, which stays.
             && holder == account
             && ask(tenant, account, claim, None, &mut Touched::new()).await? == Standing::Free
         {

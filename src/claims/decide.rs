@@ -56,8 +56,8 @@ impl HolderFacts {
                 // A primary that was deposed may not have heard of a later attempt.
                 false => HolderStep::Fence,
             },
-            // H57: this attempt is over, and leaves alone what a later one took. Whoever saw the ended one's word there,
-            // and found it free, would take the name away from the later one.
+            // H57: this attempt is over, and leaves alone what a later one took. Whoever saw the ended one's word
+            // there, and found it free, would take the name away from the later one.
             Some(Holder::Wanted { .. } | Holder::Free) => HolderStep::Wanted,
         }
     }

@@ -73,9 +73,10 @@ async fn recipients(tenant: &Tenant, entry: &Entry, id: PostId, author: AccountI
     let answer = tenant.router().ask(tenant.post_request(id)).await?;
     let mut said = Touched::new();
     said.add(&answer);
+    // H120: one that was replaced knows no post, and its entry would be struck.
     told_in_time(tenant, entry, &said).await?;
     let Some(post) = readable_post(answer)? else { return Ok(Recipients::Nobody) };
-    // Of another author: the id was given twice, and the post that we were to deliver is lost.
+    // H43: of another author: the id was given twice, and the post that we were to deliver is lost.
     Ok(if post.header().author == author { Recipients::of(&post) } else { Recipients::Nobody })
 }
 
@@ -95,6 +96,7 @@ impl Parcel<'_> {
             let riders = journal.tasks.riders.take_along(journal, slots);
             let mut batch = Batch::with_capacity(chunk.len() + riders.len());
             for reader in chunk {
+                // H1: only where there is a home: one that a delivery made would look complete.
                 let command = Command::new("RPUSHX").arg(&journal.keys().home(*reader)).arg(&self.record);
                 batch.push(Request::write(journal.slot(*reader), command));
             }
@@ -152,6 +154,8 @@ impl Visit for Parcel<'_> {
         let head = keys.home_head(piece.bucket());
         let command =
             functions::home_deliver(set, members, piece.leaf(), &head, &self.record, self.journal.fit());
+        // H34: never with ASKING: at the target of a moving slot a home that has not come yet looks like a dormant
+        // reader.
         Request::write(keys.buckets().slot(piece.bucket()), command).unless_moving()
     }
 

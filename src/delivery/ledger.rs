@@ -33,6 +33,8 @@ impl Ledger {
             visited = written.into_iter().map(named).collect();
         }
         let mut ledger = Self { visited, ..Self::default() };
+        // H114: what was acknowledged counts if it can be fenced by now. What its server has lost is left again, of
+        // what nobody can say yet it waits.
         if !ledger.visited.is_empty() {
             ledger.fence(tenant).await;
             left.extend(&std::mem::take(&mut ledger.left));

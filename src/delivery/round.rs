@@ -59,6 +59,7 @@ impl<V: Visit> Round<'_, V> {
             }
             let mut said = Touched::new();
             let (mut members, then) = followers.walk_members_said(from, &mut said).await?;
+            // H120: one that was replaced doesn't know who has followed since.
             told_in_time(self.tenant, entry, &said).await?;
             // What is left goes by the bucket of each follower, so that it holds in both layouts.
             members.retain(|reader| part.has(self.tenant.bucket(*reader)));
@@ -98,6 +99,7 @@ impl<V: Visit> Round<'_, V> {
 
     /// Notes in the journal how far it came, if all of that lasts.
     async fn note(&self, entry: &mut Entry, done: u16, ledger: &mut Ledger) {
+        // H32: what lies behind a checkpoint nobody visits again.
         ledger.fence(self.tenant).await;
         if !ledger.is_settled() {
             return;
@@ -151,6 +153,7 @@ impl<V: Visit> Round<'_, V> {
             }
             plainly.sort_unstable();
             plainly.dedup();
+            // H35: what the function had done before it met a key that has moved is done twice, which does no harm.
             for bucket in plainly {
                 let mut said = Touched::new();
                 match followers.part_members(bucket, &mut said).await {

@@ -78,6 +78,7 @@ async fn run_delivery(
     if entry.checkpoint.is_empty() {
         reporter.restart();
     }
+    // Before the delivery: what an earlier run had done and its servers have lost is left again (H76).
     let mut ledger = Ledger::open(journal, entry).await;
     let counts = match deliver::run(journal, entry, post, author, reporter, &mut ledger).await {
         Ok(counts) => counts,
@@ -89,6 +90,7 @@ async fn run_delivery(
     // H31; H75: what is not left is never looked at again.
     ledger.fence(journal).await;
     ledger.close(entry)?;
+    // H146: also of what earlier runs have fenced, here or elsewhere: the entry says what they went on without.
     reporter.fenced(entry.is_replicated(journal.router().replicas()));
     reporter.done();
     let DeliveryProgress { delivered, skipped, .. } = reporter.progress();

@@ -44,6 +44,7 @@ pub(crate) async fn bury(graph: &Arc<Graph>, account: AccountId, touched: &mut T
     let followed = graph.sets().members_of(&[&graph.following(account)?]).await?;
     // Others' follows end for it, and others may have its names: that it is deleted must last.
     graph.router().fence(touched).await?;
+    // After the fence: a name that is given up anybody may take.
     let names = claims::of_account(graph, account, touched).await?;
     let names: Vec<Claim> = names.held.into_iter().chain(names.wanted).collect();
     claims::give_up_all(graph, account, &names).await?;
@@ -178,6 +179,7 @@ async fn some_posts(
     if let Ok(_places) = reserve(&graph.journal, entries.len()) {
         entries.into_iter().for_each(|entry| drop(accept(&graph.journal, entry)));
     }
+    // After the posts: who is about to add to such a list finds none, and adds nothing.
     drop_lists(graph, &ids, touched).await
 }
 
@@ -226,6 +228,7 @@ async fn sets(
     for set in [tenant.likes(account)?, tenant.bookmarks(account)?, tenant.reposts(account)?] {
         own.extend(set.keys_at_home().await?);
     }
+    // Before the keys at home, which say that there are parts elsewhere: another run finds what is left.
     followers.drop_parts().await?;
     own.extend(followers.keys_at_home().await?);
     for chunk in own.chunks(KEYS_AT_ONCE) {

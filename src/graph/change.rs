@@ -93,7 +93,7 @@ pub(super) async fn apply<'a>(
     let mut tries = Tries::between_splits(account);
     loop {
         tries.begin()?;
-        // First the stamp, then what the decision is based on.
+        // H21: first the stamp, then what the decision is based on: what changes that in between renews the stamp.
         let (seen, epoch) = graph_stamp(graph, account).await?;
         let Some(intent) = decide().await? else { return Ok(epoch) };
         if let Some(epoch) = attempt(graph, account, seen, intent, &mut tries).await? {
@@ -119,6 +119,7 @@ async fn attempt(
     intent: Intent,
     tries: &mut Tries,
 ) -> Result<Option<Epoch>> {
+    // H39c: anew for each try, and its marks too: a copy that comes late must not look like what was written since.
     let stamps = [draw(), draw()];
     let marked: Vec<_> = intent.marked.iter().map(|(author, is_new)| (*author, mark(*is_new))).collect();
     let change = bucket_change(graph, account, (seen, stamps), &intent, &marked);
@@ -130,6 +131,7 @@ async fn attempt(
         let since = told.since as f64;
         let follow = Follow { reader: account, since, mark: *mark, floor: told.floor };
         entry.hint = Some(Hint::new(FollowHint { follow, said: made.epoch.clone() }));
+        // From the stamps that the change found: of what others have changed before it nothing is known.
         if let [_, Some(marks_before)] = told.before[..] {
             let then = |state: &ReaderState| state.followed(*author, stamps, is_new_mark(mark));
             graph.readers.renew_state(account, (seen, marks_before), then);
@@ -156,6 +158,8 @@ fn bucket_change<'c>(
     let is_more = asks || says || intent.edges.iter().any(|wanted| wanted.is_put);
     let writer = if is_more { Writer::Active } else { Writer::Recorded };
     let must_be = |seen: Option<Nonce>| seen.map_or(MustBe::Anything, |seen| MustBe::Exactly(Some(seen)));
+    // H21: the graph stamp is compared, so a copy that comes late changes nothing. H50: the marks stamp isn't:
+    // completions renew it all the time, and follows would fail because of that.
     let write = BucketWrite::new("change", &keys.account(account), writer)
         .compare([("g", MustBe::Exactly(Some(seen))), ("t", MustBe::Anything)])
         .set("g", &stamp)

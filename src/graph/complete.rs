@@ -87,8 +87,8 @@ pub(crate) async fn look_at(
     Err(Error::unavailable("what a follower follows was split again and again"))
 }
 
-/// Takes marks of one author away, as far as the homes hold what they stood for. `have_edges`: the followers' edges were
-/// just read.
+/// Takes marks of one author away, as far as the homes hold what they stood for. `have_edges`: the followers' edges
+/// were just read.
 pub(crate) async fn complete(
     graph: &Graph,
     author: AccountId,
@@ -253,6 +253,7 @@ async fn settle(
                 fit: graph.fit(),
             };
             let command = settle.command(above(&seen.ids, follow.floor));
+            // H39c: never sent again as it is: what it draws would be written twice.
             batch.push(Request::write(graph.slot(reader), command).once());
             asked.push((piece, new_stamp));
         }

@@ -71,6 +71,7 @@ pub(crate) async fn cut(tenant: &Tenant, list: PostList, decision: Decision) -> 
     let most = u64::from(most_on(decision.settings, list));
     let set = post_list(tenant, list)?;
     let leaving = leaving(&newest_first(&set).await?, usize::try_from(most).unwrap_or(usize::MAX));
+    // H101: first the floors, on replicas too: they say what the list lacks from then on.
     let Some(told) = raise_floors(tenant, list, &leaving, decision.number).await? else { return Ok(0) };
     let leave: Vec<Listed> =
         leaving.posts.into_iter().map(|(post, author)| Listed::Post(post, author)).collect();

@@ -74,6 +74,8 @@ pub(crate) async fn count(tenant: &Tenant, account: AccountId) -> Result<()> {
     if seen.is_nil() {
         return Ok(());
     }
+    // After the note that stands there: whoever comes or goes meanwhile writes another one, which the sum doesn't
+    // end.
     let sum = tenant.followers(account)?.len().await?;
     let command = functions::followers_counted(record, seen.bytes()?, sum, tenant.router().now_ms());
     tenant.router().call(Request::write(slot, command)).await.map(drop)

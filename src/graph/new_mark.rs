@@ -66,8 +66,9 @@ pub(super) async fn end_unapproved(
                 if !is_same || is_let_in(graph, reader, author, &mut said).await? {
                     return Ok(None);
                 }
-                // As for a block: that it is locked must last.
+                // H52: as for a block: that it is locked must last.
                 graph.router().fence(&said).await?;
+                // H85: another mark is of a follow that was made anew, or was let in: it stays.
                 let seen = Some(mark);
                 let unmarked = OwnCell { is_now: seen, ..OwnCell::gone(graph.keys().marks(reader), author) };
                 if !asks {

@@ -132,6 +132,7 @@ async fn look_at_all(graph: &Arc<Graph>, bucket: Bucket, notes: &[Note]) -> Resu
     }
     let (key, slot) = (graph.keys().notes(bucket), graph.keys().buckets().slot(bucket));
     if !looked_at.is_empty() {
+        // H87: as they were noted: an edge that was written again meanwhile is noted anew, and that note stays.
         let drop =
             notes_drop(key.clone(), looked_at.iter().map(|note| (note.noted_ms, note.member.as_slice())));
         graph.router().call(Request::write(slot, drop)).await?;
@@ -150,7 +151,7 @@ async fn look_at(graph: &Arc<Graph>, notes: &[Note]) -> Result<()> {
     let asked = notes.iter().map(|note| Ok((graph.following(note.reader)?, note.author)));
     let mut said = Touched::new();
     let since = graph.sets().scores_said(&asked.collect::<Result<Vec<_>>>()?, &mut said).await?;
-    // That a follow is there must last, or its edge has to be looked at once more.
+    // H86: that a follow is there must last, or its edge has to be looked at once more.
     graph.router().fence(&said).await?;
     for (note, since) in notes.iter().zip(since) {
         let &Note { reader, author, is_request, .. } = note;

@@ -50,6 +50,7 @@ pub(crate) async fn settle_pair(
 ) -> Result<Ended> {
     let ended = settle_edge(graph, reader, author, may_drop, touched).await?;
     if matches!(ended, Ended::Done) {
+        // Before the entry is struck: then somebody counts, whoever dies.
         note_followers(graph, author, touched).await?;
     }
     Ok(ended)

@@ -104,6 +104,8 @@ pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: A
             }
             ApprovalStep::Approve { before, request } => {
                 let write = BucketWrite::new("approve", &graph.keys().account(account), Writer::There);
+                // H22: compared with what stood there, or an approval that was given meanwhile, for another request,
+                // is gone.
                 let made = BucketChange::new(&graph.journal, account, write, "approve")
                     .task(task)
                     .cell(&hash, requester, (MustBe::Exactly(before), Some(&request)), None)

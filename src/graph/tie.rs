@@ -53,7 +53,7 @@ pub(crate) async fn set_tie(
         let write = BucketWrite::new("tie_set", &graph.keys().account(account), writer)
             .only_changes()
             .compare([("i", MustBe::Exactly(seen))])
-            // Also where nothing changes: a copy of the opposite that lies somewhere must not run after this.
+            // H54: also where nothing changes: a copy of the opposite that lies somewhere must not run after this.
             .set("i", &stamp);
         let mut change =
             BucketChange::new(&graph.journal, account, write, "like or bookmark").tell_unconfirmed();
@@ -76,6 +76,7 @@ pub(crate) async fn untie_gone(
     id: PostId,
     what: Tie,
 ) -> Result<Epoch> {
+    // H54: before looking: a like that lies in a socket and is found nowhere must not run after this.
     let mut epoch = renew_ties(graph, account).await?;
     for post in kept_of(&what.set(graph, account)?, id).await? {
         epoch = set_tie(graph, account, post, what, false).await?;
@@ -158,6 +159,7 @@ pub(crate) async fn settle_tie(
     touched: &mut Touched,
 ) -> Result<Ended> {
     for n in 0..TRIES_MAX {
+        // H53, H126: before the look. It may be taken back, and that settled, before what we write arrives.
         let removed = last_removal(tenant, post.id, n).await?;
         let look = look_at(tenant, account, post, touched).await?;
         // What was seen must last before the list says so: else nobody would look again.

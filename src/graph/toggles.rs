@@ -90,6 +90,7 @@ pub(super) fn follow_intent(
 ) -> Result<Intent> {
     Ok(Intent {
         edges: vec![following_edge(tenant, reader, author, true)?],
+        // H14: with the follow, in one function: whatever becomes of the rest, the next read pulls the author.
         marked: vec![(author, !is_asked)],
         request: Some((author, None, None)),
         tasks: vec![PairTask { reader, author, may_drop: true }.into()],
@@ -102,6 +103,7 @@ pub(super) fn unfollow_intent(tenant: &Tenant, reader: AccountId, author: Accoun
         edges: vec![following_edge(tenant, reader, author, false)?],
         cells: vec![OwnCell::gone(tenant.keys().marks(reader), author)],
         request: Some((author, None, None)),
+        // The home stays as it is: reads leave out whom its reader doesn't follow.
         tasks: vec![PairTask { reader, author, may_drop: false }.into()],
         ..Intent::default()
     })
@@ -122,6 +124,8 @@ pub(crate) async fn follow(
             format!("account {author} is {:?}: it cannot be followed", card.state),
         ));
     }
+    // Told at once, for whoever asks. It may block, or be locked, before the follow is written: so its side looks
+    // again after that (H24, H85).
     if card.blocks > 0 && graph.is_blocked(author, reader).await? {
         return Err(Error::new(ErrorCode::Blocked, format!("account {author} blocks account {reader}")));
     }
@@ -241,7 +245,8 @@ pub(super) async fn end_unwanted(
             if !is_same || wanted(graph, reader, author, &mut said).await?.is_some() {
                 return Ok(None);
             }
-            // That it is unwanted must last: else a failover takes the block back, and the follow is gone all the same.
+            // H52: that it is unwanted must last: else a failover takes the block back, and the follow is gone all the
+            // same.
             graph.router().fence(&said).await?;
             unfollow_intent(graph, reader, author).map(Some)
         })
@@ -284,6 +289,8 @@ pub(crate) async fn toggle(
             let edge = Wanted { set: set.clone(), is_put: on, member: other, bound, count_field };
             let mut intent = Intent { edges: vec![edge], ..Intent::default() };
             if what == Toggle::Block && on {
+                // Its own follow ends with the block. The other one lies in another bucket: its pair finds that it is
+                // unwanted.
                 intent.edges.push(following_edge(graph, account, other, false)?);
                 intent.cells.push(OwnCell::gone(graph.keys().marks(account), other));
                 intent.request = Some((other, None, None));

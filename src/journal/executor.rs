@@ -154,6 +154,7 @@ async fn run_until_done(
             parked::wait_if_held_up(journal, &entry).await;
         }
         if journal.tasks.is_stopping() {
+            // It stands in its journal: whoever finds it there goes on.
             return true;
         }
         wait = longer(wait, is_stuck);

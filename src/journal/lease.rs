@@ -101,6 +101,7 @@ async fn renew(journal: &Journal) -> Result<Renewed> {
         (false, _) => Ok(Renewed::Yes),
         (true, false) => Ok(Renewed::Undecided),
         (true, true) => {
+            // First, and also if the next step fails: a lease that nobody renews is over after its time.
             *is_given_back = true;
             ask(journal, &journal.instance, 0).await?;
             Ok(Renewed::GaveWay)
@@ -139,6 +140,7 @@ pub(super) async fn living_or_before(journal: &Journal) -> (HashSet<Nonce>, bool
             (journal.tasks.lease.seen().living(), true)
         }
     };
+    // Whatever the leases say: what this instance runs nobody here claims.
     living.insert(journal.instance);
     (living, is_old)
 }
@@ -158,6 +160,7 @@ pub(crate) async fn surely_living(journal: &Journal) -> Result<HashSet<Nonce>> {
 /// Renews a lease (0: gives it back; no name: neither), takes away those that are over, and notes what all say.
 async fn ask(journal: &Journal, name: &[u8], ttl_ms: u64) -> Result<()> {
     let lease = &journal.tasks.lease;
+    // With what stood there when they were seen to be over: one that is renewed meanwhile stays.
     let over = if name.is_empty() { Vec::new() } else { lease.seen().over() };
     let command = functions::lease_renew(journal.keys().living(), name, ttl_ms, &over);
     let slot = journal.keys().buckets().slot(Bucket(0));

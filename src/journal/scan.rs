@@ -84,6 +84,7 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
                 continue;
             }
             if !is_own {
+                // Who lives was asked before this journal was read: whoever has begun since shows in the next round.
                 let is_dead = mine && !living.contains(&entry.owner);
                 seen.extend(is_dead.then_some(entry.owner));
                 if !is_dead || !was_absent(absent, entry.owner, round, is_old) {
@@ -99,6 +100,7 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
                     parked += 1;
                     continue;
                 };
+                // The reply to the write that left it was lost, or it was put aside and waits for nothing any more.
                 meters::task_recovered("own");
                 resume(journal, &entry, Some(permit));
             } else if let Err(e) = claim(journal, entry).await {
@@ -197,6 +199,8 @@ pub(crate) async fn entries(journal: &Journal, bucket: Bucket) -> Result<Vec<Ent
 /// Takes an entry over, if its owner has it still, and runs it.
 pub(crate) async fn claim(journal: &Arc<Journal>, entry: Entry) -> Result<()> {
     let key = journal.keys().journal(entry.bucket);
+    // Compared with the owner: of several that search at once one gets it. An owner that was only slow goes on as
+    // well, which does no harm: what it does is looked at anew each time.
     let command = functions::journal_claim(key, &entry.id, &entry.owner, &journal.instance);
     let slot = journal.keys().buckets().slot(entry.bucket);
     let answer = journal.router().ask(Request::write(slot, command)).await?;

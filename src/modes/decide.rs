@@ -68,6 +68,7 @@ fn decide(modes: &Arc<Modes>, account: AccountId, rates: Rates, (followers, awak
     let facts = Facts { awake, posts_per_day: rates.posts_per_day, ..Facts::new(account, now, followers) };
     let facts = facts.read(reads_per_day, modes.journal.tasks.instances(), modes.settings.visible_within);
     let wanted = modes.judge.policy.way(&facts);
+    // What was told by hand stays.
     if wanted != now && !rates.is_forced {
         tracing::info!("account {account} is to be {}ed from now on: {facts:?}", wanted.label());
         let modes = modes.clone();

@@ -48,7 +48,7 @@ pub(super) async fn promote(
     ledger.close(entry)?;
     graph.router().fence(touched).await?;
     let pull = Mode::Pull.stored(promoting.random().unwrap_or_default());
-    // Only if it is this promotion still. Sent twice, the second finds it done, or overtaken: both will do.
+    // H25: only if it is this promotion still. Sent twice, the second finds it done, or overtaken: both will do.
     let keys = super::keys_of(graph, author);
     let command = functions::mode_set(&keys, (&promoting.0, &pull), By::Executor, 0, None);
     let answer = graph.router().ask(Request::write(graph.slot(author), command)).await?;
@@ -95,6 +95,7 @@ pub(super) async fn demote(
             // Who has unfollowed meanwhile may have lost its edge before ours was written.
             for reader in open {
                 let settled = graph::settle_pair(graph, reader, author, false, touched).await?;
+                // What has to wait is looked at by itself: a round through all followers doesn't stop for one.
                 if let Ended::Later = settled {
                     let task = PairTask { reader, author, may_drop: false };
                     journal::add(&graph.journal, graph.bucket(reader), task).await?;
@@ -148,6 +149,8 @@ struct Marker<'a> {
 impl Marker<'_> {
     fn marking(&self, bucket: Bucket) -> Marking<'_> {
         let head = self.graph.keys().bucket_head(bucket);
+        // H25, H27: another mark also where one stands: a completion that has stalled compares it, and leaves this
+        // one.
         Marking { head, author: self.author, mark: draw(), stamp: draw() }
     }
 
@@ -163,6 +166,7 @@ impl Marker<'_> {
             .collect();
         let request = |(bucket, accounts): &(Bucket, &[AccountId])| {
             let command = self.marking(*bucket).accounts(graph.keys().marks(accounts[0]), accounts);
+            // H34: never with ASKING: at the target of a moving slot a follow that has not come yet looks like none.
             Request::write(graph.keys().buckets().slot(*bucket), command).unless_moving().once()
         };
         let answers = graph.run_all(calls.iter().map(request).collect::<Batch>()).await?;

@@ -133,19 +133,25 @@ pub(crate) async fn change(graph: &Arc<Graph>, account: AccountId, wish: Wish) -
         let _place = journal::reserve(&graph.journal, 1)?;
         let (seen, epoch) = look(graph, account).await?;
         let seen = seen.ok_or_else(|| no_account(account))?;
+        // It was written after all, and its entry with it, in one function: it is ours to run.
         if let Some(entry) = lost.take_if(|entry| ModeTask::carries_out(&entry.task, seen.mode.random())) {
             return Ok((journal::accept(&graph.journal, entry), epoch));
         }
         let way = wish.way().filter(|way| *way != Way::of(seen.mode.mode()));
         let by = match wish {
+            // What was told by hand no policy changes; the function looks at that again.
             Wish::Policy(_) if way.is_none() || !seen.told.is_empty() => {
                 return Ok((Delivery(None), epoch));
             }
             Wish::Policy(_) => By::Policy,
+            // By the graph stamp, which is renewed: a copy that comes late would tell again what was taken back
+            // since.
             Wish::Hand(_) => By::Hand(wish.told(), [seen.graph, draw()]),
         };
-        // Whoever promotes goes on delivering until everybody knows.
+        // H25: whoever promotes goes on delivering until everybody knows.
         let mode = way.map(|way| if way == Way::Pull { Mode::Promoting } else { Mode::Push });
+        // H131: anew for each try, with another entry: one that finds its own entry there was sent before, failed
+        // between the two, and writes nothing.
         let random = draw();
         let new = mode.map(|mode| mode.stored(random)).unwrap_or_default();
         let entry = Entry::new(graph.bucket(account), graph.instance, ModeTask { author: account, random });
@@ -186,10 +192,12 @@ pub(crate) async fn settle(
     touched: &mut Touched,
 ) -> Result<Ended> {
     let (seen, epoch) = look(graph, author).await?;
+    // Who was replaced knows of older changes only, and would have this one struck as overtaken.
     touched.add_epoch(&epoch);
     // What it says of the change was written with the entry.
     entry.seen_in = Some(epoch);
     let is_ours = |stored: &Stored| stored.random() == Some(random);
+    // H25: an entry stands for one change: once there is a newer one, nothing of it is to be done.
     let Some(stored) = seen.map(|seen| seen.mode).filter(is_ours) else {
         return Ok(Ended::Done);
     };

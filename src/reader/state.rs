@@ -127,6 +127,7 @@ impl ReaderState {
     /// been asked about yet may become a request.
     pub(crate) fn is_let_in(&self, by: &Account) -> bool {
         let id = by.id.get();
+        // H85: it may have been locked before the follow was written, and never have let this reader in.
         let is_unasked = by.is_locked && self.unasked.binary_search(&id).is_ok();
         self.follows(id) && !is_unasked
     }

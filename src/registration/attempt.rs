@@ -100,6 +100,8 @@ impl Attempt<'_> {
         record: &[FieldValue],
         credentials: &[FieldValue],
     ) -> Result<Reread> {
+        // H130: before the account has them: a claim that is lost afterwards may be somebody else's, and both would
+        // say so.
         if let Err(e) = self.graph.router().fence_patiently(&self.touched).await {
             self.end().await?;
             return Err(e);
@@ -117,7 +119,7 @@ impl Attempt<'_> {
                 Err(e) => tries.after(e).await.map_err(|e| unknown(&e))?,
                 reread => return reread,
             }
-            // A server failed over, and may have lost what it said: all of that once more.
+            // H91: a server failed over, and may have lost what the account said: all of that once more.
             self.touched = Touched::new();
             if !self.write_settled(record, credentials).await.map_err(|e| unknown(&e))? {
                 return Err(unknown(&"the account says something else by now"));
@@ -183,6 +185,7 @@ impl Attempt<'_> {
         let mut tries = self.graph.router().fence_tries();
         let free = loop {
             let mut said = Touched::new();
+            // First the account: an attempt that is over is never settled, wherever its last step lies.
             claims::void(self.graph, self.account, &self.nonce, 0, &mut said).await?;
             let mut free = Vec::with_capacity(self.taken.len());
             for claim in &self.taken {
@@ -202,6 +205,7 @@ impl Attempt<'_> {
                 Err(e) => tries.after(e).await?,
             }
         };
+        // As this attempt has written them: what a later one has taken since stands there otherwise.
         let value = functions::claim_value(self.account, &self.nonce);
         for claim in free {
             claims::give_up(self.graph, &claim, &value).await?;

@@ -108,6 +108,7 @@ impl Registration {
         let held = Claim::parse_all(&held.unwrap_or_default())?;
         let (old, kept): (Vec<Claim>, Vec<Claim>) = held.iter().partition(|held| held.kind() == kind);
         let mut wanted: Vec<Claim> = kept.into_iter().chain(claim).collect();
+        // In one order, as at a sign-up.
         wanted.sort_unstable();
         let taken = claim.into_iter().filter(|claim| !old.contains(claim)).collect();
         let (nonce, reached) = (draw(), Acknowledge::default());
@@ -115,13 +116,14 @@ impl Registration {
         if begun.is_empty() {
             attempt.expect_replicas()?;
         }
+        // Before it is sent: it may begin though nobody says so.
         begun.push(attempt.nonce);
         if !begin(&mut attempt, &seen.unwrap_or_default(), begun).await? {
             return Ok(None);
         }
         attempt.at(Step::Begun)?;
         attempt.take().await?;
-        // Waits for replicas: only then the old one may go.
+        // H58: waits for replicas, also for the claims: only then the old one may go.
         if let Some((claim, taken)) = attempt.settle(fields.0, fields.1).await? {
             return Err(refusal(claim, taken));
         }

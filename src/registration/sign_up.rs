@@ -107,6 +107,7 @@ impl SignUp {
         }
         let (email, of_email) = email.unzip();
         let mut claims: Vec<Claim> = [of_login].into_iter().chain(of_email).collect();
+        // All take them in one order: of several that want the same ones, one gets all.
         claims.sort_unstable();
         Ok(Checked { login, email, claims })
     }
@@ -261,8 +262,8 @@ impl Registration {
             let Some(account) = graph.account(holder).await? else { return Ok(None) };
             let seen = credentials(graph, holder, ["k", "n", "h", "v"], &mut touched).await?;
             let said = claims::of_account(graph, holder, &mut touched).await?;
-            // Confirmed meanwhile, it may be changing its names: that attempt is not the sign-up's. It is confirmed
-            // once.
+            // H57: confirmed meanwhile, it may be changing its names: that attempt is not the sign-up's. It is
+            // confirmed once.
             let was_open = account.state == AccountState::Unconfirmed;
             let is_open = |now: &Account| now.state == AccountState::Unconfirmed;
             if !was_open || graph.account(holder).await?.as_ref().is_some_and(is_open) {
@@ -280,7 +281,7 @@ impl Registration {
         let under = |nonce: Vec<u8>| {
             let nonce = nonce.try_into().map_err(|_| Error::internal("an attempt has 8 bytes"))?;
             let attempt = self.attempt(holder, nonce, claims.to_vec(), dies);
-            // Who said so is fenced too: what the first time has written may not be on replicas yet.
+            // H58: who said so is fenced too: what the first time has written may not be on replicas yet.
             Ok::<_, Error>(Attempt { touched, ..attempt })
         };
         let reached = match (account.state, attempt, last) {
@@ -319,6 +320,7 @@ impl Registration {
         let profile = sign_up.profile.stored(&draw())?;
         for tries_left in (0..BEGIN_TRIES_MAX).rev() {
             let (nonce, now_ms) = (draw(), graph.router().now_ms());
+            // Before it is sent: it may have begun though nobody says so, and then it is ours to end (H92).
             begun.push(nonce);
             let command = functions::signup_begin(
                 &of,
@@ -330,7 +332,7 @@ impl Registration {
                 &credentials,
             );
             let request = Request::write(graph.slot(id), command);
-            // Sent again as it is, a copy that comes late would begin an attempt anew that somebody has ended, and
+            // H56: sent again as it is, a copy that comes late would begin an attempt anew that somebody has ended, and
             // behind it a late copy of the last step would settle it.
             let request = request.once();
             let answer = match graph.router().ask(request).await {

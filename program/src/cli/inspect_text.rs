@@ -4,8 +4,8 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};
 use tideline::sharded::Layout;
 use tideline::{
-    Account, AccountId, AccountState, HomeRecord, HomeStatus, Inspection, OpenTask, PostId,
-    StoredClaim, StoredHome, StoredOutbox, Verdict,
+    Account, AccountId, AccountState, HomeRecord, HomeStatus, Inspection, OpenTask, PostId, StoredClaim,
+    StoredHome, StoredOutbox, Verdict,
 };
 
 /// Pulled authors, and posts of an outbox, that are named: few, for ids are long and share one cell. `--json` names

@@ -74,7 +74,11 @@ proptest! {
     /// H92, H130: whatever happens beside it, before and after.
     #[test]
     fn a_claim_is_taken_from_an_account_only_once_that_one_cannot_get_it_any_more(
-        first in prop_oneof![Just(Says::Nothing), Just(Says::Has), (0..=1_u8, 0..90_000_u64).prop_map(|(n, age)| Says::Wants(n, age))],
+        first in prop_oneof![
+            Just(Says::Nothing),
+            Just(Says::Has),
+            (0..=1_u8, 0..90_000_u64).prop_map(|(n, age)| Says::Wants(n, age)),
+        ],
         beside in proptest::collection::vec(
             prop_oneof![
                 5 => Just(Beside::Nothing), 2 => Just(Beside::TimePasses), 3 => Just(Beside::Settles),

@@ -66,7 +66,7 @@ impl Job for PairTask {
         let Some(FollowHint { follow, said }) = hint.as_ref().and_then(Hint::says) else {
             return settle_pair(graph, reader, author, may_drop, &mut run.touched).await;
         };
-        // As after a look: that it follows must last before what is derived from it counts for good.
+        // H86: as after a look: that it follows must last before what is derived from it counts for good.
         run.touched.add_epoch(said);
         settle_follow(graph, run.entry.id, author, follow, may_drop, &mut run.touched).await
     }
