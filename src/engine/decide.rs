@@ -1,7 +1,8 @@
 //! Changing what a tenant has decided: what that would remove, and doing it.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Weak;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -14,7 +15,7 @@ use crate::error::{CallFuture, Error, Result};
 use crate::fsck::{Form, Walk, form_of, list_named};
 use crate::functions::{Grounds, home_tidy, outbox_cut};
 use crate::graph::{Listed, cut, most_on, post_list};
-use crate::journal::Journal;
+use crate::journal::{Journal, Recurring};
 use crate::keys::OwnKey;
 use crate::keys::slot_of_key;
 use crate::post::PostList;
@@ -242,18 +243,15 @@ async fn of_list(
     }
 }
 
-/// Looks at the tenant's record now and then, until the engine is gone or stopped.
-pub(super) async fn keep_to_the_tenant(journal: Weak<Journal>) {
-    let mut looks = RecordLooks::default();
-    loop {
-        {
-            let Some(journal) = journal.upgrade() else { return };
-            if journal.tasks.is_stopping() {
-                return;
-            }
-            looks.look(&journal).await;
-        }
-        tokio::time::sleep(RecordLooks::period()).await;
+impl Recurring for RecordLooks {
+    type Owner = Journal;
+
+    fn pause(&mut self, _: &Journal) -> Duration {
+        Self::pause(self)
+    }
+
+    async fn round(&mut self, journal: &Arc<Journal>) {
+        self.look(journal).await;
     }
 }
 

@@ -36,14 +36,14 @@ use crate::charter::Decision;
 use crate::cluster::{Epoch, Finding, Severity, impatiently};
 use crate::error::{CallFuture, Error, Result};
 use crate::fsck::{self, FsckOptions, FsckProgress, FsckReport};
-use crate::graph::{self, Graph};
+use crate::graph::{FollowerSums, Graph, NotedEdgeLooks};
 use crate::ids::AccountId;
-use crate::journal::{self, Handlers};
-use crate::modes::{Modes, Policy, Traffic, keep_judging};
+use crate::journal::{self, AwayServerQuestions, Handlers, JournalScans, ParkedTaskLooks};
+use crate::modes::{Modes, Policy, PulledAuthorLooks, Traffic};
 use crate::settings::{Acknowledge, EngineSettings, Receipt};
 use crate::store::Store;
-use crate::tenant::{self, Known, Tenant};
-use crate::timeline::{self, OwnCaches, PostFilter, Timelines};
+use crate::tenant::{self, Known, RecordLooks, Tenant};
+use crate::timeline::{self, HomeSweeps, OwnCaches, PostFilter, Timelines};
 
 /// A home-timeline engine on a Redis Cluster. Copies are cheap and share everything.
 ///
@@ -130,14 +130,15 @@ impl Engine {
         let journal = &graph.journal;
         // Before anything is accepted: without a lease others would take our work for left behind.
         journal::begin_lease(journal).await?;
-        tokio::spawn(journal::keep_scanning(Arc::downgrade(journal)));
-        tokio::spawn(journal::keep_resuming(Arc::downgrade(journal)));
-        tokio::spawn(journal::keep_asking(Arc::downgrade(journal)));
-        tokio::spawn(timeline::keep_sweeping(Arc::downgrade(timelines)));
-        tokio::spawn(decide::keep_to_the_tenant(Arc::downgrade(journal)));
-        tokio::spawn(keep_judging(Arc::downgrade(modes)));
-        tokio::spawn(graph::keep_counting(Arc::downgrade(graph)));
-        tokio::spawn(graph::keep_looking(Arc::downgrade(graph)));
+        let tasks = &journal.tasks;
+        tasks.recur(journal, JournalScans::default());
+        tasks.recur(journal, ParkedTaskLooks::default());
+        tasks.recur(journal, AwayServerQuestions);
+        tasks.recur(timelines, HomeSweeps);
+        tasks.recur(journal, RecordLooks::default());
+        tasks.recur(modes, PulledAuthorLooks);
+        tasks.recur(graph, FollowerSums);
+        tasks.recur(graph, NotedEdgeLooks);
         Ok(engine)
     }
 
@@ -254,9 +255,14 @@ impl Engine {
     /// that others take over at once what is left at the deadline. Tells how many tasks that are. Other copies of this
     /// engine stop too. If the leases' server doesn't answer, others take over when the lease is over.
     pub async fn shutdown(&self, deadline: Duration) -> Result<usize> {
-        self.graph.journal.tasks.stop();
-        let _ = timeout(deadline, self.graph.journal.tasks.ended(&self.graph.journal)).await;
-        // Beside: whoever renews it may wait for that server, too.
+        let tasks = &self.graph.journal.tasks;
+        tasks.stop();
+        let ended = async {
+            tasks.ended(&self.graph.journal).await;
+            tasks.nothing_beside().await;
+        };
+        let _ = timeout(deadline, ended).await;
+        // Apart: whoever renews it may wait for that server, too.
         let graph = self.graph.clone();
         let ended = tokio::spawn(async move { journal::end_lease(&graph.journal).await });
         let patience = self.graph.router().settings().response_timeout;

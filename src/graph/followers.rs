@@ -3,7 +3,7 @@
 //! instance be gone, by whoever looks at the account.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::functions;
 use crate::graph::Graph;
 use crate::ids::AccountId;
+use crate::journal::Recurring;
 use crate::tenant::Tenant;
 
 /// How often followers are summed up that have come or gone: twice within the minute that is promised.
@@ -81,17 +82,20 @@ pub(crate) async fn count(tenant: &Tenant, account: AccountId) -> Result<()> {
     tenant.router().call(Request::write(slot, command)).await.map(drop)
 }
 
-/// Sums up what is to be summed up, again and again.
-pub(crate) async fn keep_counting(graph: Weak<Graph>) {
-    loop {
-        match graph.upgrade() {
-            Some(graph) if !graph.journal.tasks.is_stopping() => {}
-            _ => return,
-        }
-        tokio::time::sleep(COUNT_EVERY).await;
-        let Some(graph) = graph.upgrade() else { return };
+/// Sums of followers that are to be brought up to date.
+#[derive(Debug)]
+pub(crate) struct FollowerSums;
+
+impl Recurring for FollowerSums {
+    type Owner = Graph;
+
+    fn pause(&mut self, _: &Graph) -> Duration {
+        COUNT_EVERY
+    }
+
+    async fn round(&mut self, graph: &Arc<Graph>) {
         // Those whose servers are away wait for the next time, and keep none of the others waiting.
-        impatiently(count_all(&graph)).await;
+        impatiently(count_all(graph)).await;
     }
 }
 

@@ -34,15 +34,15 @@ pub(crate) use change::graph_stamp;
 pub(crate) use complete::{Completed, Follow, complete, look_at};
 pub(crate) use cut::{Standing, cut, standing};
 pub(crate) use followers::{
-    Uncounted, count as count_followers, count_all as count_all_followers, is_left as is_uncounted,
-    keep_counting, note as note_followers,
+    FollowerSums, Uncounted, count as count_followers, count_all as count_all_followers,
+    is_left as is_uncounted, note as note_followers,
 };
 pub(crate) use jobs::{
     BuryTask, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask, entries_of_deleted, tasks_about,
 };
 pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
 pub(crate) use named::{Listed, list_score, most_on, post_list, take_off_list};
-pub(crate) use noted::keep_looking;
+pub(crate) use noted::NotedEdgeLooks;
 pub(crate) use pair::{FillsSeen, settle_pair};
 pub(crate) use reference::{list_references, unlist};
 pub use relations::Relationship;

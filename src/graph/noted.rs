@@ -9,7 +9,7 @@
 //! Who waits for a locked account's answer is listed in that account's bucket in the same way, and noted in the same
 //! way.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::functions::notes_drop;
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal;
+use crate::journal::{self, Recurring};
 use crate::meters;
 use crate::tenant::Tenant;
 
@@ -62,14 +62,19 @@ impl Note {
     }
 }
 
-/// Looks at edges that have rested, again and again.
-pub(crate) async fn keep_looking(graph: Weak<Graph>) {
-    loop {
-        tokio::time::sleep(LOOK_EVERY).await;
-        let Some(graph) = graph.upgrade().filter(|graph| !graph.journal.tasks.is_stopping()) else {
-            return;
-        };
-        impatiently(look(&graph)).await;
+/// Looks at edges that have rested.
+#[derive(Debug)]
+pub(crate) struct NotedEdgeLooks;
+
+impl Recurring for NotedEdgeLooks {
+    type Owner = Graph;
+
+    fn pause(&mut self, _: &Graph) -> Duration {
+        LOOK_EVERY
+    }
+
+    async fn round(&mut self, graph: &Arc<Graph>) {
+        impatiently(look(graph)).await;
     }
 }
 

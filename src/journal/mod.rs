@@ -8,6 +8,7 @@
 //! away is an entry in a journal and nothing else.
 
 mod arguments;
+mod beside;
 mod checkpoint;
 mod entry;
 mod executor;
@@ -26,6 +27,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock, Weak};
 
 pub(crate) use arguments::{ArgumentReader, Arguments};
+pub(crate) use beside::Recurring;
 pub(crate) use checkpoint::{mark, move_checkpoint, told_in_time};
 pub(crate) use entry::{Entry, Hint};
 pub(crate) use executor::{accept, add, journal_full};
@@ -36,11 +38,11 @@ pub(crate) use lease::{IMPORT, living, surely_living};
 pub(crate) use lease::{begin as begin_lease, begin_import, end as end_lease, end_import, hold_for_import};
 pub(crate) use left::{Acknowledged, BucketSet, Part, VisitedIn, left_by};
 pub(crate) use matter::Matter;
-pub(crate) use parked::{keep_asking, keep_resuming};
+pub(crate) use parked::{AwayServerQuestions, ParkedTaskLooks};
 pub(crate) use progress::Reporter;
 pub use progress::{Delivery, DeliveryProgress};
 pub(crate) use riders::{Strike, UnderWay, arrived, send_all};
-pub(crate) use scan::{claim, entries, journal_depth, journal_depths, keep_scanning, lengths, own_buckets};
+pub(crate) use scan::{JournalScans, claim, entries, journal_depth, journal_depths, lengths, own_buckets};
 pub(crate) use tasks::{Tasks, reserve};
 
 use crate::bucket::Bucket;

@@ -4,12 +4,13 @@
 //! at a time.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Journal;
+use super::beside::Recurring;
 use super::checkpoint::mark;
 use super::entry::Entry;
 use super::executor::resume;
@@ -173,13 +174,19 @@ pub(super) async fn wait_if_held_up(journal: &Arc<Journal>, entry: &Entry) {
     }
 }
 
-/// Asks servers that could not be fenced, or are silent, whether that is over, until the engine is gone or stopped.
-/// Beside what resumes: that may wait for places of tasks which wait for such a fence.
-pub(crate) async fn keep_asking(journal: Weak<Journal>) {
-    loop {
-        let Some(period) = journal.upgrade().map(|c| c.settings.scan_period) else { return };
-        tokio::time::sleep(period / LOOKS_PER_SCAN).await;
-        let Some(journal) = journal.upgrade().filter(|journal| !journal.tasks.is_stopping()) else { return };
+/// Questions to servers that could not be fenced, or are silent, whether that is over. Apart from what resumes: that
+/// may wait for places of tasks which wait for such a fence.
+#[derive(Debug)]
+pub(crate) struct AwayServerQuestions;
+
+impl Recurring for AwayServerQuestions {
+    type Owner = Journal;
+
+    fn pause(&mut self, journal: &Journal) -> Duration {
+        journal.settings.scan_period / LOOKS_PER_SCAN
+    }
+
+    async fn round(&mut self, journal: &Arc<Journal>) {
         // Also while nothing waits: until one of them succeeds nobody else tries.
         journal.router().fence_again_who_could_not();
         if journal.tasks.parked.count() > 0 {
@@ -188,25 +195,29 @@ pub(crate) async fn keep_asking(journal: Weak<Journal>) {
     }
 }
 
-/// Runs what was put aside, as soon as it can be, until the engine is gone or stopped.
-pub(crate) async fn keep_resuming(journal: Weak<Journal>) {
-    let mut before = 0;
-    loop {
-        let Some(period) = journal.upgrade().map(|c| c.settings.scan_period) else { return };
-        tokio::time::sleep(period / LOOKS_PER_SCAN).await;
-        let Some(journal) = journal.upgrade() else { return };
-        if journal.tasks.is_stopping() {
-            return;
-        }
+/// Looks for what was put aside and can be run again.
+#[derive(Debug, Default)]
+pub(crate) struct ParkedTaskLooks {
+    /// How many there were at the last look.
+    before: usize,
+}
+
+impl Recurring for ParkedTaskLooks {
+    type Owner = Journal;
+
+    fn pause(&mut self, journal: &Journal) -> Duration {
+        journal.settings.scan_period / LOOKS_PER_SCAN
+    }
+
+    async fn round(&mut self, journal: &Arc<Journal>) {
         let count = journal.tasks.parked.count();
-        tell(before, count);
-        before = count;
-        if count == 0 {
-            continue;
+        tell(self.before, count);
+        self.before = count;
+        if count > 0 {
+            journal.tasks.forget_unwatched();
+            let due = journal.tasks.parked.take_due(|bucket| is_held_up(journal, bucket));
+            impatiently(look_through(journal, &due)).await;
         }
-        journal.tasks.forget_unwatched();
-        let due = journal.tasks.parked.take_due(|bucket| is_held_up(&journal, bucket));
-        impatiently(look_through(&journal, &due)).await;
     }
 }
 

@@ -1,9 +1,11 @@
 //! Searching the journals for work that somebody left: an instance that died, or a write of ours whose reply was lost.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::Journal;
+use super::beside::Recurring;
 use super::entry::Entry;
 use super::executor::{accept, resume};
 use super::lease::living_or_before;
@@ -23,20 +25,27 @@ const SCAN_COUNT: u32 = 256;
 /// Every so many scans an instance looks at all buckets: its own entries may stand anywhere.
 const ALL_EVERY: u64 = 8;
 
-/// Scans until the engine is gone or stopped.
-pub(crate) async fn keep_scanning(journal: Weak<Journal>) {
-    let mut absent = HashMap::new();
-    for round in 1u64.. {
-        let Some(period) = journal.upgrade().map(|c| c.settings.scan_period) else { return };
-        tokio::time::sleep(period).await;
-        let Some(journal) = journal.upgrade() else { return };
-        if journal.tasks.is_stopping() {
-            return;
-        }
+/// Scans of the journals.
+#[derive(Debug, Default)]
+pub(crate) struct JournalScans {
+    count: u64,
+    /// Since which scan an owner has been seen without a lease.
+    absent: HashMap<Nonce, u64>,
+}
+
+impl Recurring for JournalScans {
+    type Owner = Journal;
+
+    fn pause(&mut self, journal: &Journal) -> Duration {
+        journal.settings.scan_period
+    }
+
+    async fn round(&mut self, journal: &Arc<Journal>) {
+        self.count += 1;
         // What could not be sent, or waits for a fan-out that hangs.
-        riders::send_all(&journal);
+        riders::send_all(journal);
         // Else one server that is away would keep the journals of all others from being searched.
-        impatiently(scan(&journal, round, &mut absent)).await;
+        impatiently(scan(journal, self.count, &mut self.absent)).await;
     }
 }
 

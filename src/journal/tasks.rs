@@ -42,7 +42,9 @@ pub(crate) struct Tasks {
     /// What goes along with deliveries.
     pub(crate) riders: Riders,
     /// Nothing new is begun any more.
-    is_stopping: watch::Sender<bool>,
+    pub(super) is_stopping: watch::Sender<bool>,
+    /// Whoever does something beside the calls has a receiver.
+    pub(super) beside: watch::Sender<()>,
     has_ended: Notify,
 }
 
@@ -111,6 +113,7 @@ impl Tasks {
             lease: Lease::default(),
             riders: Riders::default(),
             is_stopping: watch::Sender::new(false),
+            beside: watch::Sender::default(),
             has_ended: Notify::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! Asking the policy: when facts have come in, with a fan-out or with what was pulled.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::stream::{self, StreamExt as _};
@@ -14,7 +14,7 @@ use crate::cluster::Request;
 use crate::error::Result;
 use crate::functions::{FanoutFacts, Rates, pulls_add};
 use crate::ids::AccountId;
-use crate::journal::FanoutWatcher;
+use crate::journal::{FanoutWatcher, Recurring};
 use crate::meters;
 use crate::tenant::Tenant;
 
@@ -71,9 +71,9 @@ fn decide(modes: &Arc<Modes>, account: AccountId, rates: Rates, (followers, awak
     // What was told by hand stays.
     if wanted != now && !rates.is_forced {
         tracing::info!("account {account} is to be {}ed from now on: {facts:?}", wanted.label());
-        let modes = modes.clone();
-        tokio::spawn(async move {
-            if let Err(e) = super::change(&modes.graph, account, Wish::Policy(wanted)).await {
+        let deciding = modes.clone();
+        modes.journal.tasks.beside(async move {
+            if let Err(e) = super::change(&deciding.graph, account, Wish::Policy(wanted)).await {
                 tracing::debug!("account {account} stays as it is for now: {e}");
                 meters::decision_failed();
             }
@@ -111,16 +111,19 @@ async fn decide_pulled(modes: &Arc<Modes>, account: AccountId, pulls: u64) -> Re
     Ok(())
 }
 
-/// Brings what was pulled into the authors' records, once a minute, and asks the policy about them.
-pub(crate) async fn keep_judging(modes: Weak<Modes>) {
-    loop {
-        let every = match modes.upgrade() {
-            Some(modes) if !modes.journal.tasks.is_stopping() => modes.judge.every,
-            _ => return,
-        };
-        tokio::time::sleep(every).await;
-        let Some(modes) = modes.upgrade() else { return };
-        judge_pulled(&modes).await;
+/// Looks at what was pulled: it is brought into the authors' records, and the policy is asked about them.
+#[derive(Debug)]
+pub(crate) struct PulledAuthorLooks;
+
+impl Recurring for PulledAuthorLooks {
+    type Owner = Modes;
+
+    fn pause(&mut self, modes: &Modes) -> Duration {
+        modes.judge.every
+    }
+
+    async fn round(&mut self, modes: &Arc<Modes>) {
+        judge_pulled(modes).await;
     }
 }
 

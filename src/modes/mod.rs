@@ -30,7 +30,7 @@ use crate::nonce::{Nonce, draw};
 use crate::tenant::{Tenant, no_account};
 
 use decide::Judge;
-pub(crate) use decide::{FanoutJudge, judge_pulled, keep_judging};
+pub(crate) use decide::{FanoutJudge, PulledAuthorLooks, judge_pulled};
 pub(crate) use job::ModeTask;
 pub use policy::{AsItIs, CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
 pub(crate) use traffic::Traffic;

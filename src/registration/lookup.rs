@@ -144,7 +144,9 @@ impl Registration {
                 let last = last.bytes().unwrap_or_default().to_vec();
                 let (registration, password) = (self.clone(), password.to_owned());
                 // Beside: nobody waits for it, and it comes to nothing where too many passwords wait already.
-                drop(tokio::spawn(async move { registration.renew_hash(asked, &password, &last).await }));
+                graph.journal.tasks.beside(async move {
+                    drop(registration.renew_hash(asked, &password, &last).await);
+                });
             }
             Ok(account.filter(|_| is_right))
         })

@@ -177,9 +177,9 @@ pub(crate) struct RecordLooks {
 }
 
 impl RecordLooks {
-    /// How long to wait between two.
-    pub(crate) fn period() -> Duration {
-        PERIOD
+    /// Tells how long to wait before the next one; not before the first.
+    pub(crate) fn pause(&self) -> Duration {
+        if self.count == 0 { Duration::ZERO } else { PERIOD }
     }
 
     /// Looks at the record, and goes by what it says.

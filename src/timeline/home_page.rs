@@ -140,9 +140,9 @@ impl<'a> PageRequest<'a> {
             return;
         }
         timelines.traffic.first_read();
-        let timelines = timelines.clone();
-        tokio::spawn(async move {
-            if let Err(e) = timelines.router().call(timelines.read_noted(reader, today)).await {
+        let noting = timelines.clone();
+        timelines.journal.tasks.beside(async move {
+            if let Err(e) = noting.router().call(noting.read_noted(reader, today)).await {
                 tracing::debug!("a read of account {reader} could not be noted: {e}");
             }
         });
@@ -160,9 +160,9 @@ impl<'a> PageRequest<'a> {
             return;
         }
         timelines.caches.asked.put(key, now, ());
-        let (timelines, pushed_since) = (timelines.clone(), newest.pushed_since);
-        tokio::spawn(async move {
-            if let Err(e) = super::unmark::unmark(&timelines, reader, author, pushed_since).await {
+        let (looking, pushed_since) = (timelines.clone(), newest.pushed_since);
+        timelines.journal.tasks.beside(async move {
+            if let Err(e) = super::unmark::unmark(&looking, reader, author, pushed_since).await {
                 tracing::debug!("the mark of {author} at {reader} stays for now: {e}");
             }
         });
@@ -215,7 +215,7 @@ impl Reading<'_> {
 /// Fills a home, to the end also if nobody waits for that.
 pub(super) fn filled(by: Viewpoint<'_>) -> JoinHandle<()> {
     let (timelines, reader) = (by.timelines.clone(), by.reader);
-    tokio::spawn(async move {
+    by.timelines.journal.tasks.beside(async move {
         if let Err(e) = super::fill(&timelines, reader).await {
             tracing::debug!("the home of account {reader} could not be filled: {e}");
             meters::fill("failed");

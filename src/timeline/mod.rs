@@ -53,7 +53,7 @@ pub use page::{AROUND_MAX, Page, PagePost, PassedOn, Query, Timeline};
 pub(crate) use read::{explain, read};
 pub(crate) use stored::stored;
 pub use stored::{HomeRecord, OutboxPost, StoredHome, StoredOutbox};
-pub(crate) use sweep::{dormant, keep_sweeping, sweep};
+pub(crate) use sweep::{HomeSweeps, dormant, sweep};
 pub(crate) use view::View;
 pub(crate) use viewpoint::Viewpoint;
 

@@ -1,6 +1,6 @@
 //! Dropping the homes of those who don't read: what is delivered to nobody costs nothing.
 
-use std::sync::Weak;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Timelines;
@@ -10,6 +10,7 @@ use crate::cluster::{Batch, Command, Request};
 use crate::error::Result;
 use crate::functions::{self, Grounds};
 use crate::ids::AccountId;
+use crate::journal::Recurring;
 use crate::meters;
 use crate::tenant::Tenant;
 
@@ -17,21 +18,24 @@ use crate::tenant::Tenant;
 const PERIOD: Duration = Duration::from_secs(60 * 60);
 const BATCH: u32 = 500;
 
-/// Sweeps now and then, until the engine is gone or stopped. Several instances may: each home goes once.
-pub(crate) async fn keep_sweeping(timelines: Weak<Timelines>) {
-    loop {
-        // Not all instances at once.
-        tokio::time::sleep(PERIOD.mul_f64(rand::random_range(0.5..1.5))).await;
-        let Some(timelines) = timelines.upgrade() else { return };
-        if timelines.journal.tasks.is_stopping() {
-            return;
-        }
+/// Sweeps of homes that nobody reads. Several instances may sweep: each home goes once.
+#[derive(Debug)]
+pub(crate) struct HomeSweeps;
+
+impl Recurring for HomeSweeps {
+    type Owner = Timelines;
+
+    /// Not all instances at once.
+    fn pause(&mut self, _: &Timelines) -> Duration {
+        PERIOD.mul_f64(rand::random_range(0.5..1.5))
+    }
+
+    async fn round(&mut self, timelines: &Arc<Timelines>) {
         let Decision { number, settings } = timelines.known.decision();
-        let (Some(days), grounds) = (settings.dormant_after_days, timelines.known.grounds(number)) else {
-            continue;
-        };
+        let Some(days) = settings.dormant_after_days else { return };
+        let grounds = timelines.known.grounds(number);
         let day = timelines.today().saturating_sub(days);
-        if let Err(e) = sweep(&timelines, day, Some(grounds)).await {
+        if let Err(e) = sweep(timelines, day, Some(grounds)).await {
             tracing::warn!("dormant homes could not be dropped: {e}");
         }
     }
