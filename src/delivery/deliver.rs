@@ -93,6 +93,7 @@ impl Parcel<'_> {
         let journal = self.journal;
         for chunk in readers.chunks(journal.settings.fanout_chunk) {
             let slots = chunk.iter().map(|reader| journal.slot(*reader));
+            // What waits for these nodes goes along, without a trip of its own.
             let riders = journal.tasks.riders.take_along(journal, slots);
             let mut batch = Batch::with_capacity(chunk.len() + riders.len());
             for reader in chunk {

@@ -113,6 +113,7 @@ pub enum FanoutState {
 
 /// Where the fan-out of a post is.
 pub(crate) async fn state(journal: &Journal, post: PostId) -> Result<FanoutState> {
+    // Here first: what is struck between the two looks stands nowhere any more, and is done.
     if let Some(delivery) = journal.tasks.running(|task| delivers(task, post)) {
         return Ok(FanoutState::Here(delivery));
     }

@@ -63,6 +63,7 @@ pub(crate) async fn look_at(
             let clock = keys.clock(tenant.bucket(*reader));
             let of = [keys.marks(*reader), keys.home(*reader), clock, set, place];
             let look = PairLook { keys: of, leaf: piece.leaf() };
+            // H13: whoever doesn't follow tells a stamp of its own bucket: no other clock says what is older.
             let command = look.command(author, tenant.router().now_ms(), above);
             batch.push(Request::write(tenant.slot(*reader), command));
             pieces.push(piece);
@@ -114,6 +115,7 @@ pub(crate) async fn complete_at_once(
 ) -> Result<Option<Completed>> {
     let followers = graph.followers(author)?;
     for _ in 0..JOINS_MAX {
+        // Then its edge belongs into the follower's own slot, and is another call.
         if followers.is_known_spread() {
             return Ok(None);
         }

@@ -233,6 +233,7 @@ async fn look(
 /// The home is being filled. A fill that has come to a halt is ended: the next read begins another.
 async fn wait_for_fill(graph: &Graph, reader: AccountId, nonce: Nonce) -> Result<Ended> {
     if graph.fills_seen.is_stale(reader, nonce) {
+        // H9: only with that nonce: another fill may have begun since.
         let command = functions::home_drop(graph.keys().home(reader), &nonce);
         graph.router().call(Request::write(graph.slot(reader), command)).await?;
         meters::fill("ended");

@@ -75,6 +75,7 @@ pub(crate) async fn list_references(
     if let Some(original) = draft.repost_of.filter(|_| draft.is_plain_repost()) {
         let place = post.place(tenant.keys().buckets());
         tenant.reposts(author)?.add(&[(original, place)]).await?;
+        // What is remembered of its reposts is void from now on.
         renew_ties(tenant, author).await?;
     }
     // No journal has it tried again if a server fails over.

@@ -140,6 +140,7 @@ pub(crate) async fn follow(
     let epoch = apply(graph, reader, || {
         Box::pin(async {
             is_requested.store(false, Ordering::Relaxed);
+            // In its own bucket, under the stamp that is compared: no block of its own comes between.
             if graph.is_blocked(reader, author).await? {
                 let text = format!("account {reader} blocks account {author}: unblock it first");
                 return Err(Error::new(ErrorCode::Blocked, text));
@@ -266,6 +267,7 @@ pub(crate) async fn toggle(
     // A block ends follows both ways.
     let places = if what == Toggle::Block && on { 2 } else { 0 };
     let _places = reserve(&graph.journal, places)?;
+    // A mute of somebody who is gone can be taken back all the same.
     if on {
         graph.existing(other).await?;
     }

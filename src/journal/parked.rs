@@ -240,7 +240,9 @@ fn tell(before: usize, count: usize) {
 async fn look_through(journal: &Arc<Journal>, due: &Due) {
     let parked = &journal.tasks.parked;
     for bucket in &due.journals {
+        // Before the journal is read: what is put aside meanwhile is counted beside.
         let before = parked.take(*bucket);
+        // H111: before it is read, too: what is put aside after that isn't lost because it was not found.
         let watched = journal.tasks.watched();
         let found = match is_away(journal, *bucket) {
             true => None,
@@ -276,6 +278,7 @@ async fn look_through(journal: &Arc<Journal>, due: &Due) {
 
 /// Waits until there is room for one more that comes back; `None`: this instance is stopping.
 async fn room(journal: &Journal) -> Option<(OwnedSemaphorePermit, Reserved<'_>)> {
+    // Before the place: what waits for its turn must not take one from users' own tasks.
     let permit = journal.tasks.resuming.clone().acquire_owned().await.ok()?;
     loop {
         if let Ok(place) = reserve(journal, 1) {

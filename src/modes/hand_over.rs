@@ -225,6 +225,7 @@ impl Visit for Marker<'_> {
             let marked = self.mark(accounts, &mut touched).await;
             for bucket in accounts.iter().map(|account| self.graph.bucket(*account)) {
                 match &marked {
+                    // Which server has told of which bucket nobody kept apart: each counts with all of them.
                     Ok(()) => touched.epochs().iter().for_each(|epoch| ledger.visited(bucket, epoch)),
                     Err(e) => ledger.left(bucket, e.clone()),
                 }

@@ -237,6 +237,7 @@ pub(crate) async fn current(readers: &Readers, reader: AccountId) -> Result<Curr
     if reader.is_nobody() {
         return Ok(Current::nobodys(readers));
     }
+    // By the stamps as they are now and not by time: another instance may have changed it a moment ago.
     let stamps = stamps(readers, reader).await?;
     let known = readers.state(reader);
     if let Some(state) = known.filter(|state| state.is_of(&stamps)) {

@@ -104,6 +104,7 @@ impl Registration {
         let graph = self.graph();
         graph.existing(account).await?;
         let mut touched = Touched::new();
+        // With the attempt that wrote them, which the first step compares: of two changes at once one looks again.
         let [seen, held] = credentials(graph, account, ["v", "c"], &mut touched).await?;
         let held = Claim::parse_all(&held.unwrap_or_default())?;
         let (old, kept): (Vec<Claim>, Vec<Claim>) = held.iter().partition(|held| held.kind() == kind);

@@ -64,6 +64,7 @@ impl Passwords {
             most,
             nobodys: String::new(),
         };
+        // Drawn at each start: nobody knows a password that fits.
         let nobodys = u128::from_be_bytes(rand::random()).to_string();
         passwords.nobodys = passwords.hash(nobodys).await?;
         Ok(passwords)
@@ -83,6 +84,7 @@ impl Passwords {
     /// Whether that is the password which was hashed; `None`: it is not, which takes as long to find out.
     pub(super) async fn is_hash_of(&self, hash: Option<String>, password: String) -> Result<bool> {
         let is_somebodys = hash.is_some();
+        // Compared all the same: how long it takes must not tell whether there is somebody.
         let hash = hash.unwrap_or_else(|| self.nobodys.clone());
         let argon2 = self.argon2.clone();
         let compare = move || {
@@ -101,6 +103,7 @@ impl Passwords {
     }
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        // Not waited for: whoever finds none is told so at once.
         let _place = self.places.try_acquire().map_err(|_| {
             let text = format!(
                 "{} passwords are hashed or wait for that in this instance (hashes_waiting); slow down",

@@ -175,6 +175,7 @@ impl Registration {
         };
         ours.id = Some(id);
         let mut attempt = self.attempt(id, draw(), checked.claims.clone(), dies);
+        // Later ones go on with what the first has written: that is to be brought to an end.
         if ours.begun.is_empty() {
             attempt.expect_replicas()?;
         }
@@ -311,6 +312,7 @@ impl Registration {
         let (keys, id) = (graph.keys(), attempt.account);
         let of = [keys.account(id), keys.credentials(id), keys.profile(id)];
         let mut record = sign_up.account.fields(draw());
+        // Its state is the function's affair: unconfirmed, until the attempt is settled.
         record.retain(|(field, _)| *field != "s");
         record.push(("un", checked.login.clone().into_bytes()));
         record.push(("at", graph.router().now_ms().to_string().into_bytes()));

@@ -112,6 +112,7 @@ async fn list(
     touched: &mut Touched,
 ) -> Result<()> {
     let of = [tenant.keys().waiting(author), tenant.keys().notes(tenant.bucket(author))];
+    // H127: noted by the same function: a copy that comes when all is settled is looked at once more.
     let set = functions::waiting_set(&of, (reader, author), request, tenant.router().now_ms());
     let answer = tenant.router().ask(Request::write(tenant.slot(author), set)).await?;
     touched.add(&answer);
