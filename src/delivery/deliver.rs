@@ -16,7 +16,7 @@ use crate::ids::{AccountId, PostId};
 use crate::journal::{self, DeliveryProgress, Entry, Hint, Journal, Part, Reporter, told_in_time};
 use crate::meters;
 use crate::sharded::PieceAt;
-use crate::stored::{readable_post, record_of};
+use crate::stored::record_of;
 use crate::tenant::Tenant;
 
 /// The length of a home is measured at one of so many deliveries.
@@ -70,12 +70,11 @@ async fn recipients(tenant: &Tenant, entry: &Entry, id: PostId, author: AccountI
     if let Some(recipients) = entry.hint.as_ref().and_then(Hint::says::<Recipients>) {
         return Ok(recipients.clone());
     }
-    let answer = tenant.router().ask(tenant.post_request(id)).await?;
     let mut said = Touched::new();
-    said.add(&answer);
+    let stored = tenant.posts().get_touching(id, &mut said).await?;
     // H120: one that was replaced knows no post, and its entry would be struck.
     told_in_time(tenant, entry, &said).await?;
-    let Some(post) = readable_post(answer)? else { return Ok(Recipients::Nobody) };
+    let Some(post) = stored.readable()? else { return Ok(Recipients::Nobody) };
     // H43: of another author: the id was given twice, and the post that we were to deliver is lost.
     Ok(if post.header().author == author { Recipients::of(&post) } else { Recipients::Nobody })
 }

@@ -316,8 +316,7 @@ impl Importer {
                 *nth += 1;
                 let id = PostId::new(buckets, bucket, post.created_ms + over, sequence)?;
                 let stored = Post::new(post.author, &post.draft).encode();
-                let set = Command::new("SET").arg(&graph.keys().post(id)).arg(&stored).arg("NX");
-                batch.push(Request::write(buckets.slot(bucket), set));
+                batch.push(graph.posts().new_request(id, &stored));
                 candidates.push(id);
             }
             let answers = graph.run_all(batch).await?;

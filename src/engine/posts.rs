@@ -21,7 +21,7 @@ use crate::post::layout::{VISIBILITY_OFFSET, VISIBILITY_UNSAID};
 use crate::post::{Audience, Draft, Edit, Post, PostRef, Visibility};
 use crate::settings::{Acknowledge, Receipt};
 use crate::sharded::PieceAt;
-use crate::stored::{StoredPost, Unreadable, stored_post};
+use crate::stored::{StoredPost, Unreadable};
 use crate::tenant::{changed_always, no_account, no_post};
 use crate::timeline::{self, View};
 
@@ -214,13 +214,6 @@ impl Engine {
         View::deciding(self.as_reader(actor).viewpoint(), post).await
     }
 
-    /// A post as it is stored, and who told it.
-    pub(crate) async fn stored_post(&self, id: PostId) -> Result<(StoredPost, Epoch)> {
-        let answer = self.graph.router().ask(self.graph.post_request(id)).await?;
-        let epoch = answer.epoch.clone();
-        Ok((stored_post(answer)?, epoch))
-    }
-
     async fn send(&self, author: AccountId, draft: &Draft) -> Result<(Published, Epoch)> {
         let graph = &self.graph;
         let post = Post::new(author, draft);
@@ -408,12 +401,8 @@ impl Engine {
             let graph = &self.graph;
             let buckets = graph.keys().buckets();
             for _ in 0..TRIES_MAX {
-                let Some(post) = self.stored_post(id).await?.0.map_err(Unreadable::error)? else {
-                    return Err(no_post(id));
-                };
-                if post.header().author != author {
-                    return Err(no_post(id));
-                }
+                let post = graph.posts().get(id).await?.readable()?;
+                let post = post.filter(|post| post.header().author == author).ok_or_else(|| no_post(id))?;
                 edit.check(&post, graph.settings.text_chars)?;
                 let edited = post.edited_on_lists(edit, graph.tags())?;
                 let bucket = id.bucket(buckets);
@@ -464,18 +453,20 @@ impl Engine {
             }
             let mut lost = None;
             for _ in 0..TRIES_MAX {
-                let stored = match self.stored_post(id).await?.0.or_else(Unreadable::but_for_visibility) {
-                    Ok(stored) => stored,
-                    Err(unreadable) => match self.delete_unreadable(author, id, &unreadable).await? {
-                        Some(epoch) => return self.acknowledged(epoch).await,
-                        None => continue,
-                    },
-                };
-                let Some(post) = stored else {
-                    let (is_its_own, epoch) = timeline::has_published(graph, author, id).await?;
-                    // An earlier sending may have deleted it; that may not be on replicas yet.
-                    let was_its_own = is_its_own || lost.is_some();
-                    return if was_its_own { self.acknowledged(epoch).await } else { Err(no_post(id)) };
+                let post = match graph.posts().get(id).await?.but_for_visibility() {
+                    StoredPost::There(post) => post,
+                    StoredPost::Gone => {
+                        let (is_its_own, epoch) = timeline::has_published(graph, author, id).await?;
+                        // An earlier sending may have deleted it; that may not be on replicas yet.
+                        let was_its_own = is_its_own || lost.is_some();
+                        return if was_its_own { self.acknowledged(epoch).await } else { Err(no_post(id)) };
+                    }
+                    StoredPost::Unreadable(unreadable) => {
+                        match self.delete_unreadable(author, id, &unreadable).await? {
+                            Some(epoch) => return self.acknowledged(epoch).await,
+                            None => continue,
+                        }
+                    }
                 };
                 if post.header().author != author {
                     return Err(no_post(id));

@@ -12,8 +12,7 @@ use crate::graph::{self, Graph};
 use crate::ids::{AccountId, PostId};
 use crate::post::Post;
 use crate::sharded::{Checkpoint, Common, Order, Page as SetPage};
-use crate::stored::{Unreadable, stored_post};
-use crate::tenant::no_account;
+use crate::tenant::{Answers, no_account};
 
 /// What is stored, whoever may see it: for moderation, for what a service decides by, for tests. What somebody may see
 /// is a [`Reader`](crate::Reader)'s affair.
@@ -47,18 +46,15 @@ impl<'a> Stored<'a> {
     }
 
     async fn shown(self, id: AccountId) -> Result<Account> {
-        let answers = self.graph.run_all(self.graph.shown_requests(id).collect()).await?;
-        let account = self.graph.readers.read_shown(id, &mut answers.into_iter())?.filter(Account::is_there);
+        let mut answers = Answers::of(self.graph, self.graph.shown_requests(id).collect()).await?;
+        let account = self.graph.readers.read_shown(id, &mut answers)?.filter(Account::is_there);
         account.ok_or_else(|| no_account(id))
     }
 
     /// A post; `None`: there is none. [`ErrorKind::Internal`](crate::ErrorKind::Internal): it can't be read, so nobody
     /// sees it.
     pub fn post(self, id: PostId) -> CallFuture<'a, Option<Post>> {
-        Box::pin(async move {
-            let answer = self.graph.router().ask(self.graph.post_request(id)).await?;
-            stored_post(answer)?.map_err(Unreadable::error)
-        })
+        Box::pin(async move { self.graph.posts().get(id).await?.readable() })
     }
 
     /// Whether `reader` follows `author`.

@@ -7,7 +7,7 @@ use super::key::{bucket_of, pattern};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, NodeAddr};
 use crate::error::{Error, Result};
-use crate::tenant::Tenant;
+use crate::tenant::{Tenant, scan_parts};
 
 /// Keys of a server that one step passes.
 const KEYS_PER_STEP: u32 = 500;
@@ -74,11 +74,10 @@ impl Walk {
             }
         };
         let scan = Command::new("SCAN").arg(&*at.cursor).arg("MATCH").arg(pattern(keys.prefix()));
-        let page = router.ask_node(&at.node, scan.arg("COUNT").arg(KEYS_PER_STEP)).await?.into_array()?;
-        let [next, found] =
-            <[_; 2]>::try_from(page).map_err(|_| Error::internal("a scan gives two parts"))?;
+        let page = router.ask_node(&at.node, scan.arg("COUNT").arg(KEYS_PER_STEP)).await?;
+        let (next, found) = scan_parts(page)?;
         let mut met = Vec::new();
-        for key in found.into_array()? {
+        for key in found {
             let key = key.bytes()?.to_vec();
             // Keys of no bucket come with those of the first.
             let bucket = bucket_of(keys, &key).unwrap_or(Bucket(0));
@@ -88,10 +87,9 @@ impl Walk {
                 met.push(key);
             }
         }
-        next.text()?.clone_into(&mut at.cursor);
-        if at.cursor == "0"
-            && let Some(At { node, buckets, .. }) = self.at.take()
-        {
+        if let Some(next) = next {
+            at.cursor = next;
+        } else if let Some(At { node, buckets, .. }) = self.at.take() {
             self.open.retain(|bucket| !(buckets.contains(bucket) && owner(bucket).as_ref() == Some(&node)));
         }
         Ok(met)

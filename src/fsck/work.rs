@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
-use super::ask::Scan;
 use crate::bucket::Bucket;
 use crate::error::Result;
 use crate::journal::{self, Journal, Matter, Task};
+use crate::tenant::Scan;
 
 /// All work that is under way.
 #[derive(Debug, Default)]

@@ -21,7 +21,7 @@ use crate::journal::{Ended, Entry, accept, journal_full, reserve};
 use crate::keys::OwnKey;
 use crate::post::{PostList, PostRef};
 use crate::sharded::{Checkpoint, SortedSet};
-use crate::stored::stored_post;
+use crate::stored::StoredPost;
 use crate::tenant::Tenant;
 
 /// Followers that are turned away at once.
@@ -151,27 +151,19 @@ async fn some_posts(
     ids: Vec<PostId>,
     touched: &mut Touched,
 ) -> Result<()> {
-    let (keys, slot, bucket) = (graph.keys(), graph.slot(account), graph.bucket(account));
-    let get = |id: &PostId| Request::read(slot, Command::new("GET").arg(&keys.post(*id)));
-    let answers = graph.run_all(ids.iter().map(get).collect()).await?;
+    let (keys, bucket) = (graph.keys(), graph.bucket(account));
     let (mut entries, mut posts) = (Vec::new(), Vec::new());
-    for (id, answer) in ids.iter().zip(answers) {
+    for (id, stored) in ids.iter().zip(graph.posts().get_many(ids.iter().copied()).await?) {
         // An id that a failover has given twice may be another author's post by now.
-        match stored_post(answer)? {
-            Ok(None) => {}
-            Ok(Some(post)) if post.header().author == account => {
-                posts.push(keys.post(*id));
-                entries.extend(entries_of_deleted(bucket, graph.instance, *id, (&post, graph.tags())));
-            }
-            Ok(Some(_)) => {}
-            Err(unreadable) if unreadable.is_anothers(account) => {}
-            // No burial comes to a halt for it.
-            Err(unreadable) => {
-                posts.push(keys.post(*id));
-                if let Ok(Some(post)) = unreadable.but_for_visibility() {
-                    entries.extend(entries_of_deleted(bucket, graph.instance, *id, (&post, graph.tags())));
-                }
-            }
+        match &stored {
+            StoredPost::There(post) if post.header().author == account => {}
+            StoredPost::Unreadable(unreadable) if !unreadable.is_anothers(account) => {}
+            StoredPost::There(_) | StoredPost::Gone | StoredPost::Unreadable(_) => continue,
+        }
+        posts.push(keys.post(*id));
+        // No burial comes to a halt for one that can't be read.
+        if let Some(post) = stored.but_for_visibility().found() {
+            entries.extend(entries_of_deleted(bucket, graph.instance, *id, (&post, graph.tags())));
         }
     }
     bury_keys(graph, account, posts, false, &entries, touched).await?;

@@ -18,7 +18,6 @@ use crate::ids::{AccountId, PostId};
 use crate::journal::Ended;
 use crate::post::PostList;
 use crate::sharded::{Member, SortedSet};
-use crate::stored::readable_post;
 use crate::tenant::Tenant;
 
 /// The floor's stored form.
@@ -125,9 +124,8 @@ async fn named_by(
     author: AccountId,
     touched: &mut Touched,
 ) -> Result<Option<Vec<PostList>>> {
-    let answer = tenant.router().ask(tenant.post_request(post)).await?;
-    touched.add(&answer);
-    let Some(post) = readable_post(answer)? else { return Ok(None) };
+    let stored = tenant.posts().get_touching(post, touched).await?;
+    let Some(post) = stored.readable()? else { return Ok(None) };
     let tags = tenant.tags();
     // Also what it has named before: an edit may come between the look and what it is for.
     let all = || post.lists_ever(tags);

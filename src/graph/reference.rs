@@ -9,7 +9,7 @@ use crate::functions::ListChange;
 use crate::ids::{AccountId, PostId};
 use crate::journal::Ended;
 use crate::post::{Draft, PostRef, Reference};
-use crate::stored::stored_post;
+use crate::stored::StoredPost;
 use crate::tenant::Tenant;
 
 /// Tries of an addition between removals from other lists of the bucket.
@@ -54,14 +54,12 @@ pub(crate) async fn unlist(tenant: &Tenant, to: Reference, post: PostRef) -> Res
 /// the same one, for a post that refers to something else, or to nothing (H129). One that can't be read is neither
 /// there nor gone (H93).
 async fn refers(tenant: &Tenant, post: PostRef, to: Reference, touched: &mut Touched) -> Result<bool> {
-    let answer = tenant.router().ask(tenant.post_request(post.id)).await?;
-    touched.add(&answer);
-    match stored_post(answer)? {
-        Ok(Some(stored)) if stored.header().author != post.author => Ok(false),
-        Ok(Some(stored)) => Ok(Reference::of_post(&stored).contains(&to)),
-        Ok(None) => Ok(false),
-        Err(unreadable) if unreadable.is_anothers(post.author) => Ok(false),
-        Err(_) => Err(no_decision(post.id)),
+    match tenant.posts().get_touching(post.id, touched).await? {
+        StoredPost::There(stored) if stored.header().author != post.author => Ok(false),
+        StoredPost::There(stored) => Ok(Reference::of_post(&stored).contains(&to)),
+        StoredPost::Gone => Ok(false),
+        StoredPost::Unreadable(unreadable) if unreadable.is_anothers(post.author) => Ok(false),
+        StoredPost::Unreadable(_) => Err(no_decision(post.id)),
     }
 }
 

@@ -4,14 +4,14 @@
 
 use super::toggles::requested_request;
 use crate::account::Account;
-use crate::cluster::{Answer, Batch, Command, Request};
-use crate::error::{Error, Result};
+use crate::cluster::{Batch, Command, Request};
+use crate::error::Result;
 use crate::functions::maybe_nonce;
 use crate::ids::AccountId;
 use crate::nonce::Nonce;
 use crate::settings::check_asked;
 use crate::sharded::Questions;
-use crate::tenant::{Tenant, no_account};
+use crate::tenant::{Answers, Tenant, no_account};
 
 /// How an account stands to another one. Between two of whom one blocks the other there is no follow and no request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -102,8 +102,8 @@ async fn requests(
         batch.push(tenant.account_request(*other));
         batch.push(requested_request(tenant, *other, account));
     }
-    let mut answers = tenant.run_all(batch).await?.into_iter().map(Answer::ok);
-    let mut next = || answers.next().unwrap_or_else(|| Err(Error::internal("an answer is missing")));
+    let mut answers = Answers::of(tenant, batch).await?;
+    let mut next = || answers.next();
     Account::parse(account, next()?)?.filter(Account::is_there).ok_or_else(|| no_account(account))?;
     let (made, approved) = (next()?.into_array()?, next()?.into_array()?);
     let mut found = Vec::with_capacity(others.len());

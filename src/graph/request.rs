@@ -24,57 +24,39 @@ use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{Ended, reserve};
 use crate::nonce::Nonce;
-use crate::tenant::Tenant;
+use crate::tenant::{Scan, Tenant};
 
 /// Requests that an unlocked account has looked at: in one page, and at once.
 const UNLOCKED_AT_ONCE: u32 = 128;
 const UNLOCKED_SIDE_BY_SIDE: usize = 16;
 /// Requests listed in one call: more would hold the server up.
 const LISTED_AT_ONCE: u32 = 1_000;
-/// Where a scan of a hash begins, and what says that it is over.
-const SCAN_START: &str = "0";
-
 /// Who waits for `account`'s answer.
 pub(crate) async fn waiting(tenant: &Tenant, account: AccountId) -> Result<BTreeSet<AccountId>> {
-    listed(tenant, account, &tenant.keys().waiting(account)).await
+    listed(tenant, &tenant.keys().waiting(account)).await
 }
 
 /// Whose answer `account` waits for.
 pub(crate) async fn requests_made(tenant: &Tenant, account: AccountId) -> Result<BTreeSet<AccountId>> {
-    listed(tenant, account, &tenant.keys().requested(account)).await
+    listed(tenant, &tenant.keys().requested(account)).await
 }
 
 /// All that a hash of requests holds: one trip for a thousand.
-async fn listed(tenant: &Tenant, account: AccountId, key: &[u8]) -> Result<BTreeSet<AccountId>> {
-    let (mut all, mut from) = (BTreeSet::new(), Some(SCAN_START.to_owned()));
-    for _ in 0..=scans_max(tenant) {
-        let Some(cursor) = from else { break };
-        let (requesters, next) = scan(tenant, account, (key, &cursor), LISTED_AT_ONCE).await?;
-        all.extend(requesters);
-        from = next;
+async fn listed(tenant: &Tenant, key: &[u8]) -> Result<BTreeSet<AccountId>> {
+    let (mut all, mut scan) = (BTreeSet::new(), scan(tenant, key, LISTED_AT_ONCE));
+    while let Some(page) = scan.next(tenant).await? {
+        all.extend(members(&page)?);
     }
     Ok(all)
 }
 
-/// A hash of requests is gone through in fewer calls than this.
-fn scans_max(tenant: &Tenant) -> u32 {
-    2 * tenant.settings.requests_max
+/// A scan of a hash of requests, which takes fewer steps than these.
+fn scan<'k>(tenant: &Tenant, key: &'k [u8], count: u32) -> Scan<'k> {
+    Scan::new("HSCAN", key).bounded(count, 2 * tenant.settings.requests_max + 1)
 }
 
-/// Some members of a hash of requests of an account, and where it goes on.
-async fn scan(
-    tenant: &Tenant,
-    account: AccountId,
-    (key, from): (&[u8], &str),
-    count: u32,
-) -> Result<(Vec<AccountId>, Option<String>)> {
-    let scan = Command::new("HSCAN").arg(key).arg(from).arg("COUNT").arg(count);
-    let page = tenant.router().call(Request::read(tenant.slot(account), scan)).await?.into_array()?;
-    let [next, pairs] = <[_; 2]>::try_from(page).map_err(|_| Error::internal("a scan gives two parts"))?;
-    let pairs = pairs.into_array()?;
-    let members = pairs.chunks_exact(2).map(|pair| AccountId::from_bytes(pair[0].bytes()?));
-    let next = Some(next.text()?).filter(|next| *next != SCAN_START).map(str::to_owned);
-    Ok((members.collect::<Result<_>>()?, next))
+fn members(page: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<AccountId>> {
+    page.iter().map(|(member, _)| AccountId::from_bytes(member)).collect()
 }
 
 /// Approves the request that `requester` has made.
@@ -131,11 +113,9 @@ pub(crate) async fn unlock(graph: &Arc<Graph>, account: AccountId, touched: &mut
         return Ok(Ended::Done);
     }
     let (key, mut ended) = (graph.keys().waiting(account), Ended::Done);
-    let mut from = Some(SCAN_START.to_owned());
-    for _ in 0..=scans_max(graph) {
-        let Some(cursor) = from else { break };
-        let (requesters, next) = scan(graph, account, (&key, &cursor), UNLOCKED_AT_ONCE).await?;
-        let mut looks = stream::iter(requesters)
+    let mut scan = scan(graph, &key, UNLOCKED_AT_ONCE);
+    while let Some(page) = scan.next(graph).await? {
+        let mut looks = stream::iter(members(&page)?)
             .map(|requester| async move {
                 // Each leaves a task: users' own must find room beside them.
                 graph.journal.tasks.room().await;
@@ -151,7 +131,6 @@ pub(crate) async fn unlock(graph: &Arc<Graph>, account: AccountId, touched: &mut
                 ended = Ended::Later;
             }
         }
-        from = next;
     }
     Ok(ended)
 }

@@ -17,7 +17,7 @@ use crate::nonce::{Nonce, draw};
 use crate::post::PostRef;
 use crate::reader::{Tie, Ties};
 use crate::sharded::{Checkpoint, SortedSet};
-use crate::stored::stored_post;
+use crate::stored::StoredPost;
 use crate::tenant::Tenant;
 
 /// Tries of a look, and of what it brings in line, between changes and splits.
@@ -102,15 +102,14 @@ pub(crate) async fn untie_if_gone(
     posts: &[PostRef],
     what: Tie,
 ) -> Result<()> {
-    let get = |post: &PostRef| graph.post_request(post.id);
     let (mut touched, mut gone) = (Touched::new(), Vec::new());
-    let answers = graph.run_all(posts.iter().map(get).collect()).await?;
-    for (post, answer) in posts.iter().zip(answers) {
-        touched.add(&answer);
-        let is_gone = match stored_post(answer)? {
+    let stored = graph.posts().get_many_touching(posts.iter().map(|post| post.id), &mut touched).await?;
+    for (post, stored) in posts.iter().zip(stored) {
+        let is_gone = match stored {
             // After a failover another author's post may have the id.
-            Ok(found) => found.is_none_or(|found| found.header().author != post.author),
-            Err(_) => false,
+            StoredPost::There(found) => found.header().author != post.author,
+            StoredPost::Gone => true,
+            StoredPost::Unreadable(_) => false,
         };
         gone.extend(is_gone.then_some(*post));
     }

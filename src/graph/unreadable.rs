@@ -31,8 +31,7 @@ pub(crate) async fn drop_unreadable(
     let answer = graph.router().ask(Request::write(slot, drop)).await?;
     let epoch = answer.epoch.clone();
     // An earlier sending may have dropped it.
-    let exists = Request::read(slot, Command::new("EXISTS").arg(&key));
-    if answer.ok()?.int()? == 0 && graph.router().call(exists).await?.int()? == 1 {
+    if answer.ok()?.int()? == 0 && graph.posts().exists(post).await? {
         return Ok(None);
     }
     let Some(author) = author else { return Ok(Some(epoch)) };

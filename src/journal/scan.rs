@@ -13,12 +13,12 @@ use super::parked;
 use super::riders;
 use super::tasks::reserve;
 use crate::bucket::{Bucket, mix64};
-use crate::cluster::{Answer, Command, Reply, Request, impatiently};
+use crate::cluster::{Answer, Command, Request, impatiently};
 use crate::error::Result;
 use crate::functions;
 use crate::meters;
 use crate::nonce::Nonce;
-use crate::tenant::Tenant;
+use crate::tenant::{Scan, Tenant};
 
 /// Entries asked for at once.
 const SCAN_COUNT: u32 = 256;
@@ -180,26 +180,16 @@ pub(super) async fn entry(journal: &Journal, bucket: Bucket, id: Nonce) -> Resul
 
 /// What stands in a bucket's journal; entries that come meanwhile may be missed, the next scan finds them.
 pub(crate) async fn entries(journal: &Journal, bucket: Bucket) -> Result<Vec<Entry>> {
-    let slot = journal.keys().buckets().slot(bucket);
-    let mut entries = Vec::new();
-    let mut cursor = "0".to_owned();
+    let (key, mut entries) = (journal.keys().journal(bucket), Vec::new());
     // A hash of so many entries is gone through in fewer calls than this.
-    for _ in 0..=journal.settings.journal_max {
-        let command = Command::new("HSCAN").arg(&journal.keys().journal(bucket)).arg(&*cursor);
-        let command = command.arg("COUNT").arg(SCAN_COUNT);
-        let page = journal.router().call(Request::read(slot, command)).await?.into_array()?;
-        let mut page = page.into_iter();
-        cursor = page.next().map(|c| c.text().map(str::to_owned)).transpose()?.unwrap_or_else(|| "0".into());
-        let flat = page.next().map(Reply::into_array).transpose()?.unwrap_or_default();
-        for pair in flat.chunks_exact(2) {
-            match journal.parse(bucket, pair[0].bytes()?, pair[1].bytes()?) {
+    let mut scan = Scan::new("HSCAN", &key).bounded(SCAN_COUNT, journal.settings.journal_max + 1);
+    while let Some(page) = scan.next(journal).await? {
+        for (id, value) in page {
+            match journal.parse(bucket, &id, &value) {
                 Ok(entry) => entries.push(entry),
                 // A later release's, most likely: its instances carry it out.
                 Err(e) => tracing::warn!("{e}"),
             }
-        }
-        if cursor == "0" {
-            break;
         }
     }
     Ok(entries)

@@ -5,12 +5,11 @@
 
 mod reports;
 
-use crate::cluster::{Command, Request};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, Compared};
 use crate::ids::PostId;
 use crate::post::Header;
-use crate::post::layout::{FLAG_HIDDEN, FLAG_SENSITIVE_SAID, HEADER_LEN};
+use crate::post::layout::{FLAG_HIDDEN, FLAG_SENSITIVE_SAID};
 use crate::tenant::{Tenant, no_post};
 
 pub use reports::{
@@ -41,13 +40,8 @@ pub(crate) async fn moderate(
     let (key, buckets) = (tenant.keys().post(post), tenant.keys().buckets());
     let slot = buckets.slot(post.bucket(buckets));
     for _ in 0..TRIES_MAX {
-        let range = Command::new("GETRANGE").arg(&key).arg("0").arg(HEADER_LEN - 1);
-        let answer = tenant.router().ask(Request::read(slot, range)).await?;
-        let header = answer.ok()?;
-        if header.bytes()?.is_empty() {
-            return Err(no_post(post));
-        }
-        let (said, seen) = Header::moderation_in(header.bytes()?)?;
+        let stored = tenant.posts().header_as(post, Header::moderation_in).await?;
+        let (said, seen) = stored.readable()?.ok_or_else(|| no_post(post))?;
         let mut wanted = said;
         for (flag, value) in [(FLAG_HIDDEN, moderation.hidden), (FLAG_SENSITIVE_SAID, moderation.sensitive)] {
             let [bit, _] = flag.to_be_bytes();

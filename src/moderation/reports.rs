@@ -12,7 +12,7 @@ use crate::functions::{self, Compared, ReportAdd, ReportAdded};
 use crate::ids::{AccountId, PostId};
 use crate::nonce::{Nonce, draw};
 use crate::post::TOKEN_LEN_MAX;
-use crate::stored::stored_post;
+use crate::stored::StoredPost;
 use crate::tenant::Tenant;
 
 /// Posts that a report names.
@@ -263,11 +263,12 @@ async fn added_before(tenant: &Tenant, report: &NewReport) -> Result<Option<(Rep
 
 /// What is reported is the target's: moderators go by the report. What is gone meanwhile is gone.
 async fn only_of_target(tenant: &Tenant, report: &NewReport) -> Result<()> {
-    let posts = report.posts.iter().map(|id| tenant.post_request(*id)).collect();
-    for (id, answer) in report.posts.iter().zip(tenant.run_all(posts).await?) {
-        let is_anothers = match stored_post(answer)? {
-            Ok(post) => post.is_some_and(|post| post.header().author != report.target),
-            Err(unreadable) => unreadable.is_anothers(report.target),
+    let posts = tenant.posts().get_many(report.posts.iter().copied()).await?;
+    for (id, post) in report.posts.iter().zip(posts) {
+        let is_anothers = match post {
+            StoredPost::There(post) => post.header().author != report.target,
+            StoredPost::Gone => false,
+            StoredPost::Unreadable(unreadable) => unreadable.is_anothers(report.target),
         };
         if is_anothers {
             return Err(Error::invalid(format!("post {id} is not by account {}", report.target)));

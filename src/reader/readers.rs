@@ -9,12 +9,11 @@ use quick_cache::sync::Cache;
 use super::state::ReaderState;
 use super::ties::Ties;
 use crate::account::Account;
-use crate::cluster::Answer;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::AccountId;
 use crate::nonce::Nonce;
 use crate::stored::{LeftOut, is_of_another_type, unless_of_another_type};
-use crate::tenant::Tenant;
+use crate::tenant::{Answers, Tenant};
 
 /// What an instance remembers of readers, and what it could not show them. Bounded.
 #[derive(Debug)]
@@ -73,13 +72,8 @@ impl Readers {
     }
 
     /// The next account that was asked about with [`shown_requests`](Self::shown_requests); `None`: there is none.
-    pub(crate) fn read_shown(
-        &self,
-        id: AccountId,
-        answers: &mut impl Iterator<Item = Answer>,
-    ) -> Result<Option<Account>> {
-        let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
-        let account = match unless_of_another_type(next()?)? {
+    pub(crate) fn read_shown(&self, id: AccountId, answers: &mut Answers) -> Result<Option<Account>> {
+        let account = match unless_of_another_type(answers.answer()?)? {
             Some(record) => Account::parse(id, record)?,
             None => {
                 self.left_out.account(id);
@@ -89,7 +83,7 @@ impl Readers {
         if !self.settings.shows_profiles {
             return Ok(account);
         }
-        let profile = next()?;
+        let profile = answers.answer()?;
         // One that can't be read says nothing, whatever it is.
         let profile = if is_of_another_type(&profile) { profile.reply } else { profile.ok()? };
         Ok(account.map(|account| account.with_profile(&profile)))

@@ -8,11 +8,12 @@ use futures::future::try_join;
 use super::{Registration, names};
 use crate::account::Account;
 use crate::claims;
-use crate::cluster::{Answer, Batch, Command, Reply, Request};
+use crate::cluster::{Batch, Command, Reply, Request};
 use crate::error::{CallFuture, Error, ErrorCode, Result};
 use crate::functions;
 use crate::ids::{AccountId, Claim};
 use crate::meters;
+use crate::tenant::Answers;
 
 /// Names looked up in one call.
 const NAMES_MAX: usize = 1_000;
@@ -71,11 +72,10 @@ impl Registration {
                 }
                 asked.push(*candidate);
             }
-            let mut answers = graph.run_all(batch).await?.into_iter().map(Answer::ok);
-            let mut next = || answers.next().unwrap_or_else(|| Err(Error::internal("an answer is missing")));
+            let mut answers = Answers::of(graph, batch).await?;
             for (id, claim) in asked {
-                let (account, profile) = (Account::parse(id, next()?)?, next()?);
-                let is_its_own = has_claim(&mut next, claim)?;
+                let (account, profile) = (Account::parse(id, answers.next()?)?, answers.next()?);
+                let is_its_own = has_claim(&mut answers, claim)?;
                 let account = account.filter(|account| account.is_there() && is_its_own);
                 let account = account.map(|account| account.with_profile(&profile));
                 account.iter().for_each(|account| graph.uncounted.met(account, graph.router().now_ms()));
@@ -95,15 +95,14 @@ impl Registration {
         };
         let claims: Vec<Option<Claim>> = names.iter().map(claim).collect();
         let looks = claims.iter().flatten().map(|claim| claims::look_request(self.graph(), claim)).collect();
-        let mut answers = self.graph().run_all(looks).await?.into_iter();
+        let mut answers = Answers::of(self.graph(), looks).await?;
         let mut found = Vec::with_capacity(names.len());
         for (name, claim) in names.iter().zip(claims) {
             found.push(match (name, claim) {
                 (Name::Id(id), _) => Some((*id, None)),
                 (_, None) => None,
                 (_, Some(claim)) => {
-                    let answer = answers.next().ok_or_else(|| Error::internal("an answer is missing"))?;
-                    functions::parse_claim(&answer.ok()?)?.map(|(id, _)| (id, Some(claim)))
+                    functions::parse_claim(&answers.next()?)?.map(|(id, _)| (id, Some(claim)))
                 }
             });
         }
@@ -129,10 +128,9 @@ impl Registration {
                 Command::new("HMGET").arg(&graph.keys().credentials(asked)).arg("h").arg("c").arg("v");
             let secrets = Request::read(graph.slot(asked), secrets);
             let batch = graph.shown_requests(asked).chain([secrets]).collect();
-            let mut answers = graph.run_all(batch).await?.into_iter();
+            let mut answers = Answers::of(graph, batch).await?;
             let account = graph.readers.read_shown(asked, &mut answers)?.filter(Account::is_there);
-            let secrets = answers.next().ok_or_else(|| Error::internal("an answer is missing"))?;
-            let secrets = secrets.ok()?.into_array()?;
+            let secrets = answers.next()?.into_array()?;
             let [hash, held, last] = secrets.as_slice() else {
                 return Err(Error::internal("three fields were asked for"));
             };
@@ -205,9 +203,9 @@ fn holds(held: &Reply, claim: Claim) -> Result<bool> {
     if held.is_nil() { Ok(false) } else { Ok(Claim::parse_all(held.bytes()?)?.contains(&claim)) }
 }
 
-fn has_claim(next: &mut impl FnMut() -> Result<Reply>, claim: Option<Claim>) -> Result<bool> {
+fn has_claim(answers: &mut Answers, claim: Option<Claim>) -> Result<bool> {
     match claim {
         None => Ok(true),
-        Some(claim) => holds(&next()?, claim),
+        Some(claim) => holds(&answers.next()?, claim),
     }
 }

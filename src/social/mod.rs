@@ -107,18 +107,17 @@ impl Engine {
 
     /// A post by its id alone, with its author.
     async fn find(&self, id: PostId) -> Result<PostRef> {
-        let post = self.stored_post(id).await?.0;
-        let author = post.ok().flatten().map(|post| post.header().author);
+        let author = self.graph().posts().get(id).await?.found().map(|post| post.header().author);
         author.map(|author| PostRef { id, author }).ok_or_else(|| no_post(id))
     }
 
     /// What is meant by a post, whoever may see it, and who told it: of a plain repost its original. `None`: it is
     /// gone.
     async fn find_target(&self, id: PostId) -> Result<(Option<PostRef>, Epoch)> {
-        let (post, epoch) = self.stored_post(id).await?;
+        let (post, epoch) = self.graph().posts().told(id).await?;
         let meant = |post: Post| post.passes_on().unwrap_or(PostRef { id, author: post.header().author });
         // What can't be read is found by its id alone, as what is gone is.
-        Ok((post.ok().flatten().map(meant), epoch))
+        Ok((post.found().map(meant), epoch))
     }
 }
 

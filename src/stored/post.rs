@@ -8,16 +8,92 @@ use crate::cluster::{Answer, Reply};
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
-use crate::post::Post;
 use crate::post::layout::{AUTHOR_OFFSET, VERSION, VERSION_OFFSET, VISIBILITY_OFFSET};
+use crate::post::{Header, Post};
 
 /// How often the log tells of what was left out.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 /// A visibility that asks for nothing else in the post.
 const VISIBILITY_FOLLOWERS: u8 = 2;
 
-/// What stands under a post's key; `Ok(None)`: nothing does.
-pub(crate) type StoredPost = std::result::Result<Option<Post>, Unreadable>;
+/// An answer to who asks for a post, or for a part of it. Who must tell these apart matches on all of them, so that
+/// another one finds its places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StoredPost<P = Post> {
+    There(P),
+    Gone,
+    Unreadable(Unreadable),
+}
+
+impl StoredPost {
+    /// Reads what was answered to a request for a post. Only a server that doesn't answer is an error.
+    pub(crate) fn read(answer: Answer) -> Result<Self> {
+        Self::read_as(answer, Post::parse)
+    }
+
+    /// The post, if only how far it goes is nothing that this release knows. To delete it, not to show it.
+    pub(crate) fn but_for_visibility(self) -> Self {
+        let Self::Unreadable(unreadable) = self else { return self };
+        let mut bytes = unreadable.bytes().unwrap_or_default().to_vec();
+        if let Some(visibility) = bytes.get_mut(VISIBILITY_OFFSET) {
+            *visibility = VISIBILITY_FOLLOWERS;
+        }
+        Post::parse(&bytes).map_or(Self::Unreadable(unreadable), Self::There)
+    }
+}
+
+impl StoredPost<Header> {
+    /// Whether it is that author's, as far as can be told: of one that can't be read it is what others say.
+    pub(crate) fn may_be_of(&self, author: AccountId) -> bool {
+        match self {
+            Self::There(header) => header.author == author,
+            Self::Gone => false,
+            Self::Unreadable(_) => true,
+        }
+    }
+}
+
+impl<P> StoredPost<P> {
+    /// Reads a post as `parse` takes it.
+    pub(crate) fn read_as(answer: Answer, parse: impl Fn(&[u8]) -> Result<P>) -> Result<Self> {
+        if is_of_another_type(&answer) {
+            let why = "what stands for a post is no string".into();
+            return Ok(Self::Unreadable(Unreadable { why, bytes: None }));
+        }
+        let reply = answer.ok()?;
+        if reply.is_nil() {
+            return Ok(Self::Gone);
+        }
+        let bytes = reply.bytes()?;
+        let unreadable = |e: Error| Unreadable { why: e.to_string(), bytes: Some(bytes.to_vec()) };
+        Ok(parse(bytes).map_or_else(|e| Self::Unreadable(unreadable(e)), Self::There))
+    }
+
+    /// The same of its first bytes: of a post that isn't there a server gives none.
+    pub(crate) fn read_head_as(answer: Answer, parse: impl Fn(&[u8]) -> Result<P>) -> Result<Self> {
+        let is_gone = answer.reply.bytes().is_ok_and(<[u8]>::is_empty);
+        if is_gone { Ok(Self::Gone) } else { Self::read_as(answer, parse) }
+    }
+
+    /// The post, or that there is none, unless it can't be read.
+    pub(crate) fn known(self) -> std::result::Result<Option<P>, Unreadable> {
+        match self {
+            Self::There(post) => Ok(Some(post)),
+            Self::Gone => Ok(None),
+            Self::Unreadable(unreadable) => Err(unreadable),
+        }
+    }
+
+    /// The same for who can't go on without knowing what it says.
+    pub(crate) fn readable(self) -> Result<Option<P>> {
+        self.known().map_err(Unreadable::error)
+    }
+
+    /// The post; none for who can do as little with one that can't be read as with one that is gone.
+    pub(crate) fn found(self) -> Option<P> {
+        self.known().ok().flatten()
+    }
+}
 
 /// Something that stands where a post should, and that this release can't read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,34 +128,6 @@ impl Unreadable {
         let is_ours = self.bytes().and_then(|bytes| bytes.get(VERSION_OFFSET)) == Some(&VERSION);
         is_ours && self.author().is_some_and(|other| other != author)
     }
-
-    /// The post, if only how far it goes is nothing that this release knows. To delete it, not to show it.
-    pub(crate) fn but_for_visibility(self) -> StoredPost {
-        let mut bytes = self.bytes().unwrap_or_default().to_vec();
-        if let Some(visibility) = bytes.get_mut(VISIBILITY_OFFSET) {
-            *visibility = VISIBILITY_FOLLOWERS;
-        }
-        Post::parse(&bytes).map(Some).map_err(|_| self)
-    }
-}
-
-/// Reads what was answered to a request for a post. Only a server that doesn't answer is an error.
-pub(crate) fn stored_post(answer: Answer) -> Result<StoredPost> {
-    if is_of_another_type(&answer) {
-        return Ok(Err(Unreadable { why: "what stands for a post is no string".into(), bytes: None }));
-    }
-    let reply = answer.ok()?;
-    if reply.is_nil() {
-        return Ok(Ok(None));
-    }
-    let bytes = reply.bytes()?;
-    let unreadable = |e: Error| Unreadable { why: e.to_string(), bytes: Some(bytes.to_vec()) };
-    Ok(Post::parse(bytes).map(Some).map_err(unreadable))
-}
-
-/// The same for who can't go on without knowing what it says.
-pub(crate) fn readable_post(answer: Answer) -> Result<Option<Post>> {
-    stored_post(answer)?.map_err(Unreadable::error)
 }
 
 /// Whether something of another type stands under the key that was asked for.
@@ -99,7 +147,7 @@ pub(crate) struct LeftOut(Mutex<Option<Instant>>);
 impl LeftOut {
     /// A post that is there as far as its readers are concerned.
     pub(crate) fn shown(&self, id: PostId, stored: StoredPost) -> Option<Post> {
-        stored.unwrap_or_else(|unreadable| {
+        stored.known().unwrap_or_else(|unreadable| {
             meters::post_unreadable();
             self.tell(|| format!("post {id} can't be read, and is left out of pages: {}", unreadable.why));
             None
@@ -135,24 +183,33 @@ mod tests {
     fn what_can_t_be_read_is_neither_a_post_nor_gone() {
         let (author, other) = (AccountId::new(7).unwrap(), AccountId::new(8).unwrap());
         let post = Post::new(author, &Draft::text("hello"));
-        let stored = |bytes: &[u8]| stored_post(answer(Reply::of_bytes(bytes))).unwrap();
-        assert_eq!(stored(&post.encode()), Ok(Some(post.clone())));
-        assert_eq!(stored_post(answer(Reply::of_nil())).unwrap(), Ok(None));
-        let of_another_type = stored_post(answer(Reply::server_error("WRONGTYPE key"))).unwrap().unwrap_err();
+        let stored = |bytes: &[u8]| StoredPost::read(answer(Reply::of_bytes(bytes))).unwrap();
+        let unread = |bytes: &[u8]| stored(bytes).known().unwrap_err();
+        assert_eq!(stored(&post.encode()), StoredPost::There(post.clone()));
+        assert_eq!(StoredPost::read(answer(Reply::of_nil())).unwrap(), StoredPost::Gone);
+        let of_another_type = StoredPost::read(answer(Reply::server_error("WRONGTYPE key"))).unwrap();
+        let of_another_type = of_another_type.known().unwrap_err();
         assert_eq!((of_another_type.bytes(), of_another_type.is_anothers(other)), (None, false));
-        assert!(stored_post(answer(Reply::server_error("LOADING"))).is_err());
+        assert!(StoredPost::read(answer(Reply::server_error("LOADING"))).is_err());
+        // A post of no bytes is damaged; no first bytes are those of no post.
+        let head =
+            |bytes: &[u8]| StoredPost::read_head_as(answer(Reply::of_bytes(bytes)), Header::parse).unwrap();
+        assert_eq!(unread(b"").bytes(), Some(&b""[..]));
+        assert_eq!((head(b""), head(b"").may_be_of(author)), (StoredPost::Gone, false));
+        assert_eq!(head(&post.encode()), StoredPost::There(*post.header()));
+        assert_eq!((head(&post.encode()).may_be_of(other), head(b"cut").may_be_of(other)), (false, true));
         for (offset, byte, is_but_for_that) in [(VERSION_OFFSET, 2, false), (VISIBILITY_OFFSET, 4, true)] {
             let mut bytes = post.encode();
             bytes[offset] = byte;
-            let unreadable = stored(&bytes).unwrap_err();
+            let unreadable = unread(&bytes);
             assert_eq!(unreadable.author(), Some(author));
             // Another format may have its author elsewhere.
             assert_eq!(unreadable.is_anothers(other), is_but_for_that);
             assert!(!unreadable.is_anothers(author));
-            assert_eq!(unreadable.clone().but_for_visibility().is_ok(), is_but_for_that);
+            assert_eq!(stored(&bytes).but_for_visibility().found().is_some(), is_but_for_that);
             assert_eq!(unreadable.error().kind(), ErrorKind::Internal);
         }
-        let cut = stored(&post.encode()[..10]).unwrap_err();
+        let cut = unread(&post.encode()[..10]);
         assert_eq!((cut.author(), cut.is_anothers(other)), (None, false));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::known::Known;
+use super::posts::Posts;
 use crate::account::Account;
 use crate::bucket::Bucket;
 use crate::charter::{Decision, TenantSettings};
@@ -150,9 +151,9 @@ impl Tenant {
         Request::read(self.slot(id), Account::FIELDS.iter().fold(command, |c, field| c.arg(*field)))
     }
 
-    pub(crate) fn post_request(&self, id: PostId) -> Request {
-        let buckets = self.keys().buckets();
-        Request::read(buckets.slot(id.bucket(buckets)), Command::new("GET").arg(&self.keys().post(id)))
+    /// Its posts.
+    pub(crate) fn posts(&self) -> Posts<'_> {
+        Posts(self)
     }
 
     pub(crate) fn profile_request(&self, id: AccountId) -> Request {

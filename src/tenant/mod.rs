@@ -1,8 +1,11 @@
 //! What all parts of an engine share of their tenant ([`Tenant`]), and what an instance knows of what the tenant has
 //! decided: one whose own settings differ says so and goes by the tenant's.
 
+mod answers;
 mod handle;
 mod known;
+mod posts;
 
+pub(crate) use answers::{Answers, Scan, scan_parts};
 pub(crate) use handle::{Tenant, changed_always, no_account, no_post};
 pub(crate) use known::{Known, RecordLooks, known_to_a_tool, known_to_an_instance};

@@ -15,11 +15,12 @@ use super::sources::{Source, Sources};
 use super::view::View;
 use super::viewpoint::Viewpoint;
 use crate::account::Mode;
-use crate::cluster::{Answer, Batch, Command, Request};
-use crate::error::{Error, Result};
+use crate::cluster::{Batch, Command, Request};
+use crate::error::Result;
 use crate::ids::AccountId;
 use crate::meters;
 use crate::reader::{Current, ReaderState, Stamps, load_state, read_stamps, stamps_request};
+use crate::tenant::Answers;
 
 /// A page that goes on from another one reads so many times more of the home at once.
 const WINDOW_LATER: usize = 4;
@@ -95,9 +96,8 @@ impl<'a> PageRequest<'a> {
         let pulled = known.filter(|_| self.is_newest()).into_iter().flat_map(ReaderState::to_pull);
         let pulls = Pulls::plan(timelines, pulled, self.limit);
         pulls.ask(&mut batch);
-        let mut answers = timelines.run_all(batch).await?.into_iter();
-        let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
-        let (stamps, records): (Answer, Answer) = (next()?, next()?);
+        let mut answers = Answers::of(timelines, batch).await?;
+        let (stamps, records) = (answers.answer()?, answers.answer()?);
         let stamps = read_stamps(reader, stamps)?;
         // H30: a failover lies between them, and may have brought old stamps back.
         if stamps.epoch != records.epoch {
@@ -196,12 +196,8 @@ impl Reading<'_> {
             &self.view;
         let command = Command::new("LRANGE").arg(&timelines.keys().home(*reader)).arg("0").arg("-1");
         let home = Request::read(timelines.slot(*reader), command);
-        let mut batch = Batch::new();
-        batch.push_ordered([stamps_request(timelines, *reader), home]);
-        let mut answers = timelines.run_all(batch).await?.into_iter();
-        let (Some(again), Some(home)) = (answers.next(), answers.next()) else {
-            return Err(Error::internal("an answer is missing"));
-        };
+        let mut answers = Answers::ordered(timelines, [stamps_request(timelines, *reader), home]).await?;
+        let (again, home) = (answers.answer()?, answers.answer()?);
         let again = read_stamps(*reader, again)?;
         let is_same = again.epoch == home.epoch && (again.graph, again.marks) == (stamps.graph, stamps.marks);
         // H29: between the two looks a completion may have taken a mark for what this home lacks.

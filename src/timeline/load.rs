@@ -14,11 +14,11 @@ use super::merge;
 use super::page::{PagePost, PassedOn};
 use super::viewpoint::Viewpoint;
 use crate::account::Account;
-use crate::cluster::Answer;
 use crate::error::Result;
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::{Post, PostRef};
-use crate::stored::stored_post;
+use crate::stored::StoredPost;
+use crate::tenant::Answers;
 
 /// Posts and accounts of one page.
 #[derive(Debug, Default)]
@@ -81,9 +81,8 @@ impl Loaded {
     /// Never from the cache: some may be the reader's own.
     pub(super) async fn find(&mut self, timelines: &Timelines, ids: &[PostId]) -> Result<Vec<PostRef>> {
         let asked = Instant::now();
-        let answers = timelines.run_all(ids.iter().map(|id| timelines.post_request(*id)).collect()).await?;
-        for (id, answer) in ids.iter().zip(answers) {
-            self.keep_post(timelines, *id, asked, answer)?;
+        for (id, post) in ids.iter().zip(timelines.posts().get_many(ids.iter().copied()).await?) {
+            self.keep_post(timelines, *id, asked, post);
         }
         let found = |id: &PostId| {
             let author = self.posts.get(id)?.as_ref()?.header().author;
@@ -93,11 +92,10 @@ impl Loaded {
     }
 
     /// What can't be read shows as little as what is gone.
-    fn keep_post(&mut self, timelines: &Timelines, id: PostId, asked: Instant, answer: Answer) -> Result<()> {
-        let post = timelines.readers.left_out.shown(id, stored_post(answer)?).map(Arc::new);
+    fn keep_post(&mut self, timelines: &Timelines, id: PostId, asked: Instant, post: StoredPost) {
+        let post = timelines.readers.left_out.shown(id, post).map(Arc::new);
         timelines.caches.posts.put(id, asked, post.clone());
         self.posts.insert(id, post);
-        Ok(())
     }
 
     /// One trip: posts and their authors; and whether those who were met before restrict the reader.
@@ -145,11 +143,11 @@ impl Loaded {
             return Ok(());
         }
         let shown = accounts.iter().flat_map(|id| timelines.shown_requests(*id));
-        let requests = posts.iter().map(|id| timelines.post_request(*id)).chain(shown).collect();
-        let (answers, met) = try_join(timelines.run_all(requests), meet(timelines, &to_meet, reader)).await?;
-        let mut answers = answers.into_iter();
-        for (id, answer) in posts.into_iter().zip(&mut answers) {
-            self.keep_post(timelines, id, asked, answer)?;
+        let requests = posts.iter().map(|id| timelines.posts().request(*id)).chain(shown).collect();
+        let answers = Answers::of(timelines, requests);
+        let (mut answers, met) = try_join(answers, meet(timelines, &to_meet, reader)).await?;
+        for id in posts {
+            self.keep_post(timelines, id, asked, StoredPost::read(answers.answer()?)?);
         }
         for id in accounts {
             let account = timelines.readers.read_shown(id, &mut answers)?;

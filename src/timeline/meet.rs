@@ -6,6 +6,7 @@ use crate::cluster::{Answer, Batch};
 use crate::error::Result;
 use crate::ids::AccountId;
 use crate::sharded::SortedSet;
+use crate::tenant::Answers;
 
 /// An account, if there is one, and whether the reader mustn't meet it.
 pub(super) type MetAccount = (Option<Account>, bool);
@@ -24,10 +25,10 @@ pub(super) async fn meet(
         let lists = restricting(timelines, *id)?.map(|set| set.small_score(&reader));
         batch.push_ordered(lists.into_iter().chain(timelines.shown_requests(*id)));
     }
-    let mut answers = timelines.run_all(batch).await?.into_iter();
+    let mut answers = Answers::of(timelines, batch).await?;
     let (mut met, mut long) = (Vec::with_capacity(accounts.len()), Vec::new());
     for (n, id) in accounts.iter().enumerate() {
-        let lists: Vec<_> = answers.by_ref().take(2).map(holds_member).collect::<Result<_>>()?;
+        let lists = [holds_member(answers.answer()?)?, holds_member(answers.answer()?)?];
         if lists.contains(&None) {
             long.push(n);
         }
@@ -52,7 +53,7 @@ async fn meet_long(
     }
     let scores = timelines.sets().scores_in(&asked).await?;
     let requests = accounts.iter().flat_map(|id| timelines.shown_requests(*id)).collect();
-    let mut answers = timelines.run_all(requests).await?.into_iter();
+    let mut answers = Answers::of(timelines, requests).await?;
     let both = accounts.iter().zip(scores.chunks_exact(2));
     let met = both.map(|(id, scores)| {
         Ok(restricted(timelines.readers.read_shown(*id, &mut answers)?, scores.iter().any(Option::is_some)))

@@ -9,9 +9,10 @@ use tokio::time::Instant;
 use super::Timelines;
 use super::flights::{Flight, Turn, Waiting};
 use super::outbox::{self, Newest};
-use crate::cluster::{Answer, Batch};
-use crate::error::{Error, Result};
+use crate::cluster::Batch;
+use crate::error::Result;
 use crate::ids::AccountId;
+use crate::tenant::Answers;
 
 /// How long somebody else's look is waited for.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -73,10 +74,7 @@ impl<'a> Pulls<'a> {
     }
 
     /// Everything, from the answers to what was asked last and from others.
-    pub(super) async fn read(
-        mut self,
-        answers: impl Iterator<Item = Answer>,
-    ) -> Result<Vec<(AccountId, Arc<Newest>)>> {
+    pub(super) async fn read(mut self, answers: Answers) -> Result<Vec<(AccountId, Arc<Newest>)>> {
         self.take(answers)?;
         let mut late = Vec::new();
         for (author, waiting) in std::mem::take(&mut self.theirs) {
@@ -95,8 +93,8 @@ impl<'a> Pulls<'a> {
             self.sent = Instant::now();
             let mut batch = Batch::new();
             self.ask(&mut batch);
-            let answers = self.timelines.run_all(batch).await?;
-            self.take(answers.into_iter())?;
+            let answers = Answers::of(self.timelines, batch).await?;
+            self.take(answers)?;
         }
         Ok(self.known)
     }
@@ -105,10 +103,9 @@ impl<'a> Pulls<'a> {
         sent.elapsed() < self.timelines.settings.visible_within
     }
 
-    fn take(&mut self, mut answers: impl Iterator<Item = Answer>) -> Result<()> {
-        let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
+    fn take(&mut self, mut answers: Answers) -> Result<()> {
         for (author, flight) in std::mem::take(&mut self.ours) {
-            let (mode, ids) = (next()?.ok()?, next()?.ok()?);
+            let (mode, ids) = (answers.next()?, answers.next()?);
             let newest = Arc::new(outbox::read_newest(mode, ids, self.depth())?);
             self.timelines.caches.outboxes.put(author, self.sent, newest.clone());
             if let Some(flight) = flight {

@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use super::home::{self, HomeStatus, Record};
 use super::outbox::DELETED;
-use crate::cluster::{Answer, Batch, Command, Reply, Request};
-use crate::error::{Error, Result};
+use crate::cluster::{Command, Reply, Request};
+use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::reader::{read_stamps, stamps_request};
-use crate::tenant::Tenant;
+use crate::tenant::{Answers, Tenant};
 
 /// Records and posts shown of each end.
 const NEWEST: usize = 40;
@@ -90,16 +90,11 @@ pub(crate) async fn stored(tenant: &Tenant, account: AccountId) -> Result<Stored
         Command::new("HKEYS").arg(&keys.marks(account)),
     ];
     let slot = tenant.slot(account);
-    let mut batch = Batch::new();
     let requests = commands.map(|command| Request::read(slot, command));
-    batch.push_ordered([stamps_request(tenant, account)].into_iter().chain(requests));
-    let mut answers = tenant.run_all(batch).await?.into_iter();
-    let missing = || Error::internal("an answer is missing");
-    let stamps = answers.next().ok_or_else(missing)?;
-    let mut answers = answers.map(Answer::ok);
-    let mut next = || answers.next().unwrap_or_else(|| Err(missing()));
-    let records = home::parse(next()?)?;
-    let (listed, first, newest, marks) = (next()?, next()?, next()?, next()?);
+    let asked = [stamps_request(tenant, account)].into_iter().chain(requests);
+    let mut answers = Answers::ordered(tenant, asked).await?;
+    let (stamps, records) = (answers.answer()?, home::parse(answers.next()?)?);
+    let (listed, first, newest, marks) = (answers.next()?, answers.next()?, answers.next()?, answers.next()?);
     let pulls = marks.into_array()?;
     let pulls = pulls.iter().map(|id| AccountId::from_bytes(id.bytes()?));
     Ok(Stored {

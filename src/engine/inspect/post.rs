@@ -8,7 +8,6 @@ use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Audience, Post, PostList, PostRef, Reference, Tag, TagKey, Visibility};
-use crate::stored::readable_post;
 use crate::tenant::{Tenant, no_post};
 
 /// What is stored of a post, but for what it says.
@@ -101,10 +100,9 @@ impl Engine {
             let graph = &self.graph;
             let buckets = graph.keys().buckets();
             let bucket = id.bucket(buckets);
-            let answer = graph.router().ask(graph.post_request(id)).await?;
-            let bytes = answer.reply.bytes().unwrap_or_default().to_vec();
-            let bytes = bytes.as_slice();
-            let post = readable_post(answer)?.ok_or_else(|| no_post(id))?;
+            let with_bytes = |bytes: &[u8]| Ok((Post::parse(bytes)?, bytes.to_vec()));
+            let stored = graph.posts().get_as(id, with_bytes).await?.readable()?;
+            let (post, bytes) = stored.ok_or_else(|| no_post(id))?;
             let header = *post.header();
             let (only_to, not_to) = match post.audience() {
                 Audience::Unnamed => (0, 0),
@@ -129,7 +127,7 @@ impl Engine {
                 is_plain_repost: post.is_plain_repost(),
                 reply_to: header.reply_to,
                 conversation: header.conversation,
-                lists: lengths(graph, id, bytes).await?,
+                lists: lengths(graph, id, &bytes).await?,
                 listings: listings(graph, id, &post).await?,
                 journal: journal(&graph.journal, bucket, |task| task.is_about(id)).await?,
             })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::change::{BucketChange, Tries};
 use crate::cluster::{Reply, Touched};
 use crate::error::{Error, Result};
-use crate::fsck::ask::{self, Answers, is_there, range, read, write};
+use crate::fsck::ask::{self, is_there, range, read, write};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
 use crate::functions::{self, BucketWrite, MustBe, Writer};
@@ -15,7 +15,7 @@ use crate::ids::AccountId;
 use crate::journal::Matter;
 use crate::nonce::draw;
 use crate::sharded::SortedSet;
-use crate::tenant::Tenant;
+use crate::tenant::{Answers, Tenant};
 
 /// Ids of an outbox read at once.
 const IDS_AT_ONCE: usize = 2_000;

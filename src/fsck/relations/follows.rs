@@ -6,7 +6,7 @@ use super::loose::LooseKey;
 use crate::account::{Account, Mode};
 use crate::cluster::{Batch, Reply, Request};
 use crate::error::Result;
-use crate::fsck::ask::{self, Answers, is_there, leave, members_of, read, write};
+use crate::fsck::ask::{self, is_there, leave, members_of, read, write};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
 use crate::functions::{Marking, field_drop, read_nonce};
@@ -16,7 +16,7 @@ use crate::ids::AccountId;
 use crate::journal::Matter;
 use crate::nonce::{Nonce, draw};
 use crate::sharded::Scored;
-use crate::tenant::Tenant;
+use crate::tenant::{Answers, Tenant};
 use crate::timeline::{Record, parse_home};
 
 /// Pairs looked at in one go.

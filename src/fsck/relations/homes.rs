@@ -8,7 +8,7 @@ use crate::account::Mode;
 use crate::cluster::{Batch, Command};
 use crate::delivery::Recipients;
 use crate::error::Result;
-use crate::fsck::ask::{self, Answers, is_there, read, write};
+use crate::fsck::ask::{self, is_there, read, write};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
 use crate::functions;
@@ -17,7 +17,7 @@ use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
 use crate::post::PostRef;
 use crate::reader::load_state;
-use crate::tenant::Tenant;
+use crate::tenant::{Answers, Tenant};
 use crate::timeline::{Direction, Record, newest_requests, page_request, parse_home};
 use crate::timeline::{read_newest, read_page};
 
@@ -186,10 +186,10 @@ async fn missing(
 async fn wanted(tenant: &Tenant, reader: AccountId, lacking: Vec<PostRef>) -> Result<Vec<PostRef>> {
     let mut found = Vec::new();
     for lacking in lacking.chunks(OUTBOXES_AT_ONCE) {
-        let stored = ask::posts(tenant, lacking.iter().map(|post| post.id)).await?;
+        let stored = tenant.posts().get_many(lacking.iter().map(|post| post.id)).await?;
         for (post, stored) in lacking.iter().zip(stored) {
             // What can't be read is found for itself.
-            let Ok(Some(stored)) = stored else { continue };
+            let Some(stored) = stored.found() else { continue };
             let comes = post.author == reader
                 || match Recipients::of(&stored) {
                     Recipients::Followers => true,

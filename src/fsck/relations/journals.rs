@@ -5,12 +5,13 @@ use std::sync::Arc;
 use crate::bucket::Bucket;
 use crate::cluster::Command;
 use crate::error::Result;
-use crate::fsck::ask::{Scan, read, write};
+use crate::fsck::ask::{read, write};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Relation, Seen, Unit, left_alone};
 use crate::functions::lease_ttl;
 use crate::graph::Graph;
 use crate::journal;
+use crate::tenant::Scan;
 
 /// The journal of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::bucket::Bucket;
 use crate::error::Result;
-use crate::fsck::ask::{Scan, author_of, drop_set, exists, is_there, read, request, write};
+use crate::fsck::ask::{drop_set, exists, is_there, read, request, write};
 use crate::fsck::key::{Form, form_of, owner_of};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Relation, Seen, Unit, left_alone};
@@ -14,6 +14,7 @@ use crate::ids::AccountId;
 use crate::journal::Matter;
 use crate::keys::{OwnKey, Place};
 use crate::stored::profile_of;
+use crate::tenant::Scan;
 
 /// A key, by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -49,7 +50,7 @@ impl Relation for LooseKey {
         let is_left = exists(graph, key).await?;
         let owner = match &form {
             Form::Unknown if is_left => return Ok(self.clone().found(FindingKind::KeyUnknown, None)),
-            Form::Post(post) => author_of(graph, *post).await?,
+            Form::Post(post) => graph.posts().header(*post).await?.found().map(|header| header.author),
             Form::Set(set) => owner_of(&set.name).map(|(owner, _)| owner),
             Form::Own(_, account) => Some(*account),
             _ => None,

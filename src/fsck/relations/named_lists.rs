@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::fsck::ask::{self, leave};
+use crate::fsck::ask::leave;
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
 use crate::graph::Graph;
@@ -46,10 +46,10 @@ pub(super) async fn on_list(tenant: &Tenant, list: PostList, members: &[&Scored]
     }
     let mut suspects = Vec::new();
     for listed in listed.chunks(POSTS_AT_ONCE) {
-        let posts = ask::posts(tenant, listed.iter().map(|(post, _)| post.id)).await?;
+        let posts = tenant.posts().get_many(listed.iter().map(|(post, _)| post.id)).await?;
         for ((post, is_in_place), stored) in listed.iter().zip(posts) {
             // What can't be read is found for itself.
-            let Ok(stored) = stored else { continue };
+            let Ok(stored) = stored.known() else { continue };
             let stored = stored.filter(|stored| stored.header().author == post.author);
             let may_be_on = stored.is_some_and(|stored| stored.lists_ever(tenant.tags()).contains(&list));
             suspects.extend((!is_in_place || !may_be_on).then_some(NamedListing { post: *post, list }));
@@ -69,7 +69,7 @@ impl Relation for NamedListing {
         let Self { post: PostRef { id, author }, list } = *self;
         let Standing { score: on, has_left } = standing(graph, list, id, author).await?;
         // After that: a post that was deleted meanwhile is taken off by whoever deleted it.
-        let Ok(stored) = ask::post(graph, id).await? else { return Ok(Seen::default()) };
+        let Ok(stored) = graph.posts().get(id).await?.known() else { return Ok(Seen::default()) };
         let stored = stored.filter(|stored| stored.header().author == author);
         let names = stored.as_ref().is_some_and(|stored| stored.lists(graph.tags()).contains(&list));
         let may_be_on = stored.is_some_and(|stored| stored.lists_ever(graph.tags()).contains(&list));

@@ -6,7 +6,7 @@ use super::loose::LooseKey;
 use crate::cluster::{Reply, Request};
 use crate::delivery::DeliverTask;
 use crate::error::{Error, Result};
-use crate::fsck::ask::{self, Answers, header_of, header_request, is_there, leave, range, write};
+use crate::fsck::ask::{self, is_there, leave, range, write};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Read, Relation, Seen, Unit, left_alone};
 use crate::functions;
@@ -15,7 +15,8 @@ use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
 use crate::post::{Header, PostRef};
-use crate::stored::{Unreadable, unless_of_another_type};
+use crate::stored::StoredPost;
+use crate::tenant::Answers;
 
 /// Ids of an outbox looked at in one go.
 const POSTS_AT_ONCE: usize = 500;
@@ -60,12 +61,12 @@ impl Relation for OutboxOf {
                 before = post.get();
                 live.extend((id & !ID_BITS == 0).then_some(post));
             }
-            let headers = live.iter().map(|post| header_request(graph, *post));
-            let answers = graph.run_all(headers.collect()).await?;
-            for (id, answer) in live.into_iter().zip(answers) {
-                let is_its = match unless_of_another_type(answer)? {
-                    Some(header) => header.bytes()?.get(8..16) == Some(author.to_bytes().as_slice()),
-                    None => false,
+            let headers = graph.posts().headers(live.iter().copied()).await?;
+            for (id, header) in live.into_iter().zip(headers) {
+                let is_its = match header {
+                    StoredPost::There(header) => header.author == author,
+                    StoredPost::Gone => false,
+                    StoredPost::Unreadable(unreadable) => unreadable.author() == Some(author),
                 };
                 suspects.extend((!is_its).then_some(OutboxEntry(PostRef { id, author })));
             }
@@ -80,9 +81,7 @@ impl Relation for OutboxOf {
 impl Relation for PostAt {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
         let Self(id) = *self;
-        let Some(post) = ask::post(graph, id).await?.map_err(Unreadable::error)? else {
-            return Ok(Seen::default());
-        };
+        let Some(post) = graph.posts().get(id).await?.readable()? else { return Ok(Seen::default()) };
         let author = post.header().author;
         let mut seen = OutboxEntry(PostRef { id, author }).look(graph).await?;
         if is_there(graph, author).await? {
@@ -99,16 +98,19 @@ impl Relation for OutboxEntry {
         // The post, its place, the post: what is published or deleted between shows.
         let page = functions::outbox_page(outbox.clone(), true, post.get() + 1, 1);
         let asked = [
-            header_request(graph, post),
+            graph.posts().header_request(post),
             Request::read(graph.slot(author), page),
             ask::request("LINDEX", &outbox, &[b"0"]),
-            header_request(graph, post),
+            graph.posts().header_request(post),
         ];
         let mut answers = Answers::ordered(graph, asked).await?;
-        let is_its = |header: Option<Header>| header.is_some_and(|header| header.author == author);
-        let before = is_its(header_of(&answers.next()?)?);
+        let is_its = |answer| {
+            let header = StoredPost::read_head_as(answer, Header::parse)?.readable()?;
+            Ok::<_, Error>(header.is_some_and(|header| header.author == author))
+        };
+        let before = is_its(answers.answer()?)?;
         let (page, first) = (answers.next()?.into_array()?, answers.next()?);
-        let is_its = is_its(header_of(&answers.next()?)?);
+        let is_its = is_its(answers.answer()?)?;
         if before != is_its {
             return Ok(Seen::default());
         }
@@ -159,7 +161,7 @@ pub(super) async fn drop_unreadable(graph: &Arc<Graph>, unit: &Unit) -> Result<V
     } else {
         return Err(left_alone());
     };
-    if let Err(unreadable) = ask::post(graph, post).await? {
+    if let StoredPost::Unreadable(unreadable) = graph.posts().get(post).await? {
         let author = listed_by.or(unreadable.author());
         graph::drop_unreadable(graph, post, &unreadable, author).await?;
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::cluster::Request;
 use crate::error::Result;
-use crate::fsck::ask::{Answers, header_of, header_request};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
 use crate::functions;
@@ -13,6 +12,8 @@ use crate::graph::{LISTS, recount};
 use crate::ids::AccountId;
 use crate::journal::Matter;
 use crate::post::{Header, PostRef, Reference};
+use crate::stored::StoredPost;
+use crate::tenant::Answers;
 
 /// All numbers in a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,20 +32,21 @@ impl Relation for PostCounts {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
         let Self(post) = *self;
         let slot = graph.keys().buckets().slot(post.id.bucket(graph.keys().buckets()));
-        let mut requests = vec![header_request(graph, post.id)];
+        let mut requests = vec![graph.posts().header_request(post.id)];
         for (_, name, _) in LISTS {
             let set = graph.sets().of_post::<AccountId>(post.id, name)?;
             requests.push(Request::read(slot, functions::count(set.root_key())));
         }
         // What changes between shows.
-        requests.push(header_request(graph, post.id));
+        requests.push(graph.posts().header_request(post.id));
         let mut answers = Answers::ordered(graph, requests).await?;
-        let before = header_of(&answers.next()?)?;
+        let header = |answer| StoredPost::read_head_as(answer, Header::parse)?.readable();
+        let before = header(answers.answer()?)?;
         let mut lengths = Vec::with_capacity(LISTS.len());
         for (list, ..) in LISTS {
             lengths.push((list, functions::parse_count(answers.next()?)?.0));
         }
-        let after = header_of(&answers.next()?)?;
+        let after = header(answers.answer()?)?;
         let Some(header) = after.filter(|after| before == Some(*after) && after.author == post.author) else {
             return Ok(Seen::default());
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::fsck::ask::{self, author_is, author_of, exists, header_request, leave, members_of};
+use crate::fsck::ask::{leave, members_of};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
 use crate::graph::Graph;
@@ -39,14 +39,15 @@ pub(super) fn of_post(id: PostId, post: &Post) -> Seen {
 /// Those on a list of a post that don't refer to it, as the list says they do, are looked at.
 pub(super) async fn on_list(tenant: &Tenant, of: PostId, kind: u8, members: &[&Scored]) -> Result<Seen> {
     let mut suspects = Vec::new();
-    let Some(author) = author_of(tenant, of).await? else { return Ok(Seen::default()) };
+    let Some(target) = tenant.posts().header(of).await?.found() else { return Ok(Seen::default()) };
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let listed = members_of::<PostRef>(members)?;
-        let posts = ask::posts(tenant, listed.iter().map(|post| post.id)).await?;
+        let posts = tenant.posts().get_many(listed.iter().map(|post| post.id)).await?;
         for (post, stored) in listed.into_iter().zip(posts) {
             // What can't be read is found for itself.
-            let may_stay = stored.map_or(true, |stored| stored.is_some_and(|s| refers(&s, post, kind, of)));
-            let to = Reference { kind, post: of, author };
+            let may_stay =
+                stored.known().map_or(true, |stored| stored.is_some_and(|s| refers(&s, post, kind, of)));
+            let to = Reference { kind, post: of, author: target.author };
             suspects.extend((!may_stay).then_some(ReferenceListing { post, to }));
         }
     }
@@ -57,7 +58,7 @@ impl Relation for ReferenceListing {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
         let Self { post, to } = *self;
         // What can't be read is found for itself.
-        let Ok(stored) = ask::post(graph, post.id).await? else { return Ok(Seen::default()) };
+        let Ok(stored) = graph.posts().get(post.id).await?.known() else { return Ok(Seen::default()) };
         let refers = stored.is_some_and(|stored| refers(&stored, post, to.kind, to.post));
         let is_on_it = graph::list(graph, to.kind, to.post)?.score(&post).await?.is_some();
         if is_on_it == refers {
@@ -67,14 +68,13 @@ impl Relation for ReferenceListing {
             return Ok(self.found(FindingKind::ListingNeedless));
         }
         // A post that is gone itself needs no list.
-        let target = graph.router().ask(header_request(graph, to.post)).await?;
-        let is_target = author_is(target, to.author)?;
+        let is_target = graph.posts().header(to.post).await?.may_be_of(to.author);
         Ok(if is_target { self.found(FindingKind::ListingMissing) } else { Seen::default() })
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
         let (Self { post, to }, keys) = (*self, graph.keys());
-        if found.kind == FindingKind::ListingNeedless && exists(graph, &keys.post(post.id)).await? {
+        if found.kind == FindingKind::ListingNeedless && graph.posts().exists(post.id).await? {
             // It refers to something else, and always will.
             graph::unlist(graph, to, post).await?;
         } else {

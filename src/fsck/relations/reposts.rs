@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::fsck::ask::{self, members_of};
+use crate::fsck::ask::members_of;
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
 use crate::graph;
@@ -41,10 +41,10 @@ pub(super) async fn notes(tenant: &Tenant, account: AccountId, members: &[&Score
             Ok(RepostNote { account, original, repost: repost_at(tenant, account, entry.score)? })
         });
         let notes = notes.collect::<Result<Vec<_>>>()?;
-        let posts = ask::posts(tenant, notes.iter().map(|note| note.repost)).await?;
+        let posts = tenant.posts().get_many(notes.iter().map(|note| note.repost)).await?;
         for (note, stored) in notes.into_iter().zip(posts) {
             // What can't be read is found for itself.
-            let may_stay = stored.map_or(true, |post| post.is_some_and(|post| note.is_true(&post)));
+            let may_stay = stored.known().map_or(true, |post| post.is_some_and(|post| note.is_true(&post)));
             suspects.extend((!may_stay).then_some(note));
         }
     }
@@ -60,7 +60,7 @@ impl Relation for RepostNote {
         let noted = graph.reposts(self.account)?.score(&self.original).await?;
         let noted = noted.map(|place| repost_at(graph, self.account, place)).transpose()?;
         // After that: what was deleted meanwhile is noted no more. What can't be read is found for itself.
-        let Ok(stored) = ask::post(graph, self.repost).await? else { return Ok(Seen::default()) };
+        let Ok(stored) = graph.posts().get(self.repost).await?.known() else { return Ok(Seen::default()) };
         Ok(match (noted, stored.is_some_and(|post| self.is_true(&post))) {
             (None, true) => self.found(FindingKind::RepostUnnoted),
             (Some(noted), false) if noted == self.repost => self.found(FindingKind::RepostNoteNeedless),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::follows::FollowPair;
 use super::loose::LooseKey;
 use crate::error::Result;
-use crate::fsck::ask::{self, Answers, is_there, read, write};
+use crate::fsck::ask::{self, is_there, read, write};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
 use crate::functions::{field_drop, read_nonce};
@@ -13,7 +13,7 @@ use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::keys::OwnKey;
 use crate::nonce::Nonce;
-use crate::tenant::Tenant;
+use crate::tenant::{Answers, Tenant};
 
 /// What somebody has asked for, has said yes to, or is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -10,7 +10,7 @@ use super::loose::LooseKey;
 use super::outboxes::PostAt;
 use crate::cluster::{Request, Touched};
 use crate::error::{Error, Result};
-use crate::fsck::ask::{self, Answers, drop_set, exists, is_there, read, write};
+use crate::fsck::ask::{self, drop_set, exists, is_there, read, write};
 use crate::fsck::key::{list_of, owner_of, root_bucket};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Read, Relation, Seen, Unit, left_alone};
@@ -21,7 +21,7 @@ use crate::ids::AccountId;
 use crate::journal::Matter;
 use crate::keys::Place;
 use crate::sharded::{LocalKey, Sight, SortedSet, Spot, State};
-use crate::tenant::Tenant;
+use crate::tenant::{Answers, Tenant};
 
 /// A local set with all its members.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -140,8 +140,7 @@ impl SetLayout {
         }
         let of = |kind, detail: &[u8]| found(kind, Unit::of(self.clone()), set, detail, "");
         if let (Place::Whole, Some((post, _))) = (set.place, list) {
-            let asked = [sets.key(set), tenant.keys().post(post)];
-            let asked = asked.map(|key| ask::request("EXISTS", &key, &[]));
+            let asked = [ask::request("EXISTS", &sets.key(set), &[]), tenant.posts().exists_request(post)];
             let mut answers = Answers::ordered(tenant, asked).await?;
             if answers.next()?.int()? == 1 && answers.next()?.int()? == 0 {
                 // Whose the post was nobody knows any more.

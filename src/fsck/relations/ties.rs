@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::fsck::ask::{author_is, author_of, header_request, is_there, leave, members_of};
+use crate::fsck::ask::{is_there, leave, members_of};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
 use crate::graph::Graph;
@@ -47,10 +47,9 @@ pub(super) async fn bookmarks(tenant: &Tenant, account: AccountId, members: &[&S
     let mut suspects = Vec::new();
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let posts = members_of::<PostRef>(members)?;
-        let headers = posts.iter().map(|post| header_request(tenant, post.id));
-        let answers = tenant.run_all(headers.collect()).await?;
-        for (post, answer) in posts.into_iter().zip(answers) {
-            if !author_is(answer, post.author)? {
+        let headers = tenant.posts().headers(posts.iter().map(|post| post.id)).await?;
+        for (post, header) in posts.into_iter().zip(headers) {
+            if !header.may_be_of(post.author) {
                 suspects.push(TieListing { account, post, what: Tie::Bookmark });
             }
         }
@@ -61,8 +60,8 @@ pub(super) async fn bookmarks(tenant: &Tenant, account: AccountId, members: &[&S
 /// Who likes a post: those that don't say so are looked at.
 pub(super) async fn on_list(tenant: &Tenant, id: PostId, members: &[&Scored]) -> Result<Seen> {
     let mut suspects = Vec::new();
-    let Some(author) = author_of(tenant, id).await? else { return Ok(Seen::default()) };
-    let post = PostRef { id, author };
+    let Some(header) = tenant.posts().header(id).await?.found() else { return Ok(Seen::default()) };
+    let post = PostRef { id, author: header.author };
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let accounts = members_of::<AccountId>(members)?;
         let sets = accounts.iter().map(|account| Ok((tenant.likes(*account)?, post)));
@@ -82,8 +81,7 @@ impl Relation for TieListing {
             Tie::Like => likers(graph, post.id)?.score(&account).await?,
             Tie::Bookmark => None,
         };
-        let header = graph.router().ask(header_request(graph, post.id)).await?;
-        let is_post = author_is(header, post.author)?;
+        let is_post = graph.posts().header(post.id).await?.may_be_of(post.author);
         Ok(match (since, listed) {
             (Some(since), _) if !is_post => self.found(FindingKind::TieOfNothing, since),
             (Some(since), listed) if what == Tie::Like && listed.is_none_or(|listed| listed < since) => {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use crate::cluster::{Command, Reply, Request};
 use crate::error::Result;
-use crate::fsck::ask::{self, Answers, is_there, write};
+use crate::fsck::ask::{self, is_there, write};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
 use crate::functions;
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
-use crate::tenant::Tenant;
+use crate::tenant::{Answers, Tenant};
 
 /// A token of an account. What those of reports name is not looked at: the oldest reports go without a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,0 +1,129 @@
+//! The store of a tenant's posts: where one lies, how it is asked for, how the answer is read.
+
+use super::Tenant;
+use crate::cluster::{Answer, Command, Epoch, Request, Touched};
+use crate::error::Result;
+use crate::ids::PostId;
+use crate::post::layout::HEADER_LEN;
+use crate::post::{Header, Post};
+use crate::stored::StoredPost;
+
+/// A tenant's posts. Functions that compare or change one name its key themselves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Posts<'t>(pub(super) &'t Tenant);
+
+impl Posts<'_> {
+    /// A request for a post, for a batch of other things too; [`StoredPost::read`] reads the answer.
+    pub(crate) fn request(self, id: PostId) -> Request {
+        self.read_of(id, "GET", &[])
+    }
+
+    /// A request for a post's header, which [`StoredPost::read_head_as`] reads.
+    pub(crate) fn header_request(self, id: PostId) -> Request {
+        self.read_of(id, "GETRANGE", &[0, HEADER_LEN - 1])
+    }
+
+    /// A request that asks whether anything stands for a post: 1 says so.
+    pub(crate) fn exists_request(self, id: PostId) -> Request {
+        self.read_of(id, "EXISTS", &[])
+    }
+
+    /// A request that stores a post, unless its id is taken: nil says that.
+    pub(crate) fn new_request(self, id: PostId, post: &[u8]) -> Request {
+        Request::write(self.slot(id), self.command(id, "SET").arg(post).arg("NX"))
+    }
+
+    /// A post.
+    pub(crate) async fn get(self, id: PostId) -> Result<StoredPost> {
+        self.get_as(id, Post::parse).await
+    }
+
+    /// A post, as `parse` takes it.
+    pub(crate) async fn get_as<P>(
+        self,
+        id: PostId,
+        parse: impl Fn(&[u8]) -> Result<P>,
+    ) -> Result<StoredPost<P>> {
+        StoredPost::read_as(self.0.router().ask(self.request(id)).await?, parse)
+    }
+
+    /// A post, and who told it.
+    pub(crate) async fn told(self, id: PostId) -> Result<(StoredPost, Epoch)> {
+        let answer = self.0.router().ask(self.request(id)).await?;
+        let epoch = answer.epoch.clone();
+        Ok((StoredPost::read(answer)?, epoch))
+    }
+
+    /// A post, for who has the word of its server fenced.
+    pub(crate) async fn get_touching(self, id: PostId, touched: &mut Touched) -> Result<StoredPost> {
+        let (post, epoch) = self.told(id).await?;
+        touched.add_epoch(&epoch);
+        Ok(post)
+    }
+
+    /// Posts, in the order of their ids here; one trip.
+    pub(crate) async fn get_many(self, ids: impl IntoIterator<Item = PostId>) -> Result<Vec<StoredPost>> {
+        self.answers(ids, Self::request).await?.into_iter().map(StoredPost::read).collect()
+    }
+
+    /// The same, for who has the word of their servers fenced.
+    pub(crate) async fn get_many_touching(
+        self,
+        ids: impl IntoIterator<Item = PostId>,
+        touched: &mut Touched,
+    ) -> Result<Vec<StoredPost>> {
+        let answers = self.answers(ids, Self::request).await?;
+        answers.iter().for_each(|answer| touched.add(answer));
+        answers.into_iter().map(StoredPost::read).collect()
+    }
+
+    /// A post's header.
+    pub(crate) async fn header(self, id: PostId) -> Result<StoredPost<Header>> {
+        self.header_as(id, Header::parse).await
+    }
+
+    /// A post's header, as `parse` takes it.
+    pub(crate) async fn header_as<P>(
+        self,
+        id: PostId,
+        parse: impl Fn(&[u8]) -> Result<P>,
+    ) -> Result<StoredPost<P>> {
+        StoredPost::read_head_as(self.0.router().ask(self.header_request(id)).await?, parse)
+    }
+
+    /// Posts' headers, as [`get_many`](Self::get_many).
+    pub(crate) async fn headers(
+        self,
+        ids: impl IntoIterator<Item = PostId>,
+    ) -> Result<Vec<StoredPost<Header>>> {
+        let answers = self.answers(ids, Self::header_request).await?.into_iter();
+        answers.map(|answer| StoredPost::read_head_as(answer, Header::parse)).collect()
+    }
+
+    /// Whether anything stands for a post, which may be one that can't be read.
+    pub(crate) async fn exists(self, id: PostId) -> Result<bool> {
+        Ok(self.0.router().call(self.exists_request(id)).await?.int()? == 1)
+    }
+
+    async fn answers(
+        self,
+        ids: impl IntoIterator<Item = PostId>,
+        request: impl Fn(Self, PostId) -> Request,
+    ) -> Result<Vec<Answer>> {
+        self.0.run_all(ids.into_iter().map(|id| request(self, id)).collect()).await
+    }
+
+    fn read_of(self, id: PostId, command: &str, arguments: &[usize]) -> Request {
+        let command = arguments.iter().fold(self.command(id, command), |command, a| command.arg(*a));
+        Request::read(self.slot(id), command)
+    }
+
+    fn command(self, id: PostId, command: &str) -> Command {
+        Command::new(command).arg(&self.0.keys().post(id))
+    }
+
+    fn slot(self, id: PostId) -> u16 {
+        let buckets = self.0.keys().buckets();
+        buckets.slot(id.bucket(buckets))
+    }
+}
