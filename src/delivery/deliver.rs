@@ -12,9 +12,10 @@ use super::round::{Round, Visit};
 use crate::cluster::{Answer, Batch, Command, Request, Touched};
 use crate::error::Result;
 use crate::functions::{self, HomeFit};
-use crate::ids::{AccountId, PostId};
+use crate::ids::AccountId;
 use crate::journal::{self, DeliveryProgress, Entry, Hint, Journal, Part, Reporter, told_in_time};
 use crate::meters;
+use crate::post::PostRef;
 use crate::sharded::PieceAt;
 use crate::stored::record_of;
 use crate::tenant::Tenant;
@@ -35,8 +36,7 @@ pub(super) struct Parcel<'a> {
 pub(super) async fn run(
     journal: &Arc<Journal>,
     entry: &mut Entry,
-    id: PostId,
-    author: AccountId,
+    post: PostRef,
     reporter: &Reporter,
     ledger: &mut Ledger,
 ) -> Result<bool> {
@@ -48,9 +48,10 @@ pub(super) async fn run(
         return Ok(false);
     }
     let before = reporter.progress();
+    let PostRef { id, author } = post;
     let parcel =
         Parcel { journal, record: record_of(id.get(), author.get()), posted_ms: id.unix_ms(), reporter };
-    let recipients = recipients(journal, entry, id, author).await?;
+    let recipients = recipients(journal, entry, post).await?;
     let counts = from_start && recipients == Recipients::Followers;
     match recipients {
         Recipients::Nobody => return Ok(false),
@@ -66,7 +67,7 @@ pub(super) async fn run(
     Ok(counts)
 }
 
-async fn recipients(tenant: &Tenant, entry: &Entry, id: PostId, author: AccountId) -> Result<Recipients> {
+async fn recipients(tenant: &Tenant, entry: &Entry, PostRef { id, author }: PostRef) -> Result<Recipients> {
     if let Some(recipients) = entry.hint.as_ref().and_then(Hint::says::<Recipients>) {
         return Ok(recipients.clone());
     }

@@ -157,10 +157,13 @@ mod tests {
     use crate::cluster::NodeAddr;
     use crate::delivery::DeliverTask;
     use crate::ids::{AccountId, PostId};
+    use crate::post::PostRef;
 
     #[test]
     fn what_is_left_stands_in_the_entry_and_the_worst_reason_is_told() {
-        let task = DeliverTask { post: PostId::from_u64(7).unwrap(), author: AccountId::new(1).unwrap() };
+        let task = DeliverTask {
+            post: PostRef { id: PostId::from_u64(7).unwrap(), author: AccountId::new(1).unwrap() },
+        };
         let mut entry = Entry::new(Bucket(0), [1; 8], task);
         let epoch = Epoch::of_life(NodeAddr::new("node", 1), 0);
         let (mut ledger, mut beside) = (Ledger::default(), Ledger::default());

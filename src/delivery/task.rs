@@ -16,8 +16,7 @@ use crate::post::PostRef;
 /// A post may not be in all homes yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeliverTask {
-    pub(crate) post: PostId,
-    pub(crate) author: AccountId,
+    pub(crate) post: PostRef,
 }
 
 impl Job for DeliverTask {
@@ -29,27 +28,27 @@ impl Job for DeliverTask {
     const WAITS_FOR_NAMED: bool = true;
 
     fn arguments(&self) -> Arguments {
-        Arguments::default().post(self.post).account(self.author)
+        Arguments::default().post_ref(self.post)
     }
 
     fn read(arguments: &mut ArgumentReader<'_>) -> Option<Self> {
-        Some(Self { post: arguments.post()?, author: arguments.account()? })
+        Some(Self { post: arguments.post_ref()? })
     }
 
     fn actor(&self) -> AccountId {
-        self.author
+        self.post.author
     }
 
     fn matters(&self) -> Vec<Matter> {
-        vec![Matter::Delivery(PostRef { id: self.post, author: self.author })]
+        vec![Matter::Delivery(self.post)]
     }
 
     fn describe(&self) -> String {
-        format!("deliver post {} of {} to its followers", self.post, self.author)
+        format!("deliver post {} of {} to its followers", self.post.id, self.post.author)
     }
 
     fn pool(&self, journal: &Journal) -> Result<Pool> {
-        let is_large = journal.followers(self.author)?.is_known_spread();
+        let is_large = journal.followers(self.post.author)?.is_known_spread();
         Ok(if is_large { Pool::Large } else { Pool::Small })
     }
 
@@ -57,8 +56,8 @@ impl Job for DeliverTask {
         let is_large = run.pool == Pool::Large;
         // A large one takes nobody along: nothing has to wait for it.
         let _under_way = (!is_large).then(|| UnderWay::begin(journal));
-        let facts = run_delivery(journal, run.entry, (self.post, self.author), run.reporter).await?;
-        let facts = facts.map(|facts| (self.author, facts));
+        let facts = run_delivery(journal, run.entry, self.post, run.reporter).await?;
+        let facts = facts.map(|facts| (self.post.author, facts));
         journal.tasks.riders.strike(journal, Strike { entry: run.entry.clone(), facts, is_told: false });
         if is_large {
             send_all(journal);
@@ -72,7 +71,7 @@ impl Job for DeliverTask {
 async fn run_delivery(
     journal: &Arc<Journal>,
     entry: &mut Entry,
-    (post, author): (PostId, AccountId),
+    post: PostRef,
     reporter: &Reporter,
 ) -> Result<Option<FanoutFacts>> {
     if entry.checkpoint.is_empty() {
@@ -80,7 +79,7 @@ async fn run_delivery(
     }
     // Before the delivery: what an earlier run had done and its servers have lost is left again (H76).
     let mut ledger = Ledger::open(journal, entry).await;
-    let counts = match deliver::run(journal, entry, post, author, reporter, &mut ledger).await {
+    let counts = match deliver::run(journal, entry, post, reporter, &mut ledger).await {
         Ok(counts) => counts,
         Err(e) => {
             ledger.keep(entry);
@@ -123,5 +122,5 @@ pub(crate) async fn state(journal: &Journal, post: PostId) -> Result<FanoutState
 }
 
 fn delivers(task: &Task, post: PostId) -> bool {
-    task.as_a::<DeliverTask>().is_some_and(|task| task.post == post)
+    task.as_a::<DeliverTask>().is_some_and(|task| task.post.id == post)
 }

@@ -16,7 +16,7 @@ use crate::graph::{Graph, count_followers, note_followers};
 use crate::ids::{AccountId, PostId, sequences};
 use crate::journal;
 use crate::nonce::draw;
-use crate::post::{Draft, Post};
+use crate::post::{Draft, Post, PostRef};
 use crate::store::Store;
 use crate::tenant::{self, Tenant};
 use crate::timeline;
@@ -292,7 +292,8 @@ impl Importer {
             }
         }
         for (id, post) in ids.iter().zip(posts) {
-            crate::graph::list_references(graph, *id, post.author, &post.draft).await?;
+            crate::graph::list_references(graph, PostRef { id: *id, author: post.author }, &post.draft)
+                .await?;
         }
         Ok(ids)
     }

@@ -280,21 +280,17 @@ mod tests {
     use super::*;
     use crate::delivery::DeliverTask;
     use crate::graph::{BuryTask, ListTask, PairTask, ReferTask};
-    use crate::post::Reference;
+    use crate::post::{PostRef, Reference};
 
     #[test]
     fn a_task_concerns_all_whom_it_names_and_is_described_in_words() {
         let id = |id| AccountId::new(id).unwrap();
-        let post = PostId::from_u64(77).unwrap();
+        let post = PostRef { id: PostId::from_u64(77).unwrap(), author: id(1) };
         let to = Reference { kind: Reference::REPLY, post: PostId::from_u64(66).unwrap(), author: id(2) };
         let cases = [
+            (Task::from(DeliverTask { post }), vec![1], "deliver post 77 of 1 to its followers"),
             (
-                Task::from(DeliverTask { post, author: id(1) }),
-                vec![1],
-                "deliver post 77 of 1 to its followers",
-            ),
-            (
-                Task::from(ReferTask { post, author: id(1), to }),
+                Task::from(ReferTask { post, to }),
                 vec![1, 2],
                 "list post 77 of 1 at post 66 of 2, or take it off",
             ),
@@ -304,7 +300,7 @@ mod tests {
                 "bring the followers of 3 and the pull marks of 1 up to date",
             ),
             (
-                Task::from(ListTask { post, author: id(1) }),
+                Task::from(ListTask { post }),
                 vec![1],
                 "bring post 77 of 1 onto the lists of its mentions and hashtags, or take it off",
             ),

@@ -51,19 +51,17 @@ mod tests {
     fn tasks() -> impl Strategy<Value = Task> {
         let account = || (1..=i64::MAX as u64).prop_map(|id| AccountId::new(id).unwrap());
         let post = || (0..=i64::MAX as u64).prop_map(|id| PostId::from_u64(id).unwrap());
+        let named = || (post(), account()).prop_map(|(id, author)| PostRef { id, author });
         let to = (any::<u8>(), post(), account()).prop_map(|(kind, post, author)| Reference {
             kind,
             post,
             author,
         });
         prop_oneof![
-            (post(), account()).prop_map(|(post, author)| Task::from(DeliverTask { post, author })),
-            (account(), post(), account()).prop_map(|(account, id, author)| Task::from(TieTask {
-                account,
-                post: PostRef { id, author }
-            })),
-            (post(), account()).prop_map(|(post, author)| Task::from(UnlistTask { post, author })),
-            (post(), account(), to).prop_map(|(post, author, to)| Task::from(ReferTask { post, author, to })),
+            named().prop_map(|post| Task::from(DeliverTask { post })),
+            (account(), named()).prop_map(|(account, post)| Task::from(TieTask { account, post })),
+            named().prop_map(|post| Task::from(UnlistTask { post })),
+            (named(), to).prop_map(|(post, to)| Task::from(ReferTask { post, to })),
             (account(), account(), any::<bool>())
                 .prop_map(|(reader, author, may_drop)| Task::from(PairTask { reader, author, may_drop })),
             account().prop_map(|account| Task::from(BuryTask { account })),
@@ -91,10 +89,10 @@ mod tests {
         fn an_entry_of_a_deleted_post_gives_back_its_lists(
             post in 0..=i64::MAX as u64, owner: Nonce, tags in proptest::collection::vec(any::<u64>(), 0..90)
         ) {
-            let (post, author) = (PostId::from_u64(post).unwrap(), AccountId::new(7).unwrap());
+            let post = PostRef { id: PostId::from_u64(post).unwrap(), author: AccountId::new(7).unwrap() };
             let lists: Vec<PostList> = tags.into_iter().map(PostList::Tagged).collect();
             let payload = PostList::all_to_bytes(&lists);
-            let entry = Entry { payload, ..Entry::new(Bucket(3), owner, ListTask { post, author }) };
+            let entry = Entry { payload, ..Entry::new(Bucket(3), owner, ListTask { post }) };
             prop_assert_eq!(Entry::parse(&kinds(), Bucket(3), &entry.id, &entry.stored()).unwrap(), entry);
         }
 

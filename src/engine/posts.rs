@@ -384,7 +384,7 @@ impl Engine {
         {
             tracing::debug!("the followers of account {author} are spread, and how is asked later: {e}");
         }
-        let task = DeliverTask { post, author };
+        let task = DeliverTask { post: PostRef { id: post, author } };
         let entry = Entry {
             id: entry,
             hint: Some(Hint::new(recipients)),
@@ -409,7 +409,8 @@ impl Engine {
                 // Once on a list it stays there: only new ones have to be looked at.
                 let before = post.lists_ever(graph.tags());
                 let is_new = edited.lists(graph.tags()).iter().any(|list| !before.contains(list));
-                let entry = is_new.then(|| Entry::new(bucket, graph.instance, ListTask { post: id, author }));
+                let entry = is_new
+                    .then(|| Entry::new(bucket, graph.instance, ListTask { post: PostRef { id, author } }));
                 let _place = journal::reserve(&graph.journal, usize::from(is_new))?;
                 let keys = [graph.keys().post(id), graph.keys().account(author)].into_iter();
                 let keys: Vec<Vec<u8>> = keys.chain(is_new.then(|| graph.keys().journal(bucket))).collect();
@@ -474,7 +475,7 @@ impl Engine {
                 let bucket = graph.bucket(author);
                 let mut entries =
                     graph::entries_of_deleted(bucket, graph.instance, id, (&post, graph.tags()));
-                entries.push(Entry::new(bucket, graph.instance, UnlistTask { post: id, author }));
+                entries.push(Entry::new(bucket, graph.instance, UnlistTask { post: PostRef { id, author } }));
                 let _places = journal::reserve(&graph.journal, entries.len())?;
                 let keys = graph.keys();
                 let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];

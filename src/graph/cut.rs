@@ -12,7 +12,7 @@ use crate::charter::Decision;
 use crate::cluster::Touched;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
-use crate::post::PostList;
+use crate::post::{PostList, PostRef};
 use crate::sharded::{Checkpoint, Order, PAGE_MAX, SortedSet};
 use crate::tenant::Tenant;
 
@@ -31,19 +31,14 @@ pub(crate) struct Standing {
 }
 
 /// Looks where a post stands on a list.
-pub(crate) async fn standing(
-    tenant: &Tenant,
-    list: PostList,
-    post: PostId,
-    author: AccountId,
-) -> Result<Standing> {
-    let scores = post_list(tenant, list)?.scores(&[Listed::Post(post, author), Listed::Floor]).await?;
+pub(crate) async fn standing(tenant: &Tenant, list: PostList, post: PostRef) -> Result<Standing> {
+    let scores = post_list(tenant, list)?.scores(&[Listed::Post(post), Listed::Floor]).await?;
     let (score, floor) = (scores.first().copied().flatten(), scores.get(1).copied().flatten());
     // After that: an author's floor rises before its posts go.
-    let of_author = floors(tenant, list)?.score(&author).await?;
-    let place = post.place(tenant.keys().buckets());
-    let has_left =
-        floor.is_some_and(|floor| list_score(post) <= floor) || of_author.is_some_and(|floor| place <= floor);
+    let of_author = floors(tenant, list)?.score(&post.author).await?;
+    let place = post.id.place(tenant.keys().buckets());
+    let has_left = floor.is_some_and(|floor| list_score(post.id) <= floor)
+        || of_author.is_some_and(|floor| place <= floor);
     Ok(Standing { score, has_left })
 }
 
@@ -73,8 +68,7 @@ pub(crate) async fn cut(tenant: &Tenant, list: PostList, decision: Decision) -> 
     let leaving = leaving(&newest_first(&set).await?, usize::try_from(most).unwrap_or(usize::MAX));
     // H101: first the floors, on replicas too: they say what the list lacks from then on.
     let Some(told) = raise_floors(tenant, list, &leaving, decision.number).await? else { return Ok(0) };
-    let leave: Vec<Listed> =
-        leaving.posts.into_iter().map(|(post, author)| Listed::Post(post, author)).collect();
+    let leave: Vec<Listed> = leaving.posts.into_iter().map(Listed::Post).collect();
     let mut went = 0;
     // H144: of a list that was never cut more goes than one call takes. The floors stand for all of it already.
     for part in leave.chunks(AT_ONCE) {
@@ -105,7 +99,7 @@ async fn raise_floors(
     }
     let (floors, buckets) = (floors(tenant, list)?, tenant.keys().buckets());
     for part in leaving.authors.chunks(AT_ONCE) {
-        let places: Vec<_> = part.iter().map(|(author, post)| (*author, post.place(buckets))).collect();
+        let places: Vec<_> = part.iter().map(|post| (post.author, post.id.place(buckets))).collect();
         let Some(added) = floors.add_greater_decided(&places, decision).await? else { return Ok(None) };
         told = told.max(added.len);
         risen.extend(&added.touched);
@@ -115,12 +109,12 @@ async fn raise_floors(
 }
 
 /// All posts of a list. It may be much longer than its bound: of data for which nothing was decided for long.
-async fn newest_first(set: &SortedSet<Listed>) -> Result<Vec<(PostId, AccountId)>> {
+async fn newest_first(set: &SortedSet<Listed>) -> Result<Vec<PostRef>> {
     let (mut posts, mut next) = (Vec::new(), Some(Checkpoint::START));
     while let Some(from) = next {
         let walk = set.walk(from).await?;
         posts.extend(walk.entries.into_iter().filter_map(|(listed, _)| match listed {
-            Listed::Post(post, author) => Some((post, author)),
+            Listed::Post(post) => Some(post),
             Listed::Floor | Listed::Id(_) => None,
         }));
         next = walk.next;

@@ -7,21 +7,22 @@
 
 use std::collections::HashSet;
 
-use crate::ids::{AccountId, IdMap, PostId};
+use crate::ids::{AccountId, IdMap};
+use crate::post::PostRef;
 
 /// What leaves a list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Leaving {
     /// Newest first.
-    pub(super) posts: Vec<(PostId, AccountId)>,
+    pub(super) posts: Vec<PostRef>,
     /// Up to this millisecond nothing stays, and something leaves.
     pub(super) until_ms: Option<u64>,
     /// Of authors of whom something leaves above that: the newest of it. All of theirs that is older leaves too.
-    pub(super) authors: Vec<(AccountId, PostId)>,
+    pub(super) authors: Vec<PostRef>,
 }
 
 /// What leaves a list that is to keep `most` posts, its posts newest first.
-pub(super) fn leaving(posts: &[(PostId, AccountId)], most: usize) -> Leaving {
+pub(super) fn leaving(posts: &[PostRef], most: usize) -> Leaving {
     let mut seen: IdMap<AccountId, usize> = IdMap::default();
     let mut rank = |author: AccountId| {
         let rank = seen.entry(author).or_default();
@@ -29,22 +30,22 @@ pub(super) fn leaving(posts: &[(PostId, AccountId)], most: usize) -> Leaving {
         *rank
     };
     let mut ranked: Vec<(usize, usize)> =
-        posts.iter().enumerate().map(|(at, (_, author))| (rank(*author), at)).collect();
+        posts.iter().enumerate().map(|(at, post)| (rank(post.author), at)).collect();
     ranked.sort_unstable();
     let mut places: Vec<usize> =
         ranked.split_off(most.min(ranked.len())).into_iter().map(|(_, at)| at).collect();
     places.sort_unstable();
-    let oldest_kept = ranked.into_iter().map(|(_, at)| posts[at].0).min();
-    let leaving: Vec<(PostId, AccountId)> = places.into_iter().map(|at| posts[at]).collect();
+    let oldest_kept = ranked.into_iter().map(|(_, at)| posts[at].id).min();
+    let leaving: Vec<PostRef> = places.into_iter().map(|at| posts[at]).collect();
     let until_ms = oldest_kept.map_or(u64::MAX, |post| post.unix_ms().saturating_sub(1));
     let mut authors = Vec::new();
     let mut told = HashSet::new();
-    for (post, author) in &leaving {
-        if told.insert(*author) && post.unix_ms() > until_ms {
-            authors.push((*author, *post));
+    for post in &leaving {
+        if told.insert(post.author) && post.id.unix_ms() > until_ms {
+            authors.push(*post);
         }
     }
-    let until_ms = leaving.last().filter(|(post, _)| post.unix_ms() <= until_ms).map(|_| until_ms);
+    let until_ms = leaving.last().filter(|post| post.id.unix_ms() <= until_ms).map(|_| until_ms);
     Leaving { posts: leaving, until_ms, authors }
 }
 
@@ -53,9 +54,10 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
+    use crate::ids::PostId;
     use proptest::prelude::*;
 
-    type Posts = Vec<(PostId, AccountId)>;
+    type Posts = Vec<PostRef>;
 
     fn author(id: u64) -> AccountId {
         AccountId::new(id).unwrap()
@@ -64,7 +66,7 @@ mod tests {
     /// Posts of these authors, the first the oldest; two in a millisecond.
     fn list(authors: &[u64], from: u64) -> Posts {
         let id = |at: usize| PostId::from_u64(((from + at as u64) / 2) << 16 | at as u64).unwrap();
-        let posts = authors.iter().enumerate().map(|(at, by)| (id(at), author(*by)));
+        let posts = authors.iter().enumerate().map(|(at, by)| PostRef { id: id(at), author: author(*by) });
         let mut posts: Posts = posts.collect();
         posts.sort_unstable_by(|a, b| b.cmp(a));
         posts
@@ -77,7 +79,7 @@ mod tests {
 
     fn count(posts: &Posts) -> BTreeMap<AccountId, usize> {
         let mut counts = BTreeMap::new();
-        posts.iter().for_each(|(_, by)| *counts.entry(*by).or_default() += 1);
+        posts.iter().for_each(|post| *counts.entry(post.author).or_default() += 1);
         counts
     }
 
@@ -87,7 +89,7 @@ mod tests {
         while left.len() > most {
             let counts = count(&left);
             let highest = counts.values().max().copied().unwrap();
-            let oldest = left.iter().rposition(|(_, by)| counts[by] == highest).unwrap();
+            let oldest = left.iter().rposition(|post| counts[&post.author] == highest).unwrap();
             left.remove(oldest);
         }
         left
@@ -109,10 +111,10 @@ mod tests {
         fn what_stays_is_above_every_floor_and_what_leaves_below_one(by in authors(), most in 1usize..40) {
             let posts = list(&by, 100);
             let gone = leaving(&posts, most);
-            let floors: BTreeMap<_, _> = gone.authors.iter().copied().collect();
-            let is_below = |(post, by): &(PostId, AccountId)| {
-                gone.until_ms.is_some_and(|until| post.unix_ms() <= until)
-                    || floors.get(by).is_some_and(|floor| post <= floor)
+            let floors: BTreeMap<_, _> = gone.authors.iter().map(|post| (post.author, post.id)).collect();
+            let is_below = |post: &PostRef| {
+                gone.until_ms.is_some_and(|until| post.id.unix_ms() <= until)
+                    || floors.get(&post.author).is_some_and(|floor| post.id <= *floor)
             };
             prop_assert!(gone.posts.iter().all(is_below));
             prop_assert!(!kept(&posts, most).iter().any(is_below));
@@ -138,13 +140,13 @@ mod tests {
                 let mut now = list(wave, 1_000 * (at as u64 + 1));
                 now.extend(on);
                 on = kept(&now, most);
-                on.retain(|(post, by)| by.get() >= 100 || deleted >> (post.get() % 64) & 1 == 0);
+                on.retain(|post| post.author.get() >= 100 || deleted >> (post.id.get() % 64) & 1 == 0);
             }
             let left = count(&on);
             for (by, had) in others {
                 prop_assert!(left.get(&by).copied().unwrap_or_default() >= part.min(had));
             }
-            prop_assert!(worst.iter().filter(|(_, by)| by.get() >= 100).all(|post| on.contains(post)));
+            prop_assert!(worst.iter().filter(|post| post.author.get() >= 100).all(|post| on.contains(post)));
         }
 
         /// Whoever reads while somebody else cuts sees less of what leaves, or more that is new: what it lets go is
@@ -156,7 +158,7 @@ mod tests {
             let posts = list(&by, 100);
             let gone: BTreeSet<_> = leaving(&posts, most).posts.into_iter().collect();
             let mut half = posts.clone();
-            half.retain(|post| !gone.contains(post) || seen >> (post.0.get() % 64) & 1 == 0);
+            half.retain(|post| !gone.contains(post) || seen >> (post.id.get() % 64) & 1 == 0);
             prop_assert_eq!(kept(&half, most), kept(&posts, most));
             let mut longer = list(&newer, 10_000);
             longer.extend(&posts);

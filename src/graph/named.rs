@@ -16,7 +16,7 @@ use crate::cluster::Touched;
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
 use crate::journal::Ended;
-use crate::post::PostList;
+use crate::post::{PostList, PostRef};
 use crate::sharded::{Member, SortedSet};
 use crate::tenant::Tenant;
 
@@ -31,7 +31,7 @@ pub(crate) enum Listed {
     /// A post whose author the list doesn't tell; also a place between posts: behind all with lower ids.
     Id(PostId),
     /// A post and its author.
-    Post(PostId, AccountId),
+    Post(PostRef),
 }
 
 impl Member for Listed {
@@ -41,7 +41,7 @@ impl Member for Listed {
         match self {
             Self::Floor => FLOOR.to_vec(),
             Self::Id(post) => post.get().to_be_bytes().to_vec(),
-            Self::Post(post, author) => [post.get().to_be_bytes(), author.to_bytes()].concat(),
+            Self::Post(post) => [post.id.get().to_be_bytes(), post.author.to_bytes()].concat(),
         }
     }
 
@@ -52,7 +52,9 @@ impl Member for Listed {
         }
         match bytes.as_chunks::<8>() {
             ([id], []) => Ok(Self::Id(post(id)?)),
-            ([id, author], []) => Ok(Self::Post(post(id)?, AccountId::from_bytes(author)?)),
+            ([id, author], []) => {
+                Ok(Self::Post(PostRef { id: post(id)?, author: AccountId::from_bytes(author)? }))
+            }
             _ => Err(Error::internal(format!("a list of posts holds {}", bytes.escape_ascii()))),
         }
     }
@@ -61,7 +63,7 @@ impl Member for Listed {
     fn bucket(&self, buckets: Buckets) -> Bucket {
         match self {
             Self::Floor => buckets.of_bytes(FLOOR),
-            Self::Id(post) | Self::Post(post, _) => buckets.of_account(post.get()),
+            Self::Id(post) | Self::Post(PostRef { id: post, .. }) => buckets.of_account(post.get()),
         }
     }
 }
@@ -84,16 +86,15 @@ pub(crate) fn post_list(tenant: &Tenant, list: PostList) -> Result<SortedSet<Lis
 /// deleted.
 pub(crate) async fn settle_lists(
     tenant: &Tenant,
-    post: PostId,
-    author: AccountId,
+    post: PostRef,
     once: &[PostList],
     touched: &mut Touched,
 ) -> Result<Ended> {
-    let named = named_by(tenant, post, author, touched).await?;
+    let named = named_by(tenant, post, touched).await?;
     // That it is gone must last before the lists forget it.
     tenant.router().fence(touched).await?;
     let Some(mut lists) = named else {
-        take_off(tenant, post, author, once, touched).await?;
+        take_off(tenant, post, once, touched).await?;
         return Ok(Ended::Done);
     };
     // What lies on a server that is away keeps the post from no list elsewhere (H112).
@@ -101,9 +102,9 @@ pub(crate) async fn settle_lists(
     let owners = owners_of(tenant, &lists, touched).await;
     lists.retain(|list| owners.are_there(list));
     failed = failed.and(owners.failed);
-    failed = failed.and(put_on(tenant, post, author, &lists, touched).await);
+    failed = failed.and(put_on(tenant, post, &lists, touched).await);
     // Looked at after that: whoever deleted the post, or dropped a list with its account, was faster.
-    let is_gone = named_by(tenant, post, author, touched).await?.is_none();
+    let is_gone = named_by(tenant, post, touched).await?.is_none();
     let gone = match is_gone {
         true => lists,
         false => {
@@ -112,24 +113,18 @@ pub(crate) async fn settle_lists(
             owners.gone
         }
     };
-    failed = failed.and(take_off(tenant, post, author, &gone, touched).await);
+    failed = failed.and(take_off(tenant, post, &gone, touched).await);
     failed.map(|()| Ended::Done)
 }
 
 /// The lists that a post names, or has named: an edit that names one again leaves nothing to do, so it must be there by
 /// then. `None`: there is no such post of that author (any more).
-async fn named_by(
-    tenant: &Tenant,
-    post: PostId,
-    author: AccountId,
-    touched: &mut Touched,
-) -> Result<Option<Vec<PostList>>> {
-    let stored = tenant.posts().get_touching(post, touched).await?;
-    let Some(post) = stored.readable()? else { return Ok(None) };
+async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Result<Option<Vec<PostList>>> {
+    let stored = tenant.posts().get_touching(post.id, touched).await?.readable()?;
+    let stored = stored.filter(|stored| stored.header().author == post.author);
     let tags = tenant.tags();
     // Also what it has named before: an edit may come between the look and what it is for.
-    let all = || post.lists_ever(tags);
-    Ok((post.header().author == author).then(all))
+    Ok(stored.map(|post| post.lists_ever(tags)))
 }
 
 /// Whose lists these are.
@@ -177,14 +172,8 @@ async fn owners_of(tenant: &Tenant, lists: &[PostList], touched: &mut Touched) -
 }
 
 /// Puts a post on each of these lists that can be reached; an error: on some it could not be put.
-async fn put_on(
-    tenant: &Tenant,
-    post: PostId,
-    author: AccountId,
-    lists: &[PostList],
-    touched: &mut Touched,
-) -> Result<()> {
-    let member = [(Listed::Post(post, author), list_score(post))];
+async fn put_on(tenant: &Tenant, post: PostRef, lists: &[PostList], touched: &mut Touched) -> Result<()> {
+    let member = [(Listed::Post(post), list_score(post.id))];
     let added = join_all(lists.iter().map(async |list| {
         let set = post_list(tenant, *list)?;
         let added = set.add(&member).await?;
@@ -209,27 +198,16 @@ fn all_of(outcomes: Vec<Result<Touched>>, touched: &mut Touched) -> Result<()> {
 
 /// Takes a post off a list that it doesn't name, or was deleted from. Whoever does has the post's lists looked at after
 /// that: an edit may have named this one meanwhile.
-pub(crate) async fn take_off_list(
-    tenant: &Tenant,
-    post: PostId,
-    author: AccountId,
-    list: PostList,
-) -> Result<()> {
+pub(crate) async fn take_off_list(tenant: &Tenant, post: PostRef, list: PostList) -> Result<()> {
     let mut touched = Touched::new();
-    named_by(tenant, post, author, &mut touched).await?;
+    named_by(tenant, post, &mut touched).await?;
     tenant.router().fence(&touched).await?;
-    take_off(tenant, post, author, &[list], &mut touched).await
+    take_off(tenant, post, &[list], &mut touched).await
 }
 
-async fn take_off(
-    tenant: &Tenant,
-    post: PostId,
-    author: AccountId,
-    lists: &[PostList],
-    touched: &mut Touched,
-) -> Result<()> {
+async fn take_off(tenant: &Tenant, post: PostRef, lists: &[PostList], touched: &mut Touched) -> Result<()> {
     let removed = join_all(lists.iter().map(async |list| {
-        let removed = post_list(tenant, *list)?.remove(&[Listed::Post(post, author)]).await?;
+        let removed = post_list(tenant, *list)?.remove(&[Listed::Post(post)]).await?;
         Ok::<_, Error>(removed.touched)
     }));
     all_of(removed.await, touched)
@@ -255,10 +233,11 @@ mod tests {
         ) {
             let (post, other) = (PostId::from_u64(a).unwrap(), PostId::from_u64(b).unwrap());
             let author = AccountId::new(by).unwrap();
-            for listed in [Listed::Floor, Listed::Id(post), Listed::Post(post, author)] {
+            let named = |id| Listed::Post(PostRef { id, author });
+            for listed in [Listed::Floor, Listed::Id(post), named(post)] {
                 prop_assert_eq!(Listed::from_bytes(&listed.to_bytes()).unwrap(), listed);
             }
-            let place = |post: PostId| (post.unix_ms(), Listed::Post(post, author).to_bytes());
+            let place = |post: PostId| (post.unix_ms(), named(post).to_bytes());
             prop_assert_eq!(place(post).cmp(&place(other)), a.cmp(&b));
             // As a place it stands behind all lower ids, and before its own and all higher ones.
             let at = (other.unix_ms(), Listed::Id(other).to_bytes());

@@ -6,7 +6,6 @@ use super::tie::renew_ties;
 use crate::cluster::Touched;
 use crate::error::{Error, Result};
 use crate::functions::ListChange;
-use crate::ids::{AccountId, PostId};
 use crate::journal::Ended;
 use crate::post::{Draft, PostRef, Reference};
 use crate::stored::StoredPost;
@@ -18,24 +17,24 @@ const TRIES_MAX: usize = 64;
 /// Looks at whether the post is there, and brings the list in line with that.
 pub(crate) async fn settle_reference(
     tenant: &Tenant,
-    post: PostId,
-    author: AccountId,
+    post: PostRef,
     to: Reference,
     touched: &mut Touched,
 ) -> Result<Ended> {
-    let (of, member) = ((to.target(), to.kind), PostRef { id: post, author });
+    let of = (to.target(), to.kind);
     for n in 0..TRIES_MAX {
         // H53, H126: before the look. It may be deleted, and that settled, before what we write arrives.
         let removed = last_removal(tenant, to.post, n).await?;
-        let is_there = refers(tenant, member, to, touched).await?;
+        let is_there = refers(tenant, post, to, touched).await?;
         // What was seen must last: else the list holds what nobody takes off again, or forgets what nobody adds.
         tenant.router().fence(touched).await?;
         #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
-        let change = if is_there { ListChange::On(post.unix_ms() as f64, removed) } else { ListChange::Off };
-        let is_brought = set_member(tenant, of, &member, change, touched).await?;
+        let change =
+            if is_there { ListChange::On(post.id.unix_ms() as f64, removed) } else { ListChange::Off };
+        let is_brought = set_member(tenant, of, &post, change, touched).await?;
         // H53, H126: what was not compared is looked at again.
         let is_sure = removed.is_some() || !is_there;
-        if is_brought && (is_sure || refers(tenant, member, to, touched).await?) {
+        if is_brought && (is_sure || refers(tenant, post, to, touched).await?) {
             return Ok(Ended::Done);
         }
     }
@@ -64,27 +63,22 @@ async fn refers(tenant: &Tenant, post: PostRef, to: Reference, touched: &mut Tou
 }
 
 /// Brings an imported post onto the lists of what it refers to, and notes it with its author if it is a plain repost.
-pub(crate) async fn list_references(
-    tenant: &Tenant,
-    post: PostId,
-    author: AccountId,
-    draft: &Draft,
-) -> Result<()> {
+pub(crate) async fn list_references(tenant: &Tenant, post: PostRef, draft: &Draft) -> Result<()> {
     if let Some(original) = draft.repost_of.filter(|_| draft.is_plain_repost()) {
-        let place = post.place(tenant.keys().buckets());
-        tenant.reposts(author)?.add(&[(original, place)]).await?;
+        let place = post.id.place(tenant.keys().buckets());
+        tenant.reposts(post.author)?.add(&[(original, place)]).await?;
         // What is remembered of its reposts is void from now on.
-        renew_ties(tenant, author).await?;
+        renew_ties(tenant, post.author).await?;
     }
     // No journal has it tried again if a server fails over.
     let mut tries = tenant.router().fence_tries();
     for to in Reference::of_draft(draft) {
-        while let Err(e) = settle_reference(tenant, post, author, to, &mut Touched::new()).await {
+        while let Err(e) = settle_reference(tenant, post, to, &mut Touched::new()).await {
             tries.after(e).await?;
         }
     }
     if !(draft.content.mentions.is_empty() && draft.content.hashtags.is_empty()) {
-        while let Err(e) = settle_lists(tenant, post, author, &[], &mut Touched::new()).await {
+        while let Err(e) = settle_lists(tenant, post, &[], &mut Touched::new()).await {
             tries.after(e).await?;
         }
     }

@@ -10,6 +10,7 @@ use crate::functions;
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal;
+use crate::post::PostRef;
 use crate::stored::Unreadable;
 
 /// Drops it if it still is exactly that, has its author's outbox say so, and its own lists dropped. Gives who
@@ -40,6 +41,6 @@ pub(crate) async fn drop_unreadable(
     let answer = graph.router().ask(Request::write(slot, mend)).await?;
     let epoch = answer.epoch.clone();
     answer.ok()?;
-    journal::add(&graph.journal, bucket, UnlistTask { post, author }).await?;
+    journal::add(&graph.journal, bucket, UnlistTask { post: PostRef { id: post, author } }).await?;
     Ok(Some(epoch))
 }

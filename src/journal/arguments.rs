@@ -2,6 +2,7 @@
 
 use crate::ids::{AccountId, PostId};
 use crate::nonce::Nonce;
+use crate::post::PostRef;
 
 /// The longest of any kind: two posts, their authors, and a letter.
 const LEN_MAX: usize = 33;
@@ -37,9 +38,13 @@ impl Arguments {
         self.bytes(&id.to_bytes())
     }
 
-    /// Adds a post.
-    pub(crate) fn post(self, id: PostId) -> Self {
+    fn post(self, id: PostId) -> Self {
         self.bytes(&id.get().to_be_bytes())
+    }
+
+    /// Adds a post and its author.
+    pub(crate) fn post_ref(self, post: PostRef) -> Self {
+        self.post(post.id).account(post.author)
     }
 
     /// All of them.
@@ -64,9 +69,10 @@ impl ArgumentReader<'_> {
         AccountId::new(u64::from_be_bytes(self.next()?)).ok()
     }
 
-    /// Reads a post; `None`: none can stand there.
-    pub(crate) fn post(&mut self) -> Option<PostId> {
-        PostId::from_u64(u64::from_be_bytes(self.next()?)).ok()
+    /// Reads a post and its author; `None`: none can stand there.
+    pub(crate) fn post_ref(&mut self) -> Option<PostRef> {
+        let id = PostId::from_u64(u64::from_be_bytes(self.next()?)).ok()?;
+        Some(PostRef { id, author: self.account()? })
     }
 
     /// Reads a byte.

@@ -52,7 +52,7 @@ fn lay_out(listed: &[Listed], is_all: bool, direction: Direction, from: u64) -> 
         .filter_map(|listed| match listed {
             Listed::Floor => None,
             Listed::Id(post) => Some(Entry { id: post.get(), author: 0 }),
-            Listed::Post(post, author) => Some(Entry { id: post.get(), author: author.get() }),
+            Listed::Post(post) => Some(Entry { id: post.id.get(), author: post.author.get() }),
         })
         .collect();
     let last = entries.last().map_or(from, |last| last.id);
@@ -71,6 +71,7 @@ fn lay_out(listed: &[Listed], is_all: bool, direction: Direction, from: u64) -> 
 mod tests {
     use super::*;
     use crate::ids::AccountId;
+    use crate::post::PostRef;
     use crate::timeline::merge::Merge;
     use proptest::prelude::*;
 
@@ -78,14 +79,14 @@ mod tests {
     const SIZE: usize = 5;
 
     fn post(id: u64, author: u64) -> Listed {
-        Listed::Post(PostId::from_u64(id).unwrap(), AccountId::new(author).unwrap())
+        Listed::Post(PostRef { id: PostId::from_u64(id).unwrap(), author: AccountId::new(author).unwrap() })
     }
 
     /// A list in memory, asked as a set is.
     fn ask(list: &[Listed], direction: Direction, from: u64) -> ListPart {
         let id = |listed: &Listed| match listed {
             Listed::Floor => None,
-            Listed::Id(post) | Listed::Post(post, _) => Some(post.get()),
+            Listed::Id(post) | Listed::Post(PostRef { id: post, .. }) => Some(post.get()),
         };
         let mut found: Vec<Listed> = list.to_vec();
         match direction {

@@ -167,7 +167,7 @@ async fn listings(tenant: &Tenant, id: PostId, post: &Post) -> Result<Vec<Listin
     }
     let named = post.lists(tenant.tags());
     for list in post.lists_ever(tenant.tags()) {
-        let standing = graph::standing(tenant, list, id, author).await?;
+        let standing = graph::standing(tenant, list, me).await?;
         let place = match (standing.score, standing.has_left) {
             (Some(_), _) => ListPlace::On,
             (None, true) => ListPlace::TooOld,

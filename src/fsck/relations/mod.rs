@@ -168,7 +168,7 @@ mod tests {
             under_way.add(&task);
             move |work: Vec<_>| under_way.has_any(&work)
         };
-        let delivery = with(DeliverTask { post: post(7), author: id(2) }.into());
+        let delivery = with(DeliverTask { post: PostRef { id: post(7), author: id(2) } }.into());
         assert!(delivery(missing(1, 7)) && !delivery(missing(1, 8)));
         assert!(!delivery(edge(1, 2)));
         let pair = with(PairTask { reader: id(1), author: id(2), may_drop: false }.into());

@@ -36,8 +36,8 @@ pub(super) async fn on_list(tenant: &Tenant, list: PostList, members: &[&Scored]
     for entry in members {
         match Listed::from_bytes(&entry.member)? {
             Listed::Floor => {}
-            Listed::Post(id, author) => {
-                listed.push((PostRef { id, author }, entry.score.total_cmp(&list_score(id)).is_eq()));
+            Listed::Post(post) => {
+                listed.push((post, entry.score.total_cmp(&list_score(post.id)).is_eq()));
             }
             Listed::Id(post) => {
                 return Err(Error::internal(format!("a list names post {post} without its author")));
@@ -67,7 +67,7 @@ async fn is_for_somebody(tenant: &Tenant, list: PostList) -> Result<bool> {
 impl Relation for NamedListing {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
         let Self { post: PostRef { id, author }, list } = *self;
-        let Standing { score: on, has_left } = standing(graph, list, id, author).await?;
+        let Standing { score: on, has_left } = standing(graph, list, self.post).await?;
         // After that: a post that was deleted meanwhile is taken off by whoever deleted it.
         let Ok(stored) = graph.posts().get(id).await?.known() else { return Ok(Seen::default()) };
         let stored = stored.filter(|stored| stored.header().author == author);
@@ -84,12 +84,12 @@ impl Relation for NamedListing {
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
-        let PostRef { id: post, author } = self.post;
+        let post = self.post;
         if found.kind == FindingKind::ListingNeedless {
-            take_off_list(graph, post, author, self.list).await?;
+            take_off_list(graph, post, self.list).await?;
         }
         // An edit may have named the list meanwhile.
-        leave(graph, post.bucket(graph.keys().buckets()), ListTask { post, author }).await?;
+        leave(graph, post.id.bucket(graph.keys().buckets()), ListTask { post }).await?;
         Ok(Vec::new())
     }
 }

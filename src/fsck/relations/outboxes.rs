@@ -137,7 +137,7 @@ impl Relation for OutboxEntry {
         let of = [keys.post(post), keys.outbox(author), keys.account(author)];
         let mended = write(graph, &of[1], functions::outbox_mend(&of, author, post.get())).await?;
         if mended.int()? == 1 {
-            leave(graph, graph.bucket(author), DeliverTask { post, author }).await?;
+            leave(graph, graph.bucket(author), DeliverTask { post: self.0 }).await?;
         }
         Ok(Vec::new())
     }

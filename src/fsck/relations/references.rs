@@ -78,7 +78,7 @@ impl Relation for ReferenceListing {
             // It refers to something else, and always will.
             graph::unlist(graph, to, post).await?;
         } else {
-            let task = ReferTask { post: post.id, author: post.author, to };
+            let task = ReferTask { post, to };
             leave(graph, post.id.bucket(keys.buckets()), task).await?;
         }
         Ok(Vec::new())

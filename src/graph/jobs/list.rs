@@ -6,15 +6,14 @@ use crate::bucket::{Bucket, Buckets};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::named::settle_lists;
-use crate::ids::{AccountId, PostId};
+use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Run};
 use crate::post::{PostList, PostRef};
 
 /// A post may not be on the lists of mentions and hashtags yet that it names, or still on those that the entry names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ListTask {
-    pub(crate) post: PostId,
-    pub(crate) author: AccountId,
+    pub(crate) post: PostRef,
 }
 
 impl Job for ListTask {
@@ -26,11 +25,11 @@ impl Job for ListTask {
     const HAS_PAYLOAD: bool = true;
 
     fn arguments(&self) -> Arguments {
-        Arguments::default().post(self.post).account(self.author)
+        Arguments::default().post_ref(self.post)
     }
 
     fn read(arguments: &mut ArgumentReader<'_>) -> Option<Self> {
-        Some(Self { post: arguments.post()?, author: arguments.account()? })
+        Some(Self { post: arguments.post_ref()? })
     }
 
     fn is_payload(bytes: &[u8]) -> bool {
@@ -38,24 +37,24 @@ impl Job for ListTask {
     }
 
     fn actor(&self) -> AccountId {
-        self.author
+        self.post.author
     }
 
     fn needs(&self, buckets: Buckets) -> Vec<Bucket> {
-        vec![self.post.bucket(buckets)]
+        vec![self.post.id.bucket(buckets)]
     }
 
     fn matters(&self) -> Vec<Matter> {
-        vec![Matter::NamedLists(PostRef { id: self.post, author: self.author })]
+        vec![Matter::NamedLists(self.post)]
     }
 
     fn describe(&self) -> String {
-        let Self { post, author } = self;
+        let PostRef { id: post, author } = self.post;
         format!("bring post {post} of {author} onto the lists of its mentions and hashtags, or take it off")
     }
 
     async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
         let lists = PostList::all_from_bytes(&run.entry.payload)?;
-        settle_lists(graph, self.post, self.author, &lists, &mut run.touched).await
+        settle_lists(graph, self.post, &lists, &mut run.touched).await
     }
 }

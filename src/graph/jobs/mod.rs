@@ -20,14 +20,14 @@ use crate::bucket::Bucket;
 use crate::ids::PostId;
 use crate::journal::{Entry, Task};
 use crate::nonce::Nonce;
-use crate::post::{Post, PostList, Reference, TagKey};
+use crate::post::{Post, PostList, PostRef, Reference, TagKey};
 
 /// What a new post, or one that goes, leaves to do about what it refers to. `lists`: whether it is about any lists.
 pub(crate) fn tasks_about(id: PostId, post: &Post, lists: bool) -> Vec<Task> {
     let refers = Reference::of_post(post);
-    let (post, author) = (id, post.header().author);
-    let refer = |to| ReferTask { post, author, to }.into();
-    let list = lists.then(|| ListTask { post, author }.into());
+    let post = PostRef { id, author: post.header().author };
+    let refer = |to| ReferTask { post, to }.into();
+    let list = lists.then(|| ListTask { post }.into());
     refers.into_iter().map(refer).chain(list).collect()
 }
 

@@ -24,13 +24,11 @@ impl Job for TieTask {
     const LABEL: &'static str = "tie";
 
     fn arguments(&self) -> Arguments {
-        Arguments::default().account(self.account).post(self.post.id).account(self.post.author)
+        Arguments::default().account(self.account).post_ref(self.post)
     }
 
     fn read(arguments: &mut ArgumentReader<'_>) -> Option<Self> {
-        let account = arguments.account()?;
-        let (id, author) = (arguments.post()?, arguments.account()?);
-        Some(Self { account, post: PostRef { id, author } })
+        Some(Self { account: arguments.account()?, post: arguments.post_ref()? })
     }
 
     fn actor(&self) -> AccountId {

@@ -6,14 +6,14 @@ use crate::bucket::{Bucket, Buckets};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::lists::drop_lists;
-use crate::ids::{AccountId, PostId};
+use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Run};
+use crate::post::PostRef;
 
 /// A post is gone; its lists may not be yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UnlistTask {
-    pub(crate) post: PostId,
-    pub(crate) author: AccountId,
+    pub(crate) post: PostRef,
 }
 
 impl Job for UnlistTask {
@@ -23,31 +23,31 @@ impl Job for UnlistTask {
     const LABEL: &'static str = "unlist";
 
     fn arguments(&self) -> Arguments {
-        Arguments::default().post(self.post).account(self.author)
+        Arguments::default().post_ref(self.post)
     }
 
     fn read(arguments: &mut ArgumentReader<'_>) -> Option<Self> {
-        Some(Self { post: arguments.post()?, author: arguments.account()? })
+        Some(Self { post: arguments.post_ref()? })
     }
 
     fn actor(&self) -> AccountId {
-        self.author
+        self.post.author
     }
 
     fn needs(&self, buckets: Buckets) -> Vec<Bucket> {
-        vec![self.post.bucket(buckets)]
+        vec![self.post.id.bucket(buckets)]
     }
 
     fn matters(&self) -> Vec<Matter> {
-        vec![Matter::ListsOf(self.post)]
+        vec![Matter::ListsOf(self.post.id)]
     }
 
     fn describe(&self) -> String {
-        format!("drop the lists of post {} of {}, if it is gone", self.post, self.author)
+        format!("drop the lists of post {} of {}, if it is gone", self.post.id, self.post.author)
     }
 
     async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
-        drop_lists(graph, &[self.post], &mut run.touched).await?;
+        drop_lists(graph, &[self.post.id], &mut run.touched).await?;
         Ok(Ended::Done)
     }
 }

@@ -185,7 +185,7 @@ pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
         let on: BTreeMap<(u64, AccountId), f64> = on
             .into_iter()
             .filter_map(|(listed, score)| match listed {
-                Listed::Post(post, author) => Some(((post.get(), author), score)),
+                Listed::Post(post) => Some(((post.id.get(), post.author), score)),
                 _ => None,
             })
             .collect();
