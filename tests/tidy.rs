@@ -16,7 +16,6 @@ const LONG_STILL: &[&str] = &[
     "benches/sets.rs",
     "crates/tideline-simulation/src/simulation/elsewhere.rs",
     "program/tests/local_cluster.rs",
-    "src/engine/posts.rs",
     "tests/cluster/access.rs",
     "tests/cluster/engine/fsck/broken.rs",
     "tests/cluster/router.rs",

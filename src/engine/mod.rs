@@ -10,6 +10,7 @@ pub(crate) mod jobs;
 mod moderation;
 mod modes;
 mod posts;
+mod publish;
 mod rights;
 mod stock;
 mod stored;
@@ -28,7 +29,7 @@ pub use inspect::{
     StoredNames, Verdict,
 };
 pub use modes::ModeState;
-pub use posts::{PostAck, Published};
+pub use publish::{PostAck, Published};
 pub use stored::Stored;
 pub use viewer::{Reader, Viewer};
 

@@ -1,0 +1,403 @@
+//! Publishing posts: what one may refer to, the write, and when it is acknowledged.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tracing::Instrument as _;
+
+use super::Engine;
+use super::posts::{TRIES_MAX, may_not_post};
+use crate::account::Mode;
+use crate::cluster::{Command, Epoch, Replicas, Request};
+use crate::delivery::{DeliverTask, FanoutState, Recipients};
+use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
+use crate::functions::{self, Publish, RepostAt};
+use crate::graph;
+use crate::ids::{AccountId, PostId};
+use crate::journal::{self, Delivery, DeliveryProgress, Entry, Hint, Task};
+use crate::meters;
+use crate::nonce::{Nonce, draw};
+use crate::post::layout::{VISIBILITY_OFFSET, VISIBILITY_UNSAID};
+use crate::post::{Audience, Draft, Post, PostRef, Visibility};
+use crate::settings::Acknowledge;
+use crate::sharded::PieceAt;
+use crate::tenant::{changed_always, no_account, no_post};
+use crate::timeline::View;
+
+/// Homes that have a post when it is acknowledged as "first".
+const FIRST_HOMES: u64 = 1_000;
+/// How often another instance's fan-out is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// What has happened when a post is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PostAck {
+    /// A primary has it. A failover that its replica was not in time for may lose it.
+    #[default]
+    Accepted,
+    /// All replicas of its primary have it too, at least one: it survives a failover.
+    Replicated,
+    /// A thousand homes have it, or all if there are fewer. A failover may lose it and them, as if it were accepted.
+    First,
+    /// All homes have it, and the post and all of these homes are on replicas too. Of an account that is pulled, or
+    /// that nobody follows: the post is.
+    Delivered,
+}
+
+/// A post that was accepted.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// Its id.
+    pub id: PostId,
+    /// Whether it was there already: published with the same token.
+    pub is_repeat: bool,
+    /// What is true of it: the moment that was asked for. Where a server had no replica (and
+    /// [`Replicas`](crate::cluster::Replicas) says to go on), `Accepted` instead of `Replicated`, `First` instead of
+    /// `Delivered`; the latter also of a post whose fan-out was over before it was published again, unless replicas are
+    /// required: nobody knows by then whether all had theirs. Where homes lie on servers that are away, `Accepted` or
+    /// `Replicated` once the router's deadline is over; the fan-out goes on.
+    pub reached: PostAck,
+    /// Its fan-out.
+    pub delivery: Delivery,
+}
+
+impl Engine {
+    /// Publishes a post. The author's next read shows it.
+    ///
+    /// With a token in the draft a repeated call gives the same post, whether or not the first one's reply was lost;
+    /// without one, [`ErrorKind::Unknown`] means that there may be a post. [`ErrorKind::Overloaded`]: too much is
+    /// waiting to be delivered; nothing was written.
+    pub fn publish<'a>(&'a self, author: AccountId, draft: &'a Draft) -> CallFuture<'a, Published> {
+        self.publish_with(author, draft, self.graph.settings.acknowledge.into())
+    }
+
+    /// The same, acknowledged at another moment than the settings say.
+    pub fn publish_with<'a>(
+        &'a self,
+        author: AccountId,
+        draft: &'a Draft,
+        ack: PostAck,
+    ) -> CallFuture<'a, Published> {
+        let span = tracing::debug_span!("publish", %author, ?ack);
+        Box::pin(self.publish_now(author, draft, ack).instrument(span))
+    }
+
+    async fn publish_now(&self, author: AccountId, draft: &Draft, ack: PostAck) -> Result<Published> {
+        draft.check(self.graph.settings.text_chars)?;
+        let (mut published, epoch) = match self.with_references(author, draft).await {
+            Ok(draft) => self.send(author, &draft).await?,
+            // What a post refers to may have gone since it was published: a repeat gives it all the same.
+            Err(e) => self.published_before(author, draft).await?.ok_or(e)?,
+        };
+        meters::post(if draft.repost_of.is_some() { "repost" } else { "post" });
+        published.reached = match ack {
+            PostAck::Accepted => ack,
+            PostAck::Replicated => self.graph.acknowledge(Acknowledge::Replicated, &epoch).await?.into(),
+            PostAck::First => {
+                let homes = self.delivered(&mut published, FIRST_HOMES).await;
+                let post = self.acknowledged(epoch).await?.reached;
+                if homes.is_some() { ack } else { post.into() }
+            }
+            PostAck::Delivered => {
+                // Homes' servers are fenced by the fan-out, the author's by nobody else: homes without the post itself
+                // would name what is gone (H70).
+                let post = self.graph.acknowledge(Acknowledge::Replicated, &epoch);
+                let homes = self.delivered(&mut published, u64::MAX);
+                match futures::future::join(post, homes).await {
+                    (post, None) => post?.into(),
+                    (Ok(Acknowledge::Replicated), Some(homes)) if homes.is_replicated => ack,
+                    (post, Some(_)) => post.map(|_| PostAck::First)?,
+                }
+            }
+        };
+        Ok(published)
+    }
+
+    /// Waits until so many homes have a post, or all. `None`: that waits for servers that are away, or nobody here
+    /// knows. The post is written, so that is no error (H104): who takes it for one publishes it twice.
+    async fn delivered(&self, published: &mut Published, homes: u64) -> Option<DeliveryProgress> {
+        let patience = self.graph.router().settings().deadline;
+        // Whoever accepted it the first time may be at it still.
+        if published.is_repeat {
+            self.fanned_out(published.id, patience).await
+        } else {
+            published.delivery.first_unless_held_up(homes, patience).await
+        }
+    }
+
+    /// Waits until a post's fan-out is over, whichever instance runs it; the same otherwise.
+    async fn fanned_out(&self, id: PostId, patience: Duration) -> Option<DeliveryProgress> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.fanout(id).await.ok()? {
+                FanoutState::Done => return Some(self.finished().progress()),
+                FanoutState::Here(mut delivery) => {
+                    return delivery.first_unless_held_up(u64::MAX, patience).await;
+                }
+                FanoutState::Elsewhere if Instant::now() < until => tokio::time::sleep(LOOK_AGAIN).await,
+                FanoutState::Elsewhere => return None,
+            }
+        }
+    }
+
+    /// The post that was published with the draft's token, if it has one.
+    async fn published_before(&self, author: AccountId, draft: &Draft) -> Result<Option<(Published, Epoch)>> {
+        let Some(token) = &draft.token else { return Ok(None) };
+        let command = Command::new("GET").arg(&self.graph.keys().token(author, token));
+        let answer = self.graph.router().ask(Request::read(self.graph.slot(author), command)).await?;
+        let epoch = answer.epoch.clone();
+        let reply = answer.ok()?;
+        if reply.is_nil() {
+            return Ok(None);
+        }
+        let id = PostId::from_u64(u64::from_be_bytes(functions::read_nonce(&reply)?))?;
+        Ok(Some((self.repeat_of(id).await, epoch)))
+    }
+
+    /// A post that was there already, with its fan-out as far as that can be watched here.
+    async fn repeat_of(&self, id: PostId) -> Published {
+        let delivery = match self.fanout(id).await {
+            Ok(FanoutState::Here(delivery)) => delivery,
+            Ok(FanoutState::Done) => self.finished(),
+            // The post is there, whoever can say how far it is.
+            Ok(FanoutState::Elsewhere) | Err(_) => Delivery::elsewhere(),
+        };
+        Published { id, is_repeat: true, reached: PostAck::Accepted, delivery }
+    }
+
+    /// A fan-out that somebody has finished: whether all of its servers had replicas, only the setting tells.
+    fn finished(&self) -> Delivery {
+        Delivery::over(self.graph.router().replicas() == Replicas::Required)
+    }
+
+    /// What a post refers to must be there, be seen by its author, and be fit to be passed on. Of a plain repost the
+    /// original is meant: that is what is answered, and passed on. An answer belongs to its parent's conversation.
+    async fn with_references<'d>(&self, author: AccountId, draft: &'d Draft) -> Result<Cow<'d, Draft>> {
+        let mut draft = Cow::Borrowed(draft);
+        if let Some(target) = draft.repost_of {
+            let (subject, post) = self.referred(author, target).await.map_err(|e| e.context("repost_of"))?;
+            if !may_be_reposted(author, &post) {
+                return Err(Error::new(
+                    ErrorCode::NotAllowed,
+                    format!("post {} is {:?}: it cannot be reposted", subject.id, post.header().visibility),
+                ));
+            }
+            draft.to_mut().repost_of = Some(subject);
+        }
+        if let Some(target) = draft.reply_to {
+            let (subject, post) = self.referred(author, target).await.map_err(|e| e.context("reply_to"))?;
+            let draft = draft.to_mut();
+            draft.reply_to = Some(subject);
+            draft.conversation = draft.conversation.or(post.header().conversation).or(Some(subject.id));
+        }
+        Ok(draft)
+    }
+
+    /// What is meant when an account likes, answers or passes on a post: of a plain repost its original.
+    /// [`ErrorKind::NotFound`]: there is none, or the account may not see it.
+    pub(crate) async fn subject(&self, actor: AccountId, post: PostId) -> Result<(PostRef, Arc<Post>)> {
+        let (mut view, post) = self.deciding(actor, post).await?;
+        view.subject(post).await
+    }
+
+    /// The same of a post whose author somebody claims to know.
+    async fn referred(&self, actor: AccountId, post: PostRef) -> Result<(PostRef, Arc<Post>)> {
+        let (mut view, found) = self.deciding(actor, post.id).await?;
+        if found == post { view.subject(post).await } else { Err(no_post(post.id)) }
+    }
+
+    async fn deciding(&self, actor: AccountId, post: PostId) -> Result<(View<'_>, PostRef)> {
+        View::deciding(self.as_reader(actor).viewpoint(), post).await
+    }
+
+    async fn send(&self, author: AccountId, draft: &Draft) -> Result<(Published, Epoch)> {
+        let graph = &self.graph;
+        let post = Post::new(author, draft);
+        let recipients = Recipients::of(&post);
+        let has_lists = !post.lists(graph.tags()).is_empty();
+        // Its id is not known before it is written.
+        let tasks = |id: PostId| graph::tasks_about(id, &post, has_lists);
+        let tails: Vec<(u8, Vec<u8>)> =
+            tasks(PostId::from_u64(0)?).into_iter().map(|task| task.tail()).collect();
+        let mut stored = post.encode();
+        if draft.visibility.is_none() {
+            // Where the lock is known, at the moment of publishing.
+            stored[VISIBILITY_OFFSET] = VISIBILITY_UNSAID;
+        }
+        let mut lost = None;
+        for _ in 0..TRIES_MAX {
+            match self.try_to_send(author, draft, &stored, (&tails, &tasks), &recipients).await {
+                Ok(Some(published)) => return Ok(published),
+                Ok(None) => {}
+                // It carries random bytes, and only a token makes it safe to send twice; or that one reposts a post
+                // once.
+                Err(e)
+                    if e.kind() == ErrorKind::Unknown
+                        && (draft.token.is_some() || draft.is_plain_repost()) =>
+                {
+                    lost = Some(e);
+                }
+                // One that was lost may have been carried out, whatever this one is refused for.
+                Err(e) => return Err(lost.unwrap_or(e)),
+            }
+        }
+        Err(lost.unwrap_or_else(|| changed_always(author)))
+    }
+
+    /// Sends a post once. `None`: something has changed that it was made from.
+    async fn try_to_send(
+        &self,
+        author: AccountId,
+        draft: &Draft,
+        stored: &[u8],
+        (tails, tasks): (&[(u8, Vec<u8>)], &impl Fn(PostId) -> Vec<Task>),
+        recipients: &Recipients,
+    ) -> Result<Option<(Published, Epoch)>> {
+        let graph = &self.graph;
+        let _places = journal::reserve(&graph.journal, 1 + tails.len())?;
+        let entry = draw();
+        let entries: Vec<Nonce> = tails.iter().map(|_| draw()).collect();
+        let left = entries.iter().zip(tails).map(|(id, (letter, rest))| (*id, *letter, rest.clone()));
+        let noted = self.noted_repost(author, draft.repost_of.filter(|_| draft.is_plain_repost())).await?;
+        let publish = self.command(author, draft, stored, entry, left.collect())?;
+        let publish = Publish { repost: noted.as_ref().map(|(_, at)| at.clone()), ..publish };
+        let bucket = graph.bucket(author);
+        let piece_limit = graph.sets().piece_limit();
+        let command = publish.command(graph.keys().buckets(), bucket, piece_limit);
+        let request = Request::write(graph.slot(author), command).touching_undeclared_keys().once();
+        let answer = graph.router().ask(request).await?;
+        let epoch = answer.epoch.clone();
+        match functions::Published::parse(answer.ok()?)? {
+            functions::Published::New { id, mode, layout } => {
+                let mode = Mode::from_letter(mode);
+                let id = PostId::from_u64(id)?;
+                for (mark, task) in entries.into_iter().zip(tasks(id)) {
+                    let entry = Entry { id: mark, ..Entry::new(bucket, graph.instance, task) };
+                    drop(journal::accept(&graph.journal, entry));
+                }
+                let delivery =
+                    self.begin(author, id, (entry, &epoch), recipients.clone(), mode, layout).await?;
+                Ok(Some((Published { id, is_repeat: false, reached: PostAck::Accepted, delivery }, epoch)))
+            }
+            functions::Published::Again(id) => Ok(Some((self.repeat_of(PostId::from_u64(id)?).await, epoch))),
+            functions::Published::Stamp => Ok(None),
+            functions::Published::Tree(tree) => {
+                if let Some((piece, _)) = noted {
+                    graph.sets().piece_heirs(&piece, &tree)?;
+                }
+                Ok(None)
+            }
+            functions::Published::PieceFull => {
+                if let Some((piece, _)) = noted {
+                    graph.sets().split_piece(&piece).await?;
+                }
+                Ok(None)
+            }
+            functions::Published::Limit => {
+                let most = graph.settings.reposts_max;
+                Err(Error::new(
+                    ErrorCode::LimitReached,
+                    format!("account {author} has reposted {most} posts already, which is the limit"),
+                ))
+            }
+            functions::Published::NoAccount => Err(no_account(author)),
+            functions::Published::State(state) => Err(may_not_post(author, state)),
+            functions::Published::JournalFull => Err(journal::journal_full(graph)),
+        }
+    }
+
+    /// Where it is noted that an account has reposted something, of a plain repost; and the ties stamp as of now.
+    pub(super) async fn noted_repost(
+        &self,
+        author: AccountId,
+        original: Option<PostRef>,
+    ) -> Result<Option<(PieceAt, RepostAt)>> {
+        let Some(original) = original else { return Ok(None) };
+        let (seen, _) = graph::ties_stamp(&self.graph, author).await?;
+        let piece = self.graph.reposts(author)?.piece_of(&original);
+        let keys = self.graph.sets().piece_keys(&piece);
+        let leaf = piece.leaf();
+        Ok(Some((piece, RepostAt { keys, leaf, original, seen, stamp: draw() })))
+    }
+
+    fn command<'a>(
+        &self,
+        author: AccountId,
+        draft: &Draft,
+        post: &'a [u8],
+        entry: Nonce,
+        tasks: Vec<(Nonce, u8, Vec<u8>)>,
+    ) -> Result<Publish<'a>> {
+        let graph = &self.graph;
+        let keys = graph.keys();
+        let bucket = graph.bucket(author);
+        // Once: a bound goes with the number of the decision that it is of.
+        let decision = graph.known.decision();
+        let ttl = u64::try_from(graph.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
+        Ok(Publish {
+            keys: [
+                keys.clock(bucket),
+                keys.account(author),
+                keys.outbox(author),
+                keys.home(author),
+                keys.journal(bucket),
+                graph.followers(author)?.root_key(),
+            ],
+            repost: None,
+            token: draft.token.as_deref().map(|token| (keys.token(author, token), ttl)),
+            post_head: keys.post_head(bucket),
+            now_ms: graph.router().now_ms(),
+            post,
+            author,
+            journal_most: graph.settings.journal_max,
+            outbox_most: decision.settings.outbox_posts,
+            reposts_most: graph.settings.reposts_max,
+            owner: graph.instance,
+            entry,
+            fit: graph.fit_of(decision),
+            tasks,
+        })
+    }
+
+    /// Runs what a publish has left in the journal.
+    async fn begin(
+        &self,
+        author: AccountId,
+        post: PostId,
+        (entry, epoch): (Nonce, &Epoch),
+        recipients: Recipients,
+        mode: Mode,
+        layout: u8,
+    ) -> Result<Delivery> {
+        let graph = &self.graph;
+        if mode == Mode::Pull {
+            return Ok(Delivery(None));
+        }
+        let followers = graph.followers(author)?;
+        if layout == b'S' && !followers.is_known_spread()
+            // The post is written: whoever delivers it asks again.
+            && let Err(e) = followers.layout().await
+        {
+            tracing::debug!("the followers of account {author} are spread, and how is asked later: {e}");
+        }
+        let task = DeliverTask { post: PostRef { id: post, author } };
+        let entry = Entry {
+            id: entry,
+            hint: Some(Hint::new(recipients)),
+            seen_in: Some(epoch.clone()),
+            ..Entry::new(graph.bucket(author), graph.instance, task)
+        };
+        Ok(journal::accept(&graph.journal, entry))
+    }
+}
+
+fn may_be_reposted(by: AccountId, post: &Post) -> bool {
+    let header = post.header();
+    match header.visibility {
+        Visibility::Public | Visibility::Unlisted => post.audience() == Audience::Unnamed,
+        // Its own followers have seen it; nobody else will.
+        Visibility::Followers => header.author == by,
+        Visibility::Direct => false,
+    }
+}
