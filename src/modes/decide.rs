@@ -66,13 +66,14 @@ fn decide(modes: &Arc<Modes>, account: AccountId, rates: Rates, (followers, awak
         Way::Push => awake as f64 * modes.traffic.reads_per_reader(),
     };
     let facts = Facts { awake, posts_per_day: rates.posts_per_day, ..Facts::new(account, now, followers) };
-    let facts = facts.read(reads_per_day, modes.journal.tasks.instances(), modes.settings.visible_within);
+    let graph = &modes.graph;
+    let facts = facts.read(reads_per_day, graph.journal.tasks.instances(), graph.settings.visible_within);
     let wanted = modes.judge.policy.way(&facts);
     // What was told by hand stays.
     if wanted != now && !rates.is_forced {
         tracing::info!("account {account} is to be {}ed from now on: {facts:?}", wanted.label());
         let deciding = modes.clone();
-        modes.journal.tasks.beside(async move {
+        graph.journal.tasks.beside(async move {
             if let Err(e) = super::change(&deciding.graph, account, Wish::Policy(wanted)).await {
                 tracing::debug!("account {account} stays as it is for now: {e}");
                 meters::decision_failed();
@@ -92,16 +93,17 @@ impl FanoutWatcher for FanoutJudge {
 
 /// Looks at an account that was pulled so often.
 async fn decide_pulled(modes: &Arc<Modes>, account: AccountId, pulls: u64) -> Result<()> {
-    let record = modes.keys().account(account);
-    let add = pulls_add(record, pulls, modes.router().now_ms(), modes.judge.every_ms());
-    let reply = modes.router().call(Request::write(modes.slot(account), add)).await?.into_array()?;
+    let tenant: &Tenant = &modes.graph;
+    let record = tenant.keys().account(account);
+    let add = pulls_add(record, pulls, tenant.router().now_ms(), modes.judge.every_ms());
+    let reply = tenant.router().call(Request::write(tenant.slot(account), add)).await?.into_array()?;
     if reply.is_empty() {
         return Ok(());
     }
     let rates = Rates::parse(&reply)?;
     // While it is pulled nobody goes through its followers: how many there are is asked, how many of them are awake is
     // taken from the last fan-out.
-    let followers = modes.judge.followers(modes, account).await?;
+    let followers = modes.judge.followers(tenant, account).await?;
     let awake = match rates.followers {
         0 => followers,
         of => u64::try_from(u128::from(followers) * u128::from(rates.delivered) / u128::from(of))
@@ -129,7 +131,7 @@ impl Recurring for PulledAuthorLooks {
 
 /// Looks at all that were pulled since the last time.
 pub(crate) async fn judge_pulled(modes: &Arc<Modes>) {
-    modes.traffic.turn(modes.today());
+    modes.traffic.turn(modes.graph.today());
     let pulled = stream::iter(modes.traffic.take_pulls());
     pulled
         .for_each_concurrent(AT_ONCE, |(author, pulls)| async move {

@@ -14,7 +14,6 @@ mod job;
 mod policy;
 mod traffic;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::account::Mode;
@@ -41,14 +40,6 @@ pub(crate) struct Modes {
     pub(crate) graph: Arc<Graph>,
     judge: Judge,
     traffic: Arc<Traffic>,
-}
-
-impl Deref for Modes {
-    type Target = Graph;
-
-    fn deref(&self) -> &Graph {
-        &self.graph
-    }
 }
 
 impl Modes {
