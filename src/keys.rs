@@ -39,6 +39,12 @@ pub(crate) enum OwnKey {
     Approved,
     /// Whose requests wait for its answer.
     Waiting,
+    /// Whose reposts it leaves out of its home.
+    HiddenReposts,
+    /// When mutes of its end.
+    MuteEnds,
+    /// Its private notes on others.
+    Notes,
     /// What it shows of itself.
     Profile,
     /// What is secret of it, and which names are its own.
@@ -47,13 +53,16 @@ pub(crate) enum OwnKey {
 
 impl OwnKey {
     /// All of them, in the order in which they are dropped.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Marks,
         Self::Home,
         Self::Outbox,
         Self::Requested,
         Self::Approved,
         Self::Waiting,
+        Self::HiddenReposts,
+        Self::MuteEnds,
+        Self::Notes,
         Self::Profile,
         // Last: they say which names it has.
         Self::Credentials,
@@ -67,6 +76,9 @@ impl OwnKey {
             Self::Requested => b'r',
             Self::Approved => b'u',
             Self::Waiting => b'l',
+            Self::HiddenReposts => b'R',
+            Self::MuteEnds => b'M',
+            Self::Notes => b'N',
             Self::Profile => b'y',
             Self::Credentials => b'x',
         }
@@ -84,6 +96,9 @@ impl OwnKey {
             Self::Requested => "requested",
             Self::Approved => "approved",
             Self::Waiting => "waiting",
+            Self::HiddenReposts => "hidden_reposts",
+            Self::MuteEnds => "mutes_that_end",
+            Self::Notes => "notes",
             Self::Home | Self::Outbox | Self::Profile | Self::Credentials => return None,
         })
     }

@@ -239,6 +239,9 @@ fn pages_and_lists(forms: &mut Forms) {
         is_blocking: false,
         is_blocked: true,
         is_hiding: false,
+        shows_reposts: true,
+        muted_until_ms: Some(1_577_836_800_000),
+        note: Some("a cousin".into()),
     });
     forms.all([Followed::Following, Followed::Requested]);
     forms.all([Order::Ascending, Order::Descending]);

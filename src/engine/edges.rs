@@ -1,4 +1,6 @@
-//! Who follows, mutes, blocks whom.
+//! Who follows, mutes, blocks whom, and remarks what on whom.
+
+use std::time::Duration;
 
 use super::Engine;
 use crate::error::CallFuture;
@@ -36,14 +38,41 @@ impl Engine {
         })
     }
 
-    /// Hides another account's posts from one's own timelines.
+    /// Hides another account's posts from one's own timelines, for good: also if a mute of it was to end.
     pub fn mute(&self, account: AccountId, other: AccountId) -> CallFuture<'_, Receipt> {
-        self.toggle(account, other, Toggle::Mute, true)
+        self.toggle(account, other, Toggle::Mute(None), true)
     }
 
-    /// Takes a mute back.
+    /// The same for some time, from now on, by the cluster's clocks; of two such calls the later one counts. What it
+    /// has hidden shows then without any further call.
+    pub fn mute_for(&self, account: AccountId, other: AccountId, time: Duration) -> CallFuture<'_, Receipt> {
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let until = self.graph.router().now_ms().saturating_add(ms);
+        self.toggle(account, other, Toggle::Mute(Some(until)), true)
+    }
+
+    /// Takes a mute back, whether it has an end or not.
     pub fn unmute(&self, account: AccountId, other: AccountId) -> CallFuture<'_, Receipt> {
-        self.toggle(account, other, Toggle::Mute, false)
+        self.toggle(account, other, Toggle::Mute(None), false)
+    }
+
+    /// Leaves plain reposts of an account that one follows, or asks to, out of one's home, until one follows it no
+    /// more. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): it doesn't follow it.
+    pub fn hide_reposts(&self, account: AccountId, other: AccountId) -> CallFuture<'_, Receipt> {
+        self.toggle(account, other, Toggle::HideReposts, true)
+    }
+
+    /// Takes that back.
+    pub fn show_reposts(&self, account: AccountId, other: AccountId) -> CallFuture<'_, Receipt> {
+        self.toggle(account, other, Toggle::HideReposts, false)
+    }
+
+    /// Notes something on another account, in place of what was noted before; empty: takes the note back. It is
+    /// private: only [`relationships`](crate::Reader::relationships) tells it.
+    ///
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): it is longer than 2,000 bytes, or one more than 2,000 notes.
+    pub fn set_note(&self, account: AccountId, other: AccountId, note: &str) -> CallFuture<'_, Receipt> {
+        self.toggle(account, other, Toggle::Note(note.into()), !note.is_empty())
     }
 
     /// Blocks: neither follows the other, nor sees its posts, from now on.

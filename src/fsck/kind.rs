@@ -34,6 +34,7 @@ kinds! {
     MarkOfStranger "mark_of_stranger",
     MarkMayGo "mark_may_go",
     RequestOutOfStep "request_out_of_step",
+    RemarkNeedless "remark_needless",
     EntryMissing "entry_missing",
     WatermarkLies "watermark_lies",
     HomeWithoutFloor "home_without_floor",
@@ -83,9 +84,9 @@ impl FindingKind {
     ///
     /// A mark that may go waits for its reader, and reads of that reader only cost a little more meanwhile. A post
     /// without an author had been cut off from its outbox before the account was deleted, so no burial could find it. A
-    /// like or bookmark of a post that is gone shows nowhere.
+    /// like or bookmark of a post that is gone shows nowhere, nor does what is remarked on an account that is gone.
     pub fn is_harmless(self) -> bool {
-        matches!(self, Self::MarkMayGo | Self::PostOrphaned | Self::TieOfNothing)
+        matches!(self, Self::MarkMayGo | Self::PostOrphaned | Self::TieOfNothing | Self::RemarkNeedless)
     }
 
     /// Looks at which it must be found. What comes to an end by itself within seconds is given the time for that.

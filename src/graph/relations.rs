@@ -2,19 +2,23 @@
 //! its own bucket; what others do about it lies in theirs, and is read there too: what is derived from it in its own
 //! comes later.
 
+use std::fmt;
+
 use super::toggles::requested_request;
 use crate::account::Account;
-use crate::cluster::{Batch, Command, Request};
+use crate::cluster::{Batch, Command, Reply, Request};
 use crate::error::Result;
 use crate::functions::maybe_nonce;
 use crate::ids::AccountId;
+use crate::keys::OwnKey;
 use crate::nonce::Nonce;
+use crate::reader::ReaderState;
 use crate::settings::check_asked;
 use crate::sharded::Questions;
 use crate::tenant::{Answers, Tenant, no_account};
 
 /// How an account stands to another one. Between two of whom one blocks the other there is no follow and no request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a fact by itself, and any of them may go together"
@@ -38,6 +42,35 @@ pub struct Relationship {
     pub is_blocked: bool,
     /// It doesn't show its posts to the other one. Whether the other one does so is nobody else's affair.
     pub is_hiding: bool,
+    /// Reposts of the other one show in its home: it follows or asks to, and has not had them left out.
+    #[serde(default)]
+    pub shows_reposts: bool,
+    /// When its mute of the other one ends, in milliseconds since 1970; `None`: there is none, or it doesn't end.
+    #[serde(default)]
+    pub muted_until_ms: Option<u64>,
+    /// Its private note on the other one.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+impl fmt::Debug for Relationship {
+    /// Without the note: what is printed so ends up in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relationship")
+            .field("account", &self.account)
+            .field("is_following", &self.is_following)
+            .field("is_followed", &self.is_followed)
+            .field("has_requested", &self.has_requested)
+            .field("is_requested", &self.is_requested)
+            .field("is_muting", &self.is_muting)
+            .field("is_blocking", &self.is_blocking)
+            .field("is_blocked", &self.is_blocked)
+            .field("is_hiding", &self.is_hiding)
+            .field("shows_reposts", &self.shows_reposts)
+            .field("muted_until_ms", &self.muted_until_ms)
+            .field("has_note", &self.note.is_some())
+            .finish()
+    }
 }
 
 /// How `account` stands to others, in their order; `None`: there is no such account. Two batches, however many these
@@ -54,19 +87,25 @@ pub(crate) async fn relationships(
     // First the requests: an approval may turn one into a follow between the two looks, never back.
     let requests = requests(tenant, account, others).await?;
     let edges = edges(tenant, account, others).await?;
+    let now = tenant.router().now_ms();
     let relationship = |((other, requests), edges): ((&AccountId, Option<Requests>), Edges)| {
         // What a block ends goes a moment later.
         let is_apart = edges.is_blocking || edges.is_blocked;
         let requests = requests?;
         let is_approved = requests.received.is_some() && requests.received == requests.approved;
         let is_followed = edges.is_followed || is_approved;
+        let Remarks { hides_reposts, mute_end, note } = requests.remarks;
+        let is_muting = edges.is_muting && mute_end.is_none_or(|end| end > now);
         Some(Relationship {
             account: *other,
             is_following: edges.is_following && !is_apart,
             is_followed: is_followed && !is_apart,
             has_requested: requests.is_made && !edges.is_following && !is_apart,
             is_requested: requests.received.is_some() && !is_followed && !is_apart,
-            is_muting: edges.is_muting,
+            shows_reposts: (edges.is_following || requests.is_made) && !is_apart && !hides_reposts,
+            is_muting,
+            muted_until_ms: mute_end.filter(|_| is_muting),
+            note,
             is_blocking: edges.is_blocking,
             is_blocked: edges.is_blocked,
             is_hiding: edges.is_hiding,
@@ -82,6 +121,30 @@ struct Requests {
     /// What the other one has made, and what was approved: with the same bytes it is a follow in a moment.
     received: Option<Nonce>,
     approved: Option<Nonce>,
+    /// Read along.
+    remarks: Remarks,
+}
+
+/// What an account remarks on another one.
+struct Remarks {
+    hides_reposts: bool,
+    mute_end: Option<u64>,
+    note: Option<String>,
+}
+
+impl Remarks {
+    /// The hashes in which they are.
+    const OWN: [OwnKey; 3] = [OwnKey::HiddenReposts, OwnKey::MuteEnds, OwnKey::Notes];
+
+    /// Of what stands there of one account. What a later release has written says nothing.
+    fn parse([hidden, end, note]: [&Reply; 3]) -> Self {
+        let text = |note: &[u8]| Some(std::str::from_utf8(ReaderState::remarked(note)?).ok()?.to_owned());
+        Self {
+            hides_reposts: !hidden.is_nil(),
+            mute_end: end.bytes().ok().and_then(ReaderState::mute_end),
+            note: note.bytes().ok().and_then(text),
+        }
+    }
 }
 
 /// Requests between an account and others; `None`: there is no such account.
@@ -93,8 +156,8 @@ async fn requests(
     let keys = tenant.keys();
     let mut batch = Batch::new();
     batch.push(tenant.account_request(account));
-    for own in [keys.requested(account), keys.approved(account)] {
-        let command = Command::new("HMGET").arg(&own);
+    for own in [OwnKey::Requested, OwnKey::Approved].into_iter().chain(Remarks::OWN) {
+        let command = Command::new("HMGET").arg(&keys.own(own, account));
         let command = others.iter().fold(command, |command, other| command.arg(&other.to_bytes()));
         batch.push(Request::read(tenant.slot(account), command));
     }
@@ -106,13 +169,19 @@ async fn requests(
     let mut next = || answers.next();
     Account::parse(account, next()?)?.filter(Account::is_there).ok_or_else(|| no_account(account))?;
     let (made, approved) = (next()?.into_array()?, next()?.into_array()?);
+    let remarks = [next()?.into_array()?, next()?.into_array()?, next()?.into_array()?];
+    let [hidden, ends, notes] = &remarks;
+    let remarks = hidden.iter().zip(ends).zip(notes);
     let mut found = Vec::with_capacity(others.len());
-    for ((other, made), approved) in others.iter().zip(&made).zip(&approved) {
+    for (((other, made), approved), ((hidden, end), note)) in
+        others.iter().zip(&made).zip(&approved).zip(remarks)
+    {
         let is_there = Account::parse(*other, next()?)?.is_some_and(|other| other.is_there());
         let requests = Requests {
             is_made: !made.is_nil(),
             received: maybe_nonce(&next()?)?,
             approved: maybe_nonce(approved)?,
+            remarks: Remarks::parse([hidden, end, note]),
         };
         found.push(is_there.then_some(requests));
     }

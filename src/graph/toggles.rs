@@ -1,4 +1,4 @@
-//! Follow, unfollow, mute, block, hide: what an account switches on and off.
+//! Follow, unfollow, mute, block, hide, remark: what an account switches on and off.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,11 @@ use crate::functions::maybe_nonce;
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::reserve;
+use crate::keys::OwnKey;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
+use crate::reader::ReaderState;
+use crate::sharded::SortedSet;
 use crate::tenant::Tenant;
 
 /// What came of a follow.
@@ -30,23 +33,39 @@ pub enum Followed {
     Requested,
 }
 
+/// Longest private note, in bytes.
+const NOTE_BYTES_MAX: usize = 2_000;
+/// Accounts that an account may have notes on.
+const NOTES_MAX: u32 = 2_000;
+/// Mutes that have ended and are taken away in one change.
+const ENDED_AT_ONCE: usize = 32;
+
 /// What an account can switch on and off about another, besides following it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Toggle {
-    Mute,
+    /// Until then (ms), or for good.
+    Mute(Option<u64>),
     Block,
     Hide,
+    /// Its reposts stay out of one's home.
+    HideReposts,
+    /// What it is. Private: it is shown to nobody else, nor in a log.
+    Note(Box<str>),
 }
 
 impl Toggle {
-    pub(crate) fn label(self, on: bool) -> &'static str {
+    fn label(&self, on: bool) -> &'static str {
         match (self, on) {
-            (Self::Mute, true) => "mute",
-            (Self::Mute, false) => "unmute",
+            (Self::Mute(None), true) => "mute",
+            (Self::Mute(Some(_)), true) => "mute_for",
+            (Self::Mute(_), false) => "unmute",
             (Self::Block, true) => "block",
             (Self::Block, false) => "unblock",
             (Self::Hide, true) => "hide",
             (Self::Hide, false) => "unhide",
+            (Self::HideReposts, true) => "hide_reposts",
+            (Self::HideReposts, false) => "show_reposts",
+            (Self::Note(_), true) => "note",
+            (Self::Note(_), false) => "unnote",
         }
     }
 }
@@ -60,7 +79,9 @@ pub(super) fn nothing_left() -> Option<Intent> {
 
 fn distinct(a: AccountId, b: AccountId) -> Result<()> {
     if a == b {
-        return Err(Error::invalid(format!("account {a} cannot follow, mute, block or hide from itself")));
+        return Err(Error::invalid(format!(
+            "account {a} cannot follow, mute, block, hide from or remark on itself"
+        )));
     }
     Ok(())
 }
@@ -101,7 +122,10 @@ pub(super) fn follow_intent(
 pub(super) fn unfollow_intent(tenant: &Tenant, reader: AccountId, author: AccountId) -> Result<Intent> {
     Ok(Intent {
         edges: vec![following_edge(tenant, reader, author, false)?],
-        cells: vec![OwnCell::gone(tenant.keys().marks(reader), author)],
+        // H149: what is said of a follow goes with it, or the next one begins without reposts.
+        cells: [OwnKey::Marks, OwnKey::HiddenReposts]
+            .map(|own| OwnCell::gone(tenant.keys().own(own, reader), author))
+            .into(),
         request: Some((author, None, None)),
         // The home stays as it is: reads leave out whom its reader doesn't follow.
         tasks: vec![PairTask { reader, author, may_drop: false }.into()],
@@ -255,7 +279,7 @@ pub(super) async fn end_unwanted(
     .await
 }
 
-/// Switches a mute, block or hide on or off.
+/// Switches something on or off that one account says of another.
 pub(crate) async fn toggle(
     graph: &Arc<Graph>,
     account: AccountId,
@@ -264,45 +288,165 @@ pub(crate) async fn toggle(
     on: bool,
 ) -> Result<Epoch> {
     distinct(account, other)?;
+    if let Toggle::Note(text) = &what
+        && text.len() > NOTE_BYTES_MAX
+    {
+        return Err(Error::out_of_range(format!("a note of {} bytes: at most {NOTE_BYTES_MAX}", text.len())));
+    }
     // A block ends follows both ways.
-    let places = if what == Toggle::Block && on { 2 } else { 0 };
+    let places = if matches!(what, Toggle::Block) && on { 2 } else { 0 };
     let _places = reserve(&graph.journal, places)?;
     // A mute of somebody who is gone can be taken back all the same.
     if on {
         graph.existing(other).await?;
     }
-    let (set, count_field) = match what {
-        Toggle::Mute => (graph.mutes(account)?, ""),
-        Toggle::Block => (graph.blocks(account)?, "nb"),
-        Toggle::Hide => (graph.hides(account)?, "nh"),
-    };
     meters::graph_change(what.label(on));
+    if matches!(what, Toggle::Mute(_)) {
+        end_mutes(graph, account).await?;
+    }
+    let said = Saying { graph, account, other };
+    let what = &what;
+    apply(graph, account, || {
+        Box::pin(async move {
+            match what {
+                Toggle::Mute(until) => said.mute(on, *until).await,
+                Toggle::Block => said.block(on).await,
+                Toggle::Hide => said.edge(graph.hides(account)?, on, ("hides from", "nh")).await,
+                Toggle::HideReposts => said.hide_reposts(on).await,
+                Toggle::Note(text) => {
+                    let note = on.then(|| ReaderState::remark(text.as_bytes()));
+                    let bound = Bound { most: NOTES_MAX, verb: "has notes on", noun: " accounts" };
+                    said.remark(OwnKey::Notes, note, bound).await
+                }
+            }
+        })
+    })
+    .await
+}
+
+/// How a bound is told, and where the record keeps the size of the set, or ''.
+type Said = (&'static str, &'static str);
+
+/// One account that says something of another one. What is decided was read under the stamp that the change compares.
+#[derive(Clone, Copy)]
+struct Saying<'g> {
+    graph: &'g Graph,
+    account: AccountId,
+    other: AccountId,
+}
+
+impl Saying<'_> {
+    fn restriction(self, set: SortedSet<AccountId>, on: bool, (verb, count_field): Said) -> Wanted {
+        let bound = Bound { most: self.graph.settings.restrictions_max, verb, noun: "" };
+        Wanted { set, is_put: on, member: self.other, bound, count_field }
+    }
+
+    /// What is an edge, and nothing else.
+    async fn edge(self, set: SortedSet<AccountId>, on: bool, said: Said) -> Result<Option<Intent>> {
+        if set.score(&self.other).await?.is_some() == on {
+            return Ok(nothing_left());
+        }
+        Ok(Some(Intent { edges: vec![self.restriction(set, on, said)], ..Intent::default() }))
+    }
+
+    async fn block(self, on: bool) -> Result<Option<Intent>> {
+        let Self { graph, account, other } = self;
+        let (set, said) = (graph.blocks(account)?, ("blocks", "nb"));
+        if !on || set.score(&other).await?.is_some() {
+            return self.edge(set, on, said).await;
+        }
+        // Its own follow ends with the block. The other one lies in another bucket: its pair finds that it is unwanted.
+        let mut intent = unfollow_intent(graph, account, other)?;
+        intent.edges.insert(0, self.restriction(set, on, said));
+        intent.tasks.push(PairTask { reader: other, author: account, may_drop: false }.into());
+        Ok(Some(intent))
+    }
+
+    async fn mute(self, on: bool, until: Option<u64>) -> Result<Option<Intent>> {
+        let (set, ends) = (self.graph.mutes(self.account)?, OwnKey::MuteEnds);
+        let end = until.filter(|_| on).map(|until| ReaderState::remark(&until.to_be_bytes()));
+        let before = self.remarked(ends).await?;
+        if set.score(&self.other).await?.is_some() == on && before == end {
+            return Ok(nothing_left());
+        }
+        let most = self.graph.settings.restrictions_max;
+        let bound = Bound { most, verb: "mutes", noun: " accounts for a while" };
+        // H147: a mute without an end takes the end of an earlier one away.
+        let cells = vec![self.cell(ends, end, before.is_none().then_some(bound))];
+        let edges = vec![self.restriction(set, on, ("mutes", ""))];
+        Ok(Some(Intent { edges, cells, ..Intent::default() }))
+    }
+
+    async fn hide_reposts(self, on: bool) -> Result<Option<Intent>> {
+        let Self { graph, account, other } = self;
+        // First the request: an approval may turn it into a follow between these two looks, never back.
+        let is_asked = requested(graph, account, other).await?.is_some();
+        if on && !is_asked && graph.following(account)?.score(&other).await?.is_none() {
+            let text = format!("account {account} doesn't follow account {other}: it has no reposts to hide");
+            return Err(Error::invalid(text));
+        }
+        let most = graph.settings.following_max;
+        let bound = Bound { most, verb: "hides reposts of", noun: " accounts" };
+        if self.remarked(OwnKey::HiddenReposts).await?.is_some() == on {
+            return Ok(nothing_left());
+        }
+        // Random bytes: who drops what nothing is said of any more drops no other one.
+        let says = on.then(|| ReaderState::remark(&draw()));
+        self.remark(OwnKey::HiddenReposts, says, bound).await
+    }
+
+    /// What is a remark, and nothing else.
+    async fn remark(self, own: OwnKey, says: Option<Vec<u8>>, bound: Bound) -> Result<Option<Intent>> {
+        let before = self.remarked(own).await?;
+        if before == says {
+            return Ok(nothing_left());
+        }
+        let cells = vec![self.cell(own, says, before.is_none().then_some(bound))];
+        Ok(Some(Intent { cells, ..Intent::default() }))
+    }
+
+    fn cell(self, own: OwnKey, becomes: Option<Vec<u8>>, bound: Option<Bound>) -> OwnCell {
+        OwnCell { becomes, bound, ..OwnCell::gone(self.graph.keys().own(own, self.account), self.other) }
+    }
+
+    async fn remarked(self, own: OwnKey) -> Result<Option<Vec<u8>>> {
+        let Self { graph, account, other } = self;
+        let command = Command::new("HGET").arg(&graph.keys().own(own, account)).arg(&other.to_bytes());
+        let stored = graph.router().call(Request::read(graph.slot(account), command)).await?;
+        if stored.is_nil() { Ok(None) } else { Ok(Some(stored.bytes()?.to_vec())) }
+    }
+}
+
+/// Takes mutes of an account away that have ended, some at once: they count as mutes until then, and hide nothing.
+async fn end_mutes(graph: &Arc<Graph>, account: AccountId) -> Result<()> {
+    let key = graph.keys().own(OwnKey::MuteEnds, account);
+    let ended = async || {
+        let command = Command::new("HGETALL").arg(&key);
+        let ends = graph.router().call(Request::read(graph.slot(account), command)).await?.into_array()?;
+        let (now, mut ended) = (graph.router().now_ms(), Vec::new());
+        for [whose, end] in ends.as_chunks::<2>().0 {
+            if ReaderState::mute_end(end.bytes()?).is_some_and(|end| end <= now) {
+                ended.push(AccountId::from_bytes(whose.bytes()?)?);
+            }
+        }
+        ended.truncate(ENDED_AT_ONCE);
+        Ok::<_, Error>(ended)
+    };
+    if ended().await?.is_empty() {
+        return Ok(());
+    }
     apply(graph, account, || {
         Box::pin(async {
-            if set.score(&other).await?.is_some() == on {
-                return Ok(nothing_left());
-            }
-            let verb = match what {
-                Toggle::Mute => "mutes",
-                Toggle::Block => "blocks",
-                Toggle::Hide => "hides from",
-            };
-            let bound = Bound { most: graph.settings.restrictions_max, verb, noun: "" };
-            let edge = Wanted { set: set.clone(), is_put: on, member: other, bound, count_field };
-            let mut intent = Intent { edges: vec![edge], ..Intent::default() };
-            if what == Toggle::Block && on {
-                // Its own follow ends with the block. The other one lies in another bucket: its pair finds that it is
-                // unwanted.
-                intent.edges.push(following_edge(graph, account, other, false)?);
-                intent.cells.push(OwnCell::gone(graph.keys().marks(account), other));
-                intent.request = Some((other, None, None));
-                intent.tasks = vec![
-                    PairTask { reader: account, author: other, may_drop: false }.into(),
-                    PairTask { reader: other, author: account, may_drop: false }.into(),
-                ];
+            let mut intent = Intent::default();
+            // Under the stamp: one that was muted anew since stays.
+            for other in ended().await? {
+                let saying = Saying { graph, account, other };
+                intent.edges.push(saying.restriction(graph.mutes(account)?, false, ("mutes", "")));
+                intent.cells.push(saying.cell(OwnKey::MuteEnds, None, None));
             }
             Ok(Some(intent))
         })
     })
     .await
+    .map(drop)
 }

@@ -4,20 +4,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::try_join;
 use tokio::time::Instant;
 
 use super::Readers;
 use super::mark::is_new_mark;
 use crate::account::Account;
-use crate::cluster::{Answer, Command, Epoch, Request};
+use crate::cluster::{Answer, Command, Epoch, Reply, Request};
 use crate::error::{Error, Result};
 use crate::functions::{maybe_nonce, read_nonce};
 use crate::ids::AccountId;
+use crate::keys::OwnKey;
 use crate::nonce::Nonce;
-use crate::tenant::{Tenant, no_account};
+use crate::tenant::{Answers, Tenant, no_account};
 
 /// Tries to read a state between two changes of it.
 const TRIES_MAX: usize = 16;
+/// How what an account remarks on another one begins: in the form that this release knows.
+const REMARK_FORM: u8 = 1;
 /// Whoever has set a mark, or is about to take it away, is done with that by then, usually within milliseconds.
 const MARKS_REST: Duration = Duration::from_secs(2);
 
@@ -65,10 +69,7 @@ impl Current {
     fn nobodys(readers: &Readers) -> Self {
         let (graph, marks) = Default::default();
         let epoch = readers.router().epoch_named("");
-        let none = || Arc::from([]);
-        let (following, mutes, blocks, pulled, unasked) = (none(), none(), none(), none(), none());
-        let marks_known = Instant::now();
-        let state = ReaderState { graph, marks, marks_known, following, mutes, blocks, pulled, unasked };
+        let state = ReaderState::under(graph, marks, Said::default(), Default::default());
         Self { stamps: Stamps { graph, marks, ties: None, day: None, epoch }, state: Arc::new(state) }
     }
 }
@@ -82,15 +83,85 @@ pub(crate) struct ReaderState {
     marks_known: Instant,
     /// Each sorted.
     pub(crate) following: Arc<[u64]>,
-    pub(crate) mutes: Arc<[u64]>,
-    pub(crate) blocks: Arc<[u64]>,
+    /// Without those that had ended when it was read.
+    mutes: Arc<[u64]>,
+    blocks: Arc<[u64]>,
+    hidden_reposts: Arc<[u64]>,
+    /// When mutes end (ms), and whose; the next one first.
+    mute_ends: Arc<[(u64, u64)]>,
     /// Those it follows with a pull mark.
     pub(crate) pulled: Arc<[u64]>,
     /// Those of them that are still to be asked whether they are locked.
     unasked: Arc<[u64]>,
 }
 
+/// What a reader has said of others, as of its graph stamp: as in its state.
+#[derive(Debug, Clone, Default)]
+struct Said {
+    following: Arc<[u64]>,
+    mutes: Arc<[u64]>,
+    blocks: Arc<[u64]>,
+    hidden_reposts: Arc<[u64]>,
+    mute_ends: Arc<[(u64, u64)]>,
+}
+
 impl ReaderState {
+    /// One that we have come to know of now.
+    fn under(graph: Nonce, marks: Nonce, said: Said, [pulled, unasked]: [Arc<[u64]>; 2]) -> Self {
+        let Said { following, mutes, blocks, hidden_reposts, mute_ends } = said;
+        let marks_known = Instant::now();
+        Self {
+            graph,
+            marks,
+            marks_known,
+            following,
+            mutes,
+            blocks,
+            hidden_reposts,
+            mute_ends,
+            pulled,
+            unasked,
+        }
+    }
+
+    /// What stands under its graph stamp.
+    fn said(&self) -> Said {
+        Said {
+            following: self.following.clone(),
+            mutes: self.mutes.clone(),
+            blocks: self.blocks.clone(),
+            hidden_reposts: self.hidden_reposts.clone(),
+            mute_ends: self.mute_ends.clone(),
+        }
+    }
+
+    /// What an account remarks on another one, as it is stored.
+    pub(crate) fn remark(says: &[u8]) -> Vec<u8> {
+        [&[REMARK_FORM], says].concat()
+    }
+
+    /// What a stored remark says; `None`: it is of a form that this release doesn't know.
+    pub(crate) fn remarked(stored: &[u8]) -> Option<&[u8]> {
+        stored.strip_prefix(&[REMARK_FORM])
+    }
+
+    /// When a mute ends, as a stored remark tells; `None`: it tells nothing, so it doesn't.
+    pub(crate) fn mute_end(stored: &[u8]) -> Option<u64> {
+        Some(u64::from_be_bytes(Self::remarked(stored)?.try_into().ok()?))
+    }
+
+    /// What it is at this time, if mutes have ended.
+    fn as_of(&self, now_ms: u64) -> Option<Self> {
+        let (ended, open) =
+            self.mute_ends.split_at(self.mute_ends.partition_point(|(end, _)| *end <= now_ms));
+        if ended.is_empty() {
+            return None;
+        }
+        let is_muted = |account: &u64| !ended.iter().any(|(_, of)| of == account);
+        let mutes = self.mutes.iter().copied().filter(is_muted).collect();
+        Some(Self { mutes, mute_ends: open.into(), ..self.clone() })
+    }
+
     pub(crate) fn is_of(&self, stamps: &Stamps) -> bool {
         self.stamps() == (stamps.graph, stamps.marks)
     }
@@ -136,6 +207,11 @@ impl ReaderState {
         self.mutes.binary_search(&account).is_ok()
     }
 
+    /// Whether reposts of that account stay out of the reader's home.
+    pub(crate) fn hides_reposts(&self, account: u64) -> bool {
+        self.hidden_reposts.binary_search(&account).is_ok()
+    }
+
     pub(crate) fn blocks(&self, account: u64) -> bool {
         self.blocks.binary_search(&account).is_ok()
     }
@@ -147,9 +223,14 @@ impl ReaderState {
 }
 
 impl Readers {
-    /// A reader's state, if it is remembered.
+    /// A reader's state as of now, if it is remembered.
     pub(crate) fn state(&self, reader: AccountId) -> Option<Arc<ReaderState>> {
-        self.states.get(&reader)
+        let known = self.states.get(&reader)?;
+        // H148: no stamp says that a mute has ended.
+        let Some(now) = known.as_of(self.router().now_ms()) else { return Some(known) };
+        let now = Arc::new(now);
+        self.remember(reader, now.clone());
+        Some(now)
     }
 
     /// Remembers a reader's state.
@@ -188,15 +269,13 @@ pub(crate) async fn load_state(
     for _ in 0..TRIES_MAX {
         let before = stamps(tenant, reader).await?;
         let [mut pulled, mut unasked] = pull_marks(tenant, reader).await?;
-        let [following, mutes, blocks] = match known {
-            Some(known) if known.graph == before.graph => {
-                [known.following.clone(), known.mutes.clone(), known.blocks.clone()]
-            }
-            _ => graph(tenant, reader).await?,
+        let said = match known {
+            Some(known) if known.graph == before.graph => known.said(),
+            _ => said(tenant, reader).await?,
         };
         // Who unfollows takes the mark away; one that is left over says nothing.
         for of in [&mut pulled, &mut unasked] {
-            of.retain(|author| following.binary_search(author).is_ok());
+            of.retain(|author| said.following.binary_search(author).is_ok());
         }
         // Equal stamps before and after, from the same life of the same server: nothing changed between.
         let after = stamps(tenant, reader).await?;
@@ -204,10 +283,9 @@ pub(crate) async fn load_state(
             before.epoch == after.epoch && (before.graph, before.marks) == (after.graph, after.marks);
         // H30: what was read between other stamps is of two times.
         if is_same {
-            let (graph, marks) = (before.graph, before.marks);
-            let (marks_known, pulled, unasked) = (Instant::now(), pulled.into(), unasked.into());
-            let state = ReaderState { graph, marks, marks_known, following, mutes, blocks, pulled, unasked };
-            return Ok(Arc::new(state));
+            let marked = [pulled, unasked].map(Arc::from);
+            let state = ReaderState::under(before.graph, before.marks, said, marked);
+            return Ok(Arc::new(state.as_of(tenant.router().now_ms()).unwrap_or(state)));
         }
     }
     Err(Error::unavailable(format!("account {reader} is being changed at this moment; try again")))
@@ -253,9 +331,25 @@ pub(crate) async fn stamps(tenant: &Tenant, reader: AccountId) -> Result<Stamps>
     read_stamps(reader, tenant.router().ask(stamps_request(tenant, reader)).await?)
 }
 
-async fn graph(tenant: &Tenant, reader: AccountId) -> Result<[Arc<[u64]>; 3]> {
+async fn said(tenant: &Tenant, reader: AccountId) -> Result<Said> {
     let sets = [tenant.following(reader)?, tenant.mutes(reader)?, tenant.blocks(reader)?];
-    let members = tenant.sets().members_of(&[&sets[0], &sets[1], &sets[2]]).await?;
+    let sets = [&sets[0], &sets[1], &sets[2]];
+    let remarks = [("HKEYS", OwnKey::HiddenReposts), ("HGETALL", OwnKey::MuteEnds)].map(|(all, own)| {
+        let command = Command::new(all).arg(&tenant.keys().own(own, reader));
+        Request::read(tenant.slot(reader), command)
+    });
+    let remarks = Answers::of(tenant, remarks.into_iter().collect());
+    let (members, mut remarks) = try_join(tenant.sets().members_of(&sets), remarks).await?;
+    let (hidden, ends) = (remarks.next()?.into_array()?, remarks.next()?.into_array()?);
+    let id = |field: &Reply| Ok::<_, Error>(AccountId::from_bytes(field.bytes()?)?.get());
+    let mut hidden_reposts: Vec<u64> = hidden.iter().map(id).collect::<Result<_>>()?;
+    hidden_reposts.sort_unstable();
+    let mut mute_ends = Vec::new();
+    for [whose, end] in ends.as_chunks::<2>().0 {
+        mute_ends.extend(ReaderState::mute_end(end.bytes()?).map(|end| Ok::<_, Error>((end, id(whose)?))));
+    }
+    let mut mute_ends: Vec<(u64, u64)> = mute_ends.into_iter().collect::<Result<_>>()?;
+    mute_ends.sort_unstable();
     let mut sorted = members.into_iter().map(|ids| {
         let mut ids: Vec<u64> = ids.into_iter().map(AccountId::get).collect();
         ids.sort_unstable();
@@ -263,17 +357,25 @@ async fn graph(tenant: &Tenant, reader: AccountId) -> Result<[Arc<[u64]>; 3]> {
         Arc::from(ids)
     });
     let mut next = || sorted.next().unwrap_or_default();
-    Ok([next(), next(), next()])
+    let (hidden_reposts, mute_ends) = (hidden_reposts.into(), mute_ends.into());
+    Ok(Said { following: next(), mutes: next(), blocks: next(), hidden_reposts, mute_ends })
 }
+
+#[cfg(test)]
+mod tests;
 
 #[cfg(test)]
 impl ReaderState {
     /// A state for tests of what is decided by it. Each list must be sorted.
     pub(crate) fn of(following: &[u64], mutes: &[u64], blocks: &[u64]) -> Self {
-        let (graph, marks) = Default::default();
         let [following, mutes, blocks] = [following, mutes, blocks].map(Arc::from);
-        let marks_known = Instant::now();
-        let (pulled, unasked) = Default::default();
-        Self { graph, marks, marks_known, following, mutes, blocks, pulled, unasked }
+        let said = Said { following, mutes, blocks, ..Said::default() };
+        let (graph, marks) = Default::default();
+        Self::under(graph, marks, said, Default::default())
+    }
+
+    /// The same, without reposts of these, and with mutes that end then; both sorted.
+    pub(crate) fn remarking(self, hidden_reposts: &[u64], mute_ends: &[(u64, u64)]) -> Self {
+        Self { hidden_reposts: hidden_reposts.into(), mute_ends: mute_ends.into(), ..self }
     }
 }

@@ -11,6 +11,7 @@ use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::AccountId;
 use crate::meters;
+use crate::reader;
 use crate::sharded::SortedSet;
 
 impl<'a> Viewer<'a> {
@@ -61,7 +62,15 @@ impl<'a> Reader<'a> {
     pub fn mutes(self, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
             meters::list("mutes");
-            self.own(read(&self.engine.graph().mutes(self.account)?, query)).await
+            let graph = self.engine.graph();
+            let mutes = graph.mutes(self.account)?;
+            // First the list: whom it has muted meanwhile the state knows, too.
+            let listed = read(&mutes, query).await?;
+            let (mut view, now) =
+                try_join(self.view(), reader::current(&graph.readers, self.account)).await?;
+            view.load(&[], &listed.entries).await?;
+            // Those that have ended stand there until the next change.
+            Ok(listed.accounts(|id| view.any_account(id).filter(|_| now.state.mutes(id.get()))))
         })
     }
 

@@ -59,6 +59,8 @@ pub enum HiddenBecause {
     NotFollowed,
     /// The reader mutes its author.
     Muted,
+    /// The reader leaves its author's reposts out of its home.
+    RepostLeftOut,
     /// The reader blocks its author.
     Blocked,
     /// Its author blocks the reader, or hides from it.
@@ -99,6 +101,7 @@ impl fmt::Display for HiddenBecause {
         f.write_str(match self {
             Self::NotFollowed => "its author is not followed (any more)",
             Self::Muted => "its author is muted",
+            Self::RepostLeftOut => "its author's reposts are left out",
             Self::Blocked => "its author is blocked",
             Self::Restricted => "its author blocks the reader, or hides from it",
             Self::AuthorInactive => "its author is suspended or deleted",
@@ -136,6 +139,8 @@ pub(crate) fn shown_at_home(
     if author != reader {
         refuse(!state.follows(author.get()), HiddenBecause::NotFollowed)?;
         refuse(state.mutes(author.get()), HiddenBecause::Muted)?;
+        let is_left_out = met.post.is_plain_repost() && state.hides_reposts(author.get());
+        refuse(is_left_out, HiddenBecause::RepostLeftOut)?;
     }
     shown_on_profile(reader, state, seen)?;
     let Some(parent) = met.post.header().reply_to.filter(|_| author != reader) else { return Ok(()) };

@@ -8,12 +8,12 @@ use std::time::Duration;
 use metrics_util::debugging::DebuggingRecorder;
 use tideline::cluster::{Router, RouterSettings, Seed};
 use tideline::registration::{Name, SignUp};
-use tideline::{Config, Engine, ErrorKind, Store, StoreOptions};
+use tideline::{Config, Engine, ErrorKind, FindingKind, FsckOptions, NewAccount, Store, StoreOptions};
 use tideline_local_cluster::ClusterSpec;
 use tracing::level_filters::LevelFilter;
 
 use super::access::use_engine;
-use super::harness::{impatient, options, own};
+use super::harness::{PATIENCE, impatient, options, own};
 
 /// Written with an escape in URLs: neither half is to show.
 const PASSWORD: &str = "pl4nted/w0rd";
@@ -61,6 +61,31 @@ async fn refused(seed: &str) -> tideline::Error {
     Store::open(StoreOptions { router: impatient(), ..options(vec![seed.to_owned()]) }).await.unwrap_err()
 }
 
+/// An engine, and what it tells. A private note is shown by the call that gives it, and by nothing else.
+async fn look_at(engine: &Engine) {
+    assert_hidden_by_debug(engine);
+    assert_hidden_by_debug(engine.store());
+    assert_hidden_by_debug(engine.store().router());
+    assert_hidden_by_debug(&engine.health().await.unwrap());
+    assert_hidden_by_debug(&engine.store().router().findings());
+    let me = engine.create_account(NewAccount::default()).await.unwrap().value;
+    let other = engine.create_account(NewAccount::default()).await.unwrap().value;
+    let note = format!("a {} cousin", HALVES[0]);
+    engine.set_note(me, other, &note).await.unwrap();
+    let relationships = engine.as_reader(me).relationships(&[other]).await.unwrap();
+    assert_eq!(relationships[0].as_ref().unwrap().note.as_ref(), Some(&note));
+    assert_hidden_by_debug(&relationships);
+    assert_hidden_by_debug(&engine.inspect(me).await.unwrap());
+    assert_hidden_by_debug(&engine.set_note(me, other, &note.repeat(200)).await.unwrap_err());
+    assert_hidden_by_debug(&engine.set_note(other, other, &note).await.unwrap_err());
+    engine.delete_account(other).await.unwrap();
+    engine.drained(PATIENCE).await.unwrap();
+    let options = FsckOptions { repair: true, pause: Duration::from_millis(50), ..FsckOptions::default() };
+    let report = engine.fsck(&options, &|_| {}).await.unwrap();
+    assert!(report.findings.contains_key(&FindingKind::RemarkNeedless), "{report:?}");
+    assert_hidden_by_debug(&report);
+}
+
 #[tokio::test]
 async fn no_password_shows_in_options_logs_errors_metrics_or_health() {
     let log = Log::default();
@@ -92,11 +117,7 @@ async fn no_password_shows_in_options_logs_errors_metrics_or_health() {
 
     use_engine(options.clone()).await.unwrap();
     let engine = Engine::builder().store(options.clone()).start().await.unwrap();
-    assert_hidden_by_debug(&engine);
-    assert_hidden_by_debug(engine.store());
-    assert_hidden_by_debug(engine.store().router());
-    assert_hidden_by_debug(&engine.health().await.unwrap());
-    assert_hidden_by_debug(&engine.store().router().findings());
+    look_at(&engine).await;
 
     // What callers wait for in vain tells of the server and of each try.
     let primary = cluster.owner_of(0).await.unwrap();

@@ -4,7 +4,7 @@ use tideline::sharded::{Checkpoint, Order};
 use tideline::{AccountId, AccountList, ListCursor, ListQuery, PostId, PostList, Relationship};
 
 use super::call::{Call, List, People, Switch, Tie};
-use super::perform::{Performer, account, id_of, reach_of, shown};
+use super::perform::{Performer, account, id_of, note_on, reach_of, shown};
 use super::told::{Counts, Page, Relation, Reply, Shown, Stored};
 
 /// Pages of a list: beyond it a walk doesn't end.
@@ -32,6 +32,8 @@ fn relation(found: Relationship) -> Relation {
         blocks: found.is_blocking,
         is_blocked: found.is_blocked,
         hides: found.is_hiding,
+        // Another text is no note that anybody has made.
+        notes: found.note.map(|note| note == note_on(found.account)),
     }
 }
 
@@ -179,6 +181,7 @@ impl Performer {
             People::Own(Switch::Mute) => reader.mutes(query).await,
             People::Own(Switch::Block) => reader.blocks(query).await,
             People::Own(Switch::Hide) => reader.hides(query).await,
+            People::Own(Switch::Note) => unreachable!("there is no list of notes"),
             People::Requests => reader.follow_requests(query).await,
             People::Requested => reader.requested(query).await,
         }

@@ -27,6 +27,8 @@ pub(crate) enum Switch {
     Mute,
     Block,
     Hide,
+    /// A private note.
+    Note,
 }
 
 /// What an account has done with a post, for itself or for all to see.
@@ -387,6 +389,7 @@ impl Call {
             Self::Switch { what: Switch::Mute, .. } => "mute",
             Self::Switch { what: Switch::Block, .. } => "block",
             Self::Switch { what: Switch::Hide, .. } => "hide",
+            Self::Switch { what: Switch::Note, .. } => "note",
             Self::Approve { .. } => "approve",
             Self::Reject { .. } => "reject",
             Self::Publish { .. } => "publish",

@@ -299,9 +299,13 @@ async fn look_at_switches(run: &Arc<Run>, by: u64, others: Vec<u64>) {
     let mut world = run.world();
     for (other, found) in others.into_iter().zip(found) {
         let Some(found) = found else { continue };
-        for (what, is_on) in
-            [(Switch::Mute, found.mutes), (Switch::Block, found.blocks), (Switch::Hide, found.hides)]
-        {
+        let said = [
+            (Switch::Mute, found.mutes),
+            (Switch::Block, found.blocks),
+            (Switch::Hide, found.hides),
+            (Switch::Note, found.notes.is_some()),
+        ];
+        for (what, is_on) in said {
             if let Some(fact) = world.switches.get_mut(&(what, by, other)).filter(|fact| fact.is_unsure(now))
             {
                 fact.settle(now, is_on);

@@ -159,6 +159,9 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
     if args.defaults {
         planner.only_what_can_be_looked_up();
     }
+    if args.beside.is_some() {
+        planner.only_what_the_older_knows();
+    }
     drive::drive(&run, planner.creations(), clients, &Gate::open()).await?;
     drive::drive(&run, planner.beginnings(), clients, &Gate::open()).await?;
     let (mut left, mut rounds) = (args.operations, 0);

@@ -135,6 +135,13 @@ pub(super) fn shown(post: &PagePost) -> Shown {
     }
 }
 
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// What everybody notes on an account.
+pub(super) fn note_on(account: AccountId) -> String {
+    format!("that is {account}")
+}
+
 impl Performer {
     pub(crate) async fn new(setup: &Setup) -> tideline::Result<Self> {
         let engine = setup.engine().await?;
@@ -263,12 +270,16 @@ impl Performer {
     async fn switch(&self, by: u64, other: u64, what: Switch, on: bool) -> tideline::Result<()> {
         let (by, other, engine) = (account(by)?, account(other)?, &self.engine);
         let done = match (what, on) {
+            // Of every second account for so long that no run sees the end.
+            (Switch::Mute, true) if other.get().is_multiple_of(2) => engine.mute_for(by, other, YEAR).await,
             (Switch::Mute, true) => engine.mute(by, other).await,
             (Switch::Mute, false) => engine.unmute(by, other).await,
             (Switch::Block, true) => engine.block(by, other).await,
             (Switch::Block, false) => engine.unblock(by, other).await,
             (Switch::Hide, true) => engine.hide_from(by, other).await,
             (Switch::Hide, false) => engine.show_to(by, other).await,
+            (Switch::Note, true) => engine.set_note(by, other, &note_on(other)).await,
+            (Switch::Note, false) => engine.set_note(by, other, "").await,
         };
         done.map(drop)
     }

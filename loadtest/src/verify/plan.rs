@@ -65,6 +65,8 @@ pub(crate) struct Planner {
     crosses: bool,
     /// Whether only that is done which can be looked up when a failover may have lost it.
     is_plain: bool,
+    /// Whether an older build, which knows less, carries some of it out.
+    is_beside_an_older: bool,
     imagined: Imagined,
 }
 
@@ -76,6 +78,7 @@ impl Planner {
             clients,
             crosses,
             is_plain: false,
+            is_beside_an_older: false,
             imagined: Imagined::default(),
         }
     }
@@ -83,6 +86,11 @@ impl Planner {
     /// Accounts come and go, and are named and reported, only where nothing that is acknowledged can be lost.
     pub(crate) fn only_what_can_be_looked_up(&mut self) {
         self.is_plain = true;
+    }
+
+    /// Nothing is done that the release before this one doesn't know.
+    pub(crate) fn only_what_the_older_knows(&mut self) {
+        self.is_beside_an_older = true;
     }
 
     /// The accounts that are there from the beginning. Some are locked, some are pulled, most sign up.
@@ -409,7 +417,7 @@ impl Planner {
         let followed = self.imagined.follows.range((actor, 0)..(actor + 1, 0)).choose(&mut self.random);
         let other = followed.map(|pair| pair.1).filter(|_| self.random.random_bool(0.6));
         let other = other.unwrap_or_else(|| self.somebody_but(actor));
-        let number = self.random.random_range(0..3);
+        let number = self.random.random_range(0..if self.is_beside_an_older { 3 } else { 4 });
         self.imagined.switches.insert((actor, other, number));
         if number == 1 {
             self.imagined.follows.remove(&(actor, other));
@@ -459,6 +467,7 @@ fn what(number: u8) -> Switch {
     match number {
         0 => Switch::Mute,
         1 => Switch::Block,
-        _ => Switch::Hide,
+        2 => Switch::Hide,
+        _ => Switch::Note,
     }
 }

@@ -280,16 +280,20 @@ impl<'a> View<'a> {
     }
 
     /// How the reader stands to an account: each fact with whether it is so.
-    pub(crate) fn relation(&self, other: u64, said: Relation) -> [(&'static str, bool, Tri); 7] {
+    pub(crate) fn relation(&self, other: u64, said: Relation) -> Vec<(&'static str, bool, Tri)> {
         let on = |what, by, other| self.world.is_on(what, by, other, self.window_of(by));
         let follows = |a, b| self.world.is_following(a, b, self.window_of(a));
-        [
+        let noted = on(Switch::Note, self.reader, other);
+        // A wrong text is never right.
+        let noted = if said.notes == Some(false) { Tri::No } else { noted };
+        vec![
             ("follows", said.follows, follows(self.reader, other)),
             ("is followed by", said.is_followed, follows(other, self.reader)),
             ("mutes", said.mutes, on(Switch::Mute, self.reader, other)),
             ("blocks", said.blocks, on(Switch::Block, self.reader, other)),
             ("is blocked by", said.is_blocked, on(Switch::Block, other, self.reader)),
             ("hides from", said.hides, on(Switch::Hide, self.reader, other)),
+            ("has a note on", said.notes.is_some(), noted),
             ("is asked by", said.is_requested, self.world.waits((other, self.reader))),
         ]
     }

@@ -49,6 +49,9 @@ pub(crate) struct Relation {
     pub(crate) blocks: bool,
     pub(crate) is_blocked: bool,
     pub(crate) hides: bool,
+    /// Whether it has a note on the other one, and that is what it has noted.
+    #[serde(default)]
+    pub(crate) notes: Option<bool>,
 }
 
 /// A post as it is stored.

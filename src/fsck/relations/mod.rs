@@ -15,6 +15,7 @@ mod outboxes;
 mod post_counts;
 mod records;
 mod references;
+mod remarks;
 mod reposts;
 mod requests;
 mod sets;
@@ -45,6 +46,9 @@ pub(super) fn at_key(form: Form, key: Vec<u8>) -> Option<Unit> {
             OwnKey::Marks => Unit::of(follows::PullMarks(account)),
             OwnKey::Requested | OwnKey::Approved | OwnKey::Waiting => {
                 Unit::of(requests::RequestsOf(account, own))
+            }
+            OwnKey::HiddenReposts | OwnKey::MuteEnds | OwnKey::Notes => {
+                Unit::of(remarks::RemarksOf(account, own))
             }
             OwnKey::Home => Unit::of(homes::HomeOf(account)),
             OwnKey::Outbox => Unit::of(outboxes::OutboxOf(account)),

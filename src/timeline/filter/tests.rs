@@ -132,6 +132,28 @@ fn a_repost_shows_only_with_what_it_reposts() {
 }
 
 #[test]
+fn plain_reposts_of_whom_they_are_left_out_show_on_its_page_and_nowhere_at_home() {
+    let without = state().remarking(&[READER, FOLLOWED], &[]);
+    let stranger = author(STRANGER, AccountState::Active);
+    let quoted = Post::new(id(STRANGER), &Draft::text("hello"));
+    let original = Some(Met { post: &quoted, author: &stranger, is_restricted: false });
+    let of = PostRef { id: PostId::from_u64(9).unwrap(), author: id(STRANGER) };
+    for (number, draft, wanted) in [
+        (FOLLOWED, repost(), Err(Because::RepostLeftOut)),
+        (FOLLOWED, Draft::text("look").quoting(of), Ok(())),
+        (FOLLOWED, Draft::text("hello"), Ok(())),
+        // One's own show.
+        (READER, repost(), Ok(())),
+    ] {
+        let (post, author) = (Post::new(id(number), &draft), author(number, AccountState::Active));
+        let met = Met { post: &post, author: &author, is_restricted: false };
+        let seen = Seen { met, original, quoted: None };
+        assert_eq!(shown_at_home(RULES, id(READER), &without, seen), wanted, "{number}: {draft:?}");
+        assert_eq!(shown_on_profile(id(READER), &without, seen), Ok(()));
+    }
+}
+
+#[test]
 fn a_repost_of_a_quote_shows_only_to_whom_the_quote_does() {
     let of =
         |number: u64, draft: &Draft| (Post::new(id(number), draft), author(number, AccountState::Active));

@@ -4,6 +4,7 @@
 mod broken;
 mod load;
 mod program;
+mod remarks;
 
 use std::time::Duration;
 

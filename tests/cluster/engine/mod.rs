@@ -22,6 +22,7 @@ mod pages;
 mod people;
 mod profiles;
 mod registration;
+mod remarks;
 mod shown;
 mod social;
 mod tasks;

@@ -30,11 +30,19 @@ fn stranger(account: AccountId) -> Relationship {
         is_blocking: false,
         is_blocked: false,
         is_hiding: false,
+        shows_reposts: false,
+        muted_until_ms: None,
+        note: None,
     }
 }
 
+/// One that it follows.
+fn follows(account: AccountId) -> Relationship {
+    Relationship { is_following: true, shows_reposts: true, ..stranger(account) }
+}
+
 async fn between(engine: &Engine, account: AccountId, other: AccountId) -> Relationship {
-    engine.as_reader(account).relationships(&[other]).await.unwrap()[0].unwrap()
+    engine.as_reader(account).relationships(&[other]).await.unwrap().remove(0).unwrap()
 }
 
 #[tokio::test]
@@ -62,18 +70,18 @@ async fn how_an_account_stands_to_others_is_told_at_once_for_all_of_them() {
     let (gone, never) = (accounts(&engine, 1).await[0], AccountId::new(1 << 60).unwrap());
     engine.delete_account(gone).await.unwrap();
     let expected = [
-        Some(Relationship { is_following: true, ..stranger(followed) }),
+        Some(follows(followed)),
         Some(Relationship { is_followed: true, ..stranger(follower) }),
-        Some(Relationship { is_following: true, is_muting: true, ..stranger(muted) }),
+        Some(Relationship { is_muting: true, ..follows(muted) }),
         Some(Relationship { is_blocking: true, ..stranger(blocked) }),
         Some(Relationship { is_blocked: true, ..stranger(blocking) }),
         Some(Relationship { is_hiding: true, ..stranger(hidden) }),
-        Some(Relationship { has_requested: true, ..stranger(locked) }),
+        Some(Relationship { has_requested: true, shows_reposts: true, ..stranger(locked) }),
         Some(Relationship { is_requested: true, ..stranger(asking) }),
         None,
         None,
         // Again, and itself.
-        Some(Relationship { is_following: true, ..stranger(followed) }),
+        Some(follows(followed)),
         Some(stranger(me)),
     ];
     let asked: Vec<AccountId> = people[1..].iter().copied().chain([gone, never, followed, me]).collect();
@@ -127,7 +135,7 @@ async fn what_one_did_oneself_about_others_shows_before_anything_has_followed_fr
     assert!(!followers.contains(&unloved));
     drained(&engine).await;
     assert!(between(&engine, me, welcome).await.is_followed);
-    assert_eq!(between(&engine, welcome, me).await, Relationship { is_following: true, ..stranger(me) });
+    assert_eq!(between(&engine, welcome, me).await, follows(me));
     assert_eq!(between(&engine, unloved, me).await, apart);
 }
 

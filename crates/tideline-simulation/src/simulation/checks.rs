@@ -20,6 +20,7 @@ type AllPosts = BTreeMap<AccountId, Posts>;
 #[derive(Debug)]
 pub(super) struct Moment {
     at: Instant,
+    ms: u64,
     command: u64,
     deleted: BTreeSet<AccountId>,
     posts: AllPosts,
@@ -31,7 +32,8 @@ impl Moment {
     fn now(w: &World) -> Arc<Self> {
         let deleted = w.accounts.iter().copied().filter(|account| truth::is_deleted(w, *account)).collect();
         let (posts, unasked) = (all_posts(w), truth::unasked(w));
-        Arc::new(Self { at: Instant::now(), command: w.commands, deleted, posts, unasked })
+        let (at, ms) = (Instant::now(), w.now_ms());
+        Arc::new(Self { at, ms, command: w.commands, deleted, posts, unasked })
     }
 }
 
@@ -60,7 +62,7 @@ impl Before {
             let nothing = || {
                 let posts = w.accounts.iter().map(|account| (*account, Posts::default())).collect();
                 let (deleted, unasked) = Default::default();
-                Arc::new(Moment { at: now.at, command: 0, deleted, posts, unasked })
+                Arc::new(Moment { at: now.at, ms: now.ms, command: 0, deleted, posts, unasked })
             };
             let others = w.moments.front().filter(|moment| is_past(moment)).cloned().unwrap_or_else(nothing);
             Self { own: now, others, stale_reads: w.stale_reads }
@@ -213,7 +215,12 @@ impl Before {
         if own.iter().all(|state| !state.following.contains_key(&author)) {
             return Some("the reader doesn't follow its author");
         }
-        own.iter().all(|s| s.mutes.contains_key(&author)).then_some("the reader mutes its author")
+        let is_repost = truth::post(w, id, author).is_some_and(|post| post.is_plain_repost());
+        if is_repost && own.iter().all(|s| s.hidden_reposts.contains(&author)) {
+            return Some("the reader leaves its author's reposts out");
+        }
+        let is_muted = own.iter().all(|s| s.mutes_at(author, w.now_ms()));
+        is_muted.then_some("the reader mutes its author")
     }
 
     /// Why a post must not be shown to that reader anywhere.
@@ -327,7 +334,8 @@ impl Before {
                     continue;
                 }
             }
-            let is_muted = own.iter().any(|s| s.mutes.contains_key(&author));
+            let is_muted = own.iter().any(|s| s.mutes_at(author, self.own.ms));
+            let has_no_reposts = own.iter().any(|s| s.hidden_reposts.contains(&author));
             if is_muted || !self.is_welcome(w, reader, &own, author) {
                 continue;
             }
@@ -339,7 +347,8 @@ impl Before {
                 };
                 let is_for_reader = author == reader
                     || post.admits(reader) && !self.may_wait(w, reader, &own, (author, &post));
-                if is_for_reader && self.references_show(w, reader, &own, &post) {
+                let is_left_out = has_no_reposts && author != reader && post.is_plain_repost();
+                if is_for_reader && !is_left_out && self.references_show(w, reader, &own, &post) {
                     needed.push((*id, author));
                 }
             }
@@ -394,8 +403,9 @@ impl Before {
         let header = post.header();
         let follows = |account| own.iter().all(|s| s.following.contains_key(&account));
         let answers = header.reply_to.filter(|_| header.author != reader).is_none_or(|parent| {
-            let is_unwanted =
-                |s: &Rc<State>| s.mutes.contains_key(&parent.author) || s.blocks.contains_key(&parent.author);
+            let is_unwanted = |s: &Rc<State>| {
+                s.mutes_at(parent.author, self.own.ms) || s.blocks.contains_key(&parent.author)
+            };
             let is_known = [reader, header.author].contains(&parent.author) || follows(parent.author);
             is_known && !own.iter().any(is_unwanted)
         });
@@ -405,7 +415,7 @@ impl Before {
     fn original_shows(&self, w: &World, reader: AccountId, own: &[Rc<State>], post: &Post) -> bool {
         let Some(PostRef { id, author }) = post.header().original else { return true };
         // What one reposts oneself shows, muted or not.
-        let is_muted = |s: &Rc<State>| s.mutes.contains_key(&author);
+        let is_muted = |s: &Rc<State>| s.mutes_at(author, self.own.ms);
         let is_free = post.header().author == reader || !own.iter().any(is_muted);
         let moment = self.of(author, reader);
         let is_there = moment.posts[&author].all().any(|other| other == id.get());

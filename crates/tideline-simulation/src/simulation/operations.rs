@@ -1,5 +1,7 @@
 //! What clients do.
 
+use std::time::Duration;
+
 use super::checks::{Before, Edited};
 use super::history::History;
 use super::truth;
@@ -111,7 +113,7 @@ impl History {
 
     fn restrict(&mut self, engine: Engine, reader: AccountId, author: AccountId) {
         let (by, whom) = if world(|w| w.chance(500)) { (reader, author) } else { (author, reader) };
-        let kind = world(|w| w.below(6));
+        let kind = world(|w| w.below(11));
         if kind == 2 {
             // It ends both follows, sooner or later.
             world(|w| {
@@ -126,7 +128,15 @@ impl History {
                 2 => engine.block(by, whom).await,
                 3 => engine.unblock(by, whom).await,
                 4 => engine.hide_from(by, whom).await,
-                _ => engine.show_to(by, whom).await,
+                5 => engine.show_to(by, whom).await,
+                6 => {
+                    let ms = world(|w| w.pick(&[20, 150, 1_000]));
+                    engine.mute_for(by, whom, Duration::from_millis(ms)).await
+                }
+                7 => engine.hide_reposts(by, whom).await,
+                8 => engine.show_reposts(by, whom).await,
+                9 => engine.set_note(by, whom, "cousin").await,
+                _ => engine.set_note(by, whom, "").await,
             }
         });
     }

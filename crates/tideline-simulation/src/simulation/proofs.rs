@@ -2,7 +2,7 @@
 
 use super::history::{Outcome, live};
 use super::scripts::{
-    Script, follows, homes, leases, lists, locks, modes, names, play, posts, rates, reading, social,
+    Script, follows, homes, leases, lists, locks, modes, names, play, posts, rates, reading, remarks, social,
     spreading, strays, taken_off, tenants,
 };
 use super::shape::Shape;
@@ -39,6 +39,11 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("draw_anew", Scripted(homes::nonce_sent_twice)),
     ("busy", Backed("reach", homes::follow_during_a_fill)),
     ("outbox_floor", Random(40)),
+    // Remarks
+    ("end_goes", Scripted(remarks::muted_for_good)),
+    ("state_of_now", Scripted(remarks::mute_ends_beside_a_remembered_state)),
+    ("remark_ends", Scripted(remarks::followed_again)),
+    ("compare_and_set", Scripted(remarks::tidied_late)),
     // Follow, unfollow
     ("graph_stamp_follow", Random(20)),
     ("marks_stamp_follow", Unneeded(follows::follow_after_a_read)),

@@ -7,7 +7,7 @@ use super::shape::OUTBOX_SLACK;
 use super::world::World;
 use crate::Mode;
 use crate::ids::{AccountId, PostId};
-use crate::keys::{Place, set_of_account};
+use crate::keys::{OwnKey, Place, set_of_account};
 use crate::post::{Post, PostList, TagKey};
 use crate::sharded::hash;
 
@@ -18,12 +18,33 @@ pub(super) struct State {
     pub(super) mutes: BTreeMap<AccountId, f64>,
     pub(super) blocks: BTreeMap<AccountId, f64>,
     pub(super) hides: BTreeMap<AccountId, f64>,
+    /// Whose reposts it leaves out, and when mutes of its end (ms).
+    pub(super) hidden_reposts: BTreeSet<AccountId>,
+    mute_ends: BTreeMap<AccountId, u64>,
 }
 
 impl State {
     pub(super) fn of(world: &World, account: AccountId) -> Self {
         let set = |what| members(world, account, what);
-        Self { following: set("following"), mutes: set("mutes"), blocks: set("blocks"), hides: set("hides") }
+        let remarks = |own| {
+            let says =
+                move |of: &AccountId| Some((*of, field(world, account, &world.keys.own(own, account), *of)?));
+            world.accounts.iter().filter_map(says)
+        };
+        let end = |(of, says): (AccountId, Bytes)| Some((of, u64::from_be_bytes(says[1..].try_into().ok()?)));
+        Self {
+            following: set("following"),
+            mutes: set("mutes"),
+            blocks: set("blocks"),
+            hides: set("hides"),
+            hidden_reposts: remarks(OwnKey::HiddenReposts).map(|(of, _)| of).collect(),
+            mute_ends: remarks(OwnKey::MuteEnds).filter_map(end).collect(),
+        }
+    }
+
+    /// Whether it mutes that account at this time.
+    pub(super) fn mutes_at(&self, of: AccountId, now_ms: u64) -> bool {
+        self.mutes.contains_key(&of) && self.mute_ends.get(&of).is_none_or(|end| *end > now_ms)
     }
 }
 

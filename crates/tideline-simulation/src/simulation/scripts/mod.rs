@@ -11,6 +11,7 @@ pub(super) mod names;
 pub(super) mod posts;
 pub(super) mod rates;
 pub(super) mod reading;
+pub(super) mod remarks;
 pub(super) mod social;
 pub(super) mod spreading;
 pub(super) mod strays;
