@@ -3,8 +3,8 @@
 use clap::Args;
 use tideline::cluster::Seed;
 
+use crate::common::End;
 use crate::leftover::{Leftover, parse_prefix};
-use crate::strict::End;
 
 /// Removes the keys that a run has left on a cluster: one that was killed, or one of `verify`, whose keys stay.
 #[derive(Debug, Clone, Args)]

@@ -7,6 +7,7 @@ extern crate anstream;
 mod arrivals;
 mod bench;
 mod clean;
+mod common;
 mod compare;
 mod cpu;
 mod deadline;
@@ -21,6 +22,7 @@ mod keys;
 mod leftover;
 mod lookups;
 mod members;
+mod memory;
 mod page;
 mod plan;
 mod progress;
@@ -29,7 +31,6 @@ mod scale;
 mod scenario;
 mod session;
 mod stats;
-mod strict;
 mod sweep;
 mod systems;
 mod tally;
@@ -50,7 +51,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use strict::End;
+use common::End;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -138,7 +139,7 @@ async fn run(cli: Cli) -> ExitCode {
     let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     tracing_subscriber::registry().with(log).with(logged).init();
     let outcome = match cli.command {
-        Command::Fanout(args) => fanout::run(args).await.map(End::from),
+        Command::Fanout(args) => fanout::run(args).await,
         Command::Compare(args) => Box::pin(compare::run(args)).await,
         Command::Sweep(args) => Box::pin(sweep::run(args)).await,
         Command::Scale(args) => Box::pin(scale::run(args)).await,

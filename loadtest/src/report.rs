@@ -19,57 +19,38 @@ pub(crate) use crate::stats::count;
 /// Columns of whatever is printed.
 const COLUMNS: u16 = 100;
 
-/// A figure of several systems, or at several places: a row of a table.
-#[derive(Debug, Clone)]
-pub(crate) struct Row {
-    pub(crate) name: String,
-    /// Nothing: it is unknown.
-    pub(crate) values: Vec<Option<Value>>,
-    pub(crate) digits: usize,
+/// A row of a table: a name, and a figure of each system, or at each place. What is unknown is said.
+pub(crate) fn figures(name: &str, digits: usize, values: impl Iterator<Item = Option<f64>>) -> Vec<String> {
+    row(name, values.map(|value| Some(format!("{:.digits$}", value?))))
 }
 
-/// A value, with the interval of an estimate.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Value {
-    middle: f64,
-    interval: Option<(f64, f64)>,
+/// The same of estimates, with their intervals.
+pub(crate) fn estimates(
+    name: &str,
+    digits: usize,
+    values: impl Iterator<Item = Option<Estimate>>,
+) -> Vec<String> {
+    row(name, values.map(|value| Some(value?.told(digits))))
 }
 
-impl Row {
-    pub(crate) fn new(name: &str, digits: usize, values: impl Iterator<Item = Option<f64>>) -> Self {
-        let values = values.map(|value| value.map(|middle| Value { middle, interval: None })).collect();
-        Self { name: name.to_owned(), values, digits }
-    }
+/// The same of figures that are written already.
+pub(crate) fn row(name: &str, cells: impl Iterator<Item = Option<String>>) -> Vec<String> {
+    let cells = cells.map(|cell| cell.unwrap_or_else(|| "unknown".to_owned()));
+    std::iter::once(name.to_owned()).chain(cells).collect()
+}
 
-    pub(crate) fn estimates(
-        name: &str,
-        digits: usize,
-        values: impl Iterator<Item = Option<Estimate>>,
-    ) -> Self {
-        let value = |of: Estimate| Value { middle: of.median, interval: Some((of.low, of.high)) };
-        let values = values.map(|of| of.map(value)).collect();
-        Self { name: name.to_owned(), values, digits }
-    }
-
-    fn cells(&self) -> Vec<String> {
-        let digits = self.digits;
-        let told = |value: &Option<Value>| match value {
-            None => "unknown".to_owned(),
-            Some(Value { middle, interval: None }) => format!("{middle:.digits$}"),
-            Some(Value { middle, interval: Some((low, high)) }) => {
-                format!("{middle:.digits$} ({low:.digits$}-{high:.digits$})")
-            }
-        };
-        std::iter::once(self.name.clone()).chain(self.values.iter().map(told)).collect()
-    }
+/// What stands above the columns of such rows.
+pub(crate) fn header<'a>(first: &str, others: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    row(first, others.into_iter().map(|name| Some(name.to_owned())))
 }
 
 /// A part of a report.
 #[derive(Debug, Clone)]
 pub(crate) enum Part {
     Text(String),
-    /// A heading, what stands above the columns (the first one has names), and the rows.
-    Table(String, Vec<String>, Vec<Row>),
+    /// A heading, what stands above the columns (the first one has names, the others figures; nothing: all are texts),
+    /// and the rows.
+    Table(String, Vec<String>, Vec<Vec<String>>),
     /// A heading, a note, and an SVG: on a page only.
     Chart(&'static str, &'static str, String),
 }
@@ -87,9 +68,14 @@ impl fmt::Display for Report {
             Part::Text(text) => writeln!(f, "{text}"),
             Part::Table(heading, header, rows) => {
                 let mut table = new_table();
-                table.set_header(header);
-                table.add_rows(rows.iter().map(Row::cells));
-                align_figures(&mut table);
+                table.add_rows(rows);
+                if !header.is_empty() {
+                    table.set_header(header);
+                    // Names in the first column, figures in all others.
+                    table.column_iter_mut().skip(1).for_each(|column| {
+                        column.set_cell_alignment(CellAlignment::Right);
+                    });
+                }
                 writeln!(f, "{heading}\n{table}")
             }
             Part::Chart(..) => Ok(()),
@@ -102,10 +88,7 @@ impl Report {
     pub(crate) fn page(&self) -> String {
         let part = |part: &Part| match part {
             Part::Text(text) => page::paragraph(text),
-            Part::Table(heading, header, rows) => {
-                let rows: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
-                page::section(heading, "", &page::table(header, &rows))
-            }
+            Part::Table(heading, header, rows) => page::section(heading, "", &page::table(header, rows)),
             Part::Chart(heading, note, chart) => page::section(heading, note, chart),
         };
         page::page(&self.title, &self.parts.iter().map(part).collect::<Vec<_>>())
@@ -150,14 +133,8 @@ impl Files {
     }
 }
 
-/// Tells a command's outcome: on the terminal, and in a file if one was named.
-pub(crate) fn tell(outcome: &(impl fmt::Display + Serialize), json: Option<&Path>) -> anyhow::Result<()> {
-    print(&outcome.to_string());
-    json.map_or(Ok(()), |file| write_json(file, outcome))
-}
-
 /// Prints a report, no wider than a terminal.
-pub(crate) fn print(report: &str) {
+fn print(report: &str) {
     print!("{}", fitted(report));
 }
 
@@ -184,7 +161,7 @@ pub(crate) fn fitted(text: &str) -> String {
 }
 
 /// Writes a result to a file, readable for people too.
-pub(crate) fn write_json(file: &Path, result: &impl Serialize) -> anyhow::Result<()> {
+fn write_json(file: &Path, result: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(result)?;
     text.push('\n');
     write(file, &text)
@@ -215,44 +192,15 @@ fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
 }
 
 /// A row for each kind of operation.
-pub(crate) fn operations(rows: &[(&'static str, Summary)]) -> Table {
-    let mut table = new_table();
-    table.set_header([
-        "operation",
-        "succeeded",
-        "failed",
-        "not sent",
-        "p50 ms",
-        "p99 ms",
-        "p99.9 ms",
-        "max ms",
-    ]);
-    for (name, summary) in rows {
+pub(crate) fn operations(heading: String, rows: &[(&str, &Summary)]) -> Part {
+    let columns = ["succeeded", "failed", "not sent", "p50 ms", "p99 ms", "p99.9 ms", "max ms"];
+    let cells = |(name, summary): &(&str, &Summary)| {
         let counts = &summary.counts;
-        let mut cells = vec![(*name).to_owned(), counts.succeeded.to_string(), errors(&counts.errors)];
-        cells.push(counts.dropped.to_string());
-        cells.extend([summary.p50_us, summary.p99_us, summary.p999_us, summary.max_us].map(ms));
-        table.add_row(cells);
-    }
-    align_figures(&mut table);
-    table
-}
-
-/// A table of names and values.
-#[cfg(feature = "verify")]
-pub(crate) fn facts<const N: usize>(rows: [(&str, String); N]) -> Table {
-    let mut table = new_table();
-    for (name, value) in rows {
-        table.add_row([name.to_owned(), value]);
-    }
-    table
-}
-
-/// Names in the first column, figures in all others.
-pub(crate) fn align_figures(table: &mut Table) {
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+        let counted = [counts.succeeded.to_string(), errors(&counts.errors), counts.dropped.to_string()];
+        let times = [summary.p50_us, summary.p99_us, summary.p999_us, summary.max_us].map(ms);
+        row(name, counted.into_iter().chain(times).map(Some))
+    };
+    Part::Table(heading, header("operation", columns), rows.iter().map(cells).collect())
 }
 
 /// So many of something, for people: `1 primary`, `3 primaries`.
@@ -262,7 +210,7 @@ pub(crate) fn many(number: impl Into<f64>, one: &str, more: &str) -> String {
 }
 
 /// A table that is no wider than a report may be: cells that are too long go on in the next line.
-pub(crate) fn new_table() -> Table {
+fn new_table() -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED);
     table.set_content_arrangement(ContentArrangement::Dynamic);
@@ -293,7 +241,8 @@ mod tests {
         tally.ended(Duration::from_micros(1_230), None);
         tally.ended(Duration::from_micros(1_230), Some("unknown".into()));
         tally.dropped();
-        let table = operations(&[("follow", tally.summary())]).to_string();
+        let parts = vec![operations(String::new(), &[("follow", &tally.summary())])];
+        let table = Report { title: String::new(), parts }.to_string();
         let row = table.lines().find(|line| line.contains("follow")).unwrap();
         let cells: Vec<&str> = row.split(['│', '┆']).map(str::trim).filter(|cell| !cell.is_empty()).collect();
         assert_eq!(cells, ["follow", "1", "1 unknown", "1", "1.23", "1.23", "1.23", "1.23"]);

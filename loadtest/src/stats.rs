@@ -63,6 +63,12 @@ impl Estimate {
         Some(Self { median: median(values)?, low, high })
     }
 
+    /// With its interval in brackets.
+    pub(crate) fn told(&self, digits: usize) -> String {
+        let Self { median, low, high } = self;
+        format!("{median:.digits$} ({low:.digits$}-{high:.digits$})")
+    }
+
     /// For each of so many.
     pub(crate) fn by(self, count: f64) -> Self {
         Self { median: self.median / count, low: self.low / count, high: self.high / count }

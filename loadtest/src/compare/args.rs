@@ -1,37 +1,25 @@
 //! What can be typed behind `loadtest compare` and `loadtest sweep`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tideline::cluster::Seed;
 
 use super::check_memory;
-use crate::report::Files;
+use crate::common::Common;
 use crate::scenario::Scenario;
-use crate::strict::Strict;
 use crate::systems::Contestant;
 use crate::typed::{percent, whole};
 
 /// One workload through push, pull, both hybrids and the textbooks' pull, on the same servers: throughput, CPU,
-/// latencies,
-/// memory.
+/// latencies, memory.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct CompareArgs {
     /// What is done: a TOML file, or the name of one of loadtest/scenarios, which are in the program: small, twip, ...
     /// `reference.toml` explains every setting
     #[arg(long, value_name = "FILE", default_value = "small")]
     pub(crate) scenario: PathBuf,
-    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own,
-    /// which it
-    /// tells, and are removed again, also when it is interrupted; CPU time is what its primaries tell [default:
-    /// start one, and remove it at the end]
-    // Not in the report: it may hold a password.
-    #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
-    #[serde(skip)]
-    pub(crate) cluster: Vec<Seed>,
     /// Only these, separated by commas; what the ratios are to comes first [default: all]
     #[arg(long, value_name = "NAME", value_enum, value_delimiter = ',')]
     pub(crate) systems: Vec<Contestant>,
@@ -51,25 +39,13 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "P", value_parser = percent)]
     pub(crate) active_percent: Option<f64>,
     /// It ends after so long: rounds that don't fit in are left out, which is said [default: 3600; of `sweep`, which
-    /// gives each share
-    /// an equal part of the time that is left, 900]
+    /// gives each share an equal part of the time that is left, 900]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=86_400))]
     #[serde(skip)]
     longest_seconds: Option<u64>,
-    /// The same seed makes the same network and the same operations [default: a new one each time, shown]
-    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
-    #[serde(skip)]
-    pub(crate) seed: Option<u64>,
-    /// Serve all metrics at this address while it runs: for Prometheus, or a browser at /metrics
-    #[arg(long, value_name = "HOST:PORT")]
-    #[serde(skip)]
-    pub(crate) metrics: Option<SocketAddr>,
     #[command(flatten)]
     #[serde(skip)]
-    pub(crate) files: Files,
-    #[command(flatten)]
-    #[serde(skip)]
-    pub(crate) strict: Strict,
+    pub(crate) common: Common,
 }
 
 impl CompareArgs {
@@ -95,7 +71,7 @@ impl CompareArgs {
     /// read.
     pub(crate) fn check_memory(&self, scenario: &Scenario) -> anyhow::Result<()> {
         let Some(size) = scenario.graph.size()? else { return Ok(()) };
-        check_memory(scenario, &self.contestants(), size, self.cluster.is_empty())
+        check_memory(scenario, &self.contestants(), size, self.common.is_own())
     }
 
     /// When it has to end, if nothing else was typed than this.

@@ -18,10 +18,9 @@ use anyhow::Context as _;
 use tideline::cluster::describe_programs;
 
 use crate::bench::{Bench, on_cluster};
+use crate::common::End;
 use crate::deadline::Deadline;
-use crate::gauges;
 use crate::scenario::Scenario;
-use crate::strict::End;
 use crate::workload::Workload;
 pub(crate) use args::CompareArgs;
 pub(crate) use field::Field;
@@ -46,13 +45,11 @@ const MEASURING: &str = "measuring (choose fewer --round-seconds, or more --long
 pub(crate) async fn run(args: CompareArgs) -> anyhow::Result<End> {
     let scenario = args.scenario()?;
     args.check_memory(&scenario)?;
-    gauges::start(args.metrics)?;
-    let seed = args.seed.unwrap_or_else(rand::random);
+    let seed = args.common.begin()?;
     let servers = scenario.drive.servers();
     let compare = async |bench: &Bench| Box::pin(compare(&args, scenario, bench, seed)).await;
-    let outcome = on_cluster(&args.cluster, servers, compare).await?;
-    args.files.tell(&outcome, &outcome.report())?;
-    Ok(args.strict.end(outcome.is_right(), &unmet(&outcome.rows, &outcome.verdicts)))
+    let outcome = on_cluster(&args.common.cluster, servers, compare).await?;
+    args.common.end(&outcome)
 }
 
 async fn compare(

@@ -6,11 +6,12 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::turns::{Measured, ratios};
-use super::verdict::{Verdict, unsure, verdicts};
+use super::verdict::{Verdict, unmet, unsure, verdicts};
+use crate::common::Told;
 use crate::drive::OVERDUE;
 use crate::graph::Graph;
 use crate::page::{Bar, bars, table};
-use crate::report::{self, Part, Report, Row as Figures};
+use crate::report::{self, Part, Report, estimates, figures, header};
 use crate::scenario::{Drive, Loop, Scenario};
 use crate::session::Counted;
 use crate::stats::{Estimate, median};
@@ -225,22 +226,17 @@ impl Outcome {
         said.chain(self.rows.iter().flat_map(Row::faults)).collect()
     }
 
-    /// Whether everything was carried out.
-    pub(crate) fn is_right(&self) -> bool {
-        self.rows.iter().all(Row::is_right)
-    }
-
     /// What the table shows: a row for each figure, a column for each system.
-    fn figures(&self) -> Vec<Figures> {
+    fn figures(&self) -> Vec<Vec<String>> {
         let ratio = format!("CPU to {}", self.against.name());
         let of = |name: &str, digits: usize, figure: &dyn Fn(&Row) -> Option<f64>| {
-            Figures::new(name, digits, self.rows.iter().map(figure))
+            figures(name, digits, self.rows.iter().map(figure))
         };
         let ms = |us: u64| Some(report::count(us) / 1e3);
         let percent = |share: Option<f64>| share.map(|share| share * 100.0);
         vec![
-            Figures::estimates("CPU us", 1, self.rows.iter().map(|row| row.cpu_us_per_operation)),
-            Figures::estimates(&ratio, 2, self.rows.iter().map(|row| row.cpu_ratio)),
+            estimates("CPU us", 1, self.rows.iter().map(|row| row.cpu_us_per_operation)),
+            estimates(&ratio, 2, self.rows.iter().map(|row| row.cpu_ratio)),
             of("server us", 1, &|row| row.server_cpu_us_per_operation),
             of("client us", 1, &|row| row.client_cpu_us_per_operation),
             of("ops per CPU-s", 0, &|row| row.operations_per_cpu_second),
@@ -257,27 +253,6 @@ impl Outcome {
             of("% authors cached", 0, &|row| percent(row.authors_cached)),
             of("% outboxes cached", 0, &|row| percent(row.outboxes_cached)),
         ]
-    }
-
-    /// All that is told, with its charts.
-    pub(crate) fn report(&self) -> Report {
-        let Self { accounts, follows, largest, seed, .. } = self;
-        let name = &self.scenario.name;
-        let about = format!(
-            "{name}: {accounts} accounts, {follows} follows, the largest has {largest} followers; seed {seed}"
-        );
-        let systems = self.rows.iter().map(|row| row.system.name().to_owned());
-        let header = std::iter::once(String::new()).chain(systems).collect();
-        let heading =
-            "Medians of all rounds; in brackets the interval that holds the median with 95 % confidence.";
-        let mut parts = vec![Part::Text(about), Part::Table(heading.to_owned(), header, self.figures())];
-        parts.extend(self.remarks().into_iter().map(Part::Text));
-        parts.extend(self.charts());
-        let scenario = toml::to_string(&self.scenario).unwrap_or_default();
-        let lines: Vec<Vec<String>> = scenario.lines().map(|line| vec![line.to_owned()]).collect();
-        let lines = table(&[String::new()], &lines);
-        parts.push(Part::Chart("The scenario", "As it was run, with what was typed beside it.", lines));
-        Report { title: format!("Push or pull: {name}"), parts }
     }
 
     fn charts(&self) -> Vec<Part> {
@@ -312,6 +287,35 @@ impl Outcome {
                 vec![row.memory_mb()]
             }),
         ]
+    }
+}
+
+impl Told for Outcome {
+    fn report(&self) -> Report {
+        let Self { accounts, follows, largest, seed, .. } = self;
+        let name = &self.scenario.name;
+        let about = format!(
+            "{name}: {accounts} accounts, {follows} follows, the largest has {largest} followers; seed {seed}"
+        );
+        let heading =
+            "Medians of all rounds; in brackets the interval that holds the median with 95 % confidence.";
+        let header = header("", self.rows.iter().map(|row| row.system.name()));
+        let mut parts = vec![Part::Text(about), Part::Table(heading.to_owned(), header, self.figures())];
+        parts.extend(self.remarks().into_iter().map(Part::Text));
+        parts.extend(self.charts());
+        let scenario = toml::to_string(&self.scenario).unwrap_or_default();
+        let lines: Vec<Vec<String>> = scenario.lines().map(|line| vec![line.to_owned()]).collect();
+        let lines = table(&[String::new()], &lines);
+        parts.push(Part::Chart("The scenario", "As it was run, with what was typed beside it.", lines));
+        Report { title: format!("Push or pull: {name}"), parts }
+    }
+
+    fn is_right(&self) -> bool {
+        self.rows.iter().all(Row::is_right)
+    }
+
+    fn unmet(&self) -> Vec<String> {
+        unmet(&self.rows, &self.verdicts)
     }
 }
 
@@ -352,7 +356,7 @@ mod tests {
         let one = Measured { counted: Some(counted), ..measured(Contestant::PushOnly, 2, 1.0) };
         let outcome = Outcome::new(scenario, (1, true), &graph, &[one]).unwrap();
         for row in outcome.figures() {
-            let name = row.name.replace("push_only", "...");
+            let name = row[0].replace("push_only", "...");
             assert!(told.contains(&name.as_str()), "{name}: {told:?}");
         }
     }

@@ -18,9 +18,8 @@ const WORSE_MAX: f64 = 1.05;
 pub(crate) struct Verdict {
     pub(crate) hybrid: Contestant,
     pub(crate) better: Contestant,
-    /// The interval of what pushing costs in what pulling does holds 1: either may be the better one. Nothing, if
-    /// there were too
-    /// few rounds to say so.
+    /// The interval of what pushing costs in what pulling does holds 1: either may be the better one. Nothing, if there
+    /// were too few rounds to say so.
     pub(crate) both_alike: Option<bool>,
     /// Of CPU time per operation.
     pub(crate) ratio: Estimate,
@@ -66,9 +65,8 @@ pub(crate) fn verdicts(measured: &[Measured]) -> Vec<Verdict> {
     measured.iter().filter(|m| m.contestant.is_hybrid()).filter_map(judge).collect()
 }
 
-/// What is claimed of these hybrids (that none is worse than the better one of pushing and pulling all) and is not
-/// so, or
-/// could not be judged at all. What more rounds would tell is neither.
+/// What is claimed of these hybrids (that none is worse than the better one of pushing and pulling all) and is not so,
+/// or could not be judged at all. What more rounds would tell is neither.
 pub(crate) fn unmet(rows: &[Row], verdicts: &[Verdict]) -> Vec<String> {
     let hybrids: Vec<&Row> = rows.iter().filter(|row| row.system.is_hybrid()).collect();
     if hybrids.is_empty() {
@@ -99,7 +97,7 @@ pub(crate) fn cost_ratio(of: &Measured, to: &Measured) -> Option<Estimate> {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (hybrid, better) = (self.hybrid.name(), self.better.name());
-        let Estimate { median, low, high } = self.ratio;
+        let ratio = self.ratio.told(2);
         let other =
             if self.better == Contestant::PushOnly { Contestant::PullOnly } else { Contestant::PushOnly };
         let which = match self.both_alike {
@@ -113,7 +111,7 @@ impl fmt::Display for Verdict {
             Self { judgement: Judgement::NotWorse, .. } => "not worse (5 % at most)".to_owned(),
             Self { judgement, rounds, .. } => judgement.unsure(*rounds),
         };
-        write!(f, "{hybrid} costs {median:.2} ({low:.2}-{high:.2}) times what {better} costs{which}: {said}")
+        write!(f, "{hybrid} costs {ratio} times what {better} costs{which}: {said}")
     }
 }
 
@@ -186,9 +184,8 @@ pub(super) mod tests {
         assert!(told(&all(6, 3.0)[..2]).contains("no hybrid was measured"));
     }
 
-    /// Pushing was called the better of both where the next run called pulling so, and a hybrid of 0.8 to 1.3 times
-    /// as much was told
-    /// of as if all were well.
+    /// Pushing was called the better of both where the next run called pulling so, and a hybrid of 0.8 to 1.3 times as
+    /// much was told of as if all were well.
     #[test]
     fn what_the_intervals_leave_open_is_told_as_open() {
         let mut all = [measured(Contestant::PushOnly, 6, 1.0), measured(Contestant::PullOnly, 6, 1.1), {

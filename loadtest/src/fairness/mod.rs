@@ -2,8 +2,6 @@
 
 mod outcome;
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,20 +10,19 @@ use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
 use tideline::Engine;
-use tideline::cluster::Seed;
 use tideline::post::Draft;
 
 use crate::arrivals::Arrivals;
 use crate::bench::{Bench, on_cluster};
+use crate::common::{Common, End};
 use crate::drive::{self, Perform};
 use crate::fanout::{self, System as _, Tideline, drawn_homes};
+use crate::gauges;
 use crate::members::account_id;
 use crate::session::kind;
-use crate::strict::{End, Strict};
 use crate::tally::{Summary, Tally};
 use crate::target::PRIMARIES;
 use crate::typed::whole;
-use crate::{gauges, report};
 use outcome::Outcome;
 
 /// The large account, and the first small one.
@@ -42,13 +39,6 @@ const AT_ONCE: u32 = 10_000;
 /// and without it.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct FairnessArgs {
-    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own,
-    /// which it tells, and are removed again, also when it is interrupted [default: start one, and remove it at the
-    /// end]
-    // Not in the report: it may hold a password.
-    #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
-    #[serde(skip)]
-    cluster: Vec<Seed>,
     /// Followers of the large account
     #[arg(long, default_value_t = 1_000_000, value_parser = whole::<u64>(1_000..=5_000_000))]
     followers: u64,
@@ -70,21 +60,9 @@ pub(crate) struct FairnessArgs {
     /// Rounds: so often the large account posts. Of fewer than six nobody can say how sure the ratios are
     #[arg(long, default_value_t = 6, value_parser = whole::<u32>(1..=100))]
     rounds: u32,
-    /// The same seed draws the same followers [default: a new one each time, shown]
-    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
-    #[serde(skip)]
-    seed: Option<u64>,
-    /// Serve all metrics at this address while it runs: for Prometheus, or a browser at /metrics
-    #[arg(long, value_name = "HOST:PORT")]
-    #[serde(skip)]
-    metrics: Option<SocketAddr>,
-    /// Also write the result to this file as JSON; loadtest/README.md explains the fields
-    #[arg(long, value_parser = report::writable, value_name = "FILE")]
-    #[serde(skip)]
-    json: Option<PathBuf>,
     #[command(flatten)]
     #[serde(skip)]
-    strict: Strict,
+    common: Common,
 }
 
 impl FairnessArgs {
@@ -175,22 +153,18 @@ async fn post(engine: &Engine, author: u64) -> tideline::Result<u64> {
 
 /// Runs the test.
 pub(crate) async fn run(args: FairnessArgs) -> anyhow::Result<End> {
-    let seed = args.seed.unwrap_or_else(rand::random);
     anyhow::ensure!(
         args.small_followers <= args.homes(),
         "--small-followers {} are more than there are homes: --followers and --background-homes",
         args.small_followers
     );
-    if args.cluster.is_empty() {
+    if args.common.is_own() {
         fanout::check_memory(args.homes(), args.followers + args.small_accounts * args.small_followers)?;
     }
-    if let Some(address) = args.metrics {
-        gauges::serve(address)?;
-    }
+    let seed = args.common.begin()?;
     let measure = async |bench: &Bench| Box::pin(measure(&args, bench, seed)).await;
-    let outcome = on_cluster(&args.cluster, (PRIMARIES, 0), measure).await?;
-    report::tell(&outcome, args.json.as_deref())?;
-    Ok(args.strict.end(outcome.is_right(), &outcome.unmet()))
+    let outcome = on_cluster(&args.common.cluster, (PRIMARIES, 0), measure).await?;
+    args.common.end(&outcome)
 }
 
 async fn measure(args: &FairnessArgs, bench: &Bench, seed: u64) -> anyhow::Result<Outcome> {

@@ -1,13 +1,12 @@
 //! The result: what the JSON holds, and the table made of it.
 
-use std::fmt;
-
 use anyhow::Context as _;
 use serde::Serialize;
 
 use super::FairnessArgs;
+use crate::common::Told;
 use crate::judgement::too_few;
-use crate::report;
+use crate::report::{self, Part, Report};
 use crate::stats::{Estimate, SURE_FROM, median};
 use crate::tally::Summary;
 
@@ -62,53 +61,57 @@ impl Outcome {
         })
     }
 
-    /// Whether every small post that fell due has reached everybody.
-    pub(super) fn is_right(&self) -> bool {
-        [&self.alone, &self.beside_large].iter().all(|summary| summary.counts.failed() == 0)
-            && self.dropped() == 0
-    }
-
     /// Small posts that were not sent.
     fn dropped(&self) -> u64 {
         self.alone.counts.dropped + self.beside_large.counts.dropped
     }
 
-    /// What is claimed and could not be judged.
-    pub(super) fn unmet(&self) -> Vec<String> {
+    /// How much longer small posts take beside the large one.
+    fn told(&self) -> String {
+        let Some((p50, p99)) = self.p50_ratio.zip(self.p99_ratio) else {
+            return "Too short to tell: no small post fell due meanwhile.".to_owned();
+        };
+        let rounds = self.rounds_p99_ratio.len();
+        let sure = if rounds < SURE_FROM { "less sure than 95 %" } else { "95 %" };
+        format!(
+            "Beside it small ones take {} times as long (p50), {} times (p99).\nMedians of {rounds} rounds; in brackets \
+             their interval, {sure}.",
+            p50.told(1),
+            p99.told(1)
+        )
+    }
+}
+
+impl Told for Outcome {
+    fn report(&self) -> Report {
+        let heading =
+            format!("Small posts, from when they were due to their last delivery; seed {}", self.seed);
+        let rows = [("alone", &self.alone), ("beside the large post", &self.beside_large)];
+        let large = format!("The large post took {:.2} s. {}", self.large_post_seconds, self.told());
+        let mut parts = vec![report::operations(heading, &rows), Part::Text(large)];
+        if self.dropped() > 0 {
+            let posts = report::many(report::count(self.dropped()), "small post was", "small posts were");
+            parts.push(Part::Text(format!(
+                "{posts} not sent, because too many were under way: these figures leave out the slowest. Choose a \
+                 smaller --rate."
+            )));
+        }
+        Report { title: "Small posts beside a large one".to_owned(), parts }
+    }
+
+    /// Whether every small post that fell due has reached everybody.
+    fn is_right(&self) -> bool {
+        [&self.alone, &self.beside_large].iter().all(|summary| summary.counts.failed() == 0)
+            && self.dropped() == 0
+    }
+
+    fn unmet(&self) -> Vec<String> {
         let known = self.rounds_p99_ratio.len();
         let claim = "how much longer small posts take beside the large one";
         match known {
             0 => vec![format!("{claim} could not be judged: none fell due, here or there")],
             known if known < SURE_FROM => vec![too_few(claim, known)],
             _ => Vec::new(),
-        }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows = [("alone", self.alone.clone()), ("beside the large post", self.beside_large.clone())];
-        writeln!(f, "Small posts, from when they were due to their last delivery; seed {}", self.seed)?;
-        writeln!(f, "{}", report::operations(&rows))?;
-        write!(f, "The large post took {:.2} s. ", self.large_post_seconds)?;
-        match (self.p50_ratio, self.p99_ratio) {
-            (Some(p50), Some(p99)) => {
-                let told = |r: Estimate| format!("{:.1} ({:.1}-{:.1}) times", r.median, r.low, r.high);
-                let rounds = self.rounds_p99_ratio.len();
-                writeln!(f, "Beside it small ones take {} as long (p50), {} (p99).", told(p50), told(p99))?;
-                let sure = if rounds < SURE_FROM { "less sure than 95 %" } else { "95 %" };
-                writeln!(f, "Medians of {rounds} rounds; in brackets their interval, {sure}.")
-            }
-            _ => writeln!(f, "Too short to tell: no small post fell due meanwhile."),
-        }?;
-        match self.dropped() {
-            0 => Ok(()),
-            dropped => writeln!(
-                f,
-                "{} not sent, because too many were under way: these figures leave out the slowest. Choose a \
-                 smaller --rate.",
-                report::many(report::count(dropped), "small post was", "small posts were")
-            ),
         }
     }
 }
@@ -136,10 +139,10 @@ mod tests {
         let (alone, beside) = (Tally::new(), Tally::new());
         [&alone, &beside].iter().for_each(|tally| tally.ended(Duration::from_millis(1), None));
         assert!(outcome(&alone, &beside, 6).is_right());
-        assert!(!outcome(&alone, &beside, 6).to_string().contains("not sent, because"));
+        assert!(!outcome(&alone, &beside, 6).report().to_string().contains("not sent, because"));
         beside.dropped();
         assert!(!outcome(&alone, &beside, 6).is_right());
-        let told = outcome(&alone, &beside, 6).to_string();
+        let told = outcome(&alone, &beside, 6).report().to_string();
         assert!(told.contains("1 small post was not sent"), "{told}");
     }
 

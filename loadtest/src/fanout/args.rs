@@ -1,13 +1,10 @@
 //! What can be typed behind `loadtest fanout`, with the bounds that keep a run finite.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
 use clap::Args;
 use serde::Serialize;
-use tideline::cluster::Seed;
 
 use super::system::Kind;
+use crate::common::Common;
 use crate::typed::whole;
 
 /// Homes of all accounts; more would not fit into any memory that this is meant for.
@@ -19,13 +16,6 @@ const DELIVERIES_MAX: u64 = 1_000_000_000;
 /// turns on the same servers.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct FanoutArgs {
-    /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own,
-    /// which it tells, and are removed again, also when it is interrupted; CPU time is what its primaries tell, and
-    /// there are no rows with replicas [default: start 3 primaries without replicas, and remove them at the end]
-    // Not in the report: it may hold a password.
-    #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
-    #[serde(skip)]
-    pub(crate) cluster: Vec<Seed>,
     /// Followers of each account that posts
     #[arg(long, default_value_t = 1_000_000, value_parser = whole::<u64>(1..=5_000_000))]
     pub(crate) followers: u64,
@@ -60,18 +50,9 @@ pub(crate) struct FanoutArgs {
     /// Leave out the rows with a replica for each primary
     #[arg(long)]
     pub(crate) skip_replicas: bool,
-    /// The same seed draws the same followers [default: a new one each time, shown]
-    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
+    #[command(flatten)]
     #[serde(skip)]
-    pub(crate) seed: Option<u64>,
-    /// Serve all metrics at this address while it runs: for Prometheus, or a browser at /metrics
-    #[arg(long, value_name = "HOST:PORT")]
-    #[serde(skip)]
-    pub(crate) metrics: Option<SocketAddr>,
-    /// Also write the result to this file as JSON; loadtest/README.md explains the fields
-    #[arg(long, value_parser = crate::report::writable, value_name = "FILE")]
-    #[serde(skip)]
-    pub(crate) json: Option<PathBuf>,
+    pub(crate) common: Common,
 }
 
 impl FanoutArgs {
@@ -88,7 +69,7 @@ impl FanoutArgs {
         );
         <Typed as clap::Parser>::try_parse_from(typed.split(' ')).map(|Typed { mut args }| {
             // The environment may name one; whoever asks says where.
-            args.cluster.clear();
+            args.common.cluster.clear();
             args
         })
     }
@@ -98,20 +79,15 @@ impl FanoutArgs {
         self.round_deliveries.div_ceil(self.followers)
     }
 
-    /// Those of the list that were asked for.
-    fn chosen(&self, kinds: &[Kind]) -> Vec<Kind> {
-        kinds.iter().copied().filter(|kind| self.systems.is_empty() || self.systems.contains(kind)).collect()
-    }
-
     /// Those that take turns; the first is what the others are compared with in the table.
     pub(crate) fn alone(&self) -> Vec<Kind> {
-        self.chosen(&Kind::ALL)
+        Kind::ALL.into_iter().filter(|kind| self.systems.is_empty() || self.systems.contains(kind)).collect()
     }
 
     /// Those that are measured with replicas too, where the cluster is our own.
     pub(crate) fn with_replicas(&self) -> Vec<Kind> {
-        let is_possible = self.cluster.is_empty() && !self.skip_replicas;
-        if is_possible { self.chosen(&Kind::WITH_REPLICAS) } else { Vec::new() }
+        let is_possible = self.common.is_own() && !self.skip_replicas;
+        self.alone().into_iter().filter(|kind| is_possible && *kind != Kind::List).collect()
     }
 
     /// Refuses what each value allows but all together do not.

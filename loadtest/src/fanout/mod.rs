@@ -5,13 +5,9 @@
 //! emptied before.
 
 mod args;
-mod books;
-mod books_per_node;
 mod deliveries;
-mod followers;
-mod list;
 mod measure;
-mod memory;
+mod others;
 mod outcome;
 mod system;
 #[cfg(test)]
@@ -26,13 +22,14 @@ use anyhow::Context as _;
 use ::tideline::cluster::Seed;
 
 use crate::bench::{Bench, on_cluster};
+use crate::common::End;
+use crate::memory::{self, bytes_per_home};
+use crate::systems::home_posts;
 use crate::target::PRIMARIES;
 use crate::units::FollowersCost;
-use crate::{gauges, report};
 pub(crate) use args::FanoutArgs;
 use measure::Turn;
-pub(crate) use memory::{available as available_memory, check_ours as check_memory};
-use outcome::Outcome;
+use outcome::{Outcome, Row};
 use system::Kind;
 pub(crate) use system::System;
 pub(crate) use tideline::Tideline;
@@ -43,30 +40,36 @@ pub(crate) use world::drawn_homes;
 const REPLICAS: u16 = 1;
 
 /// What the passes over some systems have shown.
-#[derive(Debug, Default)]
-struct Passes {
-    turns: BTreeMap<Kind, Vec<Turn>>,
+type Turns = BTreeMap<Kind, Vec<Turn>>;
+
+/// Refuses what this machine has no memory for.
+fn check_memory_of(args: &FanoutArgs, world: &World) -> anyhow::Result<()> {
+    let (bytes, name) = world.bytes(args);
+    let what = format!("{name} with {} homes takes", world.homes);
+    memory::check(bytes, &what, "fewer --followers, fewer --background-homes, or --skip-replicas")
 }
 
-/// Runs the test; true if every home that was looked at was right.
-pub(crate) async fn run(args: FanoutArgs) -> anyhow::Result<bool> {
+/// The same for homes of the engine alone.
+pub(crate) fn check_memory(homes: u64, edges: u64) -> anyhow::Result<()> {
+    let bytes = homes * bytes_per_home(home_posts().into()) + edges * world::BYTES_PER_EDGE;
+    let what = format!("tideline with {homes} homes takes");
+    memory::check(bytes, &what, "fewer --followers, fewer --background-homes")
+}
+
+/// Runs the test: right, if every home that was looked at was.
+pub(crate) async fn run(args: FanoutArgs) -> anyhow::Result<End> {
     args.check()?;
-    let seed = args.seed.unwrap_or_else(rand::random);
+    let seed = args.common.begin()?;
     let world = World::new(&args, seed);
-    if args.cluster.is_empty() {
-        memory::check(&args, &world)?;
-    }
-    if let Some(address) = args.metrics {
-        gauges::serve(address)?;
+    if args.common.is_own() {
+        check_memory_of(&args, &world)?;
     }
     let alone = passes(&args, &world, 0, &args.alone()).await?;
     let with_replicas = match args.with_replicas().as_slice() {
-        [] => Passes::default(),
+        [] => Turns::new(),
         kinds => passes(&args, &world, REPLICAS, kinds).await?,
     };
-    let outcome = Outcome::new(&args, seed, &world, &alone.turns, &with_replicas.turns)?;
-    report::tell(&outcome, args.json.as_deref())?;
-    Ok(outcome.is_right())
+    args.common.end(&Outcome::new(&args, seed, &world, &alone, &with_replicas)?)
 }
 
 /// Posts of accounts with so many followers, with the engine alone.
@@ -81,42 +84,32 @@ pub(crate) async fn cost_of_ours(
     args.check()?;
     let world = World::new(&args, seed);
     if cluster.is_empty() {
-        memory::check(&args, &world)?;
+        check_memory_of(&args, &world)?;
     }
     let turn = async |bench: &Bench| Box::pin(measure::turn(bench, &args, &world, Kind::Tideline)).await;
-    let samples = on_cluster(cluster, (PRIMARIES, 0), turn).await?.samples;
-    let middle = |figure: &dyn Fn(&measure::Sample) -> Option<f64>| {
-        let all: Option<Vec<f64>> = samples.iter().map(figure).collect();
-        crate::stats::median(&all.unwrap_or_default()).context("CPU time cannot be read on this machine")
-    };
+    let row = Row::new(&args, Kind::Tideline, &[on_cluster(cluster, (PRIMARIES, 0), turn).await?])?;
+    let known = "CPU time cannot be read on this machine";
     Ok(FollowersCost {
         followers,
-        server_us: middle(&|sample| sample.server_us)?,
-        client_us: middle(&|sample| sample.client_us)?,
-        last_seconds: middle(&|sample| Some(sample.times.last.as_secs_f64()))?,
+        server_us: row.server_cpu_us_per_delivery.context(known)?,
+        client_us: row.client_cpu_us_per_delivery.context(known)?,
+        last_seconds: row.last_seconds,
     })
 }
 
 /// Lets systems take turns on a cluster.
-async fn passes(args: &FanoutArgs, world: &World, replicas: u16, kinds: &[Kind]) -> anyhow::Result<Passes> {
-    let turns = async |bench: &Bench| Box::pin(take_turns(args, world, bench, kinds)).await;
-    on_cluster(&args.cluster, (PRIMARIES, replicas), turns).await
-}
-
-async fn take_turns(
-    args: &FanoutArgs,
-    world: &World,
-    bench: &Bench,
-    kinds: &[Kind],
-) -> anyhow::Result<Passes> {
-    let mut passes = Passes::default();
-    for pass in 1..=args.passes {
-        for kind in kinds {
-            eprintln!("Pass {pass} of {}: {} with {} homes.", args.passes, kind.name(), world.homes);
-            let turn = measure::turn(bench, args, world, *kind).await;
-            passes.turns.entry(*kind).or_default().push(turn?);
-            bench.empty().await?;
+async fn passes(args: &FanoutArgs, world: &World, replicas: u16, kinds: &[Kind]) -> anyhow::Result<Turns> {
+    let take_turns = async |bench: &Bench| {
+        let mut turns = Turns::new();
+        for pass in 1..=args.passes {
+            for kind in kinds {
+                eprintln!("Pass {pass} of {}: {} with {} homes.", args.passes, kind.name(), world.homes);
+                let turn = Box::pin(measure::turn(bench, args, world, *kind)).await?;
+                turns.entry(*kind).or_default().push(turn);
+                bench.empty().await?;
+            }
         }
-    }
-    Ok(passes)
+        Ok(turns)
+    };
+    on_cluster(&args.common.cluster, (PRIMARIES, replicas), take_turns).await
 }

@@ -1,18 +1,17 @@
 //! The result of a run: what the JSON holds, and the table made of it.
 
 use std::collections::BTreeMap;
-use std::{fmt, iter};
 
 use anyhow::Context as _;
-use comfy_table::Table;
 use serde::Serialize;
 
-use super::REPLICAS;
 use super::args::FanoutArgs;
 use super::measure::{Sample, Turn};
 use super::system::Kind;
 use super::world::World;
-use crate::report;
+use super::{REPLICAS, Turns};
+use crate::common::Told;
+use crate::report::{self, Part, Report, header, row};
 use crate::stats::{Spread, median};
 
 /// The system that the others are baselines for.
@@ -44,17 +43,17 @@ struct WithReplicas {
 
 /// What a system has shown, medians over all rounds.
 #[derive(Debug, Clone, Serialize)]
-struct Row {
+pub(super) struct Row {
     samples: usize,
     entries_per_home: u64,
     wall_seconds: f64,
     first_seconds: f64,
     half_seconds: f64,
     percent_99_seconds: f64,
-    last_seconds: f64,
+    pub(super) last_seconds: f64,
     deliveries_per_second: f64,
-    server_cpu_us_per_delivery: Option<f64>,
-    client_cpu_us_per_delivery: Option<f64>,
+    pub(super) server_cpu_us_per_delivery: Option<f64>,
+    pub(super) client_cpu_us_per_delivery: Option<f64>,
     /// Both together, in each round: the median of sums is not the sum of medians.
     cpu_us_per_delivery: Option<f64>,
     bytes_per_entry: f64,
@@ -75,8 +74,6 @@ struct Spreads {
     bytes_per_entry: Option<Spread>,
 }
 
-type Turns = BTreeMap<Kind, Vec<Turn>>;
-
 impl Outcome {
     pub(crate) fn new(
         args: &FanoutArgs,
@@ -93,7 +90,7 @@ impl Outcome {
             command: "fanout",
             settings: args.clone(),
             seed,
-            own_cluster: args.cluster.is_empty(),
+            own_cluster: args.common.is_own(),
             followers: world.followers,
             homes: world.homes,
             posts_per_round: world.posts_per_round,
@@ -101,11 +98,6 @@ impl Outcome {
             baselines,
             with_replicas: WithReplicas { replicas_per_primary: REPLICAS, rows: rows(with_replicas)? },
         })
-    }
-
-    /// Whether every home that was looked at was as it had to be.
-    pub(crate) fn is_right(&self) -> bool {
-        self.rows().all(|(_, row)| row.homes_wrong == 0)
     }
 
     /// All rows, the one to compare with first.
@@ -125,7 +117,7 @@ impl Outcome {
 
 impl Row {
     /// Fails without a sample.
-    fn new(args: &FanoutArgs, kind: Kind, turns: &[Turn]) -> anyhow::Result<Self> {
+    pub(super) fn new(args: &FanoutArgs, kind: Kind, turns: &[Turn]) -> anyhow::Result<Self> {
         let samples: Vec<&Sample> = turns.iter().flat_map(|turn| &turn.samples).collect();
         let of = |field: &dyn Fn(&Sample) -> f64| samples.iter().map(|s| field(s)).collect::<Vec<f64>>();
         // A value that some round could not measure is unknown.
@@ -163,76 +155,49 @@ impl Row {
             rounds_cpu_us_per_delivery: cpu,
         })
     }
-
-    fn times(&self, _: &Self) -> [String; 5] {
-        let ms = |seconds: f64| format!("{:.1}", seconds * 1e3);
-        [
-            ms(self.first_seconds),
-            ms(self.half_seconds),
-            ms(self.percent_99_seconds),
-            ms(self.last_seconds),
-            format!("{:.0}", self.deliveries_per_second),
-        ]
-    }
-
-    fn costs(&self, first: &Self) -> [String; 6] {
-        let us = |micros: Option<f64>| micros.map_or("unknown".to_owned(), |micros| format!("{micros:.2}"));
-        let spread = self.spread.cpu_us_per_delivery;
-        let spread = spread.map_or(String::new(), |s| format!(" ({:.2}-{:.2})", s.lowest, s.highest));
-        let times = self.cpu_us_per_delivery.zip(first.cpu_us_per_delivery);
-        [
-            us(self.server_cpu_us_per_delivery),
-            us(self.client_cpu_us_per_delivery),
-            us(self.cpu_us_per_delivery) + &spread,
-            times.map_or(String::new(), |(own, first)| format!("{:.2} x", own / first)),
-            self.entries_per_home.to_string(),
-            format!("{:.1}", self.bytes_per_entry),
-        ]
-    }
 }
 
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{} homes; posts to {} followers each, {} in a round; seed {}\n{}\n{}",
-            self.homes,
-            self.followers,
-            self.posts_per_round,
-            self.seed,
-            self.times(),
-            self.costs()
-        )?;
-        for (name, row) in self.rows() {
-            if row.homes_wrong > 0 {
-                let (wrong, looked_at) = (row.homes_wrong, row.homes_looked_at);
-                writeln!(f, "{name}: {wrong} of {looked_at} homes are not full or lack the last post.")?;
-            }
-        }
-        Ok(())
+impl Told for Outcome {
+    fn report(&self) -> Report {
+        let Self { homes, followers, posts_per_round, seed, .. } = self;
+        let about = format!(
+            "{homes} homes; posts to {followers} followers each, {posts_per_round} in a round; seed {seed}"
+        );
+        let rows: Vec<(String, &Row)> = self.rows().collect();
+        let first = rows.first().and_then(|(_, row)| row.cpu_us_per_delivery);
+        let ms = |seconds: f64| Some(format!("{:.1}", seconds * 1e3));
+        let us = |micros: Option<f64>| Some(format!("{:.2}", micros?));
+        let spread = |of: &Row| {
+            let Spread { lowest, highest } = of.spread.cpu_us_per_delivery?;
+            Some(format!("{:.2} ({lowest:.2}-{highest:.2})", of.cpu_us_per_delivery?))
+        };
+        let times = |(name, of): &(String, &Row)| {
+            let times = [of.first_seconds, of.half_seconds, of.percent_99_seconds, of.last_seconds].map(ms);
+            row(name, times.into_iter().chain([Some(format!("{:.0}", of.deliveries_per_second))]))
+        };
+        let costs = |(name, of): &(String, &Row)| {
+            let ratio = of.cpu_us_per_delivery.zip(first).map(|(own, first)| format!("{:.2} x", own / first));
+            let cpu =
+                [us(of.server_cpu_us_per_delivery), us(of.client_cpu_us_per_delivery), spread(of), ratio];
+            let memory = [of.entries_per_home.to_string(), format!("{:.1}", of.bytes_per_entry)];
+            row(name, cpu.into_iter().chain(memory.map(Some)))
+        };
+        let of_times = header("system", ["first ms", "half ms", "99 % ms", "last ms", "deliveries/s"]);
+        let columns = ["server us", "client us", "CPU us (spread)", "CPU", "entries", "bytes/entry"];
+        let mut parts = vec![
+            Part::Table(about, of_times, rows.iter().map(times).collect()),
+            Part::Table(String::new(), header("system", columns), rows.iter().map(costs).collect()),
+        ];
+        let wrong = rows.iter().filter(|(_, row)| row.homes_wrong > 0);
+        parts.extend(wrong.map(|(name, Row { homes_wrong, homes_looked_at, .. })| {
+            let of = format!("{homes_wrong} of {homes_looked_at} homes");
+            Part::Text(format!("{name}: {of} are not full or lack the last post."))
+        }));
+        Report { title: format!("Posts to {followers} followers"), parts }
     }
-}
 
-impl Outcome {
-    /// When deliveries were there.
-    fn times(&self) -> Table {
-        self.table(&["first ms", "half ms", "99 % ms", "last ms", "deliveries/s"], Row::times)
-    }
-
-    /// What a delivery costs, and what it takes in memory.
-    fn costs(&self) -> Table {
-        let header = ["server us", "client us", "CPU us (spread)", "CPU", "entries", "bytes/entry"];
-        self.table(&header, Row::costs)
-    }
-
-    fn table<const N: usize>(&self, header: &[&str; N], cells: impl Fn(&Row, &Row) -> [String; N]) -> Table {
-        let mut table = report::new_table();
-        table.set_header(iter::once(&"system").chain(header));
-        let mut first = None;
-        for (name, row) in self.rows() {
-            table.add_row(iter::once(name).chain(cells(row, first.get_or_insert(row))));
-        }
-        report::align_figures(&mut table);
-        table
+    /// Whether every home that was looked at was as it had to be.
+    fn is_right(&self) -> bool {
+        self.rows().all(|(_, row)| row.homes_wrong == 0)
     }
 }

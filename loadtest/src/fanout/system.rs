@@ -4,12 +4,11 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 
 use super::args::FanoutArgs;
-use super::books_per_node::BooksPerNode;
 use super::deliveries::Deliveries;
-use super::list::MisskeyList;
-use super::memory::bytes_per_home;
+use super::others::Others;
 use super::tideline::Tideline;
 use crate::bench::Bench;
+use crate::memory::bytes_per_home;
 use crate::systems::home_posts;
 
 /// A way to keep homes and to deliver posts to them. It lives from one emptying of the servers to the next.
@@ -59,8 +58,6 @@ pub(crate) enum Kind {
 impl Kind {
     /// All, in the order of their turns and of the table.
     pub(crate) const ALL: [Self; 3] = [Self::Tideline, Self::BooksPerNode, Self::List];
-    /// Those that are also measured with a replica for each primary.
-    pub(crate) const WITH_REPLICAS: [Self; 2] = [Self::Tideline, Self::BooksPerNode];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -111,8 +108,7 @@ impl Kind {
     ) -> anyhow::Result<Box<dyn System + 'a>> {
         Ok(match self {
             Self::Tideline => Box::new(Tideline::open(bench).await?),
-            Self::BooksPerNode => Box::new(BooksPerNode::open(bench, args)),
-            Self::List => Box::new(MisskeyList::open(bench, args)),
+            Self::BooksPerNode | Self::List => Box::new(Others::open(bench, self, args)),
         })
     }
 }

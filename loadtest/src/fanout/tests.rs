@@ -6,7 +6,7 @@ use tideline::keys::slot_of_key;
 
 use super::args::FanoutArgs;
 use super::deliveries::Deliveries;
-use super::followers::home_key;
+use super::others::home_key;
 use super::system::{Kind, System};
 use super::world::owner_id;
 use crate::bench::Bench;

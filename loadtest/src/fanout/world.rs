@@ -5,10 +5,13 @@ use rand::rngs::StdRng;
 use rand::seq::index;
 
 use super::args::FanoutArgs;
+use super::system::Kind;
 use crate::members::member_id;
 
 /// Edges of all accounts together, above those of one round: with more, accounts post again in a later round.
 const EDGES_MAX: u64 = 1_000_000;
+/// A member of a follower set, a skiplist's.
+pub(crate) const BYTES_PER_EDGE: u64 = 140;
 /// Entries that homes are filled with are older than every post.
 const FIRST_ENTRY_MS: u64 = 1_700_000_000_000;
 const ENTRY_STEP_MS: u64 = 60_000;
@@ -47,8 +50,19 @@ impl World {
     }
 
     /// Follower entries of all accounts.
-    pub(crate) fn edges(&self) -> u64 {
+    fn edges(&self) -> u64 {
         self.authors * self.followers
+    }
+
+    /// What the system that needs most takes at its largest, and its name.
+    pub(crate) fn bytes(&self, args: &FanoutArgs) -> (u64, &'static str) {
+        let bytes = |kind: Kind, copies| {
+            let once = self.homes * kind.bytes_per_home(args) + self.edges() * BYTES_PER_EDGE;
+            (once * copies, kind.name())
+        };
+        let alone = args.alone().into_iter().map(|kind| bytes(kind, 1));
+        let with_replicas = args.with_replicas().into_iter().map(|kind| bytes(kind, 2));
+        alone.chain(with_replicas).max().unwrap_or_default()
     }
 }
 
@@ -100,6 +114,14 @@ mod tests {
         assert_eq!((world.posts_per_round, world.authors, world.homes), (1, 1, 1_300_000));
         assert_eq!(world.authors_of_round(3).collect::<Vec<_>>(), [0]);
         assert_eq!(world.edges(), 1_000_000);
+    }
+
+    #[test]
+    fn posts_of_the_engine_alone_need_memory_for_one_copy() {
+        let args = FanoutArgs::of_ours(1_000_000, 50_000, 3).unwrap();
+        let world = World::new(&args, 1);
+        let once = world.homes * Kind::Tideline.bytes_per_home(&args) + world.edges() * BYTES_PER_EDGE;
+        assert_eq!(world.bytes(&args), (once, "tideline"));
     }
 
     #[test]

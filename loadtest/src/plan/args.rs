@@ -8,16 +8,15 @@ use tideline::{EngineSettings, PAGE_LEN_MAX};
 
 use super::network::Rule;
 use super::quantity;
-use crate::report::{self, count};
+use crate::report::{Files, count};
 use crate::systems::home_posts;
 use crate::typed::share;
 
 /// The largest account has so many followers, unless somebody tells.
 const LARGEST_FOLLOWERS: f64 = 25e6;
 
-/// What a service of some size needs: primaries, replicas, memory, disk, network, cores for instances and buckets,
-/// under each
-/// policy. Numbers may end in k, M or G.
+/// What a service of some size needs: primaries, replicas, memory, disk, network, cores for instances and buckets, under
+/// each policy. Numbers may end in k, M or G.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
@@ -28,9 +27,8 @@ pub(crate) struct PlanArgs {
     /// Costs as `loadtest scale --json FILE` has measured them on your machine [default: those of docs/benchmarks.md]
     #[arg(long, value_name = "FILE")]
     pub(super) units: Option<PathBuf>,
-    /// Also write the result to this file as JSON; loadtest/README.md explains the fields
-    #[arg(long, value_parser = report::writable, value_name = "FILE")]
-    pub(super) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) files: Files,
 }
 
 /// The service that a plan is for.
@@ -85,8 +83,7 @@ pub(super) struct Asked {
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse, default_value = "25G")]
     pub(super) memory_per_primary: f64,
     /// Share of that memory that keys and values may take, from 0 to 1: the rest is for the table of keys,
-    /// fragmentation,
-    /// buffers of clients and replicas, and what is written while a file is rewritten
+    /// fragmentation, buffers of clients and replicas, and what is written while a file is rewritten
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0.6")]
     pub(super) memory_utilisation: f64,
     /// Instances of the engine, each with its own caches [default: one for each two cores that they need]

@@ -1,8 +1,7 @@
 //! `loadtest plan`: what a service of some size needs, from measured costs of one of each thing.
 //!
-//! `network` tells whom a policy pulls, `work` what is done in a second and what one of it takes, `forecast` what
-//! that comes to.
-//! Nothing here asks a server. How near a plan is to what a run costs is told in docs/benchmarks.md.
+//! `network` tells whom a policy pulls, `work` what is done in a second and what one of it takes, `forecast` what that
+//! comes to. Nothing here asks a server. How near a plan is to what a run costs is told in docs/benchmarks.md.
 
 mod args;
 mod forecast;
@@ -10,13 +9,11 @@ mod network;
 mod quantity;
 mod work;
 
-use std::fmt::Write as _;
-
 use anyhow::Context as _;
 use serde::Serialize;
 use tideline::Threshold;
 
-use crate::report;
+use crate::report::{self, Part, Report, header, row};
 use crate::units::Units;
 use args::Asked;
 pub(crate) use args::PlanArgs;
@@ -51,8 +48,6 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     let all = Rule::ALL.map(|rule| forecast(rule, &network, &args.asked, &units));
     let all = all.into_iter().collect::<anyhow::Result<Vec<Forecast>>>()?;
     let chosen = all.iter().find(|one| one.policy == args.policy).context("every policy was reckoned")?;
-    report::print(&told(&args.asked, &all, chosen, &units));
-    let Some(file) = &args.json else { return Ok(()) };
     let outcome = Outcome {
         command: "plan",
         asked: &args.asked,
@@ -62,62 +57,40 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
         stored: &chosen.stored,
         units: &units,
     };
-    report::write_json(file, &outcome)
+    args.files.tell(&outcome, &told(&args.asked, &all, chosen, &units))
 }
 
-/// All that is printed: first the policies, then all of one.
-fn told(asked: &Asked, all: &[Forecast], chosen: &Forecast, units: &Units) -> String {
-    let mut told = format!(
-        "Primaries, and cores that servers and clients use; how many posts are pulled:\n{}\n{}\n",
+/// All that is told: first the policies, then all of one.
+fn told(asked: &Asked, all: &[Forecast], chosen: &Forecast, units: &Units) -> Report {
+    let plan = format!("\nThe plan with `{}` (--policy chooses another one):", chosen.policy.name());
+    let text = |text: &str| Part::Text(text.to_owned());
+    let parts = vec![
         policies(all),
-        cheapest(all)
-    );
-    let name = chosen.policy.name();
-    let _ =
-        writeln!(told, "\nThe plan with `{name}` (--policy chooses another one):\n{}", needs(asked, chosen));
-    let _ = writeln!(
-        told,
-        "What is done, by servers + instances:\n{}\nWhat is stored:\n{}",
+        Part::Text(cheapest(all)),
+        Part::Table(plan, Vec::new(), needs(asked, chosen)),
         work(chosen, asked),
-        stored(chosen)
-    );
-    let _ = writeln!(
-        told,
-        "Whom a policy pulls comes from a model: followers fall by a power law, a few accounts write most \
-         posts, and followers of all accounts read alike. Take its cores for right within a third.\n{}",
-        units.told()
-    );
-    told
+        stored(chosen),
+        text(
+            "Whom a policy pulls comes from a model: followers fall by a power law, a few accounts write most posts, and \
+             followers of all accounts read alike. Take its cores for right within a third.",
+        ),
+        Part::Text(units.told()),
+    ];
+    Report { title: format!("What {} users need", count(asked.users)), parts }
 }
 
-fn policies(all: &[Forecast]) -> comfy_table::Table {
-    let mut table = report::new_table();
-    table.set_header([
-        "policy",
-        "primaries",
-        "by CPU",
-        "by memory",
-        "servers",
-        "clients",
-        "memory",
-        "network",
-        "pulled",
-    ]);
-    for one in all {
-        table.add_row([
-            one.policy.name().to_owned(),
-            one.primaries.to_string(),
-            one.primaries_for_cpu.to_string(),
-            one.primaries_for_memory.to_string(),
-            count(one.server_cpu_us_per_second / US),
-            count(one.client_cpu_us_per_second / US),
-            bytes(one.memory_bytes),
-            format!("{}/s", bytes(one.bandwidth_bytes_per_second)),
-            percent(one.pulled.posts),
-        ]);
-    }
-    report::align_figures(&mut table);
-    table
+fn policies(all: &[Forecast]) -> Part {
+    let columns = ["primaries", "by CPU", "by memory", "servers", "clients", "memory", "network", "pulled"];
+    let cells = |one: &Forecast| {
+        let primaries = [one.primaries, one.primaries_for_cpu, one.primaries_for_memory];
+        let cores = [one.server_cpu_us_per_second, one.client_cpu_us_per_second];
+        let memory = [bytes(one.memory_bytes), format!("{}/s", bytes(one.bandwidth_bytes_per_second))];
+        let figures =
+            primaries.map(|many| many.to_string()).into_iter().chain(cores.map(|us| count(us / US)));
+        row(one.policy.name(), figures.chain(memory).chain([percent(one.pulled.posts)]).map(Some))
+    };
+    let heading = "Primaries, and cores that servers and clients use; how many posts are pulled:";
+    Part::Table(heading.to_owned(), header("policy", columns), all.iter().map(cells).collect())
 }
 
 /// Which policy is the cheapest one here, and what the engine's default costs beside it.
@@ -138,100 +111,78 @@ fn cheapest(all: &[Forecast]) -> String {
 }
 
 /// What an operator has to provide.
-fn needs(asked: &Asked, of: &Forecast) -> comfy_table::Table {
-    let mut table = report::new_table();
-    let mut row = |name: &str, value: String, why: String| {
-        table.add_row([name.to_owned(), value, why]);
-    };
+fn needs(asked: &Asked, of: &Forecast) -> Vec<Vec<String>> {
     let (primaries, nodes) = (report::count(of.primaries), report::count(of.nodes));
-    row(
-        "primaries",
-        of.primaries.to_string(),
-        format!("{} for CPU, {} for memory: the larger one", of.primaries_for_cpu, of.primaries_for_memory),
-    );
+    let cpu = |us: f64, nodes: f64| format!("{:.0} %", us / US / nodes * 100.0);
+    let by =
+        format!("{} for CPU, {} for memory: the larger one", of.primaries_for_cpu, of.primaries_for_memory);
     let beyond =
         if of.nodes > NODES_MAX { "; Redis Cluster is made for 1,000: take larger ones" } else { "" };
-    row("with replicas", of.nodes.to_string(), format!("{} for each primary{beyond}", asked.replicas));
-    row(
-        "memory of a node",
-        bytes(asked.memory_per_primary),
-        format!(
-            "its keys take {}; {:.0} % of it is the most",
-            bytes(of.memory_bytes / primaries),
-            asked.memory_utilisation * 100.0
+    let keys = bytes(of.memory_bytes / primaries);
+    let keys = format!("its keys take {keys}; {:.0} % of it is the most", asked.memory_utilisation * 100.0);
+    let daily = bytes(of.memory_bytes_a_day * (1.0 + asked.replicas));
+    let network = of.bandwidth_bytes_per_second;
+    let of_replicas = cpu(of.replica_cpu_us_per_second, (nodes - primaries).max(1.0));
+    let largest = count(asked.largest_followers());
+    let rows = [
+        ("primaries", of.primaries.to_string(), by),
+        ("with replicas", of.nodes.to_string(), format!("{} for each primary{beyond}", asked.replicas)),
+        ("memory of a node", bytes(asked.memory_per_primary), keys),
+        (
+            "memory of all",
+            bytes(of.memory_bytes_with_replicas),
+            format!("keys, on primaries and replicas; each day's posts add {daily}"),
         ),
-    );
-    row(
-        "memory of all",
-        bytes(of.memory_bytes_with_replicas),
-        format!(
-            "keys, on primaries and replicas; each day's posts add {}",
-            bytes(of.memory_bytes_a_day * (1.0 + asked.replicas))
+        (
+            "disk of a node",
+            bytes(of.disk_bytes_per_node),
+            format!("{DISK_TIMES} times its keys: the append-only file while it is rewritten"),
         ),
-    );
-    row(
-        "disk of a node",
-        bytes(of.disk_bytes_per_node),
-        format!("{DISK_TIMES} times its keys: the append-only file while it is rewritten"),
-    );
-    row(
-        "network of a node",
-        format!("{}/s", bytes(of.bandwidth_bytes_per_second / nodes)),
-        format!("{}/s of all, replication included", bytes(of.bandwidth_bytes_per_second)),
-    );
-    row(
-        "CPU of a primary",
-        format!("{:.0} %", of.server_cpu_us_per_second / US / primaries * 100.0),
-        format!(
-            "of a core, on average; of a replica {:.0} % at most",
-            of.replica_cpu_us_per_second / US / (nodes - primaries).max(1.0) * 100.0
+        (
+            "network of a node",
+            format!("{}/s", bytes(network / nodes)),
+            format!("{}/s of all, replication included", bytes(network)),
         ),
-    );
-    row(
-        "cores for instances",
-        of.instance_cores.to_string(),
-        format!("each used at {:.0} %", asked.utilisation * 100.0),
-    );
-    row("buckets", of.buckets.to_string(), "fixed for good, so think of what you grow to".to_owned());
-    row(
-        "longest delivery",
-        time(of.longest_post_seconds * US),
-        format!(
-            "for a post of the largest account that is pushed; the largest of all has {}",
-            count(asked.largest_followers())
+        (
+            "CPU of a primary",
+            cpu(of.server_cpu_us_per_second, primaries),
+            format!("of a core, on average; of a replica {of_replicas} at most"),
         ),
-    );
-    table
+        (
+            "cores for instances",
+            of.instance_cores.to_string(),
+            format!("each used at {:.0} %", asked.utilisation * 100.0),
+        ),
+        ("buckets", of.buckets.to_string(), "fixed for good, so think of what you grow to".to_owned()),
+        (
+            "longest delivery",
+            time(of.longest_post_seconds * US),
+            format!("for a post of the largest account that is pushed; the largest of all has {largest}"),
+        ),
+    ];
+    rows.map(|(name, value, why)| vec![name.to_owned(), value, why]).to_vec()
 }
 
 /// What is done in a second, and what that takes.
-fn work(of: &Forecast, asked: &Asked) -> comfy_table::Table {
-    let mut table = report::new_table();
-    table.set_header(["", "a second", "us each", "bytes each", "cores", "network"]);
-    for work in &of.work {
+fn work(of: &Forecast, asked: &Asked) -> Part {
+    let cells = |work: &Work| {
         let [server, client] = work.cpu().map(|us| count(us / US));
-        table.add_row([
-            work.name.to_owned(),
-            count(work.per_second),
-            format!("{:.2} + {:.2}", work.server_us, work.client_us),
-            count(work.wire_bytes),
-            format!("{server} + {client}"),
-            format!("{}/s", bytes(work.wire(asked.replicas))),
-        ]);
-    }
-    report::align_figures(&mut table);
-    table
+        let each = [format!("{:.2} + {:.2}", work.server_us, work.client_us), count(work.wire_bytes)];
+        let all = [format!("{server} + {client}"), format!("{}/s", bytes(work.wire(asked.replicas)))];
+        row(work.name, [count(work.per_second)].into_iter().chain(each).chain(all).map(Some))
+    };
+    let header = header("", ["a second", "us each", "bytes each", "cores", "network"]);
+    let heading = "What is done, by servers + instances:".to_owned();
+    Part::Table(heading, header, of.work.iter().map(cells).collect())
 }
 
-fn stored(of: &Forecast) -> comfy_table::Table {
-    let mut table = report::new_table();
-    table.set_header(["", "how many", "bytes each", "memory"]);
-    for stored in &of.stored {
-        let each = format!("{:.1}", stored.bytes_each);
-        table.add_row([stored.name.to_owned(), count(stored.many), each, bytes(stored.bytes())]);
-    }
-    report::align_figures(&mut table);
-    table
+fn stored(of: &Forecast) -> Part {
+    let cells = |of: &Stored| {
+        let cells = [count(of.many), format!("{:.1}", of.bytes_each), bytes(of.bytes())];
+        row(of.name, cells.into_iter().map(Some))
+    };
+    let header = header("", ["how many", "bytes each", "memory"]);
+    Part::Table("What is stored:".to_owned(), header, of.stored.iter().map(cells).collect())
 }
 
 #[cfg(test)]
@@ -243,7 +194,7 @@ mod tests {
         let (network, units) = (Network::of(&asked), Units::round());
         let all: Vec<Forecast> =
             Rule::ALL.iter().map(|rule| forecast(*rule, &network, &asked, &units).unwrap()).collect();
-        (report::fitted(&told(&asked, &all, &all[3], &units)), all)
+        (report::fitted(&told(&asked, &all, &all[3], &units).to_string()), all)
     }
 
     /// The default was dearer than pushing all, and nobody was told why it is there.

@@ -7,18 +7,15 @@ mod outcome;
 mod phases;
 mod primaries;
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tideline::cluster::Seed;
 
+use crate::common::{Common, End};
 use crate::deadline::Deadline;
-use crate::strict::{End, Strict};
+use crate::fanout;
 use crate::typed::whole;
-use crate::{fanout, gauges, report};
 use outcome::Outcome;
 use phases::Network;
 use primaries::Load;
@@ -43,17 +40,6 @@ pub(super) enum Part {
 /// and a page cost; and the costs that `plan --units` takes.
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct ScaleArgs {
-    /// For the parts `followers` and `units`: nodes of a cluster to use, redis:// URLs separated by commas. The keys of
-    /// each part have a prefix of their own, which it tells, and are removed again, also when it is interrupted
-    /// [default: start one, and remove it at the end]
-    // Not in the report: it may hold a password.
-    #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
-    #[serde(skip)]
-    cluster: Vec<Seed>,
-    /// Serve all metrics at this address while it runs: for Prometheus, or a browser at /metrics
-    #[arg(long, value_name = "HOST:PORT")]
-    #[serde(skip)]
-    metrics: Option<SocketAddr>,
     /// Only these, separated by commas
     #[arg(long, value_name = "PART,...", value_enum, value_delimiter = ',')]
     #[arg(default_values_t = Part::value_variants().to_vec())]
@@ -88,17 +74,9 @@ pub(crate) struct ScaleArgs {
     /// About how long a round takes
     #[arg(long, default_value_t = 1, value_parser = whole::<u32>(1..=60))]
     round_seconds: u32,
-    /// The same seed makes the same network and operations [default: a new one each time, shown]
-    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
-    #[serde(skip)]
-    seed: Option<u64>,
-    /// Also write the result to this file as JSON; loadtest/README.md explains the fields
-    #[arg(long, value_parser = report::writable, value_name = "FILE")]
-    #[serde(skip)]
-    json: Option<PathBuf>,
     #[command(flatten)]
     #[serde(skip)]
-    strict: Strict,
+    common: Common,
 }
 
 impl ScaleArgs {
@@ -120,68 +98,56 @@ impl ScaleArgs {
     }
 }
 
-/// What there is still time for.
+/// What there is still time for, and whether anything was left out.
 struct Clock {
     began: Instant,
     until: Deadline,
+    is_whole: bool,
 }
 
 impl Clock {
-    fn new() -> Self {
-        Self { began: Instant::now(), until: Deadline::after(LONGEST) }
-    }
-
     /// What comes of this; nothing, if it is too late or if it fails: what was measured until then isn't lost for want
     /// of memory, say. Both is said.
-    async fn begin<T>(&self, what: &str, work: impl Future<Output = anyhow::Result<T>>) -> Option<T> {
-        if !self.until.allows(Duration::ZERO) {
+    async fn begin<T>(&mut self, what: &str, work: impl Future<Output = anyhow::Result<T>>) -> Option<T> {
+        let done = if self.until.allows(Duration::ZERO) {
+            eprintln!("{:.0} s after the start: {what}.", self.began.elapsed().as_secs_f64());
+            work.await.inspect_err(|e| eprintln!("Left out: {what}: {e:#}")).ok()
+        } else {
             eprintln!("{} minutes are over. Left out: {what}.", LONGEST.as_secs() / 60);
-            return None;
-        }
-        eprintln!("{:.0} s after the start: {what}.", self.began.elapsed().as_secs_f64());
-        work.await.inspect_err(|e| eprintln!("Left out: {what}: {e:#}")).ok()
+            None
+        };
+        self.is_whole &= done.is_some();
+        done
     }
 }
 
 /// Runs the test.
 pub(crate) async fn run(args: ScaleArgs) -> anyhow::Result<End> {
-    let seed = args.seed.unwrap_or_else(rand::random);
-    let is_foreign = !args.cluster.is_empty();
-    if is_foreign && args.parts.contains(&Part::Primaries) {
-        anyhow::bail!(
-            "a cluster that is there has as many primaries as it has: leave --cluster out, and TIDELINE_CLUSTER unset, \
-             or ask for `--parts followers,units`"
-        );
-    }
-    if let Some(address) = args.metrics {
-        gauges::serve(address)?;
-    }
-    let clock = Clock::new();
     let has = |part| args.parts.contains(&part);
-    let mut is_whole = true;
+    anyhow::ensure!(
+        args.common.is_own() || !has(Part::Primaries),
+        "a cluster that is there has as many primaries as it has: leave --cluster out, and TIDELINE_CLUSTER unset, or \
+         ask for `--parts followers,units`"
+    );
+    let seed = args.common.begin()?;
+    let mut clock = Clock { began: Instant::now(), until: Deadline::after(LONGEST), is_whole: true };
     let mut points = Vec::new();
     if has(Part::Primaries) {
         let measured = Box::pin(primaries::points(&args, seed, clock.until));
         let measured = clock.begin(&format!("the load on {:?} primaries", args.primaries), measured).await;
-        is_whole &= measured.is_some();
         points.extend(measured.into_iter().flatten());
     }
     let mut units = None;
     if has(Part::Units) {
         let measured = Box::pin(phases::units(&args, seed, clock.until));
         units = clock.begin("what one of each thing costs", measured).await;
-        is_whole &= units.is_some();
     }
     let mut followers = Vec::new();
     for count in args.followers.iter().copied().filter(|_| has(Part::Followers)) {
-        let cost = fanout::cost_of_ours(&args.cluster, count, args.deliveries, args.rounds, seed);
-        let cost = clock.begin(&format!("posts to {count} followers"), Box::pin(cost)).await;
-        is_whole &= cost.is_some();
-        followers.extend(cost);
+        let cost = fanout::cost_of_ours(&args.common.cluster, count, args.deliveries, args.rounds, seed);
+        followers.extend(clock.begin(&format!("posts to {count} followers"), Box::pin(cost)).await);
     }
     let is_empty = points.is_empty() && units.is_none() && followers.is_empty();
     anyhow::ensure!(!is_empty, "nothing was measured: why is said above");
-    let outcome = Outcome::new(&args, seed, points, followers, units);
-    report::tell(&outcome, args.json.as_deref())?;
-    Ok(args.strict.end(is_whole, &outcome.unmet()))
+    args.common.end(&Outcome::new(&args, (seed, clock.is_whole), points, followers, units))
 }

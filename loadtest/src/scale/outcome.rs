@@ -8,8 +8,9 @@ use super::ScaleArgs;
 use super::modes::Modes;
 use super::phases::Cost;
 use super::primaries::{Load, Point};
+use crate::common::Told;
 use crate::judgement::{Judgement, too_few};
-use crate::report;
+use crate::report::{Part, Report, figures, header, many, row};
 use crate::stats::Estimate;
 use crate::units::{FollowersCost, Units};
 
@@ -28,6 +29,8 @@ pub(super) struct Outcome {
     units: Option<Units>,
     /// The engine's settings that follow from them.
     modes: Option<Modes>,
+    #[serde(skip)]
+    is_whole: bool,
 }
 
 /// What one of these costs on the last point's primaries, held against the first's.
@@ -72,24 +75,22 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cost, first, last, ratio: Estimate { median, low, high }, judgement, .. } = self;
+        let Self { cost, first, last, ratio, judgement, .. } = self;
         let said = match judgement {
             Judgement::Worse => "more than 10 % dearer".to_owned(),
             Judgement::NotWorse => "flat within 10 %".to_owned(),
             unsure => unsure.unsure(self.rounds),
         };
-        let last = report::many(*last, "primary", "primaries");
-        write!(
-            f,
-            "A {cost} with {last} costs {median:.2} ({low:.2}-{high:.2}) times what it costs with {first}: {said}"
-        )
+        let last = many(*last, "primary", "primaries");
+        let ratio = ratio.told(2);
+        write!(f, "A {cost} with {last} costs {ratio} times what it costs with {first}: {said}")
     }
 }
 
 impl Outcome {
     pub(super) fn new(
         args: &ScaleArgs,
-        seed: u64,
+        (seed, is_whole): (u64, bool),
         points: Vec<Point>,
         followers: Vec<FollowersCost>,
         units: Option<Units>,
@@ -98,6 +99,7 @@ impl Outcome {
             command: "scale",
             settings: args.clone(),
             seed,
+            is_whole,
             verdicts: Verdict::of(&points),
             points,
             followers,
@@ -106,125 +108,117 @@ impl Outcome {
         }
     }
 
-    /// What is claimed (costs are flat) and is not so, or could not be judged.
-    pub(super) fn unmet(&self) -> Vec<String> {
+    fn points_table(&self) -> Part {
+        let load = match self.settings.load {
+            Load::PerPrimary => {
+                "The same network, and the same operations at once for each primary, in turns"
+            }
+            Load::Same => "The same network and operations at once, in turns",
+            Load::Growing => "The same network and operations at once for each primary, in turns",
+        };
+        let (delivery, page) = ("delivery us (servers + client)", "page us (servers + client)");
+        let told = |Cost { server_us, client_us, both_us: Estimate { median, low, high }, .. }: &Cost| {
+            format!("{median:.2} ({low:.2}-{high:.2}: {server_us:.2} + {client_us:.2})")
+        };
+        let cells = |point: &Point| {
+            let delivery = [told(&point.delivery), point.delivery_ratio.told(2)];
+            let page = [told(&point.page), point.page_ratio.told(2)];
+            row(&point.primaries.to_string(), delivery.into_iter().chain(page).map(Some))
+        };
+        let header = header("primaries", [delivery, "to the first", page, "to the first"]);
+        Part::Table(load.to_owned(), header, self.points.iter().map(cells).collect())
+    }
+
+    fn followers_table(&self) -> Part {
+        let place = if self.settings.common.is_own() { ", on three primaries" } else { "" };
+        let cells = |cost: &FollowersCost| {
+            let (server, client) = (cost.server_us, cost.client_us);
+            let delivery = format!("{:.2} ({server:.2} + {client:.2})", server + client);
+            row(
+                &cost.followers.to_string(),
+                [delivery, format!("{:.3}", cost.last_seconds)].map(Some).into_iter(),
+            )
+        };
+        let header = header("followers", ["delivery us (servers + client)", "last delivery s"]);
+        Part::Table(
+            format!("Posts to so many followers{place}"),
+            header,
+            self.followers.iter().map(cells).collect(),
+        )
+    }
+}
+
+/// What one of each thing costs, and what it takes where it is stored.
+fn unit_tables(units: &Units) -> [Part; 2] {
+    let cells = |(name, [server, client], wire): (&str, [f64; 2], Option<f64>)| {
+        let wire = wire.map_or(String::new(), |bytes| format!("{bytes:.1}"));
+        row(name, [format!("{server:.2}"), format!("{client:.2}"), wire].map(Some).into_iter())
+    };
+    let costs = [
+        ("a post, without its deliveries (and its text)", units.publish_us, Some(units.publish_wire_bytes)),
+        ("a delivery", units.delivery_us, Some(units.delivery_wire_bytes)),
+        ("a follower without a home", units.skipped_us, Some(units.skipped_wire_bytes)),
+        (
+            "a post that is pulled (without its text)",
+            units.publish_pulled_us,
+            Some(units.publish_pulled_wire_bytes),
+        ),
+        ("a look for news that finds none", units.check_us, Some(units.page_wire_bytes)),
+        ("a page of 20, with posts and authors", units.read_us, Some(units.page_wire_bytes)),
+        ("a post or an author of a page that is in no cache", units.load_us, None),
+        ("one more pulled author of a page", units.pull_us, None),
+        ("a look at an outbox that is in no cache", units.look_us, None),
+        ("a follow", units.follow_us, Some(units.follow_wire_bytes)),
+        ("a follow of a pulled author", units.follow_pulled_us, Some(units.follow_pulled_wire_bytes)),
+        ("a home that is filled, for each account followed", units.fill_us, Some(units.fill_wire_bytes)),
+    ];
+    let stored = [
+        ("an entry of a home", units.home_entry_bytes),
+        ("a follow, on one of its two sides", units.edge_bytes),
+        ("a pull mark", units.mark_bytes),
+        ("an account", units.account_bytes),
+        ("a post with its place in the outbox, without its text", units.post_bytes),
+    ];
+    let stored = stored.map(|(name, bytes)| figures(name, 1, [Some(bytes)].into_iter()));
+    let heading = format!("What one of each thing costs, {} operations at once", units.at_once);
+    let columns = ["servers us", "client us", "bytes on the wire"];
+    [
+        Part::Table(heading, header("", columns), costs.map(cells).to_vec()),
+        Part::Table("What is stored".to_owned(), header("", ["bytes"]), stored.to_vec()),
+    ]
+}
+
+impl Told for Outcome {
+    fn report(&self) -> Report {
+        let mut parts = vec![Part::Text(format!("Seed {}", self.seed))];
+        if !self.points.is_empty() {
+            parts.push(self.points_table());
+            parts.extend(self.verdicts.iter().map(|verdict| Part::Text(verdict.to_string())));
+        }
+        if !self.followers.is_empty() {
+            parts.push(self.followers_table());
+        }
+        if let Some((units, modes)) = self.units.as_ref().zip(self.modes) {
+            parts.extend(unit_tables(units));
+            parts.push(Part::Text(units.told()));
+            let file = "For the cost model, in the file of the engine's settings (deploy/tideline.toml):";
+            parts.push(Part::Text(format!("{file}\n\n{modes}")));
+        }
+        Report { title: "What one of each thing costs".to_owned(), parts }
+    }
+
+    /// Whether nothing was left out.
+    fn is_right(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Costs are flat.
+    fn unmet(&self) -> Vec<String> {
         if self.verdicts.is_empty() {
             let needed = "the load has to be measured on two numbers of primaries (--parts primaries)";
             return vec![format!("whether costs are flat could not be judged: {needed}")];
         }
         self.verdicts.iter().filter_map(Verdict::unmet).collect()
-    }
-
-    fn points_table(&self) -> comfy_table::Table {
-        let mut table = report::new_table();
-        table.set_header([
-            "primaries",
-            "delivery us (servers + client)",
-            "to the first",
-            "page us (servers + client)",
-            "to the first",
-        ]);
-        let told = |cost: &Cost| {
-            let (both, server, client) = (cost.both_us, cost.server_us, cost.client_us);
-            format!("{:.2} ({:.2}-{:.2}: {server:.2} + {client:.2})", both.median, both.low, both.high)
-        };
-        let ratio = |of: Estimate| format!("{:.2} ({:.2}-{:.2})", of.median, of.low, of.high);
-        for point in &self.points {
-            table.add_row([
-                point.primaries.to_string(),
-                told(&point.delivery),
-                ratio(point.delivery_ratio),
-                told(&point.page),
-                ratio(point.page_ratio),
-            ]);
-        }
-        report::align_figures(&mut table);
-        table
-    }
-
-    fn followers_table(&self) -> comfy_table::Table {
-        let mut table = report::new_table();
-        table.set_header(["followers", "delivery us (servers + client)", "last delivery s"]);
-        for cost in &self.followers {
-            let (server, client) = (cost.server_us, cost.client_us);
-            table.add_row([
-                cost.followers.to_string(),
-                format!("{:.2} ({server:.2} + {client:.2})", server + client),
-                format!("{:.3}", cost.last_seconds),
-            ]);
-        }
-        report::align_figures(&mut table);
-        table
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "Seed {}", self.seed)?;
-        if !self.points.is_empty() {
-            let load = match self.settings.load {
-                Load::PerPrimary => {
-                    "The same network, and the same operations at once for each primary, in turns"
-                }
-                Load::Same => "The same network and operations at once, in turns",
-                Load::Growing => "The same network and operations at once for each primary, in turns",
-            };
-            writeln!(f, "{load}\n{}", self.points_table())?;
-            self.verdicts.iter().try_for_each(|verdict| writeln!(f, "{verdict}"))?;
-        }
-        if !self.followers.is_empty() {
-            let place = if self.settings.cluster.is_empty() { ", on three primaries" } else { "" };
-            writeln!(f, "Posts to so many followers{place}\n{}", self.followers_table())?;
-        }
-        let Some(units) = &self.units else { return Ok(()) };
-        writeln!(
-            f,
-            "One of each thing, CPU us of servers and client, {} operations at once:",
-            units.at_once
-        )?;
-        for (name, [server, client]) in [
-            ("a post, without its deliveries", units.publish_us),
-            ("a delivery", units.delivery_us),
-            ("a follower without a home", units.skipped_us),
-            ("a post that is pulled", units.publish_pulled_us),
-            ("a look for news that finds none", units.check_us),
-            ("a page of 20, with posts and authors", units.read_us),
-            ("a post or an author of a page that is in no cache", units.load_us),
-            ("one more pulled author of a page", units.pull_us),
-            ("a look at an outbox that is in no cache", units.look_us),
-            ("a follow", units.follow_us),
-            ("a follow of a pulled author", units.follow_pulled_us),
-            ("a home that is filled, for each account followed", units.fill_us),
-        ] {
-            writeln!(f, "    {name}: {server:.2} + {client:.2}")?;
-        }
-        let stored = [
-            ("an entry of a home", units.home_entry_bytes),
-            ("a follow, on one of its two sides", units.edge_bytes),
-            ("a pull mark", units.mark_bytes),
-            ("an account", units.account_bytes),
-            ("a post with its place in the outbox, without its text", units.post_bytes),
-        ];
-        let on_the_wire = [
-            ("a post, without its deliveries and its text", units.publish_wire_bytes),
-            ("a delivery", units.delivery_wire_bytes),
-            ("a follower without a home", units.skipped_wire_bytes),
-            ("a post that is pulled, without its text", units.publish_pulled_wire_bytes),
-            ("a page", units.page_wire_bytes),
-            ("a follow", units.follow_wire_bytes),
-            ("a follow of a pulled author", units.follow_pulled_wire_bytes),
-            ("a home that is filled, for each account followed", units.fill_wire_bytes),
-        ];
-        for (what, rows) in [("bytes", &stored[..]), ("bytes on the wire", &on_the_wire[..])] {
-            writeln!(f, "and {what}:")?;
-            rows.iter().try_for_each(|(name, bytes)| writeln!(f, "    {name}: {bytes:.1}"))?;
-        }
-        writeln!(f, "{}", units.told())?;
-        let Some(modes) = &self.modes else { return Ok(()) };
-        writeln!(
-            f,
-            "For the cost model, in the file of the engine's settings (deploy/tideline.toml):\n\n{modes}"
-        )
     }
 }
 

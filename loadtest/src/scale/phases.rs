@@ -241,7 +241,8 @@ fn follows() -> Mix {
 
 /// What one of each thing costs, on three primaries or as many as a cluster of others has.
 pub(super) async fn units(args: &ScaleArgs, seed: u64, until: Deadline) -> anyhow::Result<Units> {
-    on_cluster(&args.cluster, (PRIMARIES, 0), async |bench| units_on(bench, args, seed, until).await).await
+    on_cluster(&args.common.cluster, (PRIMARIES, 0), async |bench| units_on(bench, args, seed, until).await)
+        .await
 }
 
 /// What was measured where everybody is pulled.

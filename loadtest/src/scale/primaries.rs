@@ -9,7 +9,7 @@ use super::phases::{At, Cost, Network, check, posts, reads};
 use crate::bench::{Bench, on_clusters};
 use crate::compare::{Bounds, Contender, Measured, cost_ratio, take_turns, warm_up};
 use crate::deadline::Deadline;
-use crate::fanout;
+use crate::memory;
 use crate::report::many;
 use crate::scenario::Mix;
 use crate::stats::Estimate;
@@ -95,7 +95,8 @@ impl ScaleArgs {
 /// A delivery and a page on clusters of all these sizes.
 pub(super) async fn points(args: &ScaleArgs, seed: u64, until: Deadline) -> anyhow::Result<Vec<Point>> {
     let sizes = args.sizes();
-    check_memory(args.bytes_of_all(&sizes), fanout::available_memory())?;
+    let what = "all clusters are there at the same time, which takes";
+    memory::check(args.bytes_of_all(&sizes), what, "fewer or smaller --primaries, or fewer --accounts")?;
     on_clusters(&sizes, async |benches| {
         let mut all = Vec::with_capacity(benches.len());
         for (bench, primaries) in benches.iter().zip(&sizes) {
@@ -146,19 +147,6 @@ async fn measure(all: &[At<'_>], mix: Mix, seed: u64, until: Deadline) -> anyhow
     Ok(measured)
 }
 
-/// Refuses what this machine has no memory for. Where it cannot be known, it is tried.
-fn check_memory(needed: u64, available: Option<u64>) -> anyhow::Result<()> {
-    let available = available.unwrap_or(u64::MAX);
-    anyhow::ensure!(
-        needed <= available,
-        "all clusters are there at the same time, which takes about {} MB of memory, and {} MB are available: choose \
-         fewer or smaller --primaries, or fewer --accounts",
-        needed >> 20,
-        available >> 20
-    );
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,16 +173,5 @@ mod tests {
         assert_eq!(same, [(1_800, 90); 3]);
         assert_eq!(growing, [(200, 10), (600, 30), (1_800, 90)]);
         assert!(less < more, "{less} {more}");
-    }
-
-    #[test]
-    fn what_does_not_fit_into_the_memory_is_refused_with_what_to_choose() {
-        check_memory(2 << 30, Some(3 << 30)).unwrap();
-        check_memory(2 << 30, None).unwrap();
-        let refused = check_memory(2 << 30, Some(1 << 30)).unwrap_err().to_string();
-        assert!(
-            refused.contains("2048 MB") && refused.contains("1024 MB are available: choose fewer"),
-            "{refused}"
-        );
     }
 }

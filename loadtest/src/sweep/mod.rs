@@ -11,12 +11,11 @@ use anyhow::Context as _;
 use clap::Args;
 
 use crate::bench::{Bench, on_cluster};
+use crate::common::End;
 use crate::compare::{CompareArgs, Field, LOADING, Measured};
 use crate::deadline::Deadline;
-use crate::gauges;
 use crate::graph::Graph;
 use crate::scenario::{Loop, Mix, Scenario};
-use crate::strict::End;
 use crate::typed::percent;
 use crate::workload::Workload;
 use outcome::{Outcome, Point};
@@ -89,13 +88,11 @@ pub(crate) async fn run(args: SweepArgs) -> anyhow::Result<End> {
     let scenario = args.scenario()?;
     let largest = at_share(&scenario, args.shares.last().copied().unwrap_or(100.0));
     args.compare.check_memory(&largest)?;
-    gauges::start(args.compare.metrics)?;
-    let seed = args.compare.seed.unwrap_or_else(rand::random);
+    let seed = args.compare.common.begin()?;
     let servers = scenario.drive.servers();
     let sweep = async |bench: &Bench| Box::pin(sweep(&args, scenario, bench, seed)).await;
-    let outcome = on_cluster(&args.compare.cluster, servers, sweep).await?;
-    args.compare.files.tell(&outcome, &outcome.report())?;
-    Ok(args.compare.strict.end(outcome.is_right(), &outcome.unmet()))
+    let outcome = on_cluster(&args.compare.common.cluster, servers, sweep).await?;
+    args.compare.common.end(&outcome)
 }
 
 async fn sweep(args: &SweepArgs, scenario: Scenario, bench: &Bench, seed: u64) -> anyhow::Result<Outcome> {

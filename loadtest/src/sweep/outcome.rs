@@ -3,10 +3,11 @@
 use serde::Serialize;
 
 use super::crossing::{Cheaper, Ratio};
+use crate::common::Told;
 use crate::compare::{Measured, Row, Verdict, caveat, cost_ratio, cut, rows, unmet, unsure, verdicts};
 use crate::graph::Graph;
 use crate::page::{Line, lines};
-use crate::report::{self, Part, Report, Row as Figures};
+use crate::report::{self, Part, Report, estimates, header};
 use crate::scenario::Scenario;
 use crate::stats::{Estimate, SURE_FROM};
 use crate::systems::Contestant;
@@ -99,11 +100,6 @@ impl Outcome {
         }
     }
 
-    /// Whether everything was carried out.
-    pub(crate) fn is_right(&self) -> bool {
-        !self.points.is_empty() && self.points.iter().flat_map(|point| &point.rows).all(Row::is_right)
-    }
-
     /// All systems, in the order of their rows.
     fn systems(&self) -> Vec<Contestant> {
         self.points.first().map(|point| point.rows.iter().map(|row| row.system).collect()).unwrap_or_default()
@@ -120,15 +116,6 @@ impl Outcome {
         let cheaper = std::iter::once(self.cheaper.to_string());
         let said = cheaper.chain(verdicts).chain(unsure.map(str::to_owned)).chain(reads);
         said.chain(self.for_want_of_time()).chain(self.faults()).collect()
-    }
-
-    /// What is claimed of hybrids at each share, and is not so, or could not be judged.
-    pub(crate) fn unmet(&self) -> Vec<String> {
-        let of = |point: &Point| {
-            let told = |claim: String| format!("{} %: {claim}", point.active_percent);
-            unmet(&point.rows, &point.verdicts).into_iter().map(told).collect::<Vec<_>>()
-        };
-        self.points.iter().flat_map(of).chain(self.missing()).collect()
     }
 
     /// What was not carried out, or not in time.
@@ -155,18 +142,31 @@ impl Outcome {
         self.left_out.iter().map(|share| format!("{share} %: left out, the time was up."))
     }
 
-    /// All that is told, with its charts.
-    pub(crate) fn report(&self) -> Report {
+    fn chart(&self, heading: &'static str, unit: &str, value: &dyn Fn(&Row) -> Option<Figure>) -> Part {
+        let point = |system: Contestant, point: &Point| {
+            let (value, low, high) = value(point.rows.iter().find(|row| row.system == system)?)?;
+            Some((point.active_percent, value, low, high))
+        };
+        let line = |system: Contestant| Line {
+            name: system.name().to_owned(),
+            points: self.points.iter().filter_map(|at| point(system, at)).collect(),
+        };
+        let all: Vec<Line> = self.systems().into_iter().map(line).collect();
+        Part::Chart(heading, "Less is better.", lines(&all, "% of all accounts that read", unit))
+    }
+}
+
+impl Told for Outcome {
+    fn report(&self) -> Report {
         let Self { accounts, follows, seed, .. } = self;
         let name = &self.scenario.name;
         let about = format!(
             "{name}: {accounts} accounts, {follows} follows; seed {seed}. Everybody posts as before, while the share \
              of accounts that read grows, each of which reads as often."
         );
-        let systems = self.systems().into_iter().map(|system| system.name().to_owned());
-        let header = std::iter::once("% that read".to_owned()).chain(systems).collect();
+        let header = header("% that read", self.systems().into_iter().map(Contestant::name));
         let figures = |point: &Point| {
-            Figures::estimates(&point.share(), 1, point.rows.iter().map(|row| row.cpu_us_per_operation))
+            estimates(&point.share(), 1, point.rows.iter().map(|row| row.cpu_us_per_operation))
         };
         let figures = self.points.iter().map(figures).collect();
         let heading = "CPU us of an operation, servers and client; in brackets the interval.";
@@ -182,17 +182,17 @@ impl Outcome {
         Report { title: format!("Push or pull, by how many read: {name}"), parts }
     }
 
-    fn chart(&self, heading: &'static str, unit: &str, value: &dyn Fn(&Row) -> Option<Figure>) -> Part {
-        let point = |system: Contestant, point: &Point| {
-            let (value, low, high) = value(point.rows.iter().find(|row| row.system == system)?)?;
-            Some((point.active_percent, value, low, high))
+    fn is_right(&self) -> bool {
+        !self.points.is_empty() && self.points.iter().flat_map(|point| &point.rows).all(Row::is_right)
+    }
+
+    /// Of hybrids at each share.
+    fn unmet(&self) -> Vec<String> {
+        let of = |point: &Point| {
+            let told = |claim: String| format!("{} %: {claim}", point.active_percent);
+            unmet(&point.rows, &point.verdicts).into_iter().map(told).collect::<Vec<_>>()
         };
-        let line = |system: Contestant| Line {
-            name: system.name().to_owned(),
-            points: self.points.iter().filter_map(|at| point(system, at)).collect(),
-        };
-        let all: Vec<Line> = self.systems().into_iter().map(line).collect();
-        Part::Chart(heading, "Less is better.", lines(&all, "% of all accounts that read", unit))
+        self.points.iter().flat_map(of).chain(self.missing()).collect()
     }
 }
 

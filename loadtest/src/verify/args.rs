@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use tideline::cluster::Seed;
 
+use crate::report::Files;
 use crate::typed::whole;
 
 /// What goes wrong on purpose during a run.
@@ -235,10 +236,9 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
     #[serde(skip)]
     pub(crate) seed: Option<u64>,
-    /// Also write the result to this file as JSON; loadtest/README.md explains the fields
-    #[arg(long, value_parser = crate::report::writable, value_name = "FILE")]
+    #[command(flatten)]
     #[serde(skip)]
-    pub(crate) json: Option<PathBuf>,
+    pub(crate) files: Files,
     /// Break something on purpose before the last comparison
     #[arg(long, value_enum, hide = true)]
     pub(crate) sabotage: Option<Sabotage>,

@@ -64,7 +64,6 @@ use rand::rngs::StdRng;
 use tokio::sync::Mutex;
 
 use crate::leftover::{self, Leftover, new_prefix};
-use crate::report;
 pub(crate) use args::VerifyArgs;
 use args::{Policy, Sabotage};
 use chaos::Storm;
@@ -97,7 +96,7 @@ pub(crate) async fn run(mut args: VerifyArgs) -> anyhow::Result<bool> {
     let closed = ground.target.close().await;
     let outcome = outcome?;
     closed?;
-    report::tell(&outcome, args.json.as_deref())?;
+    args.files.tell(&outcome, &outcome.report())?;
     Ok(outcome.is_right())
 }
 

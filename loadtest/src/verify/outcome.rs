@@ -1,7 +1,6 @@
 //! The result of a run: what the JSON holds, and the table made of it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -10,7 +9,7 @@ use super::args::{Chaos, VerifyArgs};
 use super::check::Wrong;
 use super::comparisons::{Comparisons, Subject};
 use super::run::{CallCounts, FaultCounts, Findings};
-use crate::report;
+use crate::report::{Part, Report};
 
 /// Everything that a run tells; loadtest/README.md explains the fields.
 #[derive(Debug, Serialize)]
@@ -96,8 +95,8 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Outcome {
+    pub(crate) fn report(&self) -> Report {
         let sum = |of: fn(&CallCounts) -> u64| self.operations.values().map(of).sum::<u64>().to_string();
         let list = |map: &BTreeMap<&'static str, u64>| {
             let parts: Vec<String> = map.iter().map(|(what, count)| format!("{count} {what}")).collect();
@@ -108,7 +107,7 @@ impl fmt::Display for Outcome {
             .iter()
             .map(|(kind, counts)| format!("{} {} of {}", kind.name(), counts.met, counts.struck))
             .collect();
-        let facts = report::facts([
+        let facts = [
             ("seed", self.seed.to_string()),
             ("visible within", format!("{} ms", self.visible_within_ms)),
             ("calls acknowledged", sum(|counts| counts.acknowledged)),
@@ -123,14 +122,14 @@ impl fmt::Display for Outcome {
             ("reordered / lost", format!("{} / {}", self.reordered, self.lost)),
             ("stale / stuck / miscounted", format!("{} / {} / {}", self.stale, self.stuck, self.miscounted)),
             ("out of step", self.out_of_step.to_string()),
-        ]);
-        writeln!(f, "{facts}")?;
-        match self.without_work() {
-            unmet if unmet.is_empty() => Ok(()),
-            unmet => writeln!(
-                f,
-                "Nothing was under way that these could affect, so the run says nothing of them: {unmet}."
-            ),
+        ];
+        let facts = facts.map(|(name, value)| vec![name.to_owned(), value]).to_vec();
+        let mut parts = vec![Part::Table("What was done, and what was wrong".to_owned(), Vec::new(), facts)];
+        let unmet = self.without_work();
+        if !unmet.is_empty() {
+            let nothing = "Nothing was under way that these could affect, so the run says nothing of them";
+            parts.push(Part::Text(format!("{nothing}: {unmet}.")));
         }
+        Report { title: format!("Verified, seed {}", self.seed), parts }
     }
 }
