@@ -1,12 +1,7 @@
 //! Small ZADDs through the router, through the redis crate's cluster client, and by redis-benchmark as the ceiling:
 //! the same cluster, the same keys and arguments, rounds taking turns. What counts is CPU time.
 
-#![allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::too_many_lines,
-    reason = "figures for people"
-)]
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "figures for people")]
 #![allow(missing_docs, reason = "a benchmark")]
 
 mod support;

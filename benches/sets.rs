@@ -1,11 +1,6 @@
 //! Follower sets of four sizes, sharded against one plain sorted set: memory, and CPU time of adds, pages and walks.
 
-#![allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::too_many_lines,
-    reason = "figures for people"
-)]
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "figures for people")]
 #![allow(missing_docs, reason = "a benchmark")]
 
 mod support;

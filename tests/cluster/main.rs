@@ -15,6 +15,7 @@ mod clocks;
 mod engine;
 mod faults;
 mod fences;
+mod frozen;
 mod moves;
 mod partitions;
 mod programs;

@@ -2,6 +2,7 @@
 //! kind, and healed; and what a load leaves on its way is never taken for one.
 
 mod broken;
+mod keys;
 mod load;
 mod program;
 mod remarks;

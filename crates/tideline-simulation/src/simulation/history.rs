@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::disturbances::{Disturbance, disturb};
 use super::ends;
 use super::instances::{ids_in, in_a_world, instance, watch};
 use super::lists_of_posts::check_lists;
 use super::lua::Sites;
-use super::moving::Moving;
 use super::shape::{DECIDE_EVERY, MIXES, Mix, Shape, outbox_posts_of, policy_of};
 use super::truth;
 use super::world::world;
@@ -25,6 +25,9 @@ pub(super) const PAGES: &str = "page";
 pub(super) const STALE_PAGES: &str = "page beside a stale read";
 /// Outboxes that some posts have left.
 pub(super) const CUT_OUTBOXES: &str = "outbox that was cut";
+
+/// Of 1,000 steps: a replica catches up.
+const SYNCS: u32 = 25;
 
 /// What came of a history.
 #[derive(Debug)]
@@ -138,58 +141,17 @@ impl History {
 
     /// Something goes wrong, perhaps.
     async fn disturb(&mut self) -> bool {
-        let Shape { failovers, deaths, freezes, moves, clocks, silences, .. } = self.shape;
-        let (dice, bucket) =
-            world(|w| (u32::try_from(w.below(1_000)).unwrap_or(0), usize::try_from(w.below(4)).unwrap_or(0)));
-        let mut end = 0;
-        let mut is = |share: u32| {
-            end += share;
-            dice < end
-        };
-        if is(25) {
-            world(|w| w.sync(bucket));
-            self.count("sync");
-        } else if is(failovers) {
-            world(|w| {
-                let clock_ahead_ms = w.pick(&[0, 0, 5, 20, 60]);
-                w.fail_over(bucket, clock_ahead_ms);
-            });
-            self.count_met("failover");
-        } else if is(deaths) {
-            let at = usize::from(world(|w| w.chance(500)));
-            let (number, _) = self.engines.remove(at);
-            world(|w| w.kill(number));
-            self.engines.push(instance().await);
-            self.count_met("death");
-        } else if is(freezes) {
-            let at = usize::from(world(|w| w.chance(500)));
-            let number = self.engines[at].0;
-            world(|w| {
-                let ms = w.pick(&[50, 150, 400, 900]);
-                w.instances[number].frozen_until = Instant::now() + Duration::from_millis(ms);
-                w.note(|| format!("FREEZE of {number} for {ms} ms"));
-            });
-            self.count_met("freeze");
-        } else if is(moves) {
-            world(|w| {
-                let (salt, share) = (w.below(u64::MAX), w.below(257));
-                let node = &mut w.nodes[bucket];
-                node.moving = if node.moving.is_some() { None } else { Some(Moving { salt, share }) };
-                w.note(|| format!("MOVE of {bucket} begins or ends"));
-            });
-            self.count_met("move");
-        } else if is(clocks) {
-            world(|w| w.step_clock(bucket));
-            self.count_met("clock");
-        } else if is(silences) {
-            world(|w| {
-                let ms = w.pick(&[50, 120, 300, 600]);
-                w.nodes[bucket].silent_until = Instant::now() + Duration::from_millis(ms);
-                w.note(|| format!("SILENCE of {bucket} for {ms} ms"));
-            });
-            self.count_met("silence");
-        } else {
-            return false;
+        let numbers = [self.engines[0].0, self.engines[1].0];
+        match disturb(self.shape, SYNCS, numbers) {
+            None => return false,
+            Some(Disturbance::Sync) => self.count("sync"),
+            Some(Disturbance::Death(at)) => {
+                let (number, _) = self.engines.remove(at);
+                world(|w| w.kill(number));
+                self.engines.push(instance().await);
+                self.count_met("death");
+            }
+            Some(Disturbance::Other(what)) => self.count_met(what),
         }
         true
     }

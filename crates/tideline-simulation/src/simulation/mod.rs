@@ -9,6 +9,7 @@
 mod bits;
 mod checks;
 mod data;
+mod disturbances;
 mod elsewhere;
 mod ends;
 mod gates;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
+use super::disturbances::{Disturbance, disturb};
 use super::ends;
 use super::history::{Outcome, is_wrong};
 use super::instances::in_a_world;
-use super::moving::Moving;
 use super::names::{end_well, look_up, registering};
 use super::shape::Shape;
 use super::world::world;
@@ -76,49 +76,18 @@ impl People {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// Something goes wrong, perhaps.
+    /// Something goes wrong, perhaps; no server is silent.
     async fn disturb(&mut self) -> bool {
-        let Shape { failovers, deaths, freezes, moves, clocks, .. } = self.shape;
-        let (dice, bucket) = world(|w| (w.below(1_000), usize::try_from(w.below(4)).unwrap_or(0)));
-        let mut end = 0;
-        let mut is = |share: u32| {
-            end += u64::from(share);
-            dice < end
-        };
-        if is(failovers) {
-            world(|w| {
-                let clock_ahead_ms = w.pick(&[0, 0, 5, 20, 60]);
-                w.fail_over(bucket, clock_ahead_ms);
-            });
-            self.count("failover");
-        } else if is(deaths) {
-            let at = usize::from(world(|w| w.chance(500)));
-            let (number, ..) = self.sites.remove(at);
-            world(|w| w.kill(number));
-            self.sites.push(registering().await);
-            self.count("death");
-        } else if is(freezes) {
-            let at = usize::from(world(|w| w.chance(500)));
-            let number = self.sites[at].0;
-            world(|w| {
-                let ms = w.pick(&[50, 150, 400, 900]);
-                w.instances[number].frozen_until = Instant::now() + Duration::from_millis(ms);
-                w.note(|| format!("FREEZE of {number} for {ms} ms"));
-            });
-            self.count("freeze");
-        } else if is(moves) {
-            world(|w| {
-                let (salt, share) = (w.below(u64::MAX), w.below(257));
-                let node = &mut w.nodes[bucket];
-                node.moving = if node.moving.is_some() { None } else { Some(Moving { salt, share }) };
-                w.note(|| format!("MOVE of {bucket} begins or ends"));
-            });
-            self.count("move");
-        } else if is(clocks) {
-            world(|w| w.step_clock(bucket));
-            self.count("clock");
-        } else {
-            return false;
+        let shape = Shape { silences: 0, ..self.shape };
+        match disturb(shape, 0, [self.sites[0].0, self.sites[1].0]) {
+            None | Some(Disturbance::Sync) => return false,
+            Some(Disturbance::Death(at)) => {
+                let (number, ..) = self.sites.remove(at);
+                world(|w| w.kill(number));
+                self.sites.push(registering().await);
+                self.count("death");
+            }
+            Some(Disturbance::Other(what)) => self.count(what),
         }
         true
     }

@@ -1,0 +1,303 @@
+//! Who uses a whole engine, and fsck: which rights that takes.
+
+use std::time::Duration;
+
+use tideline::cluster::{Command, Request, RouterSettings};
+use tideline::post::{Draft, Edit, PostRef};
+use tideline::profile::ProfileUpdate;
+use tideline::registration::{Name, Registration, RegistrationSettings, SignUp, Step};
+use tideline::sharded::{Order, SetSettings};
+use tideline::{
+    AccountId, AccountUpdate, Engine, Error, ErrorKind, FindingKind, FsckOptions, ImportedEdge, ImportedPost,
+    Importer, ListQuery, Moderation, NewAccount, NewReport, Query, ReportCategory, ReportQuery, StoreOptions,
+    Way,
+};
+use tideline_local_cluster::ClusterSpec;
+
+use super::{RIGHTS, set_user, urls_as};
+use crate::engine::small;
+use crate::harness::{account, impatient, options, order, own};
+
+/// What an engine needs on top; docs/router.md has both lists.
+const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hincrby +hkeys +hlen +hscan +hset +lindex +llen +lpos \
+                             +lpush +lrange +lset +ltrim +mset +rpush +rpushx +zmscore";
+
+/// Uses a whole engine: import, publish, fan-out to local and spread followers, reads down to the end, fills, edges,
+/// requests, edits, deletions, inspection, sweep, shutdown.
+pub(crate) async fn use_engine(options: StoreOptions) -> Result<(), Error> {
+    use_engine_within(options, async |_| ()).await
+}
+
+/// The same; `limit(true)`: from now on its user has fewer rights. At start all are asked for.
+async fn use_engine_within(options: StoreOptions, limit: impl AsyncFn(bool)) -> Result<(), Error> {
+    let sets = SetSettings { piece_limit: Some(16), spread_at: Some(20), ..SetSettings::default() };
+    let options = StoreOptions { sets, ..options };
+    let builder = || Engine::builder().store(options.clone()).settings(small());
+    let importer = builder().import().await?;
+    limit(true).await;
+    use_importer(importer).await?;
+    limit(false).await;
+    let engine = builder().start().await?;
+    limit(true).await;
+    let drained = async || engine.drained(Duration::from_secs(5)).await;
+    let mut people = vec![account(1), account(2)];
+    for _ in 0..28 {
+        people.push(engine.create_account(NewAccount::default()).await?.value);
+    }
+    let [star, local, reader] = people[2..5] else { unreachable!() };
+    for follower in people.iter().filter(|id| **id != star) {
+        engine.follow(*follower, star).await?;
+    }
+    engine.follow(reader, local).await?;
+    for warmed in [reader, star, local] {
+        engine.warm(warmed).await?;
+    }
+    drained().await?;
+    let mut posts = Vec::new();
+    for n in 0..45 {
+        let author = if n % 3 == 0 { star } else { local };
+        posts.push(PostRef {
+            id: engine.publish(author, &Draft::text("post").token(format!("{n}"))).await?.id,
+            author,
+        });
+    }
+    engine.publish(local, &Draft::repost(posts[0])).await?;
+    let reply = engine.publish(star, &Draft::text("well").reply_to(posts[1])).await?.id;
+    drained().await?;
+    let mut query = Query::home().limit(10).hydrated();
+    let mut seen = 0;
+    loop {
+        let page = engine.as_reader(reader).read(&query).await?;
+        seen += page.posts.len();
+        let Some(next) = page.next else { break };
+        query = query.after(next);
+    }
+    assert_eq!(seen, 47);
+    engine.like(reader, posts[0].id).await?;
+    engine.bookmark(reader, posts[1].id).await?;
+    engine.as_reader(reader).read(&Query::profile(star).marked().with_likers(3).with_replies(3)).await?;
+    engine.unlike(reader, posts[0].id).await?;
+    engine.edit(star, reply, &Edit { text: Some("oh well".into()), ..Edit::default() }).await?;
+    engine.delete(star, reply).await?;
+    engine.fanout(posts[0].id).await?;
+
+    use_home(&engine).await?;
+    use_modes(&engine, &people).await?;
+    use_edges(&engine, &people).await?;
+    use_names(&engine).await?;
+    use_moderation(&engine, reader, posts[3]).await?;
+    if engine.inspect(reader).await?.home.records == 0 {
+        // A fill that can't write ends without one.
+        return Err(Error::new(ErrorKind::Misconfigured, "there is no home"));
+    }
+    engine.inspect_post(posts[1].id).await?;
+    engine.health().await?;
+    engine.delete_account(star).await?;
+    drained().await?;
+    engine.sweep(0).await?;
+    engine.shutdown(Duration::from_secs(5)).await.map(drop)
+}
+
+async fn use_importer(mut importer: Importer) -> Result<(), Error> {
+    let new = |id| NewAccount { id: Some(account(id)), ..NewAccount::default() };
+    importer.accounts(&[new(1), new(2)]).await?;
+    importer.edges(&[ImportedEdge { reader: account(1), author: account(2), since_ms: 1_000 }]).await?;
+    let old = ImportedPost { author: account(2), created_ms: 2_000, draft: Draft::text("from before") };
+    importer.posts(&[old]).await?;
+    importer.finish().await
+}
+
+/// Signs up, changes all that can be changed, looks people up.
+async fn use_names(engine: &Engine) -> Result<(), Error> {
+    let settings = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
+    let registration = Registration::new(engine, settings).await?;
+    let sign_up = SignUp::new("ada", "correct horse").email("ada@example.org").token("once");
+    let ada = registration.sign_up(&sign_up).await?.id;
+    assert!(registration.sign_up(&sign_up).await?.is_repeat);
+    assert!(registration.sign_up(&SignUp::new("Ada", "correct horse")).await.is_err());
+    registration
+        .sign_up_until(&SignUp::new("bea", "correct horse"), &|at| at == Step::Fenced)
+        .await
+        .unwrap_err();
+    registration.set_login(ada, "lovelace").await?;
+    registration.set_email(ada, None).await?;
+    registration.set_password(ada, "battery staple").await?;
+    registration.update_profile(ada, &ProfileUpdate::default()).await?;
+    assert!(registration.check("lovelace", "battery staple").await?.is_some());
+    assert!(
+        registration
+            .find(&[Name::Login("lovelace".into()), Name::Id(ada)])
+            .await?
+            .iter()
+            .all(Option::is_some)
+    );
+    engine.delete_account(ada).await.map(drop)
+}
+
+async fn use_moderation(engine: &Engine, reporter: AccountId, post: PostRef) -> Result<(), Error> {
+    engine.moderate(post.id, Moderation { sensitive: Some(true), ..Moderation::default() }).await?;
+    let report = NewReport {
+        reporter,
+        target: post.author,
+        posts: vec![post.id],
+        category: ReportCategory::Spam,
+        comment: String::new(),
+        token: Some("form".into()),
+    };
+    let report = engine.report(&report).await?.value;
+    engine.resolve_report(report, reporter).await?;
+    assert_eq!(
+        engine.reports(&ReportQuery { resolved: true, ..ReportQuery::default() }).await?.reports.len(),
+        1
+    );
+    engine.count_now().await;
+    Ok(())
+}
+
+/// A home is cut. When deliveries have one cut depends on how they meet (`+ltrim` was once not asked for); of an
+/// account that follows nobody and that nobody follows, one's own posts alone do, each in its turn: three groups of
+/// 16 records.
+async fn use_home(engine: &Engine) -> Result<(), Error> {
+    let loner = engine.create_account(NewAccount::default()).await?.value;
+    engine.warm(loner).await?;
+    for n in 0..3 * 16 {
+        engine.publish(loner, &Draft::text(format!("note {n}"))).await?;
+    }
+    Ok(())
+}
+
+/// A spread account crosses over and back, with a follower that follows more than a piece.
+async fn use_modes(engine: &Engine, people: &[AccountId]) -> Result<(), Error> {
+    let [star, _, reader] = people[2..5] else { unreachable!() };
+    for followed in &people[5..] {
+        engine.follow(reader, *followed).await?;
+    }
+    for way in [Way::Pull, Way::Push] {
+        engine.set_way(star, Some(way)).await?;
+        engine.drained(Duration::from_secs(5)).await?;
+    }
+    engine.as_reader(reader).read(&Query::home()).await?;
+    engine.judge_now().await;
+    engine.mode(star).await.map(drop)
+}
+
+/// Restrictions, requests and lists of who follows whom.
+async fn use_edges(engine: &Engine, people: &[AccountId]) -> Result<(), Error> {
+    let [star, local, reader, locked] = people[2..6] else { unreachable!() };
+    let drained = async || engine.drained(Duration::from_secs(5)).await;
+    engine.mute(reader, star).await?;
+    engine.unmute(reader, star).await?;
+    engine.hide_from(star, reader).await?;
+    engine.block(local, reader).await?;
+    engine.unblock(local, reader).await?;
+    engine.unfollow(people[7], star).await?;
+    let lock = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+    engine.update_account(locked, &lock).await?;
+    for asking in [people[7], people[8]] {
+        engine.follow(asking, locked).await?;
+    }
+    drained().await?;
+    assert_eq!(engine.stored().follow_requests(locked).await?.len(), 2);
+    engine.as_reader(reader).relationships(people).await?;
+    engine.as_reader(locked).follow_requests(&ListQuery::default()).await?;
+    engine.as_reader(reader).followers(star, &ListQuery::default()).await?;
+    engine.approve(locked, people[7]).await?;
+    engine.reject(locked, people[8]).await?;
+    engine.follow(people[9], locked).await?;
+    drained().await?;
+    engine.update_account(locked, &AccountUpdate { is_locked: Some(false), ..lock }).await?;
+    drained().await?;
+    assert!(engine.stored().is_following(people[9], locked).await?);
+    engine.stored().followers(star, None, 10, Order::Descending).await?;
+    engine.stored().common_following(reader, people[7]).await.map(drop)
+}
+
+#[tokio::test]
+async fn an_engine_needs_few_rights_and_every_one_of_them() {
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let used = async |right: &str| {
+        let router = RouterSettings { deadline: Duration::from_secs(2), ..impatient() };
+        let options = StoreOptions { router, ..options(urls_as(&cluster, "tideline:secret")) };
+        set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS}")).await;
+        use_engine_within(options, async |is_limited| {
+            let left = |r: &&str| !(is_limited && *r == right);
+            let rest: Vec<_> = ENGINE_RIGHTS.split_whitespace().filter(left).collect();
+            set_user(&cluster, &format!("{RIGHTS} {}", rest.join(" "))).await;
+        })
+        .await
+    };
+    used("").await.unwrap();
+    for right in ENGINE_RIGHTS.split_whitespace() {
+        let refused = used(right).await.err();
+        println!("without {right}: {refused:?}");
+        assert!(refused.is_some(), "{right} is not needed");
+    }
+}
+
+/// An engine whose user lacked `+mset`, which only a function uses, started, and failed with each publish.
+#[tokio::test]
+async fn a_right_that_an_engine_lacks_at_one_server_is_named_at_start() {
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let store = StoreOptions { router: impatient(), ..options(urls_as(&cluster, "tideline:secret")) };
+    let builder = || Engine::builder().store(store.clone()).settings(small());
+    let all = format!("{RIGHTS} {ENGINE_RIGHTS}");
+    let last = cluster.nodes().last().unwrap().addr();
+    for (missing, rights) in [
+        ("lacks `+mset`", format!("{all} -mset")),
+        ("lacks `+hincrby +zmscore`", format!("{all} -zmscore -hincrby")),
+        // All of them: it has no keys there.
+        ("lacks `+get +set ", format!("{all} resetkeys ~other{{*")),
+    ] {
+        // Those that are documented are enough, with no key of anybody else.
+        set_user(&cluster, &format!("{all} resetkeys ~{}{{*", store.prefix)).await;
+        builder().start().await.unwrap().shutdown(Duration::from_secs(5)).await.unwrap();
+        order(&last, &format!("ACL SETUSER tideline reset on >secret ~* {rights}")).await;
+        for refused in [builder().start().await.err(), builder().assist().await.err()] {
+            let refused = refused.unwrap_or_else(|| panic!("it started without a right: {missing}"));
+            println!("{refused}");
+            assert_eq!(refused.kind(), ErrorKind::Misconfigured, "{refused:?}");
+            let told = refused.to_string();
+            assert!(told.contains(missing) && told.contains(&last.to_string()), "{missing}: {told}");
+        }
+    }
+}
+
+/// What fsck needs on top of an engine's, a repair included; docs/fsck.md lists it. Without `dbsize` only its progress
+/// is a guess.
+const FSCK_RIGHTS: &str = "+scan +zscan +pttl +pexpire +linsert";
+
+#[tokio::test]
+async fn fsck_needs_few_rights_on_top_and_every_one_of_them() {
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS} +persist +lrem +dbsize")).await;
+    let router = RouterSettings { deadline: Duration::from_secs(2), ..impatient() };
+    let store = StoreOptions { router, ..options(urls_as(&cluster, "tideline:secret")) };
+    let engine = Engine::builder().store(store).settings(small()).start().await.unwrap();
+    let author = engine.create_account(NewAccount::default()).await.unwrap().value;
+    let unlisted = engine.publish(author, &Draft::text("earlier")).await.unwrap().id;
+    engine.publish(author, &Draft::text("once").token("form")).await.unwrap();
+    engine.warm(author).await.unwrap();
+    let (keys, bucket) = (engine.store().keys(), engine.store().keys().buckets().of_account(author.get()));
+    let key = |kind: &str, rest: &[u8]| {
+        let head = format!("{}{{{}}}{kind}", keys.prefix(), keys.buckets().tag(bucket));
+        [head.as_bytes(), &author.get().to_be_bytes(), rest].concat()
+    };
+    let write = |command| Request::write(keys.buckets().slot(bucket), command);
+    let persist = write(Command::new("PERSIST").arg(&key("k", b"form")));
+    let take_off = Command::new("LREM").arg(&key("o", b"")).arg("1").arg(&unlisted.get().to_be_bytes());
+    let take_off = write(take_off);
+    let fsck = FsckOptions { repair: true, pause: Duration::from_millis(50), ..FsckOptions::default() };
+    for right in FSCK_RIGHTS.split_whitespace().chain([""]) {
+        set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS} +persist +lrem")).await;
+        engine.store().router().call(persist.clone()).await.unwrap();
+        engine.store().router().call(take_off.clone()).await.unwrap();
+        let rest: Vec<_> = FSCK_RIGHTS.split_whitespace().filter(|r| *r != right).collect();
+        set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS} +persist {}", rest.join(" "))).await;
+        let report = engine.fsck(&fsck, &|_| ()).await;
+        println!("without {right:?}: {report:?}");
+        let both = [FindingKind::TokenEndless, FindingKind::PostUnlisted];
+        let has_healed =
+            report.is_ok_and(|r| r.is_clean() && both.iter().all(|kind| r.findings.contains_key(kind)));
+        assert_eq!(has_healed, right.is_empty(), "without {right:?}");
+    }
+}
