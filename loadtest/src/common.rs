@@ -45,8 +45,8 @@ pub(crate) trait Told: Serialize {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
     /// Nodes of a cluster to use, separated by commas: redis://HOST:PORT. The run's keys have a prefix of their own,
-    /// which it tells, and are removed again, also when it is interrupted; CPU time is what its primaries tell [default:
-    /// start one, and remove it at the end]
+    /// which it tells, and are removed again, also when it is interrupted; CPU time is what its primaries tell
+    /// [default: start one, and remove it at the end]
     #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
     pub(crate) cluster: Vec<Seed>,
     /// Serve all metrics at this address while it runs: for Prometheus, or a browser at /metrics

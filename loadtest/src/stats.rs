@@ -8,6 +8,12 @@ pub(crate) fn count(n: u64) -> f64 {
     n as f64
 }
 
+/// The nearest whole number; 0 of what is below it, or is no number.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it ends at the bounds of a u64")]
+pub(crate) fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
 /// How sure an interval is to hold what it is for.
 const CONFIDENCE: f64 = 0.95;
 

@@ -2,12 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
 
-mod documented;
+mod ran;
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::Value;
+
+use ran::{loadtest, result, told};
 
 const SYSTEMS: [&str; 5] = ["push_only", "pull_only", "threshold", "cost_model", "books_pull"];
 const SCENARIO: &str = "\
@@ -35,27 +37,13 @@ rounds = 2
 pull_from = 30
 ";
 
-fn loadtest(args: &[&str], files: &[&Path]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_loadtest"))
-        .args(args)
-        .args(files)
-        .env_remove("TIDELINE_CLUSTER")
-        .output()
-        .expect("the program starts")
-}
-
-fn told(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let all = text(&output.stdout) + &text(&output.stderr);
-    // Lines end where the terminal does.
-    all.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// A result, every field of which is documented.
-fn json(file: &Path) -> Value {
-    let json = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
-    documented::check(&json);
-    json
+/// That scenario as a file, and files for what comes of it.
+fn files<const N: usize>(names: [&str; N]) -> (tempfile::TempDir, PathBuf, [PathBuf; N]) {
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = dir.path().join("tiny.toml");
+    std::fs::write(&scenario, SCENARIO).unwrap();
+    let files = names.map(|name| dir.path().join(name));
+    (dir, scenario, files)
 }
 
 fn check_rows(rows: &Value) {
@@ -93,23 +81,10 @@ fn check_rows(rows: &Value) {
 
 #[test]
 fn a_small_comparison_ends_well_in_its_table_json_and_page() {
-    let dir = tempfile::tempdir().unwrap();
-    let [scenario, file, page, other] =
-        ["tiny.toml", "compare.json", "compare.html", "other.html"].map(|name| dir.path().join(name));
-    std::fs::write(&scenario, SCENARIO).unwrap();
-    let args = [
-        "compare",
-        "--seed",
-        "7",
-        "--scenario",
-        scenario.to_str().unwrap(),
-        // As by `make run ARGS="--html FILE"`: the last one counts.
-        "--html",
-        other.to_str().unwrap(),
-        "--html",
-        page.to_str().unwrap(),
-    ];
-    let output = loadtest(&[&args[..], &["--json"]].concat(), &[&file]);
+    let (_dir, scenario, [file, page, other]) = files(["compare.json", "compare.html", "other.html"]);
+    // As by `make run ARGS="--html FILE"`: the last one counts.
+    let line = "compare --seed 7 --scenario FILE --html FILE --html FILE --json FILE";
+    let output = loadtest(line, &[&scenario, &other, &page, &file]);
     let told = told(&output);
     assert!(output.status.success(), "{told}");
     // Two rounds can't say that pushing and pulling cost the same, nor that they don't.
@@ -119,7 +94,7 @@ fn a_small_comparison_ends_well_in_its_table_json_and_page() {
     );
     assert!(told.contains("shows on pages up to 1 s later"), "{told}");
     assert!(told.contains("reads/reader-s") && told.contains("loop = \"open\""), "{told}");
-    let json = json(&file);
+    let json = result(&file);
     assert_eq!([&json["seed"], &json["accounts"]], [7, 120]);
     check_rows(&json["rows"]);
     assert_eq!(json["verdicts"].as_array().map(Vec::len), Some(2));
@@ -132,30 +107,14 @@ fn a_small_comparison_ends_well_in_its_table_json_and_page() {
 
 #[test]
 fn a_small_sweep_has_a_comparison_for_each_share() {
-    let dir = tempfile::tempdir().unwrap();
-    let [scenario, file, page, image] =
-        ["tiny.toml", "sweep.json", "sweep.html", "sweep.svg"].map(|name| dir.path().join(name));
-    std::fs::write(&scenario, SCENARIO).unwrap();
-    let args = [
-        "sweep",
-        "--seed",
-        "7",
-        "--shares",
-        "10,100",
-        "--strict",
-        "--svg",
-        image.to_str().unwrap(),
-        "--scenario",
-        scenario.to_str().unwrap(),
-        "--html",
-        page.to_str().unwrap(),
-    ];
-    let output = loadtest(&[&args[..], &["--json"]].concat(), &[&file]);
+    let (_dir, scenario, [file, page, image]) = files(["sweep.json", "sweep.html", "sweep.svg"]);
+    let line = "sweep --seed 7 --shares 10,100 --strict --scenario FILE --svg FILE --html FILE --json FILE";
+    let output = loadtest(line, &[&scenario, &image, &page, &file]);
     // All was carried out, but of two rounds nobody can say that a hybrid is worse, or that it isn't.
     assert_eq!(output.status.code(), Some(3), "{}", told(&output));
     let unmet = "not met (--strict): 10 %: cost_model could not be judged in 2 rounds";
     assert!(told(&output).contains(unmet), "{}", told(&output));
-    let json = json(&file);
+    let json = result(&file);
     let points = json["points"].as_array().unwrap();
     assert_eq!(
         points.iter().map(|point| point["active_percent"].as_f64().unwrap()).collect::<Vec<_>>(),
@@ -177,17 +136,14 @@ fn a_small_sweep_has_a_comparison_for_each_share() {
 
 #[test]
 fn a_sweep_without_end_ends_when_its_time_is_up_and_says_what_is_missing() {
-    let dir = tempfile::tempdir().unwrap();
-    let [scenario, file] = ["tiny.toml", "sweep.json"].map(|name| dir.path().join(name));
-    std::fs::write(&scenario, SCENARIO).unwrap();
+    let (_dir, scenario, [file]) = files(["sweep.json"]);
     // A thousand rounds of each share would take an hour.
-    let args = "sweep --systems push_only,pull_only --shares 10,50,100 --rounds 1000 --longest-seconds 45 --seed 7 \
-                --scenario";
-    let args: Vec<&str> = args.split(' ').chain([scenario.to_str().unwrap(), "--json"]).collect();
-    let output = loadtest(&args, &[&file]);
+    let line =
+        "sweep --systems push_only,pull_only --shares 10,50,100 --rounds 1000 --scenario FILE --json FILE";
+    let output = loadtest(&format!("{line} --longest-seconds 45"), &[&scenario, &file]);
     let told = told(&output);
     assert!(output.status.success(), "{told}");
-    let json = json(&file);
+    let json = result(&file);
     let points = json["points"].as_array().unwrap();
     let rounds: Vec<u64> = points.iter().map(|point| point["rows"][0]["rounds"].as_u64().unwrap()).collect();
     assert!(rounds.iter().all(|rounds| (1..1_000).contains(rounds)), "{told}");
@@ -199,33 +155,27 @@ fn a_sweep_without_end_ends_when_its_time_is_up_and_says_what_is_missing() {
     assert_eq!(told.contains("left out, the time was up"), !left_out.is_empty(), "{told}");
 
     // Too little even for its network.
-    let args: Vec<&str> = args.iter().map(|arg| if *arg == "45" { "1" } else { arg }).collect();
-    let large = ["--accounts", "20000", "--json"];
-    let output = loadtest(&[&args[..args.len() - 1], &large].concat(), &[&file]);
+    let output = loadtest(&format!("{line} --longest-seconds 1 --accounts 20000"), &[&scenario, &file]);
     assert_eq!(output.status.code(), Some(2));
-    let told = self::told(&output);
+    let told = ran::told(&output);
     // Whatever takes longer than that on this machine.
     assert!(told.contains("more --longest-seconds): it did not end in time"), "{told}");
 }
 
 #[test]
 fn a_comparison_without_end_ends_when_its_time_is_up_and_names_what_did_not() {
-    let dir = tempfile::tempdir().unwrap();
-    let [scenario, file] = ["tiny.toml", "compare.json"].map(|name| dir.path().join(name));
-    std::fs::write(&scenario, SCENARIO).unwrap();
+    let (_dir, scenario, [file]) = files(["compare.json"]);
     // A thousand rounds would take half an hour.
-    let args = "compare --systems push_only --rounds 1000 --longest-seconds 20 --seed 7 --scenario";
-    let args: Vec<&str> = args.split(' ').chain([scenario.to_str().unwrap(), "--json"]).collect();
-    let output = loadtest(&args, &[&file]);
+    let line = "compare --systems push_only --rounds 1000 --seed 7 --scenario FILE --json FILE";
+    let output = loadtest(&format!("{line} --longest-seconds 20"), &[&scenario, &file]);
     let told = told(&output);
     assert!(output.status.success(), "{told}");
-    let rounds = json(&file)["rows"][0]["rounds"].as_u64().unwrap();
+    let rounds = result(&file)["rows"][0]["rounds"].as_u64().unwrap();
     assert!((1..1_000).contains(&rounds), "{told}");
     assert!(told.contains(&format!("the time was up after {rounds} of 1000 rounds")), "{told}");
 
-    let args: Vec<&str> = args.iter().map(|arg| if *arg == "20" { "1" } else { arg }).collect();
-    let output = loadtest(&[&args[..args.len() - 1], &["--accounts", "20000", "--json"]].concat(), &[&file]);
-    let told = self::told(&output);
+    let output = loadtest(&format!("{line} --longest-seconds 1 --accounts 20000"), &[&scenario, &file]);
+    let told = ran::told(&output);
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("more --longest-seconds): it did not end in time"), "{told}");
 }
@@ -234,13 +184,13 @@ fn a_comparison_without_end_ends_when_its_time_is_up_and_names_what_did_not() {
 fn a_plan_tells_primaries_memory_and_bandwidth() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("plan.json");
-    let asked = "plan --users 500M --posts-per-second 5000 --mean-followers 400 --reads-per-second 300000 --active 0.2 \
-                 --json";
-    let output = loadtest(&asked.split(' ').collect::<Vec<_>>(), &[&file]);
+    let line = "plan --users 500M --posts-per-second 5000 --mean-followers 400 --reads-per-second 300000 --active 0.2 \
+                --json FILE";
+    let output = loadtest(line, &[&file]);
     let told = told(&output);
     assert!(output.status.success(), "{told}");
     assert!(told.contains("disk of a node") && told.contains("deliveries to homes"), "{told}");
-    let json = json(&file);
+    let json = result(&file);
     let policies = json["policies"].as_array().unwrap();
     let names: Vec<&str> = policies.iter().map(|policy| policy["policy"].as_str().unwrap()).collect();
     assert_eq!(names, ["push", "pull", "threshold", "cost"]);
@@ -257,9 +207,9 @@ fn a_plan_tells_primaries_memory_and_bandwidth() {
         ("--active 20", "20 % is 0.2 or 20%"),
         ("--users 0", "must be above 0"),
     ] {
-        let output = loadtest(&[&["plan"], &wrong.split(' ').collect::<Vec<_>>()[..]].concat(), &[]);
+        let output = loadtest(&format!("plan {wrong}"), &[]);
         assert_eq!(output.status.code(), Some(2), "{wrong}");
-        assert!(self::told(&output).contains(why), "{wrong}: {}", self::told(&output));
+        assert!(ran::told(&output).contains(why), "{wrong}: {}", ran::told(&output));
     }
 }
 
@@ -290,7 +240,7 @@ fn a_scenario_that_nobody_understands_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let scenario = dir.path().join("wrong.toml");
     std::fs::write(&scenario, format!("{SCENARIO}speed = 5\n")).unwrap();
-    let output = loadtest(&["compare", "--scenario"], &[&scenario]);
+    let output = loadtest("compare --scenario FILE", &[&scenario]);
     assert_eq!(output.status.code(), Some(2));
     let told = told(&output);
     assert!(told.contains("wrong.toml is no scenario") && told.contains("speed"), "{told}");

@@ -2,41 +2,16 @@
 #![cfg(target_os = "linux")] // CPU time can be read there.
 #![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
 
-mod documented;
+mod ran;
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-fn loadtest(line: &str, files: &[&Path]) -> Output {
-    let mut files = files.iter();
-    // Each `FILE` is the next of these.
-    let words = line.split_whitespace().map(|word| match word {
-        "FILE" => files.next().unwrap().as_os_str().to_owned(),
-        word => word.into(),
-    });
-    Command::new(env!("CARGO_BIN_EXE_loadtest"))
-        .args(words)
-        .env_remove("TIDELINE_CLUSTER")
-        .output()
-        .expect("the program starts")
-}
-
-fn told(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    text(&output.stdout) + &text(&output.stderr)
-}
-
-/// A result, every field of which is documented.
-fn read(file: &Path) -> Value {
-    let json = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
-    documented::check(&json);
-    json
-}
+use ran::{loadtest, result, told};
 
 #[test]
 fn small_posts_are_counted_alone_and_beside_a_large_one() {
@@ -48,7 +23,7 @@ fn small_posts_are_counted_alone_and_beside_a_large_one() {
     let told = told(&output);
     assert!(output.status.success(), "{told}");
     assert!(told.contains("beside the large post") && told.contains("The large post took"), "{told}");
-    let json = read(&file);
+    let json = result(&file);
     assert_eq!(
         [&json["command"], &json["seed"], &json["settings"]["followers"]],
         [&json!("fairness"), &json!(7), &json!(8000)]
@@ -182,7 +157,7 @@ fn a_small_run_tells_what_deliveries_and_pages_cost() {
             && told.contains("Posts to so many followers"),
         "{told}"
     );
-    let json = read(&file);
+    let json = result(&file);
     assert_eq!([&json["command"], &json["seed"], &json["units"]], [&json!("scale"), &json!(7), &Value::Null]);
     let points = json["points"].as_array().unwrap();
     let primaries: Vec<_> = points.iter().map(|point| point["primaries"].as_u64().unwrap()).collect();
@@ -222,7 +197,7 @@ fn a_small_run_tells_what_deliveries_and_pages_cost() {
     // There are no units in it.
     let output = loadtest("plan --users 1M --units FILE", &[&file]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(self::told(&output).contains("has no units"), "{}", self::told(&output));
+    assert!(ran::told(&output).contains("has no units"), "{}", ran::told(&output));
 }
 
 fn both(units: &Value, name: &str) -> f64 {
@@ -280,19 +255,19 @@ fn measured_costs_are_what_a_plan_reckons_with() {
                 FILE";
     let output = loadtest(line, &[&scale]);
     assert!(output.status.success(), "{}", told(&output));
-    let result = read(&scale);
-    let (units, modes) = (&result["units"], &result["modes"]);
+    let measured = result(&scale);
+    let (units, modes) = (&measured["units"], &measured["modes"]);
     check_units(units);
     assert!(
         (modes["look_ns"].as_f64().unwrap() / 1_000.0 - both(units, "look_us")).abs() < 0.001,
         "{modes:#}"
     );
-    assert!(told(&output).contains("[modes]\npolicy = \"cost\"\ndelivery_ns = "), "{}", told(&output));
+    assert!(told(&output).contains("[modes] policy = \"cost\" delivery_ns = "), "{}", told(&output));
 
     let output = loadtest("plan --users 1M --units FILE --json FILE", &[&scale, &plan]);
     assert!(output.status.success(), "{}", told(&output));
     assert!(told(&output).contains("loadtest scale"), "{}", told(&output));
-    let planned = read(&plan);
+    let planned = result(&plan);
     assert_eq!(planned["units"], *units);
     let policies: Vec<_> = planned["policies"].as_array().unwrap().iter().map(|of| &of["policy"]).collect();
     assert_eq!(policies, ["push", "pull", "threshold", "cost"]);
@@ -301,8 +276,6 @@ fn measured_costs_are_what_a_plan_reckons_with() {
     let cpu: f64 = work.map(|work| figure(work, "per_second") * figure(work, "server_us")).sum();
     let cost = figure(&planned["policies"][3], "server_cpu_us_per_second");
     assert!((cpu / cost - 1.0).abs() < 1e-9, "{planned:#}");
-    // Lines end where a terminal does.
-    let words: Vec<_> = told(&output).split_whitespace().map(str::to_owned).collect();
-    let said = words.join(" ");
-    assert!(said.contains("docs/benchmarks.md): delivery_spread_us, promote_us"), "{said}");
+    let told = told(&output);
+    assert!(told.contains("docs/benchmarks.md): delivery_spread_us, promote_us"), "{told}");
 }

@@ -1,48 +1,26 @@
-//! The program as people run it.
+//! `fanout` as people run it.
 
-mod documented;
-
-use std::path::Path;
-use std::process::{Command, Output};
+mod ran;
 
 use serde_json::Value;
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
-const BASELINES: [&str; 2] = ["books_per_node", "list"];
-const SMALL: [&str; 9] = [
-    "fanout",
-    "--followers",
-    "300",
-    "--background-homes",
-    "500",
-    "--passes",
-    "1",
-    "--round-deliveries",
-    "3000",
-];
+use ran::{loadtest, result, told};
 
-fn loadtest(json: &Path, more: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_loadtest"))
-        .args(SMALL)
-        .args(["--seed", "7", "--json"])
-        .arg(json)
-        .args(more)
-        .env_remove("TIDELINE_CLUSTER")
-        .output()
-        .expect("the program starts")
-}
+const BASELINES: [&str; 2] = ["books_per_node", "list"];
+const SMALL: &str =
+    "fanout --followers 300 --background-homes 500 --passes 1 --round-deliveries 3000 --seed 7 --json FILE";
 
 #[test]
 fn a_small_run_ends_well_and_its_json_has_every_field() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("fanout.json");
-    let output = loadtest(&file, &["--rounds", "2"]);
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let output = loadtest(&format!("{SMALL} --rounds 2"), &[&file]);
+    let told = told(&output);
+    assert!(output.status.success(), "{told}");
     assert!(told.contains("books_per_node, replicas"), "{told}");
 
-    let json: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    documented::check(&json);
+    let json = result(&file);
     assert_eq!(
         [&json["followers"], &json["homes"], &json["posts_per_round"], &json["seed"]],
         [300, 800, 10, 7]
@@ -89,12 +67,11 @@ async fn on_another_cluster_what_was_there_stays_and_nothing_else_does() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("fanout.json");
     let seeds = urls.join(",");
-    let more = ["--cluster", &seeds, "--rounds", "1"];
-    let output = tokio::task::block_in_place(|| loadtest(&file, &more));
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let line = format!("{SMALL} --cluster {seeds} --rounds 1");
+    let output = tokio::task::block_in_place(|| loadtest(&line, &[&file]));
+    assert!(output.status.success(), "{}", told(&output));
 
-    let json: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let json = result(&file);
     for name in BASELINES {
         // Its primaries tell it themselves.
         assert!(json["baselines"][name]["server_cpu_us_per_delivery"].as_f64().unwrap() > 0.0);
@@ -102,14 +79,11 @@ async fn on_another_cluster_what_was_there_stays_and_nothing_else_does() {
     }
     assert!(json["with_replicas"]["books_per_node"].is_null());
 
-    let mut fairness = Command::new(env!("CARGO_BIN_EXE_loadtest"));
-    fairness.args(["fairness", "--cluster", &seeds]);
-    let line = "--followers 2000 --background-homes 0 --small-accounts 5 --small-followers 20 --rounds 1 --seconds 1 \
-                --seed 7";
-    let output = tokio::task::block_in_place(|| fairness.args(line.split(' ')).output().unwrap());
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(!String::from_utf8_lossy(&output.stderr).contains("Starting a cluster"), "{told}");
+    let line = "fairness --followers 2000 --background-homes 0 --small-accounts 5 --small-followers 20 --rounds 1 \
+                --seconds 1 --seed 7";
+    let output = tokio::task::block_in_place(|| loadtest(&format!("{line} --cluster {seeds}"), &[]));
+    let told = told(&output);
+    assert!(output.status.success() && !told.contains("Starting a cluster"), "{told}");
 
     let kept: String =
         redis::cmd("GET").arg("loadtest-of-others").query_async(&mut connection).await.unwrap();
@@ -121,12 +95,8 @@ async fn on_another_cluster_what_was_there_stays_and_nothing_else_does() {
 
 #[test]
 fn a_run_that_does_not_fit_into_memory_is_refused_with_what_to_do() {
-    let output = Command::new(env!("CARGO_BIN_EXE_loadtest"))
-        .args(["fanout", "--followers", "5000000", "--background-homes", "5000000", "--books-cap", "2000"])
-        .env_remove("TIDELINE_CLUSTER")
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
+    let output = loadtest("fanout --followers 5000000 --background-homes 5000000 --books-cap 2000", &[]);
+    let told = told(&output);
     assert_eq!(output.status.code(), Some(2), "{told}");
     if cfg!(target_os = "linux") {
         assert!(told.contains("choose fewer --followers"), "{told}");

@@ -3,6 +3,7 @@
 use crate::memory;
 use crate::report::count;
 use crate::scenario::Scenario;
+use crate::stats::whole;
 use crate::systems::{Contestant, home_posts};
 use crate::units::Units;
 
@@ -48,7 +49,6 @@ pub(crate) fn check_memory(
 }
 
 /// Bytes of the servers, replicas included, and of this program.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and below 2^53")]
 fn needed(scenario: &Scenario, contestants: &[Contestant], accounts: f64, follows: f64) -> u64 {
     let copies = 1.0 + f64::from(scenario.drive.replicas);
     let stored: f64 = contestants.iter().map(|one| stored(scenario, *one, accounts, follows)).sum();
@@ -56,7 +56,7 @@ fn needed(scenario: &Scenario, contestants: &[Contestant], accounts: f64, follow
     let remembered = STATE_FOLLOW_BYTES * follows.min(STATES_MAX * follows / accounts)
         + CACHED_BYTES * accounts.min(CACHED_MAX);
     let client = GRAPH_FOLLOW_BYTES * follows + remembered * instances * count(contestants.len() as u64);
-    (stored * copies + client) as u64
+    whole(stored * copies + client)
 }
 
 /// Bytes of a system's keys on the primaries.

@@ -15,6 +15,7 @@ use crate::progress;
 use crate::report::count;
 use crate::scenario::{Loop, Scenario};
 use crate::session::{Counted, Network, OPERATION_MAX, Session};
+use crate::stats::{median, whole};
 use crate::systems::Contestant;
 use crate::workload::{Op, Workload};
 
@@ -235,12 +236,11 @@ fn done(counted: &Counted) -> u64 {
 }
 
 /// So many that the system in the middle takes so long, and the slowest not much longer.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded, and not negative")]
 fn operations_within(rates: &[f64], seconds: u32) -> usize {
     let seconds = f64::from(seconds);
-    let middle = crate::stats::median(rates).unwrap_or(0.0) * seconds;
+    let middle = median(rates).unwrap_or(0.0) * seconds;
     let slowest = rates.iter().copied().min_by(f64::total_cmp).unwrap_or(0.0) * seconds * SLOW_TIMES;
-    (middle.min(slowest) as usize).clamp(ROUND_LEAST, ROUND_MOST)
+    usize::try_from(whole(middle.min(slowest))).unwrap_or(ROUND_MOST).clamp(ROUND_LEAST, ROUND_MOST)
 }
 
 #[cfg(test)]
@@ -249,7 +249,7 @@ mod tests {
     use crate::systems::{Shown, Timelines};
     use futures::future::{BoxFuture, FutureExt as _};
     use std::sync::Mutex;
-    use tideline::{Delivery, Way};
+    use tideline::Delivery;
 
     #[test]
     fn a_round_goes_by_the_middle_one_unless_the_slowest_would_take_for_ever() {
@@ -315,18 +315,6 @@ mod tests {
 
         fn warm(&self, _: u32) -> BoxFuture<'_, tideline::Result<()>> {
             async { Ok(()) }.boxed()
-        }
-
-        fn set_way(&self, _: u32, _: Way) -> BoxFuture<'_, tideline::Result<()>> {
-            async { Ok(()) }.boxed()
-        }
-
-        fn settled(&self) -> BoxFuture<'_, ()> {
-            async {}.boxed()
-        }
-
-        fn stopped(&self) -> BoxFuture<'_, ()> {
-            async {}.boxed()
         }
     }
 

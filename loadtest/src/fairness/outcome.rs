@@ -74,8 +74,8 @@ impl Outcome {
         let rounds = self.rounds_p99_ratio.len();
         let sure = if rounds < SURE_FROM { "less sure than 95 %" } else { "95 %" };
         format!(
-            "Beside it small ones take {} times as long (p50), {} times (p99).\nMedians of {rounds} rounds; in brackets \
-             their interval, {sure}.",
+            "Beside it small ones take {} times as long (p50), {} times (p99).\nMedians of {rounds} rounds; in \
+             brackets their interval, {sure}.",
             p50.told(1),
             p99.told(1)
         )

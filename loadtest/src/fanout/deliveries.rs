@@ -37,16 +37,9 @@ pub(crate) struct Delivered {
     pub(crate) times: Times,
 }
 
-/// Times from the moment of posting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Times {
-    pub(crate) first: Duration,
-    pub(crate) half: Duration,
-    pub(crate) percent_99: Duration,
-    pub(crate) last: Duration,
-    /// Until the system had nothing more to do for the post.
-    pub(crate) wall: Duration,
-}
+/// Seconds from the moment of posting until the first, half, 99 % and the last of the deliveries were acknowledged, and
+/// until the system had nothing more to do for the post.
+pub(crate) type Times = [f64; 5];
 
 /// `marks` are sorted by time.
 fn times(marks: &[(Duration, u64)], wall: Duration) -> Times {
@@ -57,15 +50,11 @@ fn times(marks: &[(Duration, u64)], wall: Duration) -> Times {
             delivered += count;
             (delivered >= wanted).then_some(*at)
         });
-        at.next().unwrap_or(wall)
+        at.next().unwrap_or(wall).as_secs_f64()
     };
-    Times {
-        first: reached(1),
-        half: reached(all.div_ceil(2).max(1)),
-        percent_99: reached((all * 99).div_ceil(100).max(1)),
-        last: reached(all.max(1)),
-        wall,
-    }
+    let [first, half, percent_99, last] =
+        [1, all.div_ceil(2), (all * 99).div_ceil(100), all].map(|n| reached(n.max(1)));
+    [first, half, percent_99, last, wall.as_secs_f64()]
 }
 
 #[cfg(test)]
@@ -76,14 +65,14 @@ mod tests {
     fn a_batch_counts_from_when_all_of_it_was_acknowledged() {
         let ms = Duration::from_millis;
         let times = times(&[(ms(10), 0), (ms(20), 50), (ms(30), 48), (ms(40), 2)], ms(45));
-        assert_eq!([times.first, times.half, times.percent_99], [ms(20), ms(20), ms(40)]);
-        assert_eq!([times.last, times.wall], [ms(40), ms(45)]);
+        assert_eq!(times, [20, 20, 40, 40, 45].map(|wanted| ms(wanted).as_secs_f64()));
     }
 
     #[test]
     fn a_post_without_followers_ends_as_a_whole() {
         let delivered = Deliveries::begin().end();
         assert_eq!(delivered.count, 0);
-        assert_eq!(delivered.times.first, delivered.times.wall);
+        let [first, .., wall] = delivered.times;
+        assert!((first - wall).abs() < f64::EPSILON);
     }
 }

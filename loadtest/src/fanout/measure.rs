@@ -91,7 +91,7 @@ async fn round(
     let posted: Vec<(Delivered, u64)> = stream::iter(posts)
         .map(|(author, number)| post(system, *author, *number))
         .buffered(at_once)
-        .inspect_ok(|(delivered, _)| lag.record(delivered.times.last))
+        .inspect_ok(|(delivered, _)| lag.record(delivered.times[3]))
         .try_collect()
         .await?;
     let wall = began.elapsed();
@@ -116,17 +116,7 @@ async fn post(system: &dyn System, author: u64, number: u64) -> anyhow::Result<(
 }
 
 fn median_times(times: &[Times]) -> Times {
-    let of = |field: fn(&Times) -> Duration| {
-        let seconds: Vec<f64> = times.iter().map(|times| field(times).as_secs_f64()).collect();
-        Duration::from_secs_f64(median(&seconds).unwrap_or(0.0))
-    };
-    Times {
-        first: of(|t| t.first),
-        half: of(|t| t.half),
-        percent_99: of(|t| t.percent_99),
-        last: of(|t| t.last),
-        wall: of(|t| t.wall),
-    }
+    std::array::from_fn(|at| median(&times.iter().map(|times| times[at]).collect::<Vec<_>>()).unwrap_or(0.0))
 }
 
 /// Looks into homes that the last post went to: how many, and how many of them are wrong.

@@ -1,5 +1,5 @@
-//! Homes as others keep them. `books_per_node`: a sorted set of post ids by time, cut after every delivery, as "Redis in
-//! Action" has it in chapter 8. `list`, Misskey's: a list of 16-character ids with the newest in front.
+//! Homes as others keep them. `books_per_node`: a sorted set of post ids by time, cut after every delivery, as "Redis
+//! in Action" has it in chapter 8. `list`, Misskey's: a list of 16-character ids with the newest in front.
 //!
 //! Followers are the books': one sorted set for each account, read in pages by score (Misskey asks a SQL database).
 //! Deliveries go in per-node pipelines.

@@ -124,7 +124,7 @@ impl Row {
         let known = |field: &dyn Fn(&Sample) -> Option<f64>| {
             samples.iter().map(|s| field(s)).collect::<Option<Vec<f64>>>().unwrap_or_default()
         };
-        let wall = of(&|s| s.times.wall.as_secs_f64());
+        let wall = of(&|s| s.times[4]);
         let server = known(&|s| s.server_us);
         let client = known(&|s| s.client_us);
         let cpu = known(&|s| Some(s.server_us? + s.client_us?));
@@ -134,10 +134,10 @@ impl Row {
             samples: samples.len(),
             entries_per_home: kind.cap(args),
             wall_seconds: middle(&wall)?,
-            first_seconds: middle(&of(&|s| s.times.first.as_secs_f64()))?,
-            half_seconds: middle(&of(&|s| s.times.half.as_secs_f64()))?,
-            percent_99_seconds: middle(&of(&|s| s.times.percent_99.as_secs_f64()))?,
-            last_seconds: middle(&of(&|s| s.times.last.as_secs_f64()))?,
+            first_seconds: middle(&of(&|s| s.times[0]))?,
+            half_seconds: middle(&of(&|s| s.times[1]))?,
+            percent_99_seconds: middle(&of(&|s| s.times[2]))?,
+            last_seconds: middle(&of(&|s| s.times[3]))?,
             deliveries_per_second: middle(&of(&|s| report::count(s.deliveries) / s.wall.as_secs_f64()))?,
             server_cpu_us_per_delivery: median(&server),
             client_cpu_us_per_delivery: median(&client),

@@ -6,6 +6,7 @@ use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::{ACCOUNTS_MAX, FOLLOWING_MAX, FOLLOWS_MAX, Graph, Shape};
+use crate::stats::whole;
 use crate::weighted::Weighted;
 
 /// Draws for each follow of an account, until the rest is taken from whoever comes next: who follows nearly all of the
@@ -97,22 +98,13 @@ impl Marked {
 }
 
 /// Up or down by chance, so that the mean stays.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "degrees are not negative, and small"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and small")]
 fn rounded(degree: f64, random: &mut StdRng) -> usize {
     (degree + random.random::<f64>()) as usize
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "degrees are not negative, and small"
-)]
 fn weight(degree: f64) -> u64 {
-    (degree / WEIGHT_STEP).round().max(1.0) as u64
+    whole(degree / WEIGHT_STEP).max(1)
 }
 
 fn number(account: usize) -> u32 {

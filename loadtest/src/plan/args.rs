@@ -15,8 +15,8 @@ use crate::typed::share;
 /// The largest account has so many followers, unless somebody tells.
 const LARGEST_FOLLOWERS: f64 = 25e6;
 
-/// What a service of some size needs: primaries, replicas, memory, disk, network, cores for instances and buckets, under
-/// each policy. Numbers may end in k, M or G.
+/// What a service of some size needs: primaries, replicas, memory, disk, network, cores for instances and buckets,
+/// under each policy. Numbers may end in k, M or G.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]

@@ -7,6 +7,7 @@ use super::args::Asked;
 use super::network::{Network, Pulled, Rule};
 use super::work::{Load, Work};
 use crate::report::count;
+use crate::stats;
 use crate::units::Units;
 
 const US: f64 = 1e6;
@@ -176,13 +177,8 @@ fn post_seconds(followers: f64, asked: &Asked, units: &Units, free_cores: f64) -
 }
 
 /// Rounded up, at least one.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "not negative, and far below 2^53"
-)]
 fn whole(value: f64) -> u64 {
-    (value.ceil() as u64).max(1)
+    stats::whole(value.ceil()).max(1)
 }
 
 #[cfg(test)]

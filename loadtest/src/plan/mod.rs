@@ -71,8 +71,8 @@ fn told(asked: &Asked, all: &[Forecast], chosen: &Forecast, units: &Units) -> Re
         work(chosen, asked),
         stored(chosen),
         text(
-            "Whom a policy pulls comes from a model: followers fall by a power law, a few accounts write most posts, and \
-             followers of all accounts read alike. Take its cores for right within a third.",
+            "Whom a policy pulls comes from a model: followers fall by a power law, a few accounts write most posts, \
+             and followers of all accounts read alike. Take its cores for right within a third.",
         ),
         Part::Text(units.told()),
     ];

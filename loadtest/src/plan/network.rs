@@ -10,6 +10,7 @@ use super::SECONDS_A_DAY;
 use super::args::Asked;
 use crate::graph::{Degree, FOLLOWERS_EXPONENT};
 use crate::scenario::Activity;
+use crate::stats::whole;
 use crate::units::Units;
 
 /// Accounts are reckoned in so many groups, each of accounts with about as many followers.
@@ -192,11 +193,6 @@ fn power_of_posts(sizes: &[(f64, f64)], mean_followers: f64) -> f64 {
         }
     }
     f64::midpoint(low, high)
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and below 2^53")]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::stats::whole;
 use crate::units::Units;
 
 /// Settings of the section `modes`, in nanoseconds of servers and client together.
@@ -26,9 +27,8 @@ impl Modes {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and small")]
 fn ns([server, client]: [f64; 2]) -> u64 {
-    ((server + client) * 1_000.0).round() as u64
+    whole((server + client) * 1_000.0)
 }
 
 /// As a file of settings has it.

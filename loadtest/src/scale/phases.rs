@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::ScaleArgs;
-use super::differences::{Noise, PageUnits, Pages, by, less};
+use super::differences::{Noise, PageUnits, Pages, Sides, by, less};
 use crate::bench::{Bench, Used, on_cluster};
 use crate::compare::{Contender, Field, Measured};
 use crate::cpu;
@@ -94,14 +94,8 @@ impl Cost {
         }
     }
 
-    /// What this costs beyond another.
-    fn beyond(self, other: Self) -> [f64; 3] {
-        let (this, other) = (self.sides(), other.sides());
-        [0, 1, 2].map(|side| this[side] - other[side])
-    }
-
     /// CPU of the servers and of the client, bytes on the wire.
-    fn sides(self) -> [f64; 3] {
+    fn sides(self) -> Sides {
         [self.server_us, self.client_us, self.wire_bytes]
     }
 }
@@ -192,15 +186,51 @@ impl<'a> At<'a> {
         Ok(measured)
     }
 
+    /// Where everybody has a home: followers of an account, bytes, what a home costs to fill, and what reads, checks,
+    /// posts and follows do.
+    async fn awake(&mut self) -> anyhow::Result<(f64, f64, Sides, [Sides; 4])> {
+        let (bytes, fill) = (self.bytes().await?, self.fill()?);
+        // Before anything is posted: pages show posts that are in the caches.
+        let mut costs = [Sides::default(); 4];
+        for (cost, mix) in costs.iter_mut().zip([reads(), checks(), posts(), follows()]) {
+            *cost = self.cost(mix).await?.sides();
+        }
+        Ok((self.mean(), bytes, fill, costs))
+    }
+
+    /// Where everybody is pulled: bytes, looks for each page, and what reads, posts and follows cost.
+    async fn pulled(&mut self) -> anyhow::Result<(f64, f64, [Sides; 3])> {
+        let (bytes, read) = (self.bytes().await?, self.measure(reads()).await?);
+        let costs = [Cost::of(&read)?, self.cost(posts()).await?, self.cost(follows()).await?];
+        Ok((bytes, self.looks_a_page(&read)?, costs.map(Cost::sides)))
+    }
+
     /// Ends its engines.
     pub(super) async fn stopped(&self) {
         self.field.stopped().await;
     }
+}
 
-    /// The same, and empties the servers for the next one.
-    async fn leave(self) -> anyhow::Result<()> {
-        self.stopped().await;
-        self.bench.empty().await
+/// Networks that are there one after the other, each for what is measured on it.
+struct OneByOne<'a> {
+    bench: &'a Bench,
+    seed: u64,
+    until: Deadline,
+}
+
+impl OneByOne<'_> {
+    /// What comes of this on such a network; then the servers are emptied for the next one.
+    async fn on<T>(
+        &self,
+        network: Network,
+        contestant: Contestant,
+        work: impl AsyncFnOnce(&mut At<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let mut at = At::load(self.bench, network, contestant, self.seed, self.until).await?;
+        let measured = work(&mut at).await;
+        at.stopped().await;
+        self.bench.empty().await?;
+        measured
     }
 }
 
@@ -245,82 +275,6 @@ pub(super) async fn units(args: &ScaleArgs, seed: u64, until: Deadline) -> anyho
         .await
 }
 
-/// What was measured where everybody is pulled.
-struct Pulled {
-    bytes: f64,
-    read: Cost,
-    looks_a_page: f64,
-    publish: Cost,
-    follow: Cost,
-}
-
-impl Pulled {
-    async fn measure(at: &mut At<'_>) -> anyhow::Result<Self> {
-        let bytes = at.bytes().await?;
-        let read = at.measure(reads()).await?;
-        let looks_a_page = at.looks_a_page(&read)?;
-        let (publish, follow) = (at.cost(posts()).await?, at.cost(follows()).await?);
-        Ok(Self { bytes, read: Cost::of(&read)?, looks_a_page, publish, follow })
-    }
-}
-
-/// What was measured where nothing is remembered: each page reads its posts and authors, and looks at each pulled
-/// outbox.
-struct Uncached {
-    check: Cost,
-    read: Cost,
-    read_pulled: Cost,
-}
-
-impl Uncached {
-    async fn measure(
-        bench: &Bench,
-        network: Network,
-        (seed, until): (u64, Deadline),
-    ) -> anyhow::Result<Self> {
-        let network = Network { is_cached: false, ..network };
-        let mut pushed = At::load(bench, network, Contestant::PushOnly, seed, until).await?;
-        let (read, check) = (pushed.cost(reads()).await?, pushed.cost(checks()).await?);
-        pushed.leave().await?;
-        let mut pulled = At::load(bench, network, Contestant::PullOnly, seed, until).await?;
-        let read_pulled = pulled.cost(reads()).await?;
-        pulled.leave().await?;
-        Ok(Self { check, read, read_pulled })
-    }
-}
-
-/// What was measured where nobody has a home.
-struct Asleep {
-    /// Of an account with one post and one follower; with a history of posts; and with all its followers.
-    silent_bytes: f64,
-    lonely_bytes: f64,
-    asleep_bytes: f64,
-    /// A post to one follower, and to all.
-    one_asleep: Cost,
-    all_asleep: Cost,
-}
-
-impl Asleep {
-    async fn measure(
-        bench: &Bench,
-        network: Network,
-        (seed, until): (u64, Deadline),
-    ) -> anyhow::Result<Self> {
-        let load = async |network| At::load(bench, network, Contestant::PushOnly, seed, until).await;
-        let network = Network { active: false, ..network };
-        let silent = load(Network { mean: 1, history: 1, ..network }).await?;
-        let silent_bytes = silent.bytes().await?;
-        silent.leave().await?;
-        let mut lonely = load(Network { mean: 1, ..network }).await?;
-        let (lonely_bytes, one_asleep) = (lonely.bytes().await?, lonely.cost(posts()).await?);
-        lonely.leave().await?;
-        let mut asleep = load(network).await?;
-        let (asleep_bytes, all_asleep) = (asleep.bytes().await?, asleep.cost(posts()).await?);
-        asleep.leave().await?;
-        Ok(Self { silent_bytes, lonely_bytes, asleep_bytes, one_asleep, all_asleep })
-    }
-}
-
 fn source(bench: &Bench, args: &ScaleArgs, seed: u64) -> String {
     let place = if bench.target.is_own() { "on this machine" } else { "of a cluster that was there" };
     let primaries = many(count(bench.slots().len() as u64), "primary", "primaries");
@@ -328,36 +282,39 @@ fn source(bench: &Bench, args: &ScaleArgs, seed: u64) -> String {
 }
 
 async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64, until: Deadline) -> anyhow::Result<Units> {
-    let primaries = u16::try_from(bench.slots().len())?;
-    let network = args.network(primaries, true);
-    let Asleep { silent_bytes, lonely_bytes, asleep_bytes, one_asleep, all_asleep } =
-        Asleep::measure(bench, network, (seed, until)).await?;
-    let mut awake = At::load(bench, network, Contestant::PushOnly, seed, until).await?;
-    let mean = awake.mean();
-    let (awake_bytes, fill) = (awake.bytes().await?, awake.fill()?);
-    // Before anything is posted: pages show posts that are in the caches.
-    let read = awake.cost(reads()).await?;
-    let check = awake.cost(checks()).await?;
-    let all_awake = awake.cost(posts()).await?;
-    let follow = awake.cost(follows()).await?;
-    awake.leave().await?;
+    let all = args.network(u16::try_from(bench.slots().len())?, true);
+    let (push, pull) = (Contestant::PushOnly, Contestant::PullOnly);
+    let networks = OneByOne { bench, seed, until };
+    let both = async |at: &mut At<'_>, mix| anyhow::Ok((at.bytes().await?, at.cost(mix).await?.sides()));
+    // Where nobody has a home: with one post and one follower, with a history of posts, and with all followers.
+    let asleep = Network { active: false, ..all };
+    let lonely = Network { mean: 1, ..asleep };
+    let silent = Network { history: 1, ..lonely };
+    let silent_bytes = networks.on(silent, push, async |at| at.bytes().await).await?;
+    let (lonely_bytes, one_asleep) = networks.on(lonely, push, async |at| both(at, posts()).await).await?;
+    let (asleep_bytes, all_asleep) = networks.on(asleep, push, async |at| both(at, posts()).await).await?;
 
-    let mut all_pulled = At::load(bench, network, Contestant::PullOnly, seed, until).await?;
-    let pulled = Pulled::measure(&mut all_pulled).await;
-    all_pulled.leave().await?;
-    let pulled = pulled?;
-    let uncached = Uncached::measure(bench, network, (seed, until)).await?;
+    let on_all = networks.on(all, push, async |at| at.awake().await);
+    let (mean, awake_bytes, fill, [read, check, all_awake, follow]) = on_all.await?;
+    let on_pulled = networks.on(all, pull, async |at| at.pulled().await);
+    let (pulled_bytes, looks, [read_pulled, publish_pulled, follow_pulled]) = on_pulled.await?;
+    // Where nothing is remembered each page reads its posts and authors, and looks at each pulled outbox.
+    let uncached = Network { is_cached: false, ..all };
+    let pushed =
+        async |at: &mut At<'_>| Ok((at.cost(reads()).await?.sides(), at.cost(checks()).await?.sides()));
+    let (read_anew, check_anew) = networks.on(uncached, push, pushed).await?;
+    let pulled_anew = networks.on(uncached, pull, async |at| Ok(at.cost(reads()).await?.sides())).await?;
 
     let mut noise = Noise::default();
-    let skipped = noise.above("skipped_us", by(all_asleep.beyond(one_asleep), mean - 1.0));
-    let publish = noise.above("publish_us", less(one_asleep.sides(), skipped));
-    let delivery = noise.above("delivery_us", by(less(all_awake.sides(), publish), mean));
+    let skipped = noise.above("skipped_us", by(less(all_asleep, one_asleep), mean - 1.0));
+    let publish = noise.above("publish_us", less(one_asleep, skipped));
+    let delivery = noise.above("delivery_us", by(less(all_awake, publish), mean));
     let pages = Pages {
-        read: read.sides(),
-        check: check.sides(),
-        pulled: pulled.read.sides(),
-        looks: pulled.looks_a_page,
-        uncached: [uncached.read, uncached.check, uncached.read_pulled].map(Cost::sides),
+        read,
+        check,
+        pulled: read_pulled,
+        looks,
+        uncached: [read_anew, check_anew, pulled_anew],
         mean,
     };
     let PageUnits { load, pull, look } = pages.units(&mut noise);
@@ -367,32 +324,32 @@ async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64, until: Deadline) -
     let edge_bytes = (asleep_bytes - lonely_bytes) / (2.0 * (mean - 1.0));
     Ok(Units {
         source: source(bench, args, seed),
-        at_once: network.at_once as usize,
+        at_once: all.at_once as usize,
         not_measured: NOT_MEASURED.map(str::to_owned).to_vec(),
         below_noise: noise.below,
         publish_us: us(publish),
-        publish_pulled_us: us(pulled.publish.sides()),
+        publish_pulled_us: us(publish_pulled),
         skipped_us: us(skipped),
         delivery_us: us(delivery),
-        check_us: us(check.sides()),
-        read_us: us(read.sides()),
+        check_us: us(check),
+        read_us: us(read),
         load_us: us(load),
         pull_us: us(pull),
         look_us: us(look),
-        follow_us: us(follow.sides()),
-        follow_pulled_us: us(pulled.follow.sides()),
+        follow_us: us(follow),
+        follow_pulled_us: us(follow_pulled),
         fill_us: us(fill),
         publish_wire_bytes: (publish[2] - TEXT_BYTES).max(0.0),
-        publish_pulled_wire_bytes: (pulled.publish.wire_bytes - TEXT_BYTES).max(0.0),
+        publish_pulled_wire_bytes: (publish_pulled[2] - TEXT_BYTES).max(0.0),
         skipped_wire_bytes: skipped[2],
         delivery_wire_bytes: delivery[2],
-        page_wire_bytes: check.wire_bytes,
-        follow_wire_bytes: follow.wire_bytes,
-        follow_pulled_wire_bytes: pulled.follow.wire_bytes,
+        page_wire_bytes: check[2],
+        follow_wire_bytes: follow[2],
+        follow_pulled_wire_bytes: follow_pulled[2],
         fill_wire_bytes: fill[2],
         home_entry_bytes: (awake_bytes - asleep_bytes) / (history * mean).min(f64::from(home_posts())),
         edge_bytes,
-        mark_bytes: (pulled.bytes - awake_bytes) / mean,
+        mark_bytes: (pulled_bytes - awake_bytes) / mean,
         account_bytes: lonely_bytes - history * post_bytes - 2.0 * edge_bytes,
         post_bytes: post_bytes - TEXT_BYTES,
         ..Units::default()

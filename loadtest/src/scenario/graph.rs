@@ -6,6 +6,7 @@ use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::graph::{self, Degree, Graph, Preset, Shape};
+use crate::stats::{count, whole};
 
 /// The graph: a preset, with some of its figures changed perhaps, or a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -49,16 +50,13 @@ impl GraphSpec {
                     changes.iter().flatten().all(|value| value.is_finite() && *value > 0.0),
                     "[graph]: figures must be above 0"
                 );
-                #[expect(clippy::cast_precision_loss, reason = "it is far below 2^53")]
-                let mean_max = graph::FOLLOWING_MAX as f64;
-                ensure!(
-                    self.mean.is_none_or(|mean| mean <= mean_max),
-                    "[graph]: `mean` must be up to {mean_max}: the engine allows an account to follow 20,000"
-                );
-                ensure!(
-                    self.following_max.is_none_or(|most| most <= mean_max),
-                    "[graph]: `following_max` must be up to {mean_max}: the engine allows an account to follow 20,000"
-                );
+                let most = count(graph::FOLLOWING_MAX as u64);
+                for (name, figure) in [("mean", self.mean), ("following_max", self.following_max)] {
+                    ensure!(
+                        figure.is_none_or(|figure| figure <= most),
+                        "[graph]: `{name}` must be up to {most}: the engine allows an account to follow 20,000"
+                    );
+                }
                 self.check_bounds(preset)
             }
             _ => anyhow::bail!("[graph] needs `preset` and `accounts`, or `file` alone"),
@@ -67,30 +65,18 @@ impl GraphSpec {
 
     /// Refuses bounds that would be ignored.
     fn check_bounds(&self, preset: Preset) -> anyhow::Result<()> {
-        let even_following = matches!(preset, Preset::Twip | Preset::Uniform);
-        for (max, name, exponent, exponent_name, is_even) in [
-            (
-                self.following_max,
-                "following_max",
-                self.following_exponent,
-                "following_exponent",
-                even_following,
-            ),
-            (
-                self.followers_max,
-                "followers_max",
-                self.followers_exponent,
-                "followers_exponent",
-                preset == Preset::Uniform,
-            ),
+        let is_uniform = preset == Preset::Uniform;
+        for (of, max, exponent, is_even) in [
+            ("following", self.following_max, self.following_exponent, is_uniform || preset == Preset::Twip),
+            ("followers", self.followers_max, self.followers_exponent, is_uniform),
         ] {
             ensure!(
                 max.is_none() || !is_even || exponent.is_some(),
-                "[graph]: with this preset there is no tail that `{name}` could end: leave it out, or set \
-                 `{exponent_name}` too"
+                "[graph]: with this preset there is no tail that `{of}_max` could end: leave it out, or set \
+                 `{of}_exponent` too"
             );
             let is_possible = max.zip(self.mean).is_none_or(|(max, mean)| max >= mean);
-            ensure!(is_possible, "[graph]: `{name}` must not be below `mean`");
+            ensure!(is_possible, "[graph]: `{of}_max` must not be below `mean`");
         }
         Ok(())
     }
@@ -103,16 +89,10 @@ impl GraphSpec {
     }
 
     /// How many accounts and about how many follows it has; nothing, as long as a file is not read.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "not negative, and far below 2^53"
-    )]
     pub(crate) fn size(&self) -> anyhow::Result<Option<(usize, usize)>> {
         let Some(accounts) = self.accounts.filter(|_| self.file.is_none()) else { return Ok(None) };
         let mean = self.shape(accounts)?.following.mean();
-        Ok(Some((accounts, (mean * accounts as f64) as usize)))
+        Ok(Some((accounts, usize::try_from(whole(mean * count(accounts as u64)))?)))
     }
 
     /// Makes it, or reads it.
@@ -124,10 +104,9 @@ impl GraphSpec {
         graph::generate(accounts, &self.shape(accounts)?, seed)
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "accounts are far below 2^53")]
     fn shape(&self, accounts: usize) -> anyhow::Result<Shape> {
-        let mut shape = self.preset.context("[graph] has no preset")?.shape(accounts as f64);
-        let others = accounts as f64 - 1.0;
+        let mut shape = self.preset.context("[graph] has no preset")?.shape(count(accounts as u64));
+        let others = count(accounts as u64) - 1.0;
         if self.mean.is_some() || self.following_exponent.is_some() || self.following_max.is_some() {
             let most = self.following_max.map(|most| most.min(others));
             shape.following = changed(shape.following, self.following_exponent, self.mean, most);
@@ -165,7 +144,7 @@ mod tests {
     }
 
     fn mean(graph: &Graph) -> f64 {
-        crate::report::count(graph.follows() as u64) / crate::report::count(graph.accounts() as u64)
+        count(graph.follows() as u64) / count(graph.accounts() as u64)
     }
 
     #[test]

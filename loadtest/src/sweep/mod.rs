@@ -16,6 +16,7 @@ use crate::compare::{CompareArgs, Field, LOADING, Measured};
 use crate::deadline::Deadline;
 use crate::graph::Graph;
 use crate::scenario::{Loop, Mix, Scenario};
+use crate::stats::whole;
 use crate::typed::percent;
 use crate::workload::Workload;
 use outcome::{Outcome, Point};
@@ -68,16 +69,11 @@ fn at_share(scenario: &Scenario, share: f64) -> Scenario {
 
 /// The scenario with a mix of the same posts: in the open loop as many a second as before, beside more or less of the
 /// others.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "not negative, and checked later on"
-)]
 fn with_mix(scenario: &Scenario, mix: Mix) -> Scenario {
     let mut with = scenario.clone();
     if scenario.drive.kind == Loop::Open {
         let rate = f64::from(scenario.drive.rate) * mix.sum() / scenario.mix.sum();
-        with.drive.rate = rate.round().max(1.0) as u32;
+        with.drive.rate = u32::try_from(whole(rate).max(1)).unwrap_or(u32::MAX);
     }
     with.mix = mix;
     with

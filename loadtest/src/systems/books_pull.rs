@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt as _};
+use tideline::Delivery;
 use tideline::cluster::{Batch, Command, Reply, Request, Router};
 use tideline::keys::slot_of_key;
-use tideline::{Delivery, Way};
 
 use super::{PAGE, Shown, Timelines, id_of};
-use crate::bench::{Bench, run};
+use crate::bench::Bench;
 use crate::graph::Graph;
 use crate::scenario::Scenario;
 
@@ -56,28 +56,16 @@ impl BooksPull {
             number: AtomicU64::new(0),
         };
         let text = "x".repeat(scenario.activity.text_chars);
-        let mut follows = graph.all();
-        loop {
-            let part = follows.by_ref().take(LOAD_BATCH);
-            let batch = part.map(|(reader, author)| books.edge("ZADD", reader, author)).collect::<Vec<_>>();
-            if batch.is_empty() {
-                break;
-            }
-            run(&books.router, batch.into_iter().flatten().collect()).await?;
-        }
-        let mut posts =
-            (0..scenario.activity.history).flat_map(|nth| (0..accounts).map(move |author| (author, nth)));
-        loop {
-            let part: Vec<_> = posts.by_ref().take(LOAD_BATCH).collect();
-            if part.is_empty() {
-                return Ok(books);
-            }
-            let post = |(author, nth): (u32, u64)| {
-                let ms = FIRST_POST_MS + nth * POST_STEP_MS + u64::from(author) % POST_STEP_MS;
-                books.publish(author, ms, &text)
-            };
-            run(&books.router, part.into_iter().flat_map(post).collect()).await?;
-        }
+        let follows = graph.all().flat_map(|(reader, author)| books.edge("ZADD", reader, author));
+        bench.run_all(follows.map(Ok), LOAD_BATCH).await?;
+        let history = scenario.activity.history;
+        let posts = (0..history).flat_map(|nth| (0..accounts).map(move |author| (author, nth)));
+        let posts = posts.flat_map(|(author, nth)| {
+            let ms = FIRST_POST_MS + nth * POST_STEP_MS + u64::from(author) % POST_STEP_MS;
+            books.publish(author, ms, &text)
+        });
+        bench.run_all(posts.map(Ok), LOAD_BATCH).await?;
+        Ok(books)
     }
 
     fn key(&self, kind: &str, number: u64) -> String {
@@ -242,19 +230,6 @@ impl Timelines for BooksPull {
 
     fn warm(&self, reader: u32) -> BoxFuture<'_, tideline::Result<()>> {
         self.read(reader, 0).map(|shown| shown.map(drop)).boxed()
-    }
-
-    fn set_way(&self, _: u32, _: Way) -> BoxFuture<'_, tideline::Result<()>> {
-        // Everybody is pulled.
-        async { Ok(()) }.boxed()
-    }
-
-    fn settled(&self) -> BoxFuture<'_, ()> {
-        async {}.boxed()
-    }
-
-    fn stopped(&self) -> BoxFuture<'_, ()> {
-        async {}.boxed()
     }
 }
 

@@ -92,9 +92,10 @@ pub(crate) struct ReportSpec {
     pub(crate) comment: String,
 }
 
-/// Which timeline a page is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Which timeline a page is of: replies are to the post with that id.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Which {
+    #[default]
     Home,
     Profile {
         account: u64,
@@ -103,7 +104,6 @@ pub(crate) enum Which {
     },
     Mentions,
     Tag(u8),
-    /// To the post with that id.
     Replies(u64),
 }
 
@@ -120,7 +120,7 @@ impl Which {
 }
 
 /// Which page is asked for.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Asked {
     pub(crate) reader: u64,
     pub(crate) which: Which,
@@ -140,205 +140,63 @@ pub(crate) const WITH_EACH: usize = 6;
 impl Asked {
     /// The newest page of a home.
     pub(crate) fn home(reader: u64, limit: usize) -> Self {
-        let which = Which::Home;
-        Self {
-            reader,
-            which,
-            max: None,
-            since: None,
-            min: None,
-            cursor: None,
-            limit,
-            hydrate: false,
-            around: false,
-        }
+        Self { reader, limit, ..Self::default() }
     }
 }
 
-/// What a client asks of an instance.
+/// What a client asks of an instance. `SetWay` with no way: the policy decides again. `Delivered` waits until a post
+/// that this instance has published is delivered. `Edit` without mentions keeps those that the post has; `Hide` is what a
+/// moderator says; `Unrepost` takes one's own repost of a post back. `Find` tells who has these logins and addresses,
+/// `Names` an account with its names. `Resolve` by nobody opens a report again. `Reports` and lists come page by page.
+/// `Common`: whom both follow, or who follows both. `Conversation` tells the ids of all posts around one; a `List` is
+/// as a reader gets it; `Relations` is how an account stands to others.
+// Variants without comments of their own stand on one line each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Call {
-    Create {
-        account: u64,
-        is_locked: bool,
-        is_pulled: bool,
-    },
-    SetLock {
-        account: u64,
-        is_locked: bool,
-    },
-    SetState {
-        account: u64,
-        state: State,
-    },
-    /// `None`: the policy decides again.
-    SetWay {
-        account: u64,
-        way: Option<Way>,
-    },
-    DeleteAccount {
-        account: u64,
-    },
-    Follow {
-        reader: u64,
-        author: u64,
-    },
-    Unfollow {
-        reader: u64,
-        author: u64,
-    },
-    Switch {
-        account: u64,
-        other: u64,
-        what: Switch,
-        on: bool,
-    },
-    Approve {
-        account: u64,
-        requester: u64,
-    },
-    Reject {
-        account: u64,
-        requester: u64,
-    },
-    Publish {
-        author: u64,
-        post: PostSpec,
-    },
-    /// Waits until a post that this instance has published is delivered.
-    Delivered {
-        post: u64,
-    },
-    Edit {
-        author: u64,
-        post: u64,
-        text: String,
-        tags: Vec<u8>,
-        /// `None`: those that it has.
-        mentions: Option<Vec<u64>>,
-    },
-    Delete {
-        author: u64,
-        post: u64,
-    },
-    /// What a moderator says of a post.
-    Hide {
-        post: u64,
-        on: bool,
-    },
-    /// Takes one's own repost of a post back.
-    Unrepost {
-        account: u64,
-        post: u64,
-    },
-    Tie {
-        account: u64,
-        post: u64,
-        what: Tie,
-        on: bool,
-    },
+    Create { account: u64, is_locked: bool, is_pulled: bool },
+    SetLock { account: u64, is_locked: bool },
+    SetState { account: u64, state: State },
+    SetWay { account: u64, way: Option<Way> },
+    DeleteAccount { account: u64 },
+    Follow { reader: u64, author: u64 },
+    Unfollow { reader: u64, author: u64 },
+    Switch { account: u64, other: u64, what: Switch, on: bool },
+    Approve { account: u64, requester: u64 },
+    Reject { account: u64, requester: u64 },
+    Publish { author: u64, post: PostSpec },
+    Delivered { post: u64 },
+    Edit { author: u64, post: u64, text: String, tags: Vec<u8>, mentions: Option<Vec<u64>> },
+    Delete { author: u64, post: u64 },
+    Hide { post: u64, on: bool },
+    Unrepost { account: u64, post: u64 },
+    Tie { account: u64, post: u64, what: Tie, on: bool },
     SignUp(SignUpSpec),
-    SetLogin {
-        account: u64,
-        login: String,
-    },
-    SetEmail {
-        account: u64,
-        email: Option<String>,
-    },
-    SetPassword {
-        account: u64,
-        password: String,
-    },
-    /// Who has these names: logins, and addresses.
-    Find {
-        names: Vec<String>,
-    },
-    /// An account with its names.
-    Names {
-        account: u64,
-    },
-    LogIn {
-        name: String,
-        password: String,
-    },
+    SetLogin { account: u64, login: String },
+    SetEmail { account: u64, email: Option<String> },
+    SetPassword { account: u64, password: String },
+    Find { names: Vec<String> },
+    Names { account: u64 },
+    LogIn { name: String, password: String },
     Report(ReportSpec),
-    /// A moderator resolves a report; `None`: it is open again.
-    Resolve {
-        report: u64,
-        by: Option<u64>,
-    },
-    /// All reports that are resolved, or open, page by page.
-    Reports {
-        resolved: bool,
-        target: Option<u64>,
-        limit: usize,
-    },
+    Resolve { report: u64, by: Option<u64> },
+    Reports { resolved: bool, target: Option<u64>, limit: usize },
     Read(Asked),
     Sweep,
-    Warm {
-        account: u64,
-    },
-    Spread {
-        account: u64,
-    },
-    Drained {
-        within_ms: u64,
-    },
-    Post {
-        post: u64,
-    },
-    IsFollowing {
-        reader: u64,
-        author: u64,
-    },
-    IsMutual {
-        one: u64,
-        other: u64,
-    },
-    /// Whom both follow, or who follows both.
-    Common {
-        one: u64,
-        other: u64,
-        followers: bool,
-    },
-    Following {
-        account: u64,
-        descending: bool,
-        limit: usize,
-    },
-    Followers {
-        account: u64,
-        descending: bool,
-        limit: usize,
-    },
-    Counts {
-        account: u64,
-    },
-    Requests {
-        account: u64,
-    },
-    /// Ids of all posts of the conversation around a post.
-    Conversation {
-        reader: u64,
-        post: u64,
-    },
-    /// Posts by their ids.
-    ByIds {
-        reader: u64,
-        posts: Vec<u64>,
-    },
-    /// The ids of a list, as a reader gets it.
-    List {
-        reader: u64,
-        of: List,
-        limit: usize,
-    },
-    /// How an account stands to others.
-    Relations {
-        account: u64,
-        others: Vec<u64>,
-    },
+    Warm { account: u64 },
+    Spread { account: u64 },
+    Drained { within_ms: u64 },
+    Post { post: u64 },
+    IsFollowing { reader: u64, author: u64 },
+    IsMutual { one: u64, other: u64 },
+    Common { one: u64, other: u64, followers: bool },
+    Following { account: u64, descending: bool, limit: usize },
+    Followers { account: u64, descending: bool, limit: usize },
+    Counts { account: u64 },
+    Requests { account: u64 },
+    Conversation { reader: u64, post: u64 },
+    ByIds { reader: u64, posts: Vec<u64> },
+    List { reader: u64, of: List, limit: usize },
+    Relations { account: u64, others: Vec<u64> },
 }
 
 /// A list of people.

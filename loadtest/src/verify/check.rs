@@ -35,6 +35,20 @@ pub(crate) enum Wrong {
     OutOfStep,
 }
 
+impl Wrong {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Missing,
+        Self::Doubled,
+        Self::Leaked,
+        Self::Reordered,
+        Self::Lost,
+        Self::Stale,
+        Self::Stuck,
+        Self::Miscounted,
+        Self::OutOfStep,
+    ];
+}
+
 /// Something that breaks a law.
 #[derive(Debug, Clone)]
 pub(crate) struct Violation {

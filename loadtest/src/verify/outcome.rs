@@ -22,15 +22,9 @@ pub(crate) struct Outcome {
     rounds: usize,
     posts: usize,
     pages_checked: u64,
-    missing: u64,
-    doubled: u64,
-    leaked: u64,
-    reordered: u64,
-    lost: u64,
-    stale: u64,
-    stuck: u64,
-    miscounted: u64,
-    out_of_step: u64,
+    /// How often each of these was found.
+    #[serde(flatten)]
+    wrongs: BTreeMap<Wrong, u64>,
     operations: BTreeMap<&'static str, CallCounts>,
     errors: BTreeMap<String, u64>,
     events: BTreeMap<&'static str, u64>,
@@ -50,10 +44,8 @@ pub(crate) struct Basis {
 
 impl Outcome {
     pub(crate) fn new(settings: &VerifyArgs, basis: Basis, findings: &Findings) -> Self {
-        let count = |wrong: Wrong| {
-            let found = findings.violations.iter().filter(|violation| violation.wrong == wrong).count();
-            u64::try_from(found).unwrap_or(u64::MAX)
-        };
+        let mut wrongs = BTreeMap::from(Wrong::ALL.map(|wrong| (wrong, 0)));
+        findings.violations.iter().for_each(|found| *wrongs.entry(found.wrong).or_default() += 1);
         let of = |kind: &Chaos| findings.faults.get(kind).copied().unwrap_or_default();
         Self {
             command: "verify",
@@ -64,15 +56,7 @@ impl Outcome {
             rounds: basis.rounds,
             posts: basis.posts,
             pages_checked: findings.pages,
-            missing: count(Wrong::Missing),
-            doubled: count(Wrong::Doubled),
-            leaked: count(Wrong::Leaked),
-            reordered: count(Wrong::Reordered),
-            lost: count(Wrong::Lost),
-            stale: count(Wrong::Stale),
-            stuck: count(Wrong::Stuck),
-            miscounted: count(Wrong::Miscounted),
-            out_of_step: count(Wrong::OutOfStep),
+            wrongs,
             operations: findings.counts.clone(),
             errors: findings.errors.clone(),
             events: findings.events.clone(),
@@ -83,9 +67,7 @@ impl Outcome {
 
     /// Whether nothing was wrong, and all that was to go wrong did so while something was under way.
     pub(crate) fn is_right(&self) -> bool {
-        let five = self.missing + self.doubled + self.leaked + self.reordered + self.lost;
-        let nothing = five + self.stale + self.stuck + self.miscounted + self.out_of_step == 0;
-        nothing && self.without_work().is_empty()
+        self.wrongs.values().sum::<u64>() == 0 && self.without_work().is_empty()
     }
 
     /// Kinds of faults that met nothing under way in the whole run.
@@ -101,6 +83,9 @@ impl Outcome {
         let list = |map: &BTreeMap<&'static str, u64>| {
             let parts: Vec<String> = map.iter().map(|(what, count)| format!("{count} {what}")).collect();
             if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+        };
+        let found = |wrongs: &[Wrong]| {
+            wrongs.iter().map(|wrong| self.wrongs[wrong].to_string()).collect::<Vec<_>>().join(" / ")
         };
         let faults: Vec<String> = self
             .faults
@@ -118,10 +103,10 @@ impl Outcome {
             ("seconds", format!("{:.1}", self.seconds)),
             ("went wrong on purpose", list(&self.events)),
             ("faults that met work", if faults.is_empty() { "none".to_owned() } else { faults.join(", ") }),
-            ("missing / doubled / leaked", format!("{} / {} / {}", self.missing, self.doubled, self.leaked)),
-            ("reordered / lost", format!("{} / {}", self.reordered, self.lost)),
-            ("stale / stuck / miscounted", format!("{} / {} / {}", self.stale, self.stuck, self.miscounted)),
-            ("out of step", self.out_of_step.to_string()),
+            ("missing / doubled / leaked", found(&[Wrong::Missing, Wrong::Doubled, Wrong::Leaked])),
+            ("reordered / lost", found(&[Wrong::Reordered, Wrong::Lost])),
+            ("stale / stuck / miscounted", found(&[Wrong::Stale, Wrong::Stuck, Wrong::Miscounted])),
+            ("out of step", found(&[Wrong::OutOfStep])),
         ];
         let facts = facts.map(|(name, value)| vec![name.to_owned(), value]).to_vec();
         let mut parts = vec![Part::Table("What was done, and what was wrong".to_owned(), Vec::new(), facts)];

@@ -13,6 +13,7 @@ use rand::{RngExt, SeedableRng};
 use super::call::{Reach, State, Switch, Tie, Way, Which};
 use super::steps::{Action, Place, PostPlan, Step, Walked};
 use super::world::PostNo;
+use crate::stats::whole;
 
 /// Accounts that nearly everybody follows.
 const FAMOUS: u64 = 4;
@@ -206,13 +207,7 @@ impl Planner {
     fn anybody(&mut self) -> u64 {
         let place: f64 = self.random.random::<f64>().powi(2);
         let span = f64::from(u32::try_from(self.accounts).unwrap_or(u32::MAX));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "below the number of accounts"
-        )]
-        let offset = (place * span) as u64;
-        (1 + offset).min(self.accounts)
+        (1 + whole((place * span).floor())).min(self.accounts)
     }
 
     /// Another account; often a neighbour, so that two clients keep meeting over one pair.

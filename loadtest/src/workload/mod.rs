@@ -9,6 +9,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use crate::graph::Graph;
 use crate::scenario::{Activity, Mix};
+use crate::stats::whole;
 use crate::weighted::Weighted;
 use users::{Acting, Skewed};
 
@@ -17,31 +18,16 @@ const NEW_TRIES: usize = 20;
 /// Shares of operations are kept as whole numbers.
 const SHARE_STEP: f64 = 1e-6;
 
-/// What somebody does. Accounts are those of the graph.
+/// What somebody does. Accounts are those of the graph; who is `next` after a logout acts from now on, and has seen
+/// nothing yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
-    Post {
-        author: u32,
-    },
-    Check {
-        reader: u32,
-    },
-    Read {
-        reader: u32,
-    },
-    Subscribe {
-        reader: u32,
-        author: u32,
-    },
-    Unsubscribe {
-        reader: u32,
-        author: u32,
-    },
-    /// `next` acts from now on, and has seen nothing yet.
-    Logout {
-        reader: u32,
-        next: u32,
-    },
+    Post { author: u32 },
+    Check { reader: u32 },
+    Read { reader: u32 },
+    Subscribe { reader: u32, author: u32 },
+    Unsubscribe { reader: u32, author: u32 },
+    Logout { reader: u32, next: u32 },
 }
 
 impl Op {
@@ -85,7 +71,14 @@ impl Workload {
         let writers = Skewed::new(accounts, activity.writers_percent, activity.of_posts_percent, &mut random);
         let acting = Acting::new(accounts, activity, &mut random);
         let popular = Weighted::new(graph.followers().iter().map(|followers| u64::from(*followers) + 1));
-        Self { graph, random, kinds: Weighted::new(mix.shares().map(whole)), writers, acting, popular }
+        Self {
+            graph,
+            random,
+            kinds: Weighted::new(mix.shares().map(|share| whole(share / SHARE_STEP))),
+            writers,
+            acting,
+            popular,
+        }
     }
 
     /// Those who act now.
@@ -146,15 +139,6 @@ impl Workload {
             }
         }
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "shares are not negative, and small"
-)]
-fn whole(share: f64) -> u64 {
-    (share / SHARE_STEP).round() as u64
 }
 
 #[cfg(test)]

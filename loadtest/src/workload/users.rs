@@ -6,6 +6,7 @@ use rand::seq::SliceRandom as _;
 
 use crate::report::count;
 use crate::scenario::Activity;
+use crate::stats::whole;
 
 /// Accounts in random order: the first ones are picked more often than the others.
 #[derive(Debug)]
@@ -115,7 +116,6 @@ impl Split {
 }
 
 /// So many percent of a number.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to `all`")]
 fn part(all: usize, percent: f64) -> usize {
-    ((count(all as u64) * percent / 100.0).round() as usize).min(all)
+    usize::try_from(whole(count(all as u64) * percent / 100.0)).unwrap_or(all).min(all)
 }
