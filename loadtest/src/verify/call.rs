@@ -145,8 +145,8 @@ impl Asked {
 }
 
 /// What a client asks of an instance. `SetWay` with no way: the policy decides again. `Delivered` waits until a post
-/// that this instance has published is delivered. `Edit` without mentions keeps those that the post has; `Hide` is what a
-/// moderator says; `Unrepost` takes one's own repost of a post back. `Find` tells who has these logins and addresses,
+/// that this instance has published is delivered. `Edit` without mentions keeps those that the post has; `Hide` is what
+/// a moderator says; `Unrepost` takes one's own repost of a post back. `Find` tells who has these logins and addresses,
 /// `Names` an account with its names. `Resolve` by nobody opens a report again. `Reports` and lists come page by page.
 /// `Common`: whom both follow, or who follows both. `Conversation` tells the ids of all posts around one; a `List` is
 /// as a reader gets it; `Relations` is how an account stands to others.
