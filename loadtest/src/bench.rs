@@ -262,17 +262,13 @@ pub(crate) async fn on_clusters<T>(
     work: impl AsyncFnOnce(&[Bench]) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let mut benches = Vec::with_capacity(sizes.len());
-    let mut opened = Ok(());
-    for primaries in sizes {
-        match open(&[], Servers::from((*primaries, 0))).await {
-            Ok(bench) => benches.push(bench),
-            Err(error) => {
-                opened = Err(error);
-                break;
-            }
+    let all = async {
+        for primaries in sizes {
+            benches.push(open(&[], Servers::from((*primaries, 0))).await?);
         }
-    }
-    let found = match opened {
+        anyhow::Ok(())
+    };
+    let found = match all.await {
         Ok(()) => work(&benches).await,
         Err(error) => Err(error),
     };

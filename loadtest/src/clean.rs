@@ -10,14 +10,8 @@ use crate::leftover::{Leftover, parse_prefix};
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CleanArgs {
     /// Nodes of the cluster, separated by commas: redis://HOST:PORT
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "TIDELINE_CLUSTER",
-        hide_env_values = true,
-        value_delimiter = ',',
-        required = true
-    )]
+    #[arg(long, value_name = "URL", env = "TIDELINE_CLUSTER", hide_env_values = true, value_delimiter = ',')]
+    #[arg(required = true)]
     cluster: Vec<Seed>,
     /// What the run's keys begin with, as it has told at its start: loadtest-847245f9, say. A run that is still at work
     /// loses them too

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use metrics::{Counter, Histogram, counter, histogram};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use tokio::task::JoinHandle;
 
 use crate::lookups::Counting;
@@ -22,26 +22,20 @@ const COUNTS: [f64; 12] = [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 4
 /// How often the time of a turn is told.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Serves all metrics of this process over HTTP, from now on until it ends. Before any engine is started.
-pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<()> {
-    let recorder = PrometheusBuilder::new()
-        .set_buckets(&COUNTS)?
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
-        .build_recorder();
-    tideline_exporter::serve(address, recorder.handle())
-        .with_context(|| format!("metrics cannot be served at {address}; choose another port"))?;
-    record(Some(recorder))?;
-    eprintln!("Metrics are at http://{address}/metrics.");
-    Ok(())
-}
-
-/// Serves them, if an address is given; look-ups of caches are counted in any case.
+/// Serves all metrics of this process over HTTP from now on, before any engine is started, if an address is given;
+/// look-ups of caches are counted in any case.
 pub(crate) fn start(address: Option<SocketAddr>) -> anyhow::Result<()> {
-    address.map_or_else(|| record(None), serve)
-}
-
-fn record(recorder: Option<PrometheusRecorder>) -> anyhow::Result<()> {
-    let is_first = metrics::set_global_recorder(Counting(recorder)).is_ok();
+    let serve = |address: SocketAddr| {
+        let seconds = Matcher::Suffix("_seconds".to_owned());
+        let builder =
+            PrometheusBuilder::new().set_buckets(&COUNTS)?.set_buckets_for_metric(seconds, &SECONDS)?;
+        let recorder = builder.build_recorder();
+        tideline_exporter::serve(address, recorder.handle())
+            .with_context(|| format!("metrics cannot be served at {address}; choose another port"))?;
+        eprintln!("Metrics are at http://{address}/metrics.");
+        anyhow::Ok(recorder)
+    };
+    let is_first = metrics::set_global_recorder(Counting(address.map(serve).transpose()?)).is_ok();
     anyhow::ensure!(is_first, "metrics are recorded already");
     Ok(())
 }

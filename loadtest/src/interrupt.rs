@@ -17,22 +17,9 @@ const REMOVING_MAX: Duration = Duration::from_secs(10 * 60);
 
 static FIRST: LazyLock<watch::Sender<Option<Interrupt>>> = LazyLock::new(|| watch::Sender::new(None));
 
-/// A signal that ended the run.
+/// A signal that ended the run: the exit code by which a shell tells it of a process that it has killed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Interrupt {
-    Int,
-    Term,
-}
-
-impl Interrupt {
-    /// As a shell tells it of a process that it has killed.
-    fn exit_code(self) -> u8 {
-        match self {
-            Self::Int => 130,
-            Self::Term => 143,
-        }
-    }
-}
+pub(crate) struct Interrupt(u8);
 
 /// Has these keys removed also if the run is interrupted, until they are [forgotten](leftover::forget).
 pub(crate) fn remove_too(keys: Leftover) {
@@ -58,8 +45,8 @@ async fn signals() -> std::io::Result<()> {
     let (mut int, mut term) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let mut next = async || {
         tokio::select! {
-            _ = int.recv() => Interrupt::Int,
-            _ = term.recv() => Interrupt::Term,
+            _ = int.recv() => Interrupt(130),
+            _ = term.recv() => Interrupt(143),
         }
     };
     let first = next().await;
@@ -71,7 +58,7 @@ async fn signals() -> std::io::Result<()> {
     FIRST.send_replace(Some(first));
     let second = next().await;
     leftover::tell();
-    std::process::exit(second.exit_code().into());
+    std::process::exit(second.0.into());
 }
 
 /// Waits for a signal that ends the run; for ever, if none comes.
@@ -99,5 +86,5 @@ pub(crate) fn leave(by: Interrupt) -> ExitCode {
             Err(error) => eprintln!("error: {error:#}"),
         }
     }
-    ExitCode::from(by.exit_code())
+    ExitCode::from(by.0)
 }

@@ -116,19 +116,9 @@ mod tests {
             assert_eq!(parse_prefix(&new).as_ref(), Ok(&new));
             assert_eq!(parse_prefix(new.trim_end_matches(':')), Ok(new));
         }
-        for other in [
-            "",
-            ":",
-            "myapp:",
-            "loadtest",
-            "loadtest-",
-            "loadtest-*",
-            "loadtest-847245f",
-            "loadtest-847245f99",
-            "loadtest-847245F9",
-            "loadtest-847245f9:x",
-            "myapp-847245f9",
-        ] {
+        let others = " : myapp: loadtest loadtest- loadtest-* loadtest-847245f loadtest-847245f99 loadtest-847245F9 \
+                      loadtest-847245f9:x myapp-847245f9";
+        for other in others.split(' ') {
             assert!(parse_prefix(other).unwrap_err().contains("no load test has such a prefix"), "{other}");
         }
     }

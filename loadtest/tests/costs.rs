@@ -207,20 +207,9 @@ fn both(units: &Value, name: &str) -> f64 {
 /// Everything was measured, and is possible.
 fn check_units(units: &Value) {
     let below_noise = units["below_noise"].as_array().unwrap();
-    for name in [
-        "publish_us",
-        "publish_pulled_us",
-        "delivery_us",
-        "skipped_us",
-        "check_us",
-        "read_us",
-        "load_us",
-        "pull_us",
-        "look_us",
-        "follow_us",
-        "follow_pulled_us",
-        "fill_us",
-    ] {
+    let all = "publish_us publish_pulled_us delivery_us skipped_us check_us read_us load_us pull_us look_us follow_us \
+               follow_pulled_us fill_us";
+    for name in all.split(' ') {
         let sides = units[name].as_array().unwrap();
         assert_eq!(sides.len(), 2, "{name}: {units:#}");
         for (side, us) in ["servers", "client"].iter().zip(sides) {

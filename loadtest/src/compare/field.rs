@@ -17,7 +17,7 @@ use crate::graph::Graph;
 use crate::progress;
 use crate::scenario::{Loop, Scenario};
 use crate::session::Network;
-use crate::systems::{BooksPull, Contestant, Expected, Tideline, ways};
+use crate::systems::{BooksPull, Contestant, Expected, Tideline, Timelines, ways};
 use crate::workload::Workload;
 
 /// Homes made ready at once.
@@ -70,8 +70,15 @@ impl Field {
             let began = Instant::now();
             let prefix = format!("{}{}:", bench.prefix, contestant.name());
             let ways = ways(*contestant, scenario, &graph, &expected)?;
-            let loaded = load(bench, &prefix, *contestant, scenario, &graph, &ways);
-            let timelines = loaded.await.with_context(|| format!("loading {}", contestant.name()))?;
+            let load = async {
+                anyhow::Ok::<Box<dyn Timelines>>(match contestant {
+                    Contestant::BooksPull => {
+                        Box::new(BooksPull::load(bench, &prefix, scenario, &graph).await?)
+                    }
+                    _ => Box::new(Tideline::load(bench, &prefix, scenario, &graph, &ways).await?),
+                })
+            };
+            let timelines = load.await.with_context(|| format!("loading {}", contestant.name()))?;
             let network = Network::new(timelines, graph.accounts(), scenario.activity.text_chars);
             eprintln!("{}: loaded in {:.1} s", contestant.name(), began.elapsed().as_secs_f64());
             entrants.push(Entrant { contestant: *contestant, network, ways, prefix });
@@ -188,20 +195,6 @@ impl Entrant {
         self.ways = ways;
         Ok(())
     }
-}
-
-async fn load(
-    bench: &Bench,
-    prefix: &str,
-    contestant: Contestant,
-    scenario: &Scenario,
-    graph: &Graph,
-    ways: &[Way],
-) -> anyhow::Result<Box<dyn crate::systems::Timelines>> {
-    Ok(match contestant {
-        Contestant::BooksPull => Box::new(BooksPull::load(bench, prefix, scenario, graph).await?),
-        _ => Box::new(Tideline::load(bench, prefix, scenario, graph, ways).await?),
-    })
 }
 
 /// What a policy reckons with.

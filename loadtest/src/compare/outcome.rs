@@ -321,17 +321,14 @@ impl Told for Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::super::verdict::tests::measured;
+    use super::super::verdict::tests::{counted, measured};
     use super::*;
 
     /// The lag of who pulls was shown beside that of who pushes, as if it were the same.
     #[test]
     fn where_something_is_pulled_it_is_told_that_it_shows_later() {
-        let none = crate::tally::Tally::new().summary();
-        let counted = Counted { operations: Vec::new(), pages: none.clone(), fanouts: none, shown: 0 };
         let told = |contestant, pulled| {
-            let measured =
-                Measured { counted: Some(counted.clone()), pulled, ..measured(contestant, 2, 1.0) };
+            let measured = Measured { counted: Some(counted()), pulled, ..measured(contestant, 2, 1.0) };
             lag_of_pulled(&[Row::new(&measured, &measured).unwrap()])
         };
         assert!(told(Contestant::Threshold, 5).is_some_and(|note| note.contains("up to 1 s later")));
@@ -351,9 +348,7 @@ mod tests {
             Scenario::parse("name = 'x'\n[graph]\npreset = 'twip'\naccounts = 100\n[mix]\npost = 1\n")
                 .unwrap();
         let graph = Graph::new(2, vec![(1, 0)]);
-        let none = crate::tally::Tally::new().summary();
-        let counted = Counted { operations: Vec::new(), pages: none.clone(), fanouts: none, shown: 0 };
-        let one = Measured { counted: Some(counted), ..measured(Contestant::PushOnly, 2, 1.0) };
+        let one = Measured { counted: Some(counted()), ..measured(Contestant::PushOnly, 2, 1.0) };
         let outcome = Outcome::new(scenario, (1, true), &graph, &[one]).unwrap();
         for row in outcome.figures() {
             let name = row[0].replace("push_only", "...");

@@ -121,6 +121,11 @@ pub(super) mod tests {
     use crate::report;
     use crate::session::Counted;
 
+    pub(crate) fn counted() -> Counted {
+        let none = crate::tally::Tally::new().summary();
+        Counted { operations: Vec::new(), pages: none.clone(), fanouts: none, shown: 0 }
+    }
+
     /// Rounds that differ among themselves, each by the same times as dear as that of another.
     pub(crate) fn measured(contestant: Contestant, rounds: usize, times: f64) -> Measured {
         let sample = |round: usize| Sample {
@@ -146,9 +151,7 @@ pub(super) mod tests {
     }
 
     fn row(measured: &Measured) -> Row {
-        let none = crate::tally::Tally::new().summary();
-        let counted = Counted { operations: Vec::new(), pages: none.clone(), fanouts: none, shown: 0 };
-        Row::new(&Measured { counted: Some(counted), ..measured.clone() }, measured).unwrap()
+        Row::new(&Measured { counted: Some(counted()), ..measured.clone() }, measured).unwrap()
     }
 
     #[test]

@@ -81,23 +81,19 @@ struct Small {
 }
 
 /// Small posts of a stretch of time, alone and beside a large one.
-struct Sides {
-    alone: Tally,
-    beside: Tally,
-}
+struct Sides([Tally; 2]);
 
 impl Sides {
     fn new() -> Self {
-        Self { alone: Tally::new(), beside: Tally::new() }
+        Self([Tally::new(), Tally::new()])
     }
 
     fn of(&self, due: Due) -> &Tally {
-        if due.is_beside { &self.beside } else { &self.alone }
+        &self.0[usize::from(due.is_beside)]
     }
 
-    /// Alone, and beside a large one.
     fn summaries(&self) -> [Summary; 2] {
-        [self.alone.summary(), self.beside.summary()]
+        self.0.each_ref().map(Tally::summary)
     }
 }
 

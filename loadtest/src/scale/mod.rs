@@ -84,12 +84,12 @@ impl ScaleArgs {
         self.primaries.iter().copied().max().unwrap_or(1)
     }
 
-    fn network(&self, primaries: u16, active: bool) -> Network {
+    fn network(&self, primaries: u16) -> Network {
         Network {
             accounts: self.accounts * u32::from(primaries),
             mean: self.mean,
             history: phases::HISTORY,
-            active,
+            active: true,
             is_cached: true,
             at_once: self.at_once * u32::from(primaries),
             rounds: self.rounds,

@@ -282,7 +282,7 @@ fn source(bench: &Bench, args: &ScaleArgs, seed: u64) -> String {
 }
 
 async fn units_on(bench: &Bench, args: &ScaleArgs, seed: u64, until: Deadline) -> anyhow::Result<Units> {
-    let all = args.network(u16::try_from(bench.slots().len())?, true);
+    let all = args.network(u16::try_from(bench.slots().len())?);
     let (push, pull) = (Contestant::PushOnly, Contestant::PullOnly);
     let networks = OneByOne { bench, seed, until };
     let both = async |at: &mut At<'_>, mix| anyhow::Ok((at.bytes().await?, at.cost(mix).await?.sides()));

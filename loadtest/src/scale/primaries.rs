@@ -59,32 +59,21 @@ impl ScaleArgs {
         sizes
     }
 
-    /// The number of primaries that a cluster's network is made for: a larger one costs more by itself, since less of
-    /// it fits a processor's caches.
-    fn peopled_for(&self, primaries: u16) -> u16 {
-        match self.load {
-            Load::PerPrimary | Load::Same => self.most_primaries(),
-            Load::Growing => primaries,
-        }
-    }
-
-    /// The number that its operations at once are made for.
-    fn busy_for(&self, primaries: u16) -> u16 {
-        match self.load {
-            Load::Same => self.most_primaries(),
-            Load::PerPrimary | Load::Growing => primaries,
-        }
-    }
-
+    /// A larger network costs more by itself, since less of it fits a processor's caches.
     fn network_on(&self, primaries: u16) -> Network {
-        let at_once = self.at_once * u32::from(self.busy_for(primaries));
-        Network { at_once, ..self.network(self.peopled_for(primaries), true) }
+        let most = self.most_primaries();
+        let (peopled_for, busy_for) = match self.load {
+            Load::PerPrimary => (most, primaries),
+            Load::Same => (most, most),
+            Load::Growing => (primaries, primaries),
+        };
+        Network { at_once: self.at_once * u32::from(busy_for), ..self.network(peopled_for) }
     }
 
     /// About what all clusters and their instances take.
     fn bytes_of_all(&self, sizes: &[u16]) -> u64 {
         let bytes = |primaries: &u16| {
-            let accounts = u64::from(self.accounts) * u64::from(self.peopled_for(*primaries));
+            let accounts = u64::from(self.network_on(*primaries).accounts);
             let network = accounts * (BYTES_PER_ACCOUNT + u64::from(self.mean) * BYTES_PER_FOLLOW);
             network + u64::from(*primaries) * BYTES_PER_SERVER + BYTES_PER_CLUSTER
         };

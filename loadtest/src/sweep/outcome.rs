@@ -105,36 +105,25 @@ impl Outcome {
         self.points.first().map(|point| point.rows.iter().map(|row| row.system).collect()).unwrap_or_default()
     }
 
+    /// What is to be said at each share, with that.
+    fn at_each(&self, of: impl Fn(&Point) -> Vec<String>) -> Vec<String> {
+        let told = |point: &Point| {
+            let percent = point.active_percent;
+            of(point).into_iter().map(move |said| format!("{percent} %: {said}"))
+        };
+        self.points.iter().flat_map(told).collect()
+    }
+
     /// What is to be said besides.
     fn remarks(&self) -> Vec<String> {
-        let verdicts = self.points.iter().flat_map(|point| {
-            let told = |verdict: &Verdict| format!("{} %: {verdict}", point.active_percent);
-            point.verdicts.iter().map(told).collect::<Vec<_>>()
-        });
-        let unsure = self.points.iter().find_map(|point| unsure(&point.rows));
-        let reads = caveat(&self.scenario.drive);
-        let cheaper = std::iter::once(self.cheaper.to_string());
-        let said = cheaper.chain(verdicts).chain(unsure.map(str::to_owned)).chain(reads);
-        said.chain(self.for_want_of_time()).chain(self.faults()).collect()
-    }
-
-    /// What was not carried out, or not in time.
-    fn faults(&self) -> Vec<String> {
-        let of = |point: &Point, row: &Row| {
-            let told = |fault: String| format!("{} %: {fault}", point.active_percent);
-            row.faults().into_iter().map(told).collect::<Vec<_>>()
-        };
-        self.points.iter().flat_map(|point| point.rows.iter().flat_map(move |row| of(point, row))).collect()
-    }
-
-    /// What there was no time for.
-    fn for_want_of_time(&self) -> Vec<String> {
         let asked = self.scenario.drive.rounds;
-        let cut = self
-            .points
-            .iter()
-            .filter_map(|point| Some(format!("{} %: {}", point.active_percent, cut(&point.rows, asked)?)));
-        cut.chain(self.missing()).collect()
+        let verdicts = self.at_each(|point| point.verdicts.iter().map(ToString::to_string).collect());
+        let unsure = self.points.iter().find_map(|point| unsure(&point.rows));
+        let cut = self.at_each(|point| cut(&point.rows, asked).into_iter().collect());
+        let faults = self.at_each(|point| point.rows.iter().flat_map(Row::faults).collect());
+        let said = std::iter::once(self.cheaper.to_string()).chain(verdicts).chain(unsure.map(str::to_owned));
+        let said = said.chain(caveat(&self.scenario.drive)).chain(cut).chain(self.missing());
+        said.chain(faults).collect()
     }
 
     /// Shares that are left out.
@@ -188,11 +177,8 @@ impl Told for Outcome {
 
     /// Of hybrids at each share.
     fn unmet(&self) -> Vec<String> {
-        let of = |point: &Point| {
-            let told = |claim: String| format!("{} %: {claim}", point.active_percent);
-            unmet(&point.rows, &point.verdicts).into_iter().map(told).collect::<Vec<_>>()
-        };
-        self.points.iter().flat_map(of).chain(self.missing()).collect()
+        let unmet = self.at_each(|point| unmet(&point.rows, &point.verdicts));
+        unmet.into_iter().chain(self.missing()).collect()
     }
 }
 

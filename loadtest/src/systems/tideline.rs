@@ -114,31 +114,30 @@ async fn import(
         Ok(ImportedEdge { reader: id_of(reader)?, author: id_of(author)?, since_ms: FOLLOWED_MS })
     };
     let mut edges = graph.all().map(edge);
-    loop {
-        let part = edges.by_ref().take(IMPORT).collect::<tideline::Result<Vec<_>>>()?;
-        if part.is_empty() {
-            break;
-        }
+    while let Some(part) = next(&mut edges)? {
         importer.edges(&part).await?;
         bar.inc(part.len() as u64);
     }
     let text = "x".repeat(scenario.activity.text_chars);
     let accounts = u32::try_from(graph.accounts())?;
-    let mut posts =
-        (0..accounts).flat_map(|author| (0..scenario.activity.history).map(move |nth| (author, nth)));
-    loop {
-        let post = |(author, nth): (u32, u64)| {
-            let created_ms = FIRST_POST_MS + nth * POST_STEP_MS + u64::from(author) % POST_STEP_MS;
-            Ok(ImportedPost { author: id_of(author)?, created_ms, draft: Draft::text(text.clone()) })
-        };
-        let part = posts.by_ref().take(IMPORT).map(post).collect::<tideline::Result<Vec<_>>>()?;
-        if part.is_empty() {
-            bar.finish_and_clear();
-            return Ok(());
-        }
+    let post = |(author, nth): (u32, u64)| {
+        let created_ms = FIRST_POST_MS + nth * POST_STEP_MS + u64::from(author) % POST_STEP_MS;
+        Ok(ImportedPost { author: id_of(author)?, created_ms, draft: Draft::text(text.clone()) })
+    };
+    let history = scenario.activity.history;
+    let mut posts = (0..accounts).flat_map(|author| (0..history).map(move |nth| (author, nth))).map(post);
+    while let Some(part) = next(&mut posts)? {
         importer.posts(&part).await?;
         bar.inc(part.len() as u64);
     }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// The next of these that are imported together; nothing: there are no more.
+fn next<T>(all: &mut impl Iterator<Item = tideline::Result<T>>) -> tideline::Result<Option<Vec<T>>> {
+    let part = all.by_ref().take(IMPORT).collect::<tideline::Result<Vec<_>>>()?;
+    Ok((!part.is_empty()).then_some(part))
 }
 
 impl Timelines for Tideline {

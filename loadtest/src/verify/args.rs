@@ -166,22 +166,8 @@ impl Sabotage {
     /// Whether instances do or answer something wrong from the beginning; else something stored, or the model, is
     /// broken in the end.
     pub(crate) fn is_in_answers(self) -> bool {
-        matches!(
-            self,
-            Self::Lock
-                | Self::Refusal
-                | Self::Absent
-                | Self::Order
-                | Self::Lists
-                | Self::Unanswered
-                | Self::Visibility
-                | Self::OnlyTo
-                | Self::Mentions
-                | Self::Late
-                | Self::Hasty
-                | Self::Awake
-                | Self::Losses
-        )
+        use Sabotage::{Edge, Follow, HomeEntry, Leases, Mute, Name, Post, Reports, StaleFill};
+        !matches!(self, HomeEntry | Post | Follow | Mute | Edge | Name | Reports | StaleFill | Leases)
     }
 }
 

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// How far a post goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Reach {
+    #[default]
     Public,
     Unlisted,
     Followers,

@@ -191,8 +191,8 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
     }
     run.judge_skipped();
     explain(&run, &setup, seed).await?;
-    let (wall, posts) = (began.elapsed(), planner.posts());
-    let basis = Basis { seed, visible_within_ms: setup.visible_within_ms, wall, rounds, posts };
+    let (seconds, posts) = (began.elapsed().as_secs_f64(), planner.posts());
+    let basis = Basis { seed, visible_within_ms: setup.visible_within_ms, seconds, rounds, posts };
     Ok(Outcome::new(args, basis, &run.findings()))
 }
 

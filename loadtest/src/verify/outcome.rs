@@ -1,7 +1,6 @@
 //! The result of a run: what the JSON holds, and the table made of it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::Serialize;
 
@@ -16,11 +15,8 @@ use crate::report::{Part, Report};
 pub(crate) struct Outcome {
     command: &'static str,
     settings: VerifyArgs,
-    seed: u64,
-    visible_within_ms: u64,
-    seconds: f64,
-    rounds: usize,
-    posts: usize,
+    #[serde(flatten)]
+    basis: Basis,
     pages_checked: u64,
     /// How often each of these was found.
     #[serde(flatten)]
@@ -33,11 +29,11 @@ pub(crate) struct Outcome {
 }
 
 /// What is known besides the findings.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Basis {
     pub(crate) seed: u64,
     pub(crate) visible_within_ms: u64,
-    pub(crate) wall: Duration,
+    pub(crate) seconds: f64,
     pub(crate) rounds: usize,
     pub(crate) posts: usize,
 }
@@ -50,11 +46,7 @@ impl Outcome {
         Self {
             command: "verify",
             settings: settings.clone(),
-            seed: basis.seed,
-            visible_within_ms: basis.visible_within_ms,
-            seconds: basis.wall.as_secs_f64(),
-            rounds: basis.rounds,
-            posts: basis.posts,
+            basis,
             pages_checked: findings.pages,
             wrongs,
             operations: findings.counts.clone(),
@@ -93,14 +85,14 @@ impl Outcome {
             .map(|(kind, counts)| format!("{} {} of {}", kind.name(), counts.met, counts.struck))
             .collect();
         let facts = [
-            ("seed", self.seed.to_string()),
-            ("visible within", format!("{} ms", self.visible_within_ms)),
+            ("seed", self.basis.seed.to_string()),
+            ("visible within", format!("{} ms", self.basis.visible_within_ms)),
             ("calls acknowledged", sum(|counts| counts.acknowledged)),
             ("calls refused", sum(|counts| counts.refused)),
             ("calls repeated", sum(|counts| counts.repeated)),
-            ("posts", self.posts.to_string()),
+            ("posts", self.basis.posts.to_string()),
             ("pages checked", self.pages_checked.to_string()),
-            ("seconds", format!("{:.1}", self.seconds)),
+            ("seconds", format!("{:.1}", self.basis.seconds)),
             ("went wrong on purpose", list(&self.events)),
             ("faults that met work", if faults.is_empty() { "none".to_owned() } else { faults.join(", ") }),
             ("missing / doubled / leaked", found(&[Wrong::Missing, Wrong::Doubled, Wrong::Leaked])),
@@ -115,6 +107,6 @@ impl Outcome {
             let nothing = "Nothing was under way that these could affect, so the run says nothing of them";
             parts.push(Part::Text(format!("{nothing}: {unmet}.")));
         }
-        Report { title: format!("Verified, seed {}", self.seed), parts }
+        Report { title: format!("Verified, seed {}", self.basis.seed), parts }
     }
 }

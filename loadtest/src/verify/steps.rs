@@ -17,7 +17,7 @@ pub(crate) struct Step {
 }
 
 /// A post to be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct PostPlan {
     pub(crate) no: PostNo,
     pub(crate) reach: Reach,
@@ -37,23 +37,7 @@ pub(crate) struct PostPlan {
 impl PostPlan {
     /// One that says something, and refers to nothing.
     pub(crate) fn new(no: PostNo, reach: Reach) -> Self {
-        let (original, parent) = (None, None);
-        let (only_to, not_to, mentions, tags) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (says_reach, has_token, ack) = (true, true, None);
-        Self {
-            no,
-            reach,
-            only_to,
-            not_to,
-            original,
-            has_text: true,
-            parent,
-            mentions,
-            tags,
-            says_reach,
-            has_token,
-            ack,
-        }
+        Self { no, reach, has_text: true, says_reach: true, has_token: true, ..Self::default() }
     }
 
     /// What will be known of it once it is begun to be published.

@@ -17,16 +17,7 @@ const SECTIONS: [(&str, &[&str]); 7] = [
 /// What was typed, under the names of options and settings.
 const TYPED: [&str; 3] = ["settings", "scenario", "asked"];
 /// Maps: what stands in them is told, not by what names.
-const MAPS: [&str; 8] = [
-    "operations",
-    "errors",
-    "fanout_errors",
-    "events",
-    "comparisons",
-    "faults",
-    "baselines",
-    "with_replicas",
-];
+const MAPS: &str = "operations errors fanout_errors events comparisons faults baselines with_replicas";
 
 /// Fails with the fields of a result that its command's part of the README does not name.
 pub(crate) fn check(result: &Value) {
@@ -55,7 +46,7 @@ fn collect(value: &Value, is_map: bool, fields: &mut BTreeSet<String>) {
                     fields.insert(name.clone());
                 }
                 if !TYPED.contains(&name.as_str()) {
-                    collect(value, MAPS.contains(&name.as_str()), fields);
+                    collect(value, MAPS.split(' ').any(|map| map == name), fields);
                 }
             }
         }
