@@ -1,6 +1,11 @@
 //! Feeds: what a timeline is made of, and what differs between timelines. Reading, filtering, merging and cursors know
 //! none of them by name: a further one is a value of this kind.
 
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
 use super::filter::{HiddenBecause, Rules, Seen, shown_at_home, shown_on_list, shown_on_profile};
 use super::page::PagePost;
 use super::view::View;
@@ -8,7 +13,7 @@ use super::viewpoint::Viewpoint;
 use crate::error::Result;
 use crate::graph::{self, Listed, post_list};
 use crate::ids::{AccountId, PostId};
-use crate::post::{Post, PostList, Reference, Tag};
+use crate::post::{Post, PostList, PostRef, Reference, Tag};
 use crate::sharded::SortedSet;
 
 /// Whether a post that a feed's sources name shows on it, or why not.
@@ -24,15 +29,30 @@ pub(crate) struct Feed {
     /// and a page that meets too much that doesn't show ends early.
     pub(crate) is_open_to_all: bool,
     pub(crate) admits: Admission,
+    /// What goes on where its outboxes end; `None`: pages end there.
+    pub(crate) below: Option<Arc<dyn BelowFloor>>,
     /// Gives the posts of a page an order of their own. The next page goes on by ids all the same.
     pub(crate) arrange: fn(&mut [PagePost]),
+}
+
+/// A source below floors: keeps what outboxes have cut off. It is asked only by pages that are read down, and only
+/// below a floor that they have come to.
+pub(crate) trait BelowFloor: fmt::Debug + Send + Sync {
+    /// Posts with ids below `from` that belong to an origin, about `limit` of them, and down to which id these are all;
+    /// 0: nothing follows.
+    fn read<'a>(
+        &'a self,
+        of: &'a Origin,
+        from: u64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<(Vec<PostRef>, u64)>>;
 }
 
 /// The list behind a feed, and its owner.
 pub(crate) enum Origin {
     /// The reader's home; below its floor, the outboxes of all it follows.
     Home,
-    /// The outbox of an account. What that has cut off is below its floor, and gone.
+    /// The outbox of an account. What that has cut off is below its floor: gone, or kept [elsewhere](BelowFloor).
     Outbox(AccountId),
     /// A list that says which posts to look at; whether one belongs there (still) the post says itself.
     List(SortedSet<Listed>),
@@ -44,7 +64,7 @@ impl Feed {
         origin: Origin,
         admits: impl Fn(&View<'_>, Seen<'_>) -> Result<(), HiddenBecause> + Send + Sync + 'static,
     ) -> Self {
-        Self { name, origin, is_open_to_all: false, admits: Box::new(admits), arrange: |_| {} }
+        Self { name, origin, is_open_to_all: false, admits: Box::new(admits), below: None, arrange: |_| {} }
     }
 
     /// The posts of all that the reader follows, and its own.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Timelines;
 use super::flights::{Flights, Turn};
-use super::merge::Entry;
+use super::merge::{Direction, Entry, Merge};
 use super::outbox::{self, Part};
 use crate::cluster::{Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
@@ -52,7 +52,7 @@ pub(crate) async fn fill(timelines: &Arc<Timelines>, reader: AccountId) -> Resul
     meters::fill("begun");
     // H8: from here on whatever is published arrives in the home; what was published before is pulled.
     let wanted = timelines.decided().home_posts as usize;
-    let (floor, posts) = newest(pull_fenced(timelines, reader, wanted).await?, wanted);
+    let (floor, posts) = pull_fenced(timelines, reader, wanted).await?;
 
     let records = posts.iter().map(|entry| record_of(entry.id, entry.author));
     let command =
@@ -95,7 +95,7 @@ async fn begin(tenant: &Tenant, reader: AccountId) -> Result<Option<Nonce>> {
 ///
 /// H72: "nothing else is above the floor" is what a home claims by their word alone. One that was deposed and cut off
 /// answers, too; also when it is asked whom the reader follows. A server that is another one by now is asked anew.
-async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) -> Result<Vec<Pulled>> {
+async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) -> Result<Pulled> {
     let (mut tries, mut changes) = (timelines.router().fence_tries(), 0);
     loop {
         let Current { stamps, state } = current(&timelines.readers, reader).await?;
@@ -115,12 +115,8 @@ async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) ->
     }
 }
 
-/// One outbox, as far as it was read.
-struct Pulled {
-    author: AccountId,
-    depth: usize,
-    part: Part,
-}
+/// What a fill writes: where its home's floor is, and the posts above that, ascending.
+type Pulled = (u64, Vec<Entry>);
 
 /// Reads outboxes, those that are cut highest deeper, until enough posts lie above all cuts.
 async fn pull(
@@ -128,63 +124,68 @@ async fn pull(
     authors: &[AccountId],
     wanted: usize,
     touched: &mut Touched,
-) -> Result<Vec<Pulled>> {
-    let mut pulled: Vec<Pulled> = authors
-        .iter()
-        .map(|author| {
-            let nothing = Part { ids: Vec::new(), bound: u64::MAX };
-            Pulled { author: *author, depth: DEPTH_FIRST / 2, part: nothing }
-        })
-        .collect();
+) -> Result<Pulled> {
+    let mut pull = Pull::new(authors.len(), wanted);
     for _ in 0..ROUNDS_MAX {
-        let least = place_of(&pulled, wanted);
-        let deepen: Vec<usize> = (0..pulled.len()).filter(|i| pulled[*i].part.bound > least.max(1)).collect();
-        if deepen.is_empty() {
-            break;
-        }
+        let deepen = pull.take();
         for chunk in deepen.chunks(OUTBOXES_AT_ONCE) {
-            let request = |i: &usize| {
-                let Pulled { author, depth, .. } = &pulled[*i];
-                outbox::end_request(tenant, *author, depth * 2)
-            };
+            let request = |n: &usize| outbox::end_request(tenant, authors[*n], pull.depths[*n] * 2);
             let answers = tenant.run_all(chunk.iter().map(request).collect()).await?;
-            for (i, answer) in chunk.iter().zip(answers) {
+            for (n, answer) in chunk.iter().zip(answers) {
                 touched.add(&answer);
-                let pulled = &mut pulled[*i];
-                pulled.depth *= 2;
-                pulled.part = outbox::read_end(answer.ok()?, pulled.depth)?;
+                pull.depths[*n] *= 2;
+                pull.feed(*n, authors[*n], &outbox::read_end(answer.ok()?, pull.depths[*n])?);
             }
         }
     }
-    Ok(pulled)
+    Ok(pull.finish())
 }
 
-/// The id of the `nth` newest post that is known; 0 if there are fewer.
-fn place_of(pulled: &[Pulled], nth: usize) -> u64 {
-    let mut ids: Vec<u64> = pulled.iter().flat_map(|p| p.part.ids.iter().copied()).collect();
-    if ids.len() < nth {
-        return 0;
+/// The newest posts of several outboxes, as far as these were read.
+struct Pull {
+    merge: Merge,
+    /// How much of each was read.
+    depths: Vec<usize>,
+    wanted: usize,
+    /// Newest first: as many as are wanted, and the newest that is left out.
+    posts: Vec<Entry>,
+}
+
+impl Pull {
+    fn new(outboxes: usize, wanted: usize) -> Self {
+        let mut merge = Merge::new(Direction::Down, u64::MAX, 0);
+        (0..outboxes).for_each(|_| _ = merge.open());
+        Self { merge, depths: vec![DEPTH_FIRST / 2; outboxes], wanted, posts: Vec::new() }
     }
-    *ids.select_nth_unstable_by(nth - 1, |a, b| b.cmp(a)).1
-}
 
-/// The floor down to which everything was pulled (exclusive), and the posts above it, ascending, `most` of them.
-fn newest(pulled: Vec<Pulled>, most: usize) -> (u64, Vec<Entry>) {
-    // H7: an outbox whose bound is b is complete from b on; all of them together, above the highest b - 1.
-    let mut floor = pulled.iter().map(|p| p.part.bound.saturating_sub(1)).max().unwrap_or(0);
+    /// What the end of an outbox has; of what was read before nothing comes twice. What was published meanwhile arrives
+    /// in the home (H8).
+    fn feed(&mut self, outbox: usize, author: AccountId, part: &Part) {
+        let before = self.merge.bound_of(outbox);
+        self.merge.feed(outbox, part.entries(author).filter(|entry| entry.id < before), part.bound);
+    }
 
-    let entry = |p: &Pulled| {
-        let author = p.author.get();
-        p.part.ids.iter().map(move |id| Entry { id: *id, author }).collect::<Vec<_>>()
-    };
-    let mut posts: Vec<Entry> = pulled.iter().flat_map(entry).filter(|e| e.id > floor).collect();
-    posts.sort_unstable();
-    if let Some(cut) = posts.len().checked_sub(most + 1) {
+    /// Takes what lies above all cuts. Gives the outboxes that have to be read deeper; none: there are enough posts.
+    fn take(&mut self) -> Vec<usize> {
+        self.posts.extend(self.merge.take((self.wanted + 1).saturating_sub(self.posts.len())));
+        match self.wanted.saturating_sub(self.posts.len()) {
+            0 => Vec::new(),
+            missing => self.merge.wanting_for(missing),
+        }
+    }
+
+    fn finish(mut self) -> Pulled {
+        self.take();
+        // H7: an outbox whose bound is b is complete from b on; all of them together, above the highest b - 1.
+        let cut = self.merge.reached().saturating_sub(1);
+        let left_out = self.posts.get(self.wanted).map(|entry| entry.id);
         // Everything up to the newest one that is left out goes, also others with its id.
-        floor = posts[cut].id;
+        let floor = left_out.unwrap_or(cut);
+        let mut posts = self.posts;
         posts.retain(|entry| entry.id > floor);
+        posts.reverse();
+        (floor, posts)
     }
-    (floor, posts)
 }
 
 #[cfg(test)]
@@ -200,16 +201,21 @@ mod tests {
             most in 1usize..50
         ) {
             let mut all = Vec::new();
-            let mut pulled = Vec::new();
+            let mut pull = Pull::new(outboxes.len(), most);
             for (number, (ids, read)) in (1..).zip(&outboxes) {
                 let author = AccountId::new(number).unwrap();
                 all.extend(ids.iter().map(|id| Entry { id: *id, author: number }));
                 let ids: Vec<u64> = ids.iter().copied().skip(ids.len().saturating_sub(*read)).collect();
                 let is_all = ids.len() == outboxes[usize::try_from(number).unwrap() - 1].0.len();
                 let bound = if is_all { 0 } else { ids.first().copied().unwrap_or(u64::MAX) };
-                pulled.push(Pulled { author, depth: 0, part: Part { ids, bound } });
+                let number = usize::try_from(number).unwrap() - 1;
+                // Its end once more, further back, as a later round reads it.
+                let end = ids[ids.len() / 2..].to_vec();
+                let before = end.first().copied().unwrap_or(u64::MAX);
+                pull.feed(number, author, &Part { ids: end, bound: before, floor: 0 });
+                pull.feed(number, author, &Part { ids, bound, floor: 0 });
             }
-            let (floor, posts) = newest(pulled, most);
+            let (floor, posts) = pull.finish();
             let mut wanted: Vec<Entry> = all.into_iter().filter(|e| e.id > floor).collect();
             wanted.sort_unstable();
             prop_assert_eq!(posts, wanted);

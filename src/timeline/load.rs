@@ -243,7 +243,7 @@ impl Loaded {
 }
 
 /// Entries as ids; what no allocation could have given is left out.
-pub(super) fn named(entries: &[merge::Entry]) -> Vec<PostRef> {
+pub(crate) fn named(entries: &[merge::Entry]) -> Vec<PostRef> {
     let named = |e: &merge::Entry| {
         Some(PostRef { id: PostId::from_u64(e.id).ok()?, author: AccountId::new(e.author).ok()? })
     };

@@ -18,6 +18,8 @@ pub(crate) struct Part {
     pub(crate) ids: Vec<u64>,
     /// Down: complete for ids >= this, 0 if there is nothing more. Up: for ids <= this.
     pub(crate) bound: u64,
+    /// Down, at its end: the outbox's floor, up to which posts were cut off; else 0.
+    pub(crate) floor: u64,
 }
 
 impl Part {
@@ -105,13 +107,17 @@ pub(crate) async fn has_published(tenant: &Tenant, author: AccountId, post: Post
 
 fn parse(elements: &[Reply], is_all: bool, direction: Direction) -> Result<Part> {
     let mut ids = Vec::with_capacity(elements.len());
-    let mut is_all = is_all;
+    let (mut is_all, mut floor) = (is_all, 0);
     let mut ends = (u64::MAX, 0);
     for element in elements {
         let bytes = element.bytes()?;
         let Ok(bytes) = <[u8; 8]>::try_from(bytes) else {
-            // The first element: up to where posts were cut off. They are no longer part of any timeline.
-            is_all |= direction == Direction::Down;
+            // The first element: up to where posts were cut off. They are no longer part of any timeline, unless that
+            // goes on below.
+            if direction == Direction::Down {
+                is_all = true;
+                floor = bytes.last_chunk().map_or(0, |id| u64::from_be_bytes(*id));
+            }
             continue;
         };
         let id = u64::from_be_bytes(bytes);
@@ -127,5 +133,5 @@ fn parse(elements: &[Reply], is_all: bool, direction: Direction) -> Result<Part>
         (Direction::Down, false) => ends.0,
         (Direction::Up, false) => ends.1,
     };
-    Ok(Part { ids, bound })
+    Ok(Part { ids, bound, floor })
 }

@@ -139,6 +139,7 @@ impl<'a> PageRequest<'a> {
         is_last: bool,
     ) -> Result<Opened<'a>> {
         let mut sources = Sources::new(self.window, self.is_explained);
+        sources.below.clone_from(&feed.below);
         let view = match &feed.origin {
             Origin::Home if is_last => self.open_outboxes(&mut sources).await?,
             Origin::Home => return self.open_home(sources, fills_first).await,

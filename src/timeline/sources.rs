@@ -1,5 +1,10 @@
 //! The sources of one page, and asking them for more.
 
+use std::sync::Arc;
+
+use futures::future::try_join_all;
+
+use super::feed::{BelowFloor, Origin};
 use super::list;
 use super::merge::{Direction, Entry, Merge};
 use super::outbox::{self, Part};
@@ -26,6 +31,8 @@ pub(super) enum Source {
     Outbox(AccountId, usize),
     /// The list that the page is of; the same.
     List(usize),
+    /// What the outbox of one account has cut off.
+    Below(AccountId),
 }
 
 /// A merge, and what its sources are.
@@ -42,6 +49,8 @@ pub(super) struct Sources {
     pub(super) home_depth: Option<&'static str>,
     /// Whether those are asked too whom the reader mutes: for who explains a page. Nothing of them shows.
     asks_muted: bool,
+    /// What goes on where outboxes end.
+    pub(super) below: Option<Arc<dyn BelowFloor>>,
 }
 
 impl Sources {
@@ -54,6 +63,7 @@ impl Sources {
             list: None,
             home_depth: None,
             asks_muted,
+            below: None,
         }
     }
 
@@ -111,7 +121,17 @@ impl Sources {
             None => self.open_outbox(author, None),
         };
         self.kinds[number] = Source::Outbox(author, asked);
-        self.merge.feed(number, part.entries(author), part.bound);
+        self.feed_outbox(number, author, part);
+    }
+
+    /// What an outbox has. One that ends at a floor is complete down to there, and goes on below if anything does.
+    fn feed_outbox(&mut self, number: usize, author: AccountId, part: &Part) {
+        let goes_on = part.floor > 0 && self.below.is_some();
+        if goes_on {
+            self.kinds[number] = Source::Below(author);
+        }
+        let bound = if goes_on { part.floor.saturating_add(1) } else { part.bound };
+        self.merge.feed(number, part.entries(author), bound);
     }
 
     /// The home's end: all that the reader follows, and itself, take its place there.
@@ -140,7 +160,7 @@ impl Sources {
 
     /// Asks the outboxes and lists that hold up the next `missing` posts for more.
     pub(super) async fn ask(&mut self, tenant: &Tenant, missing: usize) -> Result<()> {
-        let mut asked = Vec::new();
+        let (mut asked, mut below) = (Vec::new(), Vec::new());
         for number in self.merge.wanting_for(missing) {
             match self.kinds[number] {
                 Source::Outbox(author, depth) => {
@@ -149,9 +169,11 @@ impl Sources {
                     asked.push((number, author, depth));
                 }
                 Source::List(depth) => self.ask_list(number, list::depth(depth, missing)).await?,
+                Source::Below(author) => below.push((number, author)),
                 Source::Window | Source::Home => {}
             }
         }
+        self.ask_below(&below, missing).await?;
         for chunk in asked.chunks(OUTBOXES_AT_ONCE) {
             let request = |(number, author, depth): &(usize, AccountId, usize)| match self.end_of(*number) {
                 None => outbox::end_request(tenant, *author, *depth),
@@ -163,8 +185,21 @@ impl Sources {
                     None => outbox::read_end(answer.ok()?, *depth)?,
                     Some(_) => outbox::read_page(answer.ok()?, self.direction)?,
                 };
-                self.merge.feed(*number, part.entries(*author), part.bound);
+                self.feed_outbox(*number, *author, &part);
             }
+        }
+        Ok(())
+    }
+
+    async fn ask_below(&mut self, asked: &[(usize, AccountId)], missing: usize) -> Result<()> {
+        let Some(below) = self.below.clone().filter(|_| !asked.is_empty()) else { return Ok(()) };
+        let limit = missing.clamp(DEPTH.0, DEPTH.1);
+        let answers = asked.iter().map(async |(number, author)| {
+            below.read(&Origin::Outbox(*author), self.merge.bound_of(*number), limit).await
+        });
+        for ((number, _), (posts, bound)) in asked.iter().zip(try_join_all(answers).await?) {
+            let entries = posts.iter().map(|post| Entry { id: post.id.get(), author: post.author.get() });
+            self.merge.feed(*number, entries, bound);
         }
         Ok(())
     }

@@ -13,12 +13,12 @@ use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
 use crate::functions;
 use crate::graph::Graph;
-use crate::ids::{AccountId, PostId};
+use crate::ids::AccountId;
 use crate::journal::Matter;
 use crate::post::PostRef;
 use crate::reader::load_state;
 use crate::tenant::{Answers, Tenant};
-use crate::timeline::{Direction, Record, newest_requests, page_request, parse_home};
+use crate::timeline::{Direction, Merge, Record, named, newest_requests, page_request, parse_home};
 use crate::timeline::{read_newest, read_page};
 
 /// Ids read of an outbox at first, and further down.
@@ -160,24 +160,32 @@ async fn missing(
             batch.push_ordered(newest_requests(graph, *author, DEPTH.0));
         }
         let mut answers = Answers::of(graph, batch).await?;
+        let (mut merge, mut sources) = (Merge::new(Direction::Down, u64::MAX, floor), Vec::new());
         for author in authors {
-            let mut newest = read_newest(answers.next()?, answers.next()?, DEPTH.0)?;
+            let newest = read_newest(answers.next()?, answers.next()?, DEPTH.0)?;
             // Who is pulled and has no mark is found by that; one's own posts always come.
-            if newest.mode == Mode::Pull && *author != reader {
-                continue;
+            if newest.mode != Mode::Pull || *author == reader {
+                let source = merge.open();
+                merge.feed(source, newest.part.entries(*author), newest.part.bound);
+                sources.push(*author);
             }
-            let mut ids = newest.part.ids.clone();
-            while newest.part.bound > floor.saturating_add(1) && newest.part.bound > 0 {
-                let from = newest.part.bound;
-                let request = page_request(graph, *author, Direction::Down, from, DEPTH.1);
-                newest.part = read_page(graph.router().call(request).await?, Direction::Down)?;
-                ids.extend(&newest.part.ids);
-            }
-            let lacks = ids.into_iter().filter(|id| *id > floor && !held.contains(&(*id, author.get())));
-            lacking.extend(
-                lacks.filter_map(|id| Some(PostRef { id: PostId::from_u64(id).ok()?, author: *author })),
-            );
         }
+        loop {
+            let deeper = merge.wanting_for(usize::MAX);
+            if deeper.is_empty() {
+                break;
+            }
+            let request =
+                |n: &usize| page_request(graph, sources[*n], Direction::Down, merge.bound_of(*n), DEPTH.1);
+            let mut answers = Answers::of(graph, deeper.iter().map(request).collect()).await?;
+            for n in deeper {
+                let part = read_page(answers.next()?, Direction::Down)?;
+                merge.feed(n, part.entries(sources[n]), part.bound);
+            }
+        }
+        let lacks =
+            merge.take(usize::MAX).into_iter().filter(|entry| !held.contains(&(entry.id, entry.author)));
+        lacking.extend(named(&lacks.collect::<Vec<_>>()));
     }
     wanted(graph, reader, lacking).await
 }

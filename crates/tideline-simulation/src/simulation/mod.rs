@@ -219,6 +219,12 @@ fn a_feed_that_exists_only_here_is_read_as_others_are() {
     assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
 }
 
+#[test]
+fn a_page_goes_on_below_a_floor_where_something_does() {
+    let outcome = scripts::play(scripts::feeds::below_its_floor, &[], false);
+    assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
+}
+
 /// Every rule is missed when it is taken out, as `proofs` says; and what shows that is clean while the rule holds.
 /// `TIDELINE_RULES=fence,busy`: only these.
 #[test]
