@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::account::AccountState;
 use crate::cluster::{Answer, Command, Epoch};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
-use crate::functions::{BucketWrite, Cell, MustBe, Place, Refusal, WriteAnswer, Written};
+use crate::functions::{BucketWrite, Cell, ExpectedValue, Place, Refusal, WriteAnswer, Written};
 use crate::ids::AccountId;
 use crate::journal::{Entry, Journal, Task, accept, journal_full};
 use crate::member::Member;
@@ -92,7 +92,7 @@ impl Tries {
 
 /// A change that was made.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct MadeChange {
     /// Who acknowledged it.
     pub(crate) epoch: Epoch,
     pub(crate) written: Written,
@@ -145,7 +145,7 @@ impl<'c> BucketChange<'c> {
         mut self,
         hash: &[u8],
         field: AccountId,
-        (must_be, becomes): (MustBe, Option<&[u8]>),
+        (must_be, becomes): (ExpectedValue, Option<&[u8]>),
         bound: Option<Bound>,
     ) -> Self {
         let most = bound.map(|bound| bound.most);
@@ -178,7 +178,7 @@ impl<'c> BucketChange<'c> {
     }
 
     /// Tries it. `None`: something is another by now than the caller saw, or nobody knows whether it was made.
-    pub(crate) async fn write(self, tries: &mut Tries) -> Result<Option<Made>> {
+    pub(crate) async fn write(self, tries: &mut Tries) -> Result<Option<MadeChange>> {
         self.write_then(tries, |_, _| {}).await
     }
 
@@ -186,8 +186,8 @@ impl<'c> BucketChange<'c> {
     pub(crate) async fn write_then(
         self,
         tries: &mut Tries,
-        then: impl FnOnce(&Made, &mut [Entry]),
-    ) -> Result<Option<Made>> {
+        then: impl FnOnce(&MadeChange, &mut [Entry]),
+    ) -> Result<Option<MadeChange>> {
         let Self { journal, account, unable, tells_unconfirmed, mut entries, cell_bounds, pieces, .. } = self;
         let (keys, bucket, most) = (journal.keys(), journal.bucket(account), journal.settings.journal_max);
         let command = self.write.command(
@@ -203,7 +203,7 @@ impl<'c> BucketChange<'c> {
         let refusal = match WriteAnswer::parse(answer.ok()?)? {
             WriteAnswer::Refused(refusal) => refusal,
             WriteAnswer::Made(written) => {
-                let made = Made { epoch, written };
+                let made = MadeChange { epoch, written };
                 then(&made, &mut entries);
                 if made.written.has_changed {
                     entries.into_iter().for_each(|entry| drop(accept(journal, entry)));

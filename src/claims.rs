@@ -34,7 +34,7 @@ pub(crate) fn is_young(age_ms: u64) -> bool {
 
 /// What came of taking a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum ClaimOutcome {
     /// It is ours.
     Ours,
     /// That account has it.
@@ -65,7 +65,7 @@ pub(crate) async fn take(
     claim: &Claim,
     (account, attempt): (AccountId, &Nonce),
     touched: &mut Touched,
-) -> Result<Taken> {
+) -> Result<ClaimOutcome> {
     let key = tenant.keys().claim(claim);
     let value = functions::claim_value(account, attempt);
     let mut seen = Vec::new();
@@ -78,7 +78,7 @@ pub(crate) async fn take(
             if !seen.is_empty() {
                 meters::claim_taken_over();
             }
-            return Ok(Taken::Ours);
+            return Ok(ClaimOutcome::Ours);
         };
         if now.is_empty() {
             // Given up since.
@@ -94,9 +94,9 @@ pub(crate) async fn take(
         match standing {
             // Taken as it was seen: whoever has taken it meanwhile is looked at in turn.
             Standing::Free => seen = now,
-            Standing::Held if is_own => return Ok(Taken::Ours),
-            Standing::Held => return Ok(Taken::Held(holder)),
-            Standing::Wanted => return Ok(Taken::Wanted(holder)),
+            Standing::Held if is_own => return Ok(ClaimOutcome::Ours),
+            Standing::Held => return Ok(ClaimOutcome::Held(holder)),
+            Standing::Wanted => return Ok(ClaimOutcome::Wanted(holder)),
         }
     }
     let text = "the name is being taken and given up by others at this moment; try again";

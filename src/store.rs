@@ -1,7 +1,7 @@
 //! A tenant's data on a cluster: the router, the keys, the clocks and the sets that belong together.
 
 use crate::bucket::Buckets;
-use crate::charter::{self, Decision, IfNew, charter};
+use crate::charter::{self, Decision, NewTenantRule, charter};
 use crate::cluster::{Router, RouterSettings, Seed};
 use crate::error::{CallFuture, Result};
 use crate::functions::{self, Clock};
@@ -61,20 +61,20 @@ impl Store {
     ///
     /// A tenant that is new has decided nothing then: it does where an [`Engine`](crate::Engine) begins it.
     pub fn open(options: StoreOptions) -> CallFuture<'static, Self> {
-        Box::pin(Self::open_or(options, IfNew::Begun(None)))
+        Box::pin(Self::open_or(options, NewTenantRule::Begun(None)))
     }
 
     /// The same; a tenant that is new decides this.
     pub(crate) async fn open_deciding(options: StoreOptions, decision: &Decision) -> Result<Self> {
-        Self::open_or(options, IfNew::Begun(Some(decision))).await
+        Self::open_or(options, NewTenantRule::Begun(Some(decision))).await
     }
 
     /// Connects to a tenant that somebody has opened before; [`NotFound`](crate::ErrorKind::NotFound) if nobody has.
     pub fn open_existing(options: StoreOptions) -> CallFuture<'static, Self> {
-        Box::pin(Self::open_or(options, IfNew::Refused))
+        Box::pin(Self::open_or(options, NewTenantRule::Refused))
     }
 
-    async fn open_or(options: StoreOptions, if_new: IfNew<'_>) -> Result<Self> {
+    async fn open_or(options: StoreOptions, if_new: NewTenantRule<'_>) -> Result<Self> {
         let wanted = options.buckets.map(Buckets::new).transpose()?;
         let library = Some(functions::library());
         let router = Router::connect(&options.seeds, &options.prefix, options.router, library).await?;
@@ -84,7 +84,7 @@ impl Store {
         let sets = Sets::new(router.clone(), keys.clone(), options.sets)?;
         let clock = Clock::new(router.clone(), keys.clone());
         let store = Self { router, keys, sets, clock, tags };
-        if is_new && let IfNew::Begun(decided) = if_new {
+        if is_new && let NewTenantRule::Begun(decided) = if_new {
             charter::tell_what_stands(&store.router, &store.keys, decided).await?;
         }
         Ok(store)

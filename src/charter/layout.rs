@@ -17,7 +17,7 @@ const FORMAT_WITHOUT_TAG_KEY: u32 = 1;
 
 /// What becomes of a tenant that nobody has opened yet.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum IfNew<'a> {
+pub(crate) enum NewTenantRule<'a> {
     Refused,
     /// It is begun, and decides that, if anything.
     Begun(Option<&'a Decision>),
@@ -29,13 +29,13 @@ pub(crate) async fn charter(
     router: &Router,
     prefix: &str,
     wanted: Option<Buckets>,
-    if_new: IfNew<'_>,
+    if_new: NewTenantRule<'_>,
     is_new: &mut bool,
 ) -> Result<(Buckets, TagKey)> {
-    let slot = matches!(if_new, IfNew::Begun(_)).then(|| Buckets::default().slot(Bucket(0)));
+    let slot = matches!(if_new, NewTenantRule::Begun(_)).then(|| Buckets::default().slot(Bucket(0)));
     if let Err(refused) = router.expect_replicas(slot) {
         // Where somebody has opened it before nothing is to be written.
-        return match charter_once(router, prefix, wanted, IfNew::Refused, &mut false).await {
+        return match charter_once(router, prefix, wanted, NewTenantRule::Refused, &mut false).await {
             Err(e) if e.kind() == ErrorKind::NotFound => Err(refused),
             charter => charter,
         };
@@ -54,7 +54,7 @@ async fn charter_once(
     router: &Router,
     prefix: &str,
     wanted: Option<Buckets>,
-    if_new: IfNew<'_>,
+    if_new: NewTenantRule<'_>,
     is_new: &mut bool,
 ) -> Result<(Buckets, TagKey)> {
     // Its key is the same for every number of buckets: bucket 0 always lies in slot 0.
@@ -72,7 +72,7 @@ async fn charter_once(
         }
     }
     // A try before this one may have written it, and found no fence.
-    if let IfNew::Begun(decided) = if_new
+    if let NewTenantRule::Begun(decided) = if_new
         && (is_missing || *is_new)
     {
         *is_new = true;
@@ -101,7 +101,7 @@ async fn charter_once(
             wanted.count()
         ))),
         _ if format == u64::from(FORMAT_WITHOUT_TAG_KEY) => Ok((found, TagKey::NONE)),
-        _ if tags.is_nil() && matches!(if_new, IfNew::Begun(_)) => {
+        _ if tags.is_nil() && matches!(if_new, NewTenantRule::Begun(_)) => {
             Ok((found, draw_tag_key(router, slot, &key, is_new).await?))
         }
         _ => Ok((found, tag_key(tags)?)),

@@ -19,6 +19,6 @@ mod record;
 pub use change::TenantChange;
 pub use decision::{Decision, TenantSettings};
 pub use layout::FORMAT;
-pub(crate) use layout::{IfNew, charter};
+pub(crate) use layout::{NewTenantRule, charter};
 pub(crate) use lost::{check_change, other_decision, restore};
 pub(crate) use record::{found, remind_buckets, tell_buckets, tell_what_stands, told, write};

@@ -3,7 +3,7 @@
 //! Each struct is taken apart without `..`: who adds a field to one must name it here.
 
 use super::Config;
-use super::value::{Choice, Number, NumberOr, Setting, Time, Unit};
+use super::value::{Number, NumberOr, Setting, Time, Unit, WordChoice};
 use crate::cluster::{Replicas, RouterSettings, TlsFiles};
 use crate::registration::RegistrationSettings;
 use crate::settings::{Acknowledge, EngineSettings, ModeSettings, PolicyName};
@@ -91,7 +91,7 @@ fn of_router(settings: &mut RouterSettings) -> Section<'_> {
         fence_timeout,
     } = settings;
     Section::new("cluster")
-        .with("replicas", Choice(replicas, &Replicas::NAMED))
+        .with("replicas", WordChoice(replicas, &Replicas::NAMED))
         .with("tls_ca", ca)
         .with("tls_certificate", certificate)
         .with("tls_key", key)
@@ -152,7 +152,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
     } = settings;
     let section = Section::new("engine")
         .time("visible_within_ms", visible_within)
-        .with("acknowledge", Choice(acknowledge, &ACKNOWLEDGE))
+        .with("acknowledge", WordChoice(acknowledge, &ACKNOWLEDGE))
         .with("shows_replies_to_strangers", shows_replies_to_strangers)
         .with("shows_profiles", shows_profiles)
         .number("page_length", page_length)
@@ -198,7 +198,7 @@ fn of_modes(settings: &mut ModeSettings) -> Section<'_> {
         decide_every,
     } = settings;
     Section::new("modes")
-        .with("policy", Choice(policy, &POLICIES))
+        .with("policy", WordChoice(policy, &POLICIES))
         .number("pull_from", pull_from)
         .number("push_below", push_below)
         .number("delivery_ns", delivery_ns)

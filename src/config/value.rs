@@ -156,9 +156,9 @@ impl Setting for Time<'_> {
 }
 
 /// One of several words.
-pub(super) struct Choice<'a, T: 'static>(pub(super) &'a mut T, pub(super) &'static [(&'static str, T)]);
+pub(super) struct WordChoice<'a, T: 'static>(pub(super) &'a mut T, pub(super) &'static [(&'static str, T)]);
 
-impl<T: Copy + PartialEq> Setting for Choice<'_, T> {
+impl<T: Copy + PartialEq> Setting for WordChoice<'_, T> {
     fn allowed(&self) -> String {
         let words: Vec<String> = self.1.iter().map(|(word, _)| format!("{word:?}")).collect();
         words.join(" or ")

@@ -13,7 +13,7 @@ use crate::cluster::{Answer, Batch, Command, Request, Touched};
 use crate::error::Result;
 use crate::functions::{self, HomeFit};
 use crate::ids::AccountId;
-use crate::journal::{self, DeliveryProgress, Entry, Hint, Journal, Part, Reporter, told_in_time};
+use crate::journal::{self, DeliveryProgress, Entry, Hint, Journal, Reporter, RoundPart, told_in_time};
 use crate::meters;
 use crate::post::PostRef;
 use crate::sharded::PieceAt;
@@ -42,9 +42,9 @@ pub(super) async fn run(
 ) -> Result<bool> {
     let started = Instant::now();
     let from_start = entry.checkpoint.is_empty();
-    let part = Part::of(&entry.checkpoint);
+    let part = RoundPart::of(&entry.checkpoint);
     // All are delivered, and only nobody knew whether that lasts.
-    if matches!(&part, Part::Left(left) if left.is_empty()) {
+    if matches!(&part, RoundPart::Left(left) if left.is_empty()) {
         return Ok(false);
     }
     let before = reporter.progress();

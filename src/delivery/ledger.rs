@@ -4,7 +4,7 @@
 use crate::bucket::Bucket;
 use crate::cluster::{Epoch, FenceOutcome, Touched};
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::{Acknowledged, BucketSet, Entry, Part, VisitedIn, left_by};
+use crate::journal::{Acknowledged, BucketSet, Entry, RoundPart, VisitedIn, left_by};
 use crate::tenant::Tenant;
 
 /// What a round has done and what it has left.
@@ -39,7 +39,7 @@ impl Ledger {
             ledger.fence(tenant).await;
             left.extend(&std::mem::take(&mut ledger.left));
         }
-        entry.checkpoint = Part::Left(left).to_string();
+        entry.checkpoint = RoundPart::Left(left).to_string();
         ledger
     }
 
@@ -133,7 +133,7 @@ impl Ledger {
     /// which followers that were, so it is done again.
     pub(crate) fn keep(self, entry: &mut Entry) {
         entry.lacks_replicas |= self.lacks_replicas;
-        if matches!(Part::of(&entry.checkpoint), Part::Left(_)) {
+        if matches!(RoundPart::of(&entry.checkpoint), RoundPart::Left(_)) {
             entry.unfenced = self.visited;
         }
     }
@@ -145,7 +145,7 @@ impl Ledger {
         if self.is_settled() {
             return Ok(());
         }
-        entry.checkpoint = Part::Left(self.left).to_string();
+        entry.checkpoint = RoundPart::Left(self.left).to_string();
         entry.unfenced = self.visited;
         Err(self.why.unwrap_or_else(|| Error::unavailable("a round has left something")))
     }

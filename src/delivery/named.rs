@@ -12,7 +12,7 @@ use super::ledger::Ledger;
 use crate::bucket::Bucket;
 use crate::cluster::{Answer, Batch, Request, Touched};
 use crate::error::Result;
-use crate::functions::{self, Visited};
+use crate::functions::{self, VisitAnswer};
 use crate::ids::AccountId;
 
 /// Accounts in one call, as a piece has: a server looks at an edge and a home for each.
@@ -66,7 +66,7 @@ impl Parcel<'_> {
         if answer.is_moving() {
             return self.key_by_key(author, bucket, readers, ledger).await;
         }
-        if let Visited::Done { reached, members } = Visited::parse(answer.ok()?)? {
+        if let VisitAnswer::Done { reached, members } = VisitAnswer::parse(answer.ok()?)? {
             self.report(reached, members - reached);
         }
         Ok(())

@@ -12,9 +12,9 @@ use futures::stream;
 use super::ledger::Ledger;
 use crate::cluster::{Batch, Reply, Request, Touched};
 use crate::error::{Error, Result};
-use crate::functions::Visited;
+use crate::functions::VisitAnswer;
 use crate::ids::AccountId;
-use crate::journal::{Entry, Part, mark, told_in_time};
+use crate::journal::{Entry, RoundPart, mark, told_in_time};
 use crate::sharded::{Checkpoint, PieceAt, SortedSet};
 use crate::tenant::Tenant;
 
@@ -30,7 +30,7 @@ const BUCKETS_PER_CHECKPOINT: usize = 256;
 
 /// What is done for each follower.
 pub(crate) trait Visit: Sync {
-    /// For all members of a piece, inside its server; answered as [`Visited`]. `keys`: of its set, and its own.
+    /// For all members of a piece, inside its server; answered as [`VisitAnswer`]. `keys`: of its set, and its own.
     fn piece(&self, keys: [Vec<u8>; 2], piece: &PieceAt) -> Request;
     /// For these accounts, wherever they are. The ledger says who was visited, and who was not.
     fn accounts<'s>(&'s self, accounts: &'s [AccountId], ledger: &'s mut Ledger) -> BoxFuture<'s, ()>;
@@ -49,11 +49,11 @@ impl<V: Visit> Round<'_, V> {
     /// Visits all that the entry's checkpoint leaves. What can't be visited the ledger has; an error: nothing was done.
     pub(crate) async fn run(&self, entry: &mut Entry, ledger: &mut Ledger) -> Result<()> {
         let followers = self.tenant.followers(self.author)?;
-        let part = Part::of(&entry.checkpoint);
+        let part = RoundPart::of(&entry.checkpoint);
         let mut next = Some(Checkpoint::START);
         while let Some(from) = next {
             // Under another layout than the checkpoint's it starts over: `walk` begins with the first bucket.
-            if followers.is_known_spread() || matches!(part, Part::Behind(_)) {
+            if followers.is_known_spread() || matches!(part, RoundPart::Behind(_)) {
                 self.spread(entry, &followers, &part, ledger).await;
                 return Ok(());
             }
@@ -75,7 +75,7 @@ impl<V: Visit> Round<'_, V> {
         &self,
         entry: &mut Entry,
         followers: &SortedSet<AccountId>,
-        part: &Part,
+        part: &RoundPart,
         ledger: &mut Ledger,
     ) {
         let (router, buckets) = (self.tenant.router(), self.tenant.keys().buckets());
@@ -91,7 +91,7 @@ impl<V: Visit> Round<'_, V> {
             done += u16::try_from(some.len()).unwrap_or_default();
             // Of what was left before there is no finer checkpoint; nor once something is left: all is written at the
             // end.
-            if done < buckets.count() && !matches!(part, Part::Left(_)) {
+            if done < buckets.count() && !matches!(part, RoundPart::Left(_)) {
                 self.note(entry, done, ledger).await;
             }
         }
@@ -105,7 +105,7 @@ impl<V: Visit> Round<'_, V> {
             return;
         }
         // Without it whoever goes on begins earlier.
-        if let Err(e) = mark(self.tenant, entry, &Part::Behind(done).to_string()).await {
+        if let Err(e) = mark(self.tenant, entry, &RoundPart::Behind(done).to_string()).await {
             tracing::debug!("a checkpoint could not be moved: {e}");
         }
     }
@@ -182,12 +182,12 @@ impl<V: Visit> Round<'_, V> {
         piece: &PieceAt,
         reply: Result<Reply>,
     ) -> Result<Vec<PieceAt>> {
-        match Visited::parse(reply?)? {
-            Visited::Done { reached, members } => {
+        match VisitAnswer::parse(reply?)? {
+            VisitAnswer::Done { reached, members } => {
                 self.visit.reached(reached, members);
                 Ok(Vec::new())
             }
-            Visited::Tree(tree) => {
+            VisitAnswer::Tree(tree) => {
                 let heirs = self.tenant.sets().piece_heirs(piece, &tree)?;
                 Ok(heirs.unwrap_or_else(|| followers.part_pieces(piece.bucket())))
             }

@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::functions::FanoutFacts;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{
-    ArgumentReader, Arguments, Delivery, DeliveryProgress, Ended, Entry, Job, Journal, Matter, Pool,
-    Reporter, Run, Strike, Task, UnderWay, entries, send_all,
+    ArgumentReader, Arguments, Delivery, DeliveryProgress, Entry, Job, Journal, Matter, Pool, Reporter, Run,
+    RunOutcome, SmallFanout, Strike, Task, entries, send_all,
 };
 use crate::post::PostRef;
 
@@ -52,17 +52,17 @@ impl Job for DeliverTask {
         Ok(if is_large { Pool::Large } else { Pool::Small })
     }
 
-    async fn run(self, journal: &Arc<Journal>, run: &mut Run<'_>) -> Result<Ended> {
+    async fn run(self, journal: &Arc<Journal>, run: &mut Run<'_>) -> Result<RunOutcome> {
         let is_large = run.pool == Pool::Large;
         // A large one takes nobody along: nothing has to wait for it.
-        let _under_way = (!is_large).then(|| UnderWay::begin(journal));
+        let _under_way = (!is_large).then(|| SmallFanout::begin(journal));
         let facts = run_delivery(journal, run.entry, self.post, run.reporter).await?;
         let facts = facts.map(|facts| (self.post.author, facts));
         journal.tasks.riders.strike(journal, Strike { entry: run.entry.clone(), facts, is_told: false });
         if is_large {
             send_all(journal);
         }
-        Ok(Ended::Riding)
+        Ok(RunOutcome::Riding)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::bucket::Bucket;
 use crate::change::{BucketChange, Tries};
 use crate::cluster::Request;
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
-use crate::functions::{BucketWrite, MustBe, Writer, account_create};
+use crate::functions::{BucketWrite, ExpectedValue, Writer, account_create};
 use crate::graph::{self, BuryTask, UnlockTask};
 use crate::ids::AccountId;
 use crate::journal;
@@ -96,7 +96,7 @@ impl Engine {
                 let _place = journal::reserve(&graph.journal, 1)?;
                 let (seen, epoch) = graph::graph_stamp(graph, id).await?;
                 let write = BucketWrite::new("account_delete", &record, Writer::There)
-                    .compare([("g", MustBe::Exactly(Some(seen)))])
+                    .compare([("g", ExpectedValue::Exactly(Some(seen)))])
                     .set("s", &[AccountState::Deleted.letter()])
                     .set("g", &draw());
                 let change =
@@ -132,7 +132,7 @@ impl Engine {
             }
             let _place = journal::reserve(&graph.journal, usize::from(unlocks))?;
             let write = BucketWrite::new("account_set", &record, Writer::There)
-                .compare([("g", MustBe::Exactly(Some(seen)))])
+                .compare([("g", ExpectedValue::Exactly(Some(seen)))])
                 .set("g", &draw());
             let write = fields.iter().fold(write, |write, (field, value)| write.set(field, value));
             let mut change = BucketChange::new(&graph.journal, id, write, "be changed");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Engine, Own, rights};
+use super::{Engine, OwnParts, rights};
 use crate::charter::{Decision, TenantSettings};
 use crate::cluster::{RouterSettings, Seed};
 use crate::error::CallFuture;
@@ -18,7 +18,7 @@ use crate::timeline::{AccountCache, PostCache, PostFilter};
 pub struct EngineBuilder {
     store: StoreOptions,
     settings: EngineSettings,
-    own: Own,
+    own: OwnParts,
 }
 
 impl EngineBuilder {
@@ -126,7 +126,7 @@ impl EngineBuilder {
             let store = Store::open_existing(self.store).await?;
             rights::check(&store).await?;
             let policy = self.own.policy.or(Some(Arc::new(AsItIs)));
-            Engine::assist(store, self.settings, Own { policy, ..self.own }).await
+            Engine::assist(store, self.settings, OwnParts { policy, ..self.own }).await
         })
     }
 

@@ -12,7 +12,7 @@ use crate::bucket::fnv;
 use crate::charter::{self, Decision, TenantChange};
 use crate::cluster::{Batch, Command, Request};
 use crate::error::{CallFuture, Error, Result};
-use crate::fsck::{Form, Walk, form_of, list_named};
+use crate::fsck::{KeyForm, Walk, form_of, list_named};
 use crate::functions::{Grounds, home_tidy, outbox_cut};
 use crate::graph::{Listed, cut, most_on, post_list};
 use crate::journal::{Journal, Recurring};
@@ -110,7 +110,7 @@ impl Engine {
 
 /// Goes through all keys, and counts what exceeds; removes it, if that was decided.
 async fn walk(tenant: &Tenant, change: &TenantChange, decided: Option<Decision>) -> Result<Excess> {
-    let (mut excess, mut seen) = (Excess::default(), Counted::default());
+    let (mut excess, mut seen) = (Excess::default(), CountedKeys::default());
     if ["outbox_posts", "mentions_max", "tag_posts_max", "home_posts"]
         .into_iter()
         .any(|name| change.cuts(name))
@@ -135,9 +135,9 @@ async fn walk(tenant: &Tenant, change: &TenantChange, decided: Option<Decision>)
 /// The keys, and names of lists, that were counted. A walk may meet a key twice, and does so rarely. Of the many that
 /// don't exceed nothing is kept.
 #[derive(Debug, Default)]
-struct Counted(HashSet<u64>);
+struct CountedKeys(HashSet<u64>);
 
-impl Counted {
+impl CountedKeys {
     /// Those that are met for the first time.
     fn anew<K: AsRef<[u8]>, T>(&mut self, exceeding: Vec<(K, T)>) -> impl Iterator<Item = (K, T)> {
         exceeding.into_iter().filter(|(key, _)| self.0.insert(fnv(key.as_ref())))
@@ -150,15 +150,15 @@ async fn step(
     change: &TenantChange,
     decided: Option<Decision>,
     keys: &[Vec<u8>],
-    (excess, counted): (&mut Excess, &mut Counted),
+    (excess, counted): (&mut Excess, &mut CountedKeys),
 ) -> Result<()> {
     // A list that lies in several keys is one.
     let (mut outboxes, mut homes, mut lists) = (Vec::new(), Vec::new(), BTreeMap::new());
     for key in keys {
         match form_of(tenant.keys(), key) {
-            Form::Own(OwnKey::Outbox, _) if change.cuts("outbox_posts") => outboxes.push(key.clone()),
-            Form::Own(OwnKey::Home, _) if change.cuts("home_posts") => homes.push(key.clone()),
-            Form::Set(set) => {
+            KeyForm::Own(OwnKey::Outbox, _) if change.cuts("outbox_posts") => outboxes.push(key.clone()),
+            KeyForm::Own(OwnKey::Home, _) if change.cuts("home_posts") => homes.push(key.clone()),
+            KeyForm::Set(set) => {
                 let list = list_named(&set.name).filter(|list| change.cuts(bound_of(*list)));
                 lists.extend(list.map(|list| (set.name, list)));
             }

@@ -165,7 +165,7 @@ impl Importer {
     }
 
     /// Whoever follows an author that isn't pushed pulls it: nothing else would show its posts.
-    async fn write_marks(&self, following: &Grouped, pulled: &HashSet<AccountId>) -> Result<()> {
+    async fn write_marks(&self, following: &GroupedPairs, pulled: &HashSet<AccountId>) -> Result<()> {
         let graph = &self.graph;
         let mut batch = Batch::new();
         for ((_, reader), pairs) in following {
@@ -183,7 +183,7 @@ impl Importer {
         Ok(())
     }
 
-    async fn write_following(&self, following: Grouped) -> Result<()> {
+    async fn write_following(&self, following: GroupedPairs) -> Result<()> {
         let graph = &self.graph;
         let readers: Vec<AccountId> = following.keys().map(|(_, reader)| *reader).collect();
         let mut adds = Vec::with_capacity(following.len());
@@ -212,7 +212,7 @@ impl Importer {
         Ok(())
     }
 
-    async fn write_followers(&self, followers: Grouped) -> Result<()> {
+    async fn write_followers(&self, followers: GroupedPairs) -> Result<()> {
         let graph = &self.graph;
         let authors: Vec<AccountId> = followers.keys().map(|(_, author)| *author).collect();
         let mut small = Vec::with_capacity(followers.len());
@@ -353,8 +353,8 @@ impl Importer {
 }
 
 /// Pairs by the account whose set they are added to, in the order of buckets.
-type Grouped = BTreeMap<(Bucket, AccountId), Vec<(AccountId, f64)>>;
+type GroupedPairs = BTreeMap<(Bucket, AccountId), Vec<(AccountId, f64)>>;
 
-fn push(tenant: &Tenant, grouped: &mut Grouped, account: AccountId, pair: (AccountId, f64)) {
+fn push(tenant: &Tenant, grouped: &mut GroupedPairs, account: AccountId, pair: (AccountId, f64)) {
     grouped.entry((tenant.bucket(account), account)).or_default().push(pair);
 }

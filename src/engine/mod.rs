@@ -43,7 +43,7 @@ use crate::journal::{self, AwayServerQuestions, Handlers, JournalScans, ParkedTa
 use crate::modes::{Modes, Policy, PulledAuthorLooks, Traffic};
 use crate::settings::{Acknowledge, EngineSettings, Receipt};
 use crate::store::Store;
-use crate::tenant::{self, Known, RecordLooks, Tenant};
+use crate::tenant::{self, KnownDecision, RecordLooks, Tenant};
 use crate::timeline::{self, HomeSweeps, OwnCaches, PostFilter, Timelines};
 
 /// A home-timeline engine on a Redis Cluster. Copies are cheap and share everything.
@@ -82,7 +82,7 @@ pub struct Engine {
 
 /// What users bring along.
 #[derive(Debug, Default)]
-pub(crate) struct Own {
+pub(crate) struct OwnParts {
     pub(crate) policy: Option<Arc<dyn Policy>>,
     pub(crate) filter: Option<Arc<dyn PostFilter>>,
     pub(crate) caches: OwnCaches,
@@ -109,23 +109,28 @@ impl Engine {
         EngineBuilder::default()
     }
 
-    async fn start(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
+    async fn start(store: Store, settings: EngineSettings, own: OwnParts) -> Result<Self> {
         settings.check()?;
         Self::over(store, settings, own).await
     }
 
-    pub(crate) async fn over(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
+    pub(crate) async fn over(store: Store, settings: EngineSettings, own: OwnParts) -> Result<Self> {
         let known = tenant::known_to_an_instance(&store, &settings).await?;
         Self::serve(store, settings, own, known).await
     }
 
     /// Works beside a service, and decides nothing.
-    async fn assist(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
+    async fn assist(store: Store, settings: EngineSettings, own: OwnParts) -> Result<Self> {
         let known = tenant::known_to_a_tool(&store, &settings).await?;
         Self::serve(store, settings, own, known).await
     }
 
-    async fn serve(store: Store, settings: EngineSettings, own: Own, known: Known) -> Result<Self> {
+    async fn serve(
+        store: Store,
+        settings: EngineSettings,
+        own: OwnParts,
+        known: KnownDecision,
+    ) -> Result<Self> {
         let engine = Self::assembled(store, settings, own, known);
         let Self { graph, timelines, modes, .. } = &engine;
         let journal = &graph.journal;
@@ -144,7 +149,7 @@ impl Engine {
     }
 
     /// Only looks: nothing runs beside, and without a lease nothing is accepted that others might have to finish.
-    async fn observe(store: Store, settings: EngineSettings, own: Own) -> Result<Self> {
+    async fn observe(store: Store, settings: EngineSettings, own: OwnParts) -> Result<Self> {
         let known = tenant::known_to_a_tool(&store, &settings).await?;
         let engine = Self::assembled(store, settings, own, known);
         engine.graph.journal.tasks.stop();
@@ -152,8 +157,8 @@ impl Engine {
     }
 
     /// Each part gets those below it that it works with.
-    fn assembled(store: Store, settings: EngineSettings, own: Own, known: Known) -> Self {
-        let Own { policy, filter, caches } = own;
+    fn assembled(store: Store, settings: EngineSettings, own: OwnParts, known: KnownDecision) -> Self {
+        let OwnParts { policy, filter, caches } = own;
         let policy = policy.unwrap_or_else(|| settings.modes.make());
         let graph = Graph::new(&Tenant::new(store, settings, known));
         let traffic = Arc::<Traffic>::default();

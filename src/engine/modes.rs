@@ -6,7 +6,7 @@ use crate::cluster::{Command, Request};
 use crate::error::CallFuture;
 use crate::ids::AccountId;
 use crate::journal::{self, Delivery};
-use crate::modes::{self, ModeTask, Way, Wish};
+use crate::modes::{self, ModeTask, ModeWish, Way};
 use crate::settings::Receipt;
 use crate::sharded::Checkpoint;
 use crate::tenant::no_account;
@@ -31,7 +31,7 @@ impl Engine {
     /// overtaken this one; the change goes on whether or not somebody holds it.
     pub fn set_way(&self, account: AccountId, way: Option<Way>) -> CallFuture<'_, Receipt<Delivery>> {
         Box::pin(async move {
-            let (delivery, epoch) = modes::change(&self.graph, account, Wish::Hand(way)).await?;
+            let (delivery, epoch) = modes::change(&self.graph, account, ModeWish::Hand(way)).await?;
             Ok(self.acknowledged(epoch).await?.with(delivery))
         })
     }
@@ -57,7 +57,8 @@ impl Engine {
                 // A promotion goes in rounds, a demotion walks.
                 let walked = || entry.checkpoint.parse().ok().and_then(Checkpoint::spread_bucket);
                 let buckets = graph.keys().buckets();
-                let done = walked().unwrap_or_else(|| journal::Part::of(&entry.checkpoint).done(buckets));
+                let done =
+                    walked().unwrap_or_else(|| journal::RoundPart::of(&entry.checkpoint).done(buckets));
                 f64::from(done) / f64::from(buckets.count())
             });
             Ok(ModeState { mode: Mode::from_letter(letter(1).unwrap_or_default()), forced, progress })

@@ -5,7 +5,7 @@ use crate::account::AccountState;
 use crate::cluster::{Epoch, Request};
 use crate::delivery::{self, FanoutState};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
-use crate::functions::{self, Left, PostChanged};
+use crate::functions::{self, PostChangeAnswer, TasksLeft};
 use crate::graph::{self, ListTask, UnlistTask};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Entry};
@@ -40,23 +40,23 @@ impl Engine {
                 let keys = [graph.keys().post(id), graph.keys().account(author)].into_iter();
                 let keys: Vec<Vec<u8>> = keys.chain(is_new.then(|| graph.keys().journal(bucket))).collect();
                 let entries: Vec<_> = entry.iter().map(|entry| (entry.id, entry.stored())).collect();
-                let left = Left { journal_most: graph.settings.journal_max, entries: &entries };
+                let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &entries };
                 let command =
                     functions::post_edit(&keys, author, post.header().revision, &edited.encode(), &left);
                 let answer = graph.router().ask(Request::write(buckets.slot(bucket), command)).await?;
                 let epoch = answer.epoch.clone();
-                match PostChanged::parse(answer.ok()?)? {
-                    PostChanged::Done => {
+                match PostChangeAnswer::parse(answer.ok()?)? {
+                    PostChangeAnswer::Done => {
                         entry.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
                         return self.acknowledged(epoch).await;
                     }
-                    PostChanged::JournalFull => return Err(journal::journal_full(graph)),
-                    PostChanged::NoPost => return Err(no_post(id)),
-                    PostChanged::State(state) => return Err(may_not_post(author, state)),
-                    PostChanged::Foreign => return Err(no_post(id)),
+                    PostChangeAnswer::JournalFull => return Err(journal::journal_full(graph)),
+                    PostChangeAnswer::NoPost => return Err(no_post(id)),
+                    PostChangeAnswer::State(state) => return Err(may_not_post(author, state)),
+                    PostChangeAnswer::Foreign => return Err(no_post(id)),
                     // Somebody else has edited it, or our own first sending has: edited again, it says the same.
-                    PostChanged::Revision => {}
-                    PostChanged::Stamp | PostChanged::Tree(_) => {
+                    PostChangeAnswer::Revision => {}
+                    PostChangeAnswer::Stamp | PostChangeAnswer::Tree(_) => {
                         return Err(Error::internal("an edit changes no set"));
                     }
                 }
@@ -105,7 +105,7 @@ impl Engine {
                 let keys = graph.keys();
                 let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
                 let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
-                let left = Left { journal_most: graph.settings.journal_max, entries: &values };
+                let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &values };
                 let noted = self.noted_repost(author, post.passes_on()).await?;
                 let repost = noted.as_ref().map(|(_, at)| (at, id.place(buckets)));
                 let command =
@@ -119,20 +119,20 @@ impl Engine {
                     answer => answer?,
                 };
                 let epoch = answer.epoch.clone();
-                match (PostChanged::parse(answer.ok()?)?, noted) {
-                    (PostChanged::Done | PostChanged::NoPost, _) => {
+                match (PostChangeAnswer::parse(answer.ok()?)?, noted) {
+                    (PostChangeAnswer::Done | PostChangeAnswer::NoPost, _) => {
                         entries.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
                         return self.acknowledged(epoch).await;
                     }
-                    (PostChanged::Foreign, _) => return Err(no_post(id)),
+                    (PostChangeAnswer::Foreign, _) => return Err(no_post(id)),
                     // Edited since: it may be on other lists by now. Or its author has tied something else meanwhile.
-                    (PostChanged::Revision | PostChanged::Stamp, _) => {}
-                    (PostChanged::JournalFull, _) => return Err(journal::journal_full(graph)),
-                    (PostChanged::Tree(tree), Some((piece, _))) => {
+                    (PostChangeAnswer::Revision | PostChangeAnswer::Stamp, _) => {}
+                    (PostChangeAnswer::JournalFull, _) => return Err(journal::journal_full(graph)),
+                    (PostChangeAnswer::Tree(tree), Some((piece, _))) => {
                         drop(graph.sets().piece_heirs(&piece, &tree)?)
                     }
-                    (PostChanged::Tree(_), None) => return Err(Error::internal("a tree of no set")),
-                    (PostChanged::State(_), _) => {
+                    (PostChangeAnswer::Tree(_), None) => return Err(Error::internal("a tree of no set")),
+                    (PostChangeAnswer::State(_), _) => {
                         return Err(Error::internal("a deletion asks for no state"));
                     }
                 }

@@ -12,7 +12,7 @@ use crate::account::Mode;
 use crate::cluster::{Command, Epoch, Replicas, Request};
 use crate::delivery::{DeliverTask, FanoutState, Recipients};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
-use crate::functions::{self, Publish, RepostAt};
+use crate::functions::{self, Publish, RepostPlace};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Delivery, DeliveryProgress, Entry, Hint, Task};
@@ -268,8 +268,8 @@ impl Engine {
         let request = Request::write(graph.slot(author), command).touching_undeclared_keys().once();
         let answer = graph.router().ask(request).await?;
         let epoch = answer.epoch.clone();
-        match functions::Published::parse(answer.ok()?)? {
-            functions::Published::New { id, mode, layout } => {
+        match functions::PublishAnswer::parse(answer.ok()?)? {
+            functions::PublishAnswer::New { id, mode, layout } => {
                 let mode = Mode::from_letter(mode);
                 let id = PostId::from_u64(id)?;
                 for (mark, task) in entries.into_iter().zip(tasks(id)) {
@@ -280,30 +280,32 @@ impl Engine {
                     self.begin(author, id, (entry, &epoch), recipients.clone(), mode, layout).await?;
                 Ok(Some((Published { id, is_repeat: false, reached: PostAck::Accepted, delivery }, epoch)))
             }
-            functions::Published::Again(id) => Ok(Some((self.repeat_of(PostId::from_u64(id)?).await, epoch))),
-            functions::Published::Stamp => Ok(None),
-            functions::Published::Tree(tree) => {
+            functions::PublishAnswer::Again(id) => {
+                Ok(Some((self.repeat_of(PostId::from_u64(id)?).await, epoch)))
+            }
+            functions::PublishAnswer::Stamp => Ok(None),
+            functions::PublishAnswer::Tree(tree) => {
                 if let Some((piece, _)) = noted {
                     graph.sets().piece_heirs(&piece, &tree)?;
                 }
                 Ok(None)
             }
-            functions::Published::PieceFull => {
+            functions::PublishAnswer::PieceFull => {
                 if let Some((piece, _)) = noted {
                     graph.sets().split_piece(&piece).await?;
                 }
                 Ok(None)
             }
-            functions::Published::Limit => {
+            functions::PublishAnswer::Limit => {
                 let most = graph.settings.reposts_max;
                 Err(Error::new(
                     ErrorCode::LimitReached,
                     format!("account {author} has reposted {most} posts already, which is the limit"),
                 ))
             }
-            functions::Published::NoAccount => Err(no_account(author)),
-            functions::Published::State(state) => Err(may_not_post(author, state)),
-            functions::Published::JournalFull => Err(journal::journal_full(graph)),
+            functions::PublishAnswer::NoAccount => Err(no_account(author)),
+            functions::PublishAnswer::State(state) => Err(may_not_post(author, state)),
+            functions::PublishAnswer::JournalFull => Err(journal::journal_full(graph)),
         }
     }
 
@@ -312,13 +314,13 @@ impl Engine {
         &self,
         author: AccountId,
         original: Option<PostRef>,
-    ) -> Result<Option<(PieceAt, RepostAt)>> {
+    ) -> Result<Option<(PieceAt, RepostPlace)>> {
         let Some(original) = original else { return Ok(None) };
         let (seen, _) = graph::ties_stamp(&self.graph, author).await?;
         let piece = self.graph.reposts(author)?.piece_of(&original);
         let keys = self.graph.sets().piece_keys(&piece);
         let leaf = piece.leaf();
-        Ok(Some((piece, RepostAt { keys, leaf, original, seen, stamp: draw() })))
+        Ok(Some((piece, RepostPlace { keys, leaf, original, seen, stamp: draw() })))
     }
 
     fn command<'a>(

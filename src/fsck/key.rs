@@ -11,7 +11,7 @@ use crate::sharded::LocalKey;
 
 /// What a key of the tenant is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Form {
+pub(crate) enum KeyForm {
     /// Of the tenant or a bucket, and looked at elsewhere, or by nobody: the charter, decisions, clocks, reports, notes
     /// of edges, what fences write.
     Other,
@@ -64,16 +64,16 @@ pub(super) fn bucket_of(keys: &Keyspace, key: &[u8]) -> Option<Bucket> {
 }
 
 /// What a key is. One that lies in another bucket than it should is unknown too: nobody ever looks there.
-pub(crate) fn form_of(keys: &Keyspace, key: &[u8]) -> Form {
-    let Some((bucket, rest)) = split(keys, key) else { return Form::Unknown };
-    let Some((letter, name)) = rest.split_first() else { return Form::Unknown };
+pub(crate) fn form_of(keys: &Keyspace, key: &[u8]) -> KeyForm {
+    let Some((bucket, rest)) = split(keys, key) else { return KeyForm::Unknown };
+    let Some((letter, name)) = rest.split_first() else { return KeyForm::Unknown };
     let Some(bucket) = bucket else {
-        return if rest == b"f" { Form::Other } else { Form::Unknown };
+        return if rest == b"f" { KeyForm::Other } else { KeyForm::Unknown };
     };
-    parse(keys, bucket, *letter, name).unwrap_or(Form::Unknown)
+    parse(keys, bucket, *letter, name).unwrap_or(KeyForm::Unknown)
 }
 
-fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<Form> {
+fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<KeyForm> {
     let plain = |form| name.is_empty().then_some(form);
     let account = |name| AccountId::from_bytes(name).ok().filter(|id| keys.bucket_of(*id) == bucket);
     let set = |place, name: &[u8]| {
@@ -81,34 +81,34 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<For
         (!name.is_empty() && (place == Place::Part || root_bucket(keys, name) == Some(bucket))).then_some(set)
     };
     match letter {
-        b'i' => plain(Form::Other).filter(|_| bucket == Bucket(0)),
-        b'v' => plain(Form::Living).filter(|_| bucket == Bucket(0)),
-        b'c' | b'f' | b'b' | b'B' | b'e' | b'D' | b'E' | b'z' => plain(Form::Other),
-        b'j' => plain(Form::Journal(bucket)),
-        b'd' => plain(Form::Days(bucket)),
-        b'a' => account(name).map(Form::Record),
-        b'k' => name.split_first_chunk::<8>().and_then(|(id, _)| account(id.as_slice())).map(Form::Token),
+        b'i' => plain(KeyForm::Other).filter(|_| bucket == Bucket(0)),
+        b'v' => plain(KeyForm::Living).filter(|_| bucket == Bucket(0)),
+        b'c' | b'f' | b'b' | b'B' | b'e' | b'D' | b'E' | b'z' => plain(KeyForm::Other),
+        b'j' => plain(KeyForm::Journal(bucket)),
+        b'd' => plain(KeyForm::Days(bucket)),
+        b'a' => account(name).map(KeyForm::Record),
+        b'k' => name.split_first_chunk::<8>().and_then(|(id, _)| account(id.as_slice())).map(KeyForm::Token),
         b'K' => name.split_first_chunk::<8>().and_then(|(target, rest)| {
             rest.first_chunk::<8>().and_then(|id| AccountId::from_bytes(id).ok())?;
-            account(target.as_slice()).map(Form::ReportToken)
+            account(target.as_slice()).map(KeyForm::ReportToken)
         }),
         b'n' => {
-            Claim::from_bytes(name).filter(|claim| keys.bucket_of_claim(claim) == bucket).map(Form::Claim)
+            Claim::from_bytes(name).filter(|claim| keys.bucket_of_claim(claim) == bucket).map(KeyForm::Claim)
         }
         b'w' => {
             let id = PostId::from_u64(u64::from_be_bytes(name.try_into().ok()?)).ok()?;
-            (id.bucket(keys.buckets()) == bucket).then_some(Form::Post(id))
+            (id.bucket(keys.buckets()) == bucket).then_some(KeyForm::Post(id))
         }
-        b's' => set(Place::Whole, name).map(Form::Set),
-        b't' => set(Place::Part, name).map(Form::Set),
-        b'g' => set(Place::Part, name).map(Form::Guard),
+        b's' => set(Place::Whole, name).map(KeyForm::Set),
+        b't' => set(Place::Part, name).map(KeyForm::Set),
+        b'g' => set(Place::Part, name).map(KeyForm::Guard),
         b'p' | b'q' => {
             let colon = name.iter().position(|b| *b == b':')?;
             let number = u32::from_str_radix(std::str::from_utf8(&name[..colon]).ok()?, 16).ok()?;
             let place = if letter == b'p' { Place::Whole } else { Place::Part };
-            set(place, &name[colon + 1..]).map(|set| Form::Piece(set, number))
+            set(place, &name[colon + 1..]).map(|set| KeyForm::Piece(set, number))
         }
-        _ => OwnKey::of_letter(letter).and_then(|own| account(name).map(|id| Form::Own(own, id))),
+        _ => OwnKey::of_letter(letter).and_then(|own| account(name).map(|id| KeyForm::Own(own, id))),
     }
 }
 
@@ -167,33 +167,33 @@ mod tests {
         let name = set_of_account("followers", account);
         let set = |place| LocalKey { place, bucket, name: Arc::from(name.as_slice()) };
         let cases = [
-            (keys.charter(), Form::Other),
-            (keys.clock(bucket), Form::Other),
-            (fence("te*st:", 7), Form::Other),
-            (keys.journal(bucket), Form::Journal(bucket)),
-            (keys.days(bucket), Form::Days(bucket)),
-            (keys.living(), Form::Living),
-            (keys.reports(bucket, true), Form::Other),
-            (keys.reporters(bucket), Form::Other),
-            (keys.notes(bucket), Form::Other),
-            (keys.last_removal(bucket), Form::Other),
-            (keys.decision(bucket), Form::Other),
-            (keys.account(account), Form::Record(account)),
-            (keys.token(account, "form"), Form::Token(account)),
-            (keys.report_token(account, AccountId::new(5).unwrap(), "form"), Form::ReportToken(account)),
-            (keys.claim(&claim), Form::Claim(claim)),
-            (keys.post(post), Form::Post(post)),
-            (keys.set(Place::Whole, bucket, &name), Form::Set(set(Place::Whole))),
-            (keys.set(Place::Part, bucket, &name), Form::Set(set(Place::Part))),
-            (keys.piece(Place::Whole, bucket, &name, 31), Form::Piece(set(Place::Whole), 31)),
-            (keys.piece(Place::Part, bucket, &name, 0), Form::Piece(set(Place::Part), 0)),
-            (keys.guard(bucket, &name), Form::Guard(set(Place::Part))),
+            (keys.charter(), KeyForm::Other),
+            (keys.clock(bucket), KeyForm::Other),
+            (fence("te*st:", 7), KeyForm::Other),
+            (keys.journal(bucket), KeyForm::Journal(bucket)),
+            (keys.days(bucket), KeyForm::Days(bucket)),
+            (keys.living(), KeyForm::Living),
+            (keys.reports(bucket, true), KeyForm::Other),
+            (keys.reporters(bucket), KeyForm::Other),
+            (keys.notes(bucket), KeyForm::Other),
+            (keys.last_removal(bucket), KeyForm::Other),
+            (keys.decision(bucket), KeyForm::Other),
+            (keys.account(account), KeyForm::Record(account)),
+            (keys.token(account, "form"), KeyForm::Token(account)),
+            (keys.report_token(account, AccountId::new(5).unwrap(), "form"), KeyForm::ReportToken(account)),
+            (keys.claim(&claim), KeyForm::Claim(claim)),
+            (keys.post(post), KeyForm::Post(post)),
+            (keys.set(Place::Whole, bucket, &name), KeyForm::Set(set(Place::Whole))),
+            (keys.set(Place::Part, bucket, &name), KeyForm::Set(set(Place::Part))),
+            (keys.piece(Place::Whole, bucket, &name, 31), KeyForm::Piece(set(Place::Whole), 31)),
+            (keys.piece(Place::Part, bucket, &name, 0), KeyForm::Piece(set(Place::Part), 0)),
+            (keys.guard(bucket, &name), KeyForm::Guard(set(Place::Part))),
             // Of another account's bucket; a tag that no bucket has; a letter that nobody writes.
-            (keys.set(Place::Whole, Bucket(bucket.index() ^ 1), &name), Form::Unknown),
-            (b"te*st:{zzzz}a12345678".to_vec(), Form::Unknown),
-            ([keys.bucket_head(bucket), b"Z"].concat(), Form::Unknown),
+            (keys.set(Place::Whole, Bucket(bucket.index() ^ 1), &name), KeyForm::Unknown),
+            (b"te*st:{zzzz}a12345678".to_vec(), KeyForm::Unknown),
+            ([keys.bucket_head(bucket), b"Z"].concat(), KeyForm::Unknown),
         ];
-        let own = OwnKey::ALL.map(|own| (keys.own(own, account), Form::Own(own, account)));
+        let own = OwnKey::ALL.map(|own| (keys.own(own, account), KeyForm::Own(own, account)));
         for (key, form) in cases.into_iter().chain(own) {
             assert_eq!(form_of(&keys, &key), form, "{}", key.escape_ascii());
         }

@@ -32,8 +32,8 @@ use crate::bucket::Bucket;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::{journal, meters};
-pub(crate) use key::{Form, form_of};
-use seen::{Deviation, Seen, Unit};
+pub(crate) use key::{KeyForm, form_of};
+use seen::{Deviation, Observation, Unit};
 pub(crate) use walk::Walk;
 use work::WorkUnderWay;
 
@@ -97,7 +97,7 @@ pub(crate) async fn run(
         let mut units = Vec::with_capacity(keys.len());
         for key in keys {
             let form = form_of(graph.keys(), &key);
-            run.report.accounts += u64::from(matches!(form, Form::Record(_)));
+            run.report.accounts += u64::from(matches!(form, KeyForm::Record(_)));
             units.extend(relations::at_key(form, key));
         }
         run.look_at(units).await?;
@@ -137,7 +137,7 @@ impl Run<'_> {
         let mut deviations = HashSet::new();
         while !open.is_empty() {
             let looks = stream::iter(open.drain(..)).map(|unit| self.patient_look(unit));
-            let seen: Vec<Result<Seen>> = looks.buffer_unordered(LOOKS_AT_ONCE).collect().await;
+            let seen: Vec<Result<Observation>> = looks.buffer_unordered(LOOKS_AT_ONCE).collect().await;
             for seen in seen {
                 let seen = seen?;
                 deviations.extend(seen.deviations);
@@ -148,7 +148,7 @@ impl Run<'_> {
     }
 
     /// A cluster in a failover answers a little later.
-    async fn patient_look(&self, unit: Unit) -> Result<Seen> {
+    async fn patient_look(&self, unit: Unit) -> Result<Observation> {
         let mut tries = 0;
         loop {
             match relations::look(self.graph, &unit).await {

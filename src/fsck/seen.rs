@@ -19,7 +19,7 @@ use crate::sharded::{LocalKey, Sight};
 /// many of them.
 pub(super) trait Relation: Debug + Eq + Hash + Send + Sync + 'static {
     /// Looks at it in one go, without any lock. Finds all that is wrong with it.
-    fn look(&self, graph: &Arc<Graph>) -> impl Future<Output = Result<Seen>> + Send;
+    fn look(&self, graph: &Arc<Graph>) -> impl Future<Output = Result<Observation>> + Send;
 
     /// Puts a deviation of it right, or has that done, unless what it is for has changed. Gives what should be looked
     /// at afterwards, besides itself.
@@ -52,7 +52,7 @@ pub(super) struct Deviation {
 
 /// What was seen at one thing: what is out of step, and what else must be looked at to tell.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Observation {
     pub(super) deviations: Vec<Deviation>,
     pub(super) units: Vec<Unit>,
     /// What means something to other relations too.
@@ -70,7 +70,7 @@ pub(super) enum Read {
     Set { set: LocalKey, sight: Sight },
 }
 
-impl Seen {
+impl Observation {
     /// Nothing that is wrong by itself, but something to look at.
     pub(super) fn units<R: Relation>(units: impl IntoIterator<Item = R>) -> Self {
         Self { units: units.into_iter().map(Unit::of).collect(), ..Self::default() }
@@ -83,7 +83,7 @@ impl Seen {
     }
 }
 
-impl<I: IntoIterator<Item = Deviation>> From<I> for Seen {
+impl<I: IntoIterator<Item = Deviation>> From<I> for Observation {
     fn from(deviations: I) -> Self {
         Self { deviations: deviations.into_iter().collect(), ..Self::default() }
     }
@@ -98,7 +98,7 @@ impl Unit {
         Self(Arc::new(relation))
     }
 
-    pub(super) async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    pub(super) async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         self.0.look_at(graph).await
     }
 
@@ -114,7 +114,7 @@ impl Unit {
 
 /// A [`Relation`] whose type is forgotten.
 trait AnyRelation: Debug + Send + Sync {
-    fn look_at<'r>(&'r self, graph: &'r Arc<Graph>) -> BoxFuture<'r, Result<Seen>>;
+    fn look_at<'r>(&'r self, graph: &'r Arc<Graph>) -> BoxFuture<'r, Result<Observation>>;
     fn put_right<'r>(
         &'r self,
         graph: &'r Arc<Graph>,
@@ -126,7 +126,7 @@ trait AnyRelation: Debug + Send + Sync {
 }
 
 impl<R: Relation> AnyRelation for R {
-    fn look_at<'r>(&'r self, graph: &'r Arc<Graph>) -> BoxFuture<'r, Result<Seen>> {
+    fn look_at<'r>(&'r self, graph: &'r Arc<Graph>) -> BoxFuture<'r, Result<Observation>> {
         self.look(graph).boxed()
     }
 

@@ -20,13 +20,13 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Walk {
     open: HashSet<Bucket>,
-    at: Option<At>,
+    at: Option<WalkPosition>,
     failures: u32,
 }
 
 /// Where it stands.
 #[derive(Debug)]
-struct At {
+struct WalkPosition {
     node: NodeAddr,
     cursor: String,
     buckets: HashSet<Bucket>,
@@ -70,7 +70,7 @@ impl Walk {
                 let node = first.ok_or_else(|| Error::unavailable("a slot that nobody serves"))?;
                 let buckets =
                     self.open.iter().filter(|b| owner(b).as_ref() == Some(&node)).copied().collect();
-                none.insert(At { node, cursor: "0".into(), buckets })
+                none.insert(WalkPosition { node, cursor: "0".into(), buckets })
             }
         };
         let scan = Command::new("SCAN").arg(&*at.cursor).arg("MATCH").arg(pattern(keys.prefix()));
@@ -89,7 +89,7 @@ impl Walk {
         }
         if let Some(next) = next {
             at.cursor = next;
-        } else if let Some(At { node, buckets, .. }) = self.at.take() {
+        } else if let Some(WalkPosition { node, buckets, .. }) = self.at.take() {
             self.open.retain(|bucket| !(buckets.contains(bucket) && owner(bucket).as_ref() == Some(&node)));
         }
         Ok(met)

@@ -18,7 +18,7 @@ pub(crate) fn account_create<'f>(
 
 /// What became of a write that compares what the caller saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Compared {
+pub(crate) enum CompareAnswer {
     Done,
     /// It is something else by now.
     Changed,
@@ -26,7 +26,7 @@ pub(crate) enum Compared {
     JournalFull,
 }
 
-impl Compared {
+impl CompareAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         let word = reply.first().ok_or_else(|| unexpected("a comparing function", &reply))?;
@@ -79,7 +79,7 @@ pub(crate) struct PairLook {
 
 /// What a [`PairLook`] saw.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Look {
+pub(crate) enum PairAnswer {
     /// Since when, the pull mark, and the floor of the home if it is whole.
     Following {
         since: f64,
@@ -99,7 +99,7 @@ impl PairLook {
     }
 }
 
-impl Look {
+impl PairAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         Ok(match reply.as_slice() {
@@ -179,7 +179,7 @@ impl Join {
 
 /// What became of a [`Join`].
 #[derive(Debug)]
-pub(crate) enum Joined {
+pub(crate) enum JoinAnswer {
     /// The edge is there, and this was seen after that.
     Seen(AuthorSeen),
     /// Our copy of the tree is old.
@@ -190,7 +190,7 @@ pub(crate) enum Joined {
     Apart,
 }
 
-impl Joined {
+impl JoinAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         Ok(match reply.as_slice() {
@@ -226,7 +226,7 @@ pub(crate) struct Settle {
 
 /// What became of a [`Settle`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
+pub(crate) enum SettleAnswer {
     /// The mark is gone; the stamps until then.
     Done(Option<(Nonce, Nonce)>),
     /// It was another one, or none.
@@ -257,7 +257,7 @@ impl Settle {
     }
 }
 
-impl Settled {
+impl SettleAnswer {
     /// Its name in metrics.
     pub(crate) fn label(&self) -> &'static str {
         match self {

@@ -95,8 +95,8 @@ pub(crate) fn home_tidy(home: Vec<u8>, fit: HomeFit) -> Command {
     fit.push(fcall("home_tidy", &[home]))
 }
 
-/// Delivers a record to the homes of all members of a piece; answers as [`Visited`](super::Visited). `leaf`: piece and
-/// depth; `None` for a small set.
+/// Delivers a record to the homes of all members of a piece; answers as [`VisitAnswer`](super::VisitAnswer).
+/// `leaf`: piece and depth; `None` for a small set.
 pub(crate) fn home_deliver(
     set: Vec<u8>,
     piece: Vec<u8>,
@@ -110,7 +110,7 @@ pub(crate) fn home_deliver(
 }
 
 /// Delivers a record to the homes of those accounts, all of one bucket, that follow its author; answers as
-/// [`Visited`](super::Visited). `home`: of the first of them; `head`: what all keys of the bucket begin with.
+/// [`VisitAnswer`](super::VisitAnswer). `home`: of the first of them; `head`: what all keys of the bucket begin with.
 pub(crate) fn home_deliver_to(
     home: Vec<u8>,
     head: &[u8],
@@ -125,7 +125,7 @@ pub(crate) fn home_deliver_to(
 
 /// What a home says when somebody wants to fill it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Begun {
+pub(crate) enum FillAnswer {
     /// Fill it with this nonce, ours or that of who began.
     Fill([u8; 8]),
     Whole,
@@ -144,7 +144,7 @@ pub(crate) fn home_begin(
     fcall("home_begin", &[record, home, days]).arg(nonce).arg(account).arg(day)
 }
 
-impl Begun {
+impl FillAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         match reply.as_slice() {

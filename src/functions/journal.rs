@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::fcall;
-use super::modes::Rates;
+use super::modes::DeliveryRates;
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
 use crate::nonce::Nonce;
@@ -71,10 +71,10 @@ pub(crate) fn journal_strike(
 }
 
 /// What is known of the author, if facts were noted.
-pub(crate) fn parse_struck(reply: Reply) -> Result<Option<Rates>> {
+pub(crate) fn parse_struck(reply: Reply) -> Result<Option<DeliveryRates>> {
     let reply = reply.into_array()?;
     let (_, rates) = reply.split_first().ok_or_else(|| super::unexpected("journal_strike", &reply))?;
-    if rates.is_empty() { Ok(None) } else { Rates::parse(rates).map(Some) }
+    if rates.is_empty() { Ok(None) } else { DeliveryRates::parse(rates).map(Some) }
 }
 
 /// Renews a lease for so long; zero ends it. Takes away those that are `over`, if they still are what was seen.

@@ -22,39 +22,40 @@ mod ties;
 mod write;
 
 pub(crate) use accounts::{
-    AuthorSeen, Compared, Join, Joined, Look, PairLook, Settle, Settled, account_bury, account_create,
-    account_read, author_look, field_drop, mark_renew, maybe_nonce, read_nonce, waiting_set,
+    AuthorSeen, CompareAnswer, Join, JoinAnswer, PairAnswer, PairLook, Settle, SettleAnswer, account_bury,
+    account_create, account_read, author_look, field_drop, mark_renew, maybe_nonce, read_nonce, waiting_set,
 };
 pub use clock::Clock;
 pub(crate) use followers::{followers_counted, followers_note};
 pub(crate) use fsck::{orphan_drop, outbox_mend, parse_recount, piece_drop, posts_recount, set_recount};
 pub(crate) use homes::{
-    Begun, HomeFit, home_begin, home_deliver, home_deliver_to, home_drop, home_finish, home_sweep, home_tidy,
+    FillAnswer, HomeFit, home_begin, home_deliver, home_deliver_to, home_drop, home_finish, home_sweep,
+    home_tidy,
 };
 pub(crate) use journal::{
     FanoutFacts, journal_add, journal_claim, journal_mark, journal_strike, lease_renew, lease_ttl,
     parse_added, parse_leases, parse_struck,
 };
 pub(crate) use lists::{LastRemoval, ListAnswer, ListChange, ListSet, list_drop, list_recount};
-pub(crate) use modes::{By, Marking, Rates, Visited, mode_set, pulls_add};
+pub(crate) use modes::{DeliveryRates, ModeChanger, PullMarking, VisitAnswer, mode_set, pulls_add};
 pub(crate) use posts::{
-    Left, PostChanged, Publish, Published, RepostAt, outbox_cut, outbox_import, outbox_page, post_delete,
-    post_edit, post_moderate,
+    PostChangeAnswer, Publish, PublishAnswer, RepostPlace, TasksLeft, outbox_cut, outbox_import, outbox_page,
+    post_delete, post_edit, post_moderate,
 };
 #[cfg(feature = "registration")]
 pub(crate) use registration::{
-    FieldValue, SignUpBegun, claims_begin, claims_settle, credentials_set, profile_set, signup_begin,
+    FieldValue, SignUpAnswer, claims_begin, claims_settle, credentials_set, profile_set, signup_begin,
 };
 pub(crate) use registration::{
     Holder, claim_holder, claim_take, claim_value, claims_void, parse_claim, parse_taken,
 };
-pub(crate) use reports::{ReportAdd, ReportAdded, report_ids, report_move};
-pub(crate) use sets::{Added, Removed, SetAdd, SetRemove, Spread};
+pub(crate) use reports::{ReportAdd, ReportAddAnswer, report_ids, report_move};
+pub(crate) use sets::{SetAdd, SetAddAnswer, SetRemove, SetRemoveAnswer, SpreadAnswer};
 pub(crate) use sets::{count, guard_close, notes_drop, parse_count, set_split, string_drop};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
 pub(crate) use tenant::{Grounds, decision_set, rights_missing, tenant_begin};
 pub(crate) use ties::{TieLook, tie_look};
-pub(crate) use write::{BucketWrite, Cell, MustBe, Place, Refusal, WriteAnswer, Writer, Written};
+pub(crate) use write::{BucketWrite, Cell, ExpectedValue, Place, Refusal, WriteAnswer, Writer, Written};
 
 use std::sync::LazyLock;
 

@@ -9,7 +9,7 @@ use crate::nonce::Nonce;
 
 /// Who changes a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum ModeChanger {
     /// Who carries a change out.
     Executor,
     /// The policy: refused if somebody told by hand.
@@ -19,32 +19,33 @@ pub(crate) enum By {
 }
 
 /// Changes an account's mode if it is `seen` (as stored, empty for none) to `new` (empty: it stays), and adds a journal
-/// entry. `keys`: record, outbox, journal. Answers as [`Compared`](super::Compared).
+/// entry. `keys`: record, outbox, journal. Answers as [`CompareAnswer`](super::CompareAnswer).
 pub(crate) fn mode_set(
     keys: &[Vec<u8>; 3],
     (seen, new): (&[u8], &[u8]),
-    by: By,
+    by: ModeChanger,
     journal_most: u32,
     entry: Option<(&Nonce, &[u8])>,
 ) -> Command {
     let command = fcall("mode_set", keys).arg(seen).arg(new);
     let command = match by {
-        By::Executor => command.arg("x").arg("").arg("").arg(""),
-        By::Policy => command.arg("p").arg("").arg("").arg(""),
-        By::Hand(told, [seen, new]) => command.arg("h").arg(told.as_slice()).arg(&seen).arg(&new),
+        ModeChanger::Executor => command.arg("x").arg("").arg("").arg(""),
+        ModeChanger::Policy => command.arg("p").arg("").arg("").arg(""),
+        ModeChanger::Hand(told, [seen, new]) => command.arg("h").arg(told.as_slice()).arg(&seen).arg(&new),
     };
     let command = command.arg(journal_most);
     entry.into_iter().fold(command, |command, (entry, value)| command.arg(entry).arg(value))
 }
 
-/// Notes how often an account was pulled; answers as [`Rates`], or with nothing for an account that is not there.
+/// Notes how often an account was pulled; answers as [`DeliveryRates`], or with nothing where there is no
+/// account.
 pub(crate) fn pulls_add(record: Vec<u8>, times: u64, now_ms: u64, every_ms: u64) -> Command {
     fcall("pulls_add", &[record]).arg(times).arg(now_ms).arg(every_ms)
 }
 
 /// What an account's record knows about how it is delivered.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Rates {
+pub(crate) struct DeliveryRates {
     pub(crate) mode: Mode,
     /// Whether it was told by hand.
     pub(crate) is_forced: bool,
@@ -55,7 +56,7 @@ pub(crate) struct Rates {
     pub(crate) delivered: u64,
 }
 
-impl Rates {
+impl DeliveryRates {
     pub(crate) fn parse(reply: &[Reply]) -> Result<Self> {
         let [mode, forced, posts, pulls, followers, delivered] = reply else {
             return Err(unexpected("what a policy asks", reply));
@@ -73,7 +74,7 @@ impl Rates {
 
 /// Who is to pull, and what is written for that: drawn anew for every sending.
 #[derive(Debug)]
-pub(crate) struct Marking<'a> {
+pub(crate) struct PullMarking<'a> {
     /// What all keys of the bucket begin with.
     pub(crate) head: &'a [u8],
     pub(crate) author: AccountId,
@@ -81,7 +82,7 @@ pub(crate) struct Marking<'a> {
     pub(crate) stamp: Nonce,
 }
 
-impl Marking<'_> {
+impl PullMarking<'_> {
     fn push(&self, command: Command) -> Command {
         command.arg(self.head).arg(&self.author.to_bytes()).arg(&self.mark).arg(&self.stamp)
     }
@@ -100,14 +101,14 @@ impl Marking<'_> {
 
 /// What became of a call for all members of a piece.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Visited {
+pub(crate) enum VisitAnswer {
     /// So many were reached, of so many members.
     Done { reached: u64, members: u64 },
     /// The caller's copy of the tree is old; empty: the set is small.
     Tree(Vec<u8>),
 }
 
-impl Visited {
+impl VisitAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         match reply.as_slice() {

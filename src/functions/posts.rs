@@ -18,7 +18,7 @@ pub(crate) struct Publish<'a> {
     /// Clock, author's record, outbox, author's home, journal, author's followers.
     pub(crate) keys: [Vec<u8>; 6],
     /// Of a plain repost.
-    pub(crate) repost: Option<RepostAt>,
+    pub(crate) repost: Option<RepostPlace>,
     /// The token's key, and for how long it is remembered.
     pub(crate) token: Option<(Vec<u8>, u64)>,
     pub(crate) post_head: Vec<u8>,
@@ -38,7 +38,7 @@ pub(crate) struct Publish<'a> {
 
 /// Where it is noted that an account has reposted something, without a comment.
 #[derive(Debug, Clone)]
-pub(crate) struct RepostAt {
+pub(crate) struct RepostPlace {
     /// What it has reposted, and the piece of that (the set again while it is small).
     pub(crate) keys: [Vec<u8>; 2],
     pub(crate) leaf: Option<(u32, u32)>,
@@ -48,7 +48,7 @@ pub(crate) struct RepostAt {
     pub(crate) stamp: Nonce,
 }
 
-impl RepostAt {
+impl RepostPlace {
     /// What is reposted and where it is noted, as functions take it.
     fn args(repost: Option<&Self>, command: Command) -> Command {
         match repost {
@@ -62,7 +62,7 @@ impl RepostAt {
 
 /// What became of a [`Publish`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Published {
+pub(crate) enum PublishAnswer {
     /// Its id, the author's mode, the state of its follower set.
     New {
         id: u64,
@@ -102,13 +102,14 @@ impl Publish<'_> {
             .arg(&self.owner)
             .arg(&self.entry);
         let command = self.fit.push(command).arg(ttl);
-        let command = RepostAt::args(self.repost.as_ref(), command).arg(piece_limit).arg(self.reposts_most);
+        let command =
+            RepostPlace::args(self.repost.as_ref(), command).arg(piece_limit).arg(self.reposts_most);
         let tasks = self.tasks.iter();
         tasks.fold(command, |command, (entry, letter, rest)| command.arg(entry).arg(&[*letter]).arg(rest))
     }
 }
 
-impl Published {
+impl PublishAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         Ok(match reply.as_slice() {
@@ -134,12 +135,12 @@ impl Published {
 
 /// What an edit or a deletion leaves to do: entries and their values, for a journal of so many at most.
 #[derive(Debug)]
-pub(crate) struct Left<'a> {
+pub(crate) struct TasksLeft<'a> {
     pub(crate) journal_most: u32,
     pub(crate) entries: &'a [([u8; 8], Vec<u8>)],
 }
 
-impl Left<'_> {
+impl TasksLeft<'_> {
     fn push(&self, command: Command) -> Command {
         let command = command.arg(self.journal_most);
         self.entries.iter().fold(command, |command, (entry, value)| command.arg(entry).arg(value))
@@ -153,7 +154,7 @@ pub(crate) fn post_edit(
     author: AccountId,
     revision: u32,
     edited: &[u8],
-    left: &Left<'_>,
+    left: &TasksLeft<'_>,
 ) -> Command {
     let command = fcall("post_edit", keys).arg(&author.to_bytes()).arg(&revision.to_be_bytes());
     left.push(command.arg(edited))
@@ -161,7 +162,7 @@ pub(crate) fn post_edit(
 
 /// What became of a `post_edit` or a `post_delete`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PostChanged {
+pub(crate) enum PostChangeAnswer {
     Done,
     NoPost,
     Foreign,
@@ -175,7 +176,7 @@ pub(crate) enum PostChanged {
     Tree(Vec<u8>),
 }
 
-impl PostChanged {
+impl PostChangeAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         let unknown = || unexpected("a change of a post", &reply);
@@ -199,7 +200,8 @@ impl PostChanged {
     }
 }
 
-/// Changes what moderators say of a post, if it still is what was `seen`. Answers as [`Compared`](super::Compared).
+/// Changes what moderators say of a post, if it still is what was `seen`.
+/// Answers as [`CompareAnswer`](super::CompareAnswer).
 pub(crate) fn post_moderate(post: Vec<u8>, seen: [u8; 4], new: [u8; 4], said: u8) -> Command {
     fcall("post_moderate", &[post]).arg(&seen).arg(&new).arg(&[said])
 }
@@ -210,13 +212,14 @@ pub(crate) fn post_delete(
     keys: &[Vec<u8>; 4],
     (author, id): (AccountId, u64),
     revision: u32,
-    repost: Option<(&RepostAt, f64)>,
-    left: &Left<'_>,
+    repost: Option<(&RepostPlace, f64)>,
+    left: &TasksLeft<'_>,
 ) -> Command {
     let of_repost = repost.iter().flat_map(|(repost, _)| repost.keys.clone());
     let keys: Vec<Vec<u8>> = keys.iter().cloned().chain(of_repost).collect();
     let command = fcall("post_delete", &keys).arg(&author.to_bytes()).arg(&id.to_be_bytes());
-    let mut command = RepostAt::args(repost.map(|(repost, _)| repost), command.arg(&revision.to_be_bytes()));
+    let mut command =
+        RepostPlace::args(repost.map(|(repost, _)| repost), command.arg(&revision.to_be_bytes()));
     push_score(&mut command, repost.map_or(0.0, |(_, score)| score));
     left.push(command)
 }

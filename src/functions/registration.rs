@@ -44,14 +44,14 @@ pub(crate) fn signup_begin(
 /// What became of a sign-up's first step.
 #[cfg(feature = "registration")]
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum SignUpBegun {
+pub(crate) enum SignUpAnswer {
     Done,
     /// There is an account with that id, in this state.
     There(u8),
 }
 
 #[cfg(feature = "registration")]
-impl SignUpBegun {
+impl SignUpAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         match reply.as_slice() {
@@ -65,7 +65,7 @@ impl SignUpBegun {
 }
 
 /// An account is to have other claims. `keys`: record, credentials; `seen`: the last attempt. Answers as
-/// [`Compared`](super::Compared), where a full journal stands for another attempt that is under way.
+/// [`CompareAnswer`](super::CompareAnswer), where a full journal stands for another attempt that is under way.
 #[cfg(feature = "registration")]
 pub(crate) fn claims_begin(
     keys: &[Vec<u8>; 2],
@@ -78,7 +78,7 @@ pub(crate) fn claims_begin(
     command.arg(seen).arg(&Claim::stored(claims))
 }
 
-/// All claims are taken. `keys`: record, credentials. Answers as [`Compared`](super::Compared).
+/// All claims are taken. `keys`: record, credentials. Answers as [`CompareAnswer`](super::CompareAnswer).
 #[cfg(feature = "registration")]
 pub(crate) fn claims_settle(
     keys: &[Vec<u8>; 2],
@@ -90,7 +90,8 @@ pub(crate) fn claims_settle(
     with_both(fcall("claims_settle", keys).arg(attempt).arg(graph), record, credentials)
 }
 
-/// Changes what is secret of an account. `keys`: record, credentials. Answers as [`Compared`](super::Compared).
+/// Changes what is secret of an account. `keys`: record, credentials.
+/// Answers as [`CompareAnswer`](super::CompareAnswer).
 #[cfg(feature = "registration")]
 pub(crate) fn credentials_set(
     keys: &[Vec<u8>; 2],
@@ -102,7 +103,8 @@ pub(crate) fn credentials_set(
     fields.iter().fold(command, |command, (field, value)| command.arg(*field).arg(value))
 }
 
-/// Writes a profile. `keys`: record, profile; `seen`: its first bytes. Answers as [`Compared`](super::Compared).
+/// Writes a profile. `keys`: record, profile; `seen`: its first bytes.
+/// Answers as [`CompareAnswer`](super::CompareAnswer).
 #[cfg(feature = "registration")]
 pub(crate) fn profile_set(keys: &[Vec<u8>; 2], seen: &[u8], profile: &[u8]) -> Command {
     fcall("profile_set", keys).arg(seen).arg(profile)

@@ -22,7 +22,7 @@ pub(crate) struct ReportAdd<'a> {
 
 /// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReportAdded {
+pub(crate) enum ReportAddAnswer {
     /// Its id; that of an earlier one with the same token, if there is one.
     Is(u64),
     /// Too many are open.
@@ -40,7 +40,7 @@ impl ReportAdd<'_> {
     }
 }
 
-impl ReportAdded {
+impl ReportAddAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         let unknown = || unexpected("report_add", &reply);
@@ -57,7 +57,7 @@ impl ReportAdded {
 }
 
 /// A report is resolved, or opened again. `keys`: where it is, where it goes, of each reporter; `most`: of the resolved
-/// ones, if it goes there. Answers as [`Compared`](super::Compared).
+/// ones, if it goes there. Answers as [`CompareAnswer`](super::CompareAnswer).
 pub(crate) fn report_move(
     keys: &[Vec<u8>; 3],
     (id, reporter): (u64, AccountId),

@@ -27,7 +27,7 @@ pub(crate) struct SetAdd<'a> {
 
 /// What became of a [`SetAdd`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Added {
+pub(crate) enum SetAddAnswer {
     /// So many pairs are done, from the first on; so many were new; so many members are in the set.
     Done { pairs: usize, new: u64, total: u64 },
     /// The same, but the piece is full: send the rest with a split allowed.
@@ -72,7 +72,7 @@ impl SetAdd<'_> {
     }
 }
 
-impl Added {
+impl SetAddAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         let answer = match reply.as_slice() {
@@ -110,7 +110,7 @@ pub(crate) struct SetRemove {
 
 /// What became of a [`SetRemove`].
 #[derive(Debug, PartialEq)]
-pub(crate) enum Removed {
+pub(crate) enum SetRemoveAnswer {
     /// So many are gone; of those whose score isn't below, the highest score.
     Done {
         removed: u64,
@@ -143,7 +143,7 @@ impl SetRemove {
     }
 }
 
-impl Removed {
+impl SetRemoveAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         match reply.as_slice() {
@@ -189,13 +189,13 @@ pub(crate) fn parse_count(reply: Reply) -> Result<(u64, u8)> {
 
 /// What became of a step of spreading.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Spread {
+pub(crate) enum SpreadAnswer {
     Done,
     /// The set is in another state; empty: small.
     Tree(Vec<u8>),
 }
 
-impl Spread {
+impl SpreadAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         match reply.as_slice() {

@@ -23,13 +23,13 @@ pub(crate) enum Writer {
 
 /// What a value must be, or the write is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MustBe {
+pub(crate) enum ExpectedValue {
     Anything,
     /// These bytes; `None`: nothing stands there.
     Exactly(Option<Nonce>),
 }
 
-impl MustBe {
+impl ExpectedValue {
     fn as_arg(&self) -> &[u8] {
         match self {
             Self::Anything => b"*",
@@ -42,7 +42,7 @@ impl MustBe {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cell<'b> {
     pub(crate) field: [u8; 8],
-    pub(crate) must_be: MustBe,
+    pub(crate) must_be: ExpectedValue,
     /// Not empty; `None`: it goes.
     pub(crate) becomes: Option<&'b [u8]>,
     /// Fields that the hash must have fewer of before.
@@ -60,9 +60,9 @@ pub(crate) struct Place {
 }
 
 /// A number that is packed with others into one argument: its name in both languages, its bytes, its value.
-type Packed = (&'static str, usize, u64);
+type PackedNumber = (&'static str, usize, u64);
 
-fn pack<const LEN: usize, const N: usize>(numbers: [Packed; N]) -> [u8; LEN] {
+fn pack<const LEN: usize, const N: usize>(numbers: [PackedNumber; N]) -> [u8; LEN] {
     let (mut packed, mut at) = ([0; LEN], 0);
     for (_, width, value) in numbers {
         packed[at..at + width].copy_from_slice(&value.to_be_bytes()[8 - width..]);
@@ -108,7 +108,7 @@ impl BucketWrite {
     }
 
     /// Compares fields of the record.
-    pub(crate) fn compare<const N: usize>(mut self, fields: [(&'static str, MustBe); N]) -> Self {
+    pub(crate) fn compare<const N: usize>(mut self, fields: [(&'static str, ExpectedValue); N]) -> Self {
         debug_assert!(self.args.count() == 0, "what is compared comes first");
         for (field, _) in &fields {
             self.args.push(*field);
@@ -179,7 +179,7 @@ impl BucketWrite {
 }
 
 impl Head {
-    fn numbers(&self, caller_ms: u64, journal_most: u32, tells_floor: bool) -> [Packed; 10] {
+    fn numbers(&self, caller_ms: u64, journal_most: u32, tells_floor: bool) -> [PackedNumber; 10] {
         [
             ("caller_ms", 6, caller_ms),
             ("journal_most", 4, journal_most.into()),
@@ -196,7 +196,7 @@ impl Head {
 }
 
 impl Place {
-    fn numbers(&self) -> [Packed; 5] {
+    fn numbers(&self) -> [PackedNumber; 5] {
         let small = (u32::MAX, 0);
         let (piece, depth) = self.leaf.unwrap_or(small);
         [

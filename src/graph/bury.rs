@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::functions;
 use crate::graph::Graph;
 use crate::ids::{AccountId, Claim, PostId};
-use crate::journal::{Ended, Entry, accept, journal_full, reserve};
+use crate::journal::{Entry, RunOutcome, accept, journal_full, reserve};
 use crate::keys::OwnKey;
 use crate::post::{PostList, PostRef};
 use crate::sharded::{Checkpoint, SortedSet};
@@ -32,14 +32,18 @@ const POSTS_AT_ONCE: usize = 32;
 const KEYS_AT_ONCE: usize = 500;
 
 /// Takes away what is left of an account whose record says "deleted".
-pub(crate) async fn bury(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) -> Result<Ended> {
+pub(crate) async fn bury(
+    graph: &Arc<Graph>,
+    account: AccountId,
+    touched: &mut Touched,
+) -> Result<RunOutcome> {
     let answer = graph.router().ask(graph.account_request(account)).await?;
     touched.add(&answer);
     let record = Account::parse(account, answer.ok()?)?;
     let is_deleted = record.is_some_and(|a| a.state == AccountState::Deleted);
     if !is_deleted {
         // The deletion was lost together with whoever wrote it, or never made.
-        return Ok(Ended::Done);
+        return Ok(RunOutcome::Done);
     }
     let followed = graph.sets().members_of(&[&graph.following(account)?]).await?;
     // Others' follows end for it, and others may have its names: that it is deleted must last.
@@ -79,7 +83,7 @@ pub(crate) async fn bury(graph: &Arc<Graph>, account: AccountId, touched: &mut T
     // Where followers are spread a primary that was replaced may not know some; after this nobody does (H120).
     graph.router().fence(touched).await?;
     sets(graph, account, &followers, touched).await?;
-    Ok(Ended::Done)
+    Ok(RunOutcome::Done)
 }
 
 /// Notes who acknowledged that; an account that is gone itself has nothing left to change.

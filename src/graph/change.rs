@@ -10,7 +10,7 @@ use super::new_mark::draw_new;
 use crate::change::{Bound, BucketChange, Tries};
 use crate::cluster::{Command, Epoch, Request};
 use crate::error::Result;
-use crate::functions::{BucketWrite, MustBe, Writer, read_nonce};
+use crate::functions::{BucketWrite, ExpectedValue, Writer, read_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{Hint, Task};
@@ -20,7 +20,7 @@ use crate::sharded::SortedSet;
 use crate::tenant::{Tenant, no_account};
 
 /// One edge that is to change.
-pub(super) struct Wanted {
+pub(super) struct WantedEdge {
     pub(super) set: SortedSet<AccountId>,
     pub(super) is_put: bool,
     pub(super) member: AccountId,
@@ -51,8 +51,8 @@ impl OwnCell {
 
 /// What one change is to do, all at once.
 #[derive(Default)]
-pub(super) struct Intent {
-    pub(super) edges: Vec<Wanted>,
+pub(super) struct ChangeIntent {
+    pub(super) edges: Vec<WantedEdge>,
     /// Accounts that get another pull mark, and whether they have not been asked yet if they are locked.
     pub(super) marked: Vec<(AccountId, bool)>,
     /// Other fields of the account's own hashes.
@@ -63,7 +63,7 @@ pub(super) struct Intent {
     pub(super) tasks: Vec<Task>,
 }
 
-impl Intent {
+impl ChangeIntent {
     /// The same, with this change of a field instead of any other of it.
     pub(super) fn cell(mut self, cell: OwnCell) -> Self {
         self.cells.retain(|other| other.of != cell.of || other.hash != cell.hash);
@@ -78,7 +78,7 @@ pub(super) async fn apply_known(
     graph: &Arc<Graph>,
     account: AccountId,
     known: &ReaderState,
-    intent: Intent,
+    intent: ChangeIntent,
 ) -> Result<Option<Epoch>> {
     attempt(graph, account, known.stamps().0, intent, &mut Tries::between_splits(account)).await
 }
@@ -88,7 +88,7 @@ pub(super) async fn apply_known(
 pub(super) async fn apply<'a>(
     graph: &Arc<Graph>,
     account: AccountId,
-    decide: impl Fn() -> BoxFuture<'a, Result<Option<Intent>>> + Send,
+    decide: impl Fn() -> BoxFuture<'a, Result<Option<ChangeIntent>>> + Send,
 ) -> Result<Epoch> {
     let mut tries = Tries::between_splits(account);
     loop {
@@ -116,7 +116,7 @@ async fn attempt(
     graph: &Arc<Graph>,
     account: AccountId,
     seen: Nonce,
-    intent: Intent,
+    intent: ChangeIntent,
     tries: &mut Tries,
 ) -> Result<Option<Epoch>> {
     // H39c: anew for each try, and its marks too: a copy that comes late must not look like what was written since.
@@ -148,7 +148,7 @@ fn bucket_change<'c>(
     graph: &'c Graph,
     account: AccountId,
     (seen, [stamp, marks]): (Nonce, [Nonce; 2]),
-    intent: &Intent,
+    intent: &ChangeIntent,
     marked: &[(AccountId, Nonce)],
 ) -> BucketChange<'c> {
     let keys = graph.keys();
@@ -157,11 +157,12 @@ fn bucket_change<'c>(
     // Whoever is suspended or deleted only takes back: an account that is being deleted must come to an end.
     let is_more = asks || says || intent.edges.iter().any(|wanted| wanted.is_put);
     let writer = if is_more { Writer::Active } else { Writer::Recorded };
-    let must_be = |seen: Option<Nonce>| seen.map_or(MustBe::Anything, |seen| MustBe::Exactly(Some(seen)));
+    let must_be =
+        |seen: Option<Nonce>| seen.map_or(ExpectedValue::Anything, |seen| ExpectedValue::Exactly(Some(seen)));
     // H21: the graph stamp is compared, so a copy that comes late changes nothing. H50: the marks stamp isn't:
     // completions renew it all the time, and follows would fail because of that.
     let write = BucketWrite::new("change", &keys.account(account), writer)
-        .compare([("g", MustBe::Exactly(Some(seen))), ("t", MustBe::Anything)])
+        .compare([("g", ExpectedValue::Exactly(Some(seen))), ("t", ExpectedValue::Anything)])
         .set("g", &stamp)
         .set("t", &marks);
     let mut change = BucketChange::new(&graph.journal, account, write, "follow, mute, block or hide");
@@ -170,7 +171,7 @@ fn bucket_change<'c>(
     }
     let hash = keys.marks(account);
     for (author, mark) in marked {
-        change = change.cell(&hash, *author, (MustBe::Anything, Some(mark)), None);
+        change = change.cell(&hash, *author, (ExpectedValue::Anything, Some(mark)), None);
     }
     for OwnCell { hash, of, is_now, becomes, bound } in &intent.cells {
         change = change.cell(hash, *of, (must_be(*is_now), becomes.as_deref()), *bound);
@@ -181,7 +182,7 @@ fn bucket_change<'c>(
         let becomes = becomes.as_ref().map(Nonce::as_slice);
         change = change.cell(&keys.requested(account), author, (must_be(seen), becomes), bound);
     }
-    for Wanted { set, is_put, member, bound, count_field } in &intent.edges {
+    for WantedEdge { set, is_put, member, bound, count_field } in &intent.edges {
         change = change.member((set, member), *is_put, *bound, count_field);
     }
     if marked.is_empty() { change } else { change.tell_floor() }

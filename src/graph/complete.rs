@@ -6,7 +6,7 @@ mod decide;
 use self::decide::{UnmarkFacts, UnmarkStep, above};
 use crate::cluster::{Batch, Request, Touched};
 use crate::error::{Error, Result};
-use crate::functions::{self, AuthorSeen, Join, Joined, Look, PairLook, Settle, Settled};
+use crate::functions::{self, AuthorSeen, Join, JoinAnswer, PairAnswer, PairLook, Settle, SettleAnswer};
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::meters;
@@ -34,12 +34,12 @@ pub(crate) struct Follow {
 
 /// What a completion came to.
 #[derive(Debug)]
-pub(crate) enum Completed {
+pub(crate) enum CompletionOutcome {
     AuthorGone,
     /// The author is not pushed (any more): the marks are right.
     Pulled,
     /// What became of each mark.
-    Settled(Vec<(AccountId, Settled)>),
+    Settled(Vec<(AccountId, SettleAnswer)>),
 }
 
 /// Looks whether these accounts follow the author, and with which marks. Stamps of those who don't are above `above`
@@ -50,7 +50,7 @@ pub(crate) async fn look_at(
     readers: &[AccountId],
     above: u64,
     touched: &mut Touched,
-) -> Result<Vec<(AccountId, Look)>> {
+) -> Result<Vec<(AccountId, PairAnswer)>> {
     let keys = tenant.keys();
     let mut looks = Vec::with_capacity(readers.len());
     let mut open = readers.to_vec();
@@ -72,8 +72,8 @@ pub(crate) async fn look_at(
         let mut again = Vec::new();
         for ((reader, piece), answer) in open.into_iter().zip(pieces).zip(answers) {
             touched.add(&answer);
-            match Look::parse(answer.ok()?)? {
-                Look::Tree(tree) => {
+            match PairAnswer::parse(answer.ok()?)? {
+                PairAnswer::Tree(tree) => {
                     tenant.sets().piece_heirs(&piece, &tree)?;
                     again.push(reader);
                 }
@@ -96,7 +96,7 @@ pub(crate) async fn complete(
     follows: &[Follow],
     (may_drop, have_edges): (bool, bool),
     touched: &mut Touched,
-) -> Result<Completed> {
+) -> Result<CompletionOutcome> {
     let followers = graph.followers(author)?;
     let facts = UnmarkFacts::new(have_edges && followers.is_known_spread());
     let last = Last { followers: &followers, may_drop, entry: None };
@@ -112,7 +112,7 @@ pub(crate) async fn complete_at_once(
     may_drop: bool,
     entry: Nonce,
     touched: &mut Touched,
-) -> Result<Option<Completed>> {
+) -> Result<Option<CompletionOutcome>> {
     let followers = graph.followers(author)?;
     for _ in 0..JOINS_MAX {
         // Then its edge belongs into the follower's own slot, and is another call.
@@ -123,15 +123,15 @@ pub(crate) async fn complete_at_once(
         let command = join(graph, author, follow, &piece)?.command();
         let answer = graph.router().ask(Request::write(graph.slot(author), command)).await?;
         touched.add(&answer);
-        match Joined::parse(answer.ok()?)? {
-            Joined::Seen(seen) => {
+        match JoinAnswer::parse(answer.ok()?)? {
+            JoinAnswer::Seen(seen) => {
                 let last = Last { followers: &followers, may_drop, entry: Some(entry) };
                 let (follows, facts) = (std::slice::from_ref(follow), UnmarkFacts::joined(seen));
                 return unmark(graph, author, follows, facts, &last, touched).await.map(Some);
             }
-            Joined::Tree(tree) => drop(graph.sets().piece_heirs(&piece, &tree)?),
-            Joined::PieceFull => graph.sets().split_piece(&piece).await?,
-            Joined::Apart => return Ok(None),
+            JoinAnswer::Tree(tree) => drop(graph.sets().piece_heirs(&piece, &tree)?),
+            JoinAnswer::PieceFull => graph.sets().split_piece(&piece).await?,
+            JoinAnswer::Apart => return Ok(None),
         }
     }
     Ok(None)
@@ -179,7 +179,7 @@ async fn unmark(
     mut facts: UnmarkFacts,
     last: &Last<'_>,
     touched: &mut Touched,
-) -> Result<Completed> {
+) -> Result<CompletionOutcome> {
     loop {
         match facts.step() {
             UnmarkStep::WriteEdges => {
@@ -199,17 +199,17 @@ async fn unmark(
                 graph.router().fence(touched).await?;
                 facts.lasts = true;
             }
-            UnmarkStep::AuthorGone => return Ok(Completed::AuthorGone),
+            UnmarkStep::AuthorGone => return Ok(CompletionOutcome::AuthorGone),
             UnmarkStep::Leave => {
                 follows.iter().for_each(|_| meters::completion("pulled"));
-                return Ok(Completed::Pulled);
+                return Ok(CompletionOutcome::Pulled);
             }
             UnmarkStep::Settle(seen) => {
                 let is_left = |follow: &&Follow| facts.leaves(follow.floor, last.may_drop);
                 let (left, open) = follows.iter().partition(is_left);
                 return settle(graph, author, (left, open), seen, last, touched)
                     .await
-                    .map(Completed::Settled);
+                    .map(CompletionOutcome::Settled);
             }
         }
     }
@@ -223,11 +223,11 @@ async fn settle(
     seen: &AuthorSeen,
     last: &Last<'_>,
     touched: &mut Touched,
-) -> Result<Vec<(AccountId, Settled)>> {
+) -> Result<Vec<(AccountId, SettleAnswer)>> {
     let keys = graph.keys();
     let &Last { followers, may_drop, entry } = last;
-    let mut settled: Vec<(AccountId, Settled)> =
-        left.into_iter().map(|follow| (follow.reader, Settled::Left)).collect();
+    let mut settled: Vec<(AccountId, SettleAnswer)> =
+        left.into_iter().map(|follow| (follow.reader, SettleAnswer::Left)).collect();
     settled.iter().for_each(|(_, outcome)| meters::completion(outcome.label()));
     for _ in 0..ROUNDS_MAX {
         let is_spread = followers.is_known_spread();
@@ -263,16 +263,16 @@ async fn settle(
         let mut again = Vec::new();
         for ((follow, (piece, new_stamp)), answer) in open.into_iter().zip(asked).zip(answers) {
             touched.add(&answer);
-            match (Settled::parse(answer.ok()?)?, piece) {
-                (Settled::Tree(tree), Some(piece)) => {
+            match (SettleAnswer::parse(answer.ok()?)?, piece) {
+                (SettleAnswer::Tree(tree), Some(piece)) => {
                     graph.sets().piece_heirs(&piece, &tree)?;
                     again.push(follow);
                 }
-                (Settled::Tree(_), None) => {
+                (SettleAnswer::Tree(_), None) => {
                     return Err(Error::internal("settle named a tree that it wasn't given"));
                 }
                 (outcome, _) => {
-                    if let Settled::Done(Some(stamps)) = outcome {
+                    if let SettleAnswer::Done(Some(stamps)) = outcome {
                         let then = |state: &ReaderState| state.completed(author, new_stamp);
                         graph.readers.renew_state(follow.reader, stamps, then);
                     }

@@ -6,7 +6,7 @@
 //! a fault. What stands below a floor is shown like anything else. Floors rise before posts go, and are on replicas by
 //! then (H101); both only where the bucket knows the decision that the cut follows from.
 
-use super::fair::{Leaving, leaving};
+use super::fair::{LeavingEntries, leaving};
 use super::named::{Listed, list_score, most_on, post_list};
 use crate::charter::Decision;
 use crate::cluster::Touched;
@@ -23,7 +23,7 @@ const AT_ONCE: usize = 5_000;
 
 /// Where a post stands on a list.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Standing {
+pub(crate) struct ListStanding {
     /// Its score, if it is on it.
     pub(crate) score: Option<f64>,
     /// Whether it is one of those of which the list says that they have left, or may have.
@@ -31,7 +31,7 @@ pub(crate) struct Standing {
 }
 
 /// Looks where a post stands on a list.
-pub(crate) async fn standing(tenant: &Tenant, list: PostList, post: PostRef) -> Result<Standing> {
+pub(crate) async fn standing(tenant: &Tenant, list: PostList, post: PostRef) -> Result<ListStanding> {
     let scores = post_list(tenant, list)?.scores(&[Listed::Post(post), Listed::Floor]).await?;
     let (score, floor) = (scores.first().copied().flatten(), scores.get(1).copied().flatten());
     // After that: an author's floor rises before its posts go.
@@ -39,7 +39,7 @@ pub(crate) async fn standing(tenant: &Tenant, list: PostList, post: PostRef) -> 
     let place = post.id.place(tenant.keys().buckets());
     let has_left = floor.is_some_and(|floor| list_score(post.id) <= floor)
         || of_author.is_some_and(|floor| place <= floor);
-    Ok(Standing { score, has_left })
+    Ok(ListStanding { score, has_left })
 }
 
 /// The floors of authors on a list: each the place of a post among the ids of its author's bucket.
@@ -86,7 +86,7 @@ pub(crate) async fn cut(tenant: &Tenant, list: PostList, decision: Decision) -> 
 async fn raise_floors(
     tenant: &Tenant,
     list: PostList,
-    leaving: &Leaving,
+    leaving: &LeavingEntries,
     decision: u32,
 ) -> Result<Option<u64>> {
     let (mut risen, mut told) = (Touched::new(), 0);

@@ -12,7 +12,7 @@ use crate::post::PostRef;
 
 /// What leaves a list.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Leaving {
+pub(super) struct LeavingEntries {
     /// Newest first.
     pub(super) posts: Vec<PostRef>,
     /// Up to this millisecond nothing stays, and something leaves.
@@ -22,7 +22,7 @@ pub(super) struct Leaving {
 }
 
 /// What leaves a list that is to keep `most` posts, its posts newest first.
-pub(super) fn leaving(posts: &[PostRef], most: usize) -> Leaving {
+pub(super) fn leaving(posts: &[PostRef], most: usize) -> LeavingEntries {
     let mut seen: IdMap<AccountId, usize> = IdMap::default();
     let mut rank = |author: AccountId| {
         let rank = seen.entry(author).or_default();
@@ -46,7 +46,7 @@ pub(super) fn leaving(posts: &[PostRef], most: usize) -> Leaving {
         }
     }
     let until_ms = leaving.last().filter(|post| post.id.unix_ms() <= until_ms).map(|_| until_ms);
-    Leaving { posts: leaving, until_ms, authors }
+    LeavingEntries { posts: leaving, until_ms, authors }
 }
 
 #[cfg(test)]

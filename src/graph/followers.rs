@@ -28,9 +28,9 @@ const AT_ONCE: usize = 4;
 
 /// Accounts whose followers are to be summed up.
 #[derive(Debug, Default)]
-pub(crate) struct Uncounted(Mutex<HashSet<AccountId>>);
+pub(crate) struct UncountedAccounts(Mutex<HashSet<AccountId>>);
 
-impl Uncounted {
+impl UncountedAccounts {
     fn accounts(&self) -> MutexGuard<'_, HashSet<AccountId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

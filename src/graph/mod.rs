@@ -31,10 +31,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 pub(crate) use change::graph_stamp;
-pub(crate) use complete::{Completed, Follow, complete, look_at};
-pub(crate) use cut::{Standing, cut, standing};
+pub(crate) use complete::{CompletionOutcome, Follow, complete, look_at};
+pub(crate) use cut::{ListStanding, cut, standing};
 pub(crate) use followers::{
-    FollowerSums, Uncounted, count as count_followers, count_all as count_all_followers,
+    FollowerSums, UncountedAccounts, count as count_followers, count_all as count_all_followers,
     is_left as is_uncounted, note as note_followers,
 };
 pub(crate) use jobs::{
@@ -63,7 +63,7 @@ use crate::tenant::Tenant;
 pub(crate) struct Graph {
     pub(crate) journal: Arc<Journal>,
     pub(crate) readers: Readers,
-    pub(crate) uncounted: Uncounted,
+    pub(crate) uncounted: UncountedAccounts,
     fills_seen: FillsSeen,
 }
 
@@ -80,7 +80,7 @@ impl Graph {
         Arc::new(Self {
             journal: Journal::new(tenant.clone()),
             readers: Readers::new(tenant.clone()),
-            uncounted: Uncounted::default(),
+            uncounted: UncountedAccounts::default(),
             fills_seen: FillsSeen::new(),
         })
     }

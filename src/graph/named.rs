@@ -15,7 +15,7 @@ use crate::charter::TenantSettings;
 use crate::cluster::Touched;
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
-use crate::journal::Ended;
+use crate::journal::RunOutcome;
 use crate::post::{PostList, PostRef};
 use crate::sharded::{Member, SortedSet};
 use crate::tenant::Tenant;
@@ -89,13 +89,13 @@ pub(crate) async fn settle_lists(
     post: PostRef,
     once: &[PostList],
     touched: &mut Touched,
-) -> Result<Ended> {
+) -> Result<RunOutcome> {
     let named = named_by(tenant, post, touched).await?;
     // That it is gone must last before the lists forget it.
     tenant.router().fence(touched).await?;
     let Some(mut lists) = named else {
         take_off(tenant, post, once, touched).await?;
-        return Ok(Ended::Done);
+        return Ok(RunOutcome::Done);
     };
     // What lies on a server that is away keeps the post from no list elsewhere (H112).
     let mut failed = Ok(());
@@ -114,7 +114,7 @@ pub(crate) async fn settle_lists(
         }
     };
     failed = failed.and(take_off(tenant, post, &gone, touched).await);
-    failed.map(|()| Ended::Done)
+    failed.map(|()| RunOutcome::Done)
 }
 
 /// The lists that a post names, or has named: an edit that names one again leaves nothing to do, so it must be there by

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::change::{Intent, OwnCell, apply};
+use super::change::{ChangeIntent, OwnCell, apply};
 use super::jobs::PairTask;
 use super::pair::wanted;
 use super::request::approved;
@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::functions::mark_renew;
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal::Ended;
+use crate::journal::RunOutcome;
 use crate::nonce::{Nonce, draw};
 use crate::reader::{NEW_MARK, is_new_mark};
 use crate::tenant::Tenant;
@@ -55,7 +55,7 @@ pub(super) async fn end_unapproved(
     reader: AccountId,
     author: AccountId,
     (since, mark): (f64, Nonce),
-) -> Result<Ended> {
+) -> Result<RunOutcome> {
     let following = graph.following(reader)?;
     let end = async |asks: bool| {
         apply(graph, reader, || {
@@ -74,12 +74,12 @@ pub(super) async fn end_unapproved(
                 if !asks {
                     return Ok(Some(unfollow_intent(graph, reader, author)?.cell(unmarked)));
                 }
-                Ok(Some(Intent {
+                Ok(Some(ChangeIntent {
                     edges: vec![following_edge(graph, reader, author, false)?],
                     cells: vec![unmarked],
                     request: Some((author, None, Some(draw()))),
                     tasks: vec![PairTask { reader, author, may_drop: true }.into()],
-                    ..Intent::default()
+                    ..ChangeIntent::default()
                 }))
             })
         })
@@ -91,7 +91,7 @@ pub(super) async fn end_unapproved(
         ended => ended.map(drop)?,
     }
     // Whatever came of it: the next look tells.
-    Ok(Ended::Later)
+    Ok(RunOutcome::Later)
 }
 
 /// Whether an author lets that reader follow without asking: it isn't locked, or has said yes. One that is gone, or

@@ -17,7 +17,7 @@ use self::decide::{
     AuthorWord, CompletionFacts, CompletionStep, EdgeFacts, FollowFacts, FollowStep, RemovalFacts,
     RemovalStep,
 };
-use super::complete::{Completed, Follow, complete, complete_at_once, look_at};
+use super::complete::{CompletionOutcome, Follow, complete, complete_at_once, look_at};
 use super::followers::note as note_followers;
 use super::new_mark::{confirm, end_unapproved, no_tree};
 use super::request::approved;
@@ -25,10 +25,10 @@ use super::toggles::end_unwanted;
 use crate::account::Account;
 use crate::cluster::{Request, Touched};
 use crate::error::{Error, Result};
-use crate::functions::{self, Look, Settled};
+use crate::functions::{self, PairAnswer, SettleAnswer};
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal::Ended;
+use crate::journal::RunOutcome;
 use crate::meters;
 use crate::nonce::Nonce;
 use crate::tenant::Tenant;
@@ -47,9 +47,9 @@ pub(crate) async fn settle_pair(
     author: AccountId,
     may_drop: bool,
     touched: &mut Touched,
-) -> Result<Ended> {
+) -> Result<RunOutcome> {
     let ended = settle_edge(graph, reader, author, may_drop, touched).await?;
-    if matches!(ended, Ended::Done) {
+    if matches!(ended, RunOutcome::Done) {
         // Before the entry is struck: then somebody counts, whoever dies.
         note_followers(graph, author, touched).await?;
     }
@@ -65,12 +65,12 @@ pub(crate) async fn settle_follow(
     follow: &Follow,
     may_drop: bool,
     touched: &mut Touched,
-) -> Result<Ended> {
+) -> Result<RunOutcome> {
     match complete_at_once(graph, author, follow, may_drop, entry, touched).await? {
         // One thing after another: a look tells what it is by now.
         None => settle_pair(graph, follow.reader, author, may_drop, touched).await,
-        Some(Completed::Settled(settled)) if matches!(settled[..], [(_, Settled::Done(_))]) => {
-            Ok(Ended::Struck)
+        Some(CompletionOutcome::Settled(settled)) if matches!(settled[..], [(_, SettleAnswer::Done(_))]) => {
+            Ok(RunOutcome::Struck)
         }
         Some(completed) => came_of(graph, author, follow, completed, touched).await,
     }
@@ -82,14 +82,14 @@ async fn settle_edge(
     author: AccountId,
     may_drop: bool,
     touched: &mut Touched,
-) -> Result<Ended> {
+) -> Result<RunOutcome> {
     let (since, mark, floor) = match look(graph, reader, author, 0, touched).await? {
-        Look::Following { since, mark, floor } => (since, mark, floor),
-        Look::Not(stamp) if remove_edge(graph, reader, author, stamp, touched).await? => {
+        PairAnswer::Following { since, mark, floor } => (since, mark, floor),
+        PairAnswer::Not(stamp) if remove_edge(graph, reader, author, stamp, touched).await? => {
             return settle_request(graph, reader, author, touched).await;
         }
-        Look::Not(_) => return Ok(Ended::Later),
-        Look::Tree(_) => return Err(no_tree()),
+        PairAnswer::Not(_) => return Ok(RunOutcome::Later),
+        PairAnswer::Tree(_) => return Err(no_tree()),
     };
     let mut facts = FollowFacts { mark, author: None, is_approved: None };
     loop {
@@ -101,7 +101,7 @@ async fn settle_edge(
             FollowStep::EndUnwanted => {
                 end_unwanted(graph, reader, author, since).await?;
                 // Whatever came of it: the next look takes the edge off, or finds the follow wanted after all.
-                return Ok(Ended::Later);
+                return Ok(RunOutcome::Later);
             }
             FollowStep::EndUnapproved(mark) => {
                 return end_unapproved(graph, reader, author, (since, mark)).await;
@@ -117,7 +117,7 @@ async fn settle_edge(
             }
             FollowStep::Tidy => {
                 finish_request(graph, reader, author, touched).await?;
-                return Ok(Ended::Done);
+                return Ok(RunOutcome::Done);
             }
         }
     }
@@ -151,9 +151,9 @@ async fn remove_edge(
                 facts.edge = kept.map_or(EdgeFacts::Gone, EdgeFacts::Kept);
             }
             RemovalStep::LookAbove(score) => match look(graph, reader, author, score, touched).await? {
-                Look::Following { .. } => facts.edge = EdgeFacts::Wanted,
-                Look::Not(above) => facts = facts.again(above),
-                Look::Tree(_) => return Err(no_tree()),
+                PairAnswer::Following { .. } => facts.edge = EdgeFacts::Wanted,
+                PairAnswer::Not(above) => facts = facts.again(above),
+                PairAnswer::Tree(_) => return Err(no_tree()),
             },
             RemovalStep::Done => return Ok(true),
             RemovalStep::Later => return Ok(false),
@@ -194,27 +194,27 @@ async fn came_of(
     graph: &Graph,
     author: AccountId,
     follow: &Follow,
-    completed: Completed,
+    completed: CompletionOutcome,
     touched: &mut Touched,
-) -> Result<Ended> {
+) -> Result<RunOutcome> {
     let &Follow { reader, ref mark, .. } = follow;
     let mut facts = CompletionFacts { completed, still_follows: None };
     loop {
         match facts.step() {
             CompletionStep::LookAgain => {
                 let seen = look(graph, reader, author, 0, touched).await?;
-                facts.still_follows = Some(matches!(seen, Look::Following { .. }));
+                facts.still_follows = Some(matches!(seen, PairAnswer::Following { .. }));
             }
             CompletionStep::Confirm => {
                 let is_same = confirm(graph, reader, author, mark, touched).await?;
-                return Ok(if is_same { Ended::Done } else { Ended::Later });
+                return Ok(if is_same { RunOutcome::Done } else { RunOutcome::Later });
             }
             CompletionStep::ConfirmAndWait(nonce) => {
                 confirm(graph, reader, author, mark, touched).await?;
                 return wait_for_fill(graph, reader, nonce).await;
             }
-            CompletionStep::Done => return Ok(Ended::Done),
-            CompletionStep::Later => return Ok(Ended::Later),
+            CompletionStep::Done => return Ok(RunOutcome::Done),
+            CompletionStep::Later => return Ok(RunOutcome::Later),
         }
     }
 }
@@ -225,20 +225,20 @@ async fn look(
     author: AccountId,
     above: u64,
     touched: &mut Touched,
-) -> Result<Look> {
+) -> Result<PairAnswer> {
     let mut looks = look_at(graph, author, &[reader], above, touched).await?;
     looks.pop().map(|(_, look)| look).ok_or_else(|| Error::internal("a look at a pair saw nothing"))
 }
 
 /// The home is being filled. A fill that has come to a halt is ended: the next read begins another.
-async fn wait_for_fill(graph: &Graph, reader: AccountId, nonce: Nonce) -> Result<Ended> {
+async fn wait_for_fill(graph: &Graph, reader: AccountId, nonce: Nonce) -> Result<RunOutcome> {
     if graph.fills_seen.is_stale(reader, nonce) {
         // H9: only with that nonce: another fill may have begun since.
         let command = functions::home_drop(graph.keys().home(reader), &nonce);
         graph.router().call(Request::write(graph.slot(reader), command)).await?;
         meters::fill("ended");
     }
-    Ok(Ended::Later)
+    Ok(RunOutcome::Later)
 }
 
 /// Fills that were seen under way, and since when.

@@ -6,7 +6,7 @@ use super::tie::renew_ties;
 use crate::cluster::Touched;
 use crate::error::{Error, Result};
 use crate::functions::ListChange;
-use crate::journal::Ended;
+use crate::journal::RunOutcome;
 use crate::post::{Draft, PostRef, Reference};
 use crate::stored::StoredPost;
 use crate::tenant::Tenant;
@@ -20,7 +20,7 @@ pub(crate) async fn settle_reference(
     post: PostRef,
     to: Reference,
     touched: &mut Touched,
-) -> Result<Ended> {
+) -> Result<RunOutcome> {
     let of = (to.target(), to.kind);
     for n in 0..TRIES_MAX {
         // H53, H126: before the look. It may be deleted, and that settled, before what we write arrives.
@@ -35,7 +35,7 @@ pub(crate) async fn settle_reference(
         // H53, H126: what was not compared is looked at again.
         let is_sure = removed.is_some() || !is_there;
         if is_brought && (is_sure || refers(tenant, post, to, touched).await?) {
-            return Ok(Ended::Done);
+            return Ok(RunOutcome::Done);
         }
     }
     Err(Error::unavailable(format!(

@@ -19,10 +19,10 @@ use crate::account::Account;
 use crate::change::{BucketChange, Tries};
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{BucketWrite, MustBe, Writer, maybe_nonce};
+use crate::functions::{BucketWrite, ExpectedValue, Writer, maybe_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal::{Ended, reserve};
+use crate::journal::{RunOutcome, reserve};
 use crate::nonce::Nonce;
 use crate::tenant::{Scan, Tenant};
 
@@ -90,7 +90,7 @@ pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: A
                 // is gone.
                 let made = BucketChange::new(&graph.journal, account, write, "approve")
                     .task(task)
-                    .cell(&hash, requester, (MustBe::Exactly(before), Some(&request)), None)
+                    .cell(&hash, requester, (ExpectedValue::Exactly(before), Some(&request)), None)
                     .write(&mut tries);
                 if let Some(made) = made.await? {
                     return Ok(made.epoch);
@@ -103,16 +103,20 @@ pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: A
 
 /// Has all who wait for an account's answer looked at, unless it is locked: each look finds that none is needed.
 /// Whoever asks from now on finds that too.
-pub(crate) async fn unlock(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) -> Result<Ended> {
+pub(crate) async fn unlock(
+    graph: &Arc<Graph>,
+    account: AccountId,
+    touched: &mut Touched,
+) -> Result<RunOutcome> {
     let answer = graph.router().ask(graph.account_request(account)).await?;
     touched.add(&answer);
     let card = Account::parse(account, answer.ok()?)?;
     // The lock before the list: who asks meanwhile is listed before it looks at the lock, so one of the two sees the
     // other.
     if !card.is_some_and(|card| card.needs_no_requests()) {
-        return Ok(Ended::Done);
+        return Ok(RunOutcome::Done);
     }
-    let (key, mut ended) = (graph.keys().waiting(account), Ended::Done);
+    let (key, mut ended) = (graph.keys().waiting(account), RunOutcome::Done);
     let mut scan = scan(graph, &key, UNLOCKED_AT_ONCE);
     while let Some(page) = scan.next(graph).await? {
         let mut looks = stream::iter(members(&page)?)
@@ -127,8 +131,8 @@ pub(crate) async fn unlock(graph: &Arc<Graph>, account: AccountId, touched: &mut
         while let Some(look) = looks.next().await {
             let (one, said) = look?;
             touched.extend(&said);
-            if matches!(one, Ended::Later) {
-                ended = Ended::Later;
+            if matches!(one, RunOutcome::Later) {
+                ended = RunOutcome::Later;
             }
         }
     }

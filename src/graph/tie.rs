@@ -8,10 +8,10 @@ use super::lists::{LIKES, last_removal, set_member};
 use crate::change::{Bound, BucketChange, Tries};
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, Result};
-use crate::functions::{self, BucketWrite, ListChange, MustBe, TieLook, Writer, read_nonce};
+use crate::functions::{self, BucketWrite, ExpectedValue, ListChange, TieLook, Writer, read_nonce};
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
-use crate::journal::{Ended, reserve};
+use crate::journal::{RunOutcome, reserve};
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::post::PostRef;
@@ -52,7 +52,7 @@ pub(crate) async fn set_tie(
         let writer = if on { Writer::Active } else { Writer::Recorded };
         let write = BucketWrite::new("tie_set", &graph.keys().account(account), writer)
             .only_changes()
-            .compare([("i", MustBe::Exactly(seen))])
+            .compare([("i", ExpectedValue::Exactly(seen))])
             // H54: also where nothing changes: a copy of the opposite that lies somewhere must not run after this.
             .set("i", &stamp);
         let mut change =
@@ -156,7 +156,7 @@ pub(crate) async fn settle_tie(
     account: AccountId,
     post: PostRef,
     touched: &mut Touched,
-) -> Result<Ended> {
+) -> Result<RunOutcome> {
     for n in 0..TRIES_MAX {
         // H53, H126: before the look. It may be taken back, and that settled, before what we write arrives.
         let removed = last_removal(tenant, post.id, n).await?;
@@ -172,7 +172,7 @@ pub(crate) async fn settle_tie(
         // H53, H126: what was not compared is looked at again.
         let is_sure = removed.is_some() || matches!(look, TieLook::Not(_));
         if is_brought && (is_sure || look_at(tenant, account, post, touched).await? == look) {
-            return Ok(Ended::Done);
+            return Ok(RunOutcome::Done);
         }
     }
     Err(Error::unavailable(format!(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::change::{Intent, OwnCell, Wanted, apply, apply_known};
+use super::change::{ChangeIntent, OwnCell, WantedEdge, apply, apply_known};
 use super::jobs::PairTask;
 use super::pair::wanted;
 use crate::change::Bound;
@@ -72,9 +72,9 @@ impl Toggle {
 
 /// Of somebody who wants what is so already. It renews the stamps all the same: who has looked before and wants the
 /// opposite looks again, and a copy of such a change that lies in a frozen server's socket is void.
-pub(super) fn nothing_left() -> Option<Intent> {
+pub(super) fn nothing_left() -> Option<ChangeIntent> {
     // H55
-    Some(Intent::default())
+    Some(ChangeIntent::default())
 }
 
 fn distinct(a: AccountId, b: AccountId) -> Result<()> {
@@ -91,8 +91,8 @@ pub(super) fn following_edge(
     reader: AccountId,
     author: AccountId,
     is_put: bool,
-) -> Result<Wanted> {
-    Ok(Wanted {
+) -> Result<WantedEdge> {
+    Ok(WantedEdge {
         set: tenant.following(reader)?,
         is_put,
         member: author,
@@ -108,19 +108,19 @@ pub(super) fn follow_intent(
     reader: AccountId,
     author: AccountId,
     is_asked: bool,
-) -> Result<Intent> {
-    Ok(Intent {
+) -> Result<ChangeIntent> {
+    Ok(ChangeIntent {
         edges: vec![following_edge(tenant, reader, author, true)?],
         // H14: with the follow, in one function: whatever becomes of the rest, the next read pulls the author.
         marked: vec![(author, !is_asked)],
         request: Some((author, None, None)),
         tasks: vec![PairTask { reader, author, may_drop: true }.into()],
-        ..Intent::default()
+        ..ChangeIntent::default()
     })
 }
 
-pub(super) fn unfollow_intent(tenant: &Tenant, reader: AccountId, author: AccountId) -> Result<Intent> {
-    Ok(Intent {
+pub(super) fn unfollow_intent(tenant: &Tenant, reader: AccountId, author: AccountId) -> Result<ChangeIntent> {
+    Ok(ChangeIntent {
         edges: vec![following_edge(tenant, reader, author, false)?],
         // H149: what is said of a follow goes with it, or the next one begins without reposts.
         cells: [OwnKey::Marks, OwnKey::HiddenReposts]
@@ -129,7 +129,7 @@ pub(super) fn unfollow_intent(tenant: &Tenant, reader: AccountId, author: Accoun
         request: Some((author, None, None)),
         // The home stays as it is: reads leave out whom its reader doesn't follow.
         tasks: vec![PairTask { reader, author, may_drop: false }.into()],
-        ..Intent::default()
+        ..ChangeIntent::default()
     })
 }
 
@@ -180,10 +180,10 @@ pub(crate) async fn follow(
                 return Ok(nothing_left());
             }
             has_room(graph, author).await?;
-            Ok(Some(Intent {
+            Ok(Some(ChangeIntent {
                 request: Some((author, None, Some(draw()))),
                 tasks: vec![PairTask { reader, author, may_drop: true }.into()],
-                ..Intent::default()
+                ..ChangeIntent::default()
             }))
         })
     })
@@ -336,20 +336,20 @@ struct Saying<'g> {
 }
 
 impl Saying<'_> {
-    fn restriction(self, set: SortedSet<AccountId>, on: bool, (verb, count_field): Said) -> Wanted {
+    fn restriction(self, set: SortedSet<AccountId>, on: bool, (verb, count_field): Said) -> WantedEdge {
         let bound = Bound { most: self.graph.settings.restrictions_max, verb, noun: "" };
-        Wanted { set, is_put: on, member: self.other, bound, count_field }
+        WantedEdge { set, is_put: on, member: self.other, bound, count_field }
     }
 
     /// What is an edge, and nothing else.
-    async fn edge(self, set: SortedSet<AccountId>, on: bool, said: Said) -> Result<Option<Intent>> {
+    async fn edge(self, set: SortedSet<AccountId>, on: bool, said: Said) -> Result<Option<ChangeIntent>> {
         if set.score(&self.other).await?.is_some() == on {
             return Ok(nothing_left());
         }
-        Ok(Some(Intent { edges: vec![self.restriction(set, on, said)], ..Intent::default() }))
+        Ok(Some(ChangeIntent { edges: vec![self.restriction(set, on, said)], ..ChangeIntent::default() }))
     }
 
-    async fn block(self, on: bool) -> Result<Option<Intent>> {
+    async fn block(self, on: bool) -> Result<Option<ChangeIntent>> {
         let Self { graph, account, other } = self;
         let (set, said) = (graph.blocks(account)?, ("blocks", "nb"));
         if !on || set.score(&other).await?.is_some() {
@@ -362,7 +362,7 @@ impl Saying<'_> {
         Ok(Some(intent))
     }
 
-    async fn mute(self, on: bool, until: Option<u64>) -> Result<Option<Intent>> {
+    async fn mute(self, on: bool, until: Option<u64>) -> Result<Option<ChangeIntent>> {
         let (set, ends) = (self.graph.mutes(self.account)?, OwnKey::MuteEnds);
         let end = until.filter(|_| on).map(|until| ReaderState::remark(&until.to_be_bytes()));
         let before = self.remarked(ends).await?;
@@ -374,10 +374,10 @@ impl Saying<'_> {
         // H147: a mute without an end takes the end of an earlier one away.
         let cells = vec![self.cell(ends, end, before.is_none().then_some(bound))];
         let edges = vec![self.restriction(set, on, ("mutes", ""))];
-        Ok(Some(Intent { edges, cells, ..Intent::default() }))
+        Ok(Some(ChangeIntent { edges, cells, ..ChangeIntent::default() }))
     }
 
-    async fn hide_reposts(self, on: bool) -> Result<Option<Intent>> {
+    async fn hide_reposts(self, on: bool) -> Result<Option<ChangeIntent>> {
         let Self { graph, account, other } = self;
         // First the request: an approval may turn it into a follow between these two looks, never back.
         let is_asked = requested(graph, account, other).await?.is_some();
@@ -396,13 +396,13 @@ impl Saying<'_> {
     }
 
     /// What is a remark, and nothing else.
-    async fn remark(self, own: OwnKey, says: Option<Vec<u8>>, bound: Bound) -> Result<Option<Intent>> {
+    async fn remark(self, own: OwnKey, says: Option<Vec<u8>>, bound: Bound) -> Result<Option<ChangeIntent>> {
         let before = self.remarked(own).await?;
         if before == says {
             return Ok(nothing_left());
         }
         let cells = vec![self.cell(own, says, before.is_none().then_some(bound))];
-        Ok(Some(Intent { cells, ..Intent::default() }))
+        Ok(Some(ChangeIntent { cells, ..ChangeIntent::default() }))
     }
 
     fn cell(self, own: OwnKey, becomes: Option<Vec<u8>>, bound: Option<Bound>) -> OwnCell {
@@ -437,7 +437,7 @@ async fn end_mutes(graph: &Arc<Graph>, account: AccountId) -> Result<()> {
     }
     apply(graph, account, || {
         Box::pin(async {
-            let mut intent = Intent::default();
+            let mut intent = ChangeIntent::default();
             // Under the stamp: one that was muted anew since stays.
             for other in ended().await? {
                 let saying = Saying { graph, account, other };

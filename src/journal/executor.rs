@@ -8,14 +8,14 @@ use tracing::Instrument as _;
 
 use super::Journal;
 use super::entry::Entry;
-use super::job::{Ended, Handlers, Run, Task};
+use super::job::{Handlers, Run, RunOutcome, Task};
 use super::parked;
 use super::progress::{Delivery, Reporter};
 use super::tasks::reserve;
 use crate::bucket::Bucket;
 use crate::cluster::{Command, FenceOutcome, Request, Touched, impatiently};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, FanoutFacts, Rates};
+use crate::functions::{self, DeliveryRates, FanoutFacts};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::tenant::Tenant;
@@ -121,12 +121,12 @@ async fn run_until_done(
     let mut is_told = false;
     loop {
         let error = match impatiently(run(journal, handlers, &mut entry, reporter)).await {
-            Ok(Ended::Done | Ended::Struck) => {
+            Ok(RunOutcome::Done | RunOutcome::Struck) => {
                 reporter.done();
                 return true;
             }
-            Ok(Ended::Riding) => return false,
-            Ok(Ended::Later) => None,
+            Ok(RunOutcome::Riding) => return false,
+            Ok(RunOutcome::Later) => None,
             Err(e) => Some(e),
         };
         let is_stuck = error.as_ref().is_some_and(|e| !e.kind().is_retryable());
@@ -184,13 +184,13 @@ async fn run(
     handlers: &Handlers,
     entry: &mut Entry,
     reporter: &Reporter,
-) -> Result<Ended> {
+) -> Result<RunOutcome> {
     let pool = handlers.pool(&entry.task)?;
     let _permit = journal.tasks.permits(pool).acquire().await.map_err(|e| Error::internal(e.to_string()))?;
     let mut run = Run { entry, reporter, pool, touched: Touched::new() };
     let ended = handlers.run(&mut run).await?;
     let touched = run.touched;
-    if let Ended::Done = ended {
+    if let RunOutcome::Done = ended {
         fence_strike(journal, entry, reporter, &touched).await?;
         let slot = journal.keys().buckets().slot(entry.bucket);
         let command = strike_command(journal, entry, None);
@@ -223,7 +223,7 @@ pub(super) fn struck(
     journal: &Journal,
     entry: &Entry,
     facts: Option<(AccountId, FanoutFacts)>,
-    rates: Option<Rates>,
+    rates: Option<DeliveryRates>,
 ) {
     journal.tasks.end((entry.bucket, entry.id));
     if let (Some((author, facts)), Some(rates), Some(handlers)) = (facts, rates, journal.handlers()) {

@@ -15,7 +15,7 @@ use super::progress::Reporter;
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::Touched;
 use crate::error::{Error, Result};
-use crate::functions::{FanoutFacts, Rates};
+use crate::functions::{DeliveryRates, FanoutFacts};
 use crate::ids::{AccountId, PostId};
 use crate::nonce::Nonce;
 
@@ -64,7 +64,7 @@ pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
         self,
         service: &Arc<Self::Service>,
         run: &mut Run<'_>,
-    ) -> impl Future<Output = Result<Ended>> + Send;
+    ) -> impl Future<Output = Result<RunOutcome>> + Send;
 }
 
 /// Tasks that take places from one another while they run.
@@ -88,7 +88,7 @@ pub(crate) struct Run<'a> {
 }
 
 /// How a run of a task ended.
-pub(crate) enum Ended {
+pub(crate) enum RunOutcome {
     /// It may be struck.
     Done,
     /// It was struck with the last of what was to be done.
@@ -277,7 +277,7 @@ impl Task {
 trait Handler: Send + Sync {
     fn kind(&self) -> &'static dyn Kind;
     fn pool(&self, task: &Task) -> Result<Pool>;
-    fn run<'r>(&'r self, run: &'r mut Run<'_>) -> BoxFuture<'r, Result<Ended>>;
+    fn run<'r>(&'r self, run: &'r mut Run<'_>) -> BoxFuture<'r, Result<RunOutcome>>;
 }
 
 struct Bound<J: Job>(Arc<J::Service>);
@@ -291,14 +291,14 @@ impl<J: Job> Handler for Bound<J> {
         KindOf::<J>::of(task).pool(&self.0)
     }
 
-    fn run<'r>(&'r self, run: &'r mut Run<'_>) -> BoxFuture<'r, Result<Ended>> {
+    fn run<'r>(&'r self, run: &'r mut Run<'_>) -> BoxFuture<'r, Result<RunOutcome>> {
         KindOf::<J>::of(&run.entry.task).run(&self.0, run).boxed()
     }
 }
 
 /// Who is told what a fan-out to all followers has found out, once its entry is struck.
 pub(crate) trait FanoutWatcher: Send + Sync {
-    fn struck(&self, author: AccountId, facts: FanoutFacts, rates: Rates);
+    fn struck(&self, author: AccountId, facts: FanoutFacts, rates: DeliveryRates);
 }
 
 /// Who carries tasks out, by their kinds.
@@ -338,11 +338,11 @@ impl Handlers {
         self.of(task)?.pool(task)
     }
 
-    pub(super) async fn run(&self, run: &mut Run<'_>) -> Result<Ended> {
+    pub(super) async fn run(&self, run: &mut Run<'_>) -> Result<RunOutcome> {
         self.of(&run.entry.task)?.run(run).await
     }
 
-    pub(super) fn struck(&self, author: AccountId, facts: FanoutFacts, rates: Rates) {
+    pub(super) fn struck(&self, author: AccountId, facts: FanoutFacts, rates: DeliveryRates) {
         self.watcher.struck(author, facts, rates);
     }
 }

@@ -48,15 +48,15 @@ pub(crate) async fn keep_lease(journal: Weak<Journal>) {
     loop {
         let Some(journal) = journal.upgrade() else { return };
         match renew(&journal).await {
-            Ok(Renewed::Yes) => {}
-            Ok(Renewed::Undecided) => {
+            Ok(RenewalOutcome::Yes) => {}
+            Ok(RenewalOutcome::Undecided) => {
                 tracing::warn!(
                     "this instance was silent for longer than its lease, and the lease of an import stands there: \
                      looking whether that import lives"
                 );
             }
-            Ok(Renewed::GivenBack) => return,
-            Ok(Renewed::GaveWay) => {
+            Ok(RenewalOutcome::GivenBack) => return,
+            Ok(RenewalOutcome::GaveWay) => {
                 tracing::error!(
                     "an import has begun while this instance was silent for longer than its lease: it stops; start it \
                      again when the import has finished"
@@ -76,7 +76,7 @@ pub(crate) async fn keep_lease(journal: Weak<Journal>) {
 }
 
 /// What became of a renewal.
-enum Renewed {
+enum RenewalOutcome {
     Yes,
     /// Not written: the lease of an import stands there, and nobody knows yet whether that one lives.
     Undecided,
@@ -87,10 +87,10 @@ enum Renewed {
 }
 
 /// Says that this instance lives, unless the lease of an import stands there.
-async fn renew(journal: &Journal) -> Result<Renewed> {
+async fn renew(journal: &Journal) -> Result<RenewalOutcome> {
     let mut is_given_back = journal.tasks.lease.is_given_back.lock().await;
     if *is_given_back {
-        return Ok(Renewed::GivenBack);
+        return Ok(RenewalOutcome::GivenBack);
     }
     ask(journal, &journal.instance, ttl_ms(journal)).await?;
     let (is_there, is_alive) = {
@@ -98,13 +98,13 @@ async fn renew(journal: &Journal) -> Result<Renewed> {
         (seen.has(IMPORT), seen.is_renewed(IMPORT))
     };
     match (is_there, is_alive) {
-        (false, _) => Ok(Renewed::Yes),
-        (true, false) => Ok(Renewed::Undecided),
+        (false, _) => Ok(RenewalOutcome::Yes),
+        (true, false) => Ok(RenewalOutcome::Undecided),
         (true, true) => {
             // First, and also if the next step fails: a lease that nobody renews is over after its time.
             *is_given_back = true;
             ask(journal, &journal.instance, 0).await?;
-            Ok(Renewed::GaveWay)
+            Ok(RenewalOutcome::GaveWay)
         }
     }
 }
@@ -179,9 +179,9 @@ pub(crate) const IMPORT: &[u8; 8] = b"(import)";
 pub(crate) async fn begin_import(journal: &Arc<Journal>) -> Result<()> {
     loop {
         match hold(journal).await? {
-            Hold::Ours => break,
-            Hold::Others { serve: false, .. } => sleep(look_again(journal)).await,
-            Hold::Others { count, serve: true } => return give_up(journal, count).await,
+            ImportHold::Ours => break,
+            ImportHold::Others { serve: false, .. } => sleep(look_again(journal)).await,
+            ImportHold::Others { count, serve: true } => return give_up(journal, count).await,
         }
     }
     let held = Arc::downgrade(journal);
@@ -202,7 +202,7 @@ pub(crate) async fn begin_import(journal: &Arc<Journal>) -> Result<()> {
 }
 
 /// Whether an import holds its tenant.
-enum Hold {
+enum ImportHold {
     Ours,
     /// So many leases of engines stand there. `serve`: one of them was seen to be renewed.
     Others {
@@ -212,7 +212,7 @@ enum Hold {
 }
 
 /// Takes the tenant for an import, or holds it for longer: unless leases of engines stand there.
-async fn hold(journal: &Journal) -> Result<Hold> {
+async fn hold(journal: &Journal) -> Result<ImportHold> {
     let is_given_back = journal.tasks.lease.is_given_back.lock().await;
     if *is_given_back {
         let text = "this import was given up because instances serve its tenant, or is over";
@@ -220,8 +220,8 @@ async fn hold(journal: &Journal) -> Result<Hold> {
     }
     ask(journal, IMPORT, ttl_ms(journal)).await?;
     Ok(match journal.tasks.lease.seen().engines() {
-        (0, _) => Hold::Ours,
-        (count, serve) => Hold::Others { count, serve },
+        (0, _) => ImportHold::Ours,
+        (count, serve) => ImportHold::Others { count, serve },
     })
 }
 
@@ -229,8 +229,8 @@ async fn hold(journal: &Journal) -> Result<Hold> {
 /// one that has ended may have come back with a failover (H102): it is waited for, and the import goes on.
 pub(crate) async fn hold_for_import(journal: &Journal) -> Result<()> {
     match hold(journal).await? {
-        Hold::Ours | Hold::Others { serve: false, .. } => Ok(()),
-        Hold::Others { count, serve: true } => give_up(journal, count).await,
+        ImportHold::Ours | ImportHold::Others { serve: false, .. } => Ok(()),
+        ImportHold::Others { count, serve: true } => give_up(journal, count).await,
     }
 }
 
@@ -255,9 +255,9 @@ pub(crate) async fn end_import(journal: &Journal) -> Result<()> {
 pub(crate) async fn begin(journal: &Arc<Journal>) -> Result<()> {
     loop {
         match renew(journal).await? {
-            Renewed::Yes => break,
-            Renewed::Undecided => sleep(look_again(journal)).await,
-            Renewed::GivenBack | Renewed::GaveWay => {
+            RenewalOutcome::Yes => break,
+            RenewalOutcome::Undecided => sleep(look_again(journal)).await,
+            RenewalOutcome::GivenBack | RenewalOutcome::GaveWay => {
                 let text = "an import is filling this tenant: start again when it has finished";
                 return Err(Error::new(ErrorKind::Conflict, text));
             }

@@ -128,7 +128,7 @@ impl FromStr for BucketSet {
 
 /// What of a round is still to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum RoundPart {
     All,
     /// All buckets but so many, in the order of [`Buckets::strewn`].
     Behind(u16),
@@ -136,7 +136,7 @@ pub(crate) enum Part {
     Left(BucketSet),
 }
 
-impl Part {
+impl RoundPart {
     /// What a checkpoint leaves. One that can't be read, or is not of a round, leaves all, which is right, too.
     pub(crate) fn of(checkpoint: &str) -> Self {
         let done = || checkpoint.strip_prefix(ROUND)?.parse().ok().map(Self::Behind);
@@ -166,7 +166,7 @@ impl Part {
 }
 
 /// The checkpoint that says it.
-impl fmt::Display for Part {
+impl fmt::Display for RoundPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => Ok(()),
@@ -215,8 +215,13 @@ mod tests {
 
     #[test]
     fn only_the_checkpoint_of_a_round_says_what_is_left() {
-        for part in [Part::All, Part::Behind(256), Part::Left(set([3, 4, 5])), Part::Left(set([]))] {
-            assert_eq!(Part::of(&part.to_string()), part);
+        for part in [
+            RoundPart::All,
+            RoundPart::Behind(256),
+            RoundPart::Left(set([3, 4, 5])),
+            RoundPart::Left(set([])),
+        ] {
+            assert_eq!(RoundPart::of(&part.to_string()), part);
         }
         let others = [
             "",
@@ -230,13 +235,13 @@ mod tests {
             "left.1;a=x",
         ];
         for other in others {
-            assert_eq!(Part::of(other), Part::All, "{other}");
+            assert_eq!(RoundPart::of(other), RoundPart::All, "{other}");
         }
         let buckets = Buckets::default();
-        assert_eq!(Part::Behind(1000).buckets(buckets).len(), 24);
-        assert_eq!(Part::Behind(1000).done(buckets), 1000);
-        assert_eq!(Part::Left(set([3, 4])).done(buckets), 1022);
-        assert_eq!(Part::of("round.60000").buckets(buckets), []);
+        assert_eq!(RoundPart::Behind(1000).buckets(buckets).len(), 24);
+        assert_eq!(RoundPart::Behind(1000).done(buckets), 1000);
+        assert_eq!(RoundPart::Left(set([3, 4])).done(buckets), 1022);
+        assert_eq!(RoundPart::of("round.60000").buckets(buckets), []);
     }
 
     #[test]
@@ -245,7 +250,7 @@ mod tests {
         let unfenced = unfenced.map(|(name, buckets)| (name.to_owned(), set(buckets)));
         for left in [set([]), set([7, 8])] {
             let text = checkpoint_of(&left, &unfenced);
-            assert_eq!(Part::of(&text), Part::Left(left.clone()));
+            assert_eq!(RoundPart::of(&text), RoundPart::Left(left.clone()));
             assert_eq!(left_by(&text), Some((left, unfenced.to_vec())));
         }
         assert_eq!(checkpoint_of(&set([]), &unfenced), "left.;127.0.0.1:7001/a1b2=3-4;[::1]:7002/c3=9");

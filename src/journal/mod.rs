@@ -33,15 +33,15 @@ pub(crate) use entry::{Entry, Hint};
 pub(crate) use executor::{accept, add, journal_full};
 #[cfg(test)]
 pub(crate) use job::kind;
-pub(crate) use job::{Ended, FanoutWatcher, Handlers, Job, Kind, Pool, Run, Task};
+pub(crate) use job::{FanoutWatcher, Handlers, Job, Kind, Pool, Run, RunOutcome, Task};
 pub(crate) use lease::{IMPORT, living, surely_living};
 pub(crate) use lease::{begin as begin_lease, begin_import, end as end_lease, end_import, hold_for_import};
-pub(crate) use left::{Acknowledged, BucketSet, Part, VisitedIn, left_by};
+pub(crate) use left::{Acknowledged, BucketSet, RoundPart, VisitedIn, left_by};
 pub(crate) use matter::Matter;
 pub(crate) use parked::{AwayServerQuestions, ParkedTaskLooks};
 pub(crate) use progress::Reporter;
 pub use progress::{Delivery, DeliveryProgress};
-pub(crate) use riders::{Strike, UnderWay, arrived, send_all};
+pub(crate) use riders::{SmallFanout, Strike, arrived, send_all};
 pub(crate) use scan::{JournalScans, claim, entries, journal_depth, journal_depths, lengths, own_buckets};
 pub(crate) use tasks::{Tasks, reserve};
 

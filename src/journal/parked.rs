@@ -16,7 +16,7 @@ use super::entry::Entry;
 use super::executor::resume;
 use super::left::{Acknowledged, BucketSet, checkpoint_of, left_by};
 use super::scan::entries;
-use super::tasks::{Reserved, reserve};
+use super::tasks::{ReservedPlaces, reserve};
 use crate::bucket::Bucket;
 use crate::cluster::impatiently;
 use crate::error::{Error, ErrorKind};
@@ -32,10 +32,10 @@ const HELD_UP_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is remembered of all entries that wait.
 #[derive(Debug, Default)]
-pub(super) struct Parked(Mutex<Waiting>);
+pub(super) struct Parked(Mutex<WaitingEntries>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingEntries {
     /// About how many stand in which journal.
     journals: HashMap<Bucket, usize>,
     /// Buckets that some of them wait for.
@@ -43,7 +43,7 @@ struct Waiting {
 }
 
 impl Parked {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingEntries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,7 +87,7 @@ impl Parked {
 
     /// What is to be done now that some buckets can be reached again. These are awaited no more: who still waits for
     /// them says so again.
-    fn take_due(&self, is_away: impl Fn(Bucket) -> bool) -> Due {
+    fn take_due(&self, is_away: impl Fn(Bucket) -> bool) -> DueJournals {
         let mut waiting = self.waiting();
         let (away, back): (Vec<Bucket>, Vec<Bucket>) =
             waiting.awaited.iter().partition(|bucket| is_away(*bucket));
@@ -97,12 +97,12 @@ impl Parked {
             journals.extend(waiting.journals.keys().copied());
             journals.sort_unstable();
         }
-        Due { journals, back: back.into_iter().collect() }
+        DueJournals { journals, back: back.into_iter().collect() }
     }
 }
 
 /// Journals that are to be looked through, because some of what is awaited is back.
-struct Due {
+struct DueJournals {
     journals: Vec<Bucket>,
     back: BucketSet,
 }
@@ -237,7 +237,7 @@ fn tell(before: usize, count: usize) {
 
 /// Runs the entries that stand in journals and wait for nothing any more. It ends where a server is away again that was
 /// back: one out of memory is asked with a few of them, not with all.
-async fn look_through(journal: &Arc<Journal>, due: &Due) {
+async fn look_through(journal: &Arc<Journal>, due: &DueJournals) {
     let parked = &journal.tasks.parked;
     for bucket in &due.journals {
         // Before the journal is read: what is put aside meanwhile is counted beside.
@@ -277,7 +277,7 @@ async fn look_through(journal: &Arc<Journal>, due: &Due) {
 }
 
 /// Waits until there is room for one more that comes back; `None`: this instance is stopping.
-async fn room(journal: &Journal) -> Option<(OwnedSemaphorePermit, Reserved<'_>)> {
+async fn room(journal: &Journal) -> Option<(OwnedSemaphorePermit, ReservedPlaces<'_>)> {
     // Before the place: what waits for its turn must not take one from users' own tasks.
     let permit = journal.tasks.resuming.clone().acquire_owned().await.ok()?;
     loop {

@@ -42,10 +42,10 @@ pub(crate) struct Strike {
 
 /// What waits. Bounded: tidies by what is said here, strikes by the tasks that an instance may have.
 #[derive(Debug, Default)]
-pub(crate) struct Riders(Mutex<Waiting>);
+pub(crate) struct Riders(Mutex<WaitingRiders>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingRiders {
     /// By the node that they go to, as far as was known when they came. A dead node's wait for it alone.
     riders: HashMap<u16, Vec<Rider>>,
     tidies: usize,
@@ -55,10 +55,10 @@ struct Waiting {
 }
 
 /// A small fan-out; it is over when this is dropped.
-pub(crate) struct UnderWay<'a>(&'a Arc<Journal>);
+pub(crate) struct SmallFanout<'a>(&'a Arc<Journal>);
 
 /// Everything that waits is being sent; over when this is dropped.
-struct Sending<'a>(&'a Journal);
+struct SendingRiders<'a>(&'a Journal);
 
 impl Rider {
     fn slot(&self, tenant: &Tenant) -> u16 {
@@ -77,7 +77,7 @@ impl Rider {
     }
 }
 
-impl Waiting {
+impl WaitingRiders {
     fn take(&mut self, node: u16, most: usize) -> Vec<Rider> {
         let Some(riders) = self.riders.get_mut(&node) else { return Vec::new() };
         let taken = riders.split_off(riders.len().saturating_sub(most));
@@ -87,7 +87,7 @@ impl Waiting {
 }
 
 impl Riders {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingRiders> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -133,14 +133,14 @@ impl Riders {
     }
 }
 
-impl<'a> UnderWay<'a> {
+impl<'a> SmallFanout<'a> {
     pub(crate) fn begin(journal: &'a Arc<Journal>) -> Self {
         journal.tasks.riders.waiting().under_way += 1;
         Self(journal)
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for SmallFanout<'_> {
     fn drop(&mut self) {
         let mut waiting = self.0.tasks.riders.waiting();
         waiting.under_way -= 1;
@@ -152,7 +152,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-impl Drop for Sending<'_> {
+impl Drop for SendingRiders<'_> {
     fn drop(&mut self) {
         self.0.tasks.riders.waiting().is_sending = false;
     }
@@ -167,7 +167,7 @@ pub(crate) fn send_all(journal: &Arc<Journal>) {
         if std::mem::replace(&mut journal.tasks.riders.waiting().is_sending, true) {
             return;
         }
-        let _sending = Sending(&journal);
+        let _sending = SendingRiders(&journal);
         // What can't be sent waits again: a node's turn comes once. Who is silent gets none: the others' would come
         // only when its own is over.
         let nodes = journal.tasks.riders.nodes().into_iter();

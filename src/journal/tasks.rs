@@ -29,7 +29,7 @@ const ROOM_PAUSE: Duration = Duration::from_millis(20);
 /// What this instance has to do.
 #[derive(Debug)]
 pub(crate) struct Tasks {
-    known: Mutex<Known>,
+    known: Mutex<KnownEntries>,
     most: usize,
     small: Semaphore,
     large: Semaphore,
@@ -53,33 +53,33 @@ pub(crate) struct Tasks {
 /// What an entry that is under way leaves to do itself (a pair that turns a request into a follow) needs no place: it
 /// ends right after.
 #[derive(Debug, Default)]
-struct Known {
-    entries: HashMap<Key, Held>,
+struct KnownEntries {
+    entries: HashMap<EntryKey, HeldEntry>,
     reserved: usize,
     /// Entries that take no place: their journals' server is away, so what they have done can't be written there. No
     /// more of these come once it is, for nothing can be accepted there.
     shelved: usize,
     /// Whom to tell how far entries are that were put aside, as long as somebody wants to know; and whether what is
     /// done of them lacks replicas.
-    watched: HashMap<Key, (Reporter, bool)>,
+    watched: HashMap<EntryKey, (Reporter, bool)>,
 }
 
 /// A journal's bucket, and an entry in it.
-type Key = (Bucket, Nonce);
+type EntryKey = (Bucket, Nonce);
 
 #[derive(Debug)]
-struct Held {
+struct HeldEntry {
     task: Task,
     reporter: Reporter,
     is_shelved: bool,
 }
 
-impl Known {
+impl KnownEntries {
     fn taken(&self) -> usize {
         self.entries.len() - self.shelved
     }
 
-    fn remove(&mut self, key: Key) -> Option<Held> {
+    fn remove(&mut self, key: EntryKey) -> Option<HeldEntry> {
         let held = self.entries.remove(&key)?;
         self.shelved -= usize::from(held.is_shelved);
         Some(held)
@@ -89,12 +89,12 @@ impl Known {
 /// Places among the tasks, taken before a write is accepted; given back when it is dropped, by when the tasks that they
 /// were for are known.
 #[derive(Debug)]
-pub(crate) struct Reserved<'a> {
+pub(crate) struct ReservedPlaces<'a> {
     tasks: &'a Tasks,
     places: usize,
 }
 
-impl Drop for Reserved<'_> {
+impl Drop for ReservedPlaces<'_> {
     fn drop(&mut self) {
         self.tasks.known().reserved -= self.places;
     }
@@ -118,11 +118,11 @@ impl Tasks {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownEntries> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reserve(&self, places: usize) -> Result<Reserved<'_>> {
+    fn reserve(&self, places: usize) -> Result<ReservedPlaces<'_>> {
         if self.is_stopping() {
             return Err(Error::unavailable("this instance is shutting down, or has given way to an import"));
         }
@@ -139,12 +139,12 @@ impl Tasks {
             ));
         }
         known.reserved += places;
-        Ok(Reserved { tasks: self, places })
+        Ok(ReservedPlaces { tasks: self, places })
     }
 
     /// An entry is being run from now on; an error: it is already, and that tells how far it is. Of one that was put
     /// aside here, and is watched, also tells whether what is done of it lacks replicas.
-    pub(super) fn begin(&self, key: Key, task: Task) -> Result<(Reporter, Option<bool>), Delivery> {
+    pub(super) fn begin(&self, key: EntryKey, task: Task) -> Result<(Reporter, Option<bool>), Delivery> {
         let mut known = self.known();
         let watched = known.watched.remove(&key);
         match known.entries.entry(key) {
@@ -153,14 +153,14 @@ impl Tasks {
                 let (reporter, lacks_replicas) = watched
                     .map_or_else(|| (Reporter::new(), None), |(reporter, lacks)| (reporter, Some(lacks)));
                 reporter.held_up(false);
-                place.insert(Held { task, reporter: reporter.clone(), is_shelved: false });
+                place.insert(HeldEntry { task, reporter: reporter.clone(), is_shelved: false });
                 Ok((reporter, lacks_replicas))
             }
         }
     }
 
     /// An entry needs no more attention here.
-    pub(super) fn end(&self, key: Key) {
+    pub(super) fn end(&self, key: EntryKey) {
         self.known().remove(key);
         self.has_ended.notify_waiters();
     }
@@ -182,7 +182,7 @@ impl Tasks {
     }
 
     /// An entry can't be put aside though a server is away: it takes no place any more.
-    pub(super) fn shelve(&self, key: Key) {
+    pub(super) fn shelve(&self, key: EntryKey) {
         let mut known = self.known();
         let Some(held) = known.entries.get_mut(&key) else { return };
         let is_new = !std::mem::replace(&mut held.is_shelved, true);
@@ -195,7 +195,7 @@ impl Tasks {
     }
 
     /// Entries that were put aside here, and are watched.
-    pub(super) fn watched(&self) -> Vec<Key> {
+    pub(super) fn watched(&self) -> Vec<EntryKey> {
         self.known().watched.keys().copied().collect()
     }
 
@@ -203,11 +203,11 @@ impl Tasks {
     /// found in its journal since, or another instance has claimed it (H111).
     pub(super) fn forget_lost<'k>(
         &self,
-        watched: impl Iterator<Item = &'k Key>,
+        watched: impl Iterator<Item = &'k EntryKey>,
         found: &[Entry],
         instance: Nonce,
     ) {
-        let is_ours = |key: &Key| found.iter().any(|entry| entry.id == key.1 && entry.owner == instance);
+        let is_ours = |key: &EntryKey| found.iter().any(|entry| entry.id == key.1 && entry.owner == instance);
         let mut known = self.known();
         for lost in watched.filter(|key| !is_ours(key)) {
             known.watched.remove(lost);
@@ -288,6 +288,6 @@ impl Tasks {
 }
 
 /// Makes sure that there is room for so many tasks before a write that leaves them is accepted.
-pub(crate) fn reserve(journal: &Journal, places: usize) -> Result<Reserved<'_>> {
+pub(crate) fn reserve(journal: &Journal, places: usize) -> Result<ReservedPlaces<'_>> {
     journal.tasks.reserve(places)
 }

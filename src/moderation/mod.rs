@@ -6,7 +6,7 @@
 mod reports;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Compared};
+use crate::functions::{self, CompareAnswer};
 use crate::ids::PostId;
 use crate::post::Header;
 use crate::post::layout::{FLAG_HIDDEN, FLAG_SENSITIVE_SAID};
@@ -58,7 +58,7 @@ pub(crate) async fn moderate(
             answer => answer?,
         };
         let epoch = answer.epoch.clone();
-        if Compared::parse(answer.ok()?)? == Compared::Done {
+        if CompareAnswer::parse(answer.ok()?)? == CompareAnswer::Done {
             return Ok(epoch);
         }
     }

@@ -8,7 +8,7 @@ use super::TRIES_MAX;
 use crate::account::AccountState;
 use crate::cluster::{Answer, Command, Epoch, Reply, Request};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
-use crate::functions::{self, Compared, ReportAdd, ReportAdded};
+use crate::functions::{self, CompareAnswer, ReportAdd, ReportAddAnswer};
 use crate::ids::{AccountId, PostId};
 use crate::nonce::{Nonce, draw};
 use crate::post::TOKEN_LEN_MAX;
@@ -131,7 +131,7 @@ pub struct ReportList {
 
 /// As stored, behind the random bytes.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredReport {
     reporter: u64,
     target: u64,
     #[serde(default)]
@@ -164,7 +164,7 @@ impl NewReport {
     }
 
     fn stored(&self, stamp: &Nonce, resolved_by: Option<AccountId>) -> Result<Vec<u8>> {
-        let report = Stored {
+        let report = StoredReport {
             reporter: self.reporter.get(),
             target: self.target.get(),
             posts: self.posts.iter().map(|id| id.get()).collect(),
@@ -183,7 +183,7 @@ impl Report {
         let wrong = |why: String| Error::internal(format!("report {id}: {why}"));
         let (stamp, json) =
             stored.split_first_chunk::<8>().ok_or_else(|| wrong("less than 8 bytes".into()))?;
-        let stored: Stored = serde_json::from_slice(json).map_err(|e| wrong(e.to_string()))?;
+        let stored: StoredReport = serde_json::from_slice(json).map_err(|e| wrong(e.to_string()))?;
         let report = NewReport {
             reporter: AccountId::new(stored.reporter)?,
             target: AccountId::new(stored.target)?,
@@ -229,9 +229,9 @@ pub(crate) async fn add(tenant: &Tenant, report: &NewReport) -> Result<(ReportId
     // Sent twice it is the same: the id says so, for as long as the report is there; the token longer.
     let answer = tenant.router().ask(Request::write(tenant.slot(report.target), add.command())).await?;
     let epoch = answer.epoch.clone();
-    match ReportAdded::parse(answer.ok()?)? {
-        ReportAdded::Is(id) => Ok((ReportId::from_u64(id)?, epoch)),
-        ReportAdded::FullOfReporter => {
+    match ReportAddAnswer::parse(answer.ok()?)? {
+        ReportAddAnswer::Is(id) => Ok((ReportId::from_u64(id)?, epoch)),
+        ReportAddAnswer::FullOfReporter => {
             let text = format!(
                 "{REPORTS_OPEN_OF_ONE_MAX} reports of account {} are open there already; report again once some are \
                  resolved",
@@ -239,7 +239,7 @@ pub(crate) async fn add(tenant: &Tenant, report: &NewReport) -> Result<(ReportId
             );
             Err(Error::new(ErrorKind::Conflict, text))
         }
-        ReportAdded::Full => {
+        ReportAddAnswer::Full => {
             let text = format!("{REPORTS_OPEN_MAX} reports of that bucket are open; resolve some");
             Err(Error::new(ErrorKind::Overloaded, text))
         }
@@ -378,7 +378,7 @@ pub(crate) async fn resolve(tenant: &Tenant, id: ReportId, by: Option<AccountId>
             answer => answer?,
         };
         let epoch = answer.epoch.clone();
-        if Compared::parse(answer.ok()?)? == Compared::Done {
+        if CompareAnswer::parse(answer.ok()?)? == CompareAnswer::Done {
             return Ok(epoch);
         }
     }

@@ -7,12 +7,12 @@ use futures::stream::{self, StreamExt as _};
 
 use quick_cache::sync::Cache;
 
+use super::ModeWish;
 use super::Modes;
-use super::Wish;
 use super::policy::{Facts, Policy, Way};
 use crate::cluster::Request;
 use crate::error::Result;
-use crate::functions::{FanoutFacts, Rates, pulls_add};
+use crate::functions::{DeliveryRates, FanoutFacts, pulls_add};
 use crate::ids::AccountId;
 use crate::journal::{FanoutWatcher, Recurring};
 use crate::meters;
@@ -58,7 +58,7 @@ impl Judge {
 
 /// What an account's record says has just been read; `followers`, and of these `awake` ones: as far as is known now.
 /// Who calls this doesn't wait for what comes of it.
-fn decide(modes: &Arc<Modes>, account: AccountId, rates: Rates, (followers, awake): (u64, u64)) {
+fn decide(modes: &Arc<Modes>, account: AccountId, rates: DeliveryRates, (followers, awake): (u64, u64)) {
     let now = Way::of(rates.mode);
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let reads_per_day = match now {
@@ -74,7 +74,7 @@ fn decide(modes: &Arc<Modes>, account: AccountId, rates: Rates, (followers, awak
         tracing::info!("account {account} is to be {}ed from now on: {facts:?}", wanted.label());
         let deciding = modes.clone();
         graph.journal.tasks.beside(async move {
-            if let Err(e) = super::change(&deciding.graph, account, Wish::Policy(wanted)).await {
+            if let Err(e) = super::change(&deciding.graph, account, ModeWish::Policy(wanted)).await {
                 tracing::debug!("account {account} stays as it is for now: {e}");
                 meters::decision_failed();
             }
@@ -86,7 +86,7 @@ fn decide(modes: &Arc<Modes>, account: AccountId, rates: Rates, (followers, awak
 pub(crate) struct FanoutJudge(pub(crate) Arc<Modes>);
 
 impl FanoutWatcher for FanoutJudge {
-    fn struck(&self, author: AccountId, facts: FanoutFacts, rates: Rates) {
+    fn struck(&self, author: AccountId, facts: FanoutFacts, rates: DeliveryRates) {
         decide(&self.0, author, rates, (facts.delivered + facts.skipped, facts.delivered));
     }
 }
@@ -100,7 +100,7 @@ async fn decide_pulled(modes: &Arc<Modes>, account: AccountId, pulls: u64) -> Re
     if reply.is_empty() {
         return Ok(());
     }
-    let rates = Rates::parse(&reply)?;
+    let rates = DeliveryRates::parse(&reply)?;
     // While it is pulled nobody goes through its followers: how many there are is asked, how many of them are awake is
     // taken from the last fan-out.
     let followers = modes.judge.followers(tenant, account).await?;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::Stored;
+use super::StoredMode;
 use crate::account::Mode;
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Touched};
 use crate::delivery::{Ledger, Round, Visit};
 use crate::error::{Error, Result};
-use crate::functions::{self, By, Look, Marking, Settled, Visited};
+use crate::functions::{self, ModeChanger, PairAnswer, PullMarking, SettleAnswer, VisitAnswer};
 use crate::graph::Graph;
-use crate::graph::{self, Completed, Follow, PairTask};
+use crate::graph::{self, CompletionOutcome, Follow, PairTask};
 use crate::ids::AccountId;
-use crate::journal::{self, Ended, Entry, Reporter};
+use crate::journal::{self, Entry, Reporter, RunOutcome};
 use crate::meters;
 use crate::nonce::draw;
 use crate::reader::is_new_mark;
@@ -32,7 +32,7 @@ pub(super) async fn promote(
     graph: &Graph,
     entry: &mut Entry,
     author: AccountId,
-    promoting: &Stored,
+    promoting: &StoredMode,
     reporter: &Reporter,
     touched: &mut Touched,
 ) -> Result<()> {
@@ -50,7 +50,7 @@ pub(super) async fn promote(
     let pull = Mode::Pull.stored(promoting.random().unwrap_or_default());
     // H25: only if it is this promotion still. Sent twice, the second finds it done, or overtaken: both will do.
     let keys = super::keys_of(graph, author);
-    let command = functions::mode_set(&keys, (&promoting.0, &pull), By::Executor, 0, None);
+    let command = functions::mode_set(&keys, (&promoting.0, &pull), ModeChanger::Executor, 0, None);
     let answer = graph.router().ask(Request::write(graph.slot(author), command)).await?;
     touched.add(&answer);
     answer.ok().map(drop)
@@ -77,16 +77,17 @@ pub(super) async fn demote(
             let mut is_over = false;
             if !follows.is_empty() {
                 match graph::complete(graph, author, &follows, (false, true), touched).await? {
-                    Completed::Settled(settled) => {
+                    CompletionOutcome::Settled(settled) => {
                         reporter.add(settled.len() as u64, 0);
-                        let is_open =
-                            |outcome: &Settled| matches!(outcome, Settled::Changed | Settled::NoEdge);
+                        let is_open = |outcome: &SettleAnswer| {
+                            matches!(outcome, SettleAnswer::Changed | SettleAnswer::NoEdge)
+                        };
                         open.extend(
                             settled.into_iter().filter(|(_, outcome)| is_open(outcome)).map(|(r, _)| r),
                         );
                     }
                     // Another change of mode has come: the marks are right.
-                    Completed::Pulled | Completed::AuthorGone => {
+                    CompletionOutcome::Pulled | CompletionOutcome::AuthorGone => {
                         is_over = true;
                         open.extend(follows.iter().map(|follow| follow.reader));
                     }
@@ -96,7 +97,7 @@ pub(super) async fn demote(
             for reader in open {
                 let settled = graph::settle_pair(graph, reader, author, false, touched).await?;
                 // What has to wait is looked at by itself: a round through all followers doesn't stop for one.
-                if let Ended::Later = settled {
+                if let RunOutcome::Later = settled {
                     let task = PairTask { reader, author, may_drop: false };
                     journal::add(&graph.journal, graph.bucket(reader), task).await?;
                 }
@@ -127,13 +128,13 @@ async fn follows(
     for (reader, look) in graph::look_at(graph, author, &readers, 0, touched).await? {
         match look {
             // A new mark is of a follow that is under way, and stays for that one.
-            Look::Following { since, mark: Some(mark), floor }
+            PairAnswer::Following { since, mark: Some(mark), floor }
                 if edges[&reader] >= since && !is_new_mark(&mark) =>
             {
                 follows.push(Follow { reader, since, mark, floor });
             }
-            Look::Following { .. } => {}
-            Look::Not(_) | Look::Tree(_) => strangers.push(reader),
+            PairAnswer::Following { .. } => {}
+            PairAnswer::Not(_) | PairAnswer::Tree(_) => strangers.push(reader),
         }
     }
     Ok((follows, strangers))
@@ -147,11 +148,11 @@ struct Marker<'a> {
 }
 
 impl Marker<'_> {
-    fn marking(&self, bucket: Bucket) -> Marking<'_> {
+    fn marking(&self, bucket: Bucket) -> PullMarking<'_> {
         let head = self.graph.keys().bucket_head(bucket);
         // H25, H27: another mark also where one stands: a completion that has stalled compares it, and leaves this
         // one.
-        Marking { head, author: self.author, mark: draw(), stamp: draw() }
+        PullMarking { head, author: self.author, mark: draw(), stamp: draw() }
     }
 
     async fn mark(&self, accounts: &[AccountId], touched: &mut Touched) -> Result<()> {
@@ -174,7 +175,7 @@ impl Marker<'_> {
             touched.add(&answer);
             if answer.is_moving() {
                 self.mark_plainly(accounts, touched).await?;
-            } else if let Visited::Done { reached, members } = Visited::parse(answer.ok()?)? {
+            } else if let VisitAnswer::Done { reached, members } = VisitAnswer::parse(answer.ok()?)? {
                 self.reached(reached, members);
             }
         }

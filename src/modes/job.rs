@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Pool, Run, Task};
+use crate::journal::{ArgumentReader, Arguments, Job, Matter, Pool, Run, RunOutcome, Task};
 use crate::nonce::Nonce;
 
 /// Followers may not know yet that an account is pulled, or pushed again. Stands for the change of mode that wrote
@@ -54,7 +54,7 @@ impl Job for ModeTask {
         Ok(Pool::Slow)
     }
 
-    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
         super::settle(graph, run.entry, self.author, self.random, run.reporter, &mut run.touched).await
     }
 }

@@ -20,10 +20,10 @@ use crate::account::Mode;
 use crate::change::Tries;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, Result};
-use crate::functions::{self, By, Compared};
+use crate::functions::{self, CompareAnswer, ModeChanger};
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal::{self, Delivery, Ended, Entry, Reporter};
+use crate::journal::{self, Delivery, Entry, Reporter, RunOutcome};
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::tenant::{Tenant, no_account};
@@ -51,9 +51,9 @@ impl Modes {
 
 /// A mode as a record holds it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Stored(Vec<u8>);
+pub(crate) struct StoredMode(Vec<u8>);
 
-impl Stored {
+impl StoredMode {
     pub(crate) fn mode(&self) -> Mode {
         Mode::from_letter(self.0.first().copied().unwrap_or_default())
     }
@@ -65,15 +65,15 @@ impl Stored {
 }
 
 /// What is compared before a mode changes.
-struct Seen {
-    mode: Stored,
+struct SeenMode {
+    mode: StoredMode,
     /// What it was told by hand; empty: nothing.
     told: Vec<u8>,
     graph: Nonce,
 }
 
 /// How an account is delivered, and who told; `None`: there is no such account.
-async fn look(tenant: &Tenant, account: AccountId) -> Result<(Option<Seen>, Epoch)> {
+async fn look(tenant: &Tenant, account: AccountId) -> Result<(Option<SeenMode>, Epoch)> {
     let fields = Command::new("HMGET").arg(&tenant.keys().account(account));
     let fields = ["s", "m", "mf", "g"].iter().fold(fields, |command, field| command.arg(*field));
     let answer = tenant.router().ask(Request::read(tenant.slot(account), fields)).await?;
@@ -85,21 +85,21 @@ async fn look(tenant: &Tenant, account: AccountId) -> Result<(Option<Seen>, Epoc
         return Ok((None, epoch));
     }
     let graph = graph.try_into().map_err(|_| Error::internal("a graph stamp has 8 bytes"))?;
-    let mode = Stored(bytes(1).unwrap_or_default().to_vec());
+    let mode = StoredMode(bytes(1).unwrap_or_default().to_vec());
     let told = bytes(2).unwrap_or_default().to_vec();
-    Ok((Some(Seen { mode, told, graph }), epoch))
+    Ok((Some(SeenMode { mode, told, graph }), epoch))
 }
 
 /// Who wants another mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum ModeWish {
     /// The policy does.
     Policy(Way),
     /// Somebody says so by hand; `None`: the policy is to decide again.
     Hand(Option<Way>),
 }
 
-impl Wish {
+impl ModeWish {
     fn way(self) -> Option<Way> {
         match self {
             Self::Policy(way) => Some(way),
@@ -113,7 +113,11 @@ impl Wish {
 }
 
 /// Has an account pushed, or pulled. What is returned tells how many followers know.
-pub(crate) async fn change(graph: &Arc<Graph>, account: AccountId, wish: Wish) -> Result<(Delivery, Epoch)> {
+pub(crate) async fn change(
+    graph: &Arc<Graph>,
+    account: AccountId,
+    wish: ModeWish,
+) -> Result<(Delivery, Epoch)> {
     let keys = keys_of(graph, account);
     let most = graph.settings.journal_max;
     // What we sent and have no answer to.
@@ -131,13 +135,13 @@ pub(crate) async fn change(graph: &Arc<Graph>, account: AccountId, wish: Wish) -
         let way = wish.way().filter(|way| *way != Way::of(seen.mode.mode()));
         let by = match wish {
             // What was told by hand no policy changes; the function looks at that again.
-            Wish::Policy(_) if way.is_none() || !seen.told.is_empty() => {
+            ModeWish::Policy(_) if way.is_none() || !seen.told.is_empty() => {
                 return Ok((Delivery(None), epoch));
             }
-            Wish::Policy(_) => By::Policy,
+            ModeWish::Policy(_) => ModeChanger::Policy,
             // By the graph stamp, which is renewed: a copy that comes late would tell again what was taken back
             // since.
-            Wish::Hand(_) => By::Hand(wish.told(), [seen.graph, draw()]),
+            ModeWish::Hand(_) => ModeChanger::Hand(wish.told(), [seen.graph, draw()]),
         };
         // H25: whoever promotes goes on delivering until everybody knows.
         let mode = way.map(|way| if way == Way::Pull { Mode::Promoting } else { Mode::Push });
@@ -154,15 +158,15 @@ pub(crate) async fn change(graph: &Arc<Graph>, account: AccountId, wish: Wish) -
             continue;
         };
         let epoch = answer.epoch.clone();
-        match Compared::parse(answer.ok()?)? {
-            Compared::Done => {
+        match CompareAnswer::parse(answer.ok()?)? {
+            CompareAnswer::Done => {
                 let Some(way) = way else { return Ok((Delivery(None), epoch)) };
                 meters::mode_change(way.label());
                 return Ok((journal::accept(&graph.journal, entry), epoch));
             }
-            Compared::Changed => {}
-            Compared::NoAccount => return Err(no_account(account)),
-            Compared::JournalFull => return Err(journal::journal_full(graph)),
+            CompareAnswer::Changed => {}
+            CompareAnswer::NoAccount => return Err(no_account(account)),
+            CompareAnswer::JournalFull => return Err(journal::journal_full(graph)),
         }
     }
 }
@@ -181,16 +185,16 @@ pub(crate) async fn settle(
     random: Nonce,
     reporter: &Reporter,
     touched: &mut Touched,
-) -> Result<Ended> {
+) -> Result<RunOutcome> {
     let (seen, epoch) = look(graph, author).await?;
     // Who was replaced knows of older changes only, and would have this one struck as overtaken.
     touched.add_epoch(&epoch);
     // What it says of the change was written with the entry.
     entry.seen_in = Some(epoch);
-    let is_ours = |stored: &Stored| stored.random() == Some(random);
+    let is_ours = |stored: &StoredMode| stored.random() == Some(random);
     // H25: an entry stands for one change: once there is a newer one, nothing of it is to be done.
     let Some(stored) = seen.map(|seen| seen.mode).filter(is_ours) else {
-        return Ok(Ended::Done);
+        return Ok(RunOutcome::Done);
     };
     reporter.restart();
     match stored.mode() {
@@ -198,5 +202,5 @@ pub(crate) async fn settle(
         Mode::Push => hand_over::demote(graph, entry, author, reporter, touched).await?,
         Mode::Pull => {}
     }
-    Ok(Ended::Done)
+    Ok(RunOutcome::Done)
 }

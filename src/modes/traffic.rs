@@ -21,12 +21,12 @@ pub(crate) struct Traffic {
     reads: AtomicU64,
     /// Of these, reads that were a reader's first of the day.
     first_reads: AtomicU64,
-    days: Mutex<Days>,
+    days: Mutex<WholeDays>,
 }
 
 /// What is known of whole days.
 #[derive(Debug, Default)]
-struct Days {
+struct WholeDays {
     /// The day that is being counted.
     counted: Option<u32>,
     /// The one in which this instance began: a part of it is missing.

@@ -13,7 +13,7 @@ mod ties;
 pub(crate) use mark::{NEW_MARK, is_new_mark};
 pub(crate) use readers::Readers;
 pub(crate) use state::{
-    Current, ReaderState, Stamps, current, load_state, read_stamps, stamps, stamps_request,
+    CurrentReader, ReaderState, Stamps, current, load_state, read_stamps, stamps, stamps_request,
 };
 pub(crate) use tie::Tie;
 pub use ties::Marks;

@@ -12,7 +12,7 @@ use crate::account::Account;
 use crate::error::Result;
 use crate::ids::AccountId;
 use crate::nonce::Nonce;
-use crate::stored::{LeftOut, is_of_another_type, unless_of_another_type};
+use crate::stored::{LeftOutCounter, is_of_another_type, unless_of_another_type};
 use crate::tenant::{Answers, Tenant};
 
 /// What an instance remembers of readers, and what it could not show them. Bounded.
@@ -23,7 +23,7 @@ pub(crate) struct Readers {
     pub(super) states: Cache<AccountId, Arc<ReaderState>>,
     /// What readers have done with posts: the same.
     pub(super) ties: Cache<AccountId, Arc<Ties>, ByPosts>,
-    pub(crate) left_out: LeftOut,
+    pub(crate) left_out: LeftOutCounter,
 }
 
 impl Deref for Readers {
@@ -52,7 +52,7 @@ impl Readers {
         Self {
             states: Cache::new(tenant.settings.states_cached),
             ties: Cache::with_weighter(ties / TIES_EACH, ties as u64, ByPosts),
-            left_out: LeftOut::default(),
+            left_out: LeftOutCounter::default(),
             tenant,
         }
     }
@@ -71,7 +71,7 @@ impl Readers {
         }
     }
 
-    /// The next account that was asked about with [`shown_requests`](Self::shown_requests); `None`: there is none.
+    /// Gives the next account that was asked about with `shown_requests`; `None`: there is none.
     pub(crate) fn read_shown(&self, id: AccountId, answers: &mut Answers) -> Result<Option<Account>> {
         let account = match unless_of_another_type(answers.answer()?)? {
             Some(record) => Account::parse(id, record)?,

@@ -59,12 +59,12 @@ pub(crate) fn read_stamps(reader: AccountId, answer: Answer) -> Result<Stamps> {
 
 /// A reader as a read finds it: its stamps, and what stands under them or later ones.
 #[derive(Debug, Clone)]
-pub(crate) struct Current {
+pub(crate) struct CurrentReader {
     pub(crate) stamps: Stamps,
     pub(crate) state: Arc<ReaderState>,
 }
 
-impl Current {
+impl CurrentReader {
     /// Of a guest, which follows nobody: nothing is asked for that.
     fn nobodys(readers: &Readers) -> Self {
         let (graph, marks) = Default::default();
@@ -311,19 +311,19 @@ async fn pull_marks(tenant: &Tenant, reader: AccountId) -> Result<[Vec<u64>; 2]>
 }
 
 /// A reader as it is now: with the state that is remembered, if the stamps say so.
-pub(crate) async fn current(readers: &Readers, reader: AccountId) -> Result<Current> {
+pub(crate) async fn current(readers: &Readers, reader: AccountId) -> Result<CurrentReader> {
     if reader.is_nobody() {
-        return Ok(Current::nobodys(readers));
+        return Ok(CurrentReader::nobodys(readers));
     }
     // By the stamps as they are now and not by time: another instance may have changed it a moment ago.
     let stamps = stamps(readers, reader).await?;
     let known = readers.state(reader);
     if let Some(state) = known.filter(|state| state.is_of(&stamps)) {
-        return Ok(Current { stamps, state });
+        return Ok(CurrentReader { stamps, state });
     }
     let state = load_state(readers, reader, None).await?;
     readers.remember(reader, state.clone());
-    Ok(Current { stamps, state })
+    Ok(CurrentReader { stamps, state })
 }
 
 /// A reader's stamps as they are now.

@@ -14,7 +14,7 @@ use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::nonce::Nonce;
 use crate::post::PostRef;
-use crate::sharded::{Member as _, Questions, SortedSet, Told};
+use crate::sharded::{Member as _, Questions, SetAnswer, SortedSet};
 use crate::tenant::Tenant;
 
 /// Pieces of a set that is remembered whole: about a thousand members at most.
@@ -35,14 +35,14 @@ pub struct Marks {
 }
 
 /// A set with its scores, by members; `None`: too large to be remembered.
-type Kept = Option<Arc<[(PostRef, f64)]>>;
+type KeptSet = Option<Arc<[(PostRef, f64)]>>;
 
 /// What an account likes, has bookmarked and reposted, as of its ties stamp.
 #[derive(Debug, Clone)]
 pub(crate) struct Ties {
     stamp: Option<Nonce>,
     /// In the order of [`sets_of`].
-    kept: [Kept; 3],
+    kept: [KeptSet; 3],
 }
 
 impl Ties {
@@ -68,7 +68,7 @@ impl Ties {
 }
 
 /// Members, and one more or one less; that one's score says nothing.
-fn with(tied: Arc<[(PostRef, f64)]>, post: PostRef, on: bool) -> Kept {
+fn with(tied: Arc<[(PostRef, f64)]>, post: PostRef, on: bool) -> KeptSet {
     let at = match (tied.binary_search_by_key(&post, |(post, _)| *post), on) {
         (Err(at), true) => at,
         (Ok(at), false) => return Some(tied[..at].iter().chain(&tied[at + 1..]).copied().collect()),
@@ -108,7 +108,7 @@ pub(crate) async fn look(readers: &Readers, reader: AccountId, stamps: &Stamps) 
     }
     let mut questions = Questions::default();
     sets_of(readers, reader)?.iter().for_each(|set| questions.whole(set, PIECES_MAX));
-    let mut told = questions.ask(readers.sets()).await?.into_iter().map(Told::whole);
+    let mut told = questions.ask(readers.sets()).await?.into_iter().map(SetAnswer::whole);
     let mut next = || {
         told.next()
             .flatten()
@@ -143,7 +143,7 @@ impl LookedAt {
         }
         let (told, ()) =
             try_join(questions.ask(readers.sets()), self.remember(readers, reader, stamps)).await?;
-        let mut told = told.into_iter().map(Told::scores);
+        let mut told = told.into_iter().map(SetAnswer::scores);
         let mut scores = self.ties.kept.iter().map(|kept| match kept {
             Some(tied) => posts.iter().map(|post| score_in(tied, post)).collect(),
             None => told.next().unwrap_or_default(),

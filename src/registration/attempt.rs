@@ -4,10 +4,10 @@
 mod decide;
 
 use self::decide::{ClaimFacts, ClaimStep};
-use crate::claims::{self, Taken};
+use crate::claims::{self, ClaimOutcome};
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
-use crate::functions::{self, Compared, FieldValue, Holder};
+use crate::functions::{self, CompareAnswer, FieldValue, Holder};
 use crate::graph::Graph;
 use crate::ids::{AccountId, Claim};
 use crate::nonce::{Nonce, draw};
@@ -50,7 +50,7 @@ pub(super) struct Attempt<'a> {
 
 /// Attempts of one call so far, the last one too. What is left of one that came to nothing its own call ends at once: a
 /// failover may have brought it back, and nobody else will for a minute.
-pub(super) type Begun = Vec<Nonce>;
+pub(super) type BegunAttempts = Vec<Nonce>;
 
 impl Attempt<'_> {
     pub(super) fn at(&self, step: Step) -> Result<()> {
@@ -78,7 +78,7 @@ impl Attempt<'_> {
             let taken =
                 claims::take(self.graph, &claim, (self.account, &self.nonce), &mut self.touched).await;
             match taken {
-                Ok(Taken::Ours) => self.at(Step::Claimed(n + 1))?,
+                Ok(ClaimOutcome::Ours) => self.at(Step::Claimed(n + 1))?,
                 Ok(taken) => {
                     self.end().await?;
                     return Err(refusal(claim, taken));
@@ -99,7 +99,7 @@ impl Attempt<'_> {
         &mut self,
         record: &[FieldValue],
         credentials: &[FieldValue],
-    ) -> Result<Reread> {
+    ) -> Result<ClaimsReread> {
         // H130: before the account has them: a claim that is lost afterwards may be somebody else's, and both would
         // say so.
         if let Err(e) = self.graph.router().fence_patiently(&self.touched).await {
@@ -140,12 +140,12 @@ impl Attempt<'_> {
             Ok(answer) => answer,
         };
         self.touched.add(&answer);
-        Ok(Compared::parse(answer.ok()?)? == Compared::Done)
+        Ok(CompareAnswer::parse(answer.ok()?)? == CompareAnswer::Done)
     }
 
     /// Looks at all claims once more, and waits for replicas. A failover may have taken one back: then it is taken
     /// again.
-    pub(super) async fn reread(&mut self) -> Result<Reread> {
+    pub(super) async fn reread(&mut self) -> Result<ClaimsReread> {
         let looks = self.wanted.iter().map(|claim| claims::look_request(self.graph, claim)).collect();
         let found = self.graph.run_all(looks).await?;
         'claims: for (claim, answer) in self.wanted.clone().into_iter().zip(found) {
@@ -215,13 +215,13 @@ impl Attempt<'_> {
 }
 
 /// The error for a name that is not to be had. What an e-mail address is never gets into a message.
-pub(super) fn refusal(claim: Claim, taken: Taken) -> Error {
+pub(super) fn refusal(claim: Claim, taken: ClaimOutcome) -> Error {
     let (what, code) = match claim.kind() == Claim::LOGIN {
         true => ("this login", ErrorCode::LoginTaken),
         false => ("this e-mail address", ErrorCode::EmailTaken),
     };
     let text = match taken {
-        Taken::Wanted(_) => {
+        ClaimOutcome::Wanted(_) => {
             format!("{what} is being registered by somebody else; if that fails it is free within a minute")
         }
         _ => format!("{what} is taken"),
@@ -230,7 +230,7 @@ pub(super) fn refusal(claim: Claim, taken: Taken) -> Error {
 }
 
 /// `None`: the claims are the account's. Some: somebody else has that one by now.
-pub(super) type Reread = Option<(Claim, Taken)>;
+pub(super) type ClaimsReread = Option<(Claim, ClaimOutcome)>;
 
 pub(super) fn unknown(e: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::Unknown, format!("written, but not known to be replicated: {e}"))
@@ -253,12 +253,12 @@ pub(super) async fn credentials<const N: usize>(
 }
 
 /// What became of a write to an account's credentials or profile; true: it was done.
-pub(super) fn is_done(compared: Compared, account: AccountId) -> Result<bool> {
+pub(super) fn is_done(compared: CompareAnswer, account: AccountId) -> Result<bool> {
     match compared {
-        Compared::Done => Ok(true),
-        Compared::Changed => Ok(false),
-        Compared::NoAccount => Err(no_account(account)),
-        Compared::JournalFull => {
+        CompareAnswer::Done => Ok(true),
+        CompareAnswer::Changed => Ok(false),
+        CompareAnswer::NoAccount => Err(no_account(account)),
+        CompareAnswer::JournalFull => {
             let text =
                 format!("another change of account {account}'s names is under way; try again in a minute");
             Err(Error::new(ErrorKind::Conflict, text))

@@ -2,13 +2,13 @@
 
 use futures::future::try_join;
 
-use super::attempt::{Attempt, Begun, Dies, Step, credentials, is_done, refusal};
+use super::attempt::{Attempt, BegunAttempts, Dies, Step, credentials, is_done, refusal};
 use super::{Registration, names, passwords};
 use crate::change::Tries;
 use crate::claims;
 use crate::cluster::{Command, Touched};
 use crate::error::{CallFuture, ErrorKind, Result};
-use crate::functions::{self, Compared, FieldValue};
+use crate::functions::{self, CompareAnswer, FieldValue};
 use crate::ids::{AccountId, Claim};
 use crate::nonce::draw;
 use crate::profile::{Profile, ProfileUpdate};
@@ -76,7 +76,7 @@ impl Registration {
         dies: Dies<'_>,
     ) -> Result<Receipt> {
         let graph = self.graph();
-        let (mut tries, mut begun, mut changed) = (graph.router().fence_tries(), Begun::new(), 0);
+        let (mut tries, mut begun, mut changed) = (graph.router().fence_tries(), BegunAttempts::new(), 0);
         while changed < TRIES_MAX {
             match self.try_claim((account, claim, kind), fields, &mut begun, dies).await {
                 Ok(Some((left, reached))) => {
@@ -98,7 +98,7 @@ impl Registration {
         &self,
         (account, claim, kind): (AccountId, Option<Claim>, u8),
         fields: (&[FieldValue], &[FieldValue]),
-        begun: &mut Begun,
+        begun: &mut BegunAttempts,
         dies: Dies<'_>,
     ) -> Result<Option<(Vec<Claim>, Acknowledge)>> {
         let graph = self.graph();
@@ -211,7 +211,7 @@ impl Registration {
             return Ok(None);
         };
         let epoch = answer.epoch.clone();
-        if !is_done(Compared::parse(answer.ok()?)?, account)? {
+        if !is_done(CompareAnswer::parse(answer.ok()?)?, account)? {
             return Ok(None);
         }
         let reached = graph.acknowledge(graph.settings.acknowledge, &epoch).await?;
@@ -230,7 +230,7 @@ async fn give_up_patiently(tenant: &Tenant, account: AccountId, claims: &[Claim]
 }
 
 /// The first step of a change; false: the credentials have changed since they were read.
-async fn begin(attempt: &mut Attempt<'_>, seen: &[u8], begun: &Begun) -> Result<bool> {
+async fn begin(attempt: &mut Attempt<'_>, seen: &[u8], begun: &BegunAttempts) -> Result<bool> {
     let (graph, account) = (attempt.graph, attempt.account);
     let keys = [graph.keys().account(account), graph.keys().credentials(account)];
     let times = (graph.router().now_ms(), claims::patience_ms());
@@ -241,8 +241,8 @@ async fn begin(attempt: &mut Attempt<'_>, seen: &[u8], begun: &Begun) -> Result<
         answer => answer?,
     };
     attempt.touched.add(&answer);
-    let compared = Compared::parse(answer.ok()?)?;
-    if compared == Compared::JournalFull {
+    let compared = CompareAnswer::parse(answer.ok()?)?;
+    if compared == CompareAnswer::JournalFull {
         let [under_way] = credentials(graph, account, ["n"], &mut attempt.touched).await?;
         let is_ours = |under_way: &Vec<u8>| begun.iter().any(|nonce| nonce[..] == under_way[..]);
         if let Some(left) = under_way.filter(is_ours) {

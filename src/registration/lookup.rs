@@ -113,7 +113,7 @@ impl Registration {
     /// that name, which takes as long and as many commands to find out.
     ///
     /// Whether an account that is suspended may log in is the caller's to decide, and how often somebody may try.
-    /// [`ErrorKind::Overloaded`]: too many passwords wait to be looked at.
+    /// [`ErrorKind::Overloaded`](crate::ErrorKind::Overloaded): too many passwords wait to be looked at.
     pub fn check<'a>(&'a self, name: &'a str, password: &'a str) -> CallFuture<'a, Option<Account>> {
         Box::pin(async move {
             let graph = self.graph();
@@ -161,7 +161,7 @@ impl Registration {
         })
     }
 
-    /// The id of whoever has this login; [`ErrorKind::NotFound`]: nobody has.
+    /// The id of whoever has this login; [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): nobody has.
     pub fn id_of<'a>(&'a self, login: &'a str) -> CallFuture<'a, AccountId> {
         Box::pin(async move {
             let found = self.find(&[Name::Login(login.to_owned())]).await?.into_iter().flatten().next();

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use super::attempt::{Attempt, Begun, Dies, Step, credentials, refusal, unknown};
+use super::attempt::{Attempt, BegunAttempts, Dies, Step, credentials, refusal, unknown};
 use super::{Registration, names, passwords};
 use crate::account::{Account, AccountState, NewAccount};
-use crate::claims::{self, Taken};
+use crate::claims::{self, ClaimOutcome};
 use crate::cluster::{Request, Touched};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
-use crate::functions::{self, Holder, SignUpBegun};
+use crate::functions::{self, Holder, SignUpAnswer};
 use crate::ids::{AccountId, Claim};
 use crate::meters;
 use crate::nonce::{Nonce, draw};
@@ -80,7 +80,7 @@ impl fmt::Debug for SignUp {
 }
 
 /// A sign-up that makes sense.
-struct Checked {
+struct CheckedSignUp {
     login: String,
     email: Option<String>,
     /// In their order.
@@ -89,14 +89,14 @@ struct Checked {
 
 /// What the attempts of one call have in common.
 #[derive(Default)]
-struct Ours {
+struct OwnAttempts {
     hash: Option<String>,
     id: Option<AccountId>,
-    begun: Begun,
+    begun: BegunAttempts,
 }
 
 impl SignUp {
-    fn checked(&self) -> Result<Checked> {
+    fn checked(&self) -> Result<CheckedSignUp> {
         let (login, of_login) = names::login(&self.login)?;
         let email = self.email.as_deref().map(names::email).transpose()?;
         passwords::check(&self.password)?;
@@ -109,7 +109,7 @@ impl SignUp {
         let mut claims: Vec<Claim> = [of_login].into_iter().chain(of_email).collect();
         // All take them in one order: of several that want the same ones, one gets all.
         claims.sort_unstable();
-        Ok(Checked { login, email, claims })
+        Ok(CheckedSignUp { login, email, claims })
     }
 }
 
@@ -142,7 +142,7 @@ impl Registration {
 
     async fn try_sign_up(&self, sign_up: &SignUp, dies: Dies<'_>) -> Result<Registered> {
         let checked = sign_up.checked()?;
-        let (mut tries, mut ours) = (self.graph().router().fence_tries(), Ours::default());
+        let (mut tries, mut ours) = (self.graph().router().fence_tries(), OwnAttempts::default());
         loop {
             match self.sign_up_once(sign_up, &checked, &mut ours, dies).await {
                 // What it had begun is ended.
@@ -156,8 +156,8 @@ impl Registration {
     async fn sign_up_once(
         &self,
         sign_up: &SignUp,
-        checked: &Checked,
-        ours: &mut Ours,
+        checked: &CheckedSignUp,
+        ours: &mut OwnAttempts,
         dies: Dies<'_>,
     ) -> Result<Registered> {
         if let Some(repeated) = self.look_first(sign_up, checked, ours, dies).await? {
@@ -218,8 +218,8 @@ impl Registration {
     async fn look_first(
         &self,
         sign_up: &SignUp,
-        checked: &Checked,
-        ours: &Ours,
+        checked: &CheckedSignUp,
+        ours: &OwnAttempts,
         dies: Dies<'_>,
     ) -> Result<Option<Registered>> {
         let graph = self.graph();
@@ -238,9 +238,9 @@ impl Registration {
             }
             let answer = graph.router().ask(claims::holder_request(graph, holder, claim)).await?;
             match Holder::parse(answer.ok()?)? {
-                Holder::Held => return Err(refusal(*claim, Taken::Held(holder))),
+                Holder::Held => return Err(refusal(*claim, ClaimOutcome::Held(holder))),
                 Holder::Wanted { age_ms, .. } if claims::is_young(age_ms) => {
-                    return Err(refusal(*claim, Taken::Wanted(holder)));
+                    return Err(refusal(*claim, ClaimOutcome::Wanted(holder)));
                 }
                 _ => {}
             }
@@ -304,8 +304,8 @@ impl Registration {
         &self,
         attempt: &mut Attempt<'_>,
         sign_up: &SignUp,
-        checked: &Checked,
-        (hash, begun): (String, &mut Begun),
+        checked: &CheckedSignUp,
+        (hash, begun): (String, &mut BegunAttempts),
     ) -> Result<()> {
         let graph = self.graph();
         let before = begun.len();
@@ -343,7 +343,7 @@ impl Registration {
             };
             attempt.touched.add(&answer);
             attempt.nonce = nonce;
-            let SignUpBegun::There(state) = SignUpBegun::parse(answer.ok()?)? else { return Ok(()) };
+            let SignUpAnswer::There(state) = SignUpAnswer::parse(answer.ok()?)? else { return Ok(()) };
             if AccountState::from_letter(state) != AccountState::Unconfirmed {
                 break;
             }

@@ -7,7 +7,7 @@ use super::local::{LocalKey, Spot, Trees};
 use super::tree::{DEPTH_MAX, State, hash};
 use crate::cluster::{Reply, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{Added, Removed, SetAdd, SetRemove};
+use crate::functions::{SetAdd, SetAddAnswer, SetRemove, SetRemoveAnswer};
 use crate::keys::Place;
 use crate::nonce::Nonce;
 
@@ -31,7 +31,7 @@ pub struct Change {
 
 /// One member to add or to remove, in stored form.
 #[derive(Debug, Clone)]
-pub(crate) struct Item {
+pub(crate) struct MemberChange {
     /// Which of the sets.
     pub(crate) set: usize,
     pub(crate) member: Vec<u8>,
@@ -40,7 +40,7 @@ pub(crate) struct Item {
     pub(crate) score: Option<f64>,
 }
 
-impl Item {
+impl MemberChange {
     pub(crate) fn new(set: usize, member: &[u8], score: Option<f64>) -> Self {
         Self { set, member: member.into(), hash: hash(member), score }
     }
@@ -48,7 +48,7 @@ impl Item {
 
 /// How to add.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct AddHow<'a> {
+pub(crate) struct AddOptions<'a> {
     /// An option of ZADD, or nothing.
     pub(crate) option: &'static str,
     /// A guard in each bucket that must have this value.
@@ -63,7 +63,7 @@ pub(crate) struct AddHow<'a> {
 
 /// How to remove.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct RemoveHow<'a> {
+pub(crate) struct RemoveOptions<'a> {
     /// The record of the account whose followers they are, if these lie in one place.
     pub(crate) record: Option<&'a [u8]>,
     /// The tenant's decision that this follows from, if it does.
@@ -86,7 +86,7 @@ pub(crate) enum Refused {
 /// What is still to be done, and what came of the rest.
 struct Progress {
     trees: Trees,
-    open: Vec<Item>,
+    open: Vec<MemberChange>,
     /// Pieces that are full: the next call to them may split.
     full: HashSet<(usize, Spot)>,
     members: u64,
@@ -96,7 +96,7 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(trees: Trees, open: Vec<Item>) -> Self {
+    fn new(trees: Trees, open: Vec<MemberChange>) -> Self {
         Self { trees, open, full: HashSet::new(), members: 0, largest: 0, kept: None, refused: None }
     }
 }
@@ -106,8 +106,8 @@ impl Sets {
     pub(crate) async fn add_items(
         &self,
         sets: &[LocalKey],
-        items: Vec<Item>,
-        how: AddHow<'_>,
+        items: Vec<MemberChange>,
+        how: AddOptions<'_>,
         touched: &mut Touched,
     ) -> Result<Result<(u64, u64), Refused>> {
         let mut progress = Progress::new(self.trees_of(sets), items);
@@ -126,8 +126,8 @@ impl Sets {
     pub(crate) async fn remove_items(
         &self,
         sets: &[LocalKey],
-        items: Vec<Item>,
-        how: RemoveHow<'_>,
+        items: Vec<MemberChange>,
+        how: RemoveOptions<'_>,
         touched: &mut Touched,
     ) -> Result<Result<(u64, Option<f64>), Refused>> {
         let mut progress = Progress::new(self.trees_of(sets), items);
@@ -135,13 +135,13 @@ impl Sets {
             &mut progress,
             touched,
             |spot, items, _| Ok(self.remove_request(sets, spot, items, how)),
-            |progress, _, items, reply| match Removed::parse(reply)? {
-                Removed::Done { removed, kept } => {
+            |progress, _, items, reply| match SetRemoveAnswer::parse(reply)? {
+                SetRemoveAnswer::Done { removed, kept } => {
                     progress.members += removed;
                     progress.kept = [progress.kept, kept].into_iter().flatten().reduce(f64::max);
                     Ok(())
                 }
-                Removed::Tree(tree) => self.relearn(sets, progress, items, &tree),
+                SetRemoveAnswer::Tree(tree) => self.relearn(sets, progress, items, &tree),
             },
         )
         .await?;
@@ -153,8 +153,8 @@ impl Sets {
         &self,
         progress: &mut Progress,
         touched: &mut Touched,
-        request: impl Fn(Spot, &[Item], bool) -> Result<Request>,
-        mut read: impl FnMut(&mut Progress, Spot, Vec<Item>, Reply) -> Result<()>,
+        request: impl Fn(Spot, &[MemberChange], bool) -> Result<Request>,
+        mut read: impl FnMut(&mut Progress, Spot, Vec<MemberChange>, Reply) -> Result<()>,
     ) -> Result<()> {
         for _ in 0..super::local::ROUNDS_MAX {
             if progress.open.is_empty() || progress.refused.is_some() {
@@ -188,8 +188,8 @@ impl Sets {
         &self,
         sets: &[LocalKey],
         spot: Spot,
-        items: &[Item],
-        how: AddHow<'_>,
+        items: &[MemberChange],
+        how: AddOptions<'_>,
         may_split: bool,
     ) -> Request {
         let set = &sets[items[0].set];
@@ -222,7 +222,7 @@ impl Sets {
         sets: &[LocalKey],
         progress: &mut Progress,
         spot: Spot,
-        mut items: Vec<Item>,
+        mut items: Vec<MemberChange>,
         reply: Reply,
     ) -> Result<()> {
         let set = items[0].set;
@@ -232,19 +232,19 @@ impl Sets {
             let rest = items.split_off(pairs.min(items.len()));
             progress.open.extend(rest);
         };
-        match Added::parse(reply)? {
-            Added::Done { pairs, new, total } => done(progress, pairs, new, total),
-            Added::Full { pairs, new, total } => {
+        match SetAddAnswer::parse(reply)? {
+            SetAddAnswer::Done { pairs, new, total } => done(progress, pairs, new, total),
+            SetAddAnswer::Full { pairs, new, total } => {
                 done(progress, pairs, new, total);
                 progress.full.insert((set, spot));
             }
-            Added::Split { pairs, new, total, tree } => {
+            SetAddAnswer::Split { pairs, new, total, tree } => {
                 done(progress, pairs, new, total);
                 progress.trees[set] = self.learn(&sets[set], &tree)?;
             }
-            Added::Guarded => progress.refused = Some(Refused::Guarded),
-            Added::Undecided => progress.refused = Some(Refused::Undecided),
-            Added::Tree(tree) => self.relearn(sets, progress, items, &tree)?,
+            SetAddAnswer::Guarded => progress.refused = Some(Refused::Guarded),
+            SetAddAnswer::Undecided => progress.refused = Some(Refused::Undecided),
+            SetAddAnswer::Tree(tree) => self.relearn(sets, progress, items, &tree)?,
         }
         Ok(())
     }
@@ -254,7 +254,7 @@ impl Sets {
         &self,
         sets: &[LocalKey],
         progress: &mut Progress,
-        items: Vec<Item>,
+        items: Vec<MemberChange>,
         tree: &[u8],
     ) -> Result<()> {
         let number = items[0].set;
@@ -273,13 +273,19 @@ impl Sets {
         Ok(())
     }
 
-    fn remove_request(&self, sets: &[LocalKey], spot: Spot, items: &[Item], how: RemoveHow<'_>) -> Request {
+    fn remove_request(
+        &self,
+        sets: &[LocalKey],
+        spot: Spot,
+        items: &[MemberChange],
+        how: RemoveOptions<'_>,
+    ) -> Request {
         let set = &sets[items[0].set];
         let mut keys = vec![self.key(set)];
         if spot != Spot::Small {
             keys.push(self.key_at(set, spot));
         }
-        let RemoveHow { record, decision } = how;
+        let RemoveOptions { record, decision } = how;
         let remove = SetRemove { keys, leaf: spot.numbers(), record: record.map(Vec::from), decision };
         let members = items.iter().map(|item| (item.score, item.member.as_slice()));
         Request::write(self.slot(set), remove.command(members))
@@ -287,12 +293,12 @@ impl Sets {
 }
 
 /// Groups items by the piece that they belong to, a call's worth at most; and what a piece cannot take in one round.
-fn calls(trees: &Trees, open: Vec<Item>) -> (Vec<(Spot, Vec<Item>)>, Vec<Item>) {
-    let spot = |item: &Item| Spot::of(trees[item.set].as_deref(), item.hash);
-    let mut placed: Vec<(Spot, Item)> = open.into_iter().map(|item| (spot(&item), item)).collect();
+fn calls(trees: &Trees, open: Vec<MemberChange>) -> (Vec<(Spot, Vec<MemberChange>)>, Vec<MemberChange>) {
+    let spot = |item: &MemberChange| Spot::of(trees[item.set].as_deref(), item.hash);
+    let mut placed: Vec<(Spot, MemberChange)> = open.into_iter().map(|item| (spot(&item), item)).collect();
     // Stable: members keep their order inside a piece.
     placed.sort_by_key(|(spot, item)| (item.set, *spot));
-    let mut calls: Vec<(Spot, Vec<Item>)> = Vec::new();
+    let mut calls: Vec<(Spot, Vec<MemberChange>)> = Vec::new();
     let mut held = Vec::new();
     let mut of_piece = 0;
     for (spot, item) in placed {

@@ -29,7 +29,7 @@ pub(crate) use local::{LocalKey, Spot};
 pub(crate) use page::Scored;
 pub use page::{Order, PAGE_MAX, ScoreRange};
 pub(crate) use pieces::PieceAt;
-pub(crate) use questions::{Questions, Told};
+pub(crate) use questions::{Questions, SetAnswer};
 pub use set::{Common, Layout, Page, SortedSet};
 pub(crate) use sight::Sight;
 #[doc(hidden)]

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::change::{AddHow, Item};
+use super::change::{AddOptions, MemberChange};
 use super::local::{LocalKey, Probe, Spot};
 use super::tree::{DEPTH_MAX, State, Tree, hash};
 use super::walk::read_members;
@@ -63,9 +63,9 @@ impl Sets {
         let (of, partner) = (key(leaf.piece), key(leaf.partner()));
         let command = functions::set_split(self.key(&piece.set), of, partner, piece.leaf());
         let reply = self.router().call(Request::write(self.slot(&piece.set), command)).await?;
-        match functions::Spread::parse(reply)? {
-            functions::Spread::Tree(tree) => self.learn(&piece.set, &tree).map(drop),
-            functions::Spread::Done => Err(Error::internal("set_split gave no tree")),
+        match functions::SpreadAnswer::parse(reply)? {
+            functions::SpreadAnswer::Tree(tree) => self.learn(&piece.set, &tree).map(drop),
+            functions::SpreadAnswer::Done => Err(Error::internal("set_split gave no tree")),
         }
     }
 
@@ -101,11 +101,12 @@ impl Sets {
     pub(crate) async fn add_to_many<M: Member>(&self, adds: &[Addition<M>]) -> Result<Option<()>> {
         let keys: Vec<LocalKey> = adds.iter().map(|(set, _)| set.home.clone()).collect();
         let item = |(number, (_, pairs)): (usize, &Addition<M>)| {
-            let item = move |(m, score): &(M, f64)| Item::new(number, m.to_bytes().as_ref(), Some(*score));
+            let item =
+                move |(m, score): &(M, f64)| MemberChange::new(number, m.to_bytes().as_ref(), Some(*score));
             pairs.iter().map(item).collect::<Vec<_>>()
         };
         let items = adds.iter().enumerate().flat_map(item).collect();
-        let added = self.add_items(&keys, items, AddHow::default(), &mut Touched::new()).await?;
+        let added = self.add_items(&keys, items, AddOptions::default(), &mut Touched::new()).await?;
         Ok(added.ok().map(drop))
     }
 

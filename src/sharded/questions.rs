@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 /// What is asked of a set.
 #[derive(Debug)]
-enum What {
+enum Question {
     Scores(Vec<Vec<u8>>),
     Newest(usize),
     /// All members, if they lie in so many pieces at most.
@@ -25,12 +25,12 @@ enum What {
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     sets: Vec<LocalKey>,
-    asked: Vec<What>,
+    asked: Vec<Question>,
 }
 
 /// What one set answered.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum SetAnswer {
     /// In the order of the members.
     Scores(Vec<Option<f64>>),
     /// From the highest score down.
@@ -39,7 +39,7 @@ pub(crate) enum Told {
     Whole(Option<Vec<Scored>>),
 }
 
-impl Told {
+impl SetAnswer {
     /// The scores, of a question for scores.
     pub(crate) fn scores(self) -> Vec<Option<f64>> {
         if let Self::Scores(scores) = self { scores } else { Vec::new() }
@@ -71,7 +71,7 @@ enum Progress {
 }
 
 /// One command of a batch: at a spot, of question number `of`.
-struct Ask {
+struct QuestionCommand {
     members: Vec<usize>,
     depth: usize,
     /// The newest of one piece alone are in order as they come: without scores, whose digits cost a server more than
@@ -84,31 +84,31 @@ impl Questions {
     pub(crate) fn scores<M: Member>(&mut self, set: &SortedSet<M>, members: impl IntoIterator<Item = M>) {
         self.sets.push(set.home.clone());
         let bytes = members.into_iter().map(|member| member.to_bytes().as_ref().to_vec());
-        self.asked.push(What::Scores(bytes.collect()));
+        self.asked.push(Question::Scores(bytes.collect()));
     }
 
     /// Asks for the members with the highest scores.
     pub(crate) fn newest<M: Member>(&mut self, set: &SortedSet<M>, most: usize) {
         self.sets.push(set.home.clone());
-        self.asked.push(What::Newest(most));
+        self.asked.push(Question::Newest(most));
     }
 
     /// Asks for all members of a set that lies in `pieces` pieces at most.
     pub(crate) fn whole<M: Member>(&mut self, set: &SortedSet<M>, pieces: usize) {
         self.sets.push(set.home.clone());
-        self.asked.push(What::Whole(pieces));
+        self.asked.push(Question::Whole(pieces));
     }
 
     /// Asks, and gives the answers in the order of the questions. One batch; another one only where a set has been
     /// split since this process has last looked, or has more of the newest in one piece than its share.
-    pub(crate) async fn ask(&self, sets: &Sets) -> Result<Vec<Told>> {
+    pub(crate) async fn ask(&self, sets: &Sets) -> Result<Vec<SetAnswer>> {
         let mut trees = sets.trees_of(&self.sets);
-        let begin = |(number, what): (usize, &What)| match what {
-            What::Scores(members) => {
+        let begin = |(number, what): (usize, &Question)| match what {
+            Question::Scores(members) => {
                 Progress::Scores((0..members.len()).collect(), vec![None; members.len()])
             }
-            What::Newest(most) => Progress::newest(&trees, number, *most),
-            What::Whole(pieces) => Progress::whole(&trees, number, *pieces),
+            Question::Newest(most) => Progress::newest(&trees, number, *most),
+            Question::Whole(pieces) => Progress::whole(&trees, number, *pieces),
         };
         let mut progress: Vec<Progress> = self.asked.iter().enumerate().map(begin).collect();
         for _ in 0..ROUNDS_MAX {
@@ -129,7 +129,7 @@ impl Questions {
     }
 
     /// What is still to be asked.
-    fn round(&self, trees: &Trees, progress: &[Progress]) -> (Vec<Probe>, Vec<Ask>) {
+    fn round(&self, trees: &Trees, progress: &[Progress]) -> (Vec<Probe>, Vec<QuestionCommand>) {
         let (mut probes, mut asks) = (Vec::new(), Vec::new());
         let mut push = |set, spot, ask| {
             probes.push(Probe { set, spot, of: asks.len() });
@@ -137,21 +137,21 @@ impl Questions {
         };
         for (set, (progress, what)) in progress.iter().zip(&self.asked).enumerate() {
             match (progress, what) {
-                (Progress::Scores(open, _), What::Scores(members)) => {
+                (Progress::Scores(open, _), Question::Scores(members)) => {
                     let mut by_spot: BTreeMap<Spot, Vec<usize>> = BTreeMap::new();
                     for member in open {
                         let spot = Spot::of(trees[set].as_deref(), hash(&members[*member]));
                         by_spot.entry(spot).or_default().push(*member);
                     }
                     by_spot.into_iter().for_each(|(spot, members)| {
-                        push(set, spot, Ask { members, depth: 0, is_alone: false })
+                        push(set, spot, QuestionCommand { members, depth: 0, is_alone: false })
                     });
                 }
                 (Progress::Newest(spots), _) => {
                     let open = spots.iter().filter(|(_, (.., is_open))| *is_open);
-                    let is_alone = spots.len() == 1 && matches!(what, What::Newest(_));
+                    let is_alone = spots.len() == 1 && matches!(what, Question::Newest(_));
                     let ask = |(spot, (_, depth, _)): (&Spot, &(Source, usize, bool))| {
-                        (*spot, Ask { members: Vec::new(), depth: *depth, is_alone })
+                        (*spot, QuestionCommand { members: Vec::new(), depth: *depth, is_alone })
                     };
                     open.map(ask).for_each(|(spot, ask)| push(set, spot, ask));
                 }
@@ -161,26 +161,28 @@ impl Questions {
         (probes, asks)
     }
 
-    fn command(&self, key: &[u8], probe: &Probe, ask: &Ask) -> Command {
+    fn command(&self, key: &[u8], probe: &Probe, ask: &QuestionCommand) -> Command {
         match &self.asked[probe.set] {
-            What::Scores(members) => {
+            Question::Scores(members) => {
                 let command = Command::new("ZMSCORE").arg(key);
                 ask.members.iter().fold(command, |command, member| command.arg(&members[*member]))
             }
-            What::Newest(_) if ask.is_alone => {
+            Question::Newest(_) if ask.is_alone => {
                 Command::new("ZRANGE").arg(key).arg("0").arg(ask.depth.saturating_sub(1)).arg("REV")
             }
-            What::Newest(_) | What::Whole(_) => {
+            Question::Newest(_) | Question::Whole(_) => {
                 range_command(key, ScoreRange::default(), ask.depth, Order::Descending)
             }
         }
     }
 
-    fn told(&self, progress: Vec<Progress>) -> Vec<Told> {
-        let told = |(progress, what): (Progress, &What)| match (progress, what) {
-            (Progress::Scores(_, scores), _) => Told::Scores(scores),
-            (Progress::Newest(spots), What::Newest(most)) => Told::Newest(Progress::merged(&spots, *most)),
-            (Progress::Newest(spots), _) => Told::Whole(Progress::all(spots)),
+    fn told(&self, progress: Vec<Progress>) -> Vec<SetAnswer> {
+        let told = |(progress, what): (Progress, &Question)| match (progress, what) {
+            (Progress::Scores(_, scores), _) => SetAnswer::Scores(scores),
+            (Progress::Newest(spots), Question::Newest(most)) => {
+                SetAnswer::Newest(Progress::merged(&spots, *most))
+            }
+            (Progress::Newest(spots), _) => SetAnswer::Whole(Progress::all(spots)),
         };
         progress.into_iter().zip(&self.asked).map(told).collect()
     }
@@ -209,9 +211,9 @@ impl Progress {
         &mut self,
         trees: &Trees,
         probe: &Probe,
-        ask: Ask,
+        ask: QuestionCommand,
         reply: Option<Reply>,
-        what: &What,
+        what: &Question,
     ) -> Result<()> {
         match (self, what) {
             (Self::Scores(open, scores), _) => {
@@ -222,25 +224,25 @@ impl Progress {
                     scores[member] = if score.is_nil() { None } else { Some(score.double()?) };
                 }
             }
-            (progress, What::Whole(pieces)) if reply.is_none() => {
+            (progress, Question::Whole(pieces)) if reply.is_none() => {
                 // Rare, and few pieces: all of them again.
                 *progress = Self::whole(trees, probe.set, *pieces);
             }
             (Self::Newest(spots), what) => match reply {
                 // It turned out to be too large in this very round: what its other pieces say is not all of it (H123).
-                Some(_) if matches!(what, What::Whole(_)) && !spots.contains_key(&probe.spot) => {}
+                Some(_) if matches!(what, Question::Whole(_)) && !spots.contains_key(&probe.spot) => {}
                 Some(reply) => {
                     let source = match ask.is_alone {
                         true => read_ordered(probe.spot, reply, ask.depth)?,
                         false => read_source(probe.spot, reply, ask.depth)?,
                     };
                     spots.insert(probe.spot, (source, ask.depth, false));
-                    if let What::Newest(most) = what {
+                    if let Question::Newest(most) = what {
                         Self::deepen(spots, *most);
                     }
                 }
                 None => {
-                    let What::Newest(most) = what else { return Ok(()) };
+                    let Question::Newest(most) = what else { return Ok(()) };
                     let heirs = probe.spot.heirs(trees[probe.set].as_deref());
                     // It has shrunk (a failover), or was small: what was read elsewhere counts no more.
                     if heirs.is_empty() || heirs == [probe.spot] {
@@ -307,14 +309,16 @@ mod tests {
     /// other is as it was, and empty.
     #[test]
     fn a_set_that_grows_too_large_while_it_is_read_is_not_whole() {
-        let (small, grown, what) = (trees(0b0100_0000), trees(0b0110_0000), What::Whole(2));
+        let (small, grown, what) = (trees(0b0100_0000), trees(0b0110_0000), Question::Whole(2));
         let mut progress = Progress::whole(&small, 0, 2);
         let Progress::Newest(spots) = &progress else { panic!("it is read whole") };
         let asked: Vec<(Spot, usize)> = spots.iter().map(|(spot, (_, depth, _))| (*spot, *depth)).collect();
         assert_eq!(asked.len(), 2);
         for ((spot, depth), reply) in asked.into_iter().zip([None, Some(Reply::of_items(Vec::new()))]) {
-            let (probe, ask) =
-                (Probe { set: 0, spot, of: 0 }, Ask { members: Vec::new(), depth, is_alone: false });
+            let (probe, ask) = (
+                Probe { set: 0, spot, of: 0 },
+                QuestionCommand { members: Vec::new(), depth, is_alone: false },
+            );
             progress.take(&grown, &probe, ask, reply, &what).unwrap();
         }
         let Progress::Newest(spots) = progress else { panic!("it is read whole") };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::change::{AddHow, Change, Item, Refused, RemoveHow};
+use super::change::{AddOptions, Change, MemberChange, Refused, RemoveOptions};
 use super::local::{LocalKey, Probe, Spot};
 use super::page::{Merged, Scored, Source, merge};
 use super::tree::hash;
@@ -159,7 +159,7 @@ impl<M: Member> SortedSet<M> {
             let layout = self.layout_for_change().await?;
             let (sets, items) = self.items(&pairs, layout)?;
             let noted = self.noted.as_ref().map(<[u8; 8]>::as_slice);
-            let how = AddHow { option, guard: None, record: self.record_of(layout), noted, decision };
+            let how = AddOptions { option, guard: None, record: self.record_of(layout), noted, decision };
             match self.sets.add_items(&sets, items, how, &mut touched).await? {
                 Ok((members, largest)) => break (members, largest, layout),
                 Err(Refused::Undecided) => return Ok(None),
@@ -199,7 +199,7 @@ impl<M: Member> SortedSet<M> {
         loop {
             let layout = self.layout_for_change().await?;
             let (sets, items) = self.items(members, layout)?;
-            let how = RemoveHow { record: self.record_of(layout), decision };
+            let how = RemoveOptions { record: self.record_of(layout), decision };
             match self.sets.remove_items(&sets, items, how, &mut touched).await? {
                 Ok((members, kept)) => return Ok(Change { members, len: 0, kept, touched }),
                 Err(refused) => self.settle(refused).await?,
@@ -388,7 +388,11 @@ impl<M: Member> SortedSet<M> {
     }
 
     /// The sets that these members are in, and an item for each member.
-    fn items(&self, members: &[(&M, Option<f64>)], layout: Layout) -> Result<(Vec<LocalKey>, Vec<Item>)> {
+    fn items(
+        &self,
+        members: &[(&M, Option<f64>)],
+        layout: Layout,
+    ) -> Result<(Vec<LocalKey>, Vec<MemberChange>)> {
         let buckets = self.sets.keys().buckets();
         let is_spread = layout == Layout::Spread;
         let mut sets = Vec::new();
@@ -408,7 +412,7 @@ impl<M: Member> SortedSet<M> {
                 sets.push(if is_spread { self.part(bucket) } else { self.home.clone() });
                 sets.len() - 1
             });
-            items.push(Item::new(number, bytes, *score));
+            items.push(MemberChange::new(number, bytes, *score));
         }
         Ok((sets, items))
     }

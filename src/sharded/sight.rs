@@ -7,7 +7,7 @@ use super::tree::{State, Tree, hash};
 use super::{Member, Sets, SortedSet};
 use crate::cluster::{Batch, Command, Request, Touched};
 use crate::error::Result;
-use crate::functions::{self, Removed, SetRemove};
+use crate::functions::{self, SetRemove, SetRemoveAnswer};
 use crate::keys::Place;
 
 /// Pieces read in one batch.
@@ -112,7 +112,7 @@ impl Sets {
             SetRemove { keys, leaf: spot.numbers(), record: None, decision: None }.command([(None, member)]);
         let reply = self.router().call(Request::write(self.slot(set), command)).await?;
         // Another tree by now: the member is looked for again.
-        Removed::parse(reply).map(drop)
+        SetRemoveAnswer::parse(reply).map(drop)
     }
 
     /// Drops a piece that its set doesn't know.

@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::change::{AddHow, Item, Refused, still_spreading};
+use super::change::{AddOptions, MemberChange, Refused, still_spreading};
 use super::local::LocalKey;
 use super::tree::{Leaf, State, Tree};
 use super::walk::Checkpoint;
 use super::{Layout, Member, SortedSet};
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Spread};
+use crate::functions::{self, SpreadAnswer};
 use crate::nonce::Nonce;
 
 /// A copier that shows no sign of life for so long is taken over.
@@ -191,9 +191,9 @@ impl<M: Member> SortedSet<M> {
     async fn step(&self, command: Command, touched: &mut Touched) -> Result<bool> {
         let answer = self.sets.router().ask(Request::write(self.sets.slot(&self.home), command)).await?;
         touched.add(&answer);
-        match Spread::parse(answer.ok()?)? {
-            Spread::Done => Ok(true),
-            Spread::Tree(tree) => {
+        match SpreadAnswer::parse(answer.ok()?)? {
+            SpreadAnswer::Done => Ok(true),
+            SpreadAnswer::Tree(tree) => {
                 self.sets.learn(&self.home, &tree)?;
                 Ok(false)
             }
@@ -230,7 +230,7 @@ impl<M: Member> SortedSet<M> {
     ) -> Result<Result<(), Refused>> {
         let buckets = self.sets.keys().buckets();
         let parts = self.parts();
-        let how = AddHow { guard: Some(nonce), ..AddHow::default() };
+        let how = AddOptions { guard: Some(nonce), ..AddOptions::default() };
         // Whose word it is that these are all: a primary that was replaced knows who was there before (H124).
         let mut said = Touched::new();
         let count = functions::count(self.sets.key(&self.home));
@@ -252,7 +252,7 @@ impl<M: Member> SortedSet<M> {
             }
             live(dies, Step::Walked)?;
             let item = |(m, score): &(M, f64)| {
-                Item::new(usize::from(m.bucket(buckets).index()), m.to_bytes().as_ref(), Some(*score))
+                MemberChange::new(usize::from(m.bucket(buckets).index()), m.to_bytes().as_ref(), Some(*score))
             };
             let items = walked.entries.iter().map(item).collect();
             copied += walked.entries.len() as u64;

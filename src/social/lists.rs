@@ -104,20 +104,20 @@ pub struct PostList {
 }
 
 /// Entries of a list, newest first, and where it goes on.
-pub(super) struct Listed<M> {
+pub(super) struct ListedEntries<M> {
     pub(super) entries: Vec<M>,
     older: Option<ListCursor>,
     newer: Option<ListCursor>,
 }
 
-pub(super) async fn read<M: Member>(set: &SortedSet<M>, query: &ListQuery) -> Result<Listed<M>> {
+pub(super) async fn read<M: Member>(set: &SortedSet<M>, query: &ListQuery) -> Result<ListedEntries<M>> {
     let (limit, from, order) = query.page::<M>()?;
     let page = set.page(.., from.as_ref(), limit, order).await?;
-    Ok(Listed::new(query, order, page.entries, page.next.is_none()))
+    Ok(ListedEntries::new(query, order, page.entries, page.next.is_none()))
 }
 
 /// The same of accounts that no time is known of: by their ids, the highest first.
-pub(super) fn read_ids(ids: &BTreeSet<AccountId>, query: &ListQuery) -> Result<Listed<AccountId>> {
+pub(super) fn read_ids(ids: &BTreeSet<AccountId>, query: &ListQuery) -> Result<ListedEntries<AccountId>> {
     let (limit, from, order) = query.page::<AccountId>()?;
     let from = from.map(|(id, _)| id);
     let (above, below) = match order {
@@ -130,10 +130,10 @@ pub(super) fn read_ids(ids: &BTreeSet<AccountId>, query: &ListQuery) -> Result<L
         Order::Ascending => all.take(limit).collect(),
     };
     let is_over = entries.len() < limit;
-    Ok(Listed::new(query, order, entries, is_over))
+    Ok(ListedEntries::new(query, order, entries, is_over))
 }
 
-impl<M: Member> Listed<M> {
+impl<M: Member> ListedEntries<M> {
     /// Of entries in this order; `is_over`: there are no more of them.
     fn new(query: &ListQuery, order: Order, mut entries: Vec<(M, f64)>, is_over: bool) -> Self {
         if order == Order::Ascending {
@@ -151,7 +151,7 @@ impl<M: Member> Listed<M> {
     }
 }
 
-impl Listed<AccountId> {
+impl ListedEntries<AccountId> {
     /// The list as its reader gets it: of its accounts those that are found.
     pub(super) fn accounts(self, found: impl Fn(AccountId) -> Option<Arc<Account>>) -> AccountList {
         let accounts = self.entries.into_iter().filter_map(found).collect();
@@ -159,7 +159,7 @@ impl Listed<AccountId> {
     }
 }
 
-impl Listed<PostRef> {
+impl ListedEntries<PostRef> {
     /// The list as its reader gets it, of its posts those that show. None of them is a plain repost: it is its original
     /// that is liked, bookmarked and quoted.
     fn showing(self, posts: Vec<PagePost>) -> PostList {
@@ -214,7 +214,7 @@ impl<'a> Viewer<'a> {
         post: PostId,
         list: impl FnOnce(PostId) -> Result<SortedSet<M>>,
         query: &ListQuery,
-    ) -> Result<(View<'a>, Listed<M>)> {
+    ) -> Result<(View<'a>, ListedEntries<M>)> {
         let (mut view, post) = self.view_of(post).await?;
         let list = list(view.meant(post))?;
         let (listed, _) = try_join(read(&list, query), view.subject(post)).await?;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use futures::future::{try_join, try_join3};
 
-use super::lists::{AccountList, ListQuery, Listed, read, read_ids};
+use super::lists::{AccountList, ListQuery, ListedEntries, read, read_ids};
 use crate::engine::{Reader, Viewer};
 use crate::error::{CallFuture, Result};
 use crate::graph;
@@ -118,7 +118,10 @@ impl<'a> Reader<'a> {
     }
 
     /// A list that is for its account alone.
-    async fn own(self, listed: impl Future<Output = Result<Listed<AccountId>>>) -> Result<AccountList> {
+    async fn own(
+        self,
+        listed: impl Future<Output = Result<ListedEntries<AccountId>>>,
+    ) -> Result<AccountList> {
         let (listed, mut view) = try_join(listed, self.view()).await?;
         view.load(&[], &listed.entries).await?;
         Ok(listed.accounts(|account| view.any_account(account)))

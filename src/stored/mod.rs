@@ -6,4 +6,4 @@ mod post;
 
 pub(crate) use account::profile_of;
 pub(crate) use home::{RECORD_LEN, record_of};
-pub(crate) use post::{LeftOut, StoredPost, Unreadable, is_of_another_type, unless_of_another_type};
+pub(crate) use post::{LeftOutCounter, StoredPost, Unreadable, is_of_another_type, unless_of_another_type};

@@ -142,9 +142,9 @@ pub(crate) fn unless_of_another_type(answer: Answer) -> Result<Option<Reply>> {
 
 /// Counts what was left out of pages because it can't be read, and tells of it now and then.
 #[derive(Debug, Default)]
-pub(crate) struct LeftOut(Mutex<Option<Instant>>);
+pub(crate) struct LeftOutCounter(Mutex<Option<Instant>>);
 
-impl LeftOut {
+impl LeftOutCounter {
     /// A post that is there as far as its readers are concerned.
     pub(crate) fn shown(&self, id: PostId, stored: StoredPost) -> Option<Post> {
         stored.known().unwrap_or_else(|unreadable| {

@@ -4,7 +4,7 @@ use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::known::Known;
+use super::known::KnownDecision;
 use super::posts::Posts;
 use crate::account::Account;
 use crate::bucket::Bucket;
@@ -27,13 +27,13 @@ pub(crate) struct Tenant {
     pub(crate) store: Store,
     pub(crate) settings: EngineSettings,
     /// What the tenant has decided, whatever the settings say of it.
-    pub(crate) known: Known,
+    pub(crate) known: KnownDecision,
     /// This instance, drawn at its start: one that restarts is another one, so what it left is claimed.
     pub(crate) instance: Nonce,
 }
 
 impl Tenant {
-    pub(crate) fn new(store: Store, settings: EngineSettings, known: Known) -> Arc<Self> {
+    pub(crate) fn new(store: Store, settings: EngineSettings, known: KnownDecision) -> Arc<Self> {
         let decision = known.decision();
         let decided = decision.settings;
         if decision.is_made() {

@@ -18,7 +18,7 @@ const TOLD_AGAIN: u32 = 720;
 
 /// What an instance knows of its tenant's decision.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownDecision {
     /// What its own settings say.
     own: TenantSettings,
     /// Whether those are to be told where they differ: a tool has none that mean anything.
@@ -29,12 +29,12 @@ pub(crate) struct Known {
 #[derive(Debug, Clone, Copy)]
 struct State {
     decision: Decision,
-    record: Record,
+    record: RecordFound,
 }
 
 /// The record, as the last look found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Record {
+enum RecordFound {
     There,
     /// It is not there.
     Gone,
@@ -42,9 +42,9 @@ enum Record {
     Behind(u32),
 }
 
-impl Known {
+impl KnownDecision {
     pub(crate) fn new(own: TenantSettings, has_own: bool, decision: Decision) -> Self {
-        let known = Self { own, has_own, state: RwLock::new(State { decision, record: Record::There }) };
+        let known = Self { own, has_own, state: RwLock::new(State { decision, record: RecordFound::There }) };
         known.tell_differences();
         known
     }
@@ -136,31 +136,31 @@ fn own_of(store: &Store, settings: &EngineSettings) -> TenantSettings {
 }
 
 /// What an instance that starts is to know.
-pub(crate) async fn known_to_an_instance(store: &Store, settings: &EngineSettings) -> Result<Known> {
+pub(crate) async fn known_to_an_instance(store: &Store, settings: &EngineSettings) -> Result<KnownDecision> {
     known(store, settings, true).await
 }
 
 /// What a tool is to know, which brings no settings.
-pub(crate) async fn known_to_a_tool(store: &Store, settings: &EngineSettings) -> Result<Known> {
+pub(crate) async fn known_to_a_tool(store: &Store, settings: &EngineSettings) -> Result<KnownDecision> {
     known(store, settings, false).await
 }
 
-async fn known(store: &Store, settings: &EngineSettings, has_own: bool) -> Result<Known> {
+async fn known(store: &Store, settings: &EngineSettings, has_own: bool) -> Result<KnownDecision> {
     let own = own_of(store, settings);
     let decision = found(store.router(), store.keys(), own).await?;
-    Ok(Known::new(own, has_own, decision.unwrap_or(Decision::none(own))))
+    Ok(KnownDecision::new(own, has_own, decision.unwrap_or(Decision::none(own))))
 }
 
 /// What is said of a record that has lost something while instances run.
-fn lost(record: Record, known: u32) -> Option<String> {
+fn lost(record: RecordFound, known: u32) -> Option<String> {
     match record {
-        Record::There => None,
-        Record::Gone => Some(
+        RecordFound::There => None,
+        RecordFound::Gone => Some(
             "the tenant's record is gone (its slot is slot 0): instances that start now would not know its layout; \
              bring it back with `tideline tenant restore`"
                 .into(),
         ),
-        Record::Behind(number) => Some(format!(
+        RecordFound::Behind(number) => Some(format!(
             "the tenant's record says decision {number}, and decision {known} was made: its slot, slot 0, has lost \
              data; bring it back with `tideline tenant restore`. Instances that start now go by the older one, and \
              remove nothing"
@@ -202,15 +202,15 @@ async fn look(tenant: &Tenant, told_of: &mut Option<u32>) -> Result<()> {
     let fields = told(tenant.router(), tenant.keys()).await?;
     let decision = Decision::parse(&fields, known.own)?;
     let record = match decision {
-        None if ours.is_made() || fields.is_empty() => Record::Gone,
-        Some(decision) if decision.number < ours.number => Record::Behind(decision.number),
-        _ => Record::There,
+        None if ours.is_made() || fields.is_empty() => RecordFound::Gone,
+        Some(decision) if decision.number < ours.number => RecordFound::Behind(decision.number),
+        _ => RecordFound::There,
     };
     known.change(|state| state.record = record);
     if let Some(text) = lost(record, ours.number).filter(|_| record != before) {
         tracing::error!("{text}");
     }
-    if record == Record::Gone {
+    if record == RecordFound::Gone {
         return Ok(());
     }
     let decision = decision.unwrap_or(Decision::none(known.own));

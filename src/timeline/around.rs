@@ -15,7 +15,7 @@ use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Header, PostRef, Reference};
 use crate::reader::{Marks, look_at_ties};
-use crate::sharded::{Member, Questions, Told};
+use crate::sharded::{Member, Questions, SetAnswer};
 
 /// A list of so many members counts as long.
 const LONG_FROM: u32 = 1_000;
@@ -53,7 +53,7 @@ pub(super) async fn add(view: &mut View<'_>, query: &Query, page: &mut Page) -> 
         {
             // A post says how long its lists are: most have none.
             if most > 0 && length > 0 {
-                lists.push(Wanted::ask(timelines, n, (subject.id, kind), most, length, &mut questions)?);
+                lists.push(WantedList::ask(timelines, n, (subject.id, kind), most, length, &mut questions)?);
             }
         }
     }
@@ -110,7 +110,7 @@ fn read_members<M: Member>(members: &[Vec<u8>]) -> Result<Vec<M>> {
 }
 
 /// The newest of a list that are wanted for a page.
-struct Wanted {
+struct WantedList {
     /// Number of the page's post, and which list of which post that is.
     post: usize,
     of: (PostId, u8),
@@ -120,7 +120,7 @@ struct Wanted {
     remembered: Option<Arc<[Vec<u8>]>>,
 }
 
-impl Wanted {
+impl WantedList {
     fn ask(
         timelines: &Timelines,
         post: usize,
@@ -150,12 +150,12 @@ impl Wanted {
         self,
         timelines: &Timelines,
         asked: Instant,
-        told: &mut impl Iterator<Item = Told>,
+        told: &mut impl Iterator<Item = SetAnswer>,
     ) -> Vec<Vec<u8>> {
         let all = match self.remembered {
             Some(all) => all,
             None => {
-                let all: Arc<[Vec<u8>]> = told.next().map(Told::members).unwrap_or_default().into();
+                let all: Arc<[Vec<u8>]> = told.next().map(SetAnswer::members).unwrap_or_default().into();
                 if self.is_long {
                     timelines.caches.newest.put(self.of, asked, all.clone());
                 }

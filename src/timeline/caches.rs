@@ -7,8 +7,8 @@ use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
 use super::flights::Flights;
-use super::outbox::Newest;
-use super::pulls::Looked;
+use super::outbox::NewestPosts;
+use super::pulls::OutboxLook;
 use crate::account::Account;
 use crate::ids::{AccountId, PostId};
 use crate::meters;
@@ -57,13 +57,13 @@ pub type AccountCache = dyn ObjectCache<AccountId, Option<Arc<Account>>>;
 
 /// A cache whose entries are good for a while.
 #[derive(Debug)]
-pub(crate) struct Fresh<K, V> {
+pub(crate) struct FreshCache<K, V> {
     entries: Option<Arc<dyn ObjectCache<K, V>>>,
     good_for: Duration,
     name: &'static str,
 }
 
-impl<K, V> Fresh<K, V>
+impl<K, V> FreshCache<K, V>
 where
     K: Eq + std::hash::Hash + Clone + std::fmt::Debug + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
@@ -113,17 +113,17 @@ where
 #[derive(Debug)]
 pub(crate) struct Caches {
     /// Posts; `None`: deleted.
-    pub(crate) posts: Fresh<PostId, Option<Arc<Post>>>,
-    pub(crate) accounts: Fresh<AccountId, Option<Arc<Account>>>,
+    pub(crate) posts: FreshCache<PostId, Option<Arc<Post>>>,
+    pub(crate) accounts: FreshCache<AccountId, Option<Arc<Account>>>,
     /// Whether the first blocks the second, or hides from it.
-    pub(crate) restrictions: Fresh<(AccountId, AccountId), bool>,
-    pub(crate) outboxes: Fresh<AccountId, Arc<Newest>>,
+    pub(crate) restrictions: FreshCache<(AccountId, AccountId), bool>,
+    pub(crate) outboxes: FreshCache<AccountId, Arc<NewestPosts>>,
     /// The newest members of long lists of posts.
-    pub(crate) newest: Fresh<(PostId, u8), Arc<[Vec<u8>]>>,
+    pub(crate) newest: FreshCache<(PostId, u8), Arc<[Vec<u8>]>>,
     /// Looks at outboxes that are under way.
-    pub(crate) flights: Flights<Looked>,
+    pub(crate) flights: Flights<OutboxLook>,
     /// Pairs that were journaled by a reader not long ago.
-    pub(crate) asked: Fresh<(AccountId, AccountId), ()>,
+    pub(crate) asked: FreshCache<(AccountId, AccountId), ()>,
 }
 
 /// A reader asks at most this often that a needless mark be looked at.
@@ -136,13 +136,13 @@ impl Caches {
     pub(crate) fn new(settings: &EngineSettings, own: OwnCaches) -> Self {
         let t = settings.visible_within;
         Self {
-            posts: Fresh::over("posts", own.posts, settings.posts_cached, t),
-            accounts: Fresh::over("accounts", own.accounts, settings.accounts_cached, t),
-            restrictions: Fresh::new("restrictions", settings.accounts_cached, t),
-            outboxes: Fresh::new("outboxes", settings.outboxes_cached, t),
-            newest: Fresh::new("lists", LISTS_MAX, t),
+            posts: FreshCache::over("posts", own.posts, settings.posts_cached, t),
+            accounts: FreshCache::over("accounts", own.accounts, settings.accounts_cached, t),
+            restrictions: FreshCache::new("restrictions", settings.accounts_cached, t),
+            outboxes: FreshCache::new("outboxes", settings.outboxes_cached, t),
+            newest: FreshCache::new("lists", LISTS_MAX, t),
             flights: Flights::default(),
-            asked: Fresh::new("asked", ASKED_MAX, ASK_EVERY),
+            asked: FreshCache::new("asked", ASKED_MAX, ASK_EVERY),
         }
     }
 }

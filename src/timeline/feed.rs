@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::filter::{HiddenBecause, Rules, Seen, shown_at_home, shown_on_list, shown_on_profile};
+use super::filter::{HiddenBecause, Rules, SeenPost, shown_at_home, shown_on_list, shown_on_profile};
 use super::page::PagePost;
 use super::view::View;
 use super::viewpoint::Viewpoint;
@@ -17,7 +17,7 @@ use crate::post::{Post, PostList, PostRef, Reference, Tag};
 use crate::sharded::SortedSet;
 
 /// Whether a post that a feed's sources name shows on it, or why not.
-type Admission = Box<dyn Fn(&View<'_>, Seen<'_>) -> Result<(), HiddenBecause> + Send + Sync>;
+type Admission = Box<dyn Fn(&View<'_>, SeenPost<'_>) -> Result<(), HiddenBecause> + Send + Sync>;
 
 /// A bounded, ordered list of posts with an owner, a rule of admission and a floor.
 pub(crate) struct Feed {
@@ -62,7 +62,7 @@ impl Feed {
     pub(crate) fn new(
         name: &'static str,
         origin: Origin,
-        admits: impl Fn(&View<'_>, Seen<'_>) -> Result<(), HiddenBecause> + Send + Sync + 'static,
+        admits: impl Fn(&View<'_>, SeenPost<'_>) -> Result<(), HiddenBecause> + Send + Sync + 'static,
     ) -> Self {
         Self { name, origin, is_open_to_all: false, admits: Box::new(admits), below: None, arrange: |_| {} }
     }
@@ -118,7 +118,7 @@ impl Feed {
     }
 }
 
-pub(crate) fn admits_at_home(view: &View<'_>, seen: Seen<'_>) -> Result<(), HiddenBecause> {
+pub(crate) fn admits_at_home(view: &View<'_>, seen: SeenPost<'_>) -> Result<(), HiddenBecause> {
     let rules = Rules { replies_to_strangers: view.by.timelines.settings.shows_replies_to_strangers };
     shown_at_home(rules, view.by.reader, view.state(), seen)
 }

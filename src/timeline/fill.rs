@@ -6,16 +6,16 @@
 use std::sync::Arc;
 
 use super::Timelines;
-use super::flights::{Flights, Turn};
+use super::flights::{FlightTurn, Flights};
 use super::merge::{Direction, Entry, Merge};
 use super::outbox::{self, Part};
 use crate::cluster::{Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{self, Begun};
+use crate::functions::{self, FillAnswer};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
-use crate::reader::{Current, current};
+use crate::reader::{CurrentReader, current};
 use crate::stored::record_of;
 use crate::tenant::{Tenant, changed_always, no_account};
 
@@ -42,8 +42,8 @@ pub(crate) type Fills = Flights<()>;
 /// that.
 pub(crate) async fn fill(timelines: &Arc<Timelines>, reader: AccountId) -> Result<bool> {
     let _filling = match timelines.fills.join(reader) {
-        Turn::Ours(filling) => filling,
-        Turn::Theirs(filling) => {
+        FlightTurn::Ours(filling) => filling,
+        FlightTurn::Theirs(filling) => {
             filling.landed().await;
             return Ok(false);
         }
@@ -80,10 +80,10 @@ async fn begin(tenant: &Tenant, reader: AccountId) -> Result<Option<Nonce>> {
             Err(e) if e.kind() == ErrorKind::Unknown => lost = Some(e),
             Err(e) => return Err(e),
             Ok(answer) => {
-                return match Begun::parse(answer.ok()?)? {
-                    Begun::Fill(nonce) => Ok(Some(nonce)),
-                    Begun::Whole => Ok(None),
-                    Begun::NoAccount => Err(no_account(reader)),
+                return match FillAnswer::parse(answer.ok()?)? {
+                    FillAnswer::Fill(nonce) => Ok(Some(nonce)),
+                    FillAnswer::Whole => Ok(None),
+                    FillAnswer::NoAccount => Err(no_account(reader)),
                 };
             }
         }
@@ -95,10 +95,10 @@ async fn begin(tenant: &Tenant, reader: AccountId) -> Result<Option<Nonce>> {
 ///
 /// H72: "nothing else is above the floor" is what a home claims by their word alone. One that was deposed and cut off
 /// answers, too; also when it is asked whom the reader follows. A server that is another one by now is asked anew.
-async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) -> Result<Pulled> {
+async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) -> Result<PulledOutbox> {
     let (mut tries, mut changes) = (timelines.router().fence_tries(), 0);
     loop {
-        let Current { stamps, state } = current(&timelines.readers, reader).await?;
+        let CurrentReader { stamps, state } = current(&timelines.readers, reader).await?;
         let mut touched = Touched::new();
         touched.add_epoch(&stamps.epoch);
         let followed = state.following.iter().filter_map(|id| AccountId::new(*id).ok());
@@ -116,7 +116,7 @@ async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) ->
 }
 
 /// What a fill writes: where its home's floor is, and the posts above that, ascending.
-type Pulled = (u64, Vec<Entry>);
+type PulledOutbox = (u64, Vec<Entry>);
 
 /// Reads outboxes, those that are cut highest deeper, until enough posts lie above all cuts.
 async fn pull(
@@ -124,7 +124,7 @@ async fn pull(
     authors: &[AccountId],
     wanted: usize,
     touched: &mut Touched,
-) -> Result<Pulled> {
+) -> Result<PulledOutbox> {
     let mut pull = Pull::new(authors.len(), wanted);
     for _ in 0..ROUNDS_MAX {
         let deepen = pull.take();
@@ -174,7 +174,7 @@ impl Pull {
         }
     }
 
-    fn finish(mut self) -> Pulled {
+    fn finish(mut self) -> PulledOutbox {
         self.take();
         // H7: an outbox whose bound is b is complete from b on; all of them together, above the highest b - 1.
         let cut = self.merge.reached().saturating_sub(1);

@@ -10,7 +10,7 @@ use crate::reader::ReaderState;
 
 /// A post with its author, as the reader would meet it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Met<'a> {
+pub(crate) struct MetPost<'a> {
     pub(crate) post: &'a Post,
     pub(crate) author: &'a Account,
     /// Whether the author blocks the reader, or hides from it.
@@ -19,12 +19,12 @@ pub(crate) struct Met<'a> {
 
 /// A post with what it passes on, as far as that is there.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen<'a> {
-    pub(crate) met: Met<'a>,
+pub(crate) struct SeenPost<'a> {
+    pub(crate) met: MetPost<'a>,
     /// What it reposts or quotes.
-    pub(crate) original: Option<Met<'a>>,
+    pub(crate) original: Option<MetPost<'a>>,
     /// Of a plain repost: what its original quotes.
-    pub(crate) quoted: Option<Met<'a>>,
+    pub(crate) quoted: Option<MetPost<'a>>,
 }
 
 /// What a filter of your own decides by.
@@ -133,7 +133,7 @@ pub(crate) fn shown_at_home(
     rules: Rules,
     reader: AccountId,
     state: &ReaderState,
-    seen: Seen<'_>,
+    seen: SeenPost<'_>,
 ) -> Result<(), HiddenBecause> {
     let (met, author) = (seen.met, seen.met.author.id);
     if author != reader {
@@ -154,7 +154,7 @@ pub(crate) fn shown_at_home(
 pub(crate) fn shown_on_profile(
     reader: AccountId,
     state: &ReaderState,
-    Seen { met, original, quoted }: Seen<'_>,
+    SeenPost { met, original, quoted }: SeenPost<'_>,
 ) -> Result<(), HiddenBecause> {
     shown_to(reader, state, met)?;
     original_shown(reader, state, met, original)?;
@@ -181,7 +181,7 @@ pub(crate) fn unwanted_on_lists(
 pub(crate) fn shown_on_list(
     reader: AccountId,
     state: &ReaderState,
-    seen: Seen<'_>,
+    seen: SeenPost<'_>,
 ) -> Result<(), HiddenBecause> {
     unwanted_on_lists(reader, state, seen.met.author.id).map_or(Ok(()), Err)?;
     shown_on_profile(reader, state, seen)
@@ -191,10 +191,10 @@ pub(crate) fn shown_on_list(
 pub(crate) fn passes(
     filter: Option<&dyn PostFilter>,
     reader: AccountId,
-    Seen { met, original, quoted }: Seen<'_>,
+    SeenPost { met, original, quoted }: SeenPost<'_>,
 ) -> Result<(), HiddenBecause> {
     let Some(filter) = filter else { return Ok(()) };
-    let shows = |met: Met<'_>, original: Option<Met<'_>>| {
+    let shows = |met: MetPost<'_>, original: Option<MetPost<'_>>| {
         let original = original.map(|original| original.post);
         let reader = Some(reader).filter(|reader| !reader.is_nobody());
         filter.shows(&FilterFacts { reader, post: met.post, author: met.author, original })
@@ -210,7 +210,11 @@ fn refuse(is_hidden: bool, because: HiddenBecause) -> Result<(), HiddenBecause> 
 }
 
 /// Whether the reader may see a post at all.
-pub(super) fn shown_to(reader: AccountId, state: &ReaderState, met: Met<'_>) -> Result<(), HiddenBecause> {
+pub(super) fn shown_to(
+    reader: AccountId,
+    state: &ReaderState,
+    met: MetPost<'_>,
+) -> Result<(), HiddenBecause> {
     let author = met.author.id;
     if author == reader {
         return refuse(!met.author.is_active(), HiddenBecause::AuthorInactive);
@@ -250,8 +254,8 @@ pub(crate) fn open_to(
 fn original_shown(
     reader: AccountId,
     state: &ReaderState,
-    met: Met<'_>,
-    original: Option<Met<'_>>,
+    met: MetPost<'_>,
+    original: Option<MetPost<'_>>,
 ) -> Result<(), HiddenBecause> {
     if met.post.header().original.is_none() {
         return Ok(());

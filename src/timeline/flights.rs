@@ -9,20 +9,20 @@ use crate::ids::{AccountId, IdMap};
 /// What is under way in this instance, by the account that it is about: no more than there are calls, so bounded by
 /// these.
 #[derive(Debug)]
-pub(crate) struct Flights<V>(Mutex<IdMap<AccountId, Arc<Landing<V>>>>);
+pub(crate) struct Flights<V>(Mutex<IdMap<AccountId, Arc<FlightEnd<V>>>>);
 
 /// Where what is under way comes to its end.
 ///
 /// A bell and a lock in place of a watch channel: that wakes those who wait in a random order, and no history of the
 /// simulation could be repeated.
 #[derive(Debug)]
-struct Landing<V> {
-    outcome: Mutex<Outcome<V>>,
+struct FlightEnd<V> {
+    outcome: Mutex<FlightOutcome<V>>,
     bell: Notify,
 }
 
 #[derive(Debug, Clone)]
-enum Outcome<V> {
+enum FlightOutcome<V> {
     UnderWay,
     Landed(V),
     /// Whoever was at it has gone.
@@ -31,11 +31,11 @@ enum Outcome<V> {
 
 /// Whose turn it is.
 #[derive(Debug)]
-pub(super) enum Turn<'a, V> {
+pub(super) enum FlightTurn<'a, V> {
     /// Ours; the others wait for us.
     Ours(Flight<'a, V>),
     /// Somebody is at it already.
-    Theirs(Waiting<V>),
+    Theirs(FlightWait<V>),
 }
 
 /// What we do for all. Dropping it before it has landed tells those who wait that nothing came of it.
@@ -43,12 +43,12 @@ pub(super) enum Turn<'a, V> {
 pub(super) struct Flight<'a, V> {
     flights: &'a Flights<V>,
     account: AccountId,
-    landing: Arc<Landing<V>>,
+    landing: Arc<FlightEnd<V>>,
 }
 
 /// What somebody else does.
 #[derive(Debug)]
-pub(super) struct Waiting<V>(Arc<Landing<V>>);
+pub(super) struct FlightWait<V>(Arc<FlightEnd<V>>);
 
 impl<V> Default for Flights<V> {
     fn default() -> Self {
@@ -61,20 +61,21 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<V> Flights<V> {
-    pub(super) fn join(&self, account: AccountId) -> Turn<'_, V> {
+    pub(super) fn join(&self, account: AccountId) -> FlightTurn<'_, V> {
         let mut under_way = lock(&self.0);
         if let Some(theirs) = under_way.get(&account) {
-            return Turn::Theirs(Waiting(theirs.clone()));
+            return FlightTurn::Theirs(FlightWait(theirs.clone()));
         }
-        let landing = Arc::new(Landing { outcome: Mutex::new(Outcome::UnderWay), bell: Notify::new() });
+        let landing =
+            Arc::new(FlightEnd { outcome: Mutex::new(FlightOutcome::UnderWay), bell: Notify::new() });
         under_way.insert(account, landing.clone());
-        Turn::Ours(Flight { flights: self, account, landing })
+        FlightTurn::Ours(Flight { flights: self, account, landing })
     }
 }
 
 impl<V> Flight<'_, V> {
     pub(super) fn land(self, value: V) {
-        *lock(&self.landing.outcome) = Outcome::Landed(value);
+        *lock(&self.landing.outcome) = FlightOutcome::Landed(value);
     }
 }
 
@@ -82,15 +83,15 @@ impl<V> Drop for Flight<'_, V> {
     fn drop(&mut self) {
         lock(&self.flights.0).remove(&self.account);
         let mut outcome = lock(&self.landing.outcome);
-        if matches!(*outcome, Outcome::UnderWay) {
-            *outcome = Outcome::GivenUp;
+        if matches!(*outcome, FlightOutcome::UnderWay) {
+            *outcome = FlightOutcome::GivenUp;
         }
         drop(outcome);
         self.landing.bell.notify_waiters();
     }
 }
 
-impl<V: Clone> Waiting<V> {
+impl<V: Clone> FlightWait<V> {
     /// `None`: whoever was at it has given up.
     pub(super) async fn landed(self) -> Option<V> {
         loop {
@@ -98,9 +99,9 @@ impl<V: Clone> Waiting<V> {
             let rung = self.0.bell.notified();
             let outcome = lock(&self.0.outcome).clone();
             match outcome {
-                Outcome::UnderWay => rung.await,
-                Outcome::Landed(value) => return Some(value),
-                Outcome::GivenUp => return None,
+                FlightOutcome::UnderWay => rung.await,
+                FlightOutcome::Landed(value) => return Some(value),
+                FlightOutcome::GivenUp => return None,
             }
         }
     }
@@ -117,22 +118,22 @@ mod tests {
     #[tokio::test]
     async fn one_does_it_and_all_get_what_came_of_it() {
         let flights = Flights::default();
-        let Turn::Ours(flight) = flights.join(account(1)) else { panic!("nobody is at it yet") };
-        let Turn::Theirs(waiting) = flights.join(account(1)) else { panic!("somebody is at it") };
-        assert!(matches!(flights.join(account(2)), Turn::Ours(_)), "that is another one");
+        let FlightTurn::Ours(flight) = flights.join(account(1)) else { panic!("nobody is at it yet") };
+        let FlightTurn::Theirs(waiting) = flights.join(account(1)) else { panic!("somebody is at it") };
+        assert!(matches!(flights.join(account(2)), FlightTurn::Ours(_)), "that is another one");
         flight.land(9);
         assert_eq!(waiting.landed().await, Some(9));
-        assert!(matches!(flights.join(account(1)), Turn::Ours(_)), "it is over");
+        assert!(matches!(flights.join(account(1)), FlightTurn::Ours(_)), "it is over");
         assert!(lock(&flights.0).is_empty());
     }
 
     #[tokio::test]
     async fn what_was_given_up_holds_nobody_up() {
         let flights: Flights<u64> = Flights::default();
-        let Turn::Ours(flight) = flights.join(account(1)) else { panic!("nobody is at it yet") };
-        let Turn::Theirs(waiting) = flights.join(account(1)) else { panic!("somebody is at it") };
+        let FlightTurn::Ours(flight) = flights.join(account(1)) else { panic!("nobody is at it yet") };
+        let FlightTurn::Theirs(waiting) = flights.join(account(1)) else { panic!("somebody is at it") };
         drop(flight);
         assert_eq!(waiting.landed().await, None);
-        assert!(matches!(flights.join(account(1)), Turn::Ours(_)));
+        assert!(matches!(flights.join(account(1)), FlightTurn::Ours(_)));
     }
 }

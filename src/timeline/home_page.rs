@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::home::{self, HomeStatus, Proof, Window};
 use super::merge::Direction;
-use super::outbox::Newest;
-use super::pulls::Pulls;
-use super::read::{Opened, PageRequest, Reading};
+use super::outbox::NewestPosts;
+use super::pulls::PagePulls;
+use super::read::{PageRequest, PageTry, Reading};
 use super::sources::{Source, Sources};
 use super::view::View;
 use super::viewpoint::Viewpoint;
@@ -19,7 +19,7 @@ use crate::cluster::{Batch, Command, Request};
 use crate::error::Result;
 use crate::ids::AccountId;
 use crate::meters;
-use crate::reader::{Current, ReaderState, Stamps, load_state, read_stamps, stamps_request};
+use crate::reader::{CurrentReader, ReaderState, Stamps, load_state, read_stamps, stamps_request};
 use crate::tenant::Answers;
 
 /// A page that goes on from another one reads so many times more of the home at once.
@@ -30,7 +30,7 @@ struct FirstTrip {
     stamps: Stamps,
     home: Window,
     status: HomeStatus,
-    newest: Vec<(AccountId, Arc<Newest>)>,
+    newest: Vec<(AccountId, Arc<NewestPosts>)>,
 }
 
 impl<'a> PageRequest<'a> {
@@ -49,33 +49,35 @@ impl<'a> PageRequest<'a> {
 
     /// `fills_first`: a home that is missing is filled before the page is read. That costs less than to read the page
     /// out of all outboxes, and fill it all the same.
-    pub(super) async fn open_home(&self, mut sources: Sources, fills_first: bool) -> Result<Opened<'a>> {
+    pub(super) async fn open_home(&self, mut sources: Sources, fills_first: bool) -> Result<PageTry<'a>> {
         let Viewpoint { timelines, reader, .. } = self.by;
         let known = timelines.readers.state(reader);
         let is_whole = self.window.0 == Direction::Up;
-        let Some(trip) = self.first_trip(known.as_deref(), is_whole).await? else { return Ok(Opened::Again) };
+        let Some(trip) = self.first_trip(known.as_deref(), is_whole).await? else {
+            return Ok(PageTry::Again);
+        };
         let is_same = |state: &Arc<ReaderState>| state.is_of(&trip.stamps);
         let state = match known {
             Some(state) if is_same(&state) => state,
             known => {
                 let state = load_state(timelines, reader, known.as_deref()).await?;
                 timelines.readers.remember(reader, state);
-                return Ok(Opened::Again);
+                return Ok(PageTry::Again);
             }
         };
         if fills_first && trip.home.proof == Proof::NotWhole {
             self.note_read(&trip.stamps);
-            return Ok(Opened::Homeless);
+            return Ok(PageTry::Homeless);
         }
-        let view = View::under(self.by, Current { stamps: trip.stamps.clone(), state });
+        let view = View::under(self.by, CurrentReader { stamps: trip.stamps.clone(), state });
         self.note(&view.current);
         meters::pulls(trip.newest.len());
         self.feed_first(&mut sources, trip, view.state(), is_whole);
-        Ok(Opened::Page(view, sources))
+        Ok(PageTry::Page(view, sources))
     }
 
     /// This is the reader that the page is for.
-    fn note(&self, current: &Current) {
+    fn note(&self, current: &CurrentReader) {
         if !self.is_explained {
             self.by.timelines.traffic.read(current.state.to_pull());
         }
@@ -94,7 +96,7 @@ impl<'a> PageRequest<'a> {
         let mut batch = Batch::new();
         batch.push_ordered([stamps_request(timelines, reader), Request::read(slot, range)]);
         let pulled = known.filter(|_| self.is_newest()).into_iter().flat_map(ReaderState::to_pull);
-        let pulls = Pulls::plan(timelines, pulled, self.limit);
+        let pulls = PagePulls::plan(timelines, pulled, self.limit);
         pulls.ask(&mut batch);
         let mut answers = Answers::of(timelines, batch).await?;
         let (stamps, records) = (answers.answer()?, answers.answer()?);
@@ -150,7 +152,7 @@ impl<'a> PageRequest<'a> {
 
     /// A mark that stands although the author is pushed again, and the home's floor has passed the last post that
     /// was not pushed: it can go. One that was set just now goes by itself.
-    fn look_at_mark(&self, author: AccountId, newest: &Newest) {
+    fn look_at_mark(&self, author: AccountId, newest: &NewestPosts) {
         let Viewpoint { timelines, reader, .. } = self.by;
         if self.is_explained || newest.mode != Mode::Push {
             return;
@@ -192,7 +194,7 @@ impl Reading<'_> {
 
     /// All of the home, if the stamps are still the same.
     async fn whole_home(&self) -> Result<Option<Vec<home::Record>>> {
-        let View { by: Viewpoint { timelines, reader, .. }, current: Current { stamps, .. }, .. } =
+        let View { by: Viewpoint { timelines, reader, .. }, current: CurrentReader { stamps, .. }, .. } =
             &self.view;
         let command = Command::new("LRANGE").arg(&timelines.keys().home(*reader)).arg("0").arg("-1");
         let home = Request::read(timelines.slot(*reader), command);

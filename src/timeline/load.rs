@@ -8,7 +8,7 @@ use futures::future::try_join;
 use tokio::time::Instant;
 
 use super::Timelines;
-use super::filter::{Met, Seen};
+use super::filter::{MetPost, SeenPost};
 use super::meet::meet;
 use super::merge;
 use super::page::{PagePost, PassedOn};
@@ -24,7 +24,7 @@ use crate::tenant::Answers;
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     posts: IdMap<PostId, Option<Arc<Post>>>,
-    accounts: IdMap<AccountId, Known>,
+    accounts: IdMap<AccountId, KnownAccount>,
     /// Nothing comes from the instance's caches: for who decides something.
     is_fresh: bool,
     /// Whether an account restricts the reader is asked along with it, not only once it says that it restricts anybody:
@@ -34,7 +34,7 @@ pub(super) struct Loaded {
 
 /// An account that was met.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownAccount {
     /// `None`: there is no such account.
     account: Option<Arc<Account>>,
     /// Whether it blocks the reader, or hides from it; `None`: not looked at yet.
@@ -130,7 +130,7 @@ impl Loaded {
                     Some(_) => hits.1 += 1,
                     None => accounts.push(*author),
                 }
-                place.insert(Known { account: cached.flatten(), is_restricted: None });
+                place.insert(KnownAccount { account: cached.flatten(), is_restricted: None });
             }
         }
         caches.posts.count(hits.0, posts.len());
@@ -171,7 +171,7 @@ impl Loaded {
         let account = account.map(Arc::new);
         account.iter().for_each(|account| timelines.uncounted.met(account, timelines.router().now_ms()));
         timelines.caches.accounts.put(id, asked, account.clone());
-        self.accounts.insert(id, Known { account, is_restricted });
+        self.accounts.insert(id, KnownAccount { account, is_restricted });
     }
 
     /// Who of the accounts met may block the reader, or hide from it, and isn't known to do so or not. Most block
@@ -227,18 +227,18 @@ impl Loaded {
     }
 
     /// A post as the filter takes it; `None`: it is gone.
-    pub(super) fn seen(&self, post: PostRef) -> Option<Seen<'_>> {
+    pub(super) fn seen(&self, post: PostRef) -> Option<SeenPost<'_>> {
         let met = self.met(post)?;
-        let passed_on = |met: Met<'_>| met.post.header().original.and_then(|original| self.met(original));
+        let passed_on = |met: MetPost<'_>| met.post.header().original.and_then(|original| self.met(original));
         let original = passed_on(met);
         let quoted = original.filter(|_| met.post.is_plain_repost()).and_then(passed_on);
-        Some(Seen { met, original, quoted })
+        Some(SeenPost { met, original, quoted })
     }
 
-    fn met(&self, post: PostRef) -> Option<Met<'_>> {
+    fn met(&self, post: PostRef) -> Option<MetPost<'_>> {
         let known = self.accounts.get(&post.author)?;
         let is_restricted = known.is_restricted.unwrap_or(true);
-        Some(Met { post: self.post(post)?, author: known.account.as_ref()?, is_restricted })
+        Some(MetPost { post: self.post(post)?, author: known.account.as_ref()?, is_restricted })
     }
 }
 

@@ -30,7 +30,7 @@ impl Part {
 
 /// An author's newest posts, and how they are delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Newest {
+pub(crate) struct NewestPosts {
     pub(crate) mode: Mode,
     /// The last post before pushing began.
     pub(crate) pushed_since: u64,
@@ -53,13 +53,13 @@ pub(super) fn end_request(tenant: &Tenant, author: AccountId, most: usize) -> Re
 }
 
 /// Reads what [`newest_requests`] were answered.
-pub(crate) fn read_newest(mode: Reply, ids: Reply, most: usize) -> Result<Newest> {
+pub(crate) fn read_newest(mode: Reply, ids: Reply, most: usize) -> Result<NewestPosts> {
     let mode = mode.into_array()?;
     let [mode, since] = mode.as_slice() else { return Err(Error::internal("two fields were asked for")) };
     let letter = mode.bytes().ok().and_then(|b| b.first().copied()).unwrap_or(b'P');
     let since = since.bytes().ok().and_then(|b| b.try_into().ok()).map_or(0, u64::from_be_bytes);
     let part = read_end(ids, most)?;
-    Ok(Newest { mode: Mode::from_letter(letter), pushed_since: since, asked: most, part })
+    Ok(NewestPosts { mode: Mode::from_letter(letter), pushed_since: since, asked: most, part })
 }
 
 /// Reads what [`end_request`] was answered: one more than wanted tells whether there is more.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Timelines;
-use super::flights::{Flight, Turn, Waiting};
-use super::outbox::{self, Newest};
+use super::flights::{Flight, FlightTurn, FlightWait};
+use super::outbox::{self, NewestPosts};
 use crate::cluster::Batch;
 use crate::error::Result;
 use crate::ids::AccountId;
@@ -18,21 +18,21 @@ use crate::tenant::Answers;
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// What a look at an outbox brought, and when it was sent.
-pub(crate) type Looked = (Instant, Arc<Newest>);
+pub(crate) type OutboxLook = (Instant, Arc<NewestPosts>);
 
 /// What a page pulls.
 #[derive(Debug)]
-pub(super) struct Pulls<'a> {
+pub(super) struct PagePulls<'a> {
     timelines: &'a Timelines,
     limit: usize,
     sent: Instant,
-    known: Vec<(AccountId, Arc<Newest>)>,
+    known: Vec<(AccountId, Arc<NewestPosts>)>,
     /// What we ask ourselves, in the order of the requests.
-    ours: Vec<(AccountId, Option<Flight<'a, Looked>>)>,
-    theirs: Vec<(AccountId, Waiting<Looked>)>,
+    ours: Vec<(AccountId, Option<Flight<'a, OutboxLook>>)>,
+    theirs: Vec<(AccountId, FlightWait<OutboxLook>)>,
 }
 
-impl<'a> Pulls<'a> {
+impl<'a> PagePulls<'a> {
     /// Who is asked for what.
     pub(super) fn plan(
         timelines: &'a Timelines,
@@ -48,8 +48,8 @@ impl<'a> Pulls<'a> {
                 Some(cached) if pulls.suffices(&cached) => pulls.known.push((author, cached)),
                 _ if !caches.outboxes.keeps() => pulls.ours.push((author, None)),
                 _ => match caches.flights.join(author) {
-                    Turn::Ours(flight) => pulls.ours.push((author, Some(flight))),
-                    Turn::Theirs(waiting) => pulls.theirs.push((author, waiting)),
+                    FlightTurn::Ours(flight) => pulls.ours.push((author, Some(flight))),
+                    FlightTurn::Theirs(waiting) => pulls.theirs.push((author, waiting)),
                 },
             }
         }
@@ -58,7 +58,7 @@ impl<'a> Pulls<'a> {
     }
 
     /// Whether a page has enough of that.
-    fn suffices(&self, newest: &Newest) -> bool {
+    fn suffices(&self, newest: &NewestPosts) -> bool {
         newest.asked >= self.depth() || newest.part.bound == 0
     }
 
@@ -74,7 +74,7 @@ impl<'a> Pulls<'a> {
     }
 
     /// Everything, from the answers to what was asked last and from others.
-    pub(super) async fn read(mut self, answers: Answers) -> Result<Vec<(AccountId, Arc<Newest>)>> {
+    pub(super) async fn read(mut self, answers: Answers) -> Result<Vec<(AccountId, Arc<NewestPosts>)>> {
         self.take(answers)?;
         let mut late = Vec::new();
         for (author, waiting) in std::mem::take(&mut self.theirs) {

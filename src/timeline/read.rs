@@ -75,7 +75,7 @@ pub(crate) struct PageRequest<'a> {
 
 /// A try of a page, once it is known what the reader follows.
 #[expect(clippy::large_enum_variant, reason = "there is one for each page, and it is moved once")]
-pub(super) enum Opened<'a> {
+pub(super) enum PageTry<'a> {
     Page(View<'a>, Sources),
     /// The reader's state has changed meanwhile.
     Again,
@@ -109,15 +109,15 @@ impl<'a> PageRequest<'a> {
             // meanwhile, it never has to begin anew.
             let is_last = tried == TRIES_MAX;
             match self.open(feed, start.take(), fills_first, is_last).await? {
-                Opened::Page(view, sources) => {
+                PageTry::Page(view, sources) => {
                     let draft = PageDraft::new(self.window.0, self.limit, self.is_explained);
                     let mut reading = Reading { request: self, feed, view, sources, draft, looked_at: 0 };
                     if reading.go_on().await? {
                         return reading.finish().await;
                     }
                 }
-                Opened::Again => {}
-                Opened::Homeless => {
+                PageTry::Again => {}
+                PageTry::Homeless => {
                     // Once, and not for long: in a slot that moves no home can be created, and the outboxes can be
                     // read.
                     fills_first = false;
@@ -137,7 +137,7 @@ impl<'a> PageRequest<'a> {
         start: Option<(View<'a>, PostRef)>,
         fills_first: bool,
         is_last: bool,
-    ) -> Result<Opened<'a>> {
+    ) -> Result<PageTry<'a>> {
         let mut sources = Sources::new(self.window, self.is_explained);
         sources.below.clone_from(&feed.below);
         let view = match &feed.origin {
@@ -160,7 +160,7 @@ impl<'a> PageRequest<'a> {
                 }
             }
         };
-        Ok(Opened::Page(view, sources))
+        Ok(PageTry::Page(view, sources))
     }
 }
 

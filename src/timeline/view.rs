@@ -14,7 +14,7 @@ use crate::account::Account;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
-use crate::reader::{Current, ReaderState, current, marks_of};
+use crate::reader::{CurrentReader, ReaderState, current, marks_of};
 use crate::tenant::no_post;
 
 /// Most accounts that come along because the posts of a page mention them; whom those mention beyond that don't.
@@ -24,7 +24,7 @@ const MENTIONED_MAX: usize = 500;
 #[derive(Debug)]
 pub(crate) struct View<'a> {
     pub(super) by: Viewpoint<'a>,
-    pub(super) current: Current,
+    pub(super) current: CurrentReader,
     pub(super) loaded: Loaded,
 }
 
@@ -35,7 +35,7 @@ impl<'a> View<'a> {
     }
 
     /// Of a reader that was looked at just now.
-    pub(super) fn under(by: Viewpoint<'a>, current: Current) -> Self {
+    pub(super) fn under(by: Viewpoint<'a>, current: CurrentReader) -> Self {
         Self { by, current, loaded: Loaded::default() }
     }
 
@@ -163,7 +163,7 @@ impl<'a> View<'a> {
     }
 
     /// What is meant when an account likes, answers or passes on a post, or asks what answers it: of a plain repost its
-    /// original. [`ErrorKind::NotFound`]: there is none, or the reader may not see it.
+    /// original. `NotFound`: there is none, or the reader may not see it.
     pub(crate) async fn subject(&mut self, post: PostRef) -> Result<(PostRef, Arc<Post>)> {
         let missing = || no_post(post.id);
         self.load(&[post], &[]).await?;

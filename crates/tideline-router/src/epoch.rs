@@ -13,9 +13,9 @@ const NAMED_BY: usize = 8;
 
 /// One life of one server. Copies are cheap; equal means the same life.
 #[derive(Clone)]
-pub struct Epoch(pub(crate) Arc<Life>);
+pub struct Epoch(pub(crate) Arc<ServerLife>);
 
-pub(crate) struct Life {
+pub(crate) struct ServerLife {
     pub(crate) addr: NodeAddr,
     run_id: String,
     replication_id: String,
@@ -25,7 +25,7 @@ impl Epoch {
     /// A life of a server that doesn't exist, for tests.
     #[doc(hidden)]
     pub fn of_life(addr: NodeAddr, life: u32) -> Self {
-        Self(Arc::new(Life { addr, run_id: life.to_string(), replication_id: String::new() }))
+        Self(Arc::new(ServerLife { addr, run_id: life.to_string(), replication_id: String::new() }))
     }
 
     /// The server.
@@ -42,7 +42,7 @@ impl Epoch {
 
     /// Some other life than the server's: nothing that it said is known to be there.
     pub(crate) fn over(addr: NodeAddr) -> Self {
-        Self(Arc::new(Life { addr, run_id: String::new(), replication_id: String::new() }))
+        Self(Arc::new(ServerLife { addr, run_id: String::new(), replication_id: String::new() }))
     }
 }
 
@@ -89,8 +89,11 @@ impl EpochCell {
         match &*cell {
             Some(e) if e.0.run_id == run_id && e.0.replication_id == replication_id => e.clone(),
             _ => {
-                let life =
-                    Life { addr: addr.clone(), run_id: run_id.into(), replication_id: replication_id.into() };
+                let life = ServerLife {
+                    addr: addr.clone(),
+                    run_id: run_id.into(),
+                    replication_id: replication_id.into(),
+                };
                 cell.insert(Epoch(Arc::new(life))).clone()
             }
         }

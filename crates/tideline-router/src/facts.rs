@@ -15,13 +15,13 @@ pub(crate) struct Info {
     pub(crate) is_primary: bool,
     /// Up to where the stream of changes has come: a primary's own, or as much of it as a replica has.
     pub(crate) offset: u64,
-    pub(crate) attached: Attached,
+    pub(crate) attached: AttachedServers,
     pub(crate) version: Version,
 }
 
 /// Servers that replicate from it, whether of the cluster or not, as it says itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Attached {
+pub(crate) struct AttachedServers {
     /// Those that get all changes, and spoke lately. A tool that only reads the stream doesn't, nor a server that
     /// hangs.
     pub(crate) online: Vec<NodeAddr>,
@@ -89,14 +89,14 @@ impl Info {
             replication_id: need("master_replid")?,
             is_primary,
             offset: offset.and_then(|offset| offset.parse().ok()).unwrap_or(0),
-            attached: Attached::parse(text),
+            attached: AttachedServers::parse(text),
             version: Version::parse(field)
                 .ok_or_else(|| Error::internal("INFO has no field redis_version"))?,
         })
     }
 }
 
-impl Attached {
+impl AttachedServers {
     fn parse(info: &str) -> Self {
         let mut attached = Self::default();
         // `slave0:ip=…,port=…,state=…,offset=…,lag=…`
@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn who_replicates_and_speaks_is_attached() {
         let attached = |lines: &str| {
-            let Attached { online, syncing } = Attached::parse(lines);
+            let AttachedServers { online, syncing } = AttachedServers::parse(lines);
             (online.len(), syncing.iter().map(NodeAddr::to_string).collect::<Vec<_>>().join(" "))
         };
         let nobody = "connected_slaves:1\r\nslave_repl_offset:14\r\nslave_expires_tracked_keys:0\r\n";

@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 
 use super::batch::Answer;
 use super::epoch::Epoch;
-use super::facts::{Attached, Info};
+use super::facts::{AttachedServers, Info};
 use super::meters;
 use super::node::Node;
 use super::presence::is_impatient;
@@ -76,17 +76,17 @@ pub enum FenceOutcome {
 }
 
 /// What a round has proved: of which life of the server, and how much.
-type Fenced = (Epoch, FenceOutcome);
+type FenceProof = (Epoch, FenceOutcome);
 
 /// The rounds of one node: at most one runs, and everybody who came before it began shares its outcome.
 #[derive(Debug, Default)]
 pub(crate) struct FenceRound {
     started: AtomicU64,
-    finished: Mutex<Option<(u64, Result<Fenced>)>>,
+    finished: Mutex<Option<(u64, Result<FenceProof>)>>,
 }
 
 impl FenceRound {
-    async fn join(&self, round: impl AsyncFnOnce() -> Result<Fenced>) -> Result<Fenced> {
+    async fn join(&self, round: impl AsyncFnOnce() -> Result<FenceProof>) -> Result<FenceProof> {
         // A round with a higher number than this begins after now, so it covers what the caller has seen.
         let before = self.started.load(Ordering::SeqCst);
         let mut finished = self.finished.lock().await;
@@ -154,7 +154,7 @@ impl Router {
         }
     }
 
-    async fn fence_round(&self, node: &Node) -> Result<Fenced> {
+    async fn fence_round(&self, node: &Node) -> Result<FenceProof> {
         let fenced = self.fence_write(node).await;
         node.presence.note_fence(&fenced);
         meters::fence_round(match &fenced {
@@ -166,7 +166,7 @@ impl Router {
     }
 
     /// Writes and waits; also tells whether there was a replica to wait for.
-    async fn fence_write(&self, node: &Node) -> Result<Fenced> {
+    async fn fence_write(&self, node: &Node) -> Result<FenceProof> {
         let settings = self.settings();
         let (slots, replicas) = self.fence_targets(node, SLOTS_TRIED);
         if let (true, Some(epoch)) = (slots.is_empty(), node.epoch()) {
@@ -241,8 +241,8 @@ impl Router {
 
     /// How many must have answered, by what the node itself says: who gets all changes, and nodes of the cluster that
     /// load a snapshot. Others load one for a migration, or another data centre: nobody will promote them.
-    async fn due(&self, node: &Node, attached: &Attached, acked: u64) -> Result<usize> {
-        let Attached { online, syncing } = attached;
+    async fn due(&self, node: &Node, attached: &AttachedServers, acked: u64) -> Result<usize> {
+        let AttachedServers { online, syncing } = attached;
         if acked >= (online.len() + syncing.len()) as u64 {
             return Ok(online.len());
         }

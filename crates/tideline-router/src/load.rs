@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::batch::{Answer, Traits};
 use super::epoch::Epoch;
-use super::verdict::{Cause, Trail, Verdict, judge};
+use super::verdict::{Cause, TrailOfTries, Verdict, judge};
 use super::wire::{Command, NodeAddr, Pipeline, Reply};
 use tideline_model::error::{Error, ErrorKind, Result};
 
@@ -50,7 +50,7 @@ pub(crate) struct Ticket {
 
 /// A command that is still to be done.
 #[derive(Debug)]
-pub(crate) struct Open {
+pub(crate) struct OpenCommand {
     pub(crate) ticket: Ticket,
     pub(crate) command: Command,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Load {
 /// A command, or an ordered group from its first unfinished command on, that must be sent again.
 #[derive(Debug)]
 pub(crate) struct Unit {
-    pub(crate) open: Vec<Open>,
+    pub(crate) open: Vec<OpenCommand>,
     /// Where its first command, and only that, must be asked for.
     pub(crate) ask: Option<NodeAddr>,
 }
@@ -91,14 +91,14 @@ impl Load {
     }
 
     /// One command, to be asked for at the target of its slot's move.
-    pub(crate) fn asking(open: Open) -> Self {
+    pub(crate) fn asking(open: OpenCommand) -> Self {
         let mut load = Self { asking: true, ..Self::with_capacity(2) };
         load.pipeline.push(&Command::new("ASKING"));
         load.push(open);
         load
     }
 
-    pub(crate) fn push(&mut self, open: Open) {
+    pub(crate) fn push(&mut self, open: OpenCommand) {
         self.tickets.push(open.ticket);
         self.pipeline.push(&open.command);
     }
@@ -109,7 +109,7 @@ impl Load {
         mut replies: Vec<Reply>,
         epoch: &Epoch,
         from: &NodeAddr,
-        trail: &mut Trail,
+        trail: &mut TrailOfTries,
         answers: &Answers,
     ) -> Outcome {
         if self.asking {
@@ -155,7 +155,7 @@ impl Load {
     }
 
     /// No reply came at all. Where a second sending is forbidden and the first may run, that is the answer.
-    pub(crate) fn failed(self, cause: Cause, trail: &Trail, answers: &Answers) -> Outcome {
+    pub(crate) fn failed(self, cause: Cause, trail: &TrailOfTries, answers: &Answers) -> Outcome {
         let mut outcome = Outcome { causes: vec![cause], ..Outcome::default() };
         // Why the group that we are in has ended.
         let mut ended: Option<Error> = None;
@@ -176,15 +176,15 @@ impl Load {
         outcome
     }
 
-    fn open(&self, index: usize) -> Open {
+    fn open(&self, index: usize) -> OpenCommand {
         let index_sent = if self.asking { 2 * index + 1 } else { index };
-        Open { ticket: self.tickets[index], command: self.pipeline.command(index_sent) }
+        OpenCommand { ticket: self.tickets[index], command: self.pipeline.command(index_sent) }
     }
 }
 
 impl Unit {
     /// Its commands, the first one no longer behind another.
-    pub(crate) fn into_open(self) -> impl Iterator<Item = Open> {
+    pub(crate) fn into_open(self) -> impl Iterator<Item = OpenCommand> {
         self.open.into_iter().enumerate().map(|(i, mut open)| {
             open.ticket.traits.chained = i > 0;
             open
@@ -194,7 +194,7 @@ impl Unit {
 
 impl Outcome {
     /// Commands for which no node is known.
-    pub(crate) fn unserved(open: Vec<Open>, trail: &mut Trail) -> Self {
+    pub(crate) fn unserved(open: Vec<OpenCommand>, trail: &mut TrailOfTries) -> Self {
         let mut outcome = Self { causes: vec![Cause::Unserved], ..Self::default() };
         trail.note(Cause::Unserved, &"slot map", &"no node serves the slot");
         for open in open {
@@ -207,13 +207,13 @@ impl Outcome {
         outcome
     }
 
-    fn leave_after(&mut self, open: Open) {
+    fn leave_after(&mut self, open: OpenCommand) {
         if let Some(unit) = self.units.last_mut() {
             unit.open.push(open);
         }
     }
 
-    fn left(self) -> impl Iterator<Item = Open> {
+    fn left(self) -> impl Iterator<Item = OpenCommand> {
         self.units.into_iter().flat_map(|unit| unit.open)
     }
 
@@ -223,7 +223,7 @@ impl Outcome {
     }
 
     /// Ends everything that is left: its time is over.
-    pub(crate) fn expire(self, trail: &Trail, after: Duration, answers: &Answers) {
+    pub(crate) fn expire(self, trail: &TrailOfTries, after: Duration, answers: &Answers) {
         let is_refused = self.causes.contains(&Cause::Refused);
         for open in self.left() {
             let kind = match open.ticket.traits.read {
@@ -255,7 +255,7 @@ mod tests {
         let mut load = Load::with_capacity(traits.len());
         for (place, traits) in (0..).zip(traits) {
             let command = Command::new("SET").arg("k").arg(u64::from(place));
-            load.push(Open { ticket: Ticket { place, slot: 7, traits: *traits }, command });
+            load.push(OpenCommand { ticket: Ticket { place, slot: 7, traits: *traits }, command });
         }
         load
     }
@@ -265,8 +265,13 @@ mod tests {
         let epoch = EpochCell::default().observe(&addr(), "run", "repl");
         let reply = |r: &&str| r.strip_prefix('-').map_or_else(|| Reply::text_of(r), Reply::server_error);
         let answers = Answers::new(8);
-        let outcome =
-            load.read(replies.iter().map(reply).collect(), &epoch, &addr(), &mut Trail::default(), &answers);
+        let outcome = load.read(
+            replies.iter().map(reply).collect(),
+            &epoch,
+            &addr(),
+            &mut TrailOfTries::default(),
+            &answers,
+        );
         (outcome, answers)
     }
 
@@ -309,7 +314,7 @@ mod tests {
         let once = Traits { once: true, ..ALONE };
         let fail = |cause| {
             let answers = Answers::new(2);
-            (load(&[once, ALONE]).failed(cause, &Trail::default(), &answers), answers)
+            (load(&[once, ALONE]).failed(cause, &TrailOfTries::default(), &answers), answers)
         };
         let lost = fail(Cause::Timeout);
         assert_eq!(places(&lost), (vec![0], vec![vec![1]]));
@@ -319,7 +324,7 @@ mod tests {
 
     #[test]
     fn an_expired_write_is_unknown_if_any_try_may_have_run_and_a_read_never_is() {
-        let mut trail = Trail::default();
+        let mut trail = TrailOfTries::default();
         trail.note(Cause::Timeout, &addr(), &"no answer");
         let read = Traits { read: true, ..ALONE };
         let answers = Answers::new(2);
@@ -336,7 +341,7 @@ mod tests {
 
     #[test]
     fn asking_goes_before_the_command_and_its_reply_is_nobodys() {
-        let open = Open {
+        let open = OpenCommand {
             ticket: Ticket { place: 4, slot: 7, traits: ALONE },
             command: Command::new("GET").arg("k"),
         };

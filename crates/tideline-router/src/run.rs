@@ -8,12 +8,12 @@ use futures::future::{BoxFuture, FutureExt, poll_fn};
 use tokio::time::timeout_at;
 
 use super::batch::{Answer, Batch, Request};
-use super::load::{Answers, Load, Open, Outcome, Ticket, Unit};
+use super::load::{Answers, Load, OpenCommand, Outcome, Ticket, Unit};
 use super::meters;
 use super::node::Node;
 use super::presence::is_impatient;
 use super::router::Router;
-use super::verdict::{Cause, Trail, cause_of, pause};
+use super::verdict::{Cause, TrailOfTries, cause_of, pause};
 use super::wire::{Reply, WireError};
 use tideline_model::error::{Error, ErrorKind, Result};
 
@@ -22,16 +22,16 @@ const REDIRECTS_AT_ONCE: u32 = 3;
 
 /// What some commands of a batch have been through.
 #[derive(Clone)]
-struct Journey {
+struct CommandJourney {
     started: Instant,
-    trail: Trail,
+    trail: TrailOfTries,
     rounds: u32,
     /// Whether it ends where a server is away.
     is_impatient: bool,
 }
 
 /// How sending one load ended.
-enum Sent {
+enum LoadEnd {
     Replies(Vec<Reply>, super::epoch::Epoch),
     Failed(WireError),
     Overloaded,
@@ -42,12 +42,12 @@ enum Event {
     /// `behind`: an asked command's place, and the rest of its group, which goes on after it.
     Tried {
         outcome: Outcome,
-        journey: Journey,
-        behind: Option<(u32, Vec<Open>)>,
+        journey: CommandJourney,
+        behind: Option<(u32, Vec<OpenCommand>)>,
     },
     Rested {
         units: Vec<Unit>,
-        journey: Journey,
+        journey: CommandJourney,
     },
 }
 
@@ -56,9 +56,9 @@ enum Event {
 /// A few futures, one for each node and pipeline, all polled at each wake-up: a `FuturesUnordered` wakes its task once
 /// for each of them, which tore the batches of concurrent callers apart and cost twice the CPU time.
 #[derive(Default)]
-struct UnderWay<'a>(Vec<BoxFuture<'a, Event>>);
+struct BatchUnderWay<'a>(Vec<BoxFuture<'a, Event>>);
 
-impl<'a> UnderWay<'a> {
+impl<'a> BatchUnderWay<'a> {
     fn push(&mut self, future: impl Future<Output = Event> + Send + 'a) {
         self.0.push(future.boxed());
     }
@@ -90,13 +90,12 @@ impl Router {
         // Boxed so that all of it is compiled here, and not in each crate that awaits it: see `CallFuture`.
         Box::pin(async move {
             let answers = Answers::new(batch.requests.len());
-            let open = (0u32..).zip(batch.requests).map(|(place, Request { command, slot, traits })| Open {
-                ticket: Ticket { place, slot, traits },
-                command,
+            let open = (0u32..).zip(batch.requests).map(|(place, Request { command, slot, traits })| {
+                OpenCommand { ticket: Ticket { place, slot, traits }, command }
             });
-            let (started, trail) = (Instant::now(), Trail::default());
-            let journey = Journey { started, trail, rounds: 0, is_impatient: is_impatient() };
-            let mut under_way = UnderWay::default();
+            let (started, trail) = (Instant::now(), TrailOfTries::default());
+            let journey = CommandJourney { started, trail, rounds: 0, is_impatient: is_impatient() };
+            let mut under_way = BatchUnderWay::default();
             self.deliver(open, journey, &answers, &mut under_way);
             while !under_way.0.is_empty() {
                 for event in under_way.ended().await {
@@ -119,10 +118,10 @@ impl Router {
     /// Splits commands into loads by the node that serves them now, and sends all loads at once.
     fn deliver<'a>(
         &'a self,
-        commands: impl Iterator<Item = Open>,
-        mut journey: Journey,
+        commands: impl Iterator<Item = OpenCommand>,
+        mut journey: CommandJourney,
         answers: &'a Answers,
-        under_way: &mut UnderWay<'a>,
+        under_way: &mut BatchUnderWay<'a>,
     ) {
         let (loads, unserved) = self.split(commands);
         for (node, load) in loads {
@@ -146,9 +145,9 @@ impl Router {
     fn set_out<'a>(
         &'a self,
         units: Vec<Unit>,
-        journey: Journey,
+        journey: CommandJourney,
         answers: &'a Answers,
-        under_way: &mut UnderWay<'a>,
+        under_way: &mut BatchUnderWay<'a>,
     ) {
         let (asked, plain): (Vec<Unit>, Vec<Unit>) = units.into_iter().partition(|u| u.ask.is_some());
         for unit in asked {
@@ -168,9 +167,9 @@ impl Router {
     fn follow<'a>(
         &'a self,
         outcome: Outcome,
-        mut journey: Journey,
+        mut journey: CommandJourney,
         answers: &'a Answers,
-        under_way: &mut UnderWay<'a>,
+        under_way: &mut BatchUnderWay<'a>,
     ) {
         let settings = self.settings();
         if outcome.causes.iter().any(|c| c.is_suspect()) {
@@ -206,25 +205,25 @@ impl Router {
         &self,
         node: Arc<Node>,
         load: Load,
-        mut journey: Journey,
-        behind: Option<(u32, Vec<Open>)>,
+        mut journey: CommandJourney,
+        behind: Option<(u32, Vec<OpenCommand>)>,
         answers: &Answers,
     ) -> Event {
         let outcome = match self.send(&node, &load, &journey).await {
-            Sent::Replies(replies, epoch) => {
+            LoadEnd::Replies(replies, epoch) => {
                 if journey.is_impatient {
                     node.presence.note_refusals(&replies);
                 }
                 load.read(replies, &epoch, &node.addr, &mut journey.trail, answers)
             }
-            Sent::Overloaded => {
+            LoadEnd::Overloaded => {
                 node.meters.overloads.increment(1);
                 for ticket in &load.tickets {
                     answers.put(ticket, Err(self.overloaded(&node, ticket, &journey.trail)));
                 }
                 Outcome::default()
             }
-            Sent::Failed(e) => {
+            LoadEnd::Failed(e) => {
                 let cause = cause_of(&e);
                 journey.trail.note(cause, &node.addr, &e);
                 load.failed(cause, &journey.trail, answers)
@@ -248,7 +247,10 @@ impl Router {
         Event::Tried { outcome, journey, behind }
     }
 
-    fn split(&self, commands: impl Iterator<Item = Open>) -> (Vec<(Arc<Node>, Load)>, Vec<Open>) {
+    fn split(
+        &self,
+        commands: impl Iterator<Item = OpenCommand>,
+    ) -> (Vec<(Arc<Node>, Load)>, Vec<OpenCommand>) {
         let topology = self.topology();
         let longest = self.settings().pipeline_length;
         let expected = commands.size_hint().0.min(longest);
@@ -278,7 +280,7 @@ impl Router {
         (full, unserved)
     }
 
-    async fn send(&self, node: &Node, load: &Load, journey: &Journey) -> Sent {
+    async fn send(&self, node: &Node, load: &Load, journey: &CommandJourney) -> LoadEnd {
         let commands = load.tickets.len();
         let settings = self.settings();
         // A group may be longer than the bound; it then waits until it is alone.
@@ -291,11 +293,11 @@ impl Router {
                 // First, for it also ends the commands under way, whose permits would otherwise let us go there.
                 biased;
                 () = node.demoted.notified() => {
-                    return Sent::Failed(WireError::NotSent("the node is no longer a primary".into()));
+                    return LoadEnd::Failed(WireError::NotSent("the node is no longer a primary".into()));
                 }
                 acquired = timeout_at(until, node.permits.acquire_many(permits)) => match acquired {
                     Ok(Ok(permit)) => permit,
-                    _ => return Sent::Overloaded,
+                    _ => return LoadEnd::Overloaded,
                 },
             },
         };
@@ -305,12 +307,12 @@ impl Router {
             () = node.demoted.notified() => Err(WireError::Dropped("the node is no longer a primary".into())),
         };
         match sent {
-            Ok((replies, epoch)) => Sent::Replies(replies, epoch),
-            Err(e) => Sent::Failed(e),
+            Ok((replies, epoch)) => LoadEnd::Replies(replies, epoch),
+            Err(e) => LoadEnd::Failed(e),
         }
     }
 
-    fn overloaded(&self, node: &Node, ticket: &Ticket, trail: &Trail) -> Error {
+    fn overloaded(&self, node: &Node, ticket: &Ticket, trail: &TrailOfTries) -> Error {
         let bound = self.settings().in_flight_per_node;
         let text = format!(
             "{}: {bound} commands are under way there, and none came free before the deadline",
@@ -327,7 +329,7 @@ impl Router {
 }
 
 /// Puts what waits behind an asked command where it belongs: behind it again, or first now that it is done.
-fn join_behind(mut outcome: Outcome, behind: Option<(u32, Vec<Open>)>, answers: &Answers) -> Outcome {
+fn join_behind(mut outcome: Outcome, behind: Option<(u32, Vec<OpenCommand>)>, answers: &Answers) -> Outcome {
     let Some((place, mut rest)) = behind else { return outcome };
     if let Some(unit) = outcome.units.first_mut() {
         unit.open.append(&mut rest);

@@ -150,13 +150,13 @@ pub(crate) fn cause_of(error: &WireError) -> Cause {
 
 /// What was tried so far, for the error that says so.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Trail {
+pub(crate) struct TrailOfTries {
     tries: u32,
     counts: [u32; Cause::ALL.len()],
     last: String,
 }
 
-impl Trail {
+impl TrailOfTries {
     pub(crate) fn note(&mut self, cause: Cause, node: &dyn fmt::Display, detail: &dyn fmt::Display) {
         self.tries += 1;
         self.counts[cause as usize] += 1;
@@ -169,7 +169,7 @@ impl Trail {
     }
 }
 
-impl fmt::Display for Trail {
+impl fmt::Display for TrailOfTries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} tries (", self.tries)?;
         let tried = Cause::ALL.iter().filter(|c| self.counts[**c as usize] > 0);
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_trail_names_what_was_tried() {
-        let mut trail = Trail::default();
+        let mut trail = TrailOfTries::default();
         trail.note(Cause::Timeout, &"10.0.0.1:7000", &"no answer");
         trail.note(Cause::Moved, &"10.0.0.1:7000", &"MOVED 5 10.0.0.2:7000");
         trail.note(Cause::Timeout, &"10.0.0.2:7000", &"no answer");

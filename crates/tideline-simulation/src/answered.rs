@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::bucket::Buckets;
-use crate::charter::{Decision, FORMAT, IfNew, TenantSettings, charter};
+use crate::charter::{Decision, FORMAT, NewTenantRule, TenantSettings, charter};
 use crate::cluster::simulated::Simulated;
 use crate::cluster::{Answer, Batch, Epoch, NodeAddr, Replicas, Reply, Request, Router, Touched};
 use crate::error::{Error, ErrorKind, Result};
@@ -16,7 +16,7 @@ use crate::post::TagKey;
 use crate::settings::EngineSettings;
 use crate::sharded::SetSettings;
 use crate::store::Store;
-use crate::tenant::{Known, Tenant};
+use crate::tenant::{KnownDecision, Tenant};
 
 /// A cluster that nobody asks.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ fn homes_fit_the_servers_as_they_are_now() {
     let store = Store::simulated(router.clone(), keys, SetSettings::default()).unwrap();
     let settings = EngineSettings { home_posts: 250, ..EngineSettings::default() };
     let own = TenantSettings::of(&settings, Replicas::default());
-    let known = Known::new(own, true, Decision::none(own));
+    let known = KnownDecision::new(own, true, Decision::none(own));
     let tenant = Tenant::new(store, settings, known);
     assert!(tenant.fit().is_one_node());
     // A primary with nodes of 4 kB has joined.
@@ -93,6 +93,9 @@ async fn who_opens_a_new_tenant_hears_nothing_of_a_failover_and_its_charter_is_f
     let server = Arc::new(FailsOver::default());
     let router = Router::simulated(server.clone()).unwrap();
     let wanted = Buckets::new(64).unwrap();
-    assert_eq!(charter(&router, "", Some(wanted), IfNew::Begun(None), &mut false).await.unwrap().0, wanted);
+    assert_eq!(
+        charter(&router, "", Some(wanted), NewTenantRule::Begun(None), &mut false).await.unwrap().0,
+        wanted
+    );
     assert_eq!(server.fences.load(Ordering::Relaxed), 2);
 }

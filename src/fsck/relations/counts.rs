@@ -7,8 +7,8 @@ use crate::cluster::{Reply, Touched};
 use crate::error::{Error, Result};
 use crate::fsck::ask::{self, is_there, range, read, write};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
-use crate::functions::{self, BucketWrite, MustBe, Writer};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
+use crate::functions::{self, BucketWrite, ExpectedValue, Writer};
 use crate::graph::Graph;
 use crate::graph::{count_followers, graph_stamp, note_followers};
 use crate::ids::AccountId;
@@ -38,8 +38,8 @@ fn counted(tenant: &Tenant, account: AccountId) -> Result<[(&'static str, Sorted
 }
 
 impl Relation for AccountCounts {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
-        if !is_there(graph, self.0).await? { Ok(Seen::default()) } else { self.count(graph).await }
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+        if !is_there(graph, self.0).await? { Ok(Observation::default()) } else { self.count(graph).await }
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
@@ -64,7 +64,7 @@ impl Relation for AccountCounts {
 
 impl AccountCounts {
     /// Numbers that are not what they count.
-    async fn count(self, tenant: &Tenant) -> Result<Seen> {
+    async fn count(self, tenant: &Tenant) -> Result<Observation> {
         let Self(account) = self;
         let sets = counted(tenant, account)?;
         let of_sets = sets.clone().map(|(_, set)| set);
@@ -114,7 +114,7 @@ impl AccountCounts {
             let (seen, _) = graph_stamp(graph, account).await?;
             let size = set.len().await?.to_string();
             let write = BucketWrite::new("account_set", &graph.keys().account(account), Writer::There)
-                .compare([("g", MustBe::Exactly(Some(seen)))])
+                .compare([("g", ExpectedValue::Exactly(Some(seen)))])
                 .set("g", &draw())
                 .set(field, size.as_bytes());
             let change = BucketChange::new(&graph.journal, account, write, "be changed");

@@ -8,8 +8,8 @@ use crate::cluster::{Batch, Reply, Request};
 use crate::error::Result;
 use crate::fsck::ask::{self, is_there, leave, members_of, read, write};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
-use crate::functions::{Marking, field_drop, read_nonce};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
+use crate::functions::{PullMarking, field_drop, read_nonce};
 use crate::graph::Graph;
 use crate::graph::PairTask;
 use crate::ids::AccountId;
@@ -81,20 +81,20 @@ fn judge(pair: &PairSeen) -> Vec<(FindingKind, [u8; 8])> {
 }
 
 /// Whom somebody follows, or some of them.
-pub(super) async fn followed(tenant: &Tenant, reader: AccountId, members: &[&Scored]) -> Result<Seen> {
+pub(super) async fn followed(tenant: &Tenant, reader: AccountId, members: &[&Scored]) -> Result<Observation> {
     pairs(tenant, reader, &members_of(members)?).await
 }
 
 /// Looks at one reader and some authors.
-async fn pairs(tenant: &Tenant, reader: AccountId, authors: &[AccountId]) -> Result<Seen> {
-    let mut seen = Seen::default();
+async fn pairs(tenant: &Tenant, reader: AccountId, authors: &[AccountId]) -> Result<Observation> {
+    let mut seen = Observation::default();
     for authors in authors.chunks(PAIRS_AT_ONCE) {
         seen = seen.and(some_pairs(tenant, reader, authors).await?);
     }
     Ok(seen)
 }
 
-async fn some_pairs(tenant: &Tenant, reader: AccountId, authors: &[AccountId]) -> Result<Seen> {
+async fn some_pairs(tenant: &Tenant, reader: AccountId, authors: &[AccountId]) -> Result<Observation> {
     let keys = tenant.keys();
     let of = authors.iter().map(|author| Ok((tenant.followers(*author)?, reader)));
     let edges = tenant.sets().scores_in(&of.collect::<Result<Vec<_>>>()?).await?;
@@ -143,7 +143,7 @@ fn author_of(id: AccountId, record: Reply) -> Result<Option<AuthorSeen>> {
 }
 
 /// An author's followers, or some of them: those who don't follow, or since another moment, are looked at.
-pub(super) async fn edges(tenant: &Tenant, author: AccountId, members: &[&Scored]) -> Result<Seen> {
+pub(super) async fn edges(tenant: &Tenant, author: AccountId, members: &[&Scored]) -> Result<Observation> {
     let mut suspects = Vec::new();
     for members in members.chunks(PAIRS_AT_ONCE) {
         let readers = members_of::<AccountId>(members)?;
@@ -155,11 +155,11 @@ pub(super) async fn edges(tenant: &Tenant, author: AccountId, members: &[&Scored
             }
         }
     }
-    Ok(Seen::units(suspects))
+    Ok(Observation::units(suspects))
 }
 
 impl Relation for PullMarks {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let key = graph.keys().marks(self.0);
         if !is_there(graph, self.0).await? {
             return Ok(LooseKey::orphan(key, self.0));
@@ -171,7 +171,7 @@ impl Relation for PullMarks {
 }
 
 impl Relation for FollowPair {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         pairs(graph, self.reader, &[self.author]).await
     }
 
@@ -212,7 +212,7 @@ impl FollowPair {
     /// Has the reader pull the author, if it follows.
     async fn mark(self, tenant: &Tenant) -> Result<()> {
         let head = tenant.keys().bucket_head(tenant.bucket(self.reader));
-        let marking = Marking { head, author: self.author, mark: draw(), stamp: draw() };
+        let marking = PullMarking { head, author: self.author, mark: draw(), stamp: draw() };
         let command = marking.accounts(tenant.keys().marks(self.reader), &[self.reader]);
         let request = Request::write(tenant.slot(self.reader), command).touching_undeclared_keys().once();
         tenant.router().call(request).await.map(drop)

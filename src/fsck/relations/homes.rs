@@ -10,7 +10,7 @@ use crate::delivery::Recipients;
 use crate::error::Result;
 use crate::fsck::ask::{self, is_there, read, write};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::functions;
 use crate::graph::Graph;
 use crate::ids::AccountId;
@@ -49,11 +49,11 @@ fn judge(records: &[Record]) -> Vec<(FindingKind, u64)> {
 }
 
 impl Relation for HomeOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let (keys, reader) = (graph.keys(), self.0);
         let key = keys.home(reader);
         if !is_there(graph, reader).await? {
-            return Ok(Seen::units([LooseKey(key)]));
+            return Ok(Observation::units([LooseKey(key)]));
         }
         // First whom it follows and pulls, then the home: a mark goes only once the home holds what it stood for.
         let state = load_state(graph, reader, None).await?;

@@ -7,7 +7,7 @@ use crate::cluster::Command;
 use crate::error::Result;
 use crate::fsck::ask::{read, write};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit, left_alone};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit, left_alone};
 use crate::functions::lease_ttl;
 use crate::graph::Graph;
 use crate::journal;
@@ -29,7 +29,7 @@ struct StoredEntry {
 pub(super) struct Leases;
 
 impl Relation for BucketJournal {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(bucket) = *self;
         let key = graph.keys().journal(bucket);
         let (mut entries, mut scan) = (Vec::new(), Scan::new("HSCAN", &key));
@@ -37,7 +37,7 @@ impl Relation for BucketJournal {
             entries.extend(page);
         }
         if entries.is_empty() {
-            return Ok(Seen::default());
+            return Ok(Observation::default());
         }
         let living = journal::living(&graph.journal).await?;
         let found = entries.into_iter().filter_map(|(id, detail)| {
@@ -60,8 +60,8 @@ impl Relation for BucketJournal {
 }
 
 impl Relation for StoredEntry {
-    async fn look(&self, _: &Arc<Graph>) -> Result<Seen> {
-        Ok(Seen::units([BucketJournal(self.bucket)]))
+    async fn look(&self, _: &Arc<Graph>) -> Result<Observation> {
+        Ok(Observation::units([BucketJournal(self.bucket)]))
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
@@ -75,7 +75,7 @@ impl Relation for StoredEntry {
 }
 
 impl Relation for Leases {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let all = read(graph, "HGETALL", &graph.keys().living(), &[]).await?.into_array()?;
         let mut found = Vec::new();
         for pair in all.chunks_exact(2) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::bucket::Bucket;
 use crate::error::Result;
 use crate::fsck::ask::{drop_set, exists, is_there, read, request, write};
-use crate::fsck::key::{Form, form_of, owner_of};
+use crate::fsck::key::{KeyForm, form_of, owner_of};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit, left_alone};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit, left_alone};
 use crate::functions;
 use crate::graph::Graph;
 use crate::ids::AccountId;
@@ -26,16 +26,16 @@ pub(super) struct BucketDays(pub(super) Bucket);
 
 impl LooseKey {
     /// A key whose account isn't there.
-    pub(super) fn orphan(key: Vec<u8>, owner: AccountId) -> Seen {
+    pub(super) fn orphan(key: Vec<u8>, owner: AccountId) -> Observation {
         Self(key).found(FindingKind::KeyOrphaned, Some(owner))
     }
 
     /// A post whose author isn't there.
-    pub(super) fn post_orphan(key: Vec<u8>, author: AccountId) -> Seen {
+    pub(super) fn post_orphan(key: Vec<u8>, author: AccountId) -> Observation {
         Self(key).found(FindingKind::PostOrphaned, Some(author))
     }
 
-    fn found(self, kind: FindingKind, owner: Option<AccountId>) -> Seen {
+    fn found(self, kind: FindingKind, owner: Option<AccountId>) -> Observation {
         let (detail, told) =
             (owner.map(|id| id.to_bytes().to_vec()), format!("key {}", self.0.escape_ascii()));
         let excused_by = owner.map(Matter::Burial).into_iter().collect();
@@ -44,46 +44,46 @@ impl LooseKey {
 }
 
 impl Relation for LooseKey {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(key) = self;
         let form = form_of(graph.keys(), key);
         let is_left = exists(graph, key).await?;
         let owner = match &form {
-            Form::Unknown if is_left => return Ok(self.clone().found(FindingKind::KeyUnknown, None)),
-            Form::Post(post) => graph.posts().header(*post).await?.found().map(|header| header.author),
-            Form::Set(set) => owner_of(&set.name).map(|(owner, _)| owner),
-            Form::Own(_, account) => Some(*account),
+            KeyForm::Unknown if is_left => return Ok(self.clone().found(FindingKind::KeyUnknown, None)),
+            KeyForm::Post(post) => graph.posts().header(*post).await?.found().map(|header| header.author),
+            KeyForm::Set(set) => owner_of(&set.name).map(|(owner, _)| owner),
+            KeyForm::Own(_, account) => Some(*account),
             _ => None,
         };
         let has_day = match form {
-            Form::Own(OwnKey::Home, account) => {
+            KeyForm::Own(OwnKey::Home, account) => {
                 let days = graph.keys().days(graph.bucket(account));
                 !read(graph, "ZSCORE", &days, &[&account.to_bytes()]).await?.is_nil()
             }
             _ => false,
         };
-        let Some(owner) = owner.filter(|_| is_left || has_day) else { return Ok(Seen::default()) };
+        let Some(owner) = owner.filter(|_| is_left || has_day) else { return Ok(Observation::default()) };
         match form {
             _ if is_there(graph, owner).await? => {}
-            Form::Post(_) => return Ok(Self::post_orphan(key.clone(), owner)),
+            KeyForm::Post(_) => return Ok(Self::post_orphan(key.clone(), owner)),
             _ => return Ok(Self::orphan(key.clone(), owner)),
         }
-        if let Form::Own(OwnKey::Profile, account) = form {
+        if let KeyForm::Own(OwnKey::Profile, account) = form {
             // Whether it can be read; pages show an empty one instead.
             drop(profile_of(&graph.router().call(graph.profile_request(account)).await?)?);
         }
-        Ok(Seen::default())
+        Ok(Observation::default())
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
         let (Self(key), keys) = (self, graph.keys());
         let Ok(owner) = AccountId::from_bytes(&found.detail) else { return Err(left_alone()) };
         let command = match form_of(keys, key) {
-            Form::Own(OwnKey::Home, account) => {
+            KeyForm::Own(OwnKey::Home, account) => {
                 let days = keys.days(graph.bucket(account));
                 functions::home_sweep(days, key.clone(), &account.to_bytes(), u32::MAX, None)
             }
-            Form::Set(set) if set.place == Place::Part => {
+            KeyForm::Set(set) if set.place == Place::Part => {
                 // In another slot than its account: nothing could look once more and drop it in one go. An account that
                 // is created meanwhile has no followers to lose.
                 if !is_there(graph, owner).await? {
@@ -91,7 +91,7 @@ impl Relation for LooseKey {
                 }
                 return Ok(Vec::new());
             }
-            Form::Set(set) => {
+            KeyForm::Set(set) => {
                 let of = graph.sets().stored_keys(&set).await?;
                 let all: Vec<Vec<u8>> = std::iter::once(keys.account(owner)).chain(of).collect();
                 functions::orphan_drop(&all)
@@ -103,8 +103,8 @@ impl Relation for LooseKey {
 }
 
 impl Relation for BucketDays {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
-        let (keys, mut seen) = (graph.keys(), Seen::default());
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+        let (keys, mut seen) = (graph.keys(), Observation::default());
         let days = keys.days(self.0);
         let mut scan = Scan::new("ZSCAN", &days);
         while let Some(accounts) = scan.next(graph).await? {

@@ -24,9 +24,9 @@ mod tokens;
 
 use std::sync::Arc;
 
-use super::key::{Form, list_named, list_of, owner_of};
+use super::key::{KeyForm, list_named, list_of, owner_of};
 use super::kind::FindingKind;
-use super::seen::{Deviation, Read, Seen, Unit, left_alone};
+use super::seen::{Deviation, Observation, Read, Unit, left_alone};
 use crate::error::{ErrorKind, Result};
 use crate::graph::Graph;
 use crate::graph::LIKES;
@@ -35,14 +35,14 @@ use crate::post::PostRef;
 use crate::sharded::{LocalKey, Scored};
 
 /// What a key asks to have looked at.
-pub(super) fn at_key(form: Form, key: Vec<u8>) -> Option<Unit> {
+pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
     Some(match form {
-        Form::Other => return None,
-        Form::Journal(bucket) => Unit::of(journals::BucketJournal(bucket)),
-        Form::Living => Unit::of(journals::Leases),
-        Form::Days(bucket) => Unit::of(loose::BucketDays(bucket)),
-        Form::Record(account) => Unit::of(records::RecordOf(account)),
-        Form::Own(own, account) => match own {
+        KeyForm::Other => return None,
+        KeyForm::Journal(bucket) => Unit::of(journals::BucketJournal(bucket)),
+        KeyForm::Living => Unit::of(journals::Leases),
+        KeyForm::Days(bucket) => Unit::of(loose::BucketDays(bucket)),
+        KeyForm::Record(account) => Unit::of(records::RecordOf(account)),
+        KeyForm::Own(own, account) => match own {
             OwnKey::Marks => Unit::of(follows::PullMarks(account)),
             OwnKey::Requested | OwnKey::Approved | OwnKey::Waiting => {
                 Unit::of(requests::RequestsOf(account, own))
@@ -55,28 +55,28 @@ pub(super) fn at_key(form: Form, key: Vec<u8>) -> Option<Unit> {
             OwnKey::Credentials => Unit::of(names::AccountNames(account)),
             OwnKey::Profile => Unit::of(loose::LooseKey(key)),
         },
-        Form::Post(post) => Unit::of(outboxes::PostAt(post)),
-        Form::Set(set) => Unit::of(sets::LocalSet(set)),
-        Form::Piece(set, piece) => Unit::of(sets::SetPiece(set, piece)),
-        Form::Guard(set) => Unit::of(sets::CopyGuard(set)),
-        Form::Claim(claim) => Unit::of(names::ClaimHolder(claim)),
-        Form::Token(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: true }),
-        Form::ReportToken(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: false }),
-        Form::Unknown => Unit::of(loose::LooseKey(key)),
+        KeyForm::Post(post) => Unit::of(outboxes::PostAt(post)),
+        KeyForm::Set(set) => Unit::of(sets::LocalSet(set)),
+        KeyForm::Piece(set, piece) => Unit::of(sets::SetPiece(set, piece)),
+        KeyForm::Guard(set) => Unit::of(sets::CopyGuard(set)),
+        KeyForm::Claim(claim) => Unit::of(names::ClaimHolder(claim)),
+        KeyForm::Token(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: true }),
+        KeyForm::ReportToken(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: false }),
+        KeyForm::Unknown => Unit::of(loose::LooseKey(key)),
     })
 }
 
 /// What a record, a post or a set that was read means to relations.
-async fn at_read(graph: &Arc<Graph>, read: &Read) -> Result<Seen> {
+async fn at_read(graph: &Arc<Graph>, read: &Read) -> Result<Observation> {
     match read {
         Read::Record { account, is_unconfirmed, has_login } => {
             let has_names = *is_unconfirmed || *has_login;
-            let names = Seen::units(has_names.then_some(names::AccountNames(*account)));
-            Ok(names.and(Seen::units((!is_unconfirmed).then_some(counts::AccountCounts(*account)))))
+            let names = Observation::units(has_names.then_some(names::AccountNames(*account)));
+            Ok(names.and(Observation::units((!is_unconfirmed).then_some(counts::AccountCounts(*account)))))
         }
         Read::Post { id, post } => {
             let author = post.header().author;
-            let counts = Seen::units([post_counts::PostCounts(PostRef { id: *id, author })]);
+            let counts = Observation::units([post_counts::PostCounts(PostRef { id: *id, author })]);
             let seen = counts.and(references::of_post(*id, post)).and(named_lists::of_post(graph, *id, post));
             Ok(seen.and(reposts::of_post(graph, *id, post).await?))
         }
@@ -88,7 +88,7 @@ async fn at_read(graph: &Arc<Graph>, read: &Read) -> Result<Seen> {
 }
 
 /// What the members of a set mean.
-async fn at_set(graph: &Arc<Graph>, set: &LocalKey, members: &[&Scored]) -> Result<Seen> {
+async fn at_set(graph: &Arc<Graph>, set: &LocalKey, members: &[&Scored]) -> Result<Observation> {
     if let Some(list) = list_named(&set.name) {
         return named_lists::on_list(graph, list, members).await;
     }
@@ -97,20 +97,20 @@ async fn at_set(graph: &Arc<Graph>, set: &LocalKey, members: &[&Scored]) -> Resu
         Some((post, kind)) => return references::on_list(graph, post, kind, members).await,
         None => {}
     }
-    let Some((owner, what)) = owner_of(&set.name) else { return Ok(Seen::default()) };
+    let Some((owner, what)) = owner_of(&set.name) else { return Ok(Observation::default()) };
     match what {
         b"followers" => follows::edges(graph, owner, members).await,
         b"following" => follows::followed(graph, owner, members).await,
         b"likes" => ties::likes(graph, owner, members).await,
         b"bookmarks" => ties::bookmarks(graph, owner, members).await,
         b"reposts" => reposts::notes(graph, owner, members).await,
-        _ => Ok(Seen::default()),
+        _ => Ok(Observation::default()),
     }
 }
 
 /// Looks at something. Stored data that makes no sense is what it finds; only a cluster that doesn't answer is an
 /// error.
-pub(super) async fn look(graph: &Arc<Graph>, unit: &Unit) -> Result<Seen> {
+pub(super) async fn look(graph: &Arc<Graph>, unit: &Unit) -> Result<Observation> {
     match look_through_all(graph, unit).await {
         Err(e) if e.kind() == ErrorKind::Internal => {
             let (kind, told) = (FindingKind::Unreadable, format!("{unit:?}: {e}"));
@@ -118,12 +118,12 @@ pub(super) async fn look(graph: &Arc<Graph>, unit: &Unit) -> Result<Seen> {
             Ok([Deviation { kind, at, detail, told, excused_by: Vec::new() }].into())
         }
         // Somebody whom we were looking at has been deleted meanwhile.
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Seen::default()),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Observation::default()),
         seen => seen,
     }
 }
 
-async fn look_through_all(graph: &Arc<Graph>, unit: &Unit) -> Result<Seen> {
+async fn look_through_all(graph: &Arc<Graph>, unit: &Unit) -> Result<Observation> {
     let mut seen = unit.look(graph).await?;
     match seen.read.take() {
         Some(read) => Ok(seen.and(at_read(graph, &read).await?)),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fsck::ask::leave;
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::graph::Graph;
-use crate::graph::{ListTask, Listed, Standing, list_score, standing, take_off_list};
+use crate::graph::{ListStanding, ListTask, Listed, list_score, standing, take_off_list};
 use crate::ids::PostId;
 use crate::journal::Matter;
 use crate::post::{Post, PostList, PostRef};
@@ -25,13 +25,13 @@ struct NamedListing {
 }
 
 /// The lists that a post names.
-pub(super) fn of_post(tenant: &Tenant, id: PostId, post: &Post) -> Seen {
+pub(super) fn of_post(tenant: &Tenant, id: PostId, post: &Post) -> Observation {
     let named = PostRef { id, author: post.header().author };
-    Seen::units(post.lists(tenant.tags()).into_iter().map(|list| NamedListing { post: named, list }))
+    Observation::units(post.lists(tenant.tags()).into_iter().map(|list| NamedListing { post: named, list }))
 }
 
 /// Those on a list that don't seem to belong there are looked at.
-pub(super) async fn on_list(tenant: &Tenant, list: PostList, members: &[&Scored]) -> Result<Seen> {
+pub(super) async fn on_list(tenant: &Tenant, list: PostList, members: &[&Scored]) -> Result<Observation> {
     let mut listed = Vec::new();
     for entry in members {
         match Listed::from_bytes(&entry.member)? {
@@ -55,7 +55,7 @@ pub(super) async fn on_list(tenant: &Tenant, list: PostList, members: &[&Scored]
             suspects.extend((!is_in_place || !may_be_on).then_some(NamedListing { post: *post, list }));
         }
     }
-    Ok(Seen::units(suspects))
+    Ok(Observation::units(suspects))
 }
 
 /// Whether a list has an owner: nobody keeps the mentions of who isn't there.
@@ -65,11 +65,11 @@ async fn is_for_somebody(tenant: &Tenant, list: PostList) -> Result<bool> {
 }
 
 impl Relation for NamedListing {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self { post: PostRef { id, author }, list } = *self;
-        let Standing { score: on, has_left } = standing(graph, list, self.post).await?;
+        let ListStanding { score: on, has_left } = standing(graph, list, self.post).await?;
         // After that: a post that was deleted meanwhile is taken off by whoever deleted it.
-        let Ok(stored) = graph.posts().get(id).await?.known() else { return Ok(Seen::default()) };
+        let Ok(stored) = graph.posts().get(id).await?.known() else { return Ok(Observation::default()) };
         let stored = stored.filter(|stored| stored.header().author == author);
         let names = stored.as_ref().is_some_and(|stored| stored.lists(graph.tags()).contains(&list));
         let may_be_on = stored.is_some_and(|stored| stored.lists_ever(graph.tags()).contains(&list));
@@ -79,7 +79,7 @@ impl Relation for NamedListing {
         } else if names && !is_right && !has_left && is_for_somebody(graph, list).await? {
             self.found(FindingKind::ListingMissing)
         } else {
-            Seen::default()
+            Observation::default()
         })
     }
 
@@ -95,7 +95,7 @@ impl Relation for NamedListing {
 }
 
 impl NamedListing {
-    fn found(self, kind: FindingKind) -> Seen {
+    fn found(self, kind: FindingKind) -> Observation {
         let PostRef { id, author } = self.post;
         let mut excused_by = vec![Matter::Burial(author), Matter::NamedLists(self.post)];
         let list = match self.list {

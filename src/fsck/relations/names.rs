@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::loose::LooseKey;
-use crate::claims::{self, Taken, patience_ms};
+use crate::claims::{self, ClaimOutcome, patience_ms};
 use crate::cluster::Touched;
 use crate::error::{Error, Result};
 use crate::fsck::ask::{exists, read};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit, left_alone};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit, left_alone};
 use crate::functions::{self, Holder};
 use crate::graph::Graph;
 use crate::ids::{AccountId, Claim};
@@ -32,10 +32,12 @@ async fn holder(tenant: &Tenant, account: AccountId, claim: &Claim, touched: &mu
 }
 
 impl Relation for ClaimHolder {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let stored = graph.router().call(claims::look_request(graph, &self.0)).await?;
-        let Some((owner, value)) = functions::parse_claim(&stored)? else { return Ok(Seen::default()) };
-        let mut seen = Seen::units([AccountNames(owner)]);
+        let Some((owner, value)) = functions::parse_claim(&stored)? else {
+            return Ok(Observation::default());
+        };
+        let mut seen = Observation::units([AccountNames(owner)]);
         if holder(graph, owner, &self.0, &mut Touched::new()).await? == Holder::Free {
             let told = format!("claim {} that names account {owner}", self.0.as_bytes().escape_ascii());
             let (kind, excused_by) = (FindingKind::ClaimNeedless, vec![Matter::Burial(owner)]);
@@ -59,7 +61,7 @@ impl Relation for ClaimHolder {
 }
 
 impl Relation for AccountNames {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(account) = *self;
         let fields =
             read(graph, "HMGET", &graph.keys().account(account), &[b"s", b"un"]).await?.into_array()?;
@@ -70,7 +72,7 @@ impl Relation for AccountNames {
         if state.is_nil() || state.bytes()? == b"d" {
             let key = graph.keys().credentials(account);
             let is_left = exists(graph, &key).await?;
-            return Ok(if is_left { LooseKey::orphan(key, account) } else { Seen::default() });
+            return Ok(if is_left { LooseKey::orphan(key, account) } else { Observation::default() });
         }
         let mut found = Vec::new();
         let is_unconfirmed = state.bytes()? == b"u";
@@ -131,8 +133,8 @@ async fn take(tenant: &Tenant, account: AccountId, claim: &[u8]) -> Result<Vec<U
     }
     // Given up meanwhile: then this claim is needless, and found as that.
     match claims::take(tenant, &claim, (account, &draw()), &mut touched).await? {
-        Taken::Ours => Ok(vec![Unit::of(ClaimHolder(claim))]),
-        Taken::Held(_) | Taken::Wanted(_) => Ok(vec![Unit::of(AccountNames(account))]),
+        ClaimOutcome::Ours => Ok(vec![Unit::of(ClaimHolder(claim))]),
+        ClaimOutcome::Held(_) | ClaimOutcome::Wanted(_) => Ok(vec![Unit::of(AccountNames(account))]),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::delivery::DeliverTask;
 use crate::error::{Error, Result};
 use crate::fsck::ask::{self, is_there, leave, range, write};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Read, Relation, Seen, Unit, left_alone};
+use crate::fsck::seen::{Deviation, Observation, Read, Relation, Unit, left_alone};
 use crate::functions;
 use crate::graph;
 use crate::graph::Graph;
@@ -36,7 +36,7 @@ pub(super) struct PostAt(pub(super) PostId);
 struct OutboxEntry(PostRef);
 
 impl Relation for OutboxOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(author) = *self;
         let key = graph.keys().outbox(author);
         if !is_there(graph, author).await? {
@@ -72,16 +72,16 @@ impl Relation for OutboxOf {
             }
             from += elements.len();
             if elements.len() < POSTS_AT_ONCE {
-                return Ok(Seen::units(suspects));
+                return Ok(Observation::units(suspects));
             }
         }
     }
 }
 
 impl Relation for PostAt {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(id) = *self;
-        let Some(post) = graph.posts().get(id).await?.readable()? else { return Ok(Seen::default()) };
+        let Some(post) = graph.posts().get(id).await?.readable()? else { return Ok(Observation::default()) };
         let author = post.header().author;
         let mut seen = OutboxEntry(PostRef { id, author }).look(graph).await?;
         if is_there(graph, author).await? {
@@ -92,7 +92,7 @@ impl Relation for PostAt {
 }
 
 impl Relation for OutboxEntry {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let PostRef { id: post, author } = self.0;
         let outbox = graph.keys().outbox(author);
         // The post, its place, the post: what is published or deleted between shows.
@@ -112,7 +112,7 @@ impl Relation for OutboxEntry {
         let (page, first) = (answers.next()?.into_array()?, answers.next()?);
         let is_its = is_its(answers.answer()?)?;
         if before != is_its {
-            return Ok(Seen::default());
+            return Ok(Observation::default());
         }
         let number = |reply: &Reply| {
             let bytes = reply.bytes().ok()?.last_chunk::<8>()?;
@@ -128,7 +128,7 @@ impl Relation for OutboxEntry {
             (true, None) if post.get() > floor => Ok(self.found(FindingKind::PostUnlisted)),
             (true, Some(id)) if id != post.get() => Ok(self.found(FindingKind::PostAfterDelete)),
             (false, Some(id)) if id == post.get() => Ok(self.found(FindingKind::PostGone)),
-            _ => Ok(Seen::default()),
+            _ => Ok(Observation::default()),
         }
     }
 
@@ -144,7 +144,7 @@ impl Relation for OutboxEntry {
 }
 
 impl OutboxEntry {
-    fn found(self, kind: FindingKind) -> Seen {
+    fn found(self, kind: FindingKind) -> Observation {
         let PostRef { id, author } = self.0;
         let (told, excused_by) =
             (format!("post {id} in the outbox of {author}"), vec![Matter::Burial(author)]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cluster::Request;
 use crate::error::Result;
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::functions;
 use crate::graph::Graph;
 use crate::graph::{LISTS, recount};
@@ -29,7 +29,7 @@ fn told(header: &Header, list: u8) -> u64 {
 }
 
 impl Relation for PostCounts {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(post) = *self;
         let slot = graph.keys().buckets().slot(post.id.bucket(graph.keys().buckets()));
         let mut requests = vec![graph.posts().header_request(post.id)];
@@ -48,7 +48,7 @@ impl Relation for PostCounts {
         }
         let after = header(answers.answer()?)?;
         let Some(header) = after.filter(|after| before == Some(*after) && after.author == post.author) else {
-            return Ok(Seen::default());
+            return Ok(Observation::default());
         };
         let told = lengths.into_iter().map(|(list, members)| (list, told(&header, list), members));
         let wrong = told.filter(|(_, told, members)| told != members);

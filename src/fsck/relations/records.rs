@@ -6,7 +6,7 @@ use crate::account::Mode;
 use crate::error::{Error, Result};
 use crate::fsck::ask::{leave, read};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Read, Relation, Seen, Unit};
+use crate::fsck::seen::{Deviation, Observation, Read, Relation, Unit};
 use crate::graph::BuryTask;
 use crate::graph::Graph;
 use crate::ids::AccountId;
@@ -20,7 +20,7 @@ use crate::nonce::Nonce;
 pub(super) struct RecordOf(pub(super) AccountId);
 
 impl Relation for RecordOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(account) = *self;
         let fields: [&[u8]; 6] = [b"s", b"m", b"k", b"un", b"g", b"t"];
         let fields = read(graph, "HMGET", &graph.keys().account(account), &fields).await?.into_array()?;
@@ -35,7 +35,7 @@ impl Relation for RecordOf {
             return Ok((!kind.is_nil()).then(|| self.found(None)).into());
         }
         let is_unconfirmed = state.bytes()? == b"u";
-        let mut seen = Seen::default();
+        let mut seen = Observation::default();
         if !is_unconfirmed {
             if stamps.iter().any(|stamp| stamp.bytes().map_or(true, |stamp| stamp.len() != 8)) {
                 return Err(Error::internal(format!("the record of account {account} lacks a stamp")));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::fsck::ask::{leave, members_of};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::graph::Graph;
 use crate::graph::{self, ReferTask};
 use crate::ids::PostId;
@@ -31,15 +31,20 @@ fn refers(post: &Post, listed: PostRef, kind: u8, to: PostId) -> bool {
 }
 
 /// What a post refers to.
-pub(super) fn of_post(id: PostId, post: &Post) -> Seen {
+pub(super) fn of_post(id: PostId, post: &Post) -> Observation {
     let listed = PostRef { id, author: post.header().author };
-    Seen::units(Reference::of_post(post).into_iter().map(|to| ReferenceListing { post: listed, to }))
+    Observation::units(Reference::of_post(post).into_iter().map(|to| ReferenceListing { post: listed, to }))
 }
 
 /// Those on a list of a post that don't refer to it, as the list says they do, are looked at.
-pub(super) async fn on_list(tenant: &Tenant, of: PostId, kind: u8, members: &[&Scored]) -> Result<Seen> {
+pub(super) async fn on_list(
+    tenant: &Tenant,
+    of: PostId,
+    kind: u8,
+    members: &[&Scored],
+) -> Result<Observation> {
     let mut suspects = Vec::new();
-    let Some(target) = tenant.posts().header(of).await?.found() else { return Ok(Seen::default()) };
+    let Some(target) = tenant.posts().header(of).await?.found() else { return Ok(Observation::default()) };
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let listed = members_of::<PostRef>(members)?;
         let posts = tenant.posts().get_many(listed.iter().map(|post| post.id)).await?;
@@ -51,25 +56,25 @@ pub(super) async fn on_list(tenant: &Tenant, of: PostId, kind: u8, members: &[&S
             suspects.extend((!may_stay).then_some(ReferenceListing { post, to }));
         }
     }
-    Ok(Seen::units(suspects))
+    Ok(Observation::units(suspects))
 }
 
 impl Relation for ReferenceListing {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self { post, to } = *self;
         // What can't be read is found for itself.
-        let Ok(stored) = graph.posts().get(post.id).await?.known() else { return Ok(Seen::default()) };
+        let Ok(stored) = graph.posts().get(post.id).await?.known() else { return Ok(Observation::default()) };
         let refers = stored.is_some_and(|stored| refers(&stored, post, to.kind, to.post));
         let is_on_it = graph::list(graph, to.kind, to.post)?.score(&post).await?.is_some();
         if is_on_it == refers {
-            return Ok(Seen::default());
+            return Ok(Observation::default());
         }
         if is_on_it {
             return Ok(self.found(FindingKind::ListingNeedless));
         }
         // A post that is gone itself needs no list.
         let is_target = graph.posts().header(to.post).await?.may_be_of(to.author);
-        Ok(if is_target { self.found(FindingKind::ListingMissing) } else { Seen::default() })
+        Ok(if is_target { self.found(FindingKind::ListingMissing) } else { Observation::default() })
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
@@ -86,7 +91,7 @@ impl Relation for ReferenceListing {
 }
 
 impl ReferenceListing {
-    fn found(self, kind: FindingKind) -> Seen {
+    fn found(self, kind: FindingKind) -> Observation {
         let Self { post, to } = self;
         let told = format!("post {} on the list of post {}", post.id, to.post);
         let work = Matter::Reference { post, to: PostRef { id: to.post, author: to.author } };

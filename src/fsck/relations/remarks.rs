@@ -6,7 +6,7 @@ use super::loose::LooseKey;
 use crate::error::Result;
 use crate::fsck::ask::{is_there, read, write};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::functions::field_drop;
 use crate::graph::Graph;
 use crate::ids::AccountId;
@@ -27,13 +27,13 @@ struct Remark {
 }
 
 impl Relation for RemarksOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(by, own) = *self;
         let hash = graph.keys().own(own, by);
         if !is_there(graph, by).await? {
             return Ok(LooseKey::orphan(hash, by));
         }
-        let (mut seen, mut scan) = (Seen::default(), Scan::new("HSCAN", &hash));
+        let (mut seen, mut scan) = (Observation::default(), Scan::new("HSCAN", &hash));
         while let Some(remarks) = scan.next(graph).await? {
             let others = remarks.iter().map(|(of, _)| AccountId::from_bytes(of));
             for of in others.collect::<Result<Vec<_>>>()? {
@@ -65,12 +65,12 @@ impl Remark {
 }
 
 impl Relation for Remark {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self { by, own, of } = *self;
         let hash = graph.keys().own(own, by);
         let is_left = !read(graph, "HGET", &hash, &[&of.to_bytes()]).await?.is_nil();
         if !is_left || self.is_of_something(graph).await? {
-            return Ok(Seen::default());
+            return Ok(Observation::default());
         }
         let told = format!("{own:?} of account {by}, about account {of}");
         let excused_by = vec![Matter::Burial(by), Matter::Burial(of)];

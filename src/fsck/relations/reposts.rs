@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::fsck::ask::members_of;
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::graph;
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
@@ -26,15 +26,15 @@ struct RepostNote {
 }
 
 /// Whether a post, if it is a plain repost, is noted as such by its author.
-pub(super) async fn of_post(tenant: &Tenant, repost: PostId, post: &Post) -> Result<Seen> {
-    let Some(original) = post.passes_on() else { return Ok(Seen::default()) };
+pub(super) async fn of_post(tenant: &Tenant, repost: PostId, post: &Post) -> Result<Observation> {
+    let Some(original) = post.passes_on() else { return Ok(Observation::default()) };
     let account = post.header().author;
     let is_noted = tenant.reposts(account)?.score(&original).await?.is_some();
-    Ok(Seen::units((!is_noted).then_some(RepostNote { account, original, repost })))
+    Ok(Observation::units((!is_noted).then_some(RepostNote { account, original, repost })))
 }
 
 /// What an account has noted: what is no such repost (any more) is looked at.
-pub(super) async fn notes(tenant: &Tenant, account: AccountId, members: &[&Scored]) -> Result<Seen> {
+pub(super) async fn notes(tenant: &Tenant, account: AccountId, members: &[&Scored]) -> Result<Observation> {
     let mut suspects = Vec::new();
     for members in members.chunks(NOTES_AT_ONCE) {
         let notes = members_of::<PostRef>(members)?.into_iter().zip(members).map(|(original, entry)| {
@@ -48,7 +48,7 @@ pub(super) async fn notes(tenant: &Tenant, account: AccountId, members: &[&Score
             suspects.extend((!may_stay).then_some(note));
         }
     }
-    Ok(Seen::units(suspects))
+    Ok(Observation::units(suspects))
 }
 
 fn repost_at(tenant: &Tenant, account: AccountId, place: f64) -> Result<PostId> {
@@ -56,16 +56,18 @@ fn repost_at(tenant: &Tenant, account: AccountId, place: f64) -> Result<PostId> 
 }
 
 impl Relation for RepostNote {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let noted = graph.reposts(self.account)?.score(&self.original).await?;
         let noted = noted.map(|place| repost_at(graph, self.account, place)).transpose()?;
         // After that: what was deleted meanwhile is noted no more. What can't be read is found for itself.
-        let Ok(stored) = graph.posts().get(self.repost).await?.known() else { return Ok(Seen::default()) };
+        let Ok(stored) = graph.posts().get(self.repost).await?.known() else {
+            return Ok(Observation::default());
+        };
         Ok(match (noted, stored.is_some_and(|post| self.is_true(&post))) {
             (None, true) => self.found(FindingKind::RepostUnnoted),
             (Some(noted), false) if noted == self.repost => self.found(FindingKind::RepostNoteNeedless),
             // Another repost's note is looked at for itself.
-            _ => Seen::default(),
+            _ => Observation::default(),
         })
     }
 
@@ -88,7 +90,7 @@ impl RepostNote {
         post.header().author == self.account && post.passes_on() == Some(self.original)
     }
 
-    fn found(self, kind: FindingKind) -> Seen {
+    fn found(self, kind: FindingKind) -> Observation {
         let Self { account, original, repost } = self;
         let told = format!("repost {repost} of post {} by account {account}", original.id);
         let excused_by = vec![Matter::Burial(account)];

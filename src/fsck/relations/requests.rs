@@ -7,7 +7,7 @@ use super::loose::LooseKey;
 use crate::error::Result;
 use crate::fsck::ask::{self, is_there, read, write};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::functions::{field_drop, read_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
@@ -31,13 +31,13 @@ struct RequestSeen {
 }
 
 impl Relation for RequestsOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(account, own) = *self;
         let hash = graph.keys().own(own, account);
         if !is_there(graph, account).await? {
             return Ok(LooseKey::orphan(hash, account));
         }
-        let mut seen = Seen::default();
+        let mut seen = Observation::default();
         for other in read(graph, "HKEYS", &hash, &[]).await?.into_array()? {
             let other = AccountId::from_bytes(other.bytes()?)?;
             let is_asking = own == OwnKey::Requested;
@@ -68,11 +68,11 @@ impl RequestListing {
 }
 
 impl Relation for RequestListing {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let RequestSeen { waiting, approved, requested } = self.read(graph).await?;
         // An approval is carried out at once, so none stays.
         if waiting == requested && approved.is_none() {
-            return Ok(Seen::default());
+            return Ok(Observation::default());
         }
         let request = requested.or(waiting).or(approved).unwrap_or_default();
         let of_pair = self.0.found(FindingKind::RequestOutOfStep, request);

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::fsck::ask::{self, drop_set, exists, is_there, read, write};
 use crate::fsck::key::{list_of, owner_of, root_bucket};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Read, Relation, Seen, Unit, left_alone};
+use crate::fsck::seen::{Deviation, Observation, Read, Relation, Unit, left_alone};
 use crate::functions;
 use crate::graph::Graph;
 use crate::graph::drop_lists;
@@ -80,7 +80,7 @@ fn found(kind: FindingKind, at: Unit, set: &LocalKey, detail: &[u8], what: impl 
 }
 
 impl Relation for LocalSet {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let (mut seen, sight) = SetLayout(self.0.clone()).read(graph).await?;
         seen.read = sight.map(|sight| Read::Set { set: self.0.clone(), sight });
         Ok(seen)
@@ -88,7 +88,7 @@ impl Relation for LocalSet {
 }
 
 impl Relation for SetLayout {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         self.read(graph).await.map(|(seen, _)| seen)
     }
 
@@ -130,7 +130,7 @@ impl Relation for SetLayout {
 
 impl SetLayout {
     /// Also gives what was read, if its members count.
-    async fn read(&self, tenant: &Tenant) -> Result<(Seen, Option<Sight>)> {
+    async fn read(&self, tenant: &Tenant) -> Result<(Observation, Option<Sight>)> {
         let Self(set) = self;
         let (sets, owner, list) = (tenant.sets(), owner_of(&set.name), list_of(&set.name));
         if let Some((owner, _)) = owner
@@ -197,8 +197,8 @@ impl SetLayout {
 }
 
 impl Relation for MisplacedMember {
-    async fn look(&self, _: &Arc<Graph>) -> Result<Seen> {
-        Ok(Seen::units([SetLayout(self.set.clone())]))
+    async fn look(&self, _: &Arc<Graph>) -> Result<Observation> {
+        Ok(Observation::units([SetLayout(self.set.clone())]))
     }
 
     async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
@@ -213,10 +213,10 @@ impl Relation for MisplacedMember {
 }
 
 impl Relation for SetPiece {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(set, piece) = self;
         let kind = match graph.sets().knows_piece(set, *piece).await? {
-            Some(true) => return Ok(Seen::default()),
+            Some(true) => return Ok(Observation::default()),
             Some(false) => FindingKind::PieceOrphaned,
             None => FindingKind::SpreadLeftover,
         };
@@ -231,11 +231,11 @@ impl Relation for SetPiece {
 }
 
 impl Relation for CopyGuard {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(set) = self;
         let value = read(graph, "GET", &graph.keys().guard(set.bucket, &set.name), &[]).await?;
         if value.is_nil() || state_of(graph, set).await?.1 == State::Spreading {
-            return Ok(Seen::default());
+            return Ok(Observation::default());
         }
         Ok([found(FindingKind::GuardLeft, Unit::of(self.clone()), set, value.bytes()?, "")].into())
     }

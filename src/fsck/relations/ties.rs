@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::fsck::ask::{is_there, leave, members_of};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::graph::Graph;
 use crate::graph::{TieTask, likers, set_tie};
 use crate::ids::{AccountId, PostId};
@@ -27,7 +27,7 @@ struct TieListing {
 }
 
 /// What an account likes: those that are not on the post's list, or with an older stamp, are looked at.
-pub(super) async fn likes(tenant: &Tenant, account: AccountId, members: &[&Scored]) -> Result<Seen> {
+pub(super) async fn likes(tenant: &Tenant, account: AccountId, members: &[&Scored]) -> Result<Observation> {
     let mut suspects = Vec::new();
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let posts = members_of::<PostRef>(members)?;
@@ -39,11 +39,15 @@ pub(super) async fn likes(tenant: &Tenant, account: AccountId, members: &[&Score
             }
         }
     }
-    Ok(Seen::units(suspects))
+    Ok(Observation::units(suspects))
 }
 
 /// What an account has bookmarked: posts that are gone are looked at.
-pub(super) async fn bookmarks(tenant: &Tenant, account: AccountId, members: &[&Scored]) -> Result<Seen> {
+pub(super) async fn bookmarks(
+    tenant: &Tenant,
+    account: AccountId,
+    members: &[&Scored],
+) -> Result<Observation> {
     let mut suspects = Vec::new();
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let posts = members_of::<PostRef>(members)?;
@@ -54,13 +58,13 @@ pub(super) async fn bookmarks(tenant: &Tenant, account: AccountId, members: &[&S
             }
         }
     }
-    Ok(Seen::units(suspects))
+    Ok(Observation::units(suspects))
 }
 
 /// Who likes a post: those that don't say so are looked at.
-pub(super) async fn on_list(tenant: &Tenant, id: PostId, members: &[&Scored]) -> Result<Seen> {
+pub(super) async fn on_list(tenant: &Tenant, id: PostId, members: &[&Scored]) -> Result<Observation> {
     let mut suspects = Vec::new();
-    let Some(header) = tenant.posts().header(id).await?.found() else { return Ok(Seen::default()) };
+    let Some(header) = tenant.posts().header(id).await?.found() else { return Ok(Observation::default()) };
     let post = PostRef { id, author: header.author };
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let accounts = members_of::<AccountId>(members)?;
@@ -69,11 +73,11 @@ pub(super) async fn on_list(tenant: &Tenant, id: PostId, members: &[&Scored]) ->
         let silent = accounts.into_iter().zip(likes).filter(|(_, likes)| likes.is_none());
         suspects.extend(silent.map(|(account, _)| TieListing { account, post, what: Tie::Like }));
     }
-    Ok(Seen::units(suspects))
+    Ok(Observation::units(suspects))
 }
 
 impl Relation for TieListing {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self { account, post, what } = *self;
         let is_account = is_there(graph, account).await?;
         let since = what.set(graph, account)?.score(&post).await?.filter(|_| is_account);
@@ -88,7 +92,7 @@ impl Relation for TieListing {
                 self.found(FindingKind::TieUnlisted, since)
             }
             (None, Some(listed)) if is_post => self.found(FindingKind::TieNeedless, listed),
-            _ => Seen::default(),
+            _ => Observation::default(),
         })
     }
 
@@ -105,7 +109,7 @@ impl Relation for TieListing {
 
 impl TieListing {
     /// `stamp`: the score that it has where it is.
-    fn found(self, kind: FindingKind, stamp: f64) -> Seen {
+    fn found(self, kind: FindingKind, stamp: f64) -> Observation {
         let Self { account, post, what } = self;
         let told = format!("the {what:?} of post {} by account {account}", post.id);
         let tie = Matter::Tie { account, post };

@@ -6,7 +6,7 @@ use crate::cluster::{Command, Reply, Request};
 use crate::error::Result;
 use crate::fsck::ask::{self, is_there, write};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Relation, Seen, Unit};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::functions;
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
@@ -22,13 +22,13 @@ pub(super) struct TokenKey {
 }
 
 impl Relation for TokenKey {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Seen> {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self { key, account, is_of_post } = self;
         let asked = [ask::request("GET", key, &[]), ask::request("PTTL", key, &[])];
         let mut answers = Answers::ordered(graph, asked).await?;
         let (value, ttl) = (answers.next()?, answers.next()?.int()?);
         if value.is_nil() {
-            return Ok(Seen::default());
+            return Ok(Observation::default());
         }
         let endless = (ttl == -1).then(|| self.found(FindingKind::TokenEndless, b""));
         let mut found = Vec::from_iter(endless);

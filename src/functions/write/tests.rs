@@ -31,8 +31,8 @@ fn words(write: BucketWrite, home: Option<Vec<u8>>) -> Vec<String> {
 
 #[test]
 fn both_sides_know_the_packed_numbers_by_the_same_names_and_widths() {
-    let format = |numbers: &[Packed]| -> String {
-        let letter = |(name, width, _): &Packed| match (*name, *width) {
+    let format = |numbers: &[PackedNumber]| -> String {
+        let letter = |(name, width, _): &PackedNumber| match (*name, *width) {
             // -1: the set is small.
             ("piece", width) => format!("i{width}"),
             (_, 1) => "B".into(),
@@ -40,7 +40,8 @@ fn both_sides_know_the_packed_numbers_by_the_same_names_and_widths() {
         };
         std::iter::once(">".to_owned()).chain(numbers.iter().map(letter)).collect()
     };
-    let names = |numbers: &[Packed]| numbers.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(",");
+    let names =
+        |numbers: &[PackedNumber]| numbers.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(",");
     let (head, place) = (Head::default().numbers(1, 2, true), PLACE.numbers());
     assert_eq!(between("local WRITE_HEAD = '", "'"), format(&head));
     assert_eq!(between("local WRITE_PLACE = '", "'"), format(&place));
@@ -56,10 +57,11 @@ fn both_sides_know_the_packed_numbers_by_the_same_names_and_widths() {
 #[test]
 fn keys_and_arguments_stand_in_the_order_that_the_function_reads() {
     let mut write = BucketWrite::new("change", &key("a1"), Writer::Active)
-        .compare([("g", MustBe::Exactly(Some(*b"12345678"))), ("t", MustBe::Anything)])
+        .compare([("g", ExpectedValue::Exactly(Some(*b"12345678"))), ("t", ExpectedValue::Anything)])
         .set("g", b"87654321");
     write.entry(b"entry..1", b"value");
-    let cell = Cell { field: *b"author.7", must_be: MustBe::Exactly(None), becomes: None, most: Some(3) };
+    let cell =
+        Cell { field: *b"author.7", must_be: ExpectedValue::Exactly(None), becomes: None, most: Some(3) };
     write.cell(&key("m1"), cell);
     write.member(&following(), PLACE, b"author.7", "nf");
     let words = words(write, Some(key("h1")));

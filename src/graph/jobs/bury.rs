@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::bury::bury;
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Pool, Run};
+use crate::journal::{ArgumentReader, Arguments, Job, Matter, Pool, Run, RunOutcome};
 
 /// An account is to go with all its traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Job for BuryTask {
         Ok(Pool::Slow)
     }
 
-    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
         bury(graph, self.account, &mut run.touched).await
     }
 }

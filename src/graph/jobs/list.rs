@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::named::settle_lists;
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Run};
+use crate::journal::{ArgumentReader, Arguments, Job, Matter, Run, RunOutcome};
 use crate::post::{PostList, PostRef};
 
 /// A post may not be on the lists of mentions and hashtags yet that it names, or still on those that the entry names.
@@ -53,7 +53,7 @@ impl Job for ListTask {
         format!("bring post {post} of {author} onto the lists of its mentions and hashtags, or take it off")
     }
 
-    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
         let lists = PostList::all_from_bytes(&run.entry.payload)?;
         settle_lists(graph, self.post, &lists, &mut run.touched).await
     }

@@ -9,7 +9,7 @@ use crate::graph::Graph;
 use crate::graph::complete::Follow;
 use crate::graph::pair::{settle_follow, settle_pair};
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Ended, Hint, Job, Matter, Run};
+use crate::journal::{ArgumentReader, Arguments, Hint, Job, Matter, Run, RunOutcome};
 
 /// A follow that was made just now: what a look at it would see, and whose word that is.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Job for PairTask {
         format!("bring the followers of {author} and the pull marks of {reader} up to date")
     }
 
-    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
         let Self { reader, author, may_drop } = self;
         // Once: if nothing comes of it, it is looked at.
         let hint = run.entry.hint.take();

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::reference::settle_reference;
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Run};
+use crate::journal::{ArgumentReader, Arguments, Job, Matter, Run, RunOutcome};
 use crate::post::{PostRef, Reference};
 
 /// A post may not be on the list of what it refers to yet, or still.
@@ -50,7 +50,7 @@ impl Job for ReferTask {
         format!("list post {post} of {author} at post {} of {}, or take it off", to.post, to.author)
     }
 
-    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
         settle_reference(graph, self.post, self.to, &mut run.touched).await
     }
 }

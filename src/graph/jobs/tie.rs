@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::tie::settle_tie;
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Run};
+use crate::journal::{ArgumentReader, Arguments, Job, Matter, Run, RunOutcome};
 use crate::post::PostRef;
 
 /// Whether an account likes a post may not show in the post's list.
@@ -47,7 +47,7 @@ impl Job for TieTask {
         format!("bring the list of who likes post {} in line with what {} likes", self.post.id, self.account)
     }
 
-    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
         settle_tie(graph, self.account, self.post, &mut run.touched).await
     }
 }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::lists::drop_lists;
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Run};
+use crate::journal::{ArgumentReader, Arguments, Job, Matter, Run, RunOutcome};
 use crate::post::PostRef;
 
 /// A post is gone; its lists may not be yet.
@@ -46,8 +46,8 @@ impl Job for UnlistTask {
         format!("drop the lists of post {} of {}, if it is gone", self.post.id, self.post.author)
     }
 
-    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
         drop_lists(graph, &[self.post.id], &mut run.touched).await?;
-        Ok(Ended::Done)
+        Ok(RunOutcome::Done)
     }
 }

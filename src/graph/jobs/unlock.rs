@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph::request::unlock;
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Ended, Job, Matter, Pool, Run};
+use crate::journal::{ArgumentReader, Arguments, Job, Matter, Pool, Run, RunOutcome};
 
 /// An account may be locked no more, and somebody may still wait for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Job for UnlockTask {
         Ok(Pool::Slow)
     }
 
-    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<Ended> {
+    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
         unlock(graph, self.account, &mut run.touched).await
     }
 }

@@ -14,7 +14,7 @@ use crate::graph::change::apply;
 use crate::graph::request::approved;
 use crate::graph::toggles::{follow_intent, requested, requested_request, unfollow_intent};
 use crate::ids::AccountId;
-use crate::journal::Ended;
+use crate::journal::RunOutcome;
 use crate::nonce::Nonce;
 use crate::tenant::Tenant;
 
@@ -24,10 +24,10 @@ pub(super) async fn settle_request(
     reader: AccountId,
     author: AccountId,
     touched: &mut Touched,
-) -> Result<Ended> {
+) -> Result<RunOutcome> {
     let Some(request) = asked(graph, reader, author, touched).await? else {
         finish_request(graph, reader, author, touched).await?;
-        return Ok(Ended::Done);
+        return Ok(RunOutcome::Done);
     };
     let mut facts = RequestFacts::new(request);
     // X's last word, and all that denies R the follow.
@@ -53,14 +53,14 @@ pub(super) async fn settle_request(
             }
             RequestStep::Withdraw => {
                 withdraw(graph, reader, author, request).await?;
-                return Ok(Ended::Done);
+                return Ok(RunOutcome::Done);
             }
             RequestStep::Follow { is_approved } => {
                 return match follow_requested(graph, reader, author, (request, is_approved)).await {
-                    Ok(_) => Ok(Ended::Done),
+                    Ok(_) => Ok(RunOutcome::Done),
                     // It follows as many as it may, or may not follow (any more): asking again later is its affair.
                     Err(e) if matches!(e.kind(), ErrorKind::Invalid | ErrorKind::NotFound) => {
-                        withdraw(graph, reader, author, request).await.map(|_| Ended::Done)
+                        withdraw(graph, reader, author, request).await.map(|_| RunOutcome::Done)
                     }
                     Err(e) => Err(e),
                 };
@@ -77,8 +77,8 @@ pub(super) async fn settle_request(
                 let now = asked(graph, reader, author, touched).await?;
                 facts.is_newer = Some(now.is_some_and(|now| now != request));
             }
-            RequestStep::Done => return Ok(Ended::Done),
-            RequestStep::Later => return Ok(Ended::Later),
+            RequestStep::Done => return Ok(RunOutcome::Done),
+            RequestStep::Later => return Ok(RunOutcome::Later),
         }
     }
 }

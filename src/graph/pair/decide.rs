@@ -3,8 +3,8 @@
 //! Each function is asked anew after each step: it says what to look at until it knows enough to act, and never acts on
 //! what might not last.
 
-use crate::functions::Settled;
-use crate::graph::complete::Completed;
+use crate::functions::SettleAnswer;
+use crate::graph::complete::CompletionOutcome;
 use crate::nonce::Nonce;
 use crate::reader::is_new_mark;
 
@@ -122,7 +122,7 @@ impl RemovalFacts {
 /// What came of a completion, and whether the follow was there when it was looked at after that.
 #[derive(Debug)]
 pub(super) struct CompletionFacts {
-    pub(super) completed: Completed,
+    pub(super) completed: CompletionOutcome,
     pub(super) still_follows: Option<bool>,
 }
 
@@ -141,17 +141,21 @@ impl CompletionFacts {
     pub(super) fn step(&self) -> CompletionStep {
         match (&self.completed, self.still_follows) {
             // An unfollow may have been settled before our edge was written: then nobody else takes that off.
-            (Completed::Pulled, None) => CompletionStep::LookAgain,
-            (Completed::Pulled, Some(true)) => CompletionStep::Confirm,
+            (CompletionOutcome::Pulled, None) => CompletionStep::LookAgain,
+            (CompletionOutcome::Pulled, Some(true)) => CompletionStep::Confirm,
             // The same for the author's deletion, which may have turned all followers away before.
-            (Completed::Pulled, Some(false)) | (Completed::AuthorGone, _) => CompletionStep::Later,
-            (Completed::Settled(settled), _) => match settled.first() {
+            (CompletionOutcome::Pulled, Some(false)) | (CompletionOutcome::AuthorGone, _) => {
+                CompletionStep::Later
+            }
+            (CompletionOutcome::Settled(settled), _) => match settled.first() {
                 // However long the fill takes, its author has let it follow.
-                Some((_, Settled::Busy(nonce))) => CompletionStep::ConfirmAndWait(*nonce),
+                Some((_, SettleAnswer::Busy(nonce))) => CompletionStep::ConfirmAndWait(*nonce),
                 // The edge that we wrote may be of a follow that is over.
-                Some((_, Settled::Changed | Settled::NoEdge | Settled::Tree(_))) => CompletionStep::Later,
-                Some((_, Settled::Left)) => CompletionStep::Confirm,
-                Some((_, Settled::Done(_))) | None => CompletionStep::Done,
+                Some((_, SettleAnswer::Changed | SettleAnswer::NoEdge | SettleAnswer::Tree(_))) => {
+                    CompletionStep::Later
+                }
+                Some((_, SettleAnswer::Left)) => CompletionStep::Confirm,
+                Some((_, SettleAnswer::Done(_))) | None => CompletionStep::Done,
             },
         }
     }

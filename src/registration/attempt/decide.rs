@@ -1,6 +1,6 @@
 //! What becomes of a claim that an attempt reads again, after its account was told to have it. No I/O, no clock.
 
-use crate::claims::Taken;
+use crate::claims::ClaimOutcome;
 
 #[derive(Debug, Default)]
 pub(super) struct ClaimFacts {
@@ -9,7 +9,7 @@ pub(super) struct ClaimFacts {
     /// What the account says is the word of this attempt still. Asked anew once the claim was to be taken again.
     pub(super) is_last: Option<bool>,
     /// What came of taking it again.
-    pub(super) taken: Option<Taken>,
+    pub(super) taken: Option<ClaimOutcome>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,12 +21,12 @@ pub(super) enum ClaimStep {
     /// The account's names were changed since: the others are none of this attempt's business either.
     Stop,
     /// Somebody else has it by now.
-    Lost(Taken),
+    Lost(ClaimOutcome),
 }
 
 impl ClaimFacts {
     pub(super) fn step(&self) -> ClaimStep {
-        if self.names_us || self.taken == Some(Taken::Ours) {
+        if self.names_us || self.taken == Some(ClaimOutcome::Ours) {
             return ClaimStep::Next;
         }
         // H57: whoever has changed the account's names was told of it, and what this attempt had taken may be somebody
@@ -54,12 +54,18 @@ mod tests {
             ((false, None, None), ClaimStep::AskLast),
             ((false, Some(false), None), ClaimStep::Stop),
             ((false, Some(true), None), ClaimStep::Take),
-            ((false, None, Some(Taken::Ours)), ClaimStep::Next),
-            ((false, None, Some(Taken::Held(other))), ClaimStep::AskLast),
-            ((false, Some(false), Some(Taken::Held(other))), ClaimStep::Stop),
-            ((false, Some(false), Some(Taken::Wanted(other))), ClaimStep::Stop),
-            ((false, Some(true), Some(Taken::Held(other))), ClaimStep::Lost(Taken::Held(other))),
-            ((false, Some(true), Some(Taken::Wanted(other))), ClaimStep::Lost(Taken::Wanted(other))),
+            ((false, None, Some(ClaimOutcome::Ours)), ClaimStep::Next),
+            ((false, None, Some(ClaimOutcome::Held(other))), ClaimStep::AskLast),
+            ((false, Some(false), Some(ClaimOutcome::Held(other))), ClaimStep::Stop),
+            ((false, Some(false), Some(ClaimOutcome::Wanted(other))), ClaimStep::Stop),
+            (
+                (false, Some(true), Some(ClaimOutcome::Held(other))),
+                ClaimStep::Lost(ClaimOutcome::Held(other)),
+            ),
+            (
+                (false, Some(true), Some(ClaimOutcome::Wanted(other))),
+                ClaimStep::Lost(ClaimOutcome::Wanted(other)),
+            ),
         ];
         for ((names_us, is_last, taken), step) in table {
             let facts = ClaimFacts { names_us, is_last, taken };

@@ -43,8 +43,8 @@ fn author(number: u64, state: AccountState) -> Account {
 /// What becomes of a post of `number` at home.
 fn at_home(number: u64, draft: &Draft) -> Result<(), Because> {
     let (post, author) = (Post::new(id(number), draft), author(number, AccountState::Active));
-    let met = Met { post: &post, author: &author, is_restricted: false };
-    shown_at_home(RULES, id(READER), &state(), Seen { met, original: None, quoted: None })
+    let met = MetPost { post: &post, author: &author, is_restricted: false };
+    shown_at_home(RULES, id(READER), &state(), SeenPost { met, original: None, quoted: None })
 }
 
 fn reply_to(number: u64) -> Draft {
@@ -82,8 +82,8 @@ fn each_reason_at_home_is_told() {
 fn a_stranger_shows_on_its_own_page_unless_one_of_both_forbids_it() {
     let on_profile = |number: u64, account_state: AccountState, draft: &Draft, is_restricted: bool| {
         let (post, author) = (Post::new(id(number), draft), author(number, account_state));
-        let met = Met { post: &post, author: &author, is_restricted };
-        shown_on_profile(id(READER), &state(), Seen { met, original: None, quoted: None })
+        let met = MetPost { post: &post, author: &author, is_restricted };
+        shown_on_profile(id(READER), &state(), SeenPost { met, original: None, quoted: None })
     };
     let text = Draft::text("hello");
     let active = AccountState::Active;
@@ -118,12 +118,12 @@ fn a_repost_shows_only_with_what_it_reposts() {
     let state = state();
     let (post, author_of_repost) =
         (Post::new(id(FOLLOWED), &repost()), author(FOLLOWED, AccountState::Active));
-    let met = Met { post: &post, author: &author_of_repost, is_restricted: false };
+    let met = MetPost { post: &post, author: &author_of_repost, is_restricted: false };
     let with = |number: u64, is_restricted: bool| {
         let (post, author) =
             (Post::new(id(number), &Draft::text("hello")), author(number, AccountState::Active));
-        let original = Some(Met { post: &post, author: &author, is_restricted });
-        shown_at_home(RULES, id(READER), &state, Seen { met, original, quoted: None })
+        let original = Some(MetPost { post: &post, author: &author, is_restricted });
+        shown_at_home(RULES, id(READER), &state, SeenPost { met, original, quoted: None })
     };
     assert_eq!(with(STRANGER, false), Ok(()));
     assert_eq!(with(STRANGER, true), Err(Because::OriginalHidden));
@@ -136,7 +136,7 @@ fn plain_reposts_of_whom_they_are_left_out_show_on_its_page_and_nowhere_at_home(
     let without = state().remarking(&[READER, FOLLOWED], &[]);
     let stranger = author(STRANGER, AccountState::Active);
     let quoted = Post::new(id(STRANGER), &Draft::text("hello"));
-    let original = Some(Met { post: &quoted, author: &stranger, is_restricted: false });
+    let original = Some(MetPost { post: &quoted, author: &stranger, is_restricted: false });
     let of = PostRef { id: PostId::from_u64(9).unwrap(), author: id(STRANGER) };
     for (number, draft, wanted) in [
         (FOLLOWED, repost(), Err(Because::RepostLeftOut)),
@@ -146,8 +146,8 @@ fn plain_reposts_of_whom_they_are_left_out_show_on_its_page_and_nowhere_at_home(
         (READER, repost(), Ok(())),
     ] {
         let (post, author) = (Post::new(id(number), &draft), author(number, AccountState::Active));
-        let met = Met { post: &post, author: &author, is_restricted: false };
-        let seen = Seen { met, original, quoted: None };
+        let met = MetPost { post: &post, author: &author, is_restricted: false };
+        let seen = SeenPost { met, original, quoted: None };
         assert_eq!(shown_at_home(RULES, id(READER), &without, seen), wanted, "{number}: {draft:?}");
         assert_eq!(shown_on_profile(id(READER), &without, seen), Ok(()));
     }
@@ -162,10 +162,10 @@ fn a_repost_of_a_quote_shows_only_to_whom_the_quote_does() {
     let (reposted, quoting) = (of(FOLLOWED, &repost()), of(STRANGER, &quote));
     let with = |number: Option<u64>, is_restricted: bool| {
         let quoted = number.map(|number| of(number, &Draft::text("hello")));
-        let seen = Seen {
-            met: Met { post: &reposted.0, author: &reposted.1, is_restricted: false },
-            original: Some(Met { post: &quoting.0, author: &quoting.1, is_restricted: false }),
-            quoted: quoted.as_ref().map(|(post, author)| Met { post, author, is_restricted }),
+        let seen = SeenPost {
+            met: MetPost { post: &reposted.0, author: &reposted.1, is_restricted: false },
+            original: Some(MetPost { post: &quoting.0, author: &quoting.1, is_restricted: false }),
+            quoted: quoted.as_ref().map(|(post, author)| MetPost { post, author, is_restricted }),
         };
         shown_at_home(RULES, id(READER), &state(), seen)
     };

@@ -59,7 +59,7 @@ struct Message {
 
 /// A pipeline that was written, and the replies to it so far.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingPipeline {
     replies: Vec<Reply>,
     commands: usize,
     /// How many looks there had been by then.
@@ -76,7 +76,7 @@ struct Queues {
     /// Rings when something comes that isn't written yet.
     filled: Notify,
     /// What was written, oldest first; `None` once the connection is broken.
-    sent: Mutex<Option<VecDeque<Waiting>>>,
+    sent: Mutex<Option<VecDeque<WaitingPipeline>>>,
     /// Looks so far for those that have waited for too long.
     looks: AtomicU64,
 }
@@ -143,7 +143,7 @@ impl Queues {
                 let Message { encoded, commands, since, caller } = message;
                 buffer.extend_from_slice(&encoded);
                 let replies = Vec::with_capacity(commands);
-                sent.push_back(Waiting { replies, commands, since, caller: Some(caller) });
+                sent.push_back(WaitingPipeline { replies, commands, since, caller: Some(caller) });
             }
         }
         true
@@ -164,7 +164,7 @@ impl Queues {
             let Some(oldest) = sent.front_mut() else { return Err("a reply that nobody asked for".into()) };
             oldest.replies.push(reply);
             if oldest.replies.len() == oldest.commands
-                && let Some(Waiting { replies, caller: Some(caller), .. }) = sent.pop_front()
+                && let Some(WaitingPipeline { replies, caller: Some(caller), .. }) = sent.pop_front()
             {
                 // Who has gone away doesn't need it any more.
                 drop(caller.send(Ok(replies)));

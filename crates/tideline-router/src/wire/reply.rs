@@ -53,9 +53,9 @@ impl Value {
 
 /// Why bytes are no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Garbled(&'static str);
+pub(super) struct GarbledReply(&'static str);
 
-impl fmt::Display for Garbled {
+impl fmt::Display for GarbledReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the server's reply is unreadable: {}", self.0)
     }
@@ -63,11 +63,11 @@ impl fmt::Display for Garbled {
 
 impl Reply {
     /// Reads one reply from the front of `buffer`; `None` until it is there as a whole. Also tells its length.
-    pub(super) fn read(buffer: &[u8]) -> Result<Option<(Self, usize)>, Garbled> {
+    pub(super) fn read(buffer: &[u8]) -> Result<Option<(Self, usize)>, GarbledReply> {
         Self::read_nested(buffer, 0)
     }
 
-    fn read_nested(buffer: &[u8], depth: usize) -> Result<Option<(Self, usize)>, Garbled> {
+    fn read_nested(buffer: &[u8], depth: usize) -> Result<Option<(Self, usize)>, GarbledReply> {
         let Some(end) = line_end(buffer)? else { return Ok(None) };
         let (line, mut at) = (&buffer[1..end], end + 2);
         let value = match buffer[0] {
@@ -84,7 +84,7 @@ impl Reply {
             },
             b'*' => match length(line, ITEMS_MAX)? {
                 None => Value::Nil,
-                Some(_) if depth >= DEPTH_MAX => return Err(Garbled("arrays nested too deeply")),
+                Some(_) if depth >= DEPTH_MAX => return Err(GarbledReply("arrays nested too deeply")),
                 Some(length) => {
                     let mut items = Vec::with_capacity(length.min(buffer.len() / 4 + 1));
                     for _ in 0..length {
@@ -97,7 +97,7 @@ impl Reply {
                     Value::Array(items.into())
                 }
             },
-            _ => return Err(Garbled("an unknown type")),
+            _ => return Err(GarbledReply("an unknown type")),
         };
         Ok(Some((Self(value), at)))
     }
@@ -160,36 +160,36 @@ impl Reply {
 }
 
 /// Where the first line ends.
-fn line_end(buffer: &[u8]) -> Result<Option<usize>, Garbled> {
+fn line_end(buffer: &[u8]) -> Result<Option<usize>, GarbledReply> {
     let searched = &buffer[..buffer.len().min(LINE_MAX)];
     match searched.iter().position(|b| *b == b'\r') {
-        Some(0) => Err(Garbled("an empty line")),
+        Some(0) => Err(GarbledReply("an empty line")),
         Some(end) if buffer.len() > end + 1 && buffer[end + 1] != b'\n' => {
-            Err(Garbled("a line that does not end"))
+            Err(GarbledReply("a line that does not end"))
         }
         Some(end) if buffer.len() > end + 1 => Ok(Some(end)),
-        None if searched.len() == LINE_MAX => Err(Garbled("a line that is too long")),
+        None if searched.len() == LINE_MAX => Err(GarbledReply("a line that is too long")),
         _ => Ok(None),
     }
 }
 
-fn number(line: &[u8]) -> Result<i64, Garbled> {
+fn number(line: &[u8]) -> Result<i64, GarbledReply> {
     // Nearly every number is a length: a few digits.
     let digits = |n: i64, digit: &u8| digit.is_ascii_digit().then(|| n * 10 + i64::from(digit - b'0'));
     match line {
         [_, ..] if line.len() <= 9 && line[0] != b'-' => line.iter().try_fold(0, digits),
         _ => parse_text(line),
     }
-    .ok_or(Garbled("a number that is none"))
+    .ok_or(GarbledReply("a number that is none"))
 }
 
 /// A length; -1 stands for "nothing".
-fn length(line: &[u8], most: usize) -> Result<Option<usize>, Garbled> {
+fn length(line: &[u8], most: usize) -> Result<Option<usize>, GarbledReply> {
     match number(line)? {
         -1 => Ok(None),
         length => match usize::try_from(length) {
             Ok(length) if length <= most => Ok(Some(length)),
-            _ => Err(Garbled("a length out of bounds")),
+            _ => Err(GarbledReply("a length out of bounds")),
         },
     }
 }

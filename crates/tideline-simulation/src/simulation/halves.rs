@@ -4,7 +4,7 @@ use super::data::{Bytes, Data, Done, Out, Value};
 use super::lua;
 use crate::bucket::Buckets;
 use crate::cluster::Command;
-use crate::functions::{Grounds, HomeFit, Publish, RepostAt, fcall, home_finish};
+use crate::functions::{Grounds, HomeFit, Publish, RepostPlace, fcall, home_finish};
 use crate::ids::{AccountId, PostId};
 use crate::keys::slot_of_key;
 use crate::nonce::Nonce;
@@ -118,7 +118,7 @@ fn a_post_is_published_at_once_or_not_at_all() {
     let publish = |token: Option<&str>, stamps: Option<(Option<Nonce>, Nonce)>, entry: u8| {
         let repost = stamps.map(|(seen, stamp)| {
             let keys = [key("s@reposts:7"), key("s@reposts:7")];
-            RepostAt { keys, leaf: None, original, seen, stamp }
+            RepostPlace { keys, leaf: None, original, seen, stamp }
         });
         let publish = Publish {
             keys: ["c", "a", "o", "h", "j", "s@followers"].map(key),

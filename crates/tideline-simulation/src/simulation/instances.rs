@@ -12,7 +12,7 @@ use super::world::{Instance, World, world};
 use crate::bucket::Bucket;
 use crate::charter::{Decision, TenantSettings};
 use crate::cluster::Router;
-use crate::engine::{Engine, Own};
+use crate::engine::{Engine, OwnParts};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::AccountId;
@@ -75,7 +75,7 @@ fn parts() -> (usize, Store, EngineSettings, Arc<dyn Policy>) {
 /// One more instance, and its number.
 pub(super) async fn instance() -> (usize, Engine) {
     let (number, store, engine, policy) = parts();
-    let own = || Own { policy: Some(policy.clone()), ..Own::default() };
+    let own = || OwnParts { policy: Some(policy.clone()), ..OwnParts::default() };
     loop {
         begun(&store, &engine).await;
         // Its first lease may be lost.
@@ -102,7 +102,7 @@ async fn begun(store: &Store, engine: &EngineSettings) {
 pub(super) async fn starting() -> (usize, Result<Engine>) {
     let (number, store, engine, policy) = parts();
     begun(&store, &engine).await;
-    (number, Engine::over(store, engine, Own { policy: Some(policy), ..Own::default() }).await)
+    (number, Engine::over(store, engine, OwnParts { policy: Some(policy), ..OwnParts::default() }).await)
 }
 
 /// One more process that imports, if it may.

@@ -41,20 +41,20 @@ fn a_follow_is_completed_only_once_its_author_was_asked_and_lets_it() {
 #[test]
 fn what_a_completion_comes_to_is_looked_at_again_where_its_edge_may_be_of_no_follow() {
     let reader = AccountId::new(7).unwrap();
-    let settled = |settled| Completed::Settled(vec![(reader, settled)]);
+    let settled = |settled| CompletionOutcome::Settled(vec![(reader, settled)]);
     let table = [
-        (Completed::AuthorGone, None, CompletionStep::Later),
-        (Completed::Pulled, None, CompletionStep::LookAgain),
-        (Completed::Pulled, Some(true), CompletionStep::Confirm),
-        (Completed::Pulled, Some(false), CompletionStep::Later),
-        (settled(Settled::Done(None)), None, CompletionStep::Done),
-        (settled(Settled::Done(Some((PLAIN, OTHER)))), None, CompletionStep::Done),
-        (settled(Settled::Left), None, CompletionStep::Confirm),
-        (settled(Settled::Busy(OTHER)), None, CompletionStep::ConfirmAndWait(OTHER)),
-        (settled(Settled::Changed), None, CompletionStep::Later),
-        (settled(Settled::NoEdge), None, CompletionStep::Later),
-        (settled(Settled::Tree(Vec::new())), None, CompletionStep::Later),
-        (Completed::Settled(Vec::new()), None, CompletionStep::Done),
+        (CompletionOutcome::AuthorGone, None, CompletionStep::Later),
+        (CompletionOutcome::Pulled, None, CompletionStep::LookAgain),
+        (CompletionOutcome::Pulled, Some(true), CompletionStep::Confirm),
+        (CompletionOutcome::Pulled, Some(false), CompletionStep::Later),
+        (settled(SettleAnswer::Done(None)), None, CompletionStep::Done),
+        (settled(SettleAnswer::Done(Some((PLAIN, OTHER)))), None, CompletionStep::Done),
+        (settled(SettleAnswer::Left), None, CompletionStep::Confirm),
+        (settled(SettleAnswer::Busy(OTHER)), None, CompletionStep::ConfirmAndWait(OTHER)),
+        (settled(SettleAnswer::Changed), None, CompletionStep::Later),
+        (settled(SettleAnswer::NoEdge), None, CompletionStep::Later),
+        (settled(SettleAnswer::Tree(Vec::new())), None, CompletionStep::Later),
+        (CompletionOutcome::Settled(Vec::new()), None, CompletionStep::Done),
     ];
     for (completed, still_follows, step) in table {
         let facts = CompletionFacts { completed, still_follows };

@@ -14,7 +14,7 @@ use crate::post::{Draft, PostRef};
 use crate::simulation::shape::OUTBOX_POSTS;
 use crate::simulation::world::world;
 use crate::timeline::feed::{BelowFloor, Feed, Origin, admits_at_home};
-use crate::timeline::filter::Seen;
+use crate::timeline::filter::SeenPost;
 use crate::timeline::read::PageRequest;
 use crate::timeline::{HiddenBecause, PagePost, Query, View};
 
@@ -22,7 +22,7 @@ fn pictures_feed() -> Feed {
     Feed { arrange: most_pictures_first, ..Feed::new("pictures", Origin::Home, admits_with_pictures) }
 }
 
-fn admits_with_pictures(view: &View<'_>, seen: Seen<'_>) -> Result<(), HiddenBecause> {
+fn admits_with_pictures(view: &View<'_>, seen: SeenPost<'_>) -> Result<(), HiddenBecause> {
     admits_at_home(view, seen)?;
     match seen.met.post.content().attachments.is_empty() {
         true => Err(HiddenBecause::NotAsked),

@@ -5,7 +5,7 @@ use futures::future::LocalBoxFuture;
 
 use super::{Stage, pause};
 use crate::cluster::Request;
-use crate::functions::{Rates, pulls_add};
+use crate::functions::{DeliveryRates, pulls_add};
 use crate::ids::AccountId;
 use crate::simulation::world::{HOUR_MS, world};
 
@@ -14,13 +14,13 @@ const EVERY_MS: u64 = 900;
 const SECONDS_A_DAY: f64 = 86_400.0;
 
 /// A second in which an account posts once and is pulled so often; its rates after that.
-async fn a_second(stage: &Stage, author: AccountId, pulls: u64) -> Rates {
+async fn a_second(stage: &Stage, author: AccountId, pulls: u64) -> DeliveryRates {
     pause(1_000).await;
     stage.publish(0, author).await;
     let graph = stage.engines[0].graph();
     let add = pulls_add(graph.keys().account(author), pulls, graph.router().now_ms(), EVERY_MS);
     let reply = graph.router().call(Request::write(graph.slot(author), add)).await.expect("an account");
-    Rates::parse(&reply.into_array().expect("rates")).expect("rates")
+    DeliveryRates::parse(&reply.into_array().expect("rates")).expect("rates")
 }
 
 /// An account's own server is set an hour ahead and an hour back; all others are right.
