@@ -4,7 +4,7 @@ use crate::ids::AccountId;
 use crate::nonce::{Nonce, draw};
 use crate::profile::Profile;
 
-/// What an account stands for.
+/// The kind of an account: what it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -18,7 +18,7 @@ pub enum AccountKind {
     Announcement,
 }
 
-/// What an account may do.
+/// The state of an account: what it may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -36,7 +36,7 @@ pub enum AccountState {
     Unconfirmed,
 }
 
-/// How an account's posts reach its followers.
+/// The mode of an account: how its posts reach its followers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -120,13 +120,13 @@ impl Mode {
 pub struct Account {
     /// Its id.
     pub id: AccountId,
-    /// What it stands for.
+    /// The kind of account: what it stands for.
     pub kind: AccountKind,
-    /// What it may do.
+    /// The state: what the account may do.
     pub state: AccountState,
     /// Follows need its approval.
     pub is_locked: bool,
-    /// How its posts are delivered.
+    /// The mode in which its posts are delivered.
     #[serde(skip)]
     pub mode: Mode,
     /// The last post before pushing began: older ones were never delivered.
@@ -134,13 +134,13 @@ pub struct Account {
     pub pushed_since: u64,
     /// Posts that are not deleted.
     pub posts: u64,
-    /// How many it follows.
+    /// The number of accounts that it follows.
     pub following: u64,
-    /// How many follow it: now, or once they are many at most a minute ago.
+    /// The number of its followers: now, or once they are many at most a minute ago.
     pub followers: u64,
-    /// What it is called by others, if it was registered.
+    /// The name that others call it by, if it was registered.
     pub login: Option<String>,
-    /// When it was registered, in milliseconds since 1970, if it was.
+    /// The time at which it was registered, in milliseconds since 1970, if it was.
     pub registered_ms: Option<u64>,
     /// What it shows of itself, without `own_fields`: when it was looked up with `Registration::find`, and wherever an
     /// account is shown with [`shows_profiles`](crate::EngineSettings::shows_profiles).
@@ -149,7 +149,7 @@ pub struct Account {
     /// Since when (ms) its followers have not been summed up, though some have come or gone.
     #[serde(skip)]
     pub(crate) uncounted_since: Option<u64>,
-    /// How many it blocks.
+    /// The number of accounts that it blocks.
     #[serde(skip)]
     pub blocks: u64,
     /// From how many it hides its posts.
@@ -180,11 +180,11 @@ impl Account {
 pub struct NewAccount {
     /// Its id; `None`: one is allocated.
     pub id: Option<AccountId>,
-    /// What it stands for.
+    /// The kind of account: what it stands for.
     pub kind: AccountKind,
     /// Whether follows need its approval.
     pub is_locked: bool,
-    /// How its posts are delivered from the first one on. Anything but push counts as told by hand: no policy changes
+    /// The mode of its posts from the first one on. Anything but push counts as told by hand: no policy changes
     /// it.
     pub mode: Mode,
 }
@@ -212,13 +212,13 @@ impl NewAccount {
     }
 }
 
-/// What changes about an account; `None` stays as it is.
+/// A change of an account; `None` stays as it is.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct AccountUpdate {
-    /// What it stands for.
+    /// The kind of account: what it stands for.
     pub kind: Option<AccountKind>,
-    /// What it may do.
+    /// The state: what the account may do.
     pub state: Option<AccountState>,
     /// Whether follows need its approval.
     pub is_locked: Option<bool>,

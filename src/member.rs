@@ -10,7 +10,7 @@ use crate::post::PostRef;
 /// Longest member, in bytes: what sorted sets keep in their compact form (`zset-max-listpack-value`).
 pub const MEMBER_LEN_MAX: usize = 64;
 
-/// What can be a member of a sharded set: bytes, and the bucket that they belong to.
+/// A value that can be a member of a sharded set: bytes, and the bucket that they belong to.
 pub trait Member: Clone + Eq + Ord + std::hash::Hash + fmt::Debug + Send + Sync + 'static {
     /// Its stored form.
     type Bytes: AsRef<[u8]>;

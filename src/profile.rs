@@ -24,14 +24,14 @@ pub const OWN_FIELDS_BYTES_MAX: usize = 4_096;
 /// Bytes of what a later release has written, as JSON.
 const LATER_BYTES_MAX: usize = 16 * 1_024;
 
-/// What an account shows of itself.
+/// A profile: what an account shows of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Profile {
-    /// What it calls itself.
+    /// The name that it calls itself by.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub display_name: String,
-    /// What it says about itself.
+    /// The text in which it describes itself.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub bio: String,
     /// URL of its picture.
@@ -51,13 +51,13 @@ pub struct Profile {
     later: Map<String, Value>,
 }
 
-/// What changes of a profile; `None` stays as it is.
+/// A change of a profile; `None` stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct ProfileUpdate {
-    /// What the account calls itself.
+    /// The name that the account calls itself by.
     pub display_name: Option<String>,
-    /// What it says about itself.
+    /// The text in which it describes itself.
     pub bio: Option<String>,
     /// URL of its picture.
     pub avatar: Option<String>,

@@ -37,7 +37,7 @@ pub enum Acknowledge {
 /// What it gave is at hand as if it were the answer itself; to have it as a value, take `value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Receipt<T = ()> {
-    /// What the call gave.
+    /// The value that the call gave.
     pub value: T,
     /// What is true of the write: as much as the setting `acknowledge` asks for, unless a primary that should have
     /// replicas had none.
@@ -92,15 +92,15 @@ pub struct EngineSettings {
     /// The tenant's. Posts on the timeline of a hashtag; beyond that the oldest of who has most there leave. Higher: a
     /// page of it asks more pieces.
     pub tag_posts_max: u32,
-    /// How many an account may follow.
+    /// The most accounts that one may follow.
     pub following_max: u32,
-    /// How many it may mute, block, and hide from, each.
+    /// The most accounts that one may mute, block, and hide from, each.
     pub restrictions_max: u32,
-    /// How many posts an account may like.
+    /// The most posts that an account may like.
     pub likes_max: u32,
-    /// How many it may bookmark.
+    /// The most posts that it may bookmark.
     pub bookmarks_max: u32,
-    /// How many it may have reposted without a comment.
+    /// The most posts that it may have reposted without a comment.
     pub reposts_max: u32,
     /// How many requests to follow locked accounts an account may have open, and about how many may wait for one's
     /// answer.
@@ -117,16 +117,17 @@ pub struct EngineSettings {
     pub shows_profiles: bool,
     /// The tenant's. A home that was not read for so many days is dropped; the next read fills it. `None`: never.
     pub dormant_after_days: Option<u32>,
-    /// How long a publish with the same token gives the same post, and a report with the same token the same report.
+    /// The time for which a publish with the same token gives the same post, and a report with the same token the same
+    /// report.
     pub token_ttl: Duration,
     /// When a write is acknowledged, unless the call says otherwise; [`Receipt::reached`] tells whether that was
     /// reached.
     pub acknowledge: Acknowledge,
     /// An instance that is silent for so long is taken for dead.
     pub lease_ttl: Duration,
-    /// How often an instance says that it lives.
+    /// The time between two words of an instance that it lives.
     pub lease_renewal: Duration,
-    /// How often the journal is searched for work that somebody left.
+    /// The time between two searches of the journals for work that somebody left.
     pub scan_period: Duration,
     /// Fan-outs and other journal entries under way at once in this instance.
     pub tasks_at_once: usize,
@@ -145,7 +146,7 @@ pub struct EngineSettings {
     pub accounts_cached: usize,
     /// Outboxes of pulled authors remembered.
     pub outboxes_cached: usize,
-    /// Who is pushed and who is pulled.
+    /// The settings by which accounts are pushed or pulled.
     pub modes: ModeSettings,
 }
 
@@ -163,25 +164,25 @@ pub enum PolicyName {
     Cost,
 }
 
-/// Who is pushed and who is pulled, unless a [`Policy`](crate::Policy) of your own decides.
+/// Settings by which accounts are pushed or pulled, unless a [`Policy`](crate::Policy) of your own decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModeSettings {
-    /// Which policy decides.
+    /// The policy that decides.
     pub policy: PolicyName,
-    /// Of the threshold: pulled from so many followers on.
+    /// Threshold: the number of followers from which on an account is pulled.
     pub pull_from: u64,
-    /// Of the threshold: pushed again below so many. Close to `pull_from`: accounts go back and forth, each time at the
-    /// cost of two posts.
+    /// Threshold: the number of followers below which it is pushed again. Close to `pull_from`: accounts go back and
+    /// forth, each time at the cost of two posts.
     pub push_below: u64,
-    /// Of the cost model: what a delivery costs servers and client, in nanoseconds.
+    /// Cost model: what a delivery costs servers and client, in nanoseconds.
     pub delivery_ns: u64,
-    /// Of the cost model: what a follower without a home costs.
+    /// Cost model: what a follower without a home costs.
     pub skipped_ns: u64,
-    /// Of the cost model: what one more pulled author costs a read.
+    /// Cost model: what one more pulled author costs a read.
     pub pull_ns: u64,
-    /// Of the cost model: what its outbox costs more when no cache has it.
+    /// Cost model: what its outbox costs more when no cache has it.
     pub look_ns: u64,
-    /// Of the cost model: how much cheaper the other way must be, in percent.
+    /// Cost model: how much cheaper the other way must be, in percent.
     pub margin_percent: u64,
     /// How often pulls are brought into accounts' records and the policy is asked about these, and how old the rates of
     /// an account may be that it is asked with.

@@ -9,18 +9,18 @@ use crate::keys::Keyspace;
 use crate::post::TagKey;
 use crate::sharded::{SetSettings, Sets};
 
-/// How to open a [`Store`].
+/// Options to open a [`Store`] with.
 #[derive(Debug, Clone, Default)]
 pub struct StoreOptions {
     /// Some nodes of the cluster: `redis://` or `rediss://`, `[user[:password]@]host[:port]`.
     pub seeds: Vec<Seed>,
-    /// What all keys of this tenant begin with; may be empty.
+    /// The beginning of all keys of this tenant; may be empty.
     pub prefix: String,
-    /// How many buckets the tenant has. `None`: what it was initialized with, or 1024 if it is new.
+    /// The number of the tenant's buckets. `None`: what it was initialized with, or 1024 if it is new.
     pub buckets: Option<u16>,
-    /// How to talk to the cluster.
+    /// Settings of the router.
     pub router: RouterSettings,
-    /// How sharded sets behave.
+    /// Settings of sharded sets.
     pub sets: SetSettings,
 }
 

@@ -36,13 +36,13 @@ pub struct TenantSettings {
     pub replicas: Replicas,
 }
 
-/// What a tenant has decided, and the how manieth time.
+/// A decision of a tenant, with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Decision {
     /// Each decision's is one higher than the last one's. 0: nothing has been decided yet, so no posts leave outboxes,
     /// mentions and hashtags.
     pub number: u32,
-    /// What was decided; with number 0 the settings of whoever asks.
+    /// The settings that were decided; with number 0 those of whoever asks.
     pub settings: TenantSettings,
 }
 
@@ -127,7 +127,7 @@ impl TenantSettings {
         bounds.broken_rule().map_or(Ok(()), |rule| Err(Error::invalid(format!("{rule}; asked for {self}"))))
     }
 
-    /// Where `other` differs: the name, our value, the other one.
+    /// Lists where `other` differs: the name, our value, the other one.
     pub fn differences(&self, other: &Self) -> Vec<(&'static str, String, String)> {
         let both = self.values().into_iter().zip(other.values());
         both.filter(|(own, other)| own != other).map(|((name, own), (_, other))| (name, own, other)).collect()

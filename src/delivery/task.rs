@@ -99,7 +99,7 @@ async fn run_delivery(
     Ok(counts.then_some(FanoutFacts { delivered, skipped, now_ms, every_ms }))
 }
 
-/// Where the fan-out of a post is.
+/// The state of a post's fan-out.
 #[derive(Debug, Clone)]
 pub enum FanoutState {
     /// This instance runs it.
@@ -110,7 +110,7 @@ pub enum FanoutState {
     Done,
 }
 
-/// Where the fan-out of a post is.
+/// The state of a post's fan-out.
 pub(crate) async fn state(journal: &Journal, post: PostId) -> Result<FanoutState> {
     // Here first: what is struck between the two looks stands nowhere any more, and is done.
     if let Some(delivery) = journal.tasks.running(|task| delivers(task, post)) {

@@ -12,7 +12,7 @@ use crate::sharded::SetSettings;
 use crate::store::{Store, StoreOptions};
 use crate::timeline::{AccountCache, PostCache, PostFilter};
 
-/// How an [`Engine`] is set up.
+/// A builder of an [`Engine`].
 #[derive(Debug, Default)]
 #[must_use]
 pub struct EngineBuilder {
@@ -28,25 +28,25 @@ impl EngineBuilder {
         self
     }
 
-    /// What all keys of this tenant begin with.
+    /// Sets what all keys of this tenant begin with.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.store.prefix = prefix.into();
         self
     }
 
-    /// How many buckets a new tenant has; fixed for good when it is first opened.
+    /// Sets how many buckets a new tenant has; fixed for good when it is first opened.
     pub fn buckets(mut self, buckets: u16) -> Self {
         self.store.buckets = Some(buckets);
         self
     }
 
-    /// How to talk to the cluster.
+    /// Sets how the router talks to the cluster.
     pub fn router(mut self, settings: RouterSettings) -> Self {
         self.store.router = settings;
         self
     }
 
-    /// How sharded sets behave.
+    /// Sets how sharded sets behave.
     pub fn sets(mut self, settings: SetSettings) -> Self {
         self.store.sets = settings;
         self
@@ -58,13 +58,13 @@ impl EngineBuilder {
         self
     }
 
-    /// How the engine behaves.
+    /// Sets how the engine behaves.
     pub fn settings(mut self, settings: EngineSettings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Who is pushed and who is pulled, decided by a policy of your own instead of one that the settings name.
+    /// Has a policy of your own decide who is pushed and who is pulled, instead of one that the settings name.
     pub fn policy(mut self, policy: impl Policy + 'static) -> Self {
         self.own.policy = Some(Arc::new(policy));
         self

@@ -25,12 +25,12 @@ use crate::timeline;
 /// Lists looked at, or cut, at once.
 const LISTS_AT_ONCE: usize = 32;
 
-/// How much goes of one kind of list.
+/// The part of one kind of list that goes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Removal {
     /// Lists that get shorter.
     pub lists: u64,
-    /// What goes of them all, together.
+    /// The entries that go from all of them, together.
     pub entries: u64,
 }
 
@@ -41,7 +41,7 @@ impl Removal {
     }
 }
 
-/// What a change of a tenant's settings removes.
+/// The data that a change of a tenant's settings removes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Excess {
     /// Accounts with more posts than may be listed, and posts that are no longer.

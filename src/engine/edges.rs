@@ -95,7 +95,7 @@ impl Engine {
         self.toggle(account, other, Toggle::Hide, false)
     }
 
-    /// Says yes to a request. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is none (any more).
+    /// Approves a request. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is none (any more).
     pub fn approve(&self, account: AccountId, requester: AccountId) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
             let epoch = graph::approve(&self.graph, account, requester).await?;
@@ -103,7 +103,7 @@ impl Engine {
         })
     }
 
-    /// Says no to a request.
+    /// Rejects a request.
     pub fn reject(&self, account: AccountId, requester: AccountId) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
             let epoch = graph::reject(&self.graph, account, requester).await?;

@@ -31,9 +31,9 @@ const LARGE: usize = 2_000;
 /// A follow that is imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ImportedEdge {
-    /// Who follows.
+    /// The follower.
     pub reader: AccountId,
-    /// Whom.
+    /// The account that is followed.
     pub author: AccountId,
     /// Since when, in milliseconds since 1970.
     pub since_ms: u64,
@@ -42,9 +42,9 @@ pub struct ImportedEdge {
 /// A post that is imported.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct ImportedPost {
-    /// Who wrote it.
+    /// Its author.
     pub author: AccountId,
-    /// When, in milliseconds since 1970; its id is made of that.
+    /// The time at which it was written, in milliseconds since 1970; its id is made of that.
     pub created_ms: u64,
     /// The post. Its token is ignored. Whoever locks its account has its posts' visibility said here: if nothing is
     /// said, they are public.

@@ -29,7 +29,7 @@ const PAGE: usize = 20;
 /// Entries of the journal that are listed.
 const ENTRIES_MAX: usize = 100;
 
-/// What is stored of an account, and why the newest page of its home looks as it does.
+/// A look at what is stored of an account, and at why the newest page of its home looks as it does.
 ///
 /// It is read in several trips: while the account changes, its parts may be of different moments. As JSON (it is
 /// `Serialize`) ids are strings, because they don't fit a double.
@@ -46,7 +46,7 @@ pub struct Inspection {
     pub last_read_day: Option<u32>,
     /// Its names and those that it is to have, if it was registered, or somebody tried.
     pub names: Option<StoredNames>,
-    /// How large its sets are.
+    /// The sizes of its sets.
     pub sets: SetSizes,
     /// How many other accounts each of its hashes says something of.
     pub says_of_others: BTreeMap<&'static str, u64>,
@@ -83,22 +83,22 @@ fn whole_record<S: Serializer>(account: &Account, serializer: S) -> std::result:
     Whole { account, mode, pushed_since, blocks, hides }.serialize(serializer)
 }
 
-/// How large an account's sets are, counted now.
+/// The sizes of an account's sets, counted now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SetSizes {
-    /// Whom it follows.
+    /// Accounts that it follows.
     pub following: u64,
-    /// Who follows it.
+    /// Accounts that follow it.
     pub followers: u64,
-    /// Where its followers' edges lie.
+    /// The layout of its followers' edges.
     pub followers_layout: Layout,
-    /// Whom it mutes.
+    /// Accounts that it mutes.
     pub mutes: u64,
-    /// Whom it blocks.
+    /// Accounts that it blocks.
     pub blocks: u64,
     /// From whom it hides.
     pub hides: u64,
-    /// Who waits for its answer.
+    /// Accounts that wait for its answer.
     pub requests: u64,
     /// Posts on its list of mentions.
     pub mentions: u64,
@@ -113,11 +113,11 @@ pub struct SetSizes {
 /// Work that is still to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OpenTask {
-    /// What is to be done.
+    /// The work that is to be done.
     pub what: String,
-    /// How far it came; empty: not begun.
+    /// The point that it came to; empty: not begun.
     pub checkpoint: String,
-    /// Which instance has it.
+    /// The instance that has it.
     pub owner: String,
 }
 
@@ -126,15 +126,15 @@ pub struct OpenTask {
 pub struct Candidate {
     /// The post's id.
     pub id: PostId,
-    /// Who wrote it, as the entry says.
+    /// Its author, as the entry says.
     pub author: AccountId,
     /// Whether it is among the home's last records; if not, it was pulled, or lies deeper.
     pub is_in_home: bool,
-    /// What becomes of it.
+    /// The verdict: whether it shows.
     pub verdict: Verdict,
 }
 
-/// What becomes of an entry.
+/// A verdict on an entry of a home: whether it shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -147,8 +147,8 @@ pub enum Verdict {
 }
 
 impl Engine {
-    /// What is stored of an account, and why the newest page of its home looks as it does. Changes nothing: it notes
-    /// no read, and fills no home.
+    /// Tells what is stored of an account, and why the newest page of its home looks as it does. Changes nothing: it
+    /// notes no read, and fills no home.
     ///
     /// For people who look for a fault: it takes some ten round trips. An account that is being deleted still shows;
     /// [`NotFound`](crate::ErrorKind::NotFound): there is none.

@@ -88,12 +88,12 @@ pub(crate) struct OwnParts {
     pub(crate) caches: OwnCaches,
 }
 
-/// How an engine is.
+/// The condition of an engine.
 #[derive(Debug, Clone)]
 pub struct Health {
     /// Whether it takes work, and nothing at the servers forbids that.
     pub is_well: bool,
-    /// What does not fit at the servers, with what to do about it.
+    /// Faults found at the servers, with what to do about each.
     pub findings: Vec<Finding>,
     /// Fan-outs and other journal entries that wait or are under way in this instance.
     pub tasks: usize,
@@ -183,7 +183,7 @@ impl Engine {
         &self.graph.settings
     }
 
-    /// What the tenant has decided, as this instance knows it: it hears of another decision within seconds.
+    /// Tells what the tenant has decided, as this instance knows it: it hears of another decision within seconds.
     pub fn decision(&self) -> Decision {
         self.graph.known.decision()
     }
@@ -199,7 +199,8 @@ impl Engine {
         Box::pin(timeline::sweep(&self.graph, self.graph.today().saturating_sub(days), None))
     }
 
-    /// How it is. Asks all journals: for a page that is looked at now and then, not for each request.
+    /// Tells the condition of the engine. Asks all journals: for a page that is looked at now and then, not for each
+    /// request.
     ///
     /// It doesn't wait for servers that are away: whoever gives no answer within
     /// [`response_timeout`](crate::cluster::RouterSettings::response_timeout) is named among the findings, and the rest

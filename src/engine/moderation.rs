@@ -7,7 +7,7 @@ use crate::moderation::{self, Moderation, NewReport, ReportId, ReportList, Repor
 use crate::settings::Receipt;
 
 impl Engine {
-    /// Says something of a post as a moderator: it is hidden from all but its author, or its attachments at first. Its
+    /// Moderates a post: it is hidden from all but its author, or its attachments at first. Its
     /// author's edits don't change that. It shows everywhere within `visible_within`.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post.

@@ -11,12 +11,12 @@ use crate::settings::Receipt;
 use crate::sharded::Checkpoint;
 use crate::tenant::no_account;
 
-/// How an account's posts reach its followers, and what is going on about that.
+/// The mode of an account, and a change of it that is under way.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ModeState {
-    /// How they are delivered now.
+    /// The mode in which its posts are delivered now.
     pub mode: Mode,
-    /// What it was told by hand; `None`: the policy decides.
+    /// The way that it was told by hand; `None`: the policy decides.
     pub forced: Option<Way>,
     /// How far a change is that some instance carries out now, from 0 to 1, in steps of a few hundred buckets; 0
     /// throughout while the followers lie in one slot.
@@ -36,7 +36,7 @@ impl Engine {
         })
     }
 
-    /// How an account's posts reach its followers.
+    /// Tells how an account's posts reach its followers.
     pub fn mode(&self, account: AccountId) -> CallFuture<'_, ModeState> {
         Box::pin(async move {
             let graph = &self.graph;

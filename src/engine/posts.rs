@@ -156,7 +156,7 @@ impl Engine {
         graph::drop_unreadable(&self.graph, id, unreadable, Some(author)).await
     }
 
-    /// Where the fan-out of a post is, whichever instance accepted it.
+    /// Tells where the fan-out of a post is, whichever instance accepted it.
     pub fn fanout(&self, id: PostId) -> CallFuture<'_, FanoutState> {
         Box::pin(delivery::state(&self.graph.journal, id))
     }

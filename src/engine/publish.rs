@@ -29,7 +29,7 @@ use crate::timeline::View;
 const FIRST_HOMES: u64 = 1_000;
 /// How often another instance's fan-out is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// What has happened when a post is acknowledged.
+/// A moment at which a post is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PostAck {

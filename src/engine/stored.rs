@@ -14,15 +14,15 @@ use crate::post::Post;
 use crate::sharded::{Checkpoint, Common, Order, Page as SetPage};
 use crate::tenant::{Answers, no_account};
 
-/// What is stored, whoever may see it: for moderation, for what a service decides by, for tests. What somebody may see
-/// is a [`Reader`](crate::Reader)'s affair.
+/// A view of what is stored, whoever may see it: for moderation, for what a service decides by, for tests. What
+/// somebody may see is a [`Reader`](crate::Reader)'s affair.
 #[derive(Debug, Clone, Copy)]
 pub struct Stored<'a> {
     graph: &'a Arc<Graph>,
 }
 
 impl Engine {
-    /// What is stored, whoever may see it.
+    /// Gives access to what is stored, whoever may see it.
     pub fn stored(&self) -> Stored<'_> {
         Stored { graph: &self.graph }
     }
@@ -102,7 +102,7 @@ impl<'a> Stored<'a> {
         })
     }
 
-    /// Whom both accounts follow.
+    /// Lists whom both accounts follow.
     pub fn common_following(self, one: AccountId, other: AccountId) -> CallFuture<'a, Vec<AccountId>> {
         Box::pin(async move {
             let sets = [self.graph.following(one)?, self.graph.following(other)?];

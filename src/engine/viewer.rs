@@ -39,14 +39,15 @@ impl<'a> Deref for Reader<'a> {
 }
 
 impl Engine {
-    /// What somebody without an account may see: what is public, of whoever is. A guest has no home and no mentions.
+    /// Gives what somebody without an account may see: what is public, of whoever is. A guest has no home and no
+    /// mentions.
     ///
     /// Whom an account blocks or hides from can look as a guest, too: what is public is.
     pub fn as_nobody(&self) -> Viewer<'_> {
         Viewer { engine: self, reader: AccountId::NOBODY }
     }
 
-    /// What this account may see: pages, posts, lists.
+    /// Gives what this account may see: pages, posts, lists.
     ///
     /// ```no_run
     /// # async fn example(engine: tideline::Engine, ben: tideline::AccountId) -> tideline::Result<()> {

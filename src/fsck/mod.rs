@@ -50,7 +50,7 @@ const REPAIRS_IN_A_ROW: usize = 4;
 /// How long the tasks of a repair may take.
 const TASKS_MAX: Duration = Duration::from_secs(120);
 
-/// How to look.
+/// Options of a run of fsck.
 #[derive(Debug, Clone)]
 pub struct FsckOptions {
     /// Also put right what is found.

@@ -10,25 +10,25 @@ use super::seen::Deviation;
 /// Examples kept of each kind.
 const EXAMPLES_MAX: usize = 10;
 
-/// What was found, and what became of it.
+/// A report of what fsck found, and what became of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FsckReport {
     /// Keys that were looked at.
     pub keys: u64,
     /// Accounts among them.
     pub accounts: u64,
-    /// What was found, by kind; kinds of which nothing was found are left out.
+    /// Findings by kind; kinds of which nothing was found are left out.
     pub findings: BTreeMap<FindingKind, Findings>,
     /// What looked out of step while work on it was under way for as long as was waited: nothing is known about it.
     pub in_flight: u64,
 }
 
-/// What was found of one kind.
+/// The findings of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
-    /// So many.
+    /// The number that was found.
     pub found: u64,
-    /// Of these, those that a repair has put right.
+    /// The number of these that a repair has put right.
     pub repaired: u64,
     /// Whether they do no harm: see [`FindingKind::is_harmless`].
     pub is_harmless: bool,
@@ -64,7 +64,7 @@ impl FsckReport {
     }
 }
 
-/// How far it is.
+/// The progress of a run of fsck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct FsckProgress {
@@ -72,8 +72,8 @@ pub struct FsckProgress {
     pub keys: u64,
     /// About how many keys there are, of all tenants.
     pub of: u64,
-    /// What seems to be out of step so far, and is looked at again.
+    /// The number of things that seem out of step so far, and are looked at again.
     pub suspects: u64,
-    /// What is.
+    /// The number of things that are out of step.
     pub found: u64,
 }

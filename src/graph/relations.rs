@@ -45,7 +45,7 @@ pub struct Relationship {
     /// Reposts of the other one show in its home: it follows or asks to, and has not had them left out.
     #[serde(default)]
     pub shows_reposts: bool,
-    /// When its mute of the other one ends, in milliseconds since 1970; `None`: there is none, or it doesn't end.
+    /// The end of its mute of the other one, in milliseconds since 1970; `None`: there is none, or it doesn't end.
     #[serde(default)]
     pub muted_until_ms: Option<u64>,
     /// Its private note on the other one.

@@ -20,7 +20,7 @@ use crate::reader::ReaderState;
 use crate::sharded::SortedSet;
 use crate::tenant::Tenant;
 
-/// What came of a follow.
+/// The outcome of a follow.
 ///
 /// It counts from when the author's side has it, a moment later. An account that is locked before that has a request
 /// instead.

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use crate::error::{Error, Result};
 
-/// How far a fan-out is.
+/// The progress of a fan-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct DeliveryProgress {
     /// Homes that have the post.
@@ -39,7 +39,7 @@ impl Delivery {
         Self(Some(watch::channel(progress).1))
     }
 
-    /// How far it is. What nobody has to deliver is done.
+    /// Tells how far it is. What nobody has to deliver is done.
     pub fn progress(&self) -> DeliveryProgress {
         let done = DeliveryProgress { is_done: true, is_replicated: true, ..DeliveryProgress::default() };
         self.0.as_ref().map_or(done, |progress| *progress.borrow())

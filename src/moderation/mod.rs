@@ -21,7 +21,7 @@ pub(crate) use reports::{add, list, resolve};
 /// Tries of one change between others of the same thing.
 const TRIES_MAX: usize = 16;
 
-/// What a moderator says of a post; `None` stays as it is.
+/// A moderator's word on a post; `None` stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Moderation {

@@ -44,7 +44,7 @@ impl ReportId {
         self.0.get()
     }
 
-    /// When the report came, in milliseconds since 1970.
+    /// Tells when the report came, in milliseconds since 1970.
     pub fn unix_ms(self) -> u64 {
         self.0.unix_ms()
     }
@@ -56,16 +56,16 @@ impl fmt::Display for ReportId {
     }
 }
 
-/// What a report is about.
+/// The category of a report: what it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReportCategory {
     /// Advertising, links to harm, replies to everybody.
     Spam,
-    /// What the law forbids.
+    /// Something that the law forbids.
     Legal,
-    /// What the rules of the service forbid.
+    /// Something that the rules of the service forbid.
     Violation,
     /// Something else; also what a later release knows.
     #[default]
@@ -76,15 +76,15 @@ pub enum ReportCategory {
 /// A report that is made.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NewReport {
-    /// Who reports.
+    /// The account that reports.
     pub reporter: AccountId,
-    /// Whom.
+    /// The account that is reported.
     pub target: AccountId,
-    /// Which of its posts; may be empty.
+    /// Posts of that account; may be empty.
     pub posts: Vec<PostId>,
-    /// What it is about.
+    /// The category: what it is about.
     pub category: ReportCategory,
-    /// What the reporter says.
+    /// The reporter's comment.
     pub comment: String,
     /// Makes it safe to send it again, 1 to 64 bytes: with the same token, reporter and target it is the same report,
     /// for as long as the setting `token_ttl` says. `None`: it is another one.
@@ -97,7 +97,7 @@ pub struct NewReport {
 pub struct Report {
     /// Its id.
     pub id: ReportId,
-    /// What was reported, without its token.
+    /// The report as it was made, without its token.
     #[serde(flatten)]
     pub report: NewReport,
     /// The moderator who resolved it; `None`: it is open.
@@ -106,7 +106,7 @@ pub struct Report {
     pub(crate) stamp: Nonce,
 }
 
-/// Which reports to list.
+/// A question for reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct ReportQuery {

@@ -7,7 +7,7 @@ use crate::account::Mode;
 use crate::ids::AccountId;
 use crate::settings::{ModeSettings, PolicyName};
 
-/// How an account's posts are to reach its followers.
+/// A way in which an account's posts are to reach its followers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
@@ -18,7 +18,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Where a mode leads.
+    /// Tells where a mode leads.
     pub fn of(mode: Mode) -> Self {
         match mode {
             Mode::Push => Self::Push,
@@ -63,13 +63,13 @@ impl ModeSettings {
 
 const SECONDS_A_DAY: f64 = 86_400.0;
 
-/// What is known of an account when its way is decided. Rates are averages of the last hours, per day.
+/// The facts that are known of an account when its way is decided. Rates are averages of the last hours, per day.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Facts {
-    /// Whom it is about.
+    /// The account that they are about.
     pub account: AccountId,
-    /// How it is delivered now.
+    /// The way in which its posts are delivered now.
     pub now: Way,
     /// Its followers, as last counted.
     pub followers: u64,
@@ -129,7 +129,7 @@ pub struct PullOnly;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AsItIs;
 
-/// Who has so many followers is pulled.
+/// A policy that pulls whoever has so many followers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Threshold {
     /// Pulled from so many followers on.
@@ -142,15 +142,15 @@ pub struct Threshold {
 /// into each read of a follower (after Silberstein et al., "Feeding Frenzy", SIGMOD 2010).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CostModel {
-    /// What a delivery costs, in microseconds.
+    /// The cost of a delivery, in microseconds.
     pub delivery_us: f64,
-    /// What a follower that has no home costs on the way.
+    /// The cost of a follower that has no home.
     pub skipped_us: f64,
-    /// What one more cached outbox costs a read.
+    /// The cost of one more cached outbox to a read.
     pub pull_us: f64,
-    /// What an outbox that is in no cache costs more.
+    /// The additional cost of an outbox that is in no cache.
     pub look_us: f64,
-    /// How many times cheaper the other way must be before it is taken.
+    /// The factor by which the other way must be cheaper before it is taken.
     pub margin: f64,
 }
 
@@ -196,7 +196,7 @@ impl Default for CostModel {
 }
 
 impl CostModel {
-    /// What a day costs when the account is pushed, and when it is pulled, in microseconds.
+    /// Tells what a day costs when the account is pushed, and when it is pulled, in microseconds.
     pub fn costs(&self, facts: &Facts) -> (f64, f64) {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let (awake, asleep) = (facts.awake as f64, facts.followers.saturating_sub(facts.awake) as f64);

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
-/// How far a post goes.
+/// The visibility of a post: how far it goes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Visibility {
@@ -40,7 +40,7 @@ impl Visibility {
     }
 }
 
-/// Which accounts a post names to narrow its visibility.
+/// The accounts that a post names to narrow its visibility.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience<'a> {
     /// None: the visibility alone decides.

@@ -3,13 +3,13 @@
 use crate::ids::AccountId;
 use crate::serialized::as_hex;
 
-/// What a post says: its text and what belongs to it.
+/// The content of a post: its text and what belongs to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Content {
     /// The text; empty for a plain repost.
     pub text: String,
-    /// What to show before the text; never an empty string.
+    /// The warning to show before the text; never an empty string.
     pub content_warning: Option<String>,
     /// Accounts that the text names, at most [`MENTIONS_MAX`](super::MENTIONS_MAX).
     pub mentions: Vec<AccountId>,

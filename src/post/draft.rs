@@ -11,15 +11,15 @@ use crate::ids::{AccountId, PostId};
 #[serde(default)]
 #[must_use]
 pub struct Draft {
-    /// What it says.
+    /// The content: what it says.
     pub content: Content,
     /// Whether to hide the attachments at first.
     pub sensitive: bool,
     /// The text's language: 1 to 8 ASCII letters, digits or hyphens.
     pub language: Option<String>,
-    /// How far it goes; `None`: to everybody, or to followers if its author is locked when it is published.
+    /// The visibility; `None`: to everybody, or to followers if its author is locked when it is published.
     pub visibility: Option<Visibility>,
-    /// If not empty, only these accounts may read it; excludes `not_to`.
+    /// The only accounts that may read it, if there are any; excludes `not_to`.
     pub only_to: Vec<AccountId>,
     /// These accounts may not read it; excludes `only_to`.
     pub not_to: Vec<AccountId>,
@@ -55,12 +55,12 @@ impl Draft {
         Self { sensitive: true, ..self }
     }
 
-    /// Says which language the text is in.
+    /// Sets the language that the text is in.
     pub fn language(self, language: impl Into<String>) -> Self {
         Self { language: Some(language.into()), ..self }
     }
 
-    /// Says how far it goes.
+    /// Sets how far it goes.
     pub fn visibility(self, visibility: Visibility) -> Self {
         Self { visibility: Some(visibility), ..self }
     }
@@ -115,7 +115,7 @@ impl Draft {
         Self { reply_to: Some(parent), ..self }
     }
 
-    /// Says which post began the conversation.
+    /// Sets the post that began the conversation.
     pub fn conversation(self, root: PostId) -> Self {
         Self { conversation: Some(root), ..self }
     }

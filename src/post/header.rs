@@ -16,15 +16,15 @@ use crate::ids::{AccountId, PostId};
 /// All that is known about a post without reading what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Header {
-    /// How far it goes.
+    /// Its visibility.
     pub visibility: Visibility,
-    /// How often it was edited.
+    /// The number of its edits.
     pub revision: u32,
-    /// Who wrote it.
+    /// Its author.
     pub author: AccountId,
-    /// What it reposts or quotes.
+    /// The post that it reposts or quotes.
     pub original: Option<PostRef>,
-    /// What it answers.
+    /// The post that it answers.
     pub reply_to: Option<PostRef>,
     /// The first post of the conversation.
     pub conversation: Option<PostId>,

@@ -17,24 +17,25 @@ const HOST_LEN_MAX: usize = 253;
 /// A name that a text mentions: `@name`, or `@name@host`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MentionedName {
-    /// As it is written, without its sign: ASCII letters, digits and underscores, dots and hyphens between them.
+    /// The name as it is written, without its sign: ASCII letters, digits and underscores, dots and hyphens between
+    /// them.
     pub name: String,
     /// Somebody of another site: who knows no other sites leaves it as text.
     pub host: Option<String>,
-    /// Where it stands, its signs included.
+    /// The bytes of the text where it stands, its signs included.
     pub at: Range<usize>,
 }
 
 /// A hashtag in a text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WrittenTag {
-    /// Which one it is.
+    /// The hashtag.
     pub tag: Tag,
-    /// Where it stands, its sign included.
+    /// The bytes of the text where it stands, its sign included.
     pub at: Range<usize>,
 }
 
-/// What a text names, in its order.
+/// The accounts and hashtags that a text names, in its order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// Names, each place of each. Of different ones the first [`MENTIONS_MAX`].
@@ -48,7 +49,7 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// What `text` names. Takes any text; one pass.
+    /// Finds what `text` names. Takes any text; one pass.
     pub fn of(text: &str) -> Self {
         let (mut parsed, mut at, mut before) = (Self::default(), 0, None);
         while let Some(c) = text[at..].chars().next() {

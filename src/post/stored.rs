@@ -149,7 +149,7 @@ impl Post {
         &self.header
     }
 
-    /// What it says.
+    /// Gives what it says.
     pub fn content(&self) -> &Content {
         &self.content
     }
@@ -171,7 +171,7 @@ impl Post {
         self.header().is_repost() && content.text.is_empty() && content.attachments.is_empty()
     }
 
-    /// What stands behind it if it is a plain repost: that is what is liked, answered and passed on.
+    /// Gives the post behind a plain repost: that is what is liked, answered and passed on.
     pub fn passes_on(&self) -> Option<PostRef> {
         self.header().original.filter(|_| self.is_plain_repost())
     }

@@ -22,7 +22,8 @@ const PIECES_MAX: usize = 8;
 /// What is remembered and grows beyond that is asked again from the next change on.
 const MEMBERS_MAX: usize = 1_024;
 
-/// What a reader has done with a post. Of a plain repost: with its original, which is what is liked and answered.
+/// The marks of a reader on a post: what it has done with it. Of a plain repost: with its original, which is what is
+/// liked and answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Marks {

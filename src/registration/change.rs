@@ -162,7 +162,7 @@ impl Registration {
         Ok(self.write(account, command, &mut Tries::of(account)).await?.is_some())
     }
 
-    /// What an account shows of itself; an empty profile if nothing was ever said.
+    /// Reads what an account shows of itself; an empty profile if nothing was ever said.
     pub fn profile(&self, account: AccountId) -> CallFuture<'_, Profile> {
         Box::pin(async move {
             let (_, stored) = try_join(self.graph().existing(account), self.stored_profile(account)).await?;

@@ -18,7 +18,7 @@ use crate::tenant::Answers;
 /// Names looked up in one call.
 const NAMES_MAX: usize = 1_000;
 
-/// What somebody is looked up by.
+/// A name that somebody is looked up by.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Name {
     /// An id.
@@ -109,8 +109,8 @@ impl Registration {
         Ok(found)
     }
 
-    /// Who that is, if the password is right: by login or e-mail address. `None`: it is wrong, or there is nobody of
-    /// that name, which takes as long and as many commands to find out.
+    /// Finds who that is, if the password is right: by login or e-mail address. `None`: it is wrong, or there is nobody
+    /// of that name, which takes as long and as many commands to find out.
     ///
     /// Whether an account that is suspended may log in is the caller's to decide, and how often somebody may try.
     /// [`ErrorKind::Overloaded`](crate::ErrorKind::Overloaded): too many passwords wait to be looked at.
@@ -161,7 +161,7 @@ impl Registration {
         })
     }
 
-    /// The id of whoever has this login; [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): nobody has.
+    /// Finds the id of whoever has this login; [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): nobody has.
     pub fn id_of<'a>(&'a self, login: &'a str) -> CallFuture<'a, AccountId> {
         Box::pin(async move {
             let found = self.find(&[Name::Login(login.to_owned())]).await?.into_iter().flatten().next();

@@ -1,12 +1,12 @@
 //! Settings of registration: what passwords cost.
 
-/// What passwords cost, and how many at once.
+/// Settings of registration: what a password's hash costs, and how many are computed at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistrationSettings {
     /// Memory that hashing a password takes, in KiB. Lower: stolen hashes are tried faster. The default is what OWASP
     /// recommends for Argon2id.
     pub memory_kib: u32,
-    /// How often that memory is gone through.
+    /// The number of times that this memory is gone through.
     pub passes: u32,
     /// Passwords hashed at once in this instance; each keeps a core busy for tens of milliseconds. `None`: as many as
     /// there are cores.

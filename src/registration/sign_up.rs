@@ -24,14 +24,14 @@ const BEGIN_TRIES_MAX: u32 = 3;
 pub struct SignUp {
     /// The account itself.
     pub account: NewAccount,
-    /// What it is called by others: letters from a to z, digits, `_`, and between them `-` and `.`. Upper and lower
-    /// case are the same.
+    /// The login, by which others call it: letters from a to z, digits, `_`, and between them `-` and `.`. Upper and
+    /// lower case are the same.
     pub login: String,
     /// Its e-mail address, if it has one. Whether it is its own is the caller's to find out.
     pub email: Option<String>,
     /// Its password.
     pub password: String,
-    /// What it shows of itself.
+    /// The profile: what it shows of itself.
     pub profile: Profile,
     /// 1 to 64 bytes by which signing up twice is recognized: the second time, with the same names and password, gives
     /// the same account.

@@ -16,7 +16,7 @@ const CALL_MAX: usize = 64;
 /// Members of one piece in one round: it has no more, and takes no more before it is split.
 const PIECE_ROUND_MAX: usize = 256;
 
-/// What a change did.
+/// The outcome of a change of a set.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
     /// Members that were added, or removed. Of a change that was sent twice only what the last sending did.

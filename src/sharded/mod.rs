@@ -56,7 +56,7 @@ const PIECE_LIMIT_MAX: u32 = 128;
 /// Fewest members of a piece, whatever the servers keep compact: smaller ones cost more keys than they save.
 const PIECE_LIMIT_MIN: u32 = 16;
 
-/// How sets behave, with the one place where each default stands.
+/// Settings of sharded sets, with the one place where each default stands.
 #[derive(Debug, Clone)]
 pub struct SetSettings {
     /// Most members of a piece; `None`: as many as every primary keeps compact, at most 128.

@@ -23,7 +23,7 @@ use crate::keys::Place;
 /// Most members in one call.
 const MEMBERS_MAX: usize = 100_000;
 
-/// Where a set's members are.
+/// The layout of a set: where its members are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// All in one slot.
@@ -233,7 +233,7 @@ impl<M: Member> SortedSet<M> {
         }
     }
 
-    /// How many members it has.
+    /// Counts its members.
     pub async fn len(&self) -> Result<u64> {
         let router = self.sets.router();
         let request =
@@ -254,7 +254,7 @@ impl<M: Member> SortedSet<M> {
         Ok(self.len().await? == 0)
     }
 
-    /// How many members have a score in `range`.
+    /// Counts the members that have a score in `range`.
     pub async fn count(&self, range: impl RangeBounds<f64>) -> Result<u64> {
         let range = ScoreRange::from(range);
         range.check()?;
@@ -355,7 +355,7 @@ impl<M: Member> SortedSet<M> {
         Ok(Common { members: both.collect(), next: walked.next })
     }
 
-    /// Where its members are now.
+    /// Tells where its members are now.
     pub async fn layout(&self) -> Result<Layout> {
         if self.layout_known() == Layout::Local {
             self.sets.look(&[&self.home]).await?;

@@ -18,7 +18,7 @@ const PIECES_PER_PAGE: usize = 64;
 /// Pages in a row whose first piece was split before it could be read.
 const TRIES_MAX: usize = 64;
 
-/// Where a walk goes on: the first piece that is not read yet. Can be stored as text.
+/// The place where a walk goes on: the first piece that is not read yet. Can be stored as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Checkpoint(Place);
 
@@ -34,7 +34,7 @@ impl Place {
 }
 
 impl Checkpoint {
-    /// Where every walk begins.
+    /// The place where every walk begins.
     pub const START: Self = Self(Place::Local { piece: 0 });
 
     /// The bucket where it goes on, if the set was spread.

@@ -20,7 +20,7 @@ const DEPTH_MAX: usize = 20;
 /// Newest replies to one post.
 const REPLIES_MAX: usize = 60;
 
-/// What a viewer may see of the conversation around a post.
+/// The part of the conversation around a post that a viewer may see.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Conversation {
     /// What the post answers, what that answers, and so on: the first of all first. Up to [`ANCESTORS_MAX`].

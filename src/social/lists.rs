@@ -27,7 +27,7 @@ const FORGOTTEN_MAX: usize = 10;
 /// The score in cursors of lists that know no times.
 const UNTIMED: f64 = 0.0;
 
-/// Which page of a list; the default is the newest one.
+/// A question for a page of a list; the default is the newest one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct ListQuery {

@@ -15,7 +15,7 @@ const ID_DIGITS: usize = 16;
 /// So much of a text that is no cursor is repeated in the error.
 const SHOWN_MAX: usize = 40;
 
-/// Where the next page goes on: hand it back as it came, as a value or as text.
+/// The place where the next page goes on: hand it back as it came, as a value or as text.
 ///
 /// It names a place, not a post: it stays good when posts around it are deleted. Its text is short, fit for URLs,
 /// and may look different in later releases.
@@ -66,7 +66,7 @@ impl FromStr for Cursor {
     }
 }
 
-/// Which part of a timeline, in the words of Mastodon's API; the default is its newest page. No end is included, and
+/// A part of a timeline, in the words of Mastodon's API; the default is its newest page. No end is included, and
 /// none needs to be the id of a post. Every page is newest first.
 ///
 /// Of the posts 1 to 10, three a page: `since_id` 2 gives 10, 9, 8 (the newest); `min_id` 2 gives 5, 4, 3 (those next

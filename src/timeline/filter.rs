@@ -21,23 +21,23 @@ pub(crate) struct MetPost<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SeenPost<'a> {
     pub(crate) met: MetPost<'a>,
-    /// What it reposts or quotes.
+    /// The post that it reposts or quotes.
     pub(crate) original: Option<MetPost<'a>>,
     /// Of a plain repost: what its original quotes.
     pub(crate) quoted: Option<MetPost<'a>>,
 }
 
-/// What a filter of your own decides by.
+/// The facts that a filter of your own decides by.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FilterFacts<'a> {
-    /// Who reads; `None`: a guest.
+    /// The reader; `None`: a guest.
     pub reader: Option<AccountId>,
     /// The post.
     pub post: &'a Post,
     /// Its author.
     pub author: &'a Account,
-    /// What it reposts or quotes.
+    /// The post that it reposts or quotes.
     pub original: Option<&'a Post>,
 }
 

@@ -8,7 +8,7 @@ use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef, Tag};
 use crate::reader::Marks;
 
-/// Which timeline.
+/// A timeline, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "kind", content = "of", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -33,13 +33,13 @@ pub enum Timeline {
     Replies(PostId),
 }
 
-/// Which page of which timeline.
+/// A question for a page of a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Query {
-    /// Which timeline.
+    /// A timeline, by its name.
     pub timeline: Timeline,
-    /// Which part of it, in Mastodon's words.
+    /// The part of it, in Mastodon's words.
     pub range: Range,
     /// On from where another page ended.
     pub cursor: Option<Cursor>,
@@ -49,9 +49,9 @@ pub struct Query {
     pub hydrate: bool,
     /// Whether it says what the reader likes, has bookmarked and reposted.
     pub marks: bool,
-    /// So many of the newest likers of each post come along: up to 40.
+    /// The number of each post's newest likers that come along: up to 40.
     pub likers: usize,
-    /// So many of the newest replies to each post come along, with their authors: up to 40.
+    /// The number of each post's newest replies that come along, with their authors: up to 40.
     pub replies: usize,
 }
 
@@ -133,7 +133,7 @@ impl Query {
 pub struct PagePost {
     /// Its id.
     pub id: PostId,
-    /// Who wrote it.
+    /// Its author.
     pub author: AccountId,
     /// The post, on a hydrated page.
     pub post: Option<Arc<Post>>,
@@ -144,7 +144,7 @@ pub struct PagePost {
     pub mentioned: Vec<Arc<Account>>,
     /// What it reposts or quotes, on a hydrated page; of a quote only while that is there.
     pub original: Option<Box<PassedOn>>,
-    /// What the reader has done with it, if the query asks for that.
+    /// The reader's marks on it, if the query asks for them.
     pub marks: Option<Marks>,
     /// Its newest likers, if the query asks for them, as far as the reader may see them.
     pub likers: Vec<Arc<Account>>,
@@ -152,7 +152,7 @@ pub struct PagePost {
     pub replies: Vec<PagePost>,
 }
 
-/// What a post on a page reposts or quotes.
+/// A post that a post on a page reposts or quotes.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct PassedOn {
     /// Its id.
@@ -196,7 +196,7 @@ impl PagePost {
         }
     }
 
-    /// What is liked, answered and reposted when this is: of a plain repost its original.
+    /// Gives what is liked, answered and reposted when this is: of a plain repost its original.
     pub fn subject(&self) -> PostRef {
         let original = self.post.as_ref().and_then(|post| post.passes_on());
         original.unwrap_or(PostRef { id: self.id, author: self.author })

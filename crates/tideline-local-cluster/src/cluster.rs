@@ -161,14 +161,14 @@ impl LocalCluster {
         self.nodes.iter().map(|node| url(&self.spec, &node.addr())).collect()
     }
 
-    /// Which programs its nodes run now, and on further lines what another would bring.
+    /// Describes the programs that its nodes run now, and on further lines what another would bring.
     pub async fn describe_programs(&self) -> String {
         let asked = self.nodes.iter().map(async |node| self.admin.program(&node.addr()).await);
         let programs: Vec<ServerProgram> = join_all(asked).await.into_iter().flatten().collect();
         describe_programs(&programs)
     }
 
-    /// What the cluster was started with.
+    /// The specification that the cluster was started with.
     pub fn spec(&self) -> &ClusterSpec {
         &self.spec
     }

@@ -8,7 +8,7 @@ use super::slots::SLOTS;
 use Remedy::{Up, Wait};
 use tideline_router::wire::NodeAddr;
 
-/// What is wrong, and what to do about it.
+/// A fault of a cluster, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Index of the node that has it; `None`: the cluster has.

@@ -25,7 +25,7 @@ impl LocalNode {
         Self { index, ports, home, process: Mutex::new(None) }
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn addr(&self) -> NodeAddr {
         NodeAddr::new("127.0.0.1", self.ports.client)
     }

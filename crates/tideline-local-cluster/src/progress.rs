@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How far starting a cluster has come; one call for every change.
+/// A step in the start of a cluster; one call for every change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {

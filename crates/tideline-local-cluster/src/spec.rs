@@ -13,20 +13,20 @@ use tideline_model::error::{Error, Result};
 /// More nodes than this on one machine is a mistake.
 const MAX_NODES: usize = 64;
 
-/// What cluster is wanted; [`ClusterSpec::default`] is the one of `tideline cluster up`.
+/// A description of the cluster that is wanted; [`ClusterSpec::default`] is the one of `tideline cluster up`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterSpec {
     /// Nodes that share the slots; at least 1.
     pub primaries: u16,
     /// Replicas of each primary.
     pub replicas: u16,
-    /// Where data, logs and the state file live. `None`: a temporary directory, and nothing survives.
+    /// The directory of data, logs and the state file. `None`: a temporary directory, and nothing survives.
     pub dir: Option<PathBuf>,
     /// The first node's port, the others follow. `None`: free ports are found.
     pub port_base: Option<u16>,
     /// `cluster-node-timeout`: how long a node is silent until it counts as failed.
     pub node_timeout: Duration,
-    /// How long starting may take until it is given up with an explanation.
+    /// The time that starting may take until it is given up with an explanation.
     pub start_deadline: Duration,
     /// The server program. `None`: `TIDELINE_REDIS_SERVER`, then `redis-server` and `valkey-server` on the PATH.
     pub server: Option<PathBuf>,
@@ -81,12 +81,12 @@ impl ClusterSpec {
         Self { replicas: 0, dir: None, ..Self::default() }
     }
 
-    /// What the cluster in `dir` was started with, if there is one.
+    /// Reads what the cluster in `dir` was started with, if there is one.
     pub fn stored(dir: &Path) -> Result<Option<Self>> {
         Ok(Home::new(dir).load()?.map(|state| state.spec))
     }
 
-    /// How `tideline cluster ACTION` is spelled for the cluster in `dir`: with `--dir`, unless that is where it looks
+    /// Spells `tideline cluster ACTION` for the cluster in `dir`: with `--dir`, unless that is where it looks
     /// anyway.
     pub fn command(action: &str, dir: &Path) -> String {
         let default = Self::default().dir.unwrap_or_default();

@@ -8,27 +8,27 @@ use super::health::Problem;
 use super::node::LocalNode;
 use tideline_router::wire::NodeAddr;
 
-/// How a cluster is.
+/// The condition of a cluster.
 #[derive(Debug, Clone)]
 pub struct ClusterStatus {
     /// All nodes, in the order of their start.
     pub nodes: Vec<NodeStatus>,
-    /// What is wrong; empty if the cluster is healthy.
+    /// Faults; empty if the cluster is healthy.
     pub problems: Vec<Problem>,
-    /// What is worth knowing and not wrong, such as a slot on its way.
+    /// Notes on what is worth knowing and not wrong, such as a slot on its way.
     pub notes: Vec<String>,
 }
 
-/// How one node is.
+/// The condition of one node.
 #[derive(Debug, Clone)]
 pub struct NodeStatus {
-    /// Where it listens.
+    /// The address at which it listens.
     pub addr: NodeAddr,
     /// Its process, `None` if it does not run.
     pub pid: Option<u32>,
     /// `primary`, `replica`, `loading`, `silent` or `stopped`.
     pub role: &'static str,
-    /// What it serves.
+    /// The slots that it serves.
     pub slots: Vec<RangeInclusive<u16>>,
     /// Port of its primary.
     pub replica_of: Option<u16>,
@@ -48,7 +48,7 @@ impl ClusterStatus {
 }
 
 impl LocalCluster {
-    /// How the cluster is; asks every node once.
+    /// Tells the condition of the cluster; asks every node once.
     pub async fn status(&self) -> ClusterStatus {
         let facts = self.facts().await;
         let nodes = self.nodes.iter().zip(&facts).map(|(node, facts)| node_status(node, facts)).collect();

@@ -39,7 +39,7 @@ impl fmt::Display for Bucket {
     }
 }
 
-/// How many buckets a cluster has: a power of two from 16 to 16,384.
+/// The number of buckets of a tenant: a power of two from 16 to 16,384.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buckets {
     bits: u32,
@@ -62,7 +62,7 @@ impl Buckets {
         Ok(Self { bits: count.trailing_zeros() })
     }
 
-    /// How many there are.
+    /// Tells how many there are.
     pub fn count(self) -> u16 {
         1 << self.bits
     }
@@ -72,7 +72,7 @@ impl Buckets {
         self.bits
     }
 
-    /// All buckets, ascending.
+    /// Lists all buckets, ascending.
     pub fn all(self) -> impl DoubleEndedIterator<Item = Bucket> + ExactSizeIterator {
         (0..self.count()).map(Bucket)
     }
@@ -106,7 +106,7 @@ impl Buckets {
         Bucket((mix64(account) & (u64::from(self.count()) - 1)) as u16)
     }
 
-    /// The bucket of arbitrary bytes: their Redis slot, scaled down.
+    /// Finds the bucket of any bytes: their Redis slot, scaled down.
     pub fn of_bytes(self, bytes: &[u8]) -> Bucket {
         Bucket(slot_of(bytes) >> (SLOTS.trailing_zeros() - self.bits))
     }

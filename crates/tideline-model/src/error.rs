@@ -4,14 +4,14 @@
 use std::fmt;
 use std::pin::Pin;
 
-/// What the caller can do about an [`Error`].
+/// A kind of [`Error`], by what its caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The request itself is wrong; sending it again cannot help.
     Invalid,
-    /// What was named does not exist.
+    /// The account, post or other thing that was named does not exist.
     NotFound,
     /// Somebody else changed what the request was based on: read again and decide again. Or somebody else has what was
     /// asked for, a name or an id: then it is the same again as long as they have it.
@@ -39,7 +39,7 @@ impl ErrorKind {
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $code:ident, $text:literal: $kind:ident;)+) => {
-        /// What is wrong, for programs that have to tell cases of one kind apart.
+        /// A name of what is wrong, for programs that have to tell cases of one kind apart.
         ///
         /// A code and its text stay what they are from release to release; later ones add codes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
@@ -201,12 +201,12 @@ impl Error {
         Self::new(ErrorKind::Internal, message)
     }
 
-    /// What the caller can do about it.
+    /// Tells what the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.0.code.kind()
     }
 
-    /// What is wrong, for programs.
+    /// Tells programs what is wrong.
     pub fn code(&self) -> ErrorCode {
         self.0.code
     }

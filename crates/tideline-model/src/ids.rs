@@ -43,7 +43,7 @@ impl AccountId {
         self.0
     }
 
-    /// As stored in sets and lists: 8 bytes, big-endian, so that byte order is number order.
+    /// Encodes it as stored in sets and lists: 8 bytes, big-endian, so that byte order is number order.
     pub fn to_bytes(self) -> [u8; 8] {
         self.0.to_be_bytes()
     }
@@ -93,12 +93,12 @@ impl PostId {
         self.0
     }
 
-    /// When it was allocated, in milliseconds since 1970.
+    /// Tells when it was allocated, in milliseconds since 1970.
     pub fn unix_ms(self) -> u64 {
         self.0 >> LOW_BITS
     }
 
-    /// Where its author lives.
+    /// Tells the bucket in which its author lives.
     #[allow(clippy::cast_possible_truncation, reason = "16 bits, then shifted right")]
     pub fn bucket(self, buckets: Buckets) -> Bucket {
         Bucket((self.0 as u16) >> (LOW_BITS - buckets.bits()))

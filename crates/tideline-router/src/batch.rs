@@ -15,7 +15,7 @@ pub struct Request {
     pub traits: Traits,
 }
 
-/// How a request may be sent again.
+/// The ways in which a request may be sent again.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traits {
@@ -120,7 +120,7 @@ impl Batch {
         first..self.requests.len()
     }
 
-    /// How many requests it holds.
+    /// Tells how many requests it holds.
     pub fn len(&self) -> usize {
         self.requests.len()
     }
@@ -140,9 +140,9 @@ impl FromIterator<Request> for Batch {
 /// A server's reply, and under which epoch of that server its command was sent: what a fence needs.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// What the server said; may be an error of the command itself (`WRONGTYPE` and the like).
+    /// The server's reply; may be an error of the command itself (`WRONGTYPE` and the like).
     pub reply: Reply,
-    /// Who said it.
+    /// The server that said it, and in which of its lives.
     pub epoch: Epoch,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct AttachedServers {
     pub(crate) syncing: Vec<NodeAddr>,
 }
 
-/// Which server, as it calls itself.
+/// A server's name and version, as it says itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     /// `Redis` or `Valkey`.
@@ -193,7 +193,7 @@ impl Default for ListpackLimits {
     }
 }
 
-/// How bad a [`Finding`] is.
+/// The severity of a [`Finding`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Works, but costs memory, speed or availability, or what a fault loses.
@@ -207,11 +207,11 @@ pub enum Severity {
 /// Something about a server, or this instance, that does not fit, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Which server; `None`: this instance itself.
+    /// The server; `None`: this instance itself.
     pub node: Option<NodeAddr>,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What it is, and what to do.
+    /// A sentence on what is wrong, and what to do.
     pub text: String,
 }
 

@@ -66,7 +66,7 @@ impl Touched {
     }
 }
 
-/// What a fence could prove.
+/// The outcome of a fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FenceOutcome {
     /// All replicas of these servers have what these acknowledged, and each server has at least one.

@@ -13,11 +13,11 @@ pub struct ServerProgram {
     pub version: Version,
     /// All of the number, as the server tells it: `7.0.15`.
     pub release: String,
-    /// What it takes its memory from.
+    /// The allocator that it takes its memory from.
     pub allocator: Allocator,
 }
 
-/// What a server takes its memory from.
+/// An allocator that servers take their memory from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Allocator {
     /// The one that it was built with, by the name that it tells: `jemalloc-5.3.0`.
@@ -146,7 +146,8 @@ pub(crate) fn judge_programs(programs: &[(NodeAddr, ServerProgram)]) -> Vec<Find
     dear.into_iter().map(finding).collect()
 }
 
-/// Which programs serve, each with how many servers run it; on a line of its own for each what another would bring.
+/// Describes the programs that serve, each with how many servers run it; on a line of its own for each what another
+/// would bring.
 pub fn describe_programs<'a>(programs: impl IntoIterator<Item = &'a ServerProgram>) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut expenses = BTreeSet::new();

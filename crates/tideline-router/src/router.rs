@@ -167,7 +167,7 @@ impl Router {
         }
     }
 
-    /// Which programs the primaries run, as far as they told at start-up and at the last change of the slot map.
+    /// Lists the programs that primaries run, as far as they told at start-up and at the last change of the slot map.
     pub fn programs(&self) -> Vec<(NodeAddr, ServerProgram)> {
         self.inner.health.load().programs.clone()
     }
@@ -177,7 +177,7 @@ impl Router {
         self.topology().members.iter().map(|m| m.node.addr.clone()).collect()
     }
 
-    /// Which node serves `slot`, as far as is known.
+    /// Tells which node serves `slot`, as far as is known.
     pub fn owner(&self, slot: u16) -> Option<NodeAddr> {
         self.topology().owner(slot).map(|n| n.addr.clone())
     }
@@ -274,8 +274,8 @@ impl Router {
         )))
     }
 
-    /// What does not fit at the servers, who of them is not there to work, and clocks that are off, with what to do
-    /// about it; and what has happened to servers since this router began.
+    /// Lists what does not fit at the servers, who of them is not there to work, and clocks that are off, with what to
+    /// do about it; and what has happened to servers since this router began.
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = self.inner.health.load().findings.clone();
         findings.extend(self.topology().members.iter().filter_map(|member| member.node.absence()));
@@ -303,7 +303,7 @@ impl Router {
         &self.inner.common.settings
     }
 
-    /// What fences do without replicas: what the tenant has decided, else what the settings say.
+    /// Tells what fences do without replicas: what the tenant has decided, else what the settings say.
     #[doc(hidden)]
     pub fn replicas(&self) -> Replicas {
         let decided = *self.inner.replicas.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::wire::TlsFiles;
 use tideline_model::error::{Error, Result};
 
-/// What a fence does at a primary that should have replicas and has none.
+/// A rule for fences at a primary that should have replicas and has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Replicas {
@@ -48,9 +48,9 @@ pub struct RouterSettings {
     pub in_flight_per_node: usize,
     /// First and longest pause between two tries; each is drawn at random from its upper half.
     pub backoff: (Duration, Duration),
-    /// How often the slot map is looked at without any reason.
+    /// The time between two looks at the slot map without any reason.
     pub refresh_period: Duration,
-    /// What fences do without replicas. Of an engine it is the tenant's (`TenantSettings`).
+    /// The rule for fences without replicas. Of an engine it is the tenant's (`TenantSettings`).
     pub replicas: Replicas,
     /// Longest wait for replicas in one fence; once more for those that came back since the last look at the slot map.
     pub fence_timeout: Duration,

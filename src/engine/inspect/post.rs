@@ -10,30 +10,30 @@ use crate::ids::{AccountId, PostId};
 use crate::post::{Audience, Post, PostList, PostRef, Reference, Tag, TagKey, Visibility};
 use crate::tenant::{Tenant, no_post};
 
-/// What is stored of a post, but for what it says.
+/// A look at what is stored of a post, but for what it says.
 ///
 /// It is read in several trips, as an [`Inspection`](super::Inspection).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PostInspection {
     /// Its id.
     pub id: PostId,
-    /// Who wrote it.
+    /// Its author.
     pub author: AccountId,
     /// The bucket in which it and its lists lie.
     pub bucket: u16,
     /// The slot of that bucket.
     pub slot: u16,
-    /// When it was written, in milliseconds since 1970.
+    /// The time at which it was written, in milliseconds since 1970.
     pub written_ms: u64,
     /// Its length as stored.
     pub bytes: usize,
-    /// How often it was edited.
+    /// The number of its edits.
     pub revision: u32,
-    /// How far it goes.
+    /// Its visibility.
     pub visibility: Visibility,
-    /// So many accounts alone may read it; 0: that is not so.
+    /// The number of accounts that alone may read it; 0: it is not limited so.
     pub only_to: usize,
-    /// So many accounts may not.
+    /// The number of accounts that may not read it.
     pub not_to: usize,
     /// A moderator hides it from all but its author.
     pub is_hidden: bool,
@@ -41,11 +41,11 @@ pub struct PostInspection {
     pub is_sensitive: bool,
     /// A moderator says so.
     pub is_called_sensitive: bool,
-    /// What it reposts or quotes.
+    /// The post that it reposts or quotes.
     pub original: Option<PostRef>,
     /// It reposts that, and says nothing itself.
     pub is_plain_repost: bool,
-    /// What it answers.
+    /// The post that it answers.
     pub reply_to: Option<PostRef>,
     /// The first post of the conversation.
     pub conversation: Option<PostId>,
@@ -57,21 +57,21 @@ pub struct PostInspection {
     pub journal: Vec<OpenTask>,
 }
 
-/// How long a list of a post is.
+/// The length of a list of a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ListLength {
     /// `replies`, `reposts`, `quotes` or `likes`.
     pub list: &'static str,
-    /// What the post says.
+    /// The length that the post says.
     pub said: u32,
-    /// How many members there are.
+    /// The number of members that there are.
     pub members: u64,
 }
 
 /// Whether a post is on a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listing {
-    /// Which list, in words.
+    /// The list, in words.
     pub list: String,
     /// Whether the post belongs there as it is now; if not, an earlier revision named it.
     pub is_named: bool,
@@ -92,7 +92,7 @@ pub enum ListPlace {
 }
 
 impl Engine {
-    /// What is stored of a post, but for what it says. Changes nothing; for people who look for a fault.
+    /// A look at what is stored of a post, but for what it says. Changes nothing; for people who look for a fault.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post, or it was deleted.
     pub fn inspect_post(&self, id: PostId) -> CallFuture<'_, PostInspection> {

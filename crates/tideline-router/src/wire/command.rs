@@ -53,7 +53,7 @@ impl Command {
         self.arguments += with.arguments;
     }
 
-    /// How many arguments it has, the name included.
+    /// Counts its arguments, the name included.
     #[doc(hidden)]
     pub fn count(&self) -> u32 {
         self.arguments
@@ -153,7 +153,7 @@ fn read_length(from: &[u8]) -> Option<(usize, &[u8])> {
     Some((digits.parse().ok()?, from.get(end + 2..)?))
 }
 
-/// What can be an argument of a [`Command`].
+/// A value that can be an argument of a [`Command`].
 pub trait ToArg {
     /// Appends itself to `command`.
     fn write(self, command: &mut Command);

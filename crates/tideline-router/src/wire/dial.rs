@@ -27,7 +27,7 @@ pub struct TlsFiles {
     pub key: Option<PathBuf>,
 }
 
-/// How to open a connection to any node of one cluster: credentials, TLS, timeouts.
+/// A way to open connections to any node of one cluster: credentials, TLS, timeouts.
 #[derive(Clone)]
 pub struct Dialer {
     credentials: Credentials,

@@ -22,7 +22,7 @@ pub use dial::Dialer;
 pub use dial::TlsFiles;
 pub use reply::Reply;
 
-/// Where a server listens.
+/// The address at which a server listens.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeAddr {
     /// IP address or host name, without brackets.

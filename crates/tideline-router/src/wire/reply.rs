@@ -13,7 +13,7 @@ const SHORT_MAX: usize = 22;
 /// Deepest nesting of arrays.
 const DEPTH_MAX: usize = 16;
 
-/// What a server answered to one command, an error included.
+/// A server's answer to one command, an error included.
 #[derive(Clone, PartialEq)]
 pub struct Reply(Value);
 
