@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::account::AccountState;
 use crate::cluster::{Answer, Command, Epoch};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
-use crate::functions::{BucketWrite, Cell, ExpectedValue, Place, Refusal, WriteAnswer, Written};
+use crate::functions::{BucketWrite, Cell, ExpectedValue, MemberPlace, Refusal, WriteAnswer, Written};
 use crate::ids::AccountId;
 use crate::journal::{Entry, Journal, Task, accept, journal_full};
 use crate::member::Member;
@@ -165,7 +165,7 @@ impl<'c> BucketChange<'c> {
     ) -> Self {
         let (sets, piece) = (self.journal.sets(), set.piece_of(member));
         let place =
-            Place { is_put, leaf: piece.leaf(), piece_most: sets.piece_limit(), set_most: bound.most };
+            MemberPlace { is_put, leaf: piece.leaf(), piece_most: sets.piece_limit(), set_most: bound.most };
         self.write.member(&sets.piece_keys(&piece), place, member.to_bytes().as_ref(), count_field);
         self.pieces.push((piece, bound));
         self

@@ -88,7 +88,7 @@ impl TenantSettings {
         Ok(())
     }
 
-    /// The value of each setting, as it is written down and typed.
+    /// Lists each setting with its value in the words of files and commands.
     pub fn values(&self) -> [(&'static str, String); 6] {
         let mut own = *self;
         Self::NAMES.map(|name| {

@@ -15,7 +15,7 @@ pub const FORMAT: u32 = 2;
 /// it knows none; all else is the same.
 const FORMAT_WITHOUT_TAG_KEY: u32 = 1;
 
-/// What becomes of a tenant that nobody has opened yet.
+/// A rule for opening a tenant that nobody has opened yet: it is refused, or begun.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NewTenantRule<'a> {
     Refused,

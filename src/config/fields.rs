@@ -3,7 +3,7 @@
 //! Each struct is taken apart without `..`: who adds a field to one must name it here.
 
 use super::Config;
-use super::value::{Number, NumberOr, Setting, Time, Unit, WordChoice};
+use super::value::{Number, NumberOrWord, Setting, Time, Unit, WordChoice};
 use crate::cluster::{Replicas, RouterSettings, TlsFiles};
 use crate::registration::RegistrationSettings;
 use crate::settings::{Acknowledge, EngineSettings, ModeSettings, PolicyName};
@@ -69,7 +69,7 @@ pub(super) fn fields(config: &mut Config) -> Vec<Field<'_>> {
     let data = Section::new("cluster")
         .with("seeds", seeds)
         .with("prefix", prefix)
-        .with("buckets", NumberOr(buckets, "auto"));
+        .with("buckets", NumberOrWord(buckets, "auto"));
     let (engine, modes) = of_engine(engine);
     let sections =
         [data, of_router(router), of_sets(sets), engine, of_modes(modes), of_registration(registration)];
@@ -110,8 +110,8 @@ fn of_router(settings: &mut RouterSettings) -> Section<'_> {
 fn of_sets(settings: &mut SetSettings) -> Section<'_> {
     let SetSettings { piece_limit, spread_at, trees_cached } = settings;
     Section::new("sets")
-        .with("piece_limit", NumberOr(piece_limit, "auto"))
-        .with("spread_at", NumberOr(spread_at, "auto"))
+        .with("piece_limit", NumberOrWord(piece_limit, "auto"))
+        .with("spread_at", NumberOrWord(spread_at, "auto"))
         .number("trees_cached", trees_cached)
 }
 
@@ -159,7 +159,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         .number("text_chars", text_chars)
         .number("home_posts", home_posts)
         .number("home_margin", home_margin)
-        .with("dormant_after_days", NumberOr(dormant_after_days, "never"))
+        .with("dormant_after_days", NumberOrWord(dormant_after_days, "never"))
         .number("outbox_posts", outbox_posts)
         .number("mentions_max", mentions_max)
         .number("tag_posts_max", tag_posts_max)
@@ -214,6 +214,6 @@ fn of_registration(settings: &mut RegistrationSettings) -> Section<'_> {
     Section::new("registration")
         .number("memory_kib", memory_kib)
         .number("passes", passes)
-        .with("hashes_at_once", NumberOr(hashes_at_once, "cores"))
+        .with("hashes_at_once", NumberOrWord(hashes_at_once, "cores"))
         .number("hashes_waiting", hashes_waiting)
 }

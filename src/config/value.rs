@@ -105,9 +105,9 @@ impl<T: Copy + TryFrom<u64> + TryInto<u64>> Setting for Number<'_, T> {
 }
 
 /// Whole numbers, or a word for none.
-pub(super) struct NumberOr<'a, T>(pub(super) &'a mut Option<T>, pub(super) &'static str);
+pub(super) struct NumberOrWord<'a, T>(pub(super) &'a mut Option<T>, pub(super) &'static str);
 
-impl<T: Copy + TryFrom<u64> + TryInto<u64>> Setting for NumberOr<'_, T> {
+impl<T: Copy + TryFrom<u64> + TryInto<u64>> Setting for NumberOrWord<'_, T> {
     fn allowed(&self) -> String {
         format!("a whole number, or {:?}", self.1)
     }

@@ -38,6 +38,8 @@ kinds! {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -68,6 +70,14 @@ mod tests {
             account().prop_map(|account| Task::from(UnlockTask { account })),
             (account(), any::<Nonce>()).prop_map(|(author, random)| Task::from(ModeTask { author, random })),
         ]
+    }
+
+    #[test]
+    fn no_two_kinds_share_a_letter_or_a_name() {
+        let kinds = kinds();
+        let letters: HashSet<u8> = kinds.iter().map(|kind| kind.letter()).collect();
+        let labels: HashSet<&str> = kinds.iter().map(|kind| kind.label()).collect();
+        assert_eq!((letters.len(), labels.len()), (kinds.len(), kinds.len()));
     }
 
     proptest! {

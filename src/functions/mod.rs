@@ -55,7 +55,9 @@ pub(crate) use sets::{count, guard_close, notes_drop, parse_count, set_split, st
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
 pub(crate) use tenant::{Grounds, decision_set, rights_missing, tenant_begin};
 pub(crate) use ties::{TieLook, tie_look};
-pub(crate) use write::{BucketWrite, Cell, ExpectedValue, Place, Refusal, WriteAnswer, Writer, Written};
+pub(crate) use write::{
+    BucketWrite, Cell, ExpectedValue, MemberPlace, Refusal, WriteAnswer, Writer, Written,
+};
 
 use std::sync::LazyLock;
 

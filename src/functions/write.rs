@@ -51,7 +51,7 @@ pub(crate) struct Cell<'b> {
 
 /// Where a member of a local set is, and what its set may hold.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct MemberPlace {
     pub(crate) is_put: bool,
     /// `None`: the set is small.
     pub(crate) leaf: Option<(u32, u32)>,
@@ -146,7 +146,13 @@ impl BucketWrite {
 
     /// Puts a member into a set, or removes it. `keys`: the set, and its piece; the set again while it is small.
     /// `count_field`: the record's for the size of the set, or ''.
-    pub(crate) fn member(&mut self, keys: &[Vec<u8>; 2], place: Place, member: &[u8], count_field: &str) {
+    pub(crate) fn member(
+        &mut self,
+        keys: &[Vec<u8>; 2],
+        place: MemberPlace,
+        member: &[u8],
+        count_field: &str,
+    ) {
         self.keys.push(&keys[0]).push(&keys[1]);
         self.args.push(&pack::<14, _>(place.numbers())).push(member).push(count_field);
         self.head.takes_stamp |= place.is_put;
@@ -195,7 +201,7 @@ impl Head {
     }
 }
 
-impl Place {
+impl MemberPlace {
     fn numbers(&self) -> [PackedNumber; 5] {
         let small = (u32::MAX, 0);
         let (piece, depth) = self.leaf.unwrap_or(small);

@@ -198,7 +198,9 @@ async fn bury_keys(
     match answer.ok()?.int()? {
         1 => Ok(()),
         -1 => Err(journal_full(tenant)),
-        -2 => Err(Error::unavailable("an earlier sending has left its entries: again, with others")),
+        -2 => Err(Error::unavailable(
+            "the journal holds entries of an earlier try to delete the account: send it again with new ones",
+        )),
         _ => Err(Error::new(ErrorKind::Conflict, "the account is being deleted already")),
     }
 }

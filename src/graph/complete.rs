@@ -85,7 +85,9 @@ pub(crate) async fn look_at(
         }
         open = again;
     }
-    Err(Error::unavailable("what a follower follows was split again and again"))
+    Err(Error::unavailable(
+        "the set of whom a follower follows was split at each of several looks; try again",
+    ))
 }
 
 /// Takes marks of one author away, as far as the homes hold what they stood for. `have_edges`: the followers' edges

@@ -20,6 +20,10 @@ use crate::ids::{AccountId, PostId};
 use crate::nonce::Nonce;
 
 /// A kind of task: something to be looked at again.
+///
+/// A new one is a file with this, a line in `engine/jobs.rs`, and a row in docs/abuse.md and docs/design.md; what puts
+/// something else in line than those before it adds a [`Matter`]. Instances of the release before can't read its
+/// entries: they leave them alone, and warn.
 pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
     /// What it needs to run.
     type Service: Send + Sync + 'static;
@@ -35,7 +39,8 @@ pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
     /// waits for. Else, after an error, it may wait for any server that is away.
     const WAITS_FOR_NAMED: bool = false;
 
-    /// Its arguments, as they are stored.
+    /// Gives its arguments, as they are stored: as many bytes as [`Arguments`] takes. Where a publish, an edit or a
+    /// deletion leaves it they begin with the post and its author, which the function writes itself.
     fn arguments(&self) -> Arguments;
     /// Reads them.
     fn read(arguments: &mut ArgumentReader<'_>) -> Option<Self>;
@@ -55,7 +60,8 @@ pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
     /// Says in words what it does.
     fn describe(&self) -> String;
 
-    /// Beside how many others it runs.
+    /// Says beside how many others it runs: [`Slow`](Pool::Slow) if nobody waits for it and it goes through many
+    /// accounts.
     fn pool(&self, _: &Self::Service) -> Result<Pool> {
         Ok(Pool::Small)
     }

@@ -99,10 +99,16 @@ impl Header {
     /// Refuses what leaves doubt about who may read the post, and a language that could not be written again.
     fn verified(self) -> Result<Self> {
         if self.has_only_to() && self.has_not_to() {
-            return Err(Error::internal(format!("flags {:#06x} name both only-to and not-to", self.flags)));
+            return Err(Error::internal(format!(
+                "the stored post's flags {:#06x} say both whom it is for and whom not",
+                self.flags
+            )));
         }
         if self.visibility == Visibility::Direct && !self.has_only_to() {
-            return Err(Error::internal(format!("a direct post without only-to, flags {:#06x}", self.flags)));
+            return Err(Error::internal(format!(
+                "the stored post is direct, but its flags {:#06x} say that it names no readers",
+                self.flags
+            )));
         }
         let language = self.language_bytes();
         if !language.is_empty() && !is_language(language) {

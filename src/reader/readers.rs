@@ -22,7 +22,7 @@ pub(crate) struct Readers {
     /// Good for as long as the stamps say so.
     pub(super) states: Cache<AccountId, Arc<ReaderState>>,
     /// What readers have done with posts: the same.
-    pub(super) ties: Cache<AccountId, Arc<Ties>, ByPosts>,
+    pub(super) ties: Cache<AccountId, Arc<Ties>, TiesWeigher>,
     pub(crate) left_out: LeftOutCounter,
 }
 
@@ -34,11 +34,11 @@ impl Deref for Readers {
     }
 }
 
-/// Ties count by the posts that they are about.
+/// A weigher of ties: they count by the posts that they are about.
 #[derive(Debug, Clone)]
-pub(crate) struct ByPosts;
+pub(crate) struct TiesWeigher;
 
-impl Weighter<AccountId, Arc<Ties>> for ByPosts {
+impl Weighter<AccountId, Arc<Ties>> for TiesWeigher {
     fn weight(&self, _: &AccountId, ties: &Arc<Ties>) -> u64 {
         ties.weight()
     }
@@ -51,7 +51,7 @@ impl Readers {
         let ties = tenant.settings.ties_cached;
         Self {
             states: Cache::new(tenant.settings.states_cached),
-            ties: Cache::with_weighter(ties / TIES_EACH, ties as u64, ByPosts),
+            ties: Cache::with_weighter(ties / TIES_EACH, ties as u64, TiesWeigher),
             left_out: LeftOutCounter::default(),
             tenant,
         }

@@ -65,7 +65,9 @@ impl Sets {
         let reply = self.router().call(Request::write(self.slot(&piece.set), command)).await?;
         match functions::SpreadAnswer::parse(reply)? {
             functions::SpreadAnswer::Tree(tree) => self.learn(&piece.set, &tree).map(drop),
-            functions::SpreadAnswer::Done => Err(Error::internal("set_split gave no tree")),
+            functions::SpreadAnswer::Done => {
+                Err(Error::internal("the function set_split answered \"done\" instead of the set's new tree"))
+            }
         }
     }
 

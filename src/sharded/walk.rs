@@ -20,28 +20,28 @@ const TRIES_MAX: usize = 64;
 
 /// The place where a walk goes on: the first piece that is not read yet. Can be stored as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Checkpoint(Place);
+pub struct Checkpoint(WalkPosition);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Place {
+enum WalkPosition {
     Local { piece: u32 },
     Spread { bucket: u16, piece: u32 },
 }
 
-impl Place {
+impl WalkPosition {
     /// Where the walk through the parts begins.
     const SPREAD: Self = Self::Spread { bucket: 0, piece: 0 };
 }
 
 impl Checkpoint {
     /// The place where every walk begins.
-    pub const START: Self = Self(Place::Local { piece: 0 });
+    pub const START: Self = Self(WalkPosition::Local { piece: 0 });
 
     /// The bucket where it goes on, if the set was spread.
     pub(crate) fn spread_bucket(self) -> Option<u16> {
         match self.0 {
-            Place::Local { .. } => None,
-            Place::Spread { bucket, .. } => Some(bucket),
+            WalkPosition::Local { .. } => None,
+            WalkPosition::Spread { bucket, .. } => Some(bucket),
         }
     }
 }
@@ -55,8 +55,8 @@ impl Default for Checkpoint {
 impl fmt::Display for Checkpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Place::Local { piece } => write!(f, "local.{piece}"),
-            Place::Spread { bucket, piece } => write!(f, "spread.{bucket}.{piece}"),
+            WalkPosition::Local { piece } => write!(f, "local.{piece}"),
+            WalkPosition::Spread { bucket, piece } => write!(f, "spread.{bucket}.{piece}"),
         }
     }
 }
@@ -67,9 +67,9 @@ impl FromStr for Checkpoint {
     fn from_str(text: &str) -> Result<Self> {
         let parts: Vec<&str> = text.split('.').collect();
         let place = match parts.as_slice() {
-            ["local", piece] => piece.parse().ok().map(|piece| Place::Local { piece }),
+            ["local", piece] => piece.parse().ok().map(|piece| WalkPosition::Local { piece }),
             ["spread", bucket, piece] => match (bucket.parse(), piece.parse()) {
-                (Ok(bucket), Ok(piece)) => Some(Place::Spread { bucket, piece }),
+                (Ok(bucket), Ok(piece)) => Some(WalkPosition::Spread { bucket, piece }),
                 _ => None,
             },
             _ => None,
@@ -126,7 +126,7 @@ impl<M: Member> SortedSet<M> {
         said: &mut Touched,
     ) -> Result<(Vec<(Spot, Reply)>, Option<Checkpoint>)> {
         let buckets = self.sets.keys().buckets();
-        if let Place::Spread { bucket, .. } = from.0
+        if let WalkPosition::Spread { bucket, .. } = from.0
             && buckets.get(bucket).is_none()
         {
             return Err(Error::invalid(format!(
@@ -135,7 +135,7 @@ impl<M: Member> SortedSet<M> {
             )));
         }
         let mut place = match (from.0, self.layout_known()) {
-            (Place::Local { .. }, Layout::Spread) => Place::SPREAD,
+            (WalkPosition::Local { .. }, Layout::Spread) => WalkPosition::SPREAD,
             (place, _) => place,
         };
         let (mut sets, mut trees) = self.sets_from(place);
@@ -145,8 +145,8 @@ impl<M: Member> SortedSet<M> {
             let read = self.sets.probe(&sets, &mut trees, &probes, command, Some(said)).await?;
             // Only once all that was local is read may the record say that there is nothing else.
             let is_spread = trees[0].as_ref().is_some_and(|tree| tree.is_spread());
-            if is_spread && matches!(place, Place::Local { .. }) {
-                place = Place::SPREAD;
+            if is_spread && matches!(place, WalkPosition::Local { .. }) {
+                place = WalkPosition::SPREAD;
                 (sets, trees) = self.sets_from(place);
                 continue;
             }
@@ -165,10 +165,10 @@ impl<M: Member> SortedSet<M> {
     }
 
     /// The sets that a page from `place` on may need, and what is known of their trees.
-    fn sets_from(&self, place: Place) -> (Vec<LocalKey>, Trees) {
+    fn sets_from(&self, place: WalkPosition) -> (Vec<LocalKey>, Trees) {
         let sets: Vec<LocalKey> = match place {
-            Place::Local { .. } => vec![self.home.clone()],
-            Place::Spread { bucket, .. } => {
+            WalkPosition::Local { .. } => vec![self.home.clone()],
+            WalkPosition::Spread { bucket, .. } => {
                 let buckets = self.sets.keys().buckets().all().skip(usize::from(bucket));
                 buckets.take(PIECES_PER_PAGE).map(|b| self.part(b)).collect()
             }
@@ -181,28 +181,29 @@ impl<M: Member> SortedSet<M> {
     /// split since is told by the next page.
     fn place_after(
         &self,
-        place: Place,
+        place: WalkPosition,
         sets: &[LocalKey],
         trees: &Trees,
         last: Option<&Probe>,
-    ) -> Option<Place> {
+    ) -> Option<WalkPosition> {
         // No probe at all: the checkpoint lay behind the last piece of its set.
         let (set, piece) = last.map_or((0, u32::MAX), |p| (p.set, p.spot.leaf().piece));
         let behind = piece.checked_add(1).and_then(|piece| trees[set].as_ref()?.leaf_from(piece));
         match (behind, place) {
             (Some(leaf), _) => Some(place_of(&sets[set], leaf.piece)),
-            (None, Place::Local { .. }) => None,
-            (None, Place::Spread { .. }) => {
+            (None, WalkPosition::Local { .. }) => None,
+            (None, WalkPosition::Spread { .. }) => {
                 let bucket = sets[set].bucket.index() + 1;
-                (bucket < self.sets.keys().buckets().count()).then_some(Place::Spread { bucket, piece: 0 })
+                (bucket < self.sets.keys().buckets().count())
+                    .then_some(WalkPosition::Spread { bucket, piece: 0 })
             }
         }
     }
 }
 
 /// The next pieces to read.
-fn plan(trees: &Trees, place: Place) -> Vec<Probe> {
-    let (Place::Local { piece } | Place::Spread { piece, .. }) = place;
+fn plan(trees: &Trees, place: WalkPosition) -> Vec<Probe> {
+    let (WalkPosition::Local { piece } | WalkPosition::Spread { piece, .. }) = place;
     let mut probes = Vec::new();
     // From its beginning where the tree is not known (it then turns out not to be small), and where a failover that
     // lost a split has brought members back into lower pieces.
@@ -221,10 +222,10 @@ fn plan(trees: &Trees, place: Place) -> Vec<Probe> {
     probes
 }
 
-fn place_of(set: &LocalKey, piece: u32) -> Place {
+fn place_of(set: &LocalKey, piece: u32) -> WalkPosition {
     match set.place {
-        crate::keys::Place::Whole => Place::Local { piece },
-        crate::keys::Place::Part => Place::Spread { bucket: set.bucket.index(), piece },
+        crate::keys::Place::Whole => WalkPosition::Local { piece },
+        crate::keys::Place::Part => WalkPosition::Spread { bucket: set.bucket.index(), piece },
     }
 }
 
@@ -259,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_checkpoint_survives_as_text() {
-        for place in [Place::Local { piece: 7 }, Place::Spread { bucket: 1023, piece: 0 }] {
+        for place in [WalkPosition::Local { piece: 7 }, WalkPosition::Spread { bucket: 1023, piece: 0 }] {
             assert_eq!(Checkpoint(place).to_string().parse::<Checkpoint>().unwrap(), Checkpoint(place));
         }
         for text in ["", "local", "local.x", "spread.1", "spread.70000.1", "spread.1.2.3"] {

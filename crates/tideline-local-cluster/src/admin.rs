@@ -44,7 +44,9 @@ impl Admin {
         let reply = async { self.act.dial(addr).await?.call(&command).await };
         let reply = reply.await.map_err(|e| Error::unavailable(format!("{shown}: {e}")))?;
         match reply.error() {
-            Some((code, rest)) => Err(Error::internal(format!("{shown} was answered with: {code} {rest}"))),
+            Some((code, rest)) => {
+                Err(Error::internal(format!("the command {shown} failed: the server answered {code} {rest}")))
+            }
             None => Ok(reply),
         }
     }

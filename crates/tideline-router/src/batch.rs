@@ -160,9 +160,10 @@ impl Answer {
     pub fn ok(self) -> Result<Reply> {
         match self.reply.error() {
             None => Ok(self.reply),
-            Some((code, rest)) => {
-                Err(Error::new(kind_of(code, rest), format!("{} answered {code} {rest}", self.epoch)))
-            }
+            Some((code, rest)) => Err(Error::new(
+                kind_of(code, rest),
+                format!("the server {} answered with the error {code} {rest}", self.epoch),
+            )),
         }
     }
 }

@@ -160,9 +160,10 @@ impl Router {
         let replies = asked.map_err(|e| Error::unavailable(format!("{addr}: {e}")))?;
         let reply = replies.into_iter().next().ok_or_else(|| Error::internal("no reply"))?;
         match reply.error() {
-            Some((code, rest)) => {
-                Err(Error::new(kind_of(code, rest), format!("{addr} answered {code} {rest}")))
-            }
+            Some((code, rest)) => Err(Error::new(
+                kind_of(code, rest),
+                format!("the server {addr} answered with the error {code} {rest}"),
+            )),
             None => Ok(reply),
         }
     }

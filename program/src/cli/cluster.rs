@@ -15,16 +15,16 @@ use super::progress::Meter;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
     /// Starts the cluster, or mends it where a part is missing, and prints its addresses.
-    Up(Up),
+    Up(UpArguments),
     /// Shows every node, and what is wrong; exit code 1 if something is.
     Status {
         #[command(flatten)]
-        place: Place,
+        place: ClusterDirectory,
     },
     /// Stops the cluster; its data stays for the next `up`.
     Down {
         #[command(flatten)]
-        place: Place,
+        place: ClusterDirectory,
         /// Remove the data too.
         #[arg(long)]
         wipe: bool,
@@ -33,7 +33,7 @@ pub(crate) enum Action {
 
 /// Where the cluster lives.
 #[derive(Debug, Args)]
-pub(crate) struct Place {
+pub(crate) struct ClusterDirectory {
     /// Directory of the cluster's data, logs and state.
     #[arg(long, default_value = ".tideline/cluster")]
     dir: PathBuf,
@@ -41,9 +41,9 @@ pub(crate) struct Place {
 
 /// Which cluster to start.
 #[derive(Debug, Args)]
-pub(crate) struct Up {
+pub(crate) struct UpArguments {
     #[command(flatten)]
-    place: Place,
+    place: ClusterDirectory,
     /// Nodes that share the slots [default: 3, or as the directory has it].
     #[arg(long)]
     primaries: Option<u16>,
@@ -75,7 +75,7 @@ pub(crate) async fn run(action: Action) -> anyhow::Result<ExitCode> {
     }
 }
 
-impl Up {
+impl UpArguments {
     /// What was typed, over what the directory has, over the defaults.
     fn spec(self) -> anyhow::Result<ClusterSpec> {
         let mut spec = if self.ephemeral {

@@ -12,7 +12,7 @@ use super::{ids, inspect_post_text, inspect_text};
 
 /// What to show.
 #[derive(Debug, Args)]
-pub(crate) struct Inspect {
+pub(crate) struct InspectArguments {
     /// The account's id.
     #[arg(required_unless_present = "post", conflicts_with = "post", value_parser = account)]
     account: Option<AccountId>,
@@ -30,7 +30,7 @@ fn account(text: &str) -> Result<AccountId, String> {
     ids::account(text).map_err(|why| format!("{why}; a post's goes behind --post"))
 }
 
-pub(crate) async fn run(wanted: Inspect) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(wanted: InspectArguments) -> anyhow::Result<ExitCode> {
     let config = wanted.target.config()?;
     let place = format!("under prefix `{}`", config.store.prefix);
     let engine = found(Engine::builder().config(config).observe().await)?;

@@ -37,7 +37,7 @@ enum Command {
     /// Looks for stored data that is out of step, and puts it right with --repair.
     Fsck(fsck::Fsck),
     /// Shows what is stored of an account, and why its newest page looks as it does; or what is stored of a post.
-    Inspect(inspect::Inspect),
+    Inspect(inspect::InspectArguments),
     /// Shows or changes how an account's posts reach its followers: pushed into their homes, or pulled by them.
     Mode(mode::ModeCommand),
     /// Shows or changes the settings that belong to the tenant: bounds beyond which data is removed, and the rule of

@@ -13,15 +13,15 @@ use super::target::{Target, found};
 #[derive(Debug, Subcommand)]
 pub(crate) enum TenantCommand {
     /// Shows the settings that are the tenant's.
-    Show(Show),
+    Show(ShowArguments),
     /// Changes some of them for all instances, after saying what that removes.
-    Set(Set),
+    Set(SetArguments),
     /// Brings the tenant's record back, if its server has lost it, from what the buckets know.
-    Restore(Restore),
+    Restore(RestoreArguments),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowArguments {
     #[command(flatten)]
     target: Target,
     /// Print JSON.
@@ -30,13 +30,13 @@ pub(crate) struct Show {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Restore {
+pub(crate) struct RestoreArguments {
     #[command(flatten)]
     target: Target,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Set {
+pub(crate) struct SetArguments {
     /// Settings and their new values: outbox_posts, mentions_max, tag_posts_max, home_posts, dormant_after_days (or
     /// `never`), replicas. A value that stands already finishes what was interrupted.
     #[arg(required_unless_present = "as_configured", value_name = "NAME=VALUE", value_parser = assignment)]
@@ -67,7 +67,7 @@ pub(crate) async fn run(command: TenantCommand) -> anyhow::Result<ExitCode> {
     }
 }
 
-async fn restore(wanted: Restore) -> anyhow::Result<ExitCode> {
+async fn restore(wanted: RestoreArguments) -> anyhow::Result<ExitCode> {
     let store = wanted.target.config()?.store;
     let prefix = store.prefix.clone();
     let Decision { number, settings } = found(Store::restore(store).await)?;
@@ -84,7 +84,7 @@ async fn observing(config: Config) -> anyhow::Result<Engine> {
     found(Engine::builder().config(config).observe().await)
 }
 
-async fn show(wanted: Show) -> anyhow::Result<ExitCode> {
+async fn show(wanted: ShowArguments) -> anyhow::Result<ExitCode> {
     let engine = observer(wanted.target).await?;
     let Decision { number, settings } = engine.decision();
     let prefix = engine.store().keys().prefix();
@@ -110,7 +110,7 @@ async fn show(wanted: Show) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn set(wanted: Set) -> anyhow::Result<ExitCode> {
+async fn set(wanted: SetArguments) -> anyhow::Result<ExitCode> {
     if wanted.as_configured && !wanted.target.has_file() {
         bail!(
             "--as-configured takes the service's settings: name its file with --config (or TIDELINE_CONFIG)"

@@ -14,7 +14,7 @@ fn between(from: &str, to: &str) -> String {
         .collect()
 }
 
-const PLACE: Place = Place { is_put: true, leaf: None, piece_most: 128, set_most: 300 };
+const PLACE: MemberPlace = MemberPlace { is_put: true, leaf: None, piece_most: 128, set_most: 300 };
 
 fn key(rest: &str) -> Vec<u8> {
     format!("{{06S}}{rest}").into_bytes()
@@ -77,7 +77,7 @@ fn keys_and_arguments_stand_in_the_order_that_the_function_reads() {
 #[test]
 fn a_write_names_only_keys_that_it_needs() {
     let mut write = BucketWrite::new("change", &key("a1"), Writer::Recorded);
-    write.member(&following(), Place { is_put: false, ..PLACE }, b"author.7", "");
+    write.member(&following(), MemberPlace { is_put: false, ..PLACE }, b"author.7", "");
     // In a slot that moves one that is not there holds the call up.
     assert_eq!(words(write, None)[2..6], ["3", "{06S}a1", "{06S}s@following:1", "{06S}s@following:1"]);
 }

@@ -135,8 +135,8 @@ fn a_post_whose_audience_is_in_doubt_is_refused() {
     refused(&flagged(4), "not-to true");
     refused(&[plain(), only.clone()].concat(), "flags say only-to false");
     refused(&[plain(), not.clone()].concat(), "not-to false");
-    refused(&[flagged(6), only.clone(), not].concat(), "both only-to and not-to");
-    refused(&with(plain(), VISIBILITY_OFFSET, &[3]), "a direct post without only-to");
+    refused(&[flagged(6), only.clone(), not].concat(), "both whom it is for and whom not");
+    refused(&with(plain(), VISIBILITY_OFFSET, &[3]), "names no readers");
     refused(&[flagged(2), only.clone(), only].concat(), "section 3 after section 3");
     refused(&[flagged(2), section(TAG_ONLY_TO, b"")].concat(), "section 3 is empty");
 }
