@@ -65,7 +65,7 @@ impl Readers {
         then: impl FnOnce(&Ties) -> Ties,
     ) {
         let Some(known) = self.ties.get(&reader) else { return };
-        // As above: of another stamp, somebody else has changed what is known here.
+        // Of another stamp, somebody else has changed what is known here.
         if known.stamp() == until_then {
             self.ties.insert(reader, Arc::new(then(&known)));
         }
