@@ -15,7 +15,7 @@ use crate::ids::AccountId;
 use crate::journal::{Entry, Journal, Task, accept, journal_full};
 use crate::member::Member;
 use crate::sharded::{PieceAt, SortedSet};
-use crate::tenant::{Tenant, changed_always, no_account};
+use crate::tenant::{Tenant, account_changed_always, no_account};
 
 /// Tries of one change between others of the same account.
 const TRIES_MAX: usize = 16;
@@ -63,7 +63,7 @@ impl Tries {
     pub(crate) fn begin(&mut self) -> Result<()> {
         match self.left.checked_sub(1) {
             Some(left) => self.left = left,
-            None => return Err(self.lost.take().unwrap_or_else(|| changed_always(self.account))),
+            None => return Err(self.lost.take().unwrap_or_else(|| account_changed_always(self.account))),
         }
         Ok(())
     }

@@ -2,10 +2,11 @@
 #![cfg(target_os = "linux")] // CPU time can be read there.
 #![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
 
+mod addresses;
 mod ran;
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -77,7 +78,7 @@ fn fairness_and_fanout_serve_metrics_while_they_run() {
             &["{system=\"tideline\"}", "{system=\"list\"}"],
         ),
     ] {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let [address] = addresses::free();
         let run = Command::new(env!("CARGO_BIN_EXE_loadtest"))
             .args(line.split_whitespace())
             .arg(address.to_string())

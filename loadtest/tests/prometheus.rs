@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
 
+mod addresses;
+
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -47,11 +49,6 @@ fn does_without() -> bool {
     false
 }
 
-/// Free just now.
-fn address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
 /// What is asked by the panels.
 fn queries() -> Vec<String> {
     let dashboard: Value = serde_json::from_str(&deployed("grafana/tideline.json")).unwrap();
@@ -81,7 +78,7 @@ fn has_data(results: &[Value]) -> bool {
         .any(|one| one["value"][1].as_str().is_some_and(|value| value.parse().is_ok_and(f64::is_finite)))
 }
 
-fn start_prometheus(dir: &Path, scraped: SocketAddr) -> (Killed, SocketAddr) {
+fn start_prometheus(dir: &Path, address: SocketAddr, scraped: SocketAddr) -> Killed {
     // As it is deployed, but for where the run is, and oftener.
     let config = deployed("prometheus.yml")
         .replace("host.docker.internal:9100", &scraped.to_string())
@@ -91,7 +88,6 @@ fn start_prometheus(dir: &Path, scraped: SocketAddr) -> (Killed, SocketAddr) {
     fs::write(&file, config).unwrap();
     let checked = Command::new("promtool").args(["check", "config"]).arg(&file).output().unwrap();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
-    let address = address();
     let server = Command::new("prometheus")
         .arg(format!("--config.file={}", file.display()))
         .arg(format!("--storage.tsdb.path={}", dir.join("data").display()))
@@ -100,7 +96,7 @@ fn start_prometheus(dir: &Path, scraped: SocketAddr) -> (Killed, SocketAddr) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    (Killed(server), address)
+    Killed(server)
 }
 
 #[test]
@@ -113,7 +109,7 @@ fn every_query_of_the_dashboard_is_answered_with_data_while_a_run_is_scraped() {
     let text = "name = 'scraped'\n[graph]\npreset = 'twip'\naccounts = 200\nmean = 20\n[mix]\npost = 2\ncheck = 10\n\
                 subscribe = 1\nunsubscribe = 1\nlogout = 1\n[drive]\nat_once = 16\nbuckets = 64\nrounds = 200\n";
     fs::write(&scenario, text).unwrap();
-    let scraped = address();
+    let [scraped, prometheus] = addresses::free();
     let run = Command::new(env!("CARGO_BIN_EXE_loadtest"))
         .args(["compare", "--seed", "7", "--metrics", &scraped.to_string(), "--scenario"])
         .arg(&scenario)
@@ -122,7 +118,7 @@ fn every_query_of_the_dashboard_is_answered_with_data_while_a_run_is_scraped() {
         .spawn()
         .unwrap();
     let _run = Killed(run);
-    let (_server, prometheus) = start_prometheus(dir.path(), scraped);
+    let _server = start_prometheus(dir.path(), prometheus, scraped);
 
     let mut open = queries();
     assert!(open.len() >= 20, "{open:?}");

@@ -235,9 +235,11 @@ fn what_comes_too_late_or_never_is_found() {
     }
 }
 
-/// Broken so that only this fault shows it; the first round that does is the last.
+/// Broken so that only this fault shows it; the first round that does is the last. A fault falls on a write that it
+/// stops in every second round or so, and the test goes on until it has: of eight runs cut clients needed a fourth
+/// round in one.
 fn is_found_by(what: &str, fault: &[&str]) {
-    let args = ["--operations", "600", "--round", "150", "--sabotage", what];
+    let args = ["--operations", "4500", "--round", "150", "--sabotage", what];
     let ran = verify(seeds::or(9), &[&args[..], fault].concat());
     assert!(ran.code == Some(1) && !ran.wrongs().is_empty(), "{what}, {fault:?}: {}", ran.told);
 }

@@ -12,7 +12,7 @@ use crate::journal::{self, Entry};
 use crate::post::{Edit, PostRef};
 use crate::settings::Receipt;
 use crate::stored::{StoredPost, Unreadable};
-use crate::tenant::no_post;
+use crate::tenant::{changed_always, no_post};
 use crate::timeline;
 
 /// Tries of one change between others of the same post or account, and while replies are lost.
@@ -168,6 +168,5 @@ pub(super) fn may_not_post(author: AccountId, state: u8) -> Error {
 }
 
 fn edited_always(id: PostId) -> Error {
-    let text = format!("post {id} or its author is being changed by others at this moment; try again");
-    Error::new(ErrorKind::Conflict, text)
+    changed_always(ErrorKind::Conflict, format_args!("post {id} or its author"))
 }

@@ -22,7 +22,7 @@ use crate::post::layout::{VISIBILITY_OFFSET, VISIBILITY_UNSAID};
 use crate::post::{Audience, Draft, Post, PostRef, Visibility};
 use crate::settings::Acknowledge;
 use crate::sharded::PieceAt;
-use crate::tenant::{changed_always, no_account, no_post};
+use crate::tenant::{account_changed_always, no_account, no_post};
 use crate::timeline::View;
 
 /// Homes that have a post when it is acknowledged as "first".
@@ -242,7 +242,7 @@ impl Engine {
                 Err(e) => return Err(lost.unwrap_or(e)),
             }
         }
-        Err(lost.unwrap_or_else(|| changed_always(author)))
+        Err(lost.unwrap_or_else(|| account_changed_always(author)))
     }
 
     /// Sends a post once. `None`: something has changed that it was made from.

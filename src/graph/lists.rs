@@ -11,7 +11,7 @@ use crate::ids::{AccountId, PostId};
 use crate::post::layout::{LIKES_OFFSET, QUOTES_OFFSET, REPLIES_OFFSET, REPOSTS_OFFSET};
 use crate::post::{PostRef, Reference};
 use crate::sharded::{Member, SortedSet};
-use crate::tenant::Tenant;
+use crate::tenant::{Tenant, changed_always};
 
 /// The list of who likes a post, beside those of [`Reference`].
 pub(crate) const LIKES: u8 = b'l';
@@ -106,10 +106,7 @@ pub(super) async fn set_member<M: Member>(
             ListAnswer::Unreadable => return Err(no_decision(post.id)),
         }
     }
-    Err(Error::new(
-        ErrorKind::Conflict,
-        format!("the {name} of post {} are being changed by others at this moment; try again", post.id),
-    ))
+    Err(changed_always(ErrorKind::Conflict, format_args!("list of the {name} of post {}", post.id)))
 }
 
 /// The error for who would have to know what a post says that can't be read.

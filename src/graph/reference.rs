@@ -4,12 +4,12 @@ use super::lists::{last_removal, no_decision, set_member};
 use super::named::settle_lists;
 use super::tie::renew_ties;
 use crate::cluster::Touched;
-use crate::error::{Error, Result};
+use crate::error::{ErrorKind, Result};
 use crate::functions::ListChange;
 use crate::journal::RunOutcome;
 use crate::post::{Draft, PostRef, Reference};
 use crate::stored::StoredPost;
-use crate::tenant::Tenant;
+use crate::tenant::{Tenant, changed_always};
 
 /// Tries of an addition between removals from other lists of the bucket.
 const TRIES_MAX: usize = 64;
@@ -38,10 +38,7 @@ pub(crate) async fn settle_reference(
             return Ok(RunOutcome::Done);
         }
     }
-    Err(Error::unavailable(format!(
-        "the lists beside post {} are being changed by others at this moment; try again",
-        to.post
-    )))
+    Err(changed_always(ErrorKind::Unavailable, format_args!("lists beside post {}", to.post)))
 }
 
 /// Takes a post off a list on which it has never belonged.

@@ -7,7 +7,7 @@ use super::jobs::TieTask;
 use super::lists::{LIKES, last_removal, set_member};
 use crate::change::{Bound, BucketChange, Tries};
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, BucketWrite, ExpectedValue, ListChange, TieLook, Writer, read_nonce};
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
@@ -18,7 +18,7 @@ use crate::post::PostRef;
 use crate::reader::{Tie, Ties};
 use crate::sharded::{Checkpoint, SortedSet};
 use crate::stored::StoredPost;
-use crate::tenant::Tenant;
+use crate::tenant::{Tenant, changed_always};
 
 /// Tries of a look, and of what it brings in line, between changes and splits.
 const TRIES_MAX: usize = 64;
@@ -175,10 +175,8 @@ pub(crate) async fn settle_tie(
             return Ok(RunOutcome::Done);
         }
     }
-    Err(Error::unavailable(format!(
-        "whether account {account} likes post {} is being changed at this moment; try again",
-        post.id
-    )))
+    let what = format_args!("like of post {} by account {account}", post.id);
+    Err(changed_always(ErrorKind::Unavailable, what))
 }
 
 async fn look_at(

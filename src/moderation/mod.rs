@@ -5,12 +5,12 @@
 
 mod reports;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::functions::{self, CompareAnswer};
 use crate::ids::PostId;
 use crate::post::Header;
 use crate::post::layout::{FLAG_HIDDEN, FLAG_SENSITIVE_SAID};
-use crate::tenant::{Tenant, no_post};
+use crate::tenant::{Tenant, changed_always, no_post};
 
 pub use reports::{
     NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, Report,
@@ -62,8 +62,5 @@ pub(crate) async fn moderate(
             return Ok(epoch);
         }
     }
-    Err(Error::new(
-        ErrorKind::Conflict,
-        format!("post {post} is being changed by others at this moment; try again"),
-    ))
+    Err(changed_always(ErrorKind::Conflict, format_args!("post {post}")))
 }

@@ -13,7 +13,7 @@ use crate::ids::{AccountId, PostId};
 use crate::nonce::{Nonce, draw};
 use crate::post::TOKEN_LEN_MAX;
 use crate::stored::StoredPost;
-use crate::tenant::Tenant;
+use crate::tenant::{Tenant, changed_always};
 
 /// Posts that a report names.
 pub const REPORT_POSTS_MAX: usize = 100;
@@ -382,10 +382,7 @@ pub(crate) async fn resolve(tenant: &Tenant, id: ReportId, by: Option<AccountId>
             return Ok(epoch);
         }
     }
-    Err(Error::new(
-        ErrorKind::Conflict,
-        format!("report {id} is being changed by others at this moment; try again"),
-    ))
+    Err(changed_always(ErrorKind::Conflict, format_args!("report {id}")))
 }
 
 #[cfg(test)]

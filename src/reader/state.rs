@@ -11,12 +11,12 @@ use super::Readers;
 use super::mark::is_new_mark;
 use crate::account::Account;
 use crate::cluster::{Answer, Command, Epoch, Reply, Request};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{maybe_nonce, read_nonce};
 use crate::ids::AccountId;
 use crate::keys::OwnKey;
 use crate::nonce::Nonce;
-use crate::tenant::{Answers, Tenant, no_account};
+use crate::tenant::{Answers, Tenant, changed_always, no_account};
 
 /// Tries to read a state between two changes of it.
 const TRIES_MAX: usize = 16;
@@ -288,7 +288,7 @@ pub(crate) async fn load_state(
             return Ok(Arc::new(state.as_of(tenant.router().now_ms()).unwrap_or(state)));
         }
     }
-    Err(Error::unavailable(format!("account {reader} is being changed at this moment; try again")))
+    Err(changed_always(ErrorKind::Unavailable, format_args!("account {reader}")))
 }
 
 /// Whom a reader has a mark of, and of whom a new one; sorted.

@@ -14,7 +14,7 @@ use crate::nonce::draw;
 use crate::profile::{Profile, ProfileUpdate};
 use crate::settings::{Acknowledge, Receipt};
 use crate::stored::profile_of;
-use crate::tenant::{Tenant, changed_always};
+use crate::tenant::{Tenant, account_changed_always};
 
 /// Tries of one change between others of the same account.
 const TRIES_MAX: usize = 16;
@@ -89,7 +89,7 @@ impl Registration {
                 Err(e) => tries.after(e).await?,
             }
         }
-        Err(changed_always(account))
+        Err(account_changed_always(account))
     }
 
     /// One attempt. Gives what the account had before, and what is true of what it has now; `None`: something else has

@@ -1,5 +1,6 @@
 //! What all parts of an engine share: the store, the settings, who we are, and where everything of an account is.
 
+use std::fmt::Display;
 use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
@@ -220,11 +221,14 @@ impl From<FenceOutcome> for Acknowledge {
 }
 
 /// The error for an account that somebody else changed between each look and each write.
-pub(crate) fn changed_always(id: AccountId) -> Error {
-    Error::new(
-        ErrorKind::Conflict,
-        format!("account {id} is being changed by others at this moment; try again"),
-    )
+pub(crate) fn account_changed_always(id: AccountId) -> Error {
+    changed_always(ErrorKind::Conflict, format_args!("account {id}"))
+}
+
+/// The error for what somebody else changed between each look and each write: a `Conflict`, or `Unavailable` where
+/// nothing was asked of it but an answer.
+pub(crate) fn changed_always(kind: ErrorKind, what: impl Display) -> Error {
+    Error::new(kind, format!("{what}: others change it at this moment; try again"))
 }
 
 /// The error for a post that isn't there, or that the caller has no right to: one text, that doesn't tell which, nor

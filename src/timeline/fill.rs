@@ -17,7 +17,7 @@ use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::reader::{CurrentReader, current};
 use crate::stored::record_of;
-use crate::tenant::{Tenant, changed_always, no_account};
+use crate::tenant::{Tenant, account_changed_always, no_account};
 
 /// Posts pulled of each outbox at first.
 const DEPTH_FIRST: usize = 8;
@@ -108,7 +108,7 @@ async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) ->
             Ok(_) if state.is_of(&stamps) => return Ok(pulled),
             // It has changed meanwhile, or somebody else told it than who told the stamps.
             Ok(_) if changes < TRIES_MAX => changes += 1,
-            Ok(_) => return Err(changed_always(reader)),
+            Ok(_) => return Err(account_changed_always(reader)),
             Err(e) if e.kind() == ErrorKind::Conflict => tries.after(e).await?,
             Err(e) => return Err(e),
         }
