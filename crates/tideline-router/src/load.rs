@@ -133,7 +133,9 @@ impl Load {
                     outcome.moved.push((slot, addr));
                     (Cause::Moved, None)
                 }
-                Verdict::Ask(_) | Verdict::Wait(Cause::TryAgain) if ticket.traits.unless_moving => {
+                Verdict::Ask(_) | Verdict::Wait(Cause::TryAgain | Cause::HalfWay)
+                    if ticket.traits.unless_moving =>
+                {
                     places[ticket.place as usize] = Some(Ok(Answer { reply, epoch: epoch.clone() }));
                     continue;
                 }
@@ -337,6 +339,17 @@ mod tests {
             text,
             "SET in slot 7: not done within 1000 ms: 1 tries (1 x timeout); last: h:1: no answer"
         );
+    }
+
+    #[test]
+    fn a_write_that_failed_half_way_to_the_end_is_unknown() {
+        let half = "-ERR Script attempted to access a non local key in a cluster node";
+        let epoch = EpochCell::default().observe(&addr(), "run", "repl");
+        let (answers, mut trail) = (Answers::new(2), TrailOfTries::default());
+        let replies = [half, "-TRYAGAIN x"].map(|line| Reply::server_error(&line[1..])).into();
+        let outcome = load(&[ALONE, ALONE]).read(replies, &epoch, &addr(), &mut trail, &answers);
+        outcome.expire(&trail, Duration::from_secs(1), &answers);
+        assert_eq!(answers.error_at(0).unwrap().kind(), ErrorKind::Unknown);
     }
 
     #[test]

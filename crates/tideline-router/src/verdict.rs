@@ -13,6 +13,8 @@ pub(crate) enum Cause {
     Moved,
     Ask,
     TryAgain,
+    /// A function has met a key that has just moved; what it wrote before that stands.
+    HalfWay,
     ClusterDown,
     Loading,
     ReadOnly,
@@ -27,10 +29,11 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Moved,
         Self::Ask,
         Self::TryAgain,
+        Self::HalfWay,
         Self::ClusterDown,
         Self::Loading,
         Self::ReadOnly,
@@ -50,6 +53,7 @@ impl Cause {
             Self::Moved => "moved",
             Self::Ask => "ask",
             Self::TryAgain => "tryagain",
+            Self::HalfWay => "half_way",
             Self::ClusterDown => "clusterdown",
             Self::Loading => "loading",
             Self::ReadOnly => "readonly",
@@ -66,12 +70,15 @@ impl Cause {
 
     /// Whether it makes the slot map doubtful.
     pub(crate) fn is_suspect(self) -> bool {
-        !matches!(self, Self::Ask | Self::TryAgain | Self::Busy | Self::NoReplicas | Self::NoFunction)
+        !matches!(
+            self,
+            Self::Ask | Self::TryAgain | Self::HalfWay | Self::Busy | Self::NoReplicas | Self::NoFunction
+        )
     }
 
-    /// Whether the command may have run, or may still run.
+    /// Whether the command may have run, or half of it, or may still run.
     pub(crate) fn is_unknown(self) -> bool {
-        matches!(self, Self::Timeout | Self::Dropped)
+        matches!(self, Self::HalfWay | Self::Timeout | Self::Dropped)
     }
 
     /// Whether it says that the server is not there to work, and may not be for long.
@@ -122,8 +129,9 @@ pub(crate) fn judge(reply: &Reply, from: &NodeAddr) -> Verdict {
         "READONLY" | "UNBLOCKED" => Verdict::Wait(Cause::ReadOnly),
         "BUSY" => Verdict::Wait(Cause::Busy),
         "NOREPLICAS" => Verdict::Wait(Cause::NoReplicas),
-        // A function has met an undeclared key that has just moved; what it wrote before is harmless.
-        "ERR" if rest.contains("non local key") => Verdict::Wait(Cause::TryAgain),
+        // What it wrote before stands, so nobody may be told that it surely did not run (H150): a deletion had taken the
+        // post away, and its author was told that nothing was done.
+        "ERR" if rest.contains("non local key") => Verdict::Wait(Cause::HalfWay),
         "ERR" if rest.starts_with("Function not found") => Verdict::Wait(Cause::NoFunction),
         _ => Verdict::Done,
     }
@@ -218,6 +226,8 @@ mod tests {
             assert_eq!(wait(line), Verdict::Wait(Cause::ClusterDown), "{line}");
         }
         assert_eq!(wait("TRYAGAIN Multiple keys"), Verdict::Wait(Cause::TryAgain));
+        let half = "ERR Script attempted to access a non local key in a cluster node";
+        assert_eq!(wait(half), Verdict::Wait(Cause::HalfWay));
         assert_eq!(wait("ERR Function not found"), Verdict::Wait(Cause::NoFunction));
         assert_eq!(wait("WRONGTYPE Operation against a key"), Verdict::Done);
         assert_eq!(wait("ERR syntax error"), Verdict::Done);
